@@ -1,0 +1,125 @@
+package listwatch
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A Form names one way in which an event is spelled on the wire: a framing and what the transport puts around its frames.
+// Forms are small numbers given out by [NewForm] for the life of the process.
+type Form uint16
+
+var lastForm atomic.Uint32
+
+// NewForm returns a Form that nobody else has. Call it once for each way of encoding, not once a stream.
+func NewForm() Form { return Form(lastForm.Add(1)) }
+
+// Frames keeps the encoded frames of one event, one for each [Form]. The zero value is empty and ready. Safe for concurrent use.
+type Frames struct {
+	mu   sync.Mutex            // held while a frame is built, so that it is built once
+	head atomic.Pointer[frame] // a list, newest first; changed by compare-and-swap alone
+}
+
+type frame struct {
+	form Form
+	data []byte
+	next *frame
+}
+
+func (f *Frames) find(form Form) *frame {
+	for n := f.head.Load(); n != nil; n = n.next {
+		if n.form == form {
+			return n
+		}
+	}
+	return nil
+}
+
+func (f *Frames) get(form Form, e Event, build func([]byte, Event) ([]byte, error)) ([]byte, error) {
+	if n := f.find(form); n != nil {
+		return n.data, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.find(form); n != nil {
+		return n.data, nil
+	}
+	data, err := build(nil, e)
+	if err != nil {
+		return nil, err
+	}
+	n := &frame{form: form, data: data}
+	for {
+		n.next = f.head.Load()
+		if f.head.CompareAndSwap(n.next, n) {
+			break
+		}
+	}
+	if e.budget != nil {
+		e.budget.add(f, len(data))
+	}
+	return data, nil
+}
+
+// drop forgets all frames and returns how many bytes they held. Readers that have a frame keep it: dropping drops a reference.
+func (f *Frames) drop() int64 {
+	var n int64
+	for d := f.head.Swap(nil); d != nil; d = d.next {
+		n += int64(len(d.data))
+	}
+	return n
+}
+
+// A FrameBudget bounds the bytes that many [Frames] keep together: when it is exceeded, those that began to keep something
+// first are emptied. Safe for concurrent use.
+type FrameBudget struct {
+	max int64
+
+	mu    sync.Mutex
+	used  int64     // guarded by mu; the bytes kept, or a little less for the moment between a store and its add
+	queue []*Frames // guarded by mu; in order of first use; may name Frames that have been emptied since
+	head  int       // guarded by mu; queue[:head] is done with
+}
+
+// NewFrameBudget returns a budget of max bytes. Zero keeps nothing for longer than the next frame; negative is unlimited.
+func NewFrameBudget(max int64) *FrameBudget { return &FrameBudget{max: max} }
+
+// Used returns the bytes kept now.
+func (b *FrameBudget) Used() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// Drop empties f, whose event has left the history.
+func (b *FrameBudget) Drop(f *Frames) {
+	if n := f.drop(); n != 0 {
+		b.mu.Lock()
+		b.used -= n
+		b.mu.Unlock()
+	}
+}
+
+func (b *FrameBudget) add(f *Frames, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used += int64(n)
+	if b.max < 0 {
+		return
+	}
+	b.queue = append(b.queue, f)
+	for b.head < len(b.queue) {
+		// Frames emptied by Drop are passed over even within the budget: else the queue would grow with the history.
+		first := b.queue[b.head]
+		if b.used <= b.max && first.head.Load() != nil {
+			break
+		}
+		b.used -= first.drop()
+		b.queue[b.head] = nil
+		b.head++
+	}
+	if b.head > len(b.queue)/2 {
+		b.queue = append(b.queue[:0:0], b.queue[b.head:]...)
+		b.head = 0
+	}
+}

@@ -1,0 +1,43 @@
+package listwatch
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Metadata is what makes a Go type watchable: embed it with the tag `json:"metadata"`. Its members are Kubernetes' ObjectMeta,
+// of which the store sets UID, ResourceVersion, Generation and CreationTimestamp.
+type Metadata struct {
+	Name              string            `json:"name,omitempty"`
+	GenerateName      string            `json:"generateName,omitempty"`
+	Namespace         string            `json:"namespace,omitempty"`
+	UID               string            `json:"uid,omitempty"`
+	ResourceVersion   string            `json:"resourceVersion,omitempty"`
+	Generation        int64             `json:"generation,omitempty"`
+	CreationTimestamp *time.Time        `json:"creationTimestamp,omitempty"`
+	DeletionTimestamp *time.Time        `json:"deletionTimestamp,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	Annotations       map[string]string `json:"annotations,omitempty"`
+	Finalizers        []string          `json:"finalizers,omitempty"`
+}
+
+// Key returns the name of the object in its collection.
+func (m *Metadata) Key() Key { return Key{Namespace: m.Namespace, Name: m.Name} }
+
+// Version returns the version of the object; zero where there is none or it is not a decimal number.
+func (m *Metadata) Version() Version {
+	v, err := ParseVersion(m.ResourceVersion)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// Decode reads o into a Go type.
+func Decode[T any](o *Object) (T, error) {
+	var t T
+	if err := json.Unmarshal(o.Data, &t); err != nil {
+		return t, &Error{Code: Corrupt, Op: "decode " + o.Key.String(), Err: err}
+	}
+	return t, nil
+}

@@ -1,0 +1,298 @@
+package listwatch
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ParseLabelSelector reads a label selector. Bad syntax, and keys or values that no label can have, are an error of code [Invalid]
+// that says what was expected where.
+func ParseLabelSelector(s string) (LabelSelector, error) {
+	p := labelParser{text: s}
+	p.next()
+	if p.token == "" {
+		return LabelSelector{}, nil
+	}
+	var terms []labelTerm
+	for {
+		t, err := p.term()
+		if err != nil {
+			return LabelSelector{}, &Error{Code: Invalid, Message: fmt.Sprintf("unable to parse label selector %q", s), Err: err}
+		}
+		terms = append(terms, t)
+		if p.token == "" {
+			return newLabelSelector(terms), nil
+		}
+		p.next() // over the comma
+	}
+}
+
+// labelParser is a scanner with one token in hand. A token is an operator or a word; "" is the end.
+type labelParser struct {
+	text  string
+	token string
+	at    int // where token begins
+	pos   int // behind token
+}
+
+const labelSymbols = "=!(),<>"
+
+func (p *labelParser) next() {
+	for p.pos < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.pos]) >= 0 {
+		p.pos++
+	}
+	p.at = p.pos
+	rest := p.text[p.pos:]
+	n := strings.IndexAny(rest, labelSymbols+" \t\r\n")
+	switch {
+	case n < 0:
+		n = len(rest)
+	case n > 0:
+	case strings.HasPrefix(rest, "==") || strings.HasPrefix(rest, "!="):
+		n = 2
+	default:
+		n = 1
+	}
+	p.token = rest[:n]
+	p.pos += n
+}
+
+func (p *labelParser) isWord() bool {
+	return p.token != "" && strings.IndexByte(labelSymbols, p.token[0]) < 0
+}
+
+func (p *labelParser) expected(what string) error {
+	if p.token == "" {
+		return fmt.Errorf("found the end, expected %s", what)
+	}
+	return fmt.Errorf("found %q at byte %d, expected %s", p.token, p.at, what)
+}
+
+func (p *labelParser) term() (labelTerm, error) {
+	absent := p.token == "!"
+	if absent {
+		p.next()
+	}
+	if !p.isWord() {
+		return labelTerm{}, p.expected("a label key")
+	}
+	t := labelTerm{key: p.token, op: opExists}
+	if err := checkLabelKey(t.key); err != nil {
+		return t, err
+	}
+	p.next()
+	if absent {
+		t.op = opAbsent
+		return t, p.atEndOfTerm()
+	}
+	var err error
+	switch p.token {
+	case "", ",":
+		return t, nil
+	case "=", "==":
+		t.op = opIn
+		t.values, err = p.value()
+	case "!=":
+		t.op = opNotIn
+		t.values, err = p.value()
+	case "in":
+		t.op = opIn
+		t.values, err = p.list()
+	case "notin":
+		t.op = opNotIn
+		t.values, err = p.list()
+	case ">", "<":
+		t.op = opGreater
+		if p.token == "<" {
+			t.op = opLess
+		}
+		t.number, err = p.integer()
+	default:
+		return t, p.expected("one of = == != in notin < > or a comma")
+	}
+	if err != nil {
+		return t, err
+	}
+	return t, p.atEndOfTerm()
+}
+
+func (p *labelParser) atEndOfTerm() error {
+	if p.token == "" || p.token == "," {
+		return nil
+	}
+	return p.expected("a comma or the end")
+}
+
+// value reads what follows an equals sign, which may be nothing: the empty value.
+func (p *labelParser) value() ([]string, error) {
+	p.next()
+	if !p.isWord() {
+		return []string{""}, nil
+	}
+	v := p.token
+	p.next()
+	return []string{v}, checkLabelValue(v)
+}
+
+func (p *labelParser) integer() (int64, error) {
+	p.next()
+	n, err := strconv.ParseInt(p.token, 10, 64)
+	if err != nil {
+		return 0, p.expected("a whole number")
+	}
+	p.next()
+	return n, nil
+}
+
+// list reads "(a,b)". An element may be empty.
+func (p *labelParser) list() ([]string, error) {
+	p.next()
+	if p.token != "(" {
+		return nil, p.expected("an opening parenthesis")
+	}
+	var values []string
+	for {
+		p.next()
+		v := ""
+		if p.isWord() {
+			v = p.token
+			p.next()
+		}
+		if err := checkLabelValue(v); err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+		switch p.token {
+		case ",":
+		case ")":
+			p.next()
+			slices.Sort(values)
+			return slices.Compact(values), nil
+		default:
+			return nil, p.expected("a comma or a closing parenthesis")
+		}
+	}
+}
+
+// checkLabelKey obeys Kubernetes' "Labels and Selectors": a name of at most 63 characters, before which a DNS subdomain of at most
+// 253 and a slash may stand.
+func checkLabelKey(key string) error {
+	name := key
+	if prefix, rest, ok := strings.Cut(key, "/"); ok {
+		name = rest
+		if prefix == "" || len(prefix) > 253 || !isName(prefix, "-.") || strings.ToLower(prefix) != prefix {
+			return fmt.Errorf("label key %q: the prefix must be a lower-case DNS subdomain", key)
+		}
+	}
+	if name == "" || len(name) > 63 || !isName(name, "-_.") {
+		return fmt.Errorf("label key %q: the name must be 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", key)
+	}
+	return nil
+}
+
+func checkLabelValue(value string) error {
+	if len(value) > 63 || value != "" && !isName(value, "-_.") {
+		return fmt.Errorf("label value %q: want at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", value)
+	}
+	return nil
+}
+
+// CheckLabels returns an error of code [Invalid] where labels could not be those of a Kubernetes object.
+func CheckLabels(labels map[string]string) error {
+	for k, v := range labels {
+		err := checkLabelKey(k)
+		if err == nil {
+			err = checkLabelValue(v)
+		}
+		if err != nil {
+			return &Error{Code: Invalid, Message: "metadata.labels", Err: err}
+		}
+	}
+	return nil
+}
+
+// isName reports whether s is made of ASCII letters, digits and the characters of inner, with none of inner at its ends.
+func isName(s, inner string) bool {
+	for i := range len(s) {
+		c := s[i]
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || i == len(s)-1 || strings.IndexByte(inner, c) < 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// ParseFieldSelector reads a field selector. Bad syntax is an error of code [Invalid]; whether the fields exist is a matter of
+// [FieldSelector.Check].
+func ParseFieldSelector(s string) (FieldSelector, error) {
+	var terms []fieldTerm
+	for _, part := range splitUnescaped(s) {
+		if part == "" {
+			continue
+		}
+		t, err := parseFieldTerm(part)
+		if err != nil {
+			return FieldSelector{}, &Error{Code: Invalid, Message: fmt.Sprintf("unable to parse field selector %q", s), Err: err}
+		}
+		terms = append(terms, t)
+	}
+	if terms == nil {
+		return FieldSelector{}, nil
+	}
+	return newFieldSelector(terms), nil
+}
+
+// splitUnescaped splits at commas that no backslash precedes.
+func splitUnescaped(s string) []string {
+	var parts []string
+	start := 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case ',':
+			parts = append(parts, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, s[start:])
+}
+
+func parseFieldTerm(part string) (fieldTerm, error) {
+	for i := range len(part) {
+		for _, op := range []string{"!=", "==", "="} {
+			if !strings.HasPrefix(part[i:], op) {
+				continue
+			}
+			t := fieldTerm{path: strings.TrimSpace(part[:i]), not: op == "!="}
+			if t.path == "" {
+				return t, fmt.Errorf("%q has no field before %q", part, op)
+			}
+			var err error
+			t.value, err = unescapeField(part[i+len(op):])
+			return t, err
+		}
+	}
+	return fieldTerm{}, fmt.Errorf("%q is not of the form field=value, field==value or field!=value", part)
+}
+
+func unescapeField(s string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '\\':
+			if i++; i == len(s) || strings.IndexByte(`\,=`, s[i]) < 0 {
+				return "", fmt.Errorf(`value %q: a backslash must be followed by a backslash, a comma or an equals sign`, s)
+			}
+			b.WriteByte(s[i])
+		case '=':
+			return "", fmt.Errorf("value %q: an equals sign must have a backslash before it", s)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), nil
+}

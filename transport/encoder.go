@@ -1,0 +1,108 @@
+package transport
+
+import (
+	"sync"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// An Envelope is what a transport puts around each event. Each transport has one or a few, as package variables: their
+// identity, with that of the framer, names the wire form that watchers share.
+type Envelope struct {
+	// Messages is true where one event is one message: the framer's message form is used.
+	Messages bool
+	// Wrap appends payload and what belongs around it to dst. binary is the framer's Binary. nil: the payload alone.
+	Wrap func(dst, payload []byte, binary bool) []byte
+}
+
+// An Encoder turns events into the frames of one wire form: a framer and an envelope. It is safe for concurrent use.
+type Encoder struct {
+	// Framer is the framing.
+	Framer framing.Framer
+
+	envelope *Envelope
+	messages framing.MessageFramer // not nil where envelope.Messages
+	form     listwatch.Form
+	build    func(dst []byte, e listwatch.Event) ([]byte, error)
+}
+
+type encoderKey struct {
+	framer   framing.Framer
+	envelope *Envelope
+}
+
+// encoders keeps one Encoder for each wire form of the process: a form is given out once.
+var encoders sync.Map // encoderKey → *Encoder
+
+// EncoderFor returns the Encoder of a framer and an envelope. It is an error of code Unsupported where the envelope wants messages
+// and the framer has none.
+func EncoderFor(f framing.Framer, envelope *Envelope) (*Encoder, error) {
+	key := encoderKey{f, envelope}
+	if c, ok := encoders.Load(key); ok {
+		return c.(*Encoder), nil
+	}
+	c := &Encoder{Framer: f, envelope: envelope, form: listwatch.NewForm()}
+	if envelope.Messages {
+		m, ok := f.(framing.MessageFramer)
+		if !ok {
+			return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: f.MediaType() + " has no message form"}
+		}
+		c.messages = m
+	}
+	c.build = c.appendEvent
+	kept, _ := encoders.LoadOrStore(key, c)
+	return kept.(*Encoder), nil
+}
+
+// Event returns the frame of e, shared with every stream of this form.
+func (c *Encoder) Event(e listwatch.Event) ([]byte, error) { return e.Frame(c.form, c.build) }
+
+// Error returns the frame of the ERROR event that says err.
+func (c *Encoder) Error(err error) ([]byte, error) { return c.append(nil, framing.FromError(err)) }
+
+// Opening returns what a stream begins with; nil where that is nothing.
+func (c *Encoder) Opening() []byte {
+	if p, ok := c.Framer.(framing.Pacer); ok {
+		return c.wrap(nil, p.AppendOpening(nil))
+	}
+	return nil
+}
+
+// Heartbeat returns what shows that an idle stream lives; nil where the framing has nothing. at is where the client may resume;
+// zero: not said.
+func (c *Encoder) Heartbeat(at listwatch.Version) []byte {
+	if p, ok := c.Framer.(framing.Pacer); ok {
+		return c.wrap(nil, p.AppendHeartbeat(nil, at))
+	}
+	return nil
+}
+
+func (c *Encoder) appendEvent(dst []byte, e listwatch.Event) ([]byte, error) {
+	return c.append(dst, framing.FromEvent(e))
+}
+
+func (c *Encoder) append(dst []byte, e framing.WatchEvent) ([]byte, error) {
+	encode := c.Framer.AppendEvent
+	if c.messages != nil {
+		encode = c.messages.AppendMessage
+	}
+	if c.envelope.Wrap == nil {
+		return encode(dst, e)
+	}
+	payload, err := encode(make([]byte, 0, len(e.Object)+128), e)
+	if err != nil {
+		return nil, err
+	}
+	return c.wrap(dst, payload), nil
+}
+
+func (c *Encoder) wrap(dst, payload []byte) []byte {
+	if len(payload) == 0 {
+		return dst
+	}
+	if c.envelope.Wrap == nil {
+		return append(dst, payload...)
+	}
+	return c.envelope.Wrap(dst, payload, c.messages != nil && c.messages.Binary())
+}
