@@ -73,6 +73,8 @@ type Error struct {
 	Message string
 	// Details says more; it may be nil.
 	Details *Details
+	// Continue, of an [Expired] continue token, is one with which the list goes on at the newest state.
+	Continue string
 	// Err is the cause; it may be nil.
 	Err error
 }

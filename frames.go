@@ -56,7 +56,7 @@ func (f *Frames) get(form Form, e Event, build func([]byte, Event) ([]byte, erro
 		}
 	}
 	if e.budget != nil {
-		e.budget.add(f, len(data))
+		e.budget.add(f, len(data), n.next == nil)
 	}
 	return data, nil
 }
@@ -75,10 +75,12 @@ func (f *Frames) drop() int64 {
 type FrameBudget struct {
 	max int64
 
-	mu    sync.Mutex
-	used  int64     // guarded by mu; the bytes kept, or a little less for the moment between a store and its add
-	queue []*Frames // guarded by mu; in order of first use; may name Frames that have been emptied since
-	head  int       // guarded by mu; queue[:head] is done with
+	mu sync.Mutex
+	// Guarded by mu.
+	used  int64     // the bytes kept, or a little less for the moment between a store and its add
+	queue []*Frames // in order of first use; those of queue[:head] are done with
+	head  int
+	empty int // how many in the queue were emptied by Drop, about
 }
 
 // NewFrameBudget returns a budget of max bytes. Zero keeps nothing for longer than the next frame; negative is unlimited.
@@ -93,33 +95,47 @@ func (b *FrameBudget) Used() int64 {
 
 // Drop empties f, whose event has left the history.
 func (b *FrameBudget) Drop(f *Frames) {
-	if n := f.drop(); n != 0 {
-		b.mu.Lock()
-		b.used -= n
-		b.mu.Unlock()
+	n := f.drop()
+	if n == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
+	b.empty++
+	if b.empty > 64 && b.empty > (len(b.queue)-b.head)/2 {
+		b.compact()
 	}
 }
 
-func (b *FrameBudget) add(f *Frames, n int) {
+// compact takes the emptied Frames out of the queue: each is part of an event, which it would keep in memory.
+func (b *FrameBudget) compact() {
+	kept := make([]*Frames, 0, len(b.queue)-b.head-b.empty/2)
+	for _, f := range b.queue[b.head:] {
+		if f.head.Load() != nil {
+			kept = append(kept, f)
+		}
+	}
+	b.queue, b.head, b.empty = kept, 0, 0
+}
+
+// add counts n bytes that f has come to keep; first says that f was empty before.
+func (b *FrameBudget) add(f *Frames, n int, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used += int64(n)
 	if b.max < 0 {
 		return
 	}
-	b.queue = append(b.queue, f)
-	for b.head < len(b.queue) {
-		// Frames emptied by Drop are passed over even within the budget: else the queue would grow with the history.
-		first := b.queue[b.head]
-		if b.used <= b.max && first.head.Load() != nil {
-			break
-		}
-		b.used -= first.drop()
+	if first {
+		b.queue = append(b.queue, f)
+	}
+	for b.used > b.max && b.head < len(b.queue) {
+		b.used -= b.queue[b.head].drop()
 		b.queue[b.head] = nil
 		b.head++
 	}
-	if b.head > len(b.queue)/2 {
-		b.queue = append(b.queue[:0:0], b.queue[b.head:]...)
-		b.head = 0
+	if b.head > 64 && b.head > len(b.queue)/2 {
+		b.compact()
 	}
 }

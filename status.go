@@ -11,12 +11,17 @@ import (
 type Status struct {
 	Kind       string         `json:"kind"`
 	APIVersion string         `json:"apiVersion"`
-	Metadata   struct{}       `json:"metadata"`
+	Metadata   StatusMetadata `json:"metadata"`
 	Status     string         `json:"status"`
 	Message    string         `json:"message,omitempty"`
 	Reason     string         `json:"reason,omitempty"`
 	Details    *StatusDetails `json:"details,omitempty"`
 	Code       int            `json:"code,omitempty"`
+}
+
+// StatusMetadata is the metadata of a [Status]: that of a list, of which only the continue token is used.
+type StatusMetadata struct {
+	Continue string `json:"continue,omitempty"`
 }
 
 // StatusDetails is the details of a [Status].
@@ -32,6 +37,13 @@ type StatusDetails struct {
 // CauseTooLarge is the reason of the cause that tells a version in the future from other time-outs.
 const CauseTooLarge = "ResourceVersionTooLarge"
 
+// The reasons of causes that complain about one field, as Kubernetes spells them (metav1.CauseType).
+const (
+	CauseInvalid   = "FieldValueInvalid"
+	CauseRequired  = "FieldValueRequired"
+	CauseForbidden = "FieldValueForbidden"
+)
+
 // causeTooSlow tells a reader that was cut off from other 429s; it is ours alone.
 const causeTooSlow = "TooSlow"
 
@@ -45,6 +57,7 @@ func StatusOf(err error) Status {
 	if s.Message == "" {
 		s.Message = e.Error()
 	}
+	s.Metadata.Continue = e.Continue
 	s.Details = statusDetails(e, s.Message)
 	return s
 }
@@ -89,7 +102,7 @@ func ParseStatus(data []byte) *Error {
 
 // Err returns s as an error that the peer sent, with its exact reason, code and details.
 func (s Status) Err() *Error {
-	e := &Error{Code: s.code(), Remote: true, Status: s.Code, Reason: s.Reason, Message: s.Message}
+	e := &Error{Code: s.code(), Remote: true, Status: s.Code, Reason: s.Reason, Message: s.Message, Continue: s.Metadata.Continue}
 	if d := s.Details; d != nil {
 		e.Details = &Details{
 			Name: d.Name, Group: d.Group, Kind: d.Kind, UID: d.UID,

@@ -1,0 +1,320 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// put writes one object under the next version and returns the version.
+func put(l *Log, key listwatch.Key, labels map[string]string) listwatch.Version {
+	v := l.Stats().Version + 1
+	l.Append(Change{Version: v, Old: l.Get(key), New: thing(key, v, labels, "n1")})
+	return v
+}
+
+func watch(t testing.TB, l *Log, q listwatch.Query) *Cursor {
+	t.Helper()
+	w, err := l.Watch(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w.(*Cursor)
+}
+
+func labels(t testing.TB, s string) listwatch.LabelSelector {
+	t.Helper()
+	sel, err := listwatch.ParseLabelSelector(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sel
+}
+
+func TestNextWaitsForAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{})
+		c := watch(t, l, listwatch.Query{})
+		got := make(chan listwatch.Event)
+		go func() {
+			var batch [4]listwatch.Event
+			if n, err := c.Next(t.Context(), batch[:]); n != 1 || err != nil {
+				t.Errorf("Next = %d, %v; want one event", n, err)
+			}
+			got <- batch[0]
+		}()
+		synctest.Wait()
+		v := put(l, listwatch.Key{Name: "a"}, nil)
+		if e := <-got; e.Type != listwatch.Added || e.Version != v || e.Initial {
+			t.Errorf("got %+v, want a live ADDED at %d", e, v)
+		}
+	})
+}
+
+func TestNextEndsWithItsContextAndGoesOnAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{})
+		c := watch(t, l, listwatch.Query{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Next(ctx, make([]listwatch.Event, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v, want the context's error", err)
+		}
+		put(l, listwatch.Key{Name: "a"}, nil)
+		if n, err := c.Next(t.Context(), make([]listwatch.Event, 1)); n != 1 || err != nil {
+			t.Fatalf("Next = %d, %v after a time-out, want the event", n, err)
+		}
+	})
+}
+
+func TestCloseWakesTheReader(t *testing.T) {
+	for _, q := range []listwatch.Query{{}, {Start: listwatch.At, Version: 1 << 40}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := watch(t, New(Options{}), q)
+			ended := make(chan error)
+			go func() {
+				_, err := c.Next(t.Context(), make([]listwatch.Event, 1))
+				ended <- err
+			}()
+			synctest.Wait()
+			c.Close()
+			if err := <-ended; err != io.EOF {
+				t.Errorf("Next = %v on a closed cursor, want io.EOF", err)
+			}
+			c.Close() // a second time does nothing
+		})
+	}
+}
+
+func TestWriteWakesOnlyWhomItConcerns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{})
+		woken := make(map[string]int)
+		var mu sync.Mutex
+		arm := func(name string, q listwatch.Query) *Cursor {
+			c := watch(t, l, q)
+			if n, err := c.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil {
+				t.Fatalf("Poll = %d, %v on an empty log", n, err)
+			}
+			c.Wake(func() {
+				mu.Lock()
+				defer mu.Unlock()
+				woken[name]++
+			})
+			return c
+		}
+		red := arm("red", listwatch.Query{Labels: labels(t, "app=red")})
+		blue := arm("blue", listwatch.Query{Labels: labels(t, "app=blue")})
+		arm("namespace", listwatch.Query{Namespace: "other"})
+		arm("all", listwatch.Query{})
+		var v listwatch.Version
+		for range 3 {
+			v = put(l, listwatch.Key{Namespace: "ns", Name: "a"}, map[string]string{"app": "red"})
+		}
+		synctest.Wait()
+		if want := fmt.Sprint(map[string]int{"all": 1, "red": 1}); fmt.Sprint(woken) != want {
+			t.Errorf("woken %v, want %v: one call for each Wake", woken, want)
+		}
+		if p := blue.Position(); p != v {
+			t.Errorf("the position of a watcher that nothing concerns is %d, want the head %d", p, v)
+		}
+		if p := red.Position(); p >= v-1 {
+			t.Errorf("the position of a watcher with events to come is %d, want less than the first of them", p)
+		}
+	})
+}
+
+func TestFutureVersionIsWaitedForAndThenStartsExactlyThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{})
+		put(l, listwatch.Key{Name: "a"}, nil)
+		c := watch(t, l, listwatch.Query{Start: listwatch.At, Version: 3})
+		go func() {
+			time.Sleep(patience / 2)
+			for range 3 {
+				put(l, listwatch.Key{Name: "a"}, nil)
+			}
+		}()
+		e := make([]listwatch.Event, 4)
+		if n, err := c.Next(t.Context(), e); n != 1 || err != nil || e[0].Version != 4 {
+			t.Fatalf("Next = %d, %v, first at %d; want the write at 4 alone", n, err, e[0].Version)
+		}
+	})
+}
+
+func TestFutureVersionIsGivenUpAfterPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{})
+		start := time.Now()
+		c := watch(t, l, listwatch.Query{Start: listwatch.At, Version: 3})
+		_, err := c.Next(t.Context(), make([]listwatch.Event, 1))
+		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != patience {
+			t.Errorf("watch: got %v after %v, want NotYet after %v", err, time.Since(start), patience)
+		}
+		start = time.Now()
+		_, err = l.List(t.Context(), listwatch.Query{Start: listwatch.At, Version: 3})
+		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != patience {
+			t.Errorf("list: got %v after %v, want NotYet after %v", err, time.Since(start), patience)
+		}
+	})
+}
+
+func TestCompactLeavesOpenWatchesExact(t *testing.T) {
+	l := New(Options{})
+	v := put(l, listwatch.Key{Name: "a"}, nil)
+	idle := watch(t, l, listwatch.Query{Start: listwatch.At, Version: v})
+	behind := watch(t, l, listwatch.Query{Start: listwatch.At, Version: v - 1})
+	put(l, listwatch.Key{Name: "b"}, nil)
+	idle.Poll(make([]listwatch.Event, 9))
+	l.Compact()
+	put(l, listwatch.Key{Name: "c"}, nil)
+	e := make([]listwatch.Event, 9)
+	if n, err := idle.Poll(e); n != 1 || err != nil || e[0].Object.Key.Name != "c" {
+		t.Errorf("idle watch: %d, %v; want the write after the compaction", n, err)
+	}
+	if _, err := behind.Poll(e); !errors.Is(err, listwatch.Expired) {
+		t.Errorf("watch that lagged: %v, want Expired", err)
+	}
+	for back := range listwatch.Version(4) {
+		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 3 - back})
+		if (back > 1) != errors.Is(err, listwatch.Expired) {
+			t.Errorf("watch from %d with floor 2: %v", 3-back, err)
+		}
+	}
+}
+
+func TestWindowIsBoundedByAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{MaxAge: time.Minute})
+		for range 10 {
+			put(l, listwatch.Key{Name: "a"}, nil)
+			time.Sleep(10 * time.Second)
+		}
+		// A record of exactly one minute is still young enough.
+		if s := l.Stats(); s.Records != 7 || s.Floor != 3 {
+			t.Errorf("%d records, floor %d; want 7 and 3", s.Records, s.Floor)
+		}
+	})
+}
+
+func TestNewestRecordStaysHoweverLarge(t *testing.T) {
+	l := New(Options{MaxBytes: 1})
+	put(l, listwatch.Key{Name: "a"}, nil)
+	put(l, listwatch.Key{Name: "a"}, nil)
+	if s := l.Stats(); s.Records != 1 || s.Floor != 1 {
+		t.Errorf("%d records, floor %d; want the newest alone", s.Records, s.Floor)
+	}
+}
+
+func TestFeedStaysForAWhileAfterItsLastWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{})
+		for range 3 {
+			c := watch(t, l, listwatch.Query{Labels: labels(t, "app in (a,b)")})
+			c.Close()
+			time.Sleep(feedIdle / 2)
+		}
+		put(l, listwatch.Key{Name: "a"}, nil)
+		if n := l.Stats().Feeds; n != 1 {
+			t.Errorf("%d feeds while it may be joined again, want 1", n)
+		}
+		time.Sleep(feedIdle)
+		put(l, listwatch.Key{Name: "a"}, nil)
+		if s := l.Stats(); s.Feeds != 0 || len(l.feeds.index) != 0 {
+			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", s.Feeds, len(l.feeds.index), feedIdle)
+		}
+	})
+}
+
+// A stalled reader must not keep what the window has dropped: only the node where it stands.
+func TestStalledReaderHoldsNoHistory(t *testing.T) {
+	l := New(Options{MaxBytes: 1})
+	stalled := watch(t, l, listwatch.Query{})
+	collected := make(chan struct{})
+	old := thing(listwatch.Key{Name: "a"}, 1, nil, "")
+	runtime.AddCleanup(old, func(struct{}) { close(collected) }, struct{}{})
+	l.Append(Change{Version: 1, New: old})
+	old = nil
+	for range 3 {
+		put(l, listwatch.Key{Name: "a"}, nil)
+	}
+	for done := false; !done; {
+		runtime.GC()
+		select {
+		case <-collected:
+			done = true
+		default:
+			runtime.Gosched()
+		}
+	}
+	if _, err := stalled.Poll(make([]listwatch.Event, 1)); !errors.Is(err, listwatch.Expired) {
+		t.Errorf("got %v, want Expired", err)
+	}
+}
+
+func TestConcurrentReadersSeeEveryWriteOnce(t *testing.T) {
+	const writes, readers = 2000, 16
+	l := New(Options{})
+	var group sync.WaitGroup
+	for i := range readers {
+		group.Go(func() {
+			q := listwatch.Query{}
+			if i%2 == 1 {
+				q.Labels = labels(t, "parity=odd")
+			}
+			follow(t, l, q, i)
+		})
+	}
+	for i := range writes {
+		put(l, listwatch.Key{Name: fmt.Sprint(i % 10)}, map[string]string{"parity": []string{"even", "odd"}[i%2]})
+	}
+	put(l, listwatch.Key{Name: "last"}, map[string]string{"parity": "odd"})
+	group.Wait()
+}
+
+// follow reads until the object "last" comes, in several watches that each resume where the one before was.
+func follow(t *testing.T, l *Log, q listwatch.Query, i int) {
+	state := make(map[string]listwatch.Version)
+	var at listwatch.Version
+	for {
+		c := watch(t, l, q)
+		for range 50 + i {
+			batch := make([]listwatch.Event, 1+i)
+			n, err := c.Next(t.Context(), batch)
+			if err != nil {
+				t.Errorf("reader %d: %v", i, err)
+				return
+			}
+			for _, e := range batch[:n] {
+				name := e.Object.Key.Name
+				if !e.Initial && e.Version <= at || e.Type == listwatch.Added && state[name] != 0 || e.Type != listwatch.Added && state[name] == 0 {
+					t.Errorf("reader %d at %d: unexpected %v of %s at %d", i, at, e.Type, name, e.Version)
+					return
+				}
+				if state[name] = e.Version; e.Type == listwatch.Deleted {
+					delete(state, name)
+				}
+				if name == "last" {
+					return
+				}
+			}
+			if p := c.Position(); p != 0 {
+				at = p
+			}
+		}
+		if c.Close(); at == 0 {
+			clear(state)
+			continue
+		}
+		q.Start, q.Version = listwatch.At, at
+	}
+}

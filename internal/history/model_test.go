@@ -1,0 +1,324 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "the seed of the random tests")
+
+// model is the whole history, kept for ever, and what a selection should see of it: the specification of a Log, without its cleverness.
+type model struct {
+	changes []Change
+}
+
+type seen struct {
+	kind    listwatch.EventType
+	key     listwatch.Key
+	version listwatch.Version
+	data    string
+}
+
+// event returns what c means to s; ok is false where that is nothing.
+func (c Change) event(s selection) (e seen, ok bool) {
+	before, now := s.matches(c.Old), s.matches(c.New)
+	switch {
+	case before && now:
+		return seen{listwatch.Modified, c.New.Key, c.Version, string(c.New.Data)}, true
+	case now:
+		return seen{listwatch.Added, c.New.Key, c.Version, string(c.New.Data)}, true
+	case before:
+		return seen{listwatch.Deleted, c.Old.Key, c.Version, string(c.Old.At(c.Version).Data)}, true
+	}
+	return seen{}, false
+}
+
+// after returns the index of the first change with a version greater than v.
+func (m *model) after(v listwatch.Version) int {
+	i := len(m.changes)
+	for i > 0 && m.changes[i-1].Version > v {
+		i--
+	}
+	return i
+}
+
+func (m *model) state(s selection, at listwatch.Version) []seen {
+	state := make(map[listwatch.Key]*listwatch.Object)
+	for _, c := range m.changes {
+		if c.Version > at {
+			break
+		}
+		if delete(state, changed(c).Key); c.New != nil {
+			state[c.New.Key] = c.New
+		}
+	}
+	var out []seen
+	for _, o := range state {
+		if s.matches(o) {
+			out = append(out, seen{listwatch.Added, o.Key, o.Version, string(o.Data)})
+		}
+	}
+	slices.SortFunc(out, func(a, b seen) int { return a.key.Compare(b.key) })
+	return out
+}
+
+func changed(c Change) *listwatch.Object {
+	if c.New != nil {
+		return c.New
+	}
+	return c.Old
+}
+
+// walker is one watcher of the random walk and what it must still see.
+type walker struct {
+	*Cursor
+	selection selection
+	want      []seen // what it must see of the changes before scanned
+	initial   int    // how many of them are initial events, the bookmark included
+	scanned   int    // index in model.changes
+}
+
+// look adds what has been written since the last look to what r must see.
+func (r *walker) look(m *model) {
+	for ; r.scanned < len(m.changes); r.scanned++ {
+		if e, ok := m.changes[r.scanned].event(r.selection); ok {
+			r.want = append(r.want, e)
+		}
+	}
+}
+
+// walk does random things to a Log and its watchers and holds each against the model.
+type walk struct {
+	*testing.T
+	*rand.Rand
+	log     *Log
+	model   model
+	version listwatch.Version
+	walkers []*walker
+	expired int // how often a watcher or a list was told so
+	replays int
+}
+
+func TestRandomWalkAgreesWithModel(t *testing.T) {
+	t.Logf("seed %d (run again with -seed)", *seed)
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			w := &walk{T: t, Rand: rand.New(rand.NewPCG(*seed, uint64(i)))}
+			w.log = New(Options{MaxBytes: int64(20+w.IntN(200)) * 1024, FrameBytes: 4096, Description: listwatch.Description{Kind: "Thing", APIVersion: "v1", Fields: []string{"spec.node"}}})
+			for range 10 {
+				w.write()
+			}
+			for range 4000 {
+				w.step()
+			}
+			if w.expired == 0 || w.replays == 0 {
+				t.Errorf("the walk was too easy: %d expiries, %d replays", w.expired, w.replays)
+			}
+		})
+	}
+}
+
+func (w *walk) step() {
+	switch n := w.IntN(100); {
+	case n < 40:
+		w.write()
+	case n < 50:
+		w.watch()
+	case n < 85:
+		w.read()
+	case n < 90:
+		w.list()
+	case n < 92:
+		w.close()
+	case w.IntN(100) == 0:
+		w.log.Compact()
+	}
+}
+
+func (w *walk) write() {
+	w.version += listwatch.Version(1 + w.IntN(3))
+	var group []Change
+	for range 1 + w.IntN(20)/18 + w.IntN(20)/19 {
+		key := listwatch.Key{Namespace: pick(w, "a", "b", "c"), Name: pick(w, "v", "x", "y", "z")}
+		if slices.ContainsFunc(group, func(c Change) bool { return changed(c).Key == key }) {
+			continue
+		}
+		c := Change{Version: w.version, Old: w.log.Get(key)}
+		if c.Old == nil || w.IntN(4) > 0 {
+			c.New = thing(key, w.version, map[string]string{"app": pick(w, "red", "green", "blue"), "tier": pick(w, "1", "2")}, pick(w, "n1", "n2"))
+		}
+		group = append(group, c)
+	}
+	slices.SortFunc(group, func(a, b Change) int { return changed(a).Key.Compare(changed(b).Key) })
+	w.log.Append(group...)
+	w.model.changes = append(w.model.changes, group...)
+}
+
+func thing(key listwatch.Key, v listwatch.Version, labels map[string]string, node string) *listwatch.Object {
+	d := listwatch.Draft{Key: key, Labels: labels, Fields: map[string]string{"spec.node": node}}
+	d.Before = fmt.Appendf(nil, `{"kind":"Thing","metadata":{"name":%q,"namespace":%q,"resourceVersion":`, key.Name, key.Namespace)
+	d.After = fmt.Appendf(nil, `},"spec":{"node":%q,"app":%q}}`, node, labels["app"])
+	return d.Seal(v)
+}
+
+func pick(w *walk, of ...string) string { return of[w.IntN(len(of))] }
+
+func (w *walk) query() listwatch.Query {
+	q := listwatch.Query{Namespace: pick(w, "", "", "a", "b"), Name: pick(w, "", "", "", "x")}
+	var err error
+	if q.Labels, err = listwatch.ParseLabelSelector(pick(w, "", "", "app=red", "app in (red,blue)", "app!=red", "tier=1,app=green", "!none")); err != nil {
+		w.Fatal(err)
+	}
+	if q.Fields, err = listwatch.ParseFieldSelector(pick(w, "", "", "", "spec.node=n1", "spec.node!=n1", "metadata.name=y", "metadata.namespace=c")); err != nil {
+		w.Fatal(err)
+	}
+	return q
+}
+
+// someVersion is one in the window, most of the time, or a little before it.
+func (w *walk) someVersion(s Stats) listwatch.Version {
+	back := listwatch.Version(w.IntN(int(s.Version-s.Floor) + 8))
+	return s.Version - min(back, s.Version)
+}
+
+func (w *walk) watch() {
+	q, stats := w.query(), w.log.Stats()
+	q.Bookmarks = w.IntN(2) == 0
+	q.Start = listwatch.Start(w.IntN(3))
+	if q.Start == listwatch.At {
+		q.Version = w.someVersion(stats)
+	}
+	if w.IntN(3) == 0 {
+		q.InitialEvents = listwatch.Choice(w.IntN(3))
+	}
+	c, err := w.log.Watch(context.Background(), q)
+	if tooOld := q.Start == listwatch.At && !q.SendsInitialEvents() && q.Version < stats.Floor; tooOld || err != nil {
+		if !tooOld || !errors.Is(err, listwatch.Expired) {
+			w.Fatalf("watch from %d with floor %d: got %v", q.Version, stats.Floor, err)
+		}
+		w.expired++
+		return
+	}
+	r := &walker{Cursor: c.(*Cursor), selection: newSelection(q), scanned: len(w.model.changes)}
+	if q.SendsInitialEvents() {
+		r.want = w.model.state(r.selection, stats.Version)
+		if q.Bookmarks {
+			r.want = append(r.want, seen{kind: listwatch.Synced, version: stats.Version})
+		}
+		r.initial = len(r.want)
+	} else if q.Start == listwatch.At {
+		r.scanned = w.model.after(q.Version)
+		w.replays++
+	}
+	w.walkers = append(w.walkers, r)
+}
+
+func (w *walk) read() {
+	if len(w.walkers) == 0 {
+		return
+	}
+	i := w.IntN(len(w.walkers))
+	r := w.walkers[i]
+	r.look(&w.model)
+	batch := make([]listwatch.Event, 1+w.IntN(20))
+	n, err := r.Poll(batch)
+	if err != nil {
+		floor := w.log.Stats().Floor
+		// A replay that was overtaken can't know whether what is gone concerned it.
+		overtaken := r.phase == replaying && r.replay.next < w.log.records.numberOf0()
+		if !errors.Is(err, listwatch.Expired) || r.initial > 0 || !overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
+			w.Fatalf("poll: %v with floor %d, and to come %+v", err, floor, r.want)
+		}
+		w.expired++
+		w.drop(i)
+		return
+	}
+	if n == 0 && len(r.want) > 0 {
+		w.Fatalf("poll returned nothing, want %+v", r.want)
+	}
+	for _, e := range batch[:n] {
+		got := seen{e.Type, e.Object.Key, e.Version, string(e.Object.Data)}
+		if e.Type == listwatch.Synced {
+			got.data = ""
+		}
+		if len(r.want) == 0 || got != r.want[0] || e.Initial != (r.initial > 0 && e.Type == listwatch.Added) {
+			w.Fatalf("got %+v, want the first of %+v", got, r.want)
+		}
+		r.want = r.want[1:]
+		r.initial = max(r.initial-1, 0)
+	}
+	w.checkPosition(r)
+}
+
+func (w *walk) checkPosition(r *walker) {
+	p := r.Position()
+	switch {
+	case r.initial > 0:
+		if p != 0 {
+			w.Fatalf("position %d within the initial events, want 0", p)
+		}
+	case len(r.want) > 0:
+		if p >= r.want[0].version {
+			w.Fatalf("position %d, but %+v is still to come", p, r.want[0])
+		}
+	case r.phase == following && p != w.version:
+		w.Fatalf("position %d with nothing to come, want the head %d", p, w.version)
+	}
+}
+
+// list reads a list in pages, at a version of the window or now, with writes between the pages.
+func (w *walk) list() {
+	q, stats := w.query(), w.log.Stats()
+	at := stats.Version
+	if w.IntN(2) == 0 {
+		q.Start, q.Match, q.Version = listwatch.At, listwatch.Exact, max(w.someVersion(stats), 1)
+		at = q.Version
+	}
+	q.Limit = w.IntN(4)
+	want := w.model.state(newSelection(q), at)
+	for {
+		p, err := w.log.List(context.Background(), q)
+		if err != nil {
+			if floor := w.log.Stats().Floor; !errors.Is(err, listwatch.Expired) || at >= floor {
+				w.Fatalf("list at %d with floor %d: %v", at, floor, err)
+			}
+			w.expired++
+			return
+		}
+		for _, o := range p.Items {
+			if got := (seen{listwatch.Added, o.Key, o.Version, string(o.Data)}); len(want) == 0 || got != want[0] {
+				w.Fatalf("list at %d: got %+v, want the first of %+v", at, got, want)
+			}
+			want = want[1:]
+		}
+		if p.Remaining >= 0 && p.Remaining != len(want) || (p.Continue == "") != (len(want) == 0) || p.Version != at {
+			w.Fatalf("page at %d says %d remain and continues %q, want %d at %d", p.Version, p.Remaining, p.Continue, len(want), at)
+		}
+		if p.Continue == "" {
+			return
+		}
+		w.write()
+		q = listwatch.Query{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels, Fields: q.Fields, Limit: q.Limit, Continue: p.Continue}
+	}
+}
+
+func (w *walk) close() {
+	if len(w.walkers) > 0 {
+		w.drop(w.IntN(len(w.walkers)))
+	}
+}
+
+func (w *walk) drop(i int) {
+	if err := w.walkers[i].Close(); err != nil {
+		w.Fatal(err)
+	}
+	w.walkers = slices.Delete(w.walkers, i, i+1)
+}
