@@ -2,6 +2,7 @@ package listwatch
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,7 +183,7 @@ func checkLabelKey(key string) error {
 	name := key
 	if prefix, rest, ok := strings.Cut(key, "/"); ok {
 		name = rest
-		if prefix == "" || len(prefix) > 253 || !isName(prefix, "-.") || strings.ToLower(prefix) != prefix {
+		if !isSubdomain(prefix) {
 			return fmt.Errorf("label key %q: the prefix must be a lower-case DNS subdomain", key)
 		}
 	}
@@ -199,30 +200,25 @@ func checkLabelValue(value string) error {
 	return nil
 }
 
-// CheckLabels returns an error of code [Invalid] where labels could not be those of a Kubernetes object.
+// CheckLabels returns an error of code [Invalid], with one cause for each complaint, in one order always, where labels could not
+// be those of a Kubernetes object.
 func CheckLabels(labels map[string]string) error {
+	var causes []Cause
 	for k, v := range labels {
-		err := checkLabelKey(k)
-		if err == nil {
-			err = checkLabelValue(v)
-		}
-		if err != nil {
-			return &Error{Code: Invalid, Message: "metadata.labels", Err: err}
+		for _, err := range []error{checkLabelKey(k), checkLabelValue(v)} {
+			if err != nil {
+				causes = append(causes, Cause{Reason: CauseInvalid, Message: err.Error(), Field: "metadata.labels"})
+			}
 		}
 	}
-	return nil
-}
-
-// isName reports whether s is made of ASCII letters, digits and the characters of inner, with none of inner at its ends.
-func isName(s, inner string) bool {
-	for i := range len(s) {
-		c := s[i]
-		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alnum && (i == 0 || i == len(s)-1 || strings.IndexByte(inner, c) < 0) {
-			return false
-		}
+	if causes == nil {
+		return nil
 	}
-	return true
+	slices.SortFunc(causes, func(a, b Cause) int { return strings.Compare(a.Message, b.Message) })
+	return &Error{
+		Code: Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
+		Message: "metadata.labels: " + causes[0].Message, Details: &Details{Causes: causes},
+	}
 }
 
 // ParseFieldSelector reads a field selector. Bad syntax is an error of code [Invalid]; whether the fields exist is a matter of
