@@ -1,0 +1,60 @@
+package framing
+
+import "io"
+
+// JSON is application/json, the framing of Kubernetes: each event is one JSON object {"type":…,"object":…} on one line. Its Decoder
+// goes by the brackets and not by the lines, so it also reads events without a newline between them and with space within them.
+type JSON struct{}
+
+var _ MessageFramer = JSON{}
+
+// MediaType implements [Framer].
+func (JSON) MediaType() string { return "application/json" }
+
+// AppendEvent implements [Framer].
+func (JSON) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
+	out, err := appendLine(dst, e)
+	if err != nil {
+		return dst, err
+	}
+	return append(out, '\n'), nil
+}
+
+// NewDecoder implements [Framer].
+func (JSON) NewDecoder(r io.Reader, limit int) Decoder { return newDecoder(r, limit, &jsonReader{}) }
+
+// AppendMessage implements [MessageFramer].
+func (JSON) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) { return appendLine(dst, e) }
+
+// DecodeMessage implements [MessageFramer]. Space around the event is allowed: kube-apiserver ends its messages with a newline.
+func (JSON) DecodeMessage(message []byte) (WatchEvent, error) {
+	return decodeMessage(message, &jsonReader{})
+}
+
+// Binary implements [MessageFramer].
+func (JSON) Binary() bool { return false }
+
+type jsonReader struct{ body bodyReader }
+
+func (j *jsonReader) readEvent(in *input) (WatchEvent, error) {
+	if err := skipSpace(in); err != nil {
+		return WatchEvent{}, err
+	}
+	j.body.begin()
+	return j.body.stream(in)
+}
+
+// skipSpace moves past space, which belongs to no event.
+func skipSpace(in *input) error {
+	for {
+		w, err := in.window()
+		if err != nil {
+			return err
+		}
+		rest := trimSpace(w)
+		in.skip(len(w) - len(rest))
+		if len(rest) > 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package framing
+
+import "io"
+
+// recordSeparator begins each element of a JSON text sequence (RFC 7464 2.2).
+const recordSeparator = 0x1E
+
+// JSONSeq is application/json-seq (RFC 7464): each event is RS, one JSON object, LF. An element that another RS or the end of the
+// stream cuts short is an error; RFC 7464 2.3 would let a reader go on behind it, but a watch that went on would have a gap.
+type JSONSeq struct{}
+
+var _ Framer = JSONSeq{}
+
+// MediaType implements [Framer].
+func (JSONSeq) MediaType() string { return "application/json-seq" }
+
+// AppendEvent implements [Framer].
+func (JSONSeq) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
+	out, err := appendLine(append(dst, recordSeparator), e)
+	if err != nil {
+		return dst, err
+	}
+	return append(out, '\n'), nil
+}
+
+// NewDecoder implements [Framer].
+func (JSONSeq) NewDecoder(r io.Reader, limit int) Decoder {
+	return newDecoder(r, limit, &jsonSeqReader{})
+}
+
+type jsonSeqReader struct{ body bodyReader }
+
+func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
+	// An object says itself where it ends, so nothing waits for the LF behind it: it is skipped here, with what space there is.
+	if err := skipSpace(in); err != nil {
+		return WatchEvent{}, err
+	}
+	c, err := in.next()
+	for separators := 0; err == nil && c == recordSeparator; separators++ {
+		if c, err = peek(in); err != nil {
+			return WatchEvent{}, err
+		}
+		if c != recordSeparator { // RFC 7464 2.1: several in a row begin one element
+			return j.element(in)
+		}
+		in.take(1)
+	}
+	if err != nil {
+		return WatchEvent{}, err
+	}
+	return WatchEvent{}, corrupt("an element of the sequence begins with "+excerpt([]byte{c})+", want RS", nil)
+}
+
+func (j *jsonSeqReader) element(in *input) (WatchEvent, error) {
+	j.body.begin()
+	e, err := j.body.stream(in)
+	if err != nil && !j.body.scanner.done() {
+		if c, fault := peek(in); fault == nil && c == recordSeparator {
+			err = corrupt("an element of the sequence was cut short by the next one", nil)
+		}
+	}
+	return e, err
+}
+
+// peek returns the next byte without taking it.
+func peek(in *input) (byte, error) {
+	w, err := in.window()
+	if err != nil {
+		return 0, err
+	}
+	return w[0], nil
+}

@@ -1,0 +1,62 @@
+package framing
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/listwatch/listwatch"
+)
+
+// Prefixed is application/vnd.listwatch.json-prefixed: each event is its length in four bytes, big endian, and then as many bytes
+// of JSON. It is what Kubernetes puts around protobuf.
+type Prefixed struct{}
+
+var _ Framer = Prefixed{}
+
+const prefixSize = 4
+
+// MediaType implements [Framer].
+func (Prefixed) MediaType() string { return "application/vnd.listwatch.json-prefixed" }
+
+// AppendEvent implements [Framer].
+func (Prefixed) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
+	out, err := appendBody(append(dst, 0, 0, 0, 0), e)
+	if err != nil {
+		return dst, err
+	}
+	n := len(out) - len(dst) - prefixSize
+	if n > math.MaxUint32 {
+		return dst, unfit(listwatch.Unsupported, fmt.Sprintf("the event has %d bytes, more than its prefix can say", n), nil)
+	}
+	binary.BigEndian.PutUint32(out[len(dst):], uint32(n))
+	return out, nil
+}
+
+// NewDecoder implements [Framer]. The limit includes the prefix.
+func (Prefixed) NewDecoder(r io.Reader, limit int) Decoder {
+	return newDecoder(r, limit, &prefixedReader{})
+}
+
+type prefixedReader struct{ body bodyReader }
+
+func (p *prefixedReader) readEvent(in *input) (WatchEvent, error) {
+	var n uint32
+	for range prefixSize {
+		c, err := in.next()
+		if err != nil {
+			return WatchEvent{}, err
+		}
+		n = n<<8 | uint32(c)
+	}
+	if n == 0 {
+		return WatchEvent{}, corrupt("the event has length 0", nil)
+	}
+	p.body.begin()
+	var err error
+	if p.body.text, err = in.appendBytes(p.body.text, uint64(n)); err != nil {
+		return WatchEvent{}, err
+	}
+	return p.body.whole()
+}
