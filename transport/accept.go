@@ -1,0 +1,59 @@
+package transport
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// Negotiate chooses the framing of a stream by the Accept headers of r, for a transport with the given envelope, and sets what
+// headers of w the stream needs and the caller has not set: Content-Type always, and those that keep proxies from storing,
+// changing or holding it back. An error is a *listwatch.Error, and then only Vary has been set.
+func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Envelope) (*Encoder, error) {
+	offer := o.Framings
+	if offer == nil {
+		offer = framing.Default()
+	}
+	h := w.Header()
+	h.Add("Vary", "Accept")
+	f, err := offer.Negotiate(r.Header.Values("Accept"), envelope.Messages)
+	if err != nil {
+		return nil, listwatch.AsError(err)
+	}
+	encoder, err := EncoderFor(f, envelope)
+	if err != nil {
+		return nil, listwatch.AsError(err)
+	}
+	h.Set("Content-Type", f.MediaType())
+	setDefault(h, "Cache-Control", "no-cache, private, no-transform")
+	setDefault(h, "X-Accel-Buffering", "no")
+	return encoder, nil
+}
+
+func setDefault(h http.Header, name, value string) {
+	if _, ok := h[name]; !ok {
+		h.Set(name, value)
+	}
+}
+
+// canFlush reports whether what is written to w can be sent at once: whether w, or what it wraps, is an http.Flusher.
+func canFlush(w http.ResponseWriter) bool {
+	for {
+		switch inner := w.(type) {
+		case interface{ FlushError() error }, http.Flusher:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = inner.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+func errNoFlush(w http.ResponseWriter) *listwatch.Error {
+	return &listwatch.Error{
+		Code: listwatch.Unknown, Message: fmt.Sprintf("a %T can't be flushed: middleware must have Unwrap or Flush", w),
+	}
+}

@@ -1,0 +1,222 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// HTTPTransport returns a new net/http Transport over n that speaks the protocols given and nothing else. It has limits on dialling,
+// handshakes and the wait for headers, none on a stream, asks for no compression and uses no proxy.
+func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
+	dial := n.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAliveConfig: keepAlive}).DialContext
+	}
+	config := &tls.Config{}
+	if n.TLS != nil {
+		config = n.TLS.Clone()
+	}
+	config.NextProtos = nil
+	if protocols.HTTP2() {
+		config.NextProtos = append(config.NextProtos, "h2")
+	}
+	if protocols.HTTP1() {
+		config.NextProtos = append(config.NextProtos, "http/1.1")
+	}
+	return &http.Transport{
+		DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
+		ResponseHeaderTimeout: 30 * time.Second, MaxResponseHeaderBytes: 256 << 10,
+		IdleConnTimeout: 90 * time.Second, DisableCompression: true, Protocols: protocols,
+	}
+}
+
+// keepAlive finds a peer that vanished within about a minute.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
+
+// HTTPClient returns an http.Client over t that follows at most ten redirects, and sends to any host but the first one neither
+// credentials nor any other header it was given, except Accept and Last-Event-ID.
+func HTTPClient(t http.RoundTripper) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: checkRedirect}
+}
+
+const maxRedirects = 10
+
+func checkRedirect(r *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return &listwatch.Error{Code: listwatch.Unsupported, Message: "more than " + strconv.Itoa(maxRedirects) + " redirects"}
+	}
+	trusted := via[0].URL
+	strange := !sameServer(trusted, r.URL)
+	for _, v := range via[1:] {
+		// Once abroad, always abroad: the way back was chosen by a stranger.
+		strange = strange || !sameServer(trusted, v.URL)
+	}
+	if strange {
+		kept := http.Header{}
+		for _, name := range []string{"Accept", "Last-Event-Id"} {
+			if v, ok := via[0].Header[name]; ok {
+				kept[name] = v
+			}
+		}
+		r.Header = kept
+	}
+	return nil
+}
+
+// sameServer reports whether what may be sent to a may be sent to b too: the same host and port, and no fall from https to http.
+func sameServer(a, b *url.URL) bool {
+	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
+		return false
+	}
+	if a.Scheme == b.Scheme {
+		return port(a) == port(b)
+	}
+	return a.Scheme == "http" && port(a) == "80" && port(b) == "443"
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+// Open opens a stream with c by a GET. major is the version of HTTP that the answer must have; everything else is as
+// [Client.Dial] says.
+func Open(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
+	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "the URL has scheme " + strconv.Quote(r.URL.Scheme) + ", want http or https"}
+	}
+	streamCtx, cancel := context.WithCancelCause(ctx)
+	receiver, err := open(streamCtx, c, r, major, cancel)
+	if err == nil {
+		return receiver, nil
+	}
+	cancel(nil)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	e := DialError(err)
+	e.Op = "dial"
+	return nil, e
+}
+
+func open(ctx context.Context, c *http.Client, r *Request, major int, cancel context.CancelCauseFunc) (*responseReceiver, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL.String(), nil)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Err: err}
+	}
+	if r.Header != nil {
+		req.Header = r.Header.Clone()
+	}
+	req.Header.Set("Accept", accept(r.framings()))
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := receive(resp, r, major, cancel)
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	return receiver, nil
+}
+
+func receive(resp *http.Response, r *Request, major int, cancel context.CancelCauseFunc) (*responseReceiver, error) {
+	switch {
+	case resp.ProtoMajor != major:
+		return nil, &listwatch.Error{
+			Code: listwatch.Unsupported, Message: "the server speaks " + resp.Proto + ", want HTTP/" + strconv.Itoa(major),
+		}
+	case resp.StatusCode == http.StatusNoContent:
+		return nil, &listwatch.Error{
+			Code: listwatch.Unknown, Remote: true, Status: http.StatusNoContent,
+			Message: "the server has no stream and asks not to be asked again", Err: io.EOF,
+		}
+	case resp.StatusCode != http.StatusOK:
+		return nil, ResponseError(resp)
+	}
+	return newReceiver(resp, r, cancel)
+}
+
+// Stopped reports whether err, from [Client.Dial], says that the server answered 204: there is nothing to come, and a client that
+// reconnects by itself is to stop (HTML, section 9.2.3). Such an error wraps [io.EOF].
+func Stopped(err error) bool {
+	e, ok := errors.AsType[*listwatch.Error](err)
+	return ok && e.Remote && e.Status == http.StatusNoContent
+}
+
+// framings returns what r understands.
+func (r *Request) framings() []framing.Framer {
+	if r.Framings == nil {
+		return []framing.Framer{framing.JSON{}}
+	}
+	return r.Framings
+}
+
+// accept spells framings, in order of preference, as a value of Accept.
+func accept(framings []framing.Framer) string {
+	var s strings.Builder
+	for i, f := range framings {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		s.WriteString(f.MediaType())
+		if i > 0 {
+			s.WriteString(";q=0." + strconv.Itoa(max(1, 10-i)))
+		}
+	}
+	return s.String()
+}
+
+// DialError returns an error of net/http or crypto/tls, met while a stream was opened, with the code that fits: Unsupported where
+// the server speaks something else, Invalid where the URL or the certificates don't fit it, Unavailable otherwise.
+func DialError(err error) *listwatch.Error {
+	if e, ok := errors.AsType[*listwatch.Error](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // what is left out is the URL, whose query may hold secrets
+	}
+	code := listwatch.Unavailable
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch) || isCertificateError(err):
+		code = listwatch.Invalid
+	case isProtocolError(err):
+		code = listwatch.Unsupported
+	}
+	return &listwatch.Error{Code: code, Err: err}
+}
+
+func isCertificateError(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
+
+// isProtocolError reports whether err says that the server is there but speaks another protocol.
+func isProtocolError(err error) bool {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	const noApplicationProtocol = 120 // RFC 7301, section 3.2
+	if alert, ok := errors.AsType[tls.AlertError](err); ok && alert == noApplicationProtocol {
+		return true
+	}
+	// net/http has no types for these: an answer that is no HTTP/1, and one that is HTTP/1 where frames were expected.
+	text := err.Error()
+	return strings.Contains(text, "malformed HTTP") || strings.Contains(text, "looked like an HTTP/1.1 header")
+}

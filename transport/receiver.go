@@ -1,0 +1,155 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// A responseReceiver reads a stream that is the body of a response.
+type responseReceiver struct {
+	// Immutable after construction.
+	resp   *http.Response
+	cancel context.CancelCauseFunc
+
+	// Owned by the caller of Receive.
+	body    *streamBody
+	decoder framing.Decoder
+	err     error // what Receive returned last
+}
+
+var errReceiverClosed = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed}
+
+// newReceiver returns a Receiver of resp, whose request's context ends with cancel. An error leaves resp open.
+func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc) (*responseReceiver, error) {
+	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, &listwatch.Error{
+			Code: listwatch.Unsupported, Message: "the stream has the content coding " + coding + ", which was not asked for",
+		}
+	}
+	f, err := r.framer(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, err
+	}
+	body := &streamBody{r: resp.Body, activity: r.Activity, undelimited: undelimited(resp)}
+	return &responseReceiver{resp: resp, cancel: cancel, body: body, decoder: f.NewDecoder(body, r.Limit)}, nil
+}
+
+// framer returns the framing of a response among those that r asked for.
+func (r *Request) framer(contentType string) (framing.Framer, error) {
+	name, parameters, _ := mime.ParseMediaType(contentType)
+	for _, f := range r.framings() {
+		want, wanted, _ := mime.ParseMediaType(f.MediaType())
+		if name != want {
+			continue
+		}
+		same := true
+		for k, v := range wanted {
+			same = same && parameters[k] == v
+		}
+		if same {
+			return f, nil
+		}
+	}
+	said := "no Content-Type"
+	if contentType != "" {
+		said = "the Content-Type " + excerpt(contentType)
+	}
+	return nil, &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusOK, Message: "the answer has " + said + ", want one of " + accept(r.framings()),
+	}
+}
+
+// undelimited reports whether only the end of the connection ends the body. Such an end can't be told from a cut.
+func undelimited(resp *http.Response) bool {
+	return resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
+}
+
+func (c *responseReceiver) Header() http.Header { return c.resp.Header }
+
+func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
+	if c.err != nil {
+		return framing.WatchEvent{}, c.err
+	}
+	e, err := c.decoder.Decode()
+	if err != nil {
+		c.err = c.explain(err)
+		return framing.WatchEvent{}, c.err
+	}
+	return e, nil
+}
+
+// explain turns an error of the decoder into one of the stream.
+func (c *responseReceiver) explain(err error) error {
+	within := errors.Is(err, io.ErrUnexpectedEOF)
+	if !within && !errors.Is(err, io.EOF) || c.body.broken == nil {
+		return err
+	}
+	if cause := context.Cause(c.resp.Request.Context()); cause != nil {
+		return cause
+	}
+	return brokenError(c.body.broken, within)
+}
+
+// brokenError says that the connection, and with it the stream, broke: within an event or between two.
+func brokenError(cause error, within bool) *listwatch.Error {
+	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the stream was cut off", Err: cause}
+	if isChunkError(cause) {
+		e.Code, e.Message = listwatch.Corrupt, "the chunked coding is broken"
+	}
+	switch {
+	case within:
+		e.Message += " within an event: " + cause.Error()
+		e.Err = io.ErrUnexpectedEOF
+	case errors.Is(cause, io.ErrUnexpectedEOF):
+		// This is how net/http says that the last chunk never came; ours would say that an event is torn.
+		e.Err = errors.New("the connection ended early")
+	}
+	return e
+}
+
+// isChunkError reports whether err is net/http's complaint about bytes that are no chunks. They have no type, but all say so.
+func isChunkError(err error) bool {
+	return errors.Is(err, http.ErrLineTooLong) || strings.Contains(err.Error(), "chunk")
+}
+
+// Close cancels the request, which closes the connection or resets the stream.
+func (c *responseReceiver) Close() error {
+	c.cancel(errReceiverClosed)
+	c.resp.Body.Close() // the request is cancelled: there is nothing to learn from the error
+	return nil
+}
+
+// A streamBody is a body that always ends with [io.EOF], so that the decoder tells whether that is within an event, and
+// remembers in what way it ended.
+type streamBody struct {
+	// Immutable after construction.
+	r           io.Reader
+	activity    func()
+	undelimited bool
+
+	broken error // not nil once r ended otherwise than at its end
+}
+
+func (b *streamBody) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if n > 0 && b.activity != nil {
+		b.activity()
+	}
+	switch {
+	case err == nil:
+		return n, nil
+	case !errors.Is(err, io.EOF):
+		b.broken = err
+	case b.undelimited:
+		b.broken = errors.New("the answer doesn't say where it ends, so this may be a cut")
+	}
+	return n, io.EOF
+}

@@ -1,0 +1,63 @@
+package watchserver
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// The defaults of [Limits] and [Timing].
+const (
+	DefaultURLBytes    = 16 << 10
+	DefaultHeaderBytes = 64 << 10
+	DefaultBatchBytes  = 64 << 10
+	DefaultBookmark    = time.Minute
+	DefaultTimeout     = 30 * time.Minute
+	DefaultHeartbeat   = 20 * time.Second
+)
+
+// check refuses requests that are too large to look into.
+func (l Limits) check(r *http.Request) error {
+	if most := or(l.URLBytes, DefaultURLBytes); most > 0 && len(r.URL.Path)+len(r.URL.RawQuery) > most {
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Status: http.StatusRequestURITooLong, Reason: "RequestURITooLong",
+			Message: fmt.Sprintf("the URL has more than %d bytes", most),
+		}
+	}
+	most := or(l.HeaderBytes, DefaultHeaderBytes)
+	if most < 0 {
+		return nil
+	}
+	size := 0
+	for name, values := range r.Header {
+		for _, v := range values {
+			size += len(name) + len(v) + 4
+		}
+	}
+	if size > most {
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "RequestHeaderFieldsTooLarge",
+			Message: fmt.Sprintf("the headers have more than %d bytes", most),
+		}
+	}
+	return nil
+}
+
+// tooManyWatches is the answer to a watch over a limit.
+func tooManyWatches(what string, most int) error {
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
+		Message: fmt.Sprintf("too many watches: %s has %d open, which is the limit", what, most),
+		Details: &listwatch.Details{RetryAfter: time.Second},
+	}
+}
+
+// draining is the answer to a watch that comes while the server shuts down.
+func draining() error {
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Message: "the server is shutting down; try another one, or again shortly",
+		Details: &listwatch.Details{RetryAfter: time.Second},
+	}
+}

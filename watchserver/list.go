@@ -1,0 +1,107 @@
+package watchserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// list answers a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q request) error {
+	if err := acceptsJSON(r); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	if q.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, q.timeout)
+		defer cancel()
+	}
+	page, err := t.Source.List(ctx, q.Query)
+	if err != nil {
+		return err
+	}
+	head, err := listHead(listwatch.Describe(t.Source), page)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-cache, private")
+	h.Add("Vary", "Accept")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	out := bufio.NewWriterSize(w, 32<<10)
+	if q.pretty {
+		var whole, indented bytes.Buffer
+		writeList(&whole, head, page.Items)
+		if err := json.Indent(&indented, whole.Bytes(), "", "  "); err != nil {
+			return &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Err: err}
+		}
+		out.Write(indented.Bytes())
+	} else {
+		writeList(out, head, page.Items)
+	}
+	out.Flush() // an error means that the client is gone
+	return nil
+}
+
+// acceptsJSON refuses a list that could only be answered in something else.
+func acceptsJSON(r *http.Request) error {
+	_, err := jsonAlone.Negotiate(r.Header.Values("Accept"), false)
+	return err
+}
+
+// jsonAlone is what lists can be had in.
+var jsonAlone = func() *framing.Registry {
+	r, err := framing.NewRegistry(framing.JSON{})
+	if err != nil {
+		panic("watchserver: " + err.Error())
+	}
+	return r
+}()
+
+// listHead is a list up to its items.
+func listHead(d listwatch.Description, page listwatch.Page) ([]byte, error) {
+	type metadata struct {
+		ResourceVersion    string `json:"resourceVersion"`
+		Continue           string `json:"continue,omitempty"`
+		RemainingItemCount *int   `json:"remainingItemCount,omitempty"`
+	}
+	m := metadata{ResourceVersion: page.Version.String(), Continue: page.Continue}
+	if page.Continue != "" && page.Remaining >= 0 {
+		m.RemainingItemCount = &page.Remaining
+	}
+	head, err := json.Marshal(struct {
+		Kind       string   `json:"kind"`
+		APIVersion string   `json:"apiVersion"`
+		Metadata   metadata `json:"metadata"`
+	}{d.Kind + "List", d.APIVersion, m})
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Unknown, Op: "list", Err: err}
+	}
+	return slices.Concat(head[:len(head)-1], []byte(`,"items":[`)), nil
+}
+
+type byteWriter interface {
+	Write(p []byte) (int, error)
+	WriteByte(c byte) error
+}
+
+func writeList(w byteWriter, head []byte, items []*listwatch.Object) {
+	w.Write(head)
+	for i, o := range items {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		w.Write(o.Data)
+	}
+	w.Write([]byte("]}\n"))
+}
