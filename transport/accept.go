@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -17,7 +18,9 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Enve
 		offer = framing.Default()
 	}
 	h := w.Header()
-	h.Add("Vary", "Accept")
+	if !slices.Contains(h.Values("Vary"), "Accept") {
+		h.Add("Vary", "Accept")
+	}
 	f, err := offer.Negotiate(r.Header.Values("Accept"), envelope.Messages)
 	if err != nil {
 		return nil, listwatch.AsError(err)

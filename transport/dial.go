@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/framing"
 )
 
 // HTTPTransport returns a new net/http Transport over n that speaks the protocols given and nothing else. It has limits on dialling,
@@ -123,7 +122,7 @@ func open(ctx context.Context, c *http.Client, r *Request, major int, cancel con
 	if r.Header != nil {
 		req.Header = r.Header.Clone()
 	}
-	req.Header.Set("Accept", accept(r.framings()))
+	req.Header.Set("Accept", r.Accept())
 	resp, err := c.Do(req)
 	if err != nil {
 		return nil, err
@@ -158,29 +157,6 @@ func receive(resp *http.Response, r *Request, major int, cancel context.CancelCa
 func Stopped(err error) bool {
 	e, ok := errors.AsType[*listwatch.Error](err)
 	return ok && e.Remote && e.Status == http.StatusNoContent
-}
-
-// framings returns what r understands.
-func (r *Request) framings() []framing.Framer {
-	if r.Framings == nil {
-		return []framing.Framer{framing.JSON{}}
-	}
-	return r.Framings
-}
-
-// accept spells framings, in order of preference, as a value of Accept.
-func accept(framings []framing.Framer) string {
-	var s strings.Builder
-	for i, f := range framings {
-		if i > 0 {
-			s.WriteString(", ")
-		}
-		s.WriteString(f.MediaType())
-		if i > 0 {
-			s.WriteString(";q=0." + strconv.Itoa(max(1, 10-i)))
-		}
-	}
-	return s.String()
 }
 
 // DialError returns an error of net/http or crypto/tls, met while a stream was opened, with the code that fits: Unsupported where

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"strings"
@@ -34,37 +33,12 @@ func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc
 			Code: listwatch.Unsupported, Message: "the stream has the content coding " + coding + ", which was not asked for",
 		}
 	}
-	f, err := r.framer(resp.Header.Get("Content-Type"))
+	f, err := r.Framer(resp.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
 	}
 	body := &streamBody{r: resp.Body, activity: r.Activity, undelimited: undelimited(resp)}
 	return &responseReceiver{resp: resp, cancel: cancel, body: body, decoder: f.NewDecoder(body, r.Limit)}, nil
-}
-
-// framer returns the framing of a response among those that r asked for.
-func (r *Request) framer(contentType string) (framing.Framer, error) {
-	name, parameters, _ := mime.ParseMediaType(contentType)
-	for _, f := range r.framings() {
-		want, wanted, _ := mime.ParseMediaType(f.MediaType())
-		if name != want {
-			continue
-		}
-		same := true
-		for k, v := range wanted {
-			same = same && parameters[k] == v
-		}
-		if same {
-			return f, nil
-		}
-	}
-	said := "no Content-Type"
-	if contentType != "" {
-		said = "the Content-Type " + excerpt(contentType)
-	}
-	return nil, &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusOK, Message: "the answer has " + said + ", want one of " + accept(r.framings()),
-	}
 }
 
 // undelimited reports whether only the end of the connection ends the body. Such an end can't be told from a cut.
@@ -73,6 +47,14 @@ func undelimited(resp *http.Response) bool {
 }
 
 func (c *responseReceiver) Header() http.Header { return c.resp.Header }
+
+// LastEventID is that of a [framing.Positioner]; empty where the framing has no positions of its own.
+func (c *responseReceiver) LastEventID() string {
+	if p, ok := c.decoder.(framing.Positioner); ok {
+		return p.LastEventID()
+	}
+	return ""
+}
 
 func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
 	if c.err != nil {

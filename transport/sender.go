@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -10,32 +11,34 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Guard bounds the writes of one stream in the way that its transport can. Begin is called before each write and End after it;
-// what they guard against is a peer that takes nothing.
+// A Guard bounds the writes of one response in the way its version of HTTP can, against a peer that takes nothing.
 type Guard interface {
+	// Begin is called before each write and End after the last of a batch: a write that has not ended a while after its
+	// Begin is made to fail.
 	Begin()
 	End()
-	// Abort makes a write that waits fail, and ends the stream so that the client does not take it for complete. It may be
-	// called while a write waits and when none does.
+	// Abort ends the response so that the client does not take it for complete. No write is under way, and the deadline
+	// for writes has been set to the past.
 	Abort() error
 }
 
-// A ResponseSender is a Sender over an http.ResponseWriter: the standard path, on which the stream lives as long as the handler.
+// A ResponseSender is a [Sender] over an http.ResponseWriter: the standard path, on which the stream lives as long as the handler.
 type ResponseSender struct {
 	// Immutable after construction.
-	w      http.ResponseWriter
-	rc     *http.ResponseController
-	guard  Guard
-	cancel context.CancelFunc
+	w        http.ResponseWriter
+	rc       *http.ResponseController
+	guard    Guard
+	patience time.Duration // how long Close waits for Send; negative: for ever
+	cancel   context.CancelFunc
 
-	closed  atomic.Bool
-	writing sync.Mutex // held while w is used
+	closed atomic.Bool
+	turn   Turn // held while w is used
 }
 
-// OpenResponse answers r with the headers of w and status 200, sends them at once, and returns the stream of it. Its Done is that of
-// r's context, or Close. The handler must close the Sender before it returns: that is what keeps other goroutines from using w then.
-// An error is a *listwatch.Error; if it is of code Unknown, nothing has been written.
-func OpenResponse(w http.ResponseWriter, r *http.Request, encoder *Encoder, guard Guard) (*Stream, error) {
+// OpenResponse answers r with the headers of w and status 200, sends them at once, and returns the stream. Its Done is that of r's
+// context, or Close. The handler must close the Sender before it returns: that keeps other goroutines from using w after it. Where w
+// can't be flushed, so that no stream is possible, it is an error and nothing has been written.
+func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *Encoder, guard Guard) (*Stream, error) {
 	if !canFlush(w) {
 		return nil, errNoFlush(w)
 	}
@@ -44,33 +47,29 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, encoder *Encoder, guar
 	// nothing to lift, or nothing that could be done.
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
-	guard.Begin()
-	w.WriteHeader(http.StatusOK)
-	err := rc.Flush()
-	guard.End()
-	if err != nil {
-		return nil, brokenSend(err)
-	}
 	ctx, cancel := context.WithCancel(r.Context())
-	s := &ResponseSender{w: w, rc: rc, guard: guard, cancel: cancel}
+	s := &ResponseSender{w: w, rc: rc, guard: guard, patience: o.Timeout(), cancel: cancel, turn: NewTurn()}
+	w.WriteHeader(http.StatusOK)
+	if err := s.flush(); err != nil {
+		cancel() // the answer has begun, so this is a stream, though one that broke at once
+	}
 	return &Stream{Sender: s, Encoder: encoder, Done: ctx.Done()}, nil
 }
 
-// Send is [Sender.Send].
+// Send is that of [Sender].
 func (s *ResponseSender) Send(frames [][]byte) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	s.turn.Take(-1)
+	defer s.turn.Release()
 	if s.closed.Load() {
-		return errSenderClosed
+		return ErrSenderClosed
 	}
 	err := Coalesce(frames, s.write)
 	if err == nil {
-		s.guard.Begin()
-		err = s.rc.Flush()
-		s.guard.End()
+		err = s.flush()
 	}
+	s.guard.End()
 	if err != nil {
-		return brokenSend(err)
+		return BrokenSend(err)
 	}
 	return nil
 }
@@ -78,35 +77,79 @@ func (s *ResponseSender) Send(frames [][]byte) error {
 func (s *ResponseSender) write(p []byte) error {
 	s.guard.Begin()
 	_, err := s.w.Write(p)
-	s.guard.End()
 	return err
 }
 
-// Close is [Sender.Close]. Finished and GoingAway take effect when the handler returns. Abort takes effect at once where the
-// connection can be reached through w; otherwise it returns an error, and the handler must panic with [http.ErrAbortHandler], which
-// is right after every Abort.
+func (s *ResponseSender) flush() error {
+	s.guard.Begin()
+	defer s.guard.End()
+	return s.rc.Flush()
+}
+
+// Close is that of [Sender]. Finished and GoingAway take effect when the handler returns. Abort takes effect at once where w leads
+// to the connection; where it doesn't, Close returns an error, and the handler must panic with [http.ErrAbortHandler]. That is
+// right after every Abort.
 func (s *ResponseSender) Close(end End) error {
+	defer s.cancel()
 	if s.closed.Swap(true) {
 		// The handler may be about to return: another goroutine's Close must be through with w by then.
-		s.writing.Lock()
-		defer s.writing.Unlock()
+		s.turn.Take(-1)
+		s.turn.Release()
 		return nil
 	}
-	defer s.cancel()
-	if end == Abort {
-		return s.guard.Abort() // without the lock: it is what ends a write that waits
+	if end != Abort && s.turn.Take(s.patience) {
+		defer s.turn.Release()
+		s.guard.Begin() // net/http writes the end when the handler has returned
+		s.guard.End()
+		return nil
 	}
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.guard.Begin() // the last bytes are written by net/http when the handler has returned
-	return nil
+	if err := s.rc.SetWriteDeadline(longAgo); err != nil {
+		return &listwatch.Error{Code: listwatch.Unknown, Op: "abort", Err: err}
+	}
+	s.turn.Take(-1) // a write that waited has failed
+	defer s.turn.Release()
+	return s.guard.Abort()
 }
 
-var errSenderClosed = &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Message: "the stream is closed"}
+var longAgo = time.Unix(1, 0)
 
-func brokenSend(err error) *listwatch.Error {
+// ErrSenderClosed is what Send returns after Close.
+var ErrSenderClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Message: "the stream is closed", Err: net.ErrClosed}
+
+// BrokenSend returns the error of a Send that err made fail.
+func BrokenSend(err error) error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Err: err}
 }
+
+// A Turn is a lock that can be waited for with a limit, and whose waiters testing/synctest takes for blocked.
+type Turn chan struct{}
+
+// NewTurn returns a Turn that is free.
+func NewTurn() Turn { return make(Turn, 1) }
+
+// Take waits for the turn and takes it; false: it was not free within limit. A negative limit is none.
+func (t Turn) Take(limit time.Duration) bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	default:
+	}
+	var late <-chan time.Time
+	if limit >= 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case t <- struct{}{}:
+		return true
+	case <-late:
+		return false
+	}
+}
+
+// Release gives the turn back.
+func (t Turn) Release() { <-t }
 
 // BatchBytes is how many bytes go into one write at most, except for a single frame that is larger.
 const BatchBytes = 64 << 10

@@ -34,11 +34,27 @@ type Options struct {
 	// Framings are those on offer; nil means framing.Default().
 	Framings *framing.Registry
 	// WriteTimeout is how long the peer may take no byte while there is something to write, before its stream is ended.
-	// Zero: 15 s; negative: no limit. A transport may notice up to twice as late.
+	// Zero: 15 s; negative: no limit. A transport may notice later, at most after three times as long.
 	WriteTimeout time.Duration
 	// PingInterval is how often a transport that has pings sends one; the peer must answer before the next. Zero: 20 s, well
 	// below the 60 s after which proxies cut idle connections; negative: no pings.
 	PingInterval time.Duration
+}
+
+// Timeout returns WriteTimeout with its default.
+func (o Options) Timeout() time.Duration {
+	if o.WriteTimeout == 0 {
+		return DefaultWriteTimeout
+	}
+	return o.WriteTimeout
+}
+
+// Ping returns PingInterval with its default.
+func (o Options) Ping() time.Duration {
+	if o.PingInterval == 0 {
+		return DefaultPingInterval
+	}
+	return o.PingInterval
 }
 
 // The defaults of [Options].
@@ -56,7 +72,8 @@ type Stream struct {
 	// Done is closed when the peer is gone or the Sender has been closed.
 	Done <-chan struct{}
 	// Detached is true where the connection was taken over: the handler may return and the stream lives on. Otherwise the
-	// stream ends with the handler.
+	// stream ends with the handler, which must call Sender.Close before it returns; where Close(Abort) returns an error the
+	// handler must panic with http.ErrAbortHandler, and it may do so after every Abort.
 	Detached bool
 }
 

@@ -1,0 +1,52 @@
+package transport
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// framings returns what r understands.
+func (r *Request) framings() []framing.Framer {
+	if r.Framings == nil {
+		return []framing.Framer{framing.JSON{}}
+	}
+	return r.Framings
+}
+
+// Accept returns the value of Accept that asks for r.Framings, in order of preference.
+func (r *Request) Accept() string {
+	var s strings.Builder
+	for i, f := range r.framings() {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		s.WriteString(f.MediaType())
+		if i > 0 {
+			s.WriteString(";q=0." + strconv.Itoa(max(1, 10-i)))
+		}
+	}
+	return s.String()
+}
+
+// Framer returns the one of r.Framings that a response with the given Content-Type has, or an error of code Unsupported: what came
+// may be a proxy's page.
+func (r *Request) Framer(contentType string) (framing.Framer, error) {
+	known, err := framing.NewRegistry(r.framings()...)
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := known.Lookup(contentType); ok {
+		return f, nil
+	}
+	said := "no Content-Type"
+	if contentType != "" {
+		said = "the Content-Type " + excerpt(contentType)
+	}
+	return nil, &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusOK, Message: "the answer has " + said + ", want one of " + r.Accept(),
+	}
+}
