@@ -120,9 +120,9 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// HTTPStatus returns the status that says e over HTTP.
+// HTTPStatus returns the status that says e over HTTP: Status where that is one of an error, 400 to 599, else that of Code.
 func (e *Error) HTTPStatus() int {
-	if e.Status != 0 {
+	if e.Status >= 400 && e.Status <= 599 {
 		return e.Status
 	}
 	if int(e.Code) < len(codes) {

@@ -110,7 +110,7 @@ func (b *FrameBudget) Drop(f *Frames) {
 
 // compact takes the emptied Frames out of the queue: each is part of an event, which it would keep in memory.
 func (b *FrameBudget) compact() {
-	kept := make([]*Frames, 0, len(b.queue)-b.head-b.empty/2)
+	var kept []*Frames
 	for _, f := range b.queue[b.head:] {
 		if f.head.Load() != nil {
 			kept = append(kept, f)

@@ -140,8 +140,8 @@ func (p *labelParser) value() ([]string, error) {
 func (p *labelParser) integer() (int64, error) {
 	p.next()
 	n, err := strconv.ParseInt(p.token, 10, 64)
-	if err != nil {
-		return 0, p.expected("a whole number")
+	if err != nil || !isName(p.token, "") { // no label can have a sign, so Kubernetes allows none here
+		return 0, p.expected("a whole number without a sign")
 	}
 	p.next()
 	return n, nil
@@ -264,8 +264,8 @@ func parseFieldTerm(part string) (fieldTerm, error) {
 				continue
 			}
 			t := fieldTerm{path: strings.TrimSpace(part[:i]), not: op == "!="}
-			if t.path == "" {
-				return t, fmt.Errorf("%q has no field before %q", part, op)
+			if t.path == "" || strings.ContainsAny(t.path, "! \\") {
+				return t, fmt.Errorf("%q must have the path of a field before %q, got %q", part, op, t.path)
 			}
 			var err error
 			t.value, err = unescapeField(part[i+len(op):])

@@ -2,6 +2,7 @@ package listwatch
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -83,18 +84,28 @@ func statusDetails(e *Error, message string) *StatusDetails {
 	return &d
 }
 
+// seconds keeps what a peer asks for within what a Duration can hold.
+func seconds(n int) time.Duration {
+	const most = math.MaxInt64 / int64(time.Second)
+	return time.Duration(min(max(int64(n), 0), most)) * time.Second
+}
+
 func wholeSeconds(d time.Duration) int {
 	if d <= 0 {
 		return 0
 	}
-	return int((d + time.Second - 1) / time.Second)
+	n := d / time.Second
+	if d%time.Second != 0 {
+		n++
+	}
+	return int(n)
 }
 
 // ParseStatus reads a Status from JSON and returns it as an error that the peer sent. What is no Status with "status":"Failure" is
 // an error of code [Corrupt].
 func ParseStatus(data []byte) *Error {
 	var s Status
-	if err := json.Unmarshal(data, &s); err != nil || s.Kind != "Status" {
+	if err := json.Unmarshal(data, &s); err != nil || s.Kind != "Status" || s.Status != "Failure" {
 		return &Error{Code: Corrupt, Op: "read a Status", Message: "got " + excerpt(data), Err: err}
 	}
 	return s.Err()
@@ -106,7 +117,7 @@ func (s Status) Err() *Error {
 	if d := s.Details; d != nil {
 		e.Details = &Details{
 			Name: d.Name, Group: d.Group, Kind: d.Kind, UID: d.UID,
-			Causes: d.Causes, RetryAfter: time.Duration(d.RetryAfterSeconds) * time.Second,
+			Causes: d.Causes, RetryAfter: seconds(d.RetryAfterSeconds),
 		}
 	}
 	return e
@@ -135,6 +146,14 @@ func (s Status) code() Code {
 		return Unavailable
 	case "Invalid", "BadRequest":
 		return Invalid
+	case "NotFound":
+		return NotFound
+	case "Unauthorized":
+		return Unauthorized
+	case "Forbidden":
+		return Forbidden
+	case "NotAcceptable", "UnsupportedMediaType", "MethodNotAllowed":
+		return Unsupported
 	}
 	return CodeOfHTTP(s.Code)
 }
