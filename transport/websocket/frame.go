@@ -1,0 +1,102 @@
+package websocket
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+
+	"github.com/listwatch/listwatch/transport"
+)
+
+// The opcodes of RFC 6455 section 5.2.
+const (
+	opContinuation = 0x0
+	opText         = 0x1
+	opBinary       = 0x2
+	opClose        = 0x8
+	opPing         = 0x9
+	opPong         = 0xA
+)
+
+// The bits of a frame's first two bytes.
+const (
+	bitFin     = 0x80
+	bitsRSV    = 0x70
+	bitsOpcode = 0x0F
+	bitControl = 0x08
+	bitMask    = 0x80
+	bitsLength = 0x7F
+)
+
+const (
+	// maxControl is how many bytes a control frame may carry: rfc6455#section-5.5.
+	maxControl = 125
+	// maxHeader is how many bytes a frame's header may have: two, the longest length, a mask.
+	maxHeader = 2 + 8 + 4
+)
+
+// A closeCode is a number of RFC 6455 section 7.4.1.
+type closeCode uint16
+
+const (
+	closeNormal    closeCode = 1000
+	closeGoingAway closeCode = 1001
+	closeProtocol  closeCode = 1002
+	closeNoStatus  closeCode = 1005 // never on the wire: a close frame without a code
+	closeBadText   closeCode = 1007
+	closePolicy    closeCode = 1008
+	closeTooBig    closeCode = 1009
+)
+
+// The envelopes. Frames that are ready to be written need a writer beneath the library; the bare message is for a library
+// that writes frames by itself.
+var (
+	framed = &transport.Envelope{Messages: true, Wrap: appendMessageFrame}
+	bare   = &transport.Envelope{Messages: true}
+)
+
+// appendMessageFrame appends a whole message as one frame, as a server sends it: without a mask (rfc6455#section-5.1), so that
+// all watchers share its bytes.
+func appendMessageFrame(dst, payload []byte, isBinary bool) []byte {
+	op := byte(opText)
+	if isBinary {
+		op = opBinary
+	}
+	dst = appendHeader(dst, bitFin|op, len(payload))
+	return append(dst, payload...)
+}
+
+// appendHeader appends the header of an unmasked frame of n bytes, with the shortest length that fits, as rfc6455#section-5.2 demands.
+func appendHeader(dst []byte, first byte, n int) []byte {
+	switch {
+	case n <= 125:
+		return append(dst, first, byte(n))
+	case n <= 0xFFFF:
+		return binary.BigEndian.AppendUint16(append(dst, first, 126), uint16(n))
+	}
+	return binary.BigEndian.AppendUint64(append(dst, first, 127), uint64(n))
+}
+
+// appendControl appends a control frame, masked where a client sends it. What is longer than a control frame may be is cut.
+func appendControl(dst []byte, op byte, payload []byte, masked bool) []byte {
+	payload = payload[:min(len(payload), maxControl)]
+	if !masked {
+		return append(append(dst, bitFin|op, byte(len(payload))), payload...)
+	}
+	var key [4]byte
+	binary.NativeEndian.PutUint32(key[:], rand.Uint32())
+	dst = append(dst, bitFin|op, bitMask|byte(len(payload)))
+	dst = append(dst, key[:]...)
+	for i, b := range payload {
+		dst = append(dst, b^key[i%4])
+	}
+	return dst
+}
+
+// appendClose appends a close frame.
+func appendClose(dst []byte, code closeCode, reason string, masked bool) []byte {
+	var payload []byte
+	if code != closeNoStatus {
+		payload = append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)
+	}
+	return appendControl(dst, opClose, payload, masked)
+}

@@ -1,0 +1,149 @@
+package websocket
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// maxInbound is the longest message that is told it is not wanted (close 1008) rather than too big (close 1009). Neither is read.
+const maxInbound = 4 << 10
+
+// A session is a server's end in the hands of a library.
+type session interface {
+	// serve reads until the connection is at its end, and answers pings. echo is the code of a close frame that the peer has
+	// sent and that has not been answered; zero: there is none.
+	serve() (echo closeCode)
+	// send writes messages, in the form of the session's envelope.
+	send(frames [][]byte) error
+	// ping asks for a sign of life, which is due within d. It reports whether the peer is alive: it may say so at once and find
+	// out at the next call, or wait for the answer.
+	ping(d time.Duration) (alive bool)
+	// end writes a close frame between two messages.
+	end(code closeCode, reason string) error
+	// release gives back what the library holds.
+	release()
+}
+
+// A stream is a watch being served. One goroutine, in read, belongs to it and ends with the connection.
+type stream struct {
+	// Immutable after construction.
+	conn     *conn
+	session  session
+	interval time.Duration // between pings; negative: none
+	timeout  time.Duration // how long Close may wait
+	done     chan struct{}
+
+	ending sync.Once
+	closed sync.Once
+
+	mu    sync.Mutex
+	timer *time.Timer // guarded by mu; nil after the end
+}
+
+var _ transport.Sender = (*stream)(nil)
+
+// newStream starts to serve.
+func newStream(c *conn, s session, o transport.Options) *stream {
+	w := &stream{conn: c, session: s, interval: o.PingInterval, timeout: o.WriteTimeout, done: make(chan struct{})}
+	if w.timeout < 0 {
+		w.timeout = transport.DefaultWriteTimeout
+	}
+	if w.interval > 0 {
+		w.mu.Lock()
+		w.timer = time.AfterFunc(w.interval, w.ping)
+		w.mu.Unlock()
+	}
+	go w.read()
+	return w
+}
+
+// Send writes frames.
+func (s *stream) Send(frames [][]byte) error {
+	if len(frames) == 0 {
+		return nil
+	}
+	err := s.session.send(frames)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &listwatch.Error{Code: listwatch.TooSlow, Op: "send", Message: "the client doesn't read", Err: err}
+	}
+	return &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Err: err}
+}
+
+// Close ends the stream. The goroutine that reads waits for the peer's answer and closes the connection.
+func (s *stream) Close(end transport.End) error {
+	s.closed.Do(func() { s.close(end) })
+	return nil
+}
+
+func (s *stream) close(end transport.End) {
+	s.gone()
+	code := closeNormal
+	switch end {
+	case transport.GoingAway:
+		code = closeGoingAway
+	case transport.Abort:
+		s.conn.cut()
+		return
+	}
+	s.conn.deadline.hurry(s.timeout)
+	if s.session.end(code, "") != nil {
+		s.conn.cut()
+		return
+	}
+	_ = s.conn.Conn.SetReadDeadline(time.Now().Add(closeWait))
+}
+
+// gone tells everyone that the stream is over.
+func (s *stream) gone() {
+	s.ending.Do(func() {
+		close(s.done)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.timer != nil {
+			s.timer.Stop()
+			s.timer = nil
+		}
+	})
+}
+
+// read serves the connection until its end and closes it: after a close frame the server is the one who does
+// (rfc6455#section-7.1.1).
+func (s *stream) read() {
+	echo := s.session.serve()
+	s.gone()
+	v, broken := errors.AsType[*violation](s.conn.failed)
+	switch {
+	case broken:
+		s.conn.deadline.hurry(closeWait)
+		_ = s.session.end(v.code, v.reason)
+		s.conn.linger()
+	case echo != 0:
+		s.conn.deadline.hurry(closeWait)
+		_ = s.session.end(echo, "")
+	}
+	s.session.release()
+	_ = s.conn.Close()
+}
+
+// ping runs once an interval, on the timer's goroutine.
+func (s *stream) ping() {
+	start := time.Now()
+	if !s.session.ping(s.interval) {
+		s.gone()
+		s.conn.cut()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Reset(max(0, s.interval-time.Since(start)))
+	}
+}

@@ -1,0 +1,112 @@
+package websocket
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch/transport"
+)
+
+const (
+	// minVector is the mean size of frames from which it is cheaper not to copy them.
+	minVector = 4 << 10
+	// maxVector is how many frames one writev takes: the runtime keeps the vector for as long as the connection lives.
+	maxVector = 32
+)
+
+// writeFrames writes whole frames: large ones as a vector where the connection can take it, everything else copied together. On
+// TLS each slice of a vector would be a record and a system call of its own.
+func (c *conn) writeFrames(frames [][]byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.ended {
+		return errEnded
+	}
+	total := 0
+	for _, f := range frames {
+		total += len(f)
+	}
+	if c.tcp != nil && total >= minVector*len(frames) {
+		return c.done(c.writeVector(frames))
+	}
+	return c.done(transport.Coalesce(frames, c.write))
+}
+
+// write writes p, for as long as the peer takes a byte now and then.
+func (c *conn) write(p []byte) error {
+	c.deadline.arm(false)
+	for {
+		n, err := c.Conn.Write(p)
+		if n == 0 || !c.mayGoOn(err) {
+			return err
+		}
+		p = p[n:]
+	}
+}
+
+func (c *conn) writeVector(frames [][]byte) error {
+	for len(frames) > 0 {
+		n := min(len(frames), maxVector)
+		vector := net.Buffers(frames[:n])
+		c.deadline.arm(false)
+		for {
+			n, err := vector.WriteTo(c.tcp)
+			if err == nil {
+				break
+			}
+			if n == 0 || !c.mayGoOn(err) {
+				return err
+			}
+		}
+		frames = frames[n:]
+	}
+	return nil
+}
+
+// mayGoOn reports whether a write that took some bytes was only late, and gives it more time. A TLS connection is beyond repair
+// after a time-out; its pieces are small.
+func (c *conn) mayGoOn(err error) bool {
+	if _, isTLS := c.Conn.(*tls.Conn); isTLS || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	return c.deadline.arm(true)
+}
+
+// A deadline bounds the writes of a connection, until it is made final.
+type deadline struct {
+	mu sync.Mutex
+
+	// Guarded by mu.
+	moving transport.Deadline
+	final  bool
+}
+
+// arm gives a write that begins its time. late is true where the time has passed in spite of progress; arm reports whether there is
+// more to be had.
+func (d *deadline) arm(late bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.final:
+		return !late
+	case late:
+		d.moving.Extend()
+	default:
+		d.moving.Set()
+	}
+	return true
+}
+
+// hurry bounds every write, also one that waits, by now and at the latest in wait. The first call counts.
+func (d *deadline) hurry(wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.final {
+		d.final = true
+		_ = d.moving.SetFunc(time.Now().Add(wait)) // a connection that is closed has no writes to bound
+	}
+}
