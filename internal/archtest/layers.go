@@ -1,0 +1,105 @@
+package archtest
+
+// modulePath is the root module; the tables name its packages without it, and "." is its root package.
+const modulePath = "github.com/listwatch/listwatch"
+
+// A layer is a rank of packages. Imports point down: to a lower layer only, never to a sibling.
+type layer struct {
+	what string
+	// packages are patterns of path.Match; one that ends in "/..." covers the packages beneath too, and these count as one: they may
+	// import each other.
+	packages []string
+}
+
+// layers are all the packages of the root module, the lowest layer first. A new package belongs here.
+var layers = []layer{
+	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/memnet", "internal/archtest", "internal/leaktest"}},
+	{"the vocabulary, which everybody speaks", []string{"."}},
+	{"how events are spelt, and how they are remembered", []string{"framing", "internal/history"}},
+	{"what a transport is, and what a store is", []string{"transport", "store"}},
+	{"transports and stores", []string{"transport/*", "store/*"}},
+	{"a Source at a URL: the server's end, the client's end", []string{"watchserver", "client"}},
+	{"what is made of Sources", []string{"informer", "relay", "kubeapi/..."}},
+	{"what holds all of them to the protocol", []string{"conformance/..."}},
+	{"programs, and what measures them", []string{"benchmarks/...", "cmd/*/...", "examples/*/..."}},
+}
+
+// A limit narrows what the layers allow: packages import, of ours, only those listed.
+type limit struct {
+	packages []string
+	only     []string
+	reason   string
+}
+
+// leaves may be imported by anybody who is limited otherwise.
+var leaves = layers[0].packages
+
+var limits = []limit{
+	{
+		[]string{"internal/rawjson", "internal/memnet", "internal/archtest", "internal/leaktest"},
+		nil,
+		"a leaf serves everybody, so it needs nobody",
+	},
+	{
+		[]string{"."},
+		[]string{"internal/rawjson"},
+		"who speaks the vocabulary must not get anything else with it",
+	},
+	{
+		[]string{"internal/history"},
+		[]string{"."},
+		"the log knows no wire: frame builders reach it as functions",
+	},
+	{
+		[]string{"transport"},
+		append([]string{".", "framing"}, leaves...),
+		"a transport carries frames: it knows nothing of histories, selections or stores",
+	},
+	{
+		[]string{"transport/*"},
+		append([]string{".", "framing", "transport"}, leaves...),
+		"a transport carries frames: it knows nothing of histories, selections or stores",
+	},
+	{
+		[]string{"store"},
+		append([]string{".", "internal/history"}, leaves...),
+		"a store keeps objects: it knows nothing of how they travel",
+	},
+	{
+		[]string{"store/*"},
+		append([]string{".", "internal/history", "store"}, leaves...),
+		"a store keeps objects: it knows nothing of how they travel",
+	},
+}
+
+// A dependency is a module, or a part of one, that is not ours, and the only packages that may import it.
+type dependency struct {
+	prefix   string
+	packages []string
+	reason   string
+}
+
+// dependencies are all there may be outside of test files. The first whose prefix fits an import decides.
+var dependencies = []dependency{
+	{
+		"github.com/gorilla/websocket",
+		[]string{"transport/websocket"},
+		"the libraries of WebSocket are hidden behind transport.Sender and transport.Receiver",
+	},
+	{
+		"nhooyr.io/websocket",
+		[]string{"transport/websocket"},
+		"the libraries of WebSocket are hidden behind transport.Sender and transport.Receiver; its module is deprecated",
+	},
+	{
+		"golang.org/x/net/http2",
+		[]string{"transport/h2", "conformance/..."},
+		"net/http serves and dials HTTP/2; frames by hand are for the transport and for hostile peers",
+	},
+	{"go.etcd.io/etcd", []string{"store/etcd"}, "who keeps nothing in etcd must not link its client"},
+	{"go.etcd.io/bbolt", []string{"store/bolt"}, "who keeps nothing in a file must not link a database"},
+	{"github.com/tidwall/btree", []string{"internal/history"}, "the state beside the log is the one copy-on-write tree there is"},
+	{"github.com/fxamacker/cbor", []string{"framing"}, "a codec of the wire is a framing"},
+	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "flags belong to programs"},
+	{"github.com/spf13/pflag", []string{"cmd/*/..."}, "flags belong to programs"},
+}
