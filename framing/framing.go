@@ -34,7 +34,7 @@ type MessageFramer interface {
 	Framer
 	// AppendMessage appends the bare message: no newline, no length.
 	AppendMessage(dst []byte, e WatchEvent) ([]byte, error)
-	// DecodeMessage reads one message; the caller has bounded its size.
+	// DecodeMessage reads one message; the caller has bounded its size. It does not keep message.
 	DecodeMessage(message []byte) (WatchEvent, error)
 	// Binary reports whether messages are bytes rather than UTF-8 text.
 	Binary() bool
