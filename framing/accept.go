@@ -197,7 +197,8 @@ func isTokenByte(c byte) bool {
 const (
 	anything = 2
 	anyOf    = 4
-	exact    = 6
+	alias    = 6
+	exact    = 8
 )
 
 // matches returns how specific m is about a media type; zero: it does not match.

@@ -24,7 +24,7 @@ func appendBody(dst []byte, e WatchEvent) ([]byte, error) {
 
 // appendLine is appendBody for framings in which a line break would end the event: an object that has some is made compact.
 func appendLine(dst []byte, e WatchEvent) ([]byte, error) {
-	if bytes.IndexByte(e.Object, '\n') >= 0 || bytes.IndexByte(e.Object, '\r') >= 0 {
+	if hasLineBreak(e.Object) {
 		var s scanner
 		object, err := s.compactObject(bytes.Clone(e.Object))
 		if err != nil {
@@ -33,6 +33,10 @@ func appendLine(dst []byte, e WatchEvent) ([]byte, error) {
 		e.Object = object
 	}
 	return appendBody(dst, e)
+}
+
+func hasLineBreak(text []byte) bool {
+	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
 // check looks for what no framing can carry. It does not read the whole object, which is JSON by contract.

@@ -53,8 +53,7 @@ func checkObject(src []byte) error {
 	if !utf8.Valid(src) {
 		return errNotUTF8
 	}
-	var open [64]byte
-	s := scanner{open: open[:0], check: true}
+	s := scanner{check: true}
 	_, err := s.object(nil, src)
 	return err
 }

@@ -58,7 +58,8 @@ func (c CBORSeq) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) {
 
 // DecodeMessage implements [MessageFramer].
 func (CBORSeq) DecodeMessage(message []byte) (WatchEvent, error) {
-	return decodeMessage(message, &cborReader{})
+	text := make([]byte, 0, len(message)+len(message)/2) // enough for most
+	return decodeMessage(message, &cborReader{body: bodyReader{text: text}, open: make([]cborLevel, 0, 16)})
 }
 
 // Binary implements [MessageFramer].

@@ -129,7 +129,7 @@ func offerOf(mediaType string, ranges []MediaRange) offer {
 	for place, m := range ranges {
 		specific := m.matches(mediaType)
 		if specific == 0 && mediaType == (CBORSeq{}).MediaType() && m.matches("application/cbor") >= exact {
-			specific = exact - 1 // below the name itself, where that is listed too
+			specific = alias
 		}
 		if specific > best.specific || specific > 0 && specific == best.specific && m.Q > best.q {
 			best = offer{m.Q, specific, place}

@@ -13,11 +13,12 @@ const maxDepth = 10_001
 // looks at each byte once. It leaves UTF-8 to its caller. The zero scanner is ready for one object.
 type scanner struct {
 	state scanState
-	name  bool   // the string at hand is the name of a member
-	hex   int    // digits that a \u still needs
-	rest  string // what remains of a literal
-	open  []byte // the brackets that are open
-	check bool   // only check: copy nothing
+	name  bool                    // the string at hand is the name of a member
+	hex   int                     // digits that a \u still needs
+	rest  string                  // what remains of a literal
+	check bool                    // only check: copy nothing
+	depth int                     // brackets that are open
+	kinds [maxDepth/64 + 1]uint64 // a bit for each of them: set for objects; an array, so that a scanner takes no memory elsewhere
 }
 
 type scanState uint8
@@ -53,7 +54,7 @@ var wants = [...]string{
 	inPoint: "a digit", inExponent: "a digit", inSign: "a digit", atEnd: "nothing more",
 }
 
-func (s *scanner) reset() { *s = scanner{open: s.open[:0]} }
+func (s *scanner) reset() { s.state, s.depth = atObject, 0 }
 
 func (s *scanner) done() bool { return s.state == atEnd }
 
@@ -156,13 +157,14 @@ func (s *scanner) structureByte(c byte) error {
 
 // commaByte reads what may follow a value.
 func (s *scanner) commaByte(c byte) error {
-	inside := s.open[len(s.open)-1]
+	top := s.depth - 1
+	inObject := s.kinds[top/64]>>(top%64)&1 != 0
 	switch {
-	case c == ',' && inside == '{':
+	case c == ',' && inObject:
 		s.state = atName
 	case c == ',':
 		s.state = atValue
-	case c == '}' && inside == '{', c == ']' && inside == '[':
+	case c == '}' && inObject, c == ']' && !inObject:
 		s.pop()
 	default:
 		return s.unexpected(c)
@@ -196,21 +198,25 @@ func (s *scanner) valueByte(c byte) error {
 }
 
 func (s *scanner) push(c byte) error {
-	if len(s.open) >= maxDepth {
+	if s.depth >= maxDepth {
 		return errDepth
 	}
-	s.open = append(s.open, c)
-	s.state = atFirstName
-	if c == '[' {
+	word, bit := &s.kinds[s.depth/64], uint64(1)<<(s.depth%64)
+	s.depth++
+	if c == '{' {
+		*word |= bit
+		s.state = atFirstName
+	} else {
+		*word &^= bit
 		s.state = atFirstValue
 	}
 	return nil
 }
 
 func (s *scanner) pop() {
-	s.open = s.open[:len(s.open)-1]
+	s.depth--
 	s.state = atComma
-	if len(s.open) == 0 {
+	if s.depth == 0 {
 		s.state = atEnd
 	}
 }

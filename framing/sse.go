@@ -54,7 +54,7 @@ func (SSE) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if text := out[body:]; bytes.ContainsAny(text, "\r\n") {
+	if text := out[body:]; hasLineBreak(text) {
 		out = appendDataLines(out[:body], bytes.Clone(text))
 	}
 	return append(out, "\n\n"...), nil

@@ -1,0 +1,430 @@
+package framing
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/listwatch/listwatch"
+	"pgregory.net/rapid"
+)
+
+// eachFramer runs a test over every framing.
+func eachFramer(t *testing.T, test func(t *testing.T, f Framer)) {
+	t.Helper()
+	for _, f := range allFramers {
+		t.Run(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."), func(t *testing.T) { test(t, f) })
+	}
+}
+
+func someEvents() []WatchEvent {
+	return []WatchEvent{
+		{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7"},"spec":{"n":12345678901234567890123,"s":"é\u00e9😀"}}`)},
+		{Type: "MODIFIED", Object: []byte(`{"metadata":{"name":"b","resourceVersion":"8"},"x":[1,-2.5,1e400,true,null,{}]}`), Version: 8},
+		FromError(&listwatch.Error{Code: listwatch.Expired, Message: "gone"}),
+	}
+}
+
+func TestEventsSurviveTheRoundTrip(t *testing.T) {
+	eachFramer(t, func(t *testing.T, f Framer) {
+		rapid.Check(t, func(t *rapid.T) {
+			events := rapid.SliceOfN(anEvent(), 1, 4).Draw(t, "events")
+			var stream []byte
+			var err error
+			for _, e := range events {
+				if stream, err = f.AppendEvent(stream, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := decodeAll(f.NewDecoder(bytes.NewReader(stream), 0))
+			if err != io.EOF || len(got) != len(events) {
+				t.Fatalf("got %d events and %v, want %d and EOF", len(got), err, len(events))
+			}
+			for i, e := range got {
+				if e.Type != events[i].Type {
+					t.Fatalf("got type %q, want %q", e.Type, events[i].Type)
+				}
+				if err := sameJSON(events[i].Object, e.Object); err != nil {
+					t.Fatal(err)
+				}
+				if sameBytes(f) && !bytes.Equal(e.Object, events[i].Object) {
+					t.Fatalf("got %s, want %s", e.Object, events[i].Object)
+				}
+			}
+		})
+	})
+}
+
+func TestMessagesSurviveTheRoundTrip(t *testing.T) {
+	for _, f := range []MessageFramer{JSON{}, CBORSeq{}} {
+		rapid.Check(t, func(t *rapid.T) {
+			want := anEvent().Draw(t, "event")
+			message, err := f.AppendMessage(nil, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !f.Binary() && bytes.HasSuffix(message, []byte("\n")) {
+				t.Fatal("a message must not end with a newline")
+			}
+			got, err := f.DecodeMessage(message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Type != want.Type {
+				t.Fatalf("got type %q, want %q", got.Type, want.Type)
+			}
+			if err := sameJSON(want.Object, got.Object); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// framing/byte-drip, framing/chunk-boundaries-free: no boundary of a read means anything.
+func TestReadsMayEndAnywhere(t *testing.T) {
+	events := someEvents()
+	eachFramer(t, func(t *testing.T, f Framer) {
+		stream, _ := encode(t, f, events...)
+		readers := map[string]io.Reader{
+			"drip": iotest.OneByteReader(bytes.NewReader(stream)), "early EOF": iotest.DataErrReader(bytes.NewReader(stream)),
+		}
+		for at := range stream {
+			readers[fmt.Sprint("split at ", at)] = io.MultiReader(bytes.NewReader(stream[:at]), bytes.NewReader(stream[at:]))
+		}
+		for name, r := range readers {
+			got, err := decodeAll(f.NewDecoder(r, 0))
+			if err != io.EOF || len(got) != len(events) {
+				t.Fatalf("%s: got %d events and %v, want %d and EOF", name, len(got), err, len(events))
+			}
+			for i := range got {
+				checkSame(t, f, events[i], got[i])
+			}
+		}
+	})
+}
+
+// framing/truncated-final: a stream that was cut off is told from one that ended.
+func TestACutIsToldFromAnEnd(t *testing.T) {
+	eachFramer(t, func(t *testing.T, f Framer) {
+		stream, ends := encode(t, f, someEvents()...)
+		for cut := range len(stream) + 1 {
+			complete, between := 0, cut == 0
+			for _, end := range ends {
+				if complete2 := completeAt(f, end); cut >= complete2 {
+					complete++
+					between = cut <= end || cut == len(stream)
+				}
+			}
+			got, err := decodeAll(f.NewDecoder(bytes.NewReader(stream[:cut]), 0))
+			if len(got) != complete {
+				t.Fatalf("cut at %d of %d: got %d events, want %d", cut, len(stream), len(got), complete)
+			}
+			if between != (err == io.EOF) {
+				t.Fatalf("cut at %d of %d: got %v; between two events: %v", cut, len(stream), err, between)
+			}
+			if !between && (!errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, listwatch.Corrupt)) {
+				t.Fatalf("cut at %d: got %v, want Corrupt around ErrUnexpectedEOF", cut, err)
+			}
+		}
+	})
+}
+
+// completeAt returns the byte at which an event that ends at end is complete: a JSON object is so before its newline.
+func completeAt(f Framer, end int) int {
+	switch f.(type) {
+	case JSON, JSONSeq:
+		return end - 1
+	}
+	return end
+}
+
+// framing/coalesced.
+func TestAThousandEventsMayComeAtOnce(t *testing.T) {
+	eachFramer(t, func(t *testing.T, f Framer) {
+		events := make([]WatchEvent, 1000)
+		for i := range events {
+			events[i] = WatchEvent{Type: "ADDED", Object: fmt.Appendf(nil, `{"metadata":{"name":"n%d","resourceVersion":"%d"}}`, i, i+1)}
+		}
+		stream, _ := encode(t, f, events...)
+		got, err := decodeAll(f.NewDecoder(bytes.NewReader(stream), 0))
+		if err != io.EOF || len(got) != len(events) {
+			t.Fatalf("got %d events and %v", len(got), err)
+		}
+		for i := range got {
+			checkSame(t, f, events[i], got[i])
+		}
+	})
+}
+
+// An event must come out as soon as its last byte is in, with nothing behind it: the next may come in an hour.
+func TestAnEventDoesNotWaitForTheNext(t *testing.T) {
+	eachFramer(t, func(t *testing.T, f Framer) {
+		for _, object := range []string{`{}`, `{"a":""}`, `{"a":[]}`, `{"a":0}`, `{"a":{"b":[""]}}`} {
+			e := WatchEvent{Type: "ADDED", Object: []byte(object)}
+			stream, _ := encode(t, f, e)
+			d := f.NewDecoder(io.MultiReader(iotest.OneByteReader(bytes.NewReader(stream)), iotest.ErrReader(errors.New("it waits"))), 0)
+			got, err := d.Decode()
+			if err != nil {
+				t.Fatalf("%s: %v", object, err)
+			}
+			checkSame(t, f, e, got)
+		}
+	})
+}
+
+func TestErrorsOfTheReaderPass(t *testing.T) {
+	broken := errors.New("connection reset")
+	eachFramer(t, func(t *testing.T, f Framer) {
+		stream, _ := encode(t, f, someEvents()[0])
+		for at := range len(stream) {
+			d := f.NewDecoder(io.MultiReader(bytes.NewReader(stream[:at]), iotest.ErrReader(broken)), 0)
+			_, err := decodeAll(d)
+			if err != broken { //nolint:errorlint // as it is
+				t.Fatalf("at %d: got %v, want the error of the reader as it is", at, err)
+			}
+			if _, again := d.Decode(); again != err { //nolint:errorlint // the same
+				t.Fatalf("at %d: got %v then %v: a decoder that failed must stay so", at, err, again)
+			}
+		}
+		if _, err := f.NewDecoder(stuck{}, 0).Decode(); !errors.Is(err, io.ErrNoProgress) {
+			t.Errorf("got %v from a reader that returns nothing, want ErrNoProgress", err)
+		}
+	})
+}
+
+type stuck struct{}
+
+func (stuck) Read([]byte) (int, error) { return 0, nil }
+
+// limit/event-too-big-client: the limit is exact, and counts one event, not the stream.
+func TestTheLimitCountsOneEvent(t *testing.T) {
+	eachFramer(t, func(t *testing.T, f Framer) {
+		e := WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a"},"s":"` + strings.Repeat("x", 20_000) + `"}`)}
+		stream, ends := encode(t, f, e, e, e)
+		limit := ends[0]
+		if f == Framer(CBORSeq{}) { // there, the JSON counts too
+			limit = len(`{"type":"ADDED","object":}`) + len(e.Object)
+		}
+		limit = completeAt(f, limit)
+		if got, err := decodeAll(f.NewDecoder(bytes.NewReader(stream), limit)); len(got) != 3 || err != io.EOF {
+			t.Errorf("limit %d: got %d events and %v, want 3 and EOF", limit, len(got), err)
+		}
+		_, err := f.NewDecoder(bytes.NewReader(stream), limit-1).Decode()
+		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), fmt.Sprint(limit-1)) {
+			t.Errorf("limit %d: got %v, want Corrupt that names the limit", limit-1, err)
+		}
+	})
+}
+
+// endless is a stream of begin and then fill without end; it counts what is read.
+type endless struct {
+	begin string
+	fill  byte
+	read  int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.begin)
+	e.begin = e.begin[n:]
+	for i := n; i < len(p); i++ {
+		p[i] = e.fill
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+func TestAnEndlessEventIsRefusedBeforeItIsRead(t *testing.T) {
+	const limit = 1 << 20
+	cases := []struct {
+		name  string
+		f     Framer
+		begin string
+		fill  byte
+		most  int // bytes that may be read
+	}{
+		{"string", JSON{}, `{"type":"`, 'x', limit + bufferSize},
+		{"space", JSON{}, `{`, ' ', limit + bufferSize},
+		{"prefix", Prefixed{}, "\xff\xff\xff\xff", 'x', bufferSize},
+		{"prefix above the limit", Prefixed{}, "\x00\x10\x00\x01", 'x', bufferSize},
+		{"line", SSE{}, "data: ", 'x', limit + bufferSize},
+		{"comment", SSE{}, ":", 'x', limit + bufferSize},
+		{"element", JSONSeq{}, "\x1e{", ' ', limit + bufferSize},
+		{"separators", JSONSeq{}, "", '\x1e', limit + bufferSize},
+		{"text", CBORSeq{}, "\xa2\x64type\x7b\xff\xff\xff\xff\xff\xff\xff\xff", 'x', bufferSize},
+		{"text of some GiB", CBORSeq{}, "\xa2\x64type\x7a\xff\xff\xff\xff", 'x', bufferSize},
+		{"bytes in chunks", CBORSeq{}, "\xa2\x64type\x5f", '\x41', limit + bufferSize},
+		{"array", CBORSeq{}, "\x9b\xff\xff\xff\xff\xff\xff\xff\xff", 0, bufferSize},
+		{"map", CBORSeq{}, "\xbb\x80\x00\x00\x00\x00\x00\x00\x00", 0, bufferSize},
+		{"array without end", CBORSeq{}, "\x9f", '\xf5', limit + bufferSize},
+		{"bignum", CBORSeq{}, "\x81\xc2\x5a\x00\x0f\x00\x00", 'x', limit + bufferSize},
+		{"tags", CBORSeq{}, "\xd9\xd9\xf7", '\xc4', limit + bufferSize},
+	}
+	for _, c := range cases {
+		t.Run(strings.TrimPrefix(fmt.Sprintf("%T", c.f), "framing.")+"/"+c.name, func(t *testing.T) {
+			r := &endless{begin: c.begin, fill: c.fill}
+			d := c.f.NewDecoder(r, limit)
+			taken := allocated(func() {
+				if _, err := d.Decode(); !errors.Is(err, listwatch.Corrupt) {
+					t.Errorf("got %v, want Corrupt", err)
+				}
+			})
+			if r.read > c.most {
+				t.Errorf("read %d bytes, want at most %d", r.read, c.most)
+			}
+			// A buffer that grows with an event takes no more than a few times the limit, in all its sizes.
+			most := uint64(64 << 10)
+			if c.most > bufferSize {
+				most = 8 * limit
+			}
+			if taken > most {
+				t.Errorf("took %d bytes of memory for %d read, want at most %d", taken, r.read, most)
+			}
+		})
+	}
+}
+
+// A length within the limit is no reason to take memory before the bytes have come.
+func TestMemoryGrowsWithWhatHasCome(t *testing.T) {
+	for name, stream := range map[string]struct {
+		f    Framer
+		text string
+	}{
+		"Prefixed": {Prefixed{}, "\x00\xf0\x00\x00{"}, "CBORSeq": {CBORSeq{}, "\xa1\x64type\x7a\x00\xf0\x00\x00{"},
+	} {
+		d := stream.f.NewDecoder(strings.NewReader(stream.text), 0)
+		if taken := allocated(func() {
+			if _, err := d.Decode(); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%s: got %v, want ErrUnexpectedEOF", name, err)
+			}
+		}); taken > 64<<10 {
+			t.Errorf("%s: took %d bytes of memory", name, taken)
+		}
+	}
+}
+
+// allocated returns how much memory f takes.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// limit/json-depth.
+func TestDepthIsBounded(t *testing.T) {
+	nested := func(depth int) []byte {
+		return []byte(`{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}")
+	}
+	eachFramer(t, func(t *testing.T, f Framer) {
+		deepest := WatchEvent{Type: "ADDED", Object: nested(10_000)}
+		stream, _ := encode(t, f, deepest)
+		got, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSame(t, f, deepest, got)
+
+		tooDeep := nested(100_000)
+		e := WatchEvent{Type: "ADDED", Object: tooDeep}
+		if f == Framer(CBORSeq{}) {
+			if _, err := f.AppendEvent(nil, e); !errors.Is(err, listwatch.Invalid) {
+				t.Errorf("got %v, want Invalid", err)
+			}
+			stream = append([]byte("\xa2\x64type\x61A\x66object"), bytes.Repeat([]byte{0x81}, 100_000)...)
+		} else {
+			stream, _ = encode(t, f, e)
+		}
+		if _, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), "10000") {
+			t.Errorf("got %v, want Corrupt that names the depth allowed", err)
+		}
+	})
+}
+
+// framing/field-order-free, and what only a sloppy peer sends.
+func TestMembersComeInAnyOrder(t *testing.T) {
+	for _, text := range []string{
+		`{"type":"ADDED","object":{"a":1}}`, `{"object":{"a":1},"type":"ADDED"}`, "{ \"x\" : [ {} ] , \"object\" :\r\n{ \"a\" :\t1 } ,\"type\": \"ADDED\", \"y\":null}",
+		`{"\u0074ype":"\u0041DDED","object":{"a":1}}`, `{"type":"X","object":{},"type":"ADDED","object":{"a":1}}`,
+	} {
+		got, err := JSON{}.DecodeMessage([]byte(text))
+		if err != nil || got.Type != "ADDED" || string(got.Object) != `{"a":1}` {
+			t.Errorf("%s: got %s %s and %v", text, got.Type, got.Object, err)
+		}
+	}
+}
+
+func TestWhatIsNoEventIsRefused(t *testing.T) {
+	for _, text := range []string{
+		`{}`, `{"type":"ADDED"}`, `{"object":{}}`, `{"type":"","object":{}}`, `{"type":1,"object":{}}`, `{"type":null,"object":{}}`,
+		`{"type":"ADDED","object":[]}`, `{"type":"ADDED","object":null}`, `{"type":"ADDED","object":"x"}`, `[]`, `1`, `"x"`, `nope`,
+		"{\"type\":\"\xff\",\"object\":{}}", "{\"type\":\"A\",\"object\":{\"a\":\"\n\"}}",
+	} {
+		for _, f := range []Framer{JSON{}, JSONSeq{}, Prefixed{}, SSE{}} {
+			stream := map[Framer]string{
+				JSON{}: text + "\n", JSONSeq{}: "\x1e" + text + "\n", Prefixed{}: "\x00\x00\x00" + string(rune(len(text))) + text,
+				SSE{}: "data: " + strings.ReplaceAll(text, "\n", "\u0001") + "\n\n",
+			}[f]
+			if _, err := f.NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%T %q: got %v, want Corrupt", f, text, err)
+			}
+		}
+	}
+	for _, e := range []WatchEvent{{Type: "", Object: []byte("{}")}, {Type: "\xff", Object: []byte("{}")}, {Type: "A"}, {Type: "A", Object: []byte("[]")}} {
+		eachFramer(t, func(t *testing.T, f Framer) {
+			if out, err := f.AppendEvent([]byte("kept"), e); !errors.Is(err, listwatch.Invalid) || string(out) != "kept" {
+				t.Errorf("%v: got %q and %v, want what was there and Invalid", e, out, err)
+			}
+		})
+	}
+}
+
+func TestBadJSONIsRefused(t *testing.T) {
+	for _, bad := range []string{
+		`{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a":[1,]}`, `{"a":[1}`, `{"a":{]}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":.5}`,
+		`{"a":1e}`, `{"a":1e+}`, `{"a":+1}`, `{"a":tru}`, `{"a":nulL}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, `{"a":"` + "\x01" + `"}`, `{1:2}`, `{"a":1}}`, `{"a":--1}`,
+		`{"a":1-1}`, `{"a":NaN}`, `{'a':1}`, `{"a":1.5.5}`, `{"a":1e5e5}`, `{"a":00}`, `{"a"::1}`, "{\"a\"\u00a0:1}",
+	} {
+		var s scanner
+		if out, err := s.compactObject([]byte(bad)); err == nil {
+			t.Errorf("%s: got %s, want an error", bad, out)
+		}
+	}
+}
+
+func TestEncodersTakeNoMemory(t *testing.T) {
+	e := WatchEvent{Type: "MODIFIED", Object: kibibyte(), Version: 12345}
+	eachFramer(t, func(t *testing.T, f Framer) {
+		dst := make([]byte, 0, 4096)
+		appends := map[string]func([]byte, WatchEvent) ([]byte, error){"event": f.AppendEvent}
+		if m, ok := f.(MessageFramer); ok {
+			appends["message"] = m.AppendMessage
+		}
+		for name, appendTo := range appends {
+			if n := testing.AllocsPerRun(100, func() {
+				if _, err := appendTo(dst, e); err != nil {
+					t.Fatal(err)
+				}
+			}); n != 0 {
+				t.Errorf("%s: %v allocations, want none", name, n)
+			}
+		}
+	})
+	dst := make([]byte, 0, 128)
+	if n := testing.AllocsPerRun(100, func() { SSE{}.AppendHeartbeat(SSE{}.AppendOpening(dst), 42) }); n != 0 {
+		t.Errorf("heartbeat: %v allocations, want none", n)
+	}
+}
+
+// kibibyte is an object of 1 KiB as a store would hold it.
+func kibibyte() []byte {
+	object := `{"apiVersion":"example.com/v1","kind":"Flag","metadata":{"name":"flag-000001","namespace":"default","uid":"0b7ad9de-2a3e-4f8e-9c5a-0c1d2e3f4a5b",` +
+		`"resourceVersion":"1234567","generation":3,"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"app":"web","tier":"front","zone":"eu-1"}},` +
+		`"spec":{"enabled":true,"rollout":12.5,"weights":[1,2,3,4,5,6,7,8],"owner":"team-a","note":"é \"quoted\" and \u00fc\n"},"status":{"seen":[{"at":1700000000,"by":"node-1"},{"at":1700000001,"by":"node-2"}],"pad":"`
+	return []byte(object + strings.Repeat("x", 1024-len(object)-3) + `"}}`)
+}
