@@ -55,8 +55,11 @@ func StatusOf(err error) Status {
 	if s.Reason == "" && int(e.Code) < len(codes) {
 		s.Reason = codes[e.Code].reason
 	}
-	if s.Message == "" {
+	switch {
+	case s.Message == "":
 		s.Message = e.Error()
+	case e.Err != nil:
+		s.Message += ": " + e.Err.Error()
 	}
 	s.Metadata.Continue = e.Continue
 	s.Details = statusDetails(e, s.Message)
