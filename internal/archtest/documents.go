@@ -102,19 +102,23 @@ func undocumentedSpec(d *ast.GenDecl, spec ast.Spec) []*ast.Ident {
 	return names
 }
 
-// undocumentedMethods returns the methods of i without a comment. The comment of the interface is also that of its only method, and of
-// those that it names. A constraint's methods are for the compiler.
+// undocumentedMethods returns the methods of i without a comment. The comment of the interface is also that of its only method; and a
+// method may be named in it, or in the comment of another. A constraint's methods are for the compiler.
 func undocumentedMethods(i *ast.InterfaceType, text string) []*ast.Ident {
 	var names []*ast.Ident
 	if text != "" && i.Methods.NumFields() == 1 || isConstraint(i) {
 		return nil
 	}
 	for _, m := range i.Methods.List {
+		text += " " + m.Doc.Text()
+	}
+	named := strings.FieldsFunc(text, notLetter)
+	for _, m := range i.Methods.List {
 		if m.Doc.Text()+m.Comment.Text() != "" {
 			continue
 		}
 		for _, name := range m.Names {
-			if name.IsExported() && !slices.Contains(strings.FieldsFunc(text, notLetter), name.Name) {
+			if name.IsExported() && !slices.Contains(named, name.Name) {
 				names = append(names, name)
 			}
 		}

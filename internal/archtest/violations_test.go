@@ -85,7 +85,7 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"MethodOfHiddenGeneric", checkDocumented, map[string]string{"a/a.go": "package a\ntype u[T any] struct{}\nfunc (*u[T]) G() {}"}, nil},
 		{"Type", checkDocumented, map[string]string{"a/a.go": "package a\ntype T struct{ F int }"}, []string{"T is exported"}},
 		{"TypeInGroup", checkDocumented, map[string]string{"a/a.go": "package a\n// All.\ntype (\n T int\n // U is.\n U int\n)"}, []string{"T is exported"}},
-		{"InterfaceMethod", checkDocumented, map[string]string{"a/a.go": "package a\n// I is; M ends.\ntype I interface{ M(); N() }"}, []string{"N is exported"}},
+		{"InterfaceMethod", checkDocumented, map[string]string{"a/a.go": "package a\n// I is; M ends.\ntype I interface{ M(); N()\n// L is after K.\nL(); K() }"}, []string{"N is exported"}},
 		{"Constraint", checkDocumented, map[string]string{"a/a.go": "package a\n// I is.\ntype I[T any] interface{ *T; M(); N() }"}, nil},
 		{"OnlyInterfaceMethod", checkDocumented, map[string]string{"a/a.go": "package a\n// I is.\ntype I interface{ M() }"}, nil},
 		{"Value", checkDocumented, map[string]string{"a/a.go": "package a\nvar A, b = 1, 2\n// These.\nconst (\n C = 1\n)\nconst (\n D = 1 // D is.\n E = 2\n)"}, []string{"A is exported", "E is exported"}},
@@ -100,6 +100,8 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"SleepByAnotherName", checkSleeps, map[string]string{"a/a.go": "package a\nimport t \"time\"\nvar nap = t.Sleep"}, []string{"time.Sleep"}},
 		{"SleepBesideABubble", checkSleeps, map[string]string{"a/a_test.go": bubble + "func f() { time.Sleep(1) }"}, []string{"time.Sleep"}},
 		{"SleepInABubble", checkSleeps, map[string]string{"a/a_test.go": bubble, "a/b_test.go": "package a\nimport \"time\"\nfunc inBubble(*testing.T) { time.Sleep(1) }"}, nil},
+		{"SleepInABubbleOfAHelper", checkSleeps, map[string]string{"a/a_test.go": bubble + "func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() { time.Sleep(1) }) }"}, nil},
+		{"SleepInAKit", checkSleeps, map[string]string{"a/a.go": bubble, "a/b.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
 		{"SleepInAProgram", checkSleeps, map[string]string{"cmd/a/a.go": "package main\nimport \"time\"\nfunc f() { time.Sleep(1) }", "benchmarks/a.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
 	} {
 		t.Run(c.claim, func(t *testing.T) {

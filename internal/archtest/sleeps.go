@@ -1,0 +1,147 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"strings"
+)
+
+// checkSleeps returns the uses of time.Sleep that wait in real time: whoever sleeps either waits too long or not long enough. Programs
+// and benchmarks may. In a bubble of testing/synctest time is not real: there a sleep is a statement about the clock. So is it in a
+// kit for tests, a package that runs bubbles without being a test: what it holds is run in them.
+func checkSleeps(pkgs []*sourcePackage) []string {
+	var bad []string
+	for _, p := range pkgs {
+		if matchAny([]string{"cmd/...", "benchmarks/..."}, p.path) || isKit(p) {
+			continue
+		}
+		bubbles := bubblesOf(p)
+		for _, f := range p.files {
+			clock := importName(f, "time")
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				if isName(n, clock, "Sleep") && !within(bubbles, n.Pos()) {
+					bad = append(bad, f.at(n.Pos())+": time.Sleep outside of a synctest bubble: wait for a signal or a channel")
+				}
+				return true
+			})
+		}
+	}
+	return bad
+}
+
+// isKit reports whether p runs bubbles for the tests of other packages.
+func isKit(p *sourcePackage) bool {
+	for _, f := range p.production() {
+		if importName(f, "testing/synctest") != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// bubblesOf returns the pieces of p that run in bubbles: the functions that are given to synctest.Test, or to a function of p that
+// calls it, as literals or by name.
+func bubblesOf(p *sourcePackage) []ast.Node {
+	runners := runnersOf(p)
+	var bubbles []ast.Node
+	named := map[string]bool{}
+	for _, f := range p.files {
+		synctest := importName(f, "testing/synctest")
+		eachCall(f.ast, func(call *ast.CallExpr) {
+			if !runners[callee(call)] && !isName(call.Fun, synctest, "Test") {
+				return
+			}
+			for _, arg := range call.Args {
+				switch arg := arg.(type) {
+				case *ast.FuncLit:
+					bubbles = append(bubbles, arg)
+				case *ast.Ident:
+					named[arg.Name] = true
+				}
+			}
+		})
+	}
+	eachFunc(p, func(_ *sourceFile, d *ast.FuncDecl) {
+		if named[d.Name.Name] {
+			bubbles = append(bubbles, d)
+		}
+	})
+	return bubbles
+}
+
+// runnersOf returns the names of p's functions that call synctest.Test.
+func runnersOf(p *sourcePackage) map[string]bool {
+	runners := map[string]bool{}
+	eachFunc(p, func(f *sourceFile, d *ast.FuncDecl) {
+		synctest := importName(f, "testing/synctest")
+		eachCall(d, func(call *ast.CallExpr) {
+			if isName(call.Fun, synctest, "Test") {
+				runners[d.Name.Name] = true
+			}
+		})
+	})
+	return runners
+}
+
+// eachCall calls visit for each call in n.
+func eachCall(n ast.Node, visit func(*ast.CallExpr)) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			visit(call)
+		}
+		return true
+	})
+}
+
+// eachFunc calls visit for each function of p that is no method.
+func eachFunc(p *sourcePackage, visit func(*sourceFile, *ast.FuncDecl)) {
+	for _, f := range p.files {
+		for _, decl := range f.ast.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil {
+				visit(f, d)
+			}
+		}
+	}
+}
+
+// callee returns the name of the function of the same package that call calls, or something that is no name of one.
+func callee(call *ast.CallExpr) string {
+	id, ok := call.Fun.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return id.Name
+}
+
+func within(nodes []ast.Node, pos token.Pos) bool {
+	for _, n := range nodes {
+		if n.Pos() <= pos && pos < n.End() {
+			return true
+		}
+	}
+	return false
+}
+
+// isName reports whether n is pkg.name; pkg is empty where the file does not import the package.
+func isName(n ast.Node, pkg, name string) bool {
+	sel, ok := n.(*ast.SelectorExpr)
+	if !ok || pkg == "" || sel.Sel.Name != name {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && id.Name == pkg
+}
+
+// importName returns the name under which f imports target; empty: it doesn't.
+func importName(f *sourceFile, target string) string {
+	for _, spec := range f.ast.Imports {
+		if spec.Path.Value != `"`+target+`"` {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return target[strings.LastIndex(target, "/")+1:]
+	}
+	return ""
+}
