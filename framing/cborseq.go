@@ -59,7 +59,7 @@ func (c CBORSeq) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) {
 // DecodeMessage implements [MessageFramer].
 func (CBORSeq) DecodeMessage(message []byte) (WatchEvent, error) {
 	text := make([]byte, 0, len(message)+len(message)/2) // enough for most
-	return decodeMessage(message, &cborReader{body: bodyReader{text: text}, open: make([]cborLevel, 0, 16)})
+	return noRest(decodeMessage(message, &cborReader{body: bodyReader{text: text}, open: make([]cborLevel, 0, 16)}))
 }
 
 // Binary implements [MessageFramer].

@@ -1,6 +1,9 @@
 package framing
 
-import "io"
+import (
+	"io"
+	"math"
+)
 
 const (
 	// bufferSize is how much of a stream is read ahead. Larger ones gain nothing measurable, and a client may hold many streams.
@@ -140,18 +143,21 @@ func (d *decoder) Decode() (WatchEvent, error) {
 	return e, nil
 }
 
-// decodeMessage reads a message with the reader of a stream: one event and nothing else.
-func decodeMessage(message []byte, events eventReader) (WatchEvent, error) {
-	d := decoder{in: input{buf: message, limit: len(message) + 1}, events: events}
-	e, err := d.Decode()
-	if err != nil {
-		if err == io.EOF {
-			err = corrupt("the message is empty", io.ErrUnexpectedEOF)
-		}
-		return WatchEvent{}, err
+// decodeMessage reads a message with the reader of a stream: one event and nothing else, and returns what follows the event.
+func decodeMessage(message []byte, events eventReader) (e WatchEvent, rest []byte, err error) {
+	d := decoder{in: input{buf: message, limit: math.MaxInt}, events: events}
+	if e, err = d.Decode(); err == io.EOF {
+		err = corrupt("the message is empty", io.ErrUnexpectedEOF)
 	}
-	if rest := message[d.in.pos:]; len(trimSpace(rest)) > 0 {
-		return WatchEvent{}, corrupt("the message goes on after its event: "+excerpt(rest), nil)
+	return e, message[d.in.pos:], err
+}
+
+func noRest(e WatchEvent, rest []byte, err error) (WatchEvent, error) {
+	if err == nil && len(rest) > 0 {
+		err = corrupt("the message goes on after its event: "+excerpt(rest), nil)
+	}
+	if err != nil {
+		return WatchEvent{}, err
 	}
 	return e, nil
 }

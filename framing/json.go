@@ -28,7 +28,8 @@ func (JSON) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) { return app
 
 // DecodeMessage implements [MessageFramer]. Space around the event is allowed: kube-apiserver ends its messages with a newline.
 func (JSON) DecodeMessage(message []byte) (WatchEvent, error) {
-	return decodeMessage(message, &jsonReader{bodyReader{text: make([]byte, 0, len(message))}})
+	e, rest, err := decodeMessage(message, &jsonReader{bodyReader{text: make([]byte, 0, len(message))}})
+	return noRest(e, trimSpace(rest), err)
 }
 
 // Binary implements [MessageFramer].

@@ -117,11 +117,14 @@ func (o offer) better(than offer) bool {
 	if o.q != than.q {
 		return o.q > than.q
 	}
-	if o.specific != than.specific {
-		return o.specific > than.specific
+	if a, b := o.breadth(), than.breadth(); a != b {
+		return a > b
 	}
 	return o.place < than.place
 }
+
+// breadth is what of specific counts between two media types: a name, by whatever name and parameters, a type, or anything.
+func (o offer) breadth() int { return min(o.specific&^1, alias) }
 
 // offerOf finds the range that decides about a media type: the most specific one, and of those the one with the greatest weight.
 func offerOf(mediaType string, ranges []MediaRange) offer {

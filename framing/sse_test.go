@@ -1,0 +1,135 @@
+package framing
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+const (
+	sseBody  = `{"type":"ADDED","object":{"a":1}}`
+	sseData  = "data: " + sseBody
+	sseEvent = sseData + "\n\n"
+)
+
+// framing/sse-fields.
+func TestSSEEventsHaveFields(t *testing.T) {
+	for _, c := range []struct {
+		e    WatchEvent
+		want string
+	}{
+		{WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`), Version: 7}, "id: 7\nevent: ADDED\n" + sseEvent},
+		{WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`)}, "event: ADDED\n" + sseEvent},
+		// framing/sse-newline-in-data
+		{WatchEvent{Type: "ADDED", Object: []byte("{\n\"a\":\r\n1\r}")}, "event: ADDED\ndata: {\"type\":\"ADDED\",\"object\":{\ndata: \"a\":\ndata: 1\ndata: }}\n\n"},
+	} {
+		got, err := SSE{}.AppendEvent([]byte("before"), c.e)
+		if err != nil || string(got) != "before"+c.want {
+			t.Errorf("got %q and %v, want %q", got, err, c.want)
+		}
+		back, err := SSE{}.NewDecoder(strings.NewReader(c.want), 0).Decode()
+		if err != nil || back.Version != c.e.Version || string(back.Object) != `{"a":1}` {
+			t.Errorf("%q: got %v and %v", c.want, back, err)
+		}
+	}
+	if _, err := (SSE{}).AppendEvent(nil, WatchEvent{Type: "A\nid: 5", Object: []byte("{}")}); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("got %v, want Invalid: a type must not forge a field", err)
+	}
+}
+
+func TestSSEHeartbeatsMoveTheLastEventIDOn(t *testing.T) {
+	if got := string(SSE{}.AppendOpening(nil)); got != "retry: 1000\n\n" {
+		t.Errorf("opening: got %q", got)
+	}
+	stream := SSE{}.AppendOpening(nil)
+	stream = SSE{}.AppendHeartbeat(stream, 0)
+	stream = SSE{}.AppendHeartbeat(stream, 41)
+	stream, err := SSE{}.AppendEvent(stream, WatchEvent{Type: "ADDED", Object: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream = SSE{}.AppendHeartbeat(stream, 42)
+	d := SSE{}.NewDecoder(strings.NewReader(string(stream)), 0).(Positioner)
+	e, err := d.Decode()
+	if err != nil || e.Version != 0 || d.LastEventID() != "41" {
+		t.Errorf("got version %d, last ID %q and %v, want 0: the event has no id of its own", e.Version, d.LastEventID(), err)
+	}
+	if _, err := d.Decode(); err != io.EOF || d.LastEventID() != "42" {
+		t.Errorf("got last ID %q and %v, want 42 and EOF", d.LastEventID(), err)
+	}
+}
+
+// Heartbeats count for no event, however many there are.
+func TestSSEHeartbeatsDoNotAddUp(t *testing.T) {
+	stream := strings.Repeat(":\nid: 1\n\n: x\nunknown: y\n", 1000) + sseEvent
+	if _, err := (SSE{}).NewDecoder(strings.NewReader(stream), 64).Decode(); err != nil {
+		t.Error(err)
+	}
+}
+
+// framing/sse-parse-vectors, after the format tests of web-platform-tests/eventsource.
+func TestSSEDecoderReadsWhatBrowsersRead(t *testing.T) {
+	const none = "none" // no event
+	for name, c := range map[string]struct {
+		stream string
+		id     string // the last event ID after the first event; none: there is no event
+		err    error  // of the end of the stream
+	}{
+		"LF":                     {sseEvent, "", io.EOF},
+		"CR":                     {sseData + "\r\r", "", io.EOF},
+		"CRLF":                   {sseData + "\r\n\r\n", "", io.EOF},
+		"mixed ends":             {"id: 1\r" + sseData + "\n\r\n", "1", io.EOF},
+		"CR then LF":             {sseData + "\r\n\n", "", io.EOF},
+		"BOM":                    {"\uFEFF" + sseEvent, "", io.EOF},
+		"two BOMs":               {"\uFEFF\uFEFF" + sseEvent, none, io.EOF},
+		"comments":               {":\n: x\n:data: no\n" + sseData + "\n:\n\n", "", io.EOF},
+		"unknown fields":         {"DATA: x\ndat: x\n data: x\nretry: 5\nfoo\n" + sseEvent, "", io.EOF},
+		"no space":               {"data:" + sseBody + "\n\n", "", io.EOF},
+		"space kept":             {"data:  " + sseBody + "\n\n", "", io.EOF}, // one goes, the other is space before JSON
+		"no final blank line":    {sseData + "\n", none, io.ErrUnexpectedEOF},
+		"no final line end":      {sseData, none, io.ErrUnexpectedEOF},
+		"cut behind an event":    {sseEvent + "id: 5\n", "", io.ErrUnexpectedEOF},
+		"cut within a comment":   {sseEvent + ": hea", "", io.ErrUnexpectedEOF},
+		"comment at the end":     {sseEvent + ": heartbeat\n", "", io.EOF},
+		"event without data":     {"event: ADDED\nid: 3\n\n" + sseEvent, "3", io.EOF},
+		"id":                     {"id: 7\n" + sseEvent, "7", io.EOF},
+		"id with NUL":            {"id: 7\n\nid: 8\x009\n" + sseEvent, "7", io.EOF},
+		"id reset":               {"id: 7\n\nid\n" + sseEvent, "", io.EOF},
+		"id kept":                {"id: 7\n\n" + sseEvent, "7", io.EOF},
+		"id that is no version":  {"id: x…\n" + sseEvent, "x…", io.EOF},
+		"several data lines":     {"data: {\"type\":\"ADDED\",\ndata:\ndata\ndata: \"object\":{\"a\":1}}\n\n", "", io.EOF},
+		"leading blank lines":    {"\n\r\n\r\r\n" + sseEvent, "", io.EOF},
+		"nothing":                {"", none, io.EOF},
+		"nothing but a BOM":      {"\uFEFF\n\n", none, io.EOF},
+		"other event line":       {"event: message\n" + sseEvent, "", io.EOF},
+		"colon in the data line": {"data:" + strings.Replace(sseBody, `"a":1`, `"a":1,"u":"x:y: z"`, 1) + "\n\n", "", io.EOF},
+	} {
+		d := SSE{}.NewDecoder(strings.NewReader(c.stream), 0).(Positioner)
+		e, err := d.Decode()
+		if c.id != none {
+			if err != nil || e.Type != "ADDED" || !strings.HasPrefix(string(e.Object), `{"a":1`) || d.LastEventID() != c.id {
+				t.Errorf("%s: got %s %s, last ID %q and %v, want ID %q", name, e.Type, e.Object, d.LastEventID(), err, c.id)
+				continue
+			}
+			_, err = d.Decode()
+		}
+		if name == "two BOMs" { // the line is an unknown field, then
+			c.err = io.EOF
+		}
+		if c.err == io.EOF && err != io.EOF || !errors.Is(err, c.err) {
+			t.Errorf("%s: the stream ends with %v, want %v", name, err, c.err)
+		}
+	}
+}
+
+func TestSSEDataThatIsNoEventIsRefused(t *testing.T) {
+	for _, stream := range []string{"data\n\n", "data: \n\n", "data: hello\n\n", sseData + "\n" + sseEvent, "data: {\n\n"} {
+		_, err := SSE{}.NewDecoder(strings.NewReader(stream), 0).Decode()
+		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%q: got %v, want Corrupt", stream, err)
+		}
+	}
+}
