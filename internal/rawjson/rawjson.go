@@ -32,12 +32,18 @@ func Compact(src []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.Grow(len(src))
 	if err := json.Compact(&buf, src); err != nil {
-		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, fmt.Errorf("%w at byte %d", err, s.Offset)
-		}
-		return nil, err
+		return nil, located(src, err)
 	}
 	return buf.Bytes(), nil
+}
+
+// located adds to the error of json.Compact where in src it lies, which only json.Unmarshal tells.
+func located(src []byte, err error) error {
+	var raw json.RawMessage
+	if s, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(src, &raw)); ok {
+		return fmt.Errorf("%w at byte %d", s, s.Offset)
+	}
+	return err
 }
 
 // Members calls f with the name and the place of each member of doc, a compact JSON object, in the writer's order, until f fails.

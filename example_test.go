@@ -1,0 +1,99 @@
+package listwatch_test
+
+import (
+	"context"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// Flag is a type that can be watched.
+type Flag struct {
+	listwatch.Metadata `json:"metadata"`
+	Enabled            bool `json:"enabled"`
+}
+
+// A watch begins with the state, as Added events, and goes on with every change.
+func Example() {
+	ctx := context.Background()
+	flags := memory.New[Flag]()
+	if _, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}}); err != nil {
+		fmt.Println(err)
+	}
+
+	w, err := flags.Watch(ctx, listwatch.Query{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	key := listwatch.Key{Name: "dark-mode"}
+	if _, err := flags.Update(ctx, key, func(f *Flag) error { f.Enabled = true; return nil }); err != nil {
+		fmt.Println(err)
+	}
+	if _, err := flags.Delete(ctx, key); err != nil {
+		fmt.Println(err)
+	}
+
+	for event, err := range listwatch.All(ctx, w) {
+		if err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(event.Type, event.Object.Key)
+		if event.Type == listwatch.Deleted {
+			_ = w.Close() // the loop ends
+		}
+	}
+	// Output:
+	// ADDED dark-mode
+	// MODIFIED dark-mode
+	// DELETED dark-mode
+}
+
+func ExampleParseLabelSelector() {
+	s, err := listwatch.ParseLabelSelector("tier in (front, edge), !canary")
+	fmt.Println(s, err)
+	fmt.Println(s.Matches(map[string]string{"tier": "edge"}))
+	fmt.Println(s.Matches(map[string]string{"tier": "edge", "canary": "1"}))
+
+	_, err = listwatch.ParseLabelSelector("tier in front")
+	fmt.Println(err)
+	// Output:
+	// !canary,tier in (edge,front) <nil>
+	// true
+	// false
+	// invalid: unable to parse label selector "tier in front": found "front" at byte 8, expected an opening parenthesis
+}
+
+func ExampleStatusOf() {
+	err := &listwatch.Error{Code: listwatch.Expired, Message: "version 7 is gone, list again"}
+	s := listwatch.StatusOf(err)
+	fmt.Println(s.Code, s.Reason, s.Message)
+	// Output: 410 Expired version 7 is gone, list again
+}
+
+// The packages that the package comment shows can't all be imported here, so it is held to be Go at least.
+func TestThePackageCommentShowsGo(t *testing.T) {
+	source, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code []string
+	for line := range strings.Lines(string(source)) {
+		if rest, ok := strings.CutPrefix(line, "//\t"); ok {
+			code = append(code, rest)
+		}
+	}
+	if len(code) == 0 || len(code) > 12 {
+		t.Errorf("got %d lines of code, want about ten", len(code))
+	}
+	body := "package p\nfunc f() {\n" + strings.Join(code, "") + "}\n"
+	if _, err := parser.ParseFile(token.NewFileSet(), "doc.go", body, parser.AllErrors); err != nil {
+		t.Error(err)
+	}
+}
