@@ -32,7 +32,8 @@ type ResponseSender struct {
 	cancel   context.CancelFunc
 
 	closed atomic.Bool
-	turn   Turn // held while w is used
+	ended  chan struct{} // closed when the first Close is through with w
+	turn   Turn          // held while w is used
 }
 
 // OpenResponse answers r with the headers of w and status 200, sends them at once, and returns the stream. Its Done is that of r's
@@ -48,7 +49,7 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
 	ctx, cancel := context.WithCancel(r.Context())
-	s := &ResponseSender{w: w, rc: rc, guard: guard, patience: o.Timeout(), cancel: cancel, turn: NewTurn()}
+	s := &ResponseSender{w: w, rc: rc, guard: guard, patience: o.Timeout(), cancel: cancel, ended: make(chan struct{}), turn: NewTurn()}
 	w.WriteHeader(http.StatusOK)
 	if err := s.flush(); err != nil {
 		cancel() // the answer has begun, so this is a stream, though one that broke at once
@@ -90,13 +91,12 @@ func (s *ResponseSender) flush() error {
 // to the connection; where it doesn't, Close returns an error, and the handler must panic with [http.ErrAbortHandler]. That is
 // right after every Abort.
 func (s *ResponseSender) Close(end End) error {
-	defer s.cancel()
 	if s.closed.Swap(true) {
-		// The handler may be about to return: another goroutine's Close must be through with w by then.
-		s.turn.Take(-1)
-		s.turn.Release()
+		<-s.ended // the handler may be about to return, and another goroutine in its Close
 		return nil
 	}
+	defer s.cancel()
+	defer close(s.ended)
 	if end != Abort && s.turn.Take(s.patience) {
 		defer s.turn.Release()
 		s.guard.Begin() // net/http writes the end when the handler has returned

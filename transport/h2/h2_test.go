@@ -1,0 +1,17 @@
+package h2
+
+import (
+	"testing"
+
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
+)
+
+var framings = []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.CBORSeq{}, framing.Prefixed{}}
+
+func newClient(n transport.Network) transport.Client { return &Client{Network: n} }
+
+func TestTransport(t *testing.T) {
+	transporttest.Run(t, transporttest.Pair{Server: Server{}, Client: newClient, Configure: Configure, Framings: framings})
+}

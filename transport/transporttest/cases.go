@@ -1,0 +1,293 @@
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// Event returns an event of version n whose object takes about size bytes.
+func Event(n, size int) listwatch.Event {
+	o := `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"t` + strconv.Itoa(n) + `","resourceVersion":"` + strconv.Itoa(n) +
+		`"},"text":"` + strings.Repeat("é", max(0, size-90)/2) + `"}`
+	return listwatch.Event{Type: listwatch.Added, Object: &listwatch.Object{Data: []byte(o)}, Version: listwatch.Version(n)}
+}
+
+// Frames returns the frames of events.
+func Frames(c *transport.Encoder, events ...listwatch.Event) ([][]byte, error) {
+	frames := make([][]byte, len(events))
+	for i, e := range events {
+		var err error
+		if frames[i], err = c.Event(e); err != nil {
+			return nil, err
+		}
+	}
+	return frames, nil
+}
+
+func (f *fixture) frames(s *transport.Stream, events ...listwatch.Event) [][]byte {
+	f.Helper()
+	frames, err := Frames(s.Encoder, events...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return frames
+}
+
+func (f *fixture) send(s *transport.Stream, events ...listwatch.Event) {
+	f.Helper()
+	if err := s.Sender.Send(f.frames(s, events...)); err != nil {
+		f.Errorf("send: %v", err)
+	}
+}
+
+func (f *fixture) want(r transport.Receiver, events ...listwatch.Event) {
+	f.Helper()
+	for _, e := range events {
+		got, err := r.Receive()
+		if err != nil {
+			f.Fatalf("event %d: %v", e.Version, err)
+		}
+		if got.Type != e.Type.String() || !bytes.Equal(got.Object, e.Object.Data) {
+			f.Fatalf("event %d: got %s %.80q of %d bytes, want %s %.80q of %d", e.Version,
+				got.Type, got.Object, len(got.Object), e.Type, e.Object.Data, len(e.Object.Data))
+		}
+	}
+}
+
+// wantCut checks that the stream ends with an error that says so, again and again.
+func (f *fixture) wantCut(r transport.Receiver, within bool) {
+	f.Helper()
+	for range 2 {
+		_, err := r.Receive()
+		if listwatch.CodeOf(err) != listwatch.Unavailable || errors.Is(err, io.EOF) {
+			f.Fatalf("a cut reads as %v, want code %v", err, listwatch.Unavailable)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) != within {
+			f.Errorf("a cut reads as %v; within an event: %v", err, within)
+		}
+	}
+}
+
+func testEvents(f *fixture) {
+	for _, framer := range f.pair.Framings {
+		s, r := f.dial(f.Context(), framer)
+		var batch []listwatch.Event
+		for i := range 1000 {
+			batch = append(batch, Event(i+1, 100+i%1000))
+		}
+		large := []listwatch.Event{Event(2001, 1<<20), Event(2002, 100), Event(2003, 100<<10), Event(2004, 64<<10)}
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			f.send(s, batch[0])
+			f.send(s)
+			f.send(s, batch[1:]...)
+			f.send(s, large[0])
+			f.send(s, large[1:]...)
+		}()
+		f.want(r, batch...)
+		f.want(r, large...)
+		<-sent
+		s.Sender.Close(transport.Finished)
+		if _, err := r.Receive(); err != io.EOF {
+			f.Errorf("%s: got %v, want %v", framer.MediaType(), err, io.EOF)
+		}
+	}
+}
+
+func testHeaders(f *fixture) {
+	f.config.Handler = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Middleware", "was here")
+			w.Header().Set("X-Split", "a\r\nX-Evil: yes")
+			next.ServeHTTP(w, r)
+		})
+	}
+	// Dial returns although nothing has been sent.
+	_, r := f.dial(f.Context())
+	want := map[string]string{"X-Middleware": "was here", "X-Evil": ""}
+	if f.pair.Server.Name() != "websocket" {
+		want["Content-Type"] = "application/json"
+		want["Cache-Control"] = "no-cache, private, no-transform"
+		want["X-Accel-Buffering"] = "no"
+		want["Vary"] = "Accept"
+		want["Content-Length"] = ""
+	}
+	for name, value := range want {
+		if got := r.Header().Get(name); got != value {
+			f.Errorf("%s: %q, want %q", name, got, value)
+		}
+	}
+}
+
+func testFinished(f *fixture)  { f.cleanEnd(transport.Finished) }
+func testGoingAway(f *fixture) { f.cleanEnd(transport.GoingAway) }
+
+func (f *fixture) cleanEnd(end transport.End) {
+	s, r := f.dial(f.Context())
+	f.send(s, Event(1, 1000))
+	if err := s.Sender.Close(end); err != nil {
+		f.Errorf("close: %v", err)
+	}
+	<-s.Done
+	f.want(r, Event(1, 1000))
+	for range 2 {
+		if _, err := r.Receive(); err != io.EOF {
+			f.Errorf("a clean end reads as %v, want %v", err, io.EOF)
+		}
+	}
+}
+
+func testAbort(f *fixture) {
+	s, r := f.dial(f.Context())
+	f.send(s, Event(1, 1000))
+	f.want(r, Event(1, 1000))
+	if err := s.Sender.Close(transport.Abort); err != nil {
+		f.Errorf("close: %v", err)
+	}
+	<-s.Done
+	f.wantCut(r, false)
+}
+
+func testAbortWithin(f *fixture) {
+	s, r := f.dial(f.Context())
+	f.send(s, Event(1, 1000))
+	f.want(r, Event(1, 1000)) // net/http reads on while a chunk is not complete, though it has an event already
+	torn := f.frames(s, Event(2, 1000))[0]
+	if err := s.Sender.Send([][]byte{torn[:len(torn)/2]}); err != nil {
+		f.Fatal(err)
+	}
+	// An abort may overtake what is on its way: wait until the reader has all of the half.
+	read := make(chan error)
+	go func() {
+		_, err := r.Receive()
+		read <- err
+	}()
+	f.settle()
+	s.Sender.Close(transport.Abort)
+	if err := <-read; listwatch.CodeOf(err) != listwatch.Unavailable || !f.config.Sockets && !errors.Is(err, io.ErrUnexpectedEOF) {
+		f.Errorf("a cut within an event reads as %v", err)
+	}
+}
+
+func testReset(f *fixture) {
+	s, r := f.dial(f.Context())
+	f.send(s, Event(1, 1000))
+	f.want(r, Event(1, 1000))
+	for _, c := range f.site.Conns() {
+		c.Reset()
+	}
+	<-s.Done
+	if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable {
+		f.Errorf("a broken connection reads as %v", err)
+	}
+	s.Sender.Close(transport.Abort)
+}
+
+func testReceiverClose(f *fixture) {
+	s, r := f.dial(f.Context())
+	read := make(chan error)
+	go func() {
+		_, err := r.Receive()
+		read <- err
+	}()
+	f.settle()
+	r.Close()
+	r.Close()
+	if err := <-read; err == nil {
+		f.Error("a Receive that waited returned an event")
+	}
+	<-s.Done
+	if err := s.Sender.Send(nil); err == nil {
+		// A transport may notice at the next write that carries something.
+		for err == nil {
+			err = s.Sender.Send(f.frames(s, Event(1, 1000)))
+		}
+	}
+	s.Sender.Close(transport.Abort)
+}
+
+func testContext(f *fixture) {
+	ctx, cancel := context.WithCancel(f.Context())
+	s, r := f.dial(ctx)
+	cancel()
+	<-s.Done
+	if _, err := r.Receive(); !errors.Is(err, context.Canceled) {
+		f.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	if _, err := f.client.Dial(ctx, &transport.Request{URL: f.site.URL}); !errors.Is(err, context.Canceled) {
+		f.Errorf("dial: %v, want %v", err, context.Canceled)
+	}
+	s.Sender.Close(transport.Abort)
+}
+
+func testSenderClosed(f *fixture) {
+	s, _ := f.dial(f.Context())
+	frames := f.frames(s, Event(1, 1000))
+	for range 2 {
+		if err := s.Sender.Close(transport.Finished); err != nil {
+			f.Errorf("close: %v", err)
+		}
+	}
+	<-s.Done
+	if err := s.Sender.Send(frames); listwatch.CodeOf(err) != listwatch.Unavailable {
+		f.Errorf("send after close: %v, want code %v", err, listwatch.Unavailable)
+	}
+}
+
+func testRefused(f *fixture) {
+	offer, err := framing.NewRegistry(framing.JSON{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.config.Options.Framings = offer
+	f.open()
+	_, err = f.client.Dial(f.Context(), &transport.Request{URL: f.site.URL, Framings: []framing.Framer{framing.Prefixed{}}})
+	if listwatch.CodeOf(err) != listwatch.Unsupported {
+		f.Errorf("got %v, want code %v", err, listwatch.Unsupported)
+	}
+}
+
+func testMany(f *fixture) {
+	const streams, events = 50, 20
+	var wg sync.WaitGroup
+	for range streams {
+		s, r := f.dial(f.Context())
+		wg.Go(func() {
+			for i := range events {
+				f.send(s, Event(i+1, 1000))
+			}
+			s.Sender.Close(transport.Finished)
+		})
+		wg.Go(func() {
+			for i := range events {
+				if e, err := r.Receive(); err != nil || !bytes.Equal(e.Object, Event(i+1, 1000).Object.Data) {
+					f.Errorf("event %d: %.80q, %v", i+1, e.Object, err)
+					return
+				}
+			}
+			if _, err := r.Receive(); err != io.EOF {
+				f.Errorf("got %v, want %v", err, io.EOF)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// settle lets everything come to rest, where that can be known.
+func (f *fixture) settle() {
+	if !f.config.Sockets {
+		time.Sleep(time.Millisecond) // of the bubble's clock, which runs when all goroutines wait
+	}
+}

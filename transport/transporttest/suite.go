@@ -1,0 +1,130 @@
+package transporttest
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// A Pair is the two ends of a transport.
+type Pair struct {
+	// Server is one end.
+	Server transport.Server
+	// Client makes the other.
+	Client func(n transport.Network) transport.Client
+	// Configure, where not nil, prepares the http.Server.
+	Configure func(*http.Server, transport.Options)
+	// Framings are those to run; nil: JSON alone.
+	Framings []framing.Framer
+}
+
+// Run tests p: every promise of package transport that the two ends must keep together.
+func Run(t *testing.T, p Pair) {
+	t.Helper()
+	if p.Framings == nil {
+		p.Framings = []framing.Framer{framing.JSON{}}
+	}
+	tests := []struct {
+		name string
+		run  func(*fixture)
+		fake bool // needs the clock or the network of a bubble
+	}{
+		{"events arrive whole and in order", testEvents, false},
+		{"headers arrive before any event", testHeaders, false},
+		{"finished is a clean end", testFinished, false},
+		{"going away is a clean end", testGoingAway, false},
+		{"abort is no clean end", testAbort, false},
+		{"abort within an event is told from one between events", testAbortWithin, false},
+		{"a broken connection is no clean end", testReset, true},
+		{"closing the receiver ends the stream", testReceiverClose, false},
+		{"the context breaks the stream off", testContext, false},
+		{"a closed sender refuses", testSenderClosed, false},
+		{"framings that are not on offer are refused", testRefused, false},
+		{"many streams at once", testMany, false},
+		{"a stalled reader is cut off and the others go on", testStalledReader, true},
+		{"abort ends a send that waits", testAbortStalled, true},
+		{"a clean close gives a stalled send up in time", testFinishStalled, true},
+		{"a peer that vanished is noticed", testVanished, true},
+		{"time-outs of the http.Server spare streams", testServerTimeouts, true},
+	}
+	for _, network := range networks {
+		for _, test := range tests {
+			if test.fake && network.Sockets {
+				continue
+			}
+			t.Run(network.name+"/"+test.name, func(t *testing.T) {
+				authority() // outside the bubble, whose goroutines must not wait for others
+				inBubble(t, !network.Sockets, func(t *testing.T) {
+					test.run(&fixture{T: t, pair: p, config: Config{Server: p.Server, TLS: network.TLS, Sockets: network.Sockets}})
+				})
+			})
+		}
+	}
+}
+
+var networks = []struct {
+	name         string
+	TLS, Sockets bool
+}{
+	{"memory", false, false},
+	{"memory TLS", true, false},
+	{"sockets", false, true},
+	{"sockets TLS", true, true},
+}
+
+func inBubble(t *testing.T, bubble bool, f func(*testing.T)) {
+	if bubble {
+		synctest.Test(t, f)
+		return
+	}
+	f(t)
+}
+
+// A fixture is what a test of the suite has: a site, opened on the first dial, and a client for it.
+type fixture struct {
+	*testing.T
+	pair   Pair
+	config Config
+
+	site   *Site
+	client transport.Client
+}
+
+func (f *fixture) open() {
+	f.Helper()
+	if f.site != nil {
+		return
+	}
+	if configure := f.pair.Configure; configure != nil {
+		inner := f.config.Configure
+		f.config.Configure = func(srv *http.Server) {
+			if inner != nil {
+				inner(srv)
+			}
+			configure(srv, f.config.Options)
+		}
+	}
+	f.site = Open(f, f.config)
+	f.client = f.pair.Client(f.site.Network)
+	f.Cleanup(func() {
+		if c, ok := f.client.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
+	})
+}
+
+// dial opens a stream and returns both ends.
+func (f *fixture) dial(ctx context.Context, framings ...framing.Framer) (*transport.Stream, transport.Receiver) {
+	f.Helper()
+	f.open()
+	r, err := f.client.Dial(ctx, &transport.Request{URL: f.site.URL, Framings: framings})
+	if err != nil {
+		f.Fatalf("dial: %v", err)
+	}
+	f.Cleanup(func() { r.Close() })
+	return <-f.site.Streams, r
+}
