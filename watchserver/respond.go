@@ -11,14 +11,14 @@ import (
 
 // An allowError is a 405; RFC 9110 15.5.6 demands that it says what is allowed.
 type allowError struct {
-	listwatch.Error
+	error
 	allow string
 }
 
-func (e *allowError) Unwrap() error { return &e.Error }
+func (e allowError) Unwrap() error { return e.error }
 
 func methodNotAllowed(r *http.Request, allow string) error {
-	return &allowError{listwatch.Error{
+	return allowError{&listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
 		Message: fmt.Sprintf("%s is not allowed here, only %s", r.Method, allow),
 	}, allow}
@@ -29,7 +29,7 @@ func methodNotAllowed(r *http.Request, allow string) error {
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	status := listwatch.StatusOf(err)
 	h := w.Header()
-	if e, ok := err.(*allowError); ok {
+	if e, ok := err.(allowError); ok {
 		h.Set("Allow", e.allow)
 	}
 	switch status.Code {
