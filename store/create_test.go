@@ -1,0 +1,293 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+var uidOf = regexp.MustCompile(`"uid":"([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})"`)
+
+// withUID puts UID in the place of the random one, which must be there.
+func withUID(t testing.TB, data []byte) string {
+	t.Helper()
+	if len(uidOf.FindAll(data, -1)) != 1 {
+		t.Errorf("%s has not one random uid", data)
+	}
+	return string(uidOf.ReplaceAll(data, []byte(`"uid":"UID"`)))
+}
+
+func TestCreateSetsWhatTheServerSets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // time stands at midnight, 2000-01-01 UTC
+		const set = `"uid":"UID","resourceVersion":"1","generation":1,"creationTimestamp":"2000-01-01T00:00:00Z"`
+		for name, c := range map[string]struct{ in, want string }{
+			"what is absent comes last in metadata; kind and apiVersion come first": {
+				`{"spec":{},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"}}}`,
+				`{"kind":"Pod","apiVersion":"v1","spec":{},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"},` + set + `}}`,
+			},
+			"what is there is replaced where it stands": {
+				`{"metadata":{"creationTimestamp":null,"generation":77,"name":"a","resourceVersion":"99","uid":"mine","namespace":"n"},"kind":"Pod","apiVersion":"v1"}`,
+				`{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z","generation":1,"name":"a","resourceVersion":"1","uid":"UID","namespace":"n"},"kind":"Pod","apiVersion":"v1"}`,
+			},
+			"an empty kind is filled in": {
+				`{"kind":"","apiVersion":null,"metadata":{"name":"a","namespace":"n"}}`,
+				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n",` + set + `}}`,
+			},
+			"names keep their spelling": {
+				`{"m\u0065tadata":{"n\u0061me":"\u0061","namespace":"n","r\u0065sourceVersion":"5"}}`,
+				`{"kind":"Pod","apiVersion":"v1","m\u0065tadata":{"n\u0061me":"\u0061","namespace":"n","r\u0065sourceVersion":"1","uid":"UID","generation":1,"creationTimestamp":"2000-01-01T00:00:00Z"}}`,
+			},
+			"odd numbers and strings survive, space does not": {
+				" {\n\"metadata\" : {\"name\":\"a\" , \"namespace\":\"n\"},\t\"x\":[9007199254740993, 1e400, -0.0, \"\\u00e9\\/<&> é\", \"\\ud800\"] } ",
+				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n",` + set + `},"x":[9007199254740993,1e400,-0.0,"\u00e9\/<&> é","\ud800"]}`,
+			},
+		} {
+			pods, _ := pods()
+			o := mustCreate(t, pods, c.in)
+			if diff := cmp.Diff(c.want, withUID(t, o.Data)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+			if o.Version != 1 || o.Key != (listwatch.Key{Namespace: "n", Name: "a"}) {
+				t.Errorf("%s: got %v at %v, want n/a at 1", name, o.Key, o.Version)
+			}
+		}
+	})
+}
+
+func TestCreateReadsWhatSelectorsSee(t *testing.T) {
+	pods, _ := pods()
+	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n","labels":{"l":"\u0076"}},
+		"spec":{"nodeName":"n\u0031","ready":true,"n":1.50,"list":[1]}}`)
+	if diff := cmp.Diff(map[string]string{"l": "v"}, o.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	uid := uidOf.FindSubmatch(o.Data)[1]
+	want := map[string]string{"spec.nodeName": "n1", "spec.ready": "true", "spec.n": "1.50", "metadata.uid": string(uid)}
+	if diff := cmp.Diff(want, o.Fields); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, pods.Resource().ReadFields(o.Data)); diff != "" {
+		t.Errorf("fields read again (-want +got):\n%s", diff)
+	}
+}
+
+func TestCreateRefusesWhatItCannotRead(t *testing.T) {
+	pods, shelf := pods()
+	for name, data := range map[string]string{
+		"no JSON":               `{"metadata":`,
+		"no object":             `[]`,
+		"two objects":           `{"metadata":{"name":"a","namespace":"n"}}{}`,
+		"not UTF-8":             "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"x\":\"\xc3\"}",
+		"nested too deep":       `{"metadata":{"name":"a","namespace":"n"},"x":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`,
+		"no metadata":           `{"spec":{}}`,
+		"metadata null":         `{"metadata":null}`,
+		"metadata twice":        `{"metadata":{"name":"a","namespace":"n"},"metadata":{"name":"b","namespace":"n"}}`,
+		"metadata twice, odd":   `{"metadata":{"name":"a","namespace":"n"},"m\u0065tadata":{"name":"b","namespace":"n"}}`,
+		"name twice":            `{"metadata":{"name":"a","name":"b","namespace":"n"}}`,
+		"another kind":          `{"kind":"Node","metadata":{"name":"a","namespace":"n"}}`,
+		"another apiVersion":    `{"apiVersion":"v2","metadata":{"name":"a","namespace":"n"}}`,
+		"kind a number":         `{"kind":1,"metadata":{"name":"a","namespace":"n"}}`,
+		"name a number":         `{"metadata":{"name":1,"namespace":"n"}}`,
+		"labels a list":         `{"metadata":{"name":"a","namespace":"n","labels":[]}}`,
+		"label a number":        `{"metadata":{"name":"a","namespace":"n","labels":{"a":1}}}`,
+		"annotation an object":  `{"metadata":{"name":"a","namespace":"n","annotations":{"a":{}}}}`,
+		"generateName a number": `{"metadata":{"generateName":1,"namespace":"n"}}`,
+	} {
+		_, err := pods.Create(t.Context(), []byte(data))
+		if e := listwatch.AsError(err); e == nil || e.Code != listwatch.Invalid || e.HTTPStatus() != http.StatusBadRequest {
+			t.Errorf("%s: got %v, want code Invalid and status 400", name, err)
+		}
+	}
+	if shelf.commits != 0 {
+		t.Errorf("%d commits, want none", shelf.commits)
+	}
+}
+
+func TestCreateSaysWhichFieldsBreakRules(t *testing.T) {
+	namespaced, _ := pods()
+	nodes, _ := collectionOf(store.Resource{Kind: "Node", APIVersion: "x.io/v1"})
+	for name, c := range map[string]struct {
+		collection *store.Collection
+		meta       string
+		want       string // reasons and fields
+	}{
+		"no name":             {nodes, `{}`, "FieldValueRequired metadata.name"},
+		"empty name":          {nodes, `{"name":"","generateName":null}`, "FieldValueRequired metadata.name"},
+		"bad name":            {nodes, `{"name":"A"}`, "FieldValueInvalid metadata.name"},
+		"name with a slash":   {nodes, `{"name":"a/b"}`, "FieldValueInvalid metadata.name"},
+		"bad generateName":    {nodes, `{"generateName":"A-"}`, "FieldValueInvalid metadata.generateName"},
+		"namespace forbidden": {nodes, `{"name":"a","namespace":"n"}`, "FieldValueForbidden metadata.namespace"},
+		"namespace required":  {namespaced, `{"name":"a"}`, "FieldValueRequired metadata.namespace"},
+		"bad namespace":       {namespaced, `{"name":"a","namespace":"a.b"}`, "FieldValueInvalid metadata.namespace"},
+		"bad labels":          {nodes, `{"name":"a","labels":{"-":"_"}}`, "FieldValueInvalid metadata.labels, FieldValueInvalid metadata.labels"},
+		"everything": {
+			namespaced, `{"labels":{"a":"_"}}`,
+			"FieldValueRequired metadata.name, FieldValueRequired metadata.namespace, FieldValueInvalid metadata.labels",
+		},
+	} {
+		_, err := c.collection.Create(t.Context(), []byte(`{"metadata":`+c.meta+`}`))
+		e := listwatch.AsError(err)
+		if e == nil || e.Code != listwatch.Invalid || e.HTTPStatus() != http.StatusUnprocessableEntity || e.Reason != "Invalid" {
+			t.Errorf("%s: got %v, want code Invalid, status 422, reason Invalid", name, err)
+			continue
+		}
+		var got []string
+		for _, cause := range e.Details.Causes {
+			got = append(got, cause.Reason+" "+cause.Field)
+		}
+		if strings.Join(got, ", ") != c.want || e.Details.Kind != c.collection.Resource().Kind {
+			t.Errorf("%s: got causes %q of kind %s, want %q", name, got, e.Details.Kind, c.want)
+		}
+	}
+	_, err := nodes.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n"}}`))
+	wantCode(t, err, listwatch.Invalid, `Node.x.io "a" is invalid: metadata.namespace: Forbidden: not allowed on this type`)
+	_, err = namespaced.Create(t.Context(), []byte(`{"metadata":{}}`))
+	wantCode(t, err, listwatch.Invalid,
+		`Pod "" is invalid: [metadata.name: Required value: name or generateName is required, metadata.namespace: Required value]`)
+}
+
+func TestNamesCanBeFreer(t *testing.T) {
+	free, _ := collectionOf(store.Resource{Kind: "Role", CheckName: func(name string) error {
+		if strings.HasPrefix(name, "x") {
+			return errors.New("no name begins with x")
+		}
+		return nil
+	}})
+	mustCreate(t, free, `{"metadata":{"name":"system:Node Reader_é"}}`)
+	for _, name := range []string{"xy", ".", "..", "a/b", "a%2fb"} {
+		_, err := free.Create(t.Context(), []byte(`{"metadata":{"name":"`+name+`"}}`))
+		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != http.StatusUnprocessableEntity {
+			t.Errorf("%s: got %v, want it refused", name, err)
+		}
+	}
+}
+
+func TestCreateOfANameThatIsTakenIsAlreadyExists(t *testing.T) {
+	c, shelf := collectionOf(store.Resource{Kind: "Deployment", APIVersion: "apps/v1"})
+	first := mustCreate(t, c, `{"metadata":{"name":"a"}}`)
+	_, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
+	wantCode(t, err, listwatch.AlreadyExists, `deployments.apps "a" already exists`)
+	want := &listwatch.Details{Name: "a", Group: "apps", Kind: "deployments"}
+	if diff := cmp.Diff(want, listwatch.AsError(err).Details); diff != "" || listwatch.AsError(err).HTTPStatus() != http.StatusConflict {
+		t.Errorf("got status %d, details (-want +got):\n%s", listwatch.AsError(err).HTTPStatus(), diff)
+	}
+	if got, err := c.Get(t.Context(), first.Key); got != first || err != nil || shelf.commits != 1 {
+		t.Errorf("the first object must be untouched: got %v, %v after %d commits", got, err, shelf.commits)
+	}
+}
+
+func TestCreateMakesANameOfGenerateName(t *testing.T) {
+	c, _ := collectionOf(store.Resource{Kind: "Pod"})
+	suffix := regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+	for _, meta := range []string{`{"generateName":"web-"}`, `{"name":"","generateName":"web-"}`, `{"name":null,"generateName":"web-","labels":{}}`} {
+		o := mustCreate(t, c, `{"metadata":`+meta+`}`)
+		rest, ok := strings.CutPrefix(o.Key.Name, "web-")
+		if !ok || !suffix.MatchString(rest) || !strings.Contains(string(o.Data), `"name":"`+o.Key.Name+`"`) {
+			t.Errorf("%s: got %s of name %q, want web- and five random characters", meta, o.Data, o.Key.Name)
+		}
+	}
+	long := mustCreate(t, c, `{"metadata":{"generateName":"`+strings.Repeat("a", 100)+`"}}`)
+	if len(long.Key.Name) != 63 {
+		t.Errorf("got a name of %d characters, want 63", len(long.Key.Name))
+	}
+	named := mustCreate(t, c, `{"metadata":{"name":"mine","generateName":"web-"}}`)
+	if named.Key.Name != "mine" {
+		t.Errorf("got name %q, want the one that was given", named.Key.Name)
+	}
+}
+
+func TestGeneratedNamesAreMadeAnewWhileTheyAreTaken(t *testing.T) {
+	c, shelf := collectionOf(store.Resource{Kind: "Pod"})
+	tries := 0
+	var names []string
+	shelf.before = func(change store.Change) { // somebody else takes the first three names
+		names = append(names, change.Key.Name)
+		if tries++; tries <= 3 {
+			shelf.objects[change.Key] = &listwatch.Object{Key: change.Key}
+		}
+	}
+	o := mustCreate(t, c, `{"metadata":{"generateName":"web-"}}`)
+	if tries != 4 || o.Key.Name != names[3] || strings.Count(string(o.Data), `"name":`) != 1 || !strings.Contains(string(o.Data), names[3]) {
+		t.Errorf("after %d tries got %s, want the fourth of %v", tries, o.Data, names)
+	}
+
+	shelf.before = func(change store.Change) { shelf.objects[change.Key] = &listwatch.Object{Key: change.Key} }
+	_, err := c.Create(t.Context(), []byte(`{"metadata":{"generateName":"web-"}}`))
+	wantCode(t, err, listwatch.AlreadyExists, "")
+}
+
+func TestCreateInFillsTheNamespaceIn(t *testing.T) {
+	pods, _ := pods()
+	o, err := pods.CreateIn(t.Context(), "n", []byte(`{"metadata":{"name":"a"}}`))
+	if err != nil || o.Key.Namespace != "n" || !strings.Contains(string(o.Data), `"namespace":"n"`) {
+		t.Fatalf("got %v, %v, want the object in n", o, err)
+	}
+	if _, err = pods.CreateIn(t.Context(), "n", []byte(`{"metadata":{"name":"b","namespace":"n"}}`)); err != nil {
+		t.Errorf("the same namespace: got %v", err)
+	}
+	_, err = pods.CreateIn(t.Context(), "n", []byte(`{"metadata":{"name":"c","namespace":"other"}}`))
+	if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != http.StatusBadRequest {
+		t.Errorf("another namespace: got %v, want 400", err)
+	}
+	if _, err = pods.CreateIn(t.Context(), `no"good`, []byte(`{"metadata":{"name":"c"}}`)); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("a bad namespace: got %v, want code Invalid", err)
+	}
+}
+
+func TestUIDsDiffer(t *testing.T) {
+	c, _ := collectionOf(store.Resource{})
+	seen := make(map[string]bool)
+	for i := range 100 {
+		o := mustCreate(t, c, fmt.Sprintf(`{"metadata":{"name":"a%d"}}`, i))
+		uid := string(uidOf.FindSubmatch(o.Data)[1])
+		if seen[uid] {
+			t.Fatalf("uid %s came twice", uid)
+		}
+		seen[uid] = true
+	}
+}
+
+func TestResourceHasDefaults(t *testing.T) {
+	for want, r := range map[string]store.Resource{
+		"v1 Object objects":            {},
+		"v1 Pod pods":                  {Kind: "Pod"},
+		"apps/v1 Policy policies.apps": {APIVersion: "apps/v1", Kind: "Policy", Plural: "policies"},
+	} {
+		r = r.WithDefaults()
+		if got := r.APIVersion + " " + r.Kind + " " + r.QualifiedName(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func FuzzCreate(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"a":"b"}},"spec":{"nodeName":"x"},"a":[1e400]}`))
+	f.Add([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"uid":1,"generateName":"x","namespace":"n"}}`))
+	f.Add([]byte(`{"metadata":{"":0,"resourceVersion":[{}],"name":"a","namespace":"n"},"":""}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, _ := pods()
+		o, err := c.Create(t.Context(), data)
+		if err != nil {
+			if !errors.Is(err, listwatch.Invalid) {
+				t.Fatalf("got %v, want code Invalid", err)
+			}
+			return
+		}
+		again, err := listwatch.ParseObject(o.Data)
+		if err != nil || again.Key != o.Key || again.Version != o.Version || string(again.Data) != string(o.Data) || !cmp.Equal(again.Labels, o.Labels) {
+			t.Fatalf("%q became %s, which is read as %+v, %v", data, o.Data, again, err)
+		}
+		same, err := c.Replace(t.Context(), o.Key, o.Data)
+		if err != nil || same != o {
+			t.Fatalf("replacing %s by itself gives %v, %v", o.Data, same, err)
+		}
+	})
+}
