@@ -1,0 +1,115 @@
+package kubeapi
+
+import (
+	"context"
+	"crypto/x509/pkix"
+	"fmt"
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A User is who is asking.
+type User struct {
+	// Name is never empty for somebody who is known.
+	Name string
+	// UID tells apart users who had one name at different times; it may be empty.
+	UID string
+	// Groups are those the user belongs to.
+	Groups []string
+}
+
+// Anonymous returns the user of requests that need not say who they are, as Kubernetes calls them.
+func Anonymous() User {
+	return User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
+}
+
+// An Authenticator says who sent a request. A request without the credentials that it looks for is of the zero User, which is no
+// error: another one may know more. Credentials that are wrong are an error, answered 401 unless it has another code. It is safe
+// for concurrent use.
+type Authenticator func(*http.Request) (User, error)
+
+// FirstOf returns an Authenticator that asks all in turn, until one knows the user or finds wrong credentials.
+func FirstOf(all ...Authenticator) Authenticator {
+	return func(r *http.Request) (User, error) {
+		for _, a := range all {
+			if u, err := a(r); err != nil || u.Name != "" {
+				return u, err
+			}
+		}
+		return User{}, nil
+	}
+}
+
+// ClientCertificate is the [Authenticator] by TLS client certificates: the common name is the user, organizations are the
+// groups (Kubernetes, "Authenticating", X.509 client certificates). Only certificates that the TLS server has verified count:
+// tls.Config.ClientAuth must be VerifyClientCertIfGiven or stricter.
+func ClientCertificate(r *http.Request) (User, error) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return User{}, nil
+	}
+	subject := r.TLS.VerifiedChains[0][0].Subject
+	if subject.CommonName == "" {
+		return User{}, noCommonName(subject)
+	}
+	return User{Name: subject.CommonName, Groups: subject.Organization}, nil
+}
+
+func (h *Handler) authenticate(r *http.Request) (User, error) {
+	if h.Authenticate == nil {
+		return Anonymous(), nil
+	}
+	user, err := h.Authenticate(r)
+	switch {
+	case err != nil && listwatch.CodeOf(err) == listwatch.Unknown:
+		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Err: err}
+	case err == nil && user.Name == "":
+		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request bears no credentials"}
+	}
+	return user, err
+}
+
+func noCommonName(subject pkix.Name) error {
+	return &listwatch.Error{
+		Code:    listwatch.Unauthorized,
+		Message: fmt.Sprintf("the client certificate (%s) has no common name, which is the user's", subject),
+	}
+}
+
+// An Authorizer says whether user may do what a describes: nil if so. An error is answered 403 unless it has another code, with its
+// text as the reason. It is safe for concurrent use.
+type Authorizer func(ctx context.Context, user User, a Attributes) error
+
+// Attributes are what an [Authorizer] decides on.
+type Attributes struct {
+	// Verb is Kubernetes' word: get, list, watch, create, update, delete.
+	Verb string
+	// Resource is what the verb is about.
+	Resource Resource
+	// Namespace and Name are those of the path; empty: all, or there are none.
+	Namespace, Name string
+}
+
+func (h *Handler) authorize(ctx context.Context, user User, verb string, c call) error {
+	if h.Authorize == nil {
+		return nil
+	}
+	err := h.Authorize(ctx, user, Attributes{Verb: verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name})
+	if err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
+		return err
+	}
+	where := "at the cluster scope"
+	if c.namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", c.namespace)
+	}
+	what := c.QualifiedName()
+	if c.name != "" {
+		what = fmt.Sprintf("%s %q", what, c.name)
+	}
+	return &listwatch.Error{
+		Code: listwatch.Forbidden,
+		Message: fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q %s: %v",
+			what, user.Name, verb, c.Plural, c.Group, where, err),
+		Details: &listwatch.Details{Name: c.name, Group: c.Group, Kind: c.Plural},
+	}
+}

@@ -1,0 +1,149 @@
+package kubeapi
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+)
+
+const tokenFile = `secret,ada,1,"admins, writers"
+"to,ken",bob,2
+third,eve,,
+`
+
+func readTokens(t *testing.T, text string) *Tokens {
+	t.Helper()
+	tokens, err := ReadTokens(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens
+}
+
+func TestTokensAreReadAsKubernetesWritesThem(t *testing.T) {
+	tokens := readTokens(t, tokenFile)
+	for token, want := range map[string]User{
+		"secret": {Name: "ada", UID: "1", Groups: []string{"admins", "writers"}},
+		"to,ken": {Name: "bob", UID: "2"},
+		"third":  {Name: "eve"},
+	} {
+		got, err := tokens.Authenticate(&http.Request{Header: http.Header{"Authorization": {"bearer  " + token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("token %s: %s", token, diff)
+		}
+	}
+	for _, c := range []struct{ text, says string }{
+		{"a,b", "line 1: 2 fields"},
+		{"a,b,c\n,b,c", "line 2: the token"},
+		{"a,,c", "line 1: the token and the user's name"},
+		{"a,b,c\na,d,e", "line 2: its token is that of a line before"},
+		{`a,"b`, "quote"},
+	} {
+		_, err := ReadTokens(strings.NewReader(c.text))
+		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: got %v, want Invalid with %q", c.text, err, c.says)
+		}
+	}
+}
+
+func FuzzReadTokens(f *testing.F) {
+	f.Add(tokenFile)
+	f.Fuzz(func(t *testing.T, text string) {
+		tokens, err := ReadTokens(strings.NewReader(text))
+		if (tokens == nil) == (err == nil) {
+			t.Errorf("got %v and %v", tokens, err)
+		}
+	})
+}
+
+func TestWithoutCredentialsNothingIsAnsweredOrUpgraded(t *testing.T) {
+	a := serve(t, func(h *Handler) { h.Authenticate = readTokens(t, tokenFile).Authenticate })
+	upgrade := []string{
+		"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==",
+	}
+	for _, path := range []string{"/", "/nope", pods, pods + "?watch=1", "/api/v1/watch/pods"} {
+		for _, header := range [][]string{nil, upgrade, {"Authorization", "Bearer wrong"}, {"Authorization", "Basic c2VjcmV0"}} {
+			a.refused(t, 401, "Unauthorized", "GET", path, "", header...)
+			if got := a.do(t, "GET", path, "", header...).Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer") {
+				t.Errorf("got WWW-Authenticate %q, want Bearer", got)
+			}
+		}
+	}
+	a.want(t, 200, "GET", pods, "", "Authorization", "Bearer secret")
+	offer := "v1, base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte("secret"))
+	res := a.do(t, "GET", pods+"?watch=1", "", append(upgrade, "Sec-WebSocket-Protocol", offer)...)
+	if res.StatusCode != http.StatusSwitchingProtocols || res.Header.Get("Sec-WebSocket-Protocol") != "v1" {
+		t.Errorf("got %d %v, want an upgrade that echoes v1 alone", res.StatusCode, res.Header)
+	}
+}
+
+func TestAClientCertificateNamesItsUser(t *testing.T) {
+	verified := func(name pkix.Name) *http.Request {
+		return &http.Request{TLS: &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: name}}}}}
+	}
+	got, err := ClientCertificate(verified(pkix.Name{CommonName: "ada", Organization: []string{"admins"}}))
+	if diff := cmp.Diff(User{Name: "ada", Groups: []string{"admins"}}, got); err != nil || diff != "" {
+		t.Errorf("got %v %s", err, diff)
+	}
+	for _, r := range []*http.Request{{}, {TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "liar"}}}}}} {
+		if got, err := ClientCertificate(r); err != nil || got.Name != "" {
+			t.Errorf("got %v, %v, want nobody", got, err)
+		}
+	}
+	if _, err := ClientCertificate(verified(pkix.Name{})); !errors.Is(err, listwatch.Unauthorized) {
+		t.Errorf("got %v, want Unauthorized for a certificate without a name", err)
+	}
+}
+
+func TestTheFirstWhoKnowsTheUserDecides(t *testing.T) {
+	nobody := func(*http.Request) (User, error) { return User{}, nil }
+	wrong := func(*http.Request) (User, error) { return User{}, errors.New("wrong") }
+	ada := func(*http.Request) (User, error) { return User{Name: "ada"}, nil }
+	if u, err := FirstOf(nobody, ada, wrong)(nil); err != nil || u.Name != "ada" {
+		t.Errorf("got %v, %v, want ada", u, err)
+	}
+	if _, err := FirstOf(nobody, wrong, ada)(nil); err == nil {
+		t.Error("wrong credentials passed")
+	}
+}
+
+func TestWhatAUserMayNotDoIsForbidden(t *testing.T) {
+	var asked []Attributes
+	a := serve(t, func(h *Handler) {
+		h.Authenticate = readTokens(t, tokenFile).Authenticate
+		h.Authorize = func(_ context.Context, u User, at Attributes) error {
+			asked = append(asked, at)
+			if u.Name == "eve" {
+				return errors.New("eve only listens")
+			}
+			return nil
+		}
+	})
+	s := a.refused(t, 403, "Forbidden", "DELETE", pods+"/one", "", "Authorization", "Bearer third")
+	const want = `pods "one" is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "default": eve only listens`
+	if s.Message != want {
+		t.Errorf("got %s, want %s", s.Message, want)
+	}
+	a.want(t, 200, "GET", "/api/v1/pods", "", "Authorization", "Bearer secret")
+	a.refused(t, 403, "Forbidden", "GET", pods+"?watch=1", "", "Authorization", "Bearer third")
+	a.refused(t, 403, "Forbidden", "GET", "/api/v1/watch/namespaces/default/pods", "", "Authorization", "Bearer third")
+	var verbs []string
+	for _, at := range asked {
+		verbs = append(verbs, at.Verb+" "+at.Resource.Plural+" "+at.Namespace+" "+at.Name)
+	}
+	if diff := cmp.Diff([]string{"delete pods default one", "list pods  ", "watch pods default ", "watch pods default "}, verbs); diff != "" {
+		t.Error(diff)
+	}
+}

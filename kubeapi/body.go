@@ -1,0 +1,70 @@
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// bodyTime is how long a client may take to send a body.
+const bodyTime = 30 * time.Second
+
+// readBody returns the body of a write, which must be JSON by its Content-Type and small enough.
+func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body := r.Body
+	most := h.BodyBytes
+	if most == 0 {
+		most = DefaultBodyBytes
+	}
+	if most > 0 {
+		if r.ContentLength > most {
+			return nil, tooLarge(most)
+		}
+		body = http.MaxBytesReader(w, body, most)
+	}
+	// Not every ResponseWriter has deadlines; then whoever made it bounds the time.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+	data, err := io.ReadAll(body)
+	_ = control.SetReadDeadline(time.Time{})
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, tooLarge(e.Limit)
+	}
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request could not be read", Err: err}
+	}
+	if len(data) == 0 {
+		return nil, nil
+	}
+	return data, checkMediaType(r)
+}
+
+func tooLarge(most int64) error {
+	return &listwatch.Error{
+		Code: listwatch.Invalid, Status: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",
+		Message: fmt.Sprintf("Request entity too large: limit is %d", most),
+	}
+}
+
+// checkMediaType lets JSON pass, and bodies that don't say what they are: nothing, or what curl -d says of everything. Whether they are
+// JSON shows when they are read. A page of another origin can send such a body unasked; checkOrigin has refused it before.
+func checkMediaType(r *http.Request) error {
+	value := r.Header.Get("Content-Type")
+	if value == "" {
+		return nil
+	}
+	switch mediaType, _, err := mime.ParseMediaType(value); {
+	case err != nil:
+	case mediaType == "application/json", mediaType == "application/x-www-form-urlencoded":
+		return nil
+	}
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
+		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json", value),
+	}
+}

@@ -1,0 +1,20 @@
+// Package kubeapi serves collections at the paths of the Kubernetes API, so that curl, kubectl and client-go find them where they look:
+// /api/v1/… for the core group, /apis/GROUP/VERSION/… for the others, by namespace or in all of them, and the old /watch/ forms.
+//
+// The type to start with is [Handler]:
+//
+//	var api kubeapi.Handler
+//	for _, r := range kubeapi.DefaultResources() {
+//		c, err := db.Collection(r.Declare())
+//		err = api.Add(r, c)
+//	}
+//	http.ListenAndServe("127.0.0.1:8080", &api)
+//
+// Objects are any JSON with kind, apiVersion and metadata. No namespace object is needed before one is used, and deleting one
+// deletes nothing else: there are no controllers here.
+//
+// # Where to look
+//
+// A path is read in path.go and dispatched in handler.go; verbs.go has the writes and the get, lists and watches are
+// package watchserver's. auth.go and tokens.go say who is asking.
+package kubeapi

@@ -1,0 +1,231 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// A Handler is an [http.Handler] for any number of resources. The zero Handler is ready for [Handler.Add]. Fields must not be changed
+// and nothing added once it is in use; it must not be copied.
+type Handler struct {
+	// Server serves the lists and watches of all resources: it holds the limits. Its Source is not used. Pages of foreign
+	// origins that Server.AllowOrigins does not match may not write.
+	Server watchserver.Server
+	// Authenticate says who is asking, before anything else is done with a request. Nil: nobody is asked.
+	Authenticate Authenticator
+	// Authorize says what they may do; nil: everything.
+	Authorize Authorizer
+	// BodyBytes bounds the bodies of requests. Zero: 3 MiB, as in kube-apiserver; negative: no limit. More is answered 413.
+	BodyBytes int64
+
+	// Immutable once in use.
+	resources []served
+
+	draining atomic.Bool
+}
+
+// DefaultBodyBytes is the default of [Handler.BodyBytes].
+const DefaultBodyBytes = 3 << 20
+
+// served is a resource and what it serves.
+type served struct {
+	Resource
+	collection *store.Collection
+}
+
+// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists.
+func (h *Handler) Add(r Resource, c *store.Collection) error {
+	if _, taken := h.find(r.Group, r.Version, r.Plural); taken {
+		return &listwatch.Error{Code: listwatch.AlreadyExists, Message: r.Path("") + " is served already"}
+	}
+	h.resources = append(h.resources, served{r.withDefaults(), c})
+	return nil
+}
+
+// Resources returns what is served, in the order in which it was added.
+func (h *Handler) Resources() []Resource {
+	all := make([]Resource, len(h.resources))
+	for i, s := range h.resources {
+		all[i] = s.Resource
+	}
+	return all
+}
+
+func (h *Handler) find(group, version, plural string) (served, bool) {
+	i := slices.IndexFunc(h.resources, func(s served) bool {
+		return s.Group == group && s.Version == version && s.Plural == plural
+	})
+	if i < 0 {
+		return served{}, false
+	}
+	return h.resources[i], true
+}
+
+// Drain makes /readyz say no and ends every watch; see [watchserver.Server.Drain]. Shut the [http.Server] down after it.
+func (h *Handler) Drain(ctx context.Context) error {
+	h.draining.Store(true)
+	return h.Server.Drain(ctx)
+}
+
+// ServeHTTP serves the API. Errors are answered as a Kubernetes Status.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.serveHealth(w, r) {
+		return
+	}
+	if err := h.serve(w, r); err != nil {
+		if t := h.Server.Trace; t != nil && t.Refused != nil {
+			t.Refused(r, err)
+		}
+		watchserver.WriteError(w, r, err)
+	}
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
+	user, err := h.authenticate(r)
+	if err != nil {
+		return err
+	}
+	if err := h.checkOrigin(r); err != nil {
+		return err
+	}
+	if r.URL.Path == "/" {
+		return h.serveIndex(w, r)
+	}
+	t, ok := parseRoute(r.URL.EscapedPath())
+	if !ok {
+		return noSuchPath(r)
+	}
+	s, ok := h.find(t.group, t.version, t.plural)
+	if !ok || t.subresource != "" || s.misplaced(t) {
+		return noSuchPath(r)
+	}
+	return h.dispatch(w, r, call{s, t}, user)
+}
+
+// A call is a request for a resource.
+type call struct {
+	served
+	route
+}
+
+func (c call) key() listwatch.Key {
+	return listwatch.Key{Namespace: c.namespace, Name: c.name}
+}
+
+// dispatch finds the verb and carries it out, if the user may.
+func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user User) error {
+	verb := c.verb(r)
+	if verb == "" {
+		return notAllowed(w, r, c.allowed())
+	}
+	if err := h.authorize(r.Context(), user, verb, c); err != nil {
+		return err
+	}
+	switch verb {
+	case "get":
+		return c.get(w, r)
+	case "create":
+		return h.create(w, r, c)
+	case "update":
+		return h.replace(w, r, c)
+	case "delete":
+		return h.delete(w, r, c)
+	}
+	h.Server.Serve(w, r, watchserver.Target{Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch})
+	return nil
+}
+
+// verb returns Kubernetes' word for what r does; empty where the path does not allow the method.
+func (c call) verb(r *http.Request) string {
+	switch {
+	case c.watch || asksToWatch(r):
+		// Methods other than GET are refused by the watch server, unless they are writes with a stray parameter.
+		if c.watch || r.Method == http.MethodGet || r.Method == http.MethodHead {
+			return "watch"
+		}
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		if c.name == "" {
+			return "list"
+		}
+		return "get"
+	}
+	switch {
+	case r.Method == http.MethodPost && c.creates():
+		return "create"
+	case r.Method == http.MethodPut && c.name != "":
+		return "update"
+	case r.Method == http.MethodDelete && c.name != "":
+		return "delete"
+	}
+	return ""
+}
+
+// creates reports whether objects can be created at the path: it must say in which namespace.
+func (c call) creates() bool {
+	return c.name == "" && (c.namespace != "" || !c.Namespaced)
+}
+
+func (c call) allowed() string {
+	switch {
+	case c.name != "":
+		return "GET, HEAD, PUT, DELETE"
+	case c.creates():
+		return "GET, HEAD, POST"
+	}
+	return "GET, HEAD"
+}
+
+// asksToWatch reports whether the query does. What its value means, and which values are errors, the watch server says.
+func asksToWatch(r *http.Request) bool {
+	q := r.URL.Query()
+	return q.Has("watch") && q.Get("watch") != "0" && q.Get("watch") != "false"
+}
+
+// misplaced reports whether the path has a namespace that the resource has not, or lacks one.
+func (s served) misplaced(t route) bool {
+	if !s.Namespaced {
+		return t.namespace != ""
+	}
+	return t.namespace == "" && t.name != ""
+}
+
+// checkOrigin refuses writes of pages that may not read the answer: a browser sends some of them unasked, without CORS' leave.
+func (h *Handler) checkOrigin(r *http.Request) error {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return nil // WebSocket checks by itself
+	}
+	if transport.OriginAllowed(r, h.Server.AllowOrigins) {
+		return nil
+	}
+	return &listwatch.Error{
+		Code:    listwatch.Forbidden,
+		Message: fmt.Sprintf("pages of origin %q may not write here", strings.Join(r.Header.Values("Origin"), ", ")),
+	}
+}
+
+// notAllowed is a 405, which must say what is allowed (rfc9110#section-15.5.6).
+func notAllowed(w http.ResponseWriter, r *http.Request, allow string) error {
+	w.Header().Set("Allow", allow)
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
+		Message: fmt.Sprintf("%s is not allowed on %s, only %s", r.Method, r.URL.Path, allow),
+	}
+}
+
+func noSuchPath(r *http.Request) error {
+	return &listwatch.Error{
+		Code:    listwatch.NotFound,
+		Message: "the server could not find the requested resource: " + r.URL.Path,
+		Details: &listwatch.Details{},
+	}
+}

@@ -1,0 +1,390 @@
+package kubeapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// An api is a Handler over the default resources and a cluster-scoped one, at a URL.
+type api struct {
+	*Handler
+	url string
+}
+
+func serve(t *testing.T, change func(*Handler)) *api {
+	t.Helper()
+	h := &Handler{}
+	db := memory.Open(memory.Options{})
+	gadget, err := ParseResource("gadgets.v1.demo.example.com=Gadget,cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range append(DefaultResources(), gadget) {
+		c, err := db.Collection(r.Declare())
+		if err == nil {
+			err = h.Add(r, c)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if change != nil {
+		change(h)
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = h.Drain(ctx) // watches that the test has left open are cut off
+		server.Close()
+	})
+	return &api{h, server.URL}
+}
+
+// do sends a request; header are pairs of names and values.
+func (a *api) do(t *testing.T, method, path, body string, header ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+// want sends a request and returns the body of the answer, which must have the code.
+func (a *api) want(t *testing.T, code int, method, path, body string, header ...string) string {
+	t.Helper()
+	res := a.do(t, method, path, body, header...)
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != code {
+		t.Fatalf("%s %s: got %d %s, want %d", method, path, res.StatusCode, data, code)
+	}
+	return string(data)
+}
+
+// refused sends a request that must be answered with a Status of code and reason, and returns the Status.
+func (a *api) refused(t *testing.T, code int, reason, method, path, body string, header ...string) listwatch.Status {
+	t.Helper()
+	var s listwatch.Status
+	data := a.want(t, code, method, path, body, header...)
+	if err := json.Unmarshal([]byte(data), &s); err != nil {
+		t.Fatalf("%s %s: got %s, want a Status: %v", method, path, data, err)
+	}
+	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Code != code || s.Reason != reason || s.Message == "" {
+		t.Errorf("%s %s: got %s, want code %d and reason %s", method, path, data, code, reason)
+	}
+	return s
+}
+
+const pods = "/api/v1/namespaces/default/pods"
+
+func object(name string) string { return `{"metadata":{"name":"` + name + `"}}` }
+
+func metadata(t *testing.T, data string) listwatch.Metadata {
+	t.Helper()
+	var o struct{ Metadata listwatch.Metadata }
+	if err := json.Unmarshal([]byte(data), &o); err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	return o.Metadata
+}
+
+func TestAnObjectIsCreatedReadReplacedAndDeleted(t *testing.T) {
+	a := serve(t, nil)
+	created := a.want(t, 201, "POST", pods, object("one"), "Content-Type", "application/json")
+	if !strings.HasPrefix(created, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one","namespace":"default",`) {
+		t.Errorf("got %s, want kind, apiVersion and namespace filled in", created)
+	}
+	if got := a.want(t, 200, "GET", pods+"/one", ""); got != created {
+		t.Errorf("got %s, want what was created: %s", got, created)
+	}
+	old := metadata(t, created)
+	labelled := strings.Replace(created, `"name":"one"`, `"name":"one","labels":{"a":"b"}`, 1)
+	replaced := metadata(t, a.want(t, 200, "PUT", pods+"/one", labelled))
+	if replaced.UID != old.UID || replaced.Labels["a"] != "b" || replaced.Version() <= old.Version() {
+		t.Errorf("got %+v, want the same object, labelled, at a later version than %s", replaced, old.ResourceVersion)
+	}
+	a.refused(t, 409, "Conflict", "PUT", pods+"/one", labelled)
+
+	var s listwatch.Status
+	if err := json.Unmarshal([]byte(a.want(t, 200, "DELETE", pods+"/one", "")), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Status != "Success" || s.Details.Name != "one" || s.Details.Kind != "pods" || s.Details.UID != old.UID {
+		t.Errorf("got %+v %+v, want Success and what was deleted", s, s.Details)
+	}
+	missing := a.refused(t, 404, "NotFound", "GET", pods+"/one", "")
+	if missing.Message != `pods "one" not found` || missing.Details.Kind != "pods" {
+		t.Errorf("got %+v, want Kubernetes' words", missing)
+	}
+}
+
+func TestAWriteThatCannotBeIsRefusedAsKubernetesDoes(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, object("there"))
+	for _, c := range []struct {
+		what, method, path, body, reason string
+		code                             int
+	}{
+		{"a name that is taken", "POST", pods, object("there"), "AlreadyExists", 409},
+		{"no body", "POST", pods, "", "BadRequest", 400},
+		{"no JSON", "POST", pods, "a=b", "BadRequest", 400},
+		{"another kind", "POST", pods, `{"kind":"Service","metadata":{"name":"x"}}`, "BadRequest", 400},
+		{"another namespace", "POST", pods, `{"metadata":{"name":"x","namespace":"other"}}`, "BadRequest", 400},
+		{"no name", "POST", pods, `{"metadata":{}}`, "Invalid", 422},
+		{"a bad name", "POST", pods, object("Not_A_Name"), "Invalid", 422},
+		{"a dry run", "POST", pods + "?dryRun=All", object("x"), "BadRequest", 400},
+		{"a PUT under another name", "PUT", pods + "/there", object("x"), "BadRequest", 400},
+		{"a PUT of what is not there", "PUT", pods + "/absent", object("absent"), "NotFound", 404},
+		{"a PUT at a bad version", "PUT", pods + "/there", `{"metadata":{"name":"there","resourceVersion":"x"}}`, "BadRequest", 400},
+		{"a delete of what is not there", "DELETE", pods + "/absent", "", "NotFound", 404},
+		{"a delete of another uid", "DELETE", pods + "/there", `{"preconditions":{"uid":"x"}}`, "Conflict", 409},
+		{"a delete of another version", "DELETE", pods + "/there", `{"kind":"DeleteOptions","preconditions":{"resourceVersion":"1"}}`, "Conflict", 409},
+		{"a delete with a body of another kind", "DELETE", pods + "/there", `{"kind":"Pod"}`, "BadRequest", 400},
+		{"a dry delete", "DELETE", pods + "/there", `{"dryRun":["All"]}`, "BadRequest", 400},
+		{"a create in all namespaces", "POST", "/api/v1/pods", object("x"), "MethodNotAllowed", 405},
+		{"a delete of all", "DELETE", pods, "", "MethodNotAllowed", 405},
+		{"a patch", "PATCH", pods + "/there", `{}`, "MethodNotAllowed", 405},
+		{"a write to a watch", "POST", "/api/v1/watch/namespaces/default/pods", object("x"), "MethodNotAllowed", 405},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			a.refused(t, c.code, c.reason, c.method, c.path, c.body)
+			if c.code == 405 && a.do(t, c.method, c.path, c.body).Header.Get("Allow") == "" {
+				t.Error("a 405 without Allow")
+			}
+		})
+	}
+	if m := metadata(t, a.want(t, 200, "GET", pods+"/there", "")); m.Generation != 1 {
+		t.Errorf("got %+v, want the object untouched", m)
+	}
+}
+
+func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
+	a := serve(t, func(h *Handler) { h.BodyBytes = 1000 })
+	for _, c := range []struct {
+		mediaType string
+		code      int
+	}{
+		{"", 201},
+		{"application/json", 201},
+		{"application/json; charset=utf-8", 201},
+		{"application/x-www-form-urlencoded", 201}, // curl -d
+		{"application/vnd.kubernetes.protobuf", 415},
+		{"application/yaml", 415},
+		{"application/apply-patch+yaml", 415},
+		{"text/plain", 415},
+		{"a b", 415},
+	} {
+		t.Run(c.mediaType, func(t *testing.T) {
+			a.want(t, c.code, "POST", pods, `{"metadata":{"generateName":"one-"}}`, "Content-Type", c.mediaType)
+		})
+	}
+	large := `{"metadata":{"name":"large"},"x":"` + strings.Repeat("x", 1000) + `"}`
+	a.refused(t, 413, "RequestEntityTooLarge", "POST", pods, large)
+
+	// Without Content-Length it shows only on reading.
+	r, err := http.NewRequestWithContext(t.Context(), "POST", a.url+pods, io.MultiReader(strings.NewReader(large)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 413 {
+		t.Errorf("a chunked body that is too large: got %d, want 413", res.StatusCode)
+	}
+}
+
+func TestPathsThatNameNothingAreNotFound(t *testing.T) {
+	a := serve(t, nil)
+	for _, path := range []string{
+		"/nope", "/api", "/api/v1", "/api/v2/pods", "/api/v1/nope", "/apis/apps/v1", "/apis/apps/v2/deployments",
+		"/api/v1/pods/one", "/api/v1/namespaces/default/namespaces", "/apis/demo.example.com/v1/namespaces/default/gadgets",
+		pods + "/one/log", "/api/v1/namespaces/default/status", "/api/v1/watch", "/api/v1//pods", "/api/v1/namespaces/default/pods/a/b/c",
+	} {
+		a.refused(t, 404, "NotFound", "GET", path, "")
+	}
+}
+
+// events returns the first n events of the watch at path, as "TYPE namespace/name".
+func (a *api) events(t *testing.T, path string, n int) []string {
+	t.Helper()
+	res := a.do(t, "GET", path, "")
+	defer res.Body.Close()
+	if res.StatusCode != 200 {
+		t.Fatalf("%s: got %d", path, res.StatusCode)
+	}
+	var got []string
+	for lines := bufio.NewScanner(res.Body); len(got) < n && lines.Scan(); {
+		var e struct {
+			Type   string
+			Object json.RawMessage
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		m := metadata(t, string(e.Object))
+		got = append(got, fmt.Sprintf("%s %s", e.Type, m.Key()))
+	}
+	return got
+}
+
+func TestEveryPathFormWatches(t *testing.T) {
+	a := serve(t, nil)
+	for _, ns := range []string{"a", "b"} {
+		for _, name := range []string{"one", "two"} {
+			a.want(t, 201, "POST", "/api/v1/namespaces/"+ns+"/pods", object(name))
+			a.want(t, 201, "POST", "/apis/apps/v1/namespaces/"+ns+"/deployments", object(name))
+		}
+		a.want(t, 201, "POST", "/api/v1/namespaces", object(ns))
+	}
+	a.want(t, 201, "POST", "/apis/demo.example.com/v1/gadgets", object("g"))
+	all := []string{"ADDED a/one", "ADDED a/two", "ADDED b/one", "ADDED b/two"}
+	for _, c := range []struct {
+		path string
+		want []string
+	}{
+		{"/api/v1/pods?watch=true", all},
+		{"/api/v1/pods?watch=yes", all},
+		{"/api/v1/pods/?watch=1", all},
+		{"/api/v1/watch/pods", all},
+		{"/api/v1/watch/pods?watch=yes", all},
+		{"/api/v1/watch/pods?watch=0", all},
+		{"/apis/apps/v1/deployments?watch", all},
+		{"/apis/apps/v1/watch/deployments", all},
+		{"/api/v1/namespaces/b/pods?watch=1", all[2:]},
+		{"/api/v1/watch/namespaces/b/pods", all[2:]},
+		{"/api/v1/watch/namespaces/b/pods/two", all[3:]},
+		{"/api/v1/namespaces/b/pods/two?watch=1", all[3:]},
+		{"/apis/apps/v1/watch/namespaces/a/deployments/one", all[:1]},
+		{"/apis/apps/v1/namespaces/a/deployments?watch=true&fieldSelector=metadata.name%3Dtwo", all[1:2]},
+		{"/api/v1/namespaces?watch=1", []string{"ADDED a", "ADDED b"}},
+		{"/api/v1/namespaces/b?watch=1", []string{"ADDED b"}},
+		{"/api/v1/watch/namespaces/b", []string{"ADDED b"}},
+		{"/apis/demo.example.com/v1/watch/gadgets/g", []string{"ADDED g"}},
+	} {
+		t.Run(c.path, func(t *testing.T) {
+			if got := a.events(t, c.path, len(c.want)); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAListIsOfItsKindAndScope(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", "/apis/apps/v1/namespaces/a/deployments", object("one"))
+	a.want(t, 201, "POST", "/apis/apps/v1/namespaces/b/deployments", object("one"))
+	got := a.want(t, 200, "GET", "/apis/apps/v1/namespaces/b/deployments", "")
+	if !strings.HasPrefix(got, `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"resourceVersion":"`) || strings.Count(got, `"uid"`) != 1 {
+		t.Errorf("got %s, want a DeploymentList of one object", got)
+	}
+	a.refused(t, 400, "BadRequest", "GET", pods+"?watch=maybe", "")
+	a.refused(t, 400, "BadRequest", "GET", pods+"/one?watch=maybe", "")
+}
+
+func TestAGetKnowsPrettyVersionsAndAccept(t *testing.T) {
+	a := serve(t, nil)
+	created := metadata(t, a.want(t, 201, "POST", pods, object("one")))
+	if got := a.want(t, 200, "GET", pods+"/one?pretty=true", ""); !strings.HasPrefix(got, "{\n  \"kind\": \"Pod\",\n") {
+		t.Errorf("got %s, want it indented", got)
+	}
+	a.want(t, 200, "GET", pods+"/one?resourceVersion="+created.ResourceVersion, "")
+	a.want(t, 200, "GET", pods+"/one?resourceVersion=0", "")
+	a.refused(t, 400, "BadRequest", "GET", pods+"/one?resourceVersion=x", "")
+	a.refused(t, 406, "NotAcceptable", "GET", pods+"/one", "", "Accept", "application/yaml")
+	res := a.do(t, "HEAD", pods+"/one", "")
+	if res.StatusCode != 200 || res.ContentLength <= 0 || res.Header.Get("Listwatch-Epoch") == "" {
+		t.Errorf("HEAD: got %d %v, want 200 with length and epoch", res.StatusCode, res.Header)
+	}
+}
+
+func TestNamesAreUnescapedOnceAndStaySegments(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, object("one"))
+	a.want(t, 200, "GET", "/api/v1/namespaces/default/pods/%6fne", "")
+	s := a.refused(t, 404, "NotFound", "GET", pods+"/x%2Fone", "")
+	if s.Details.Name != "x/one" {
+		t.Errorf("got %+v, want one segment with a slash in it", s.Details)
+	}
+}
+
+func TestHealthVersionAndIndexNeedNoResource(t *testing.T) {
+	a := serve(t, func(h *Handler) {
+		h.Authenticate = func(*http.Request) (User, error) { return User{}, errors.New("nobody") }
+	})
+	for _, path := range healthPaths {
+		if got := a.want(t, 200, "GET", path, ""); got != "ok" {
+			t.Errorf("%s: got %q, want ok", path, got)
+		}
+		a.refused(t, 405, "MethodNotAllowed", "POST", path, "")
+	}
+	if got := a.want(t, 200, "GET", "/version", ""); !strings.Contains(got, `"gitVersion":"v`) {
+		t.Errorf("got %s, want a version", got)
+	}
+	a.refused(t, 401, "Unauthorized", "GET", "/", "")
+	if err := a.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.want(t, 503, "GET", "/readyz", "")
+	a.want(t, 200, "GET", "/livez", "")
+
+	index := serve(t, nil).want(t, 200, "GET", "/", "")
+	for _, path := range []string{"/api/v1/pods", "/apis/apps/v1/deployments", "/readyz"} {
+		if !strings.Contains(index, `"`+path+`"`) {
+			t.Errorf("got %s, want %s in it", index, path)
+		}
+	}
+}
+
+func TestPagesOfForeignOriginsMayNotWrite(t *testing.T) {
+	a := serve(t, func(h *Handler) { h.Server.AllowOrigins = []string{"https://app.example.com"} })
+	a.refused(t, 403, "Forbidden", "POST", pods, object("x"), "Origin", "https://evil.example.com")
+	a.want(t, 201, "POST", pods, object("x"), "Origin", "https://app.example.com")
+	a.refused(t, 403, "Forbidden", "DELETE", pods+"/x", "", "Origin", "null")
+	a.want(t, 200, "DELETE", pods+"/x", "", "Origin", a.url)
+	a.want(t, 200, "GET", pods, "", "Origin", "https://evil.example.com") // CORS keeps the page from reading it
+}
+
+func TestAPathCanBeServedOnce(t *testing.T) {
+	var h Handler
+	r := DefaultResources()[0]
+	if err := h.Add(r, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Add(r, nil); !errors.Is(err, listwatch.AlreadyExists) {
+		t.Errorf("got %v, want AlreadyExists", err)
+	}
+	if got := h.Resources(); len(got) != 1 || got[0].Kind != "Pod" {
+		t.Errorf("got %v, want pods", got)
+	}
+}

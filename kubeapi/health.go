@@ -1,0 +1,73 @@
+package kubeapi
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// healthPaths are the ones that probes ask, who have no credentials (Kubernetes, "Kubernetes API health endpoints").
+var healthPaths = []string{"/healthz", "/livez", "/readyz"}
+
+const versionPath = "/version"
+
+// serveHealth answers the paths that need no credentials. It returns false where r is for none of them.
+func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case slices.Contains(healthPaths, r.URL.Path):
+	case r.URL.Path == versionPath:
+	default:
+		return false
+	}
+	if err := onlyGet(w, r); err != nil {
+		watchserver.WriteError(w, r, err)
+		return true
+	}
+	if r.URL.Path == versionPath {
+		watchserver.WriteJSON(w, r, http.StatusOK, versionInfo())
+		return true
+	}
+	head := w.Header()
+	head.Set("Content-Type", "text/plain; charset=utf-8")
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Cache-Control", "no-cache, private")
+	if r.URL.Path == "/readyz" && h.draining.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, "the server is shutting down")
+		return true
+	}
+	fmt.Fprint(w, "ok")
+	return true
+}
+
+// versionInfo is what clients compare themselves with: the version of Kubernetes whose list-watch this is.
+func versionInfo() map[string]string {
+	return map[string]string{
+		"major": "1", "minor": "36", "gitVersion": "v1.36.0+listwatch",
+		"goVersion": runtime.Version(), "compiler": runtime.Compiler, "platform": runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
+
+// serveIndex answers the list of paths, as kube-apiserver does at /.
+func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
+	if err := onlyGet(w, r); err != nil {
+		return err
+	}
+	paths := append(slices.Clone(healthPaths), versionPath)
+	for _, s := range h.resources {
+		paths = append(paths, s.Path(""))
+	}
+	slices.Sort(paths)
+	watchserver.WriteJSON(w, r, http.StatusOK, map[string][]string{"paths": paths})
+	return nil
+}
+
+func onlyGet(w http.ResponseWriter, r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	return notAllowed(w, r, "GET, HEAD")
+}

@@ -1,0 +1,117 @@
+package kubeapi
+
+import (
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+// A Resource declares what is served at one pair of paths. It must not be modified once a [Handler] has it.
+type Resource struct {
+	// Group and Version are the first half of the path; the core group is empty.
+	Group, Version string
+	// Plural is the second half, in lower case; Singular and ShortNames are other words for it that people type. An empty
+	// Singular is Kind in lower case.
+	Plural, Singular string
+	ShortNames       []string
+	// Kind is that of the objects.
+	Kind string
+	// Namespaced is true where every object is in a namespace; otherwise none is.
+	Namespaced bool
+	// Fields are the paths that a field selector may name; see [store.Resource].
+	Fields []string
+	// CheckName says whether an object may have a name; nil: a DNS subdomain. See [store.Resource].
+	CheckName func(name string) error
+}
+
+// APIVersion is what the objects bear: "v1" or "apps/v1".
+func (r Resource) APIVersion() string {
+	if r.Group == "" {
+		return r.Version
+	}
+	return r.Group + "/" + r.Version
+}
+
+// Declare returns r as a store wants it.
+func (r Resource) Declare() store.Resource {
+	return store.Resource{
+		APIVersion: r.APIVersion(), Kind: r.Kind, Plural: r.Plural, Namespaced: r.Namespaced,
+		Fields: r.Fields, CheckName: r.CheckName,
+	}
+}
+
+// Path returns where the objects of a namespace are listed; an empty one means all of them, and resources without namespaces
+// have no other.
+func (r Resource) Path(namespace string) string {
+	root := "/apis/" + r.Group + "/" + r.Version
+	if r.Group == "" {
+		root = "/api/" + r.Version
+	}
+	if namespace != "" && r.Namespaced {
+		root += "/namespaces/" + namespace
+	}
+	return root + "/" + r.Plural
+}
+
+// QualifiedName is the plural with the group: "pods", "deployments.apps".
+func (r Resource) QualifiedName() string { return r.Declare().QualifiedName() }
+
+// withDefaults returns r with its empty words filled in.
+func (r Resource) withDefaults() Resource {
+	if r.Singular == "" {
+		r.Singular = strings.ToLower(r.Kind)
+	}
+	return r
+}
+
+// answersTo reports whether name, in lower case, is one of the words for r: its plural, singular or a short name, or the plural with
+// its group, or with version and group.
+func (r Resource) answersTo(name string) bool {
+	r = r.withDefaults()
+	words := append([]string{r.Plural, r.Singular, r.QualifiedName(), strings.TrimSuffix(r.Plural+"."+r.Version+"."+r.Group, ".")}, r.ShortNames...)
+	for _, w := range words {
+		if w == name {
+			return true
+		}
+	}
+	return false
+}
+
+// FindResource returns the first of resources that name stands for, as people type it: "pods", "pod", "po", "deployments.apps" or
+// "deployments.v1.apps", in any case.
+func FindResource(resources []Resource, name string) (Resource, bool) {
+	name = strings.ToLower(name)
+	for _, r := range resources {
+		if r.answersTo(name) {
+			return r.withDefaults(), true
+		}
+	}
+	return Resource{}, false
+}
+
+// DefaultResources returns a few of the resources that every cluster has, with the field selectors that they have there.
+func DefaultResources() []Resource {
+	return []Resource{
+		{
+			Version: "v1", Plural: "pods", Singular: "pod", ShortNames: []string{"po"}, Kind: "Pod", Namespaced: true,
+			Fields: []string{
+				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+				"status.phase", "status.podIP", "status.nominatedNodeName",
+			},
+		},
+		{
+			Version: "v1", Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Kind: "Service", Namespaced: true,
+			Fields: []string{"spec.clusterIP", "spec.type"},
+		},
+		{Version: "v1", Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"}, Kind: "ConfigMap", Namespaced: true},
+		{
+			Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"},
+			Kind: "Deployment", Namespaced: true,
+		},
+		{
+			Version: "v1", Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"}, Kind: "Namespace",
+			Fields: []string{"status.phase"}, CheckName: listwatch.CheckNamespace,
+		},
+	}
+}
