@@ -113,8 +113,8 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 		return 0, true
 	}
 	significant := bytes.TrimRight(d.digits, "0")
-	const mostDigits, mostExponent = 17, 400 // no float64 has a longer form, or a number of less than 400 digits beside
-	if len(significant) > mostDigits || len(d.digits) > mostExponent || d.exponent > mostExponent || d.exponent < -2*mostExponent {
+	// No shortest form has more than 17 digits; the other bound only keeps the sums below from overflowing.
+	if len(significant) > 17 || d.exponent > 1<<40 || d.exponent < -1<<40 {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(string(text), 64)

@@ -111,7 +111,8 @@ func TestEventsOfOursSurviveTheWire(t *testing.T) {
 	}
 	d := listwatch.Description{Kind: "Pod", APIVersion: "v1", Epoch: "e"}
 	for _, e := range []listwatch.Event{
-		{Type: listwatch.Added, Object: o, Version: 7}, {Type: listwatch.Deleted, Object: o, Version: 7},
+		{Type: listwatch.Added, Object: o, Version: 7},
+		{Type: listwatch.Deleted, Object: o, Version: 7},
 		listwatch.NewBookmark(d, 8, false), listwatch.NewBookmark(d, 9, true), o.InitialEvent(nil),
 	} {
 		w := FromEvent(e)

@@ -89,7 +89,7 @@ func fuzzMessages(f *testing.F, framer MessageFramer, seeds ...string) {
 			}
 			return
 		}
-		fuzzEvent(t, framer, e, 8*len(message))
+		fuzzEvent(t, framer, e, 9*len(message))
 	})
 }
 
@@ -104,6 +104,7 @@ var cborSeeds = []string{
 
 func FuzzJSON(f *testing.F)     { fuzzDecoder(f, JSON{}, jsonSeeds...) }
 func FuzzPrefixed(f *testing.F) { fuzzDecoder(f, Prefixed{}, "\x00\x00\x00\x00", "\xff\xff\xff\xff") }
+
 func FuzzJSONSeq(f *testing.F) {
 	fuzzDecoder(f, JSONSeq{}, "\x1e"+jsonSeeds[2], "\x1e\x1e"+jsonSeeds[2][:10]+"\x1e")
 }

@@ -1,0 +1,49 @@
+package framing_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/listwatch/listwatch/framing"
+)
+
+func ExampleRegistry_Negotiate() {
+	accept := []string{"application/json;q=0.5, text/event-stream"}
+	f, err := framing.Default().Negotiate(accept, false)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	event := framing.WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7"}}`), Version: 7}
+	stream, err := f.AppendEvent(nil, event)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(string(stream))
+	// Output:
+	// id: 7
+	// event: ADDED
+	// data: {"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"7"}}}
+}
+
+func ExampleDecoder() {
+	stream := strings.NewReader(`{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"8"}}}` + "\n")
+	d := framing.JSON{}.NewDecoder(stream, 0)
+	for {
+		w, err := d.Decode()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		e, err := w.Event()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(e.Type, e.Object.Key, e.Version)
+	}
+	// Output:
+	// DELETED a 8
+	// EOF
+}
