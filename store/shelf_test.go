@@ -7,8 +7,11 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/store"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A shelf is the least that is a Backend: versions 1, 2, 3, and no history.
 type shelf struct {

@@ -1,0 +1,76 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// Flag is a type that can be stored and watched.
+type Flag struct {
+	listwatch.Metadata `json:"metadata"`
+	Enabled            bool `json:"enabled"`
+}
+
+// A collection of a Go type, read by its values.
+func ExampleNew() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	flags := memory.New[Flag]()
+	flag, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	for event, err := range flags.Events(ctx, listwatch.Query{}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(event.Type, event.Object.Name, event.Object.Enabled)
+		if event.Object.Enabled {
+			return
+		}
+		if _, err := flags.Update(ctx, flag.Key(), func(f *Flag) error { f.Enabled = true; return nil }); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// ADDED dark-mode false
+	// MODIFIED dark-mode true
+}
+
+// A database of several collections, written as JSON.
+func ExampleOpen() {
+	ctx := context.Background()
+	db := memory.Open(memory.Options{})
+	pods, err := db.Collection(store.Resource{Kind: "Pod", Namespaced: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	pod, err := pods.Create(ctx, []byte(`{"metadata": {"name": "web", "namespace": "prod"}, "spec": {"image": "v1"}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = pods.Create(ctx, []byte(`{"metadata": {"name": "web", "namespace": "prod"}}`))
+	fmt.Println(err)
+
+	// What was read, changed and sent back replaces only what was read.
+	changed := []byte(`{"metadata":{"name":"web","namespace":"prod","resourceVersion":"` + pod.Version.String() + `"},"spec":{"image":"v2"}}`)
+	_, err = pods.Replace(ctx, pod.Key, changed)
+	fmt.Println(err)
+	_, err = pods.Replace(ctx, pod.Key, changed)
+	fmt.Println(errors.Is(err, listwatch.Conflict))
+	// Output:
+	// already exists: pods "web" already exists
+	// <nil>
+	// true
+}
