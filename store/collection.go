@@ -27,7 +27,8 @@ type Collection struct {
 	backend  Backend
 }
 
-// New returns the collection that r declares, kept by b. The defaults of r are filled in.
+// New returns the collection that r declares, kept by b. The defaults of r are filled in. Where b is a [listwatch.Describer], its epoch
+// is that of the collection.
 func New(r Resource, b Backend) *Collection {
 	return &Collection{resource: r.WithDefaults(), backend: b}
 }

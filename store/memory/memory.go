@@ -45,7 +45,7 @@ type DB struct {
 	epoch   string
 	head    history.Head
 
-	mu sync.Mutex
+	mu sync.Mutex // taken before the locks of a log, never after
 	// Guarded by mu.
 	last        listwatch.Version   // of the newest write, or where the versions began; Head follows
 	collections map[string]*backend // by qualified name
