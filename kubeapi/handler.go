@@ -60,6 +60,12 @@ func (h *Handler) Resources() []Resource {
 	return all
 }
 
+// Collection returns what is served as r; nil where nothing is.
+func (h *Handler) Collection(r Resource) *store.Collection {
+	s, _ := h.find(r.Group, r.Version, r.Plural)
+	return s.collection
+}
+
 func (h *Handler) find(group, version, plural string) (served, bool) {
 	i := slices.IndexFunc(h.resources, func(s served) bool {
 		return s.Group == group && s.Version == version && s.Plural == plural

@@ -1,0 +1,21 @@
+// Command listwatch serves collections that can be listed and watched, and lists and watches them.
+//
+//	listwatch serve            # a server on 127.0.0.1:8080, which says what to try
+//	listwatch watch pods -A    # the state, then every change
+//	listwatch get pods -A
+//
+// It exits with 0 where all went well, 1 where it failed and 2 where the command line can't be understood.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
