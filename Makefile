@@ -1,5 +1,6 @@
 # Everything here needs Go, git, make and gcc (for the race detector) alone; the linters are built from tools/go.mod, pinned.
 
+TIMEOUT   ?= 10m
 FUZZTIME  ?= 2s
 TARGET    ?=
 PACKAGES  ?= ./...
@@ -27,11 +28,11 @@ quick:
 .PHONY: lint
 lint: format build vet staticcheck arch
 
-## unit: the unit tests of every module with the race detector
+## unit: the unit tests of every module with the race detector; a package may take TIMEOUT
 .PHONY: unit
 unit:
 	@echo '==> unit tests, with the race detector'
-	@$(EACH) go test -race ./...
+	@$(EACH) go test -race -timeout=$(TIMEOUT) ./...
 
 ## fuzz: every fuzz target for FUZZTIME each; TARGET=FuzzX for those whose name begins so
 .PHONY: fuzz
@@ -48,6 +49,7 @@ bench:
 .PHONY: fmt
 fmt:
 	@$(TOOL) gofumpt -l -w .
+	@$(TOOL) gofumpt -w . # again: what the first run moved together may have to be aligned
 
 ## tidy: go mod tidy in every module
 .PHONY: tidy
