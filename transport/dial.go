@@ -192,7 +192,12 @@ func isProtocolError(err error) bool {
 	if alert, ok := errors.AsType[tls.AlertError](err); ok && alert == noApplicationProtocol {
 		return true
 	}
-	// net/http has no types for these: an answer that is no HTTP/1, and one that is HTTP/1 where frames were expected.
-	text := err.Error()
-	return strings.Contains(text, "malformed HTTP") || strings.Contains(text, "looked like an HTTP/1.1 header")
+	// net/http has no types for these: an answer that is no HTTP/1, bytes that come before the request (HTTP/2 servers speak
+	// first), and HTTP/1 where frames were expected.
+	for _, text := range []string{"malformed HTTP", "readLoopPeekFailLocked: %!w(<nil>)", "looked like an HTTP/1.1 header"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
 }

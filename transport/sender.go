@@ -33,6 +33,7 @@ type ResponseSender struct {
 
 	closed atomic.Bool
 	ended  chan struct{} // closed when the first Close is through with w
+	fault  error         // what Close returns; written before ended is closed
 	turn   Turn          // held while w is used
 }
 
@@ -88,15 +89,20 @@ func (s *ResponseSender) flush() error {
 }
 
 // Close is that of [Sender]. Finished and GoingAway take effect when the handler returns. Abort takes effect at once where w leads
-// to the connection; where it doesn't, Close returns an error, and the handler must panic with [http.ErrAbortHandler]. That is
-// right after every Abort.
+// to the connection; where it doesn't, Close returns an error, now and when called again, and the handler must panic with
+// [http.ErrAbortHandler]. That is right after every Abort.
 func (s *ResponseSender) Close(end End) error {
 	if s.closed.Swap(true) {
 		<-s.ended // the handler may be about to return, and another goroutine in its Close
-		return nil
+		return s.fault
 	}
-	defer s.cancel()
-	defer close(s.ended)
+	s.fault = s.close(end)
+	close(s.ended)
+	s.cancel()
+	return s.fault
+}
+
+func (s *ResponseSender) close(end End) error {
 	if end != Abort && s.turn.Take(s.patience) {
 		defer s.turn.Release()
 		s.guard.Begin() // net/http writes the end when the handler has returned

@@ -82,7 +82,8 @@ type Sender interface {
 	// Send writes frames in order, as one write where it can, and flushes them. It neither keeps nor modifies them; the slice
 	// itself may be overwritten. An error means that the stream is broken: nothing more can be sent, Close(Abort) remains.
 	Send(frames [][]byte) error
-	// Close ends the stream and releases it. It waits at most the write time-out. Calling it again does nothing.
+	// Close ends the stream and releases it. It waits at most the write time-out. Calling it again does nothing, but may
+	// return the error of the first call.
 	Close(end End) error
 }
 

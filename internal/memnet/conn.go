@@ -16,6 +16,7 @@ type Conn struct {
 
 	closing sync.Mutex
 	closed  bool // guarded by closing
+	abrupt  bool // guarded by closing; Close resets
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -67,6 +68,10 @@ func (c *Conn) CloseWrite() error {
 // Close gives the connection up. As with TCP, the peer sees a reset instead of the end, and loses what it had not read, where
 // this end had not read everything or the peer goes on writing.
 func (c *Conn) Close() error {
+	if c.isAbrupt() {
+		c.Reset()
+		return nil
+	}
 	if !c.close() {
 		return c.opError("close", net.ErrClosed)
 	}
@@ -76,6 +81,20 @@ func (c *Conn) Close() error {
 		c.out.reset()
 	}
 	return nil
+}
+
+// SetLinger is that of [*net.TCPConn], as far as zero goes: with that, Close is Reset.
+func (c *Conn) SetLinger(seconds int) error {
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	c.abrupt = seconds == 0
+	return nil
+}
+
+func (c *Conn) isAbrupt() bool {
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	return c.abrupt && !c.closed
 }
 
 // Reset gives the connection up at once: the peer loses what it had not read and sees a connection reset.

@@ -145,6 +145,7 @@ func TestCloseIsAnEndAndResetIsNone(t *testing.T) {
 	}{
 		{"close", func(a, _ *Conn) { a.Close() }, io.EOF},
 		{"reset", func(a, _ *Conn) { a.Reset() }, syscall.ECONNRESET},
+		{"close without lingering", func(a, _ *Conn) { a.SetLinger(0); a.Close() }, syscall.ECONNRESET},
 		{"close with bytes unread", func(a, b *Conn) { b.Write([]byte("x")); a.Close() }, syscall.ECONNRESET},
 		{"write after close", func(a, b *Conn) { a.Close(); b.Write([]byte("x")) }, syscall.ECONNRESET},
 	}

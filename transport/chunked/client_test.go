@@ -1,0 +1,63 @@
+package chunked
+
+import (
+	"io"
+	"log"
+	"net"
+	"net/url"
+	"os"
+	"testing"
+	"testing/synctest"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
+)
+
+func TestEachStreamHasAConnectionOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := transporttest.Open(t, transporttest.Config{Server: Server{}})
+		c := &Client{Network: site.Network}
+		for range 3 {
+			r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+		}
+		if n := len(site.Conns()); n != 3 {
+			t.Errorf("3 streams on %d connections", n)
+		}
+	})
+}
+
+func TestAServerOfHTTP2AloneIsUnsupported(t *testing.T) {
+	log.SetOutput(io.Discard) // net/http tells of bytes it did not ask for
+	defer log.SetOutput(os.Stderr)
+	for name, greeting := range map[string]string{
+		"speaks first": "\x00\x00\x00\x04\x00\x00\x00\x00\x00", // SETTINGS, as of gRPC servers
+		"waits":        "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+				io.WriteString(c, greeting)
+				c.Read(make([]byte, 4096))
+				io.WriteString(c, "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01") // GOAWAY(PROTOCOL_ERROR)
+			}()
+			_, err = new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: l.Addr().String()}})
+			if listwatch.CodeOf(err) != listwatch.Unsupported {
+				t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
+			}
+		})
+	}
+}

@@ -1,0 +1,368 @@
+package chunked
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
+)
+
+const get = "GET /things?watch=1 HTTP/1.1\r\nHost: h\r\n\r\n"
+
+// rawDial writes request on a new connection to site.
+func rawDial(t *testing.T, site *transporttest.Site, request string) *memnet.Conn {
+	t.Helper()
+	c, err := site.Network.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	return c.(*memnet.Conn)
+}
+
+func sendOne(t *testing.T, s *transport.Stream, n int) {
+	t.Helper()
+	frames, err := transporttest.Frames(s.Encoder, transporttest.Event(n, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sender.Send(frames); err != nil {
+		t.Error(err)
+	}
+}
+
+// readHead returns the status line and the headers.
+func readHead(t *testing.T, r *bufio.Reader) (string, textproto.MIMEHeader) {
+	t.Helper()
+	text := textproto.NewReader(r)
+	status, err := text.ReadLine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := text.ReadMIMEHeader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, h
+}
+
+// writers are middleware of several kinds.
+type (
+	hijackable struct{ http.ResponseWriter } // with all methods of what it wraps
+	unwrapping struct{ http.ResponseWriter } // that can only be unwrapped
+	flushing   struct{ http.ResponseWriter } // that can only be flushed
+	lying      struct{ unwrapping }          // that says it can be hijacked, and can't
+)
+
+func (w hijackable) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return w.ResponseWriter.(http.Hijacker).Hijack()
+}
+func (w unwrapping) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w flushing) Flush()                        { w.ResponseWriter.(http.Flusher).Flush() }
+func (w lying) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return nil, nil, http.ErrNotSupported
+}
+
+func wrapIn(wrap func(http.ResponseWriter) http.ResponseWriter) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(wrap(w), r) })
+	}
+}
+
+func TestTakesOverOnlyWhatItMay(t *testing.T) {
+	tests := []struct {
+		name    string
+		request string
+		server  Server
+		wrap    func(http.ResponseWriter) http.ResponseWriter
+		want    bool
+	}{
+		{name: "a plain GET", request: get, want: true},
+		{name: "a GET that upgrades to something else", request: "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", want: true},
+		{name: "not wanted", request: get, server: Server{DisableTakeover: true}},
+		{name: "HTTP/1.0", request: "GET / HTTP/1.0\r\n\r\n"},
+		{name: "another method", request: "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"},
+		{name: "a body", request: "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx"},
+		{name: "a body without a length", request: "GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+		{name: "an expectation", request: "GET / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n"},
+		{
+			name: "middleware that can be hijacked", request: get, want: true,
+			wrap: func(w http.ResponseWriter) http.ResponseWriter { return hijackable{w} },
+		},
+		{
+			name: "middleware that did not say so", request: get,
+			wrap: func(w http.ResponseWriter) http.ResponseWriter { return unwrapping{w} },
+		},
+		{
+			name: "middleware that said so and can't", request: get,
+			wrap: func(w http.ResponseWriter) http.ResponseWriter { return lying{unwrapping{w}} },
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := transporttest.Config{Server: tt.server}
+				if tt.wrap != nil {
+					config.Handler = wrapIn(tt.wrap)
+				}
+				c := rawDial(t, transporttest.Open(t, config), tt.request)
+				r := bufio.NewReader(c)
+				// The headers come before the stream is handed on.
+				if status, _ := readHead(t, r); !strings.HasSuffix(status, "200 OK") {
+					t.Fatalf("got %q", status)
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				config := transporttest.Config{Server: tt.server}
+				if tt.wrap != nil {
+					config.Handler = wrapIn(tt.wrap)
+				}
+				site := transporttest.Open(t, config)
+				rawDial(t, site, tt.request)
+				s := <-site.Streams
+				if s.Detached != tt.want {
+					t.Errorf("taken over: %v, want %v", s.Detached, tt.want)
+				}
+				s.Sender.Close(transport.Finished)
+			})
+		})
+	}
+}
+
+func TestLeanAnswerOnTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := transporttest.Open(t, transporttest.Config{Server: Server{}, Handler: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				h := w.Header()
+				h.Set("X-Request-Id", "7")
+				h.Set("X-Split", "a\r\nEvil: yes\r\n\r\n")
+				h["bad name"] = []string{"x"}
+				h.Set("Content-Length", "5")
+				h.Set("Connection", "keep-alive")
+				next.ServeHTTP(w, r)
+			})
+		}})
+		c := rawDial(t, site, get)
+		s := <-site.Streams
+		sendOne(t, s, 1)
+		s.Sender.Close(transport.Finished)
+		r := bufio.NewReader(c)
+		status, h := readHead(t, r)
+		want := map[string]string{
+			"Transfer-Encoding": "chunked", "Connection": "close", "X-Request-Id": "7", "X-Split": "a  Evil: yes", "Evil": "",
+			"Content-Type": "application/json", "Content-Length": "", "Date": "Sat, 01 Jan 2000 00:00:00 GMT",
+		}
+		for name, value := range want {
+			if got := h.Get(name); got != value {
+				t.Errorf("%s: %q, want %q", name, got, value)
+			}
+		}
+		if status != "HTTP/1.1 200 OK" || len(h["Bad name"])+len(h["bad name"]) > 0 {
+			t.Errorf("got %q with %v", status, h)
+		}
+		body, err := io.ReadAll(r)
+		event := `{"type":"ADDED","object":` + string(transporttest.Event(1, 0).Object.Data) + "}\n"
+		if want := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(event), event); string(body) != want || err != nil {
+			t.Errorf("got %q, %v; want %q and a clean end", body, err, want)
+		}
+	})
+}
+
+func TestStandardAnswerOnTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := transporttest.Open(t, transporttest.Config{Server: Server{DisableTakeover: true}})
+		c := rawDial(t, site, get)
+		s := <-site.Streams
+		sendOne(t, s, 1)
+		s.Sender.Close(transport.Finished)
+		r := bufio.NewReader(c)
+		_, h := readHead(t, r)
+		if h.Get("Transfer-Encoding") != "chunked" || h.Get("Content-Length") != "" {
+			t.Errorf("got %v", h)
+		}
+		c.SetReadDeadline(time.Now().Add(time.Second))
+		body, _ := io.ReadAll(r)
+		if !strings.HasSuffix(string(body), "\r\n0\r\n\r\n") {
+			t.Errorf("got %q, want the last chunk at its end", body)
+		}
+	})
+}
+
+func TestHTTP10GetsABodyThatTheConnectionEnds(t *testing.T) {
+	for _, end := range []transport.End{transport.Finished, transport.Abort} {
+		synctest.Test(t, func(t *testing.T) {
+			site := transporttest.Open(t, transporttest.Config{Server: Server{}})
+			c := rawDial(t, site, "GET / HTTP/1.0\r\n\r\n")
+			r := bufio.NewReader(c)
+			s := <-site.Streams
+			_, h := readHead(t, r)
+			if len(h["Transfer-Encoding"])+len(h["Content-Length"]) > 0 {
+				t.Errorf("got %v", h)
+			}
+			sendOne(t, s, 1)
+			if line, err := r.ReadString('\n'); !strings.HasPrefix(line, `{"type":"ADDED"`) || err != nil {
+				t.Errorf("got %q, %v", line, err)
+			}
+			s.Sender.Close(end)
+			_, err := r.ReadByte()
+			if clean := err == io.EOF; clean != (end == transport.Finished) {
+				t.Errorf("end %d reads as %v", end, err)
+			}
+		})
+	}
+}
+
+func TestAnythingFromTheClientEndsALeanStream(t *testing.T) {
+	ends := map[string]func(c *memnet.Conn){
+		"a byte":     func(c *memnet.Conn) { io.WriteString(c, "x") },
+		"half close": func(c *memnet.Conn) { c.CloseWrite() },
+		"close":      func(c *memnet.Conn) { c.Close() },
+		"reset":      func(c *memnet.Conn) { c.Reset() },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				site := transporttest.Open(t, transporttest.Config{Server: Server{}})
+				c := rawDial(t, site, get)
+				s := <-site.Streams
+				select {
+				case <-s.Done:
+					t.Fatal("done before the end")
+				default:
+				}
+				readHead(t, bufio.NewReader(c))
+				start := time.Now()
+				end(c)
+				<-s.Done
+				if d := time.Since(start); d > 0 {
+					t.Errorf("noticed after %v", d)
+				}
+				frames, _ := transporttest.Frames(s.Encoder, transporttest.Event(1, 0))
+				if err := s.Sender.Send(frames); listwatch.CodeOf(err) != listwatch.Unavailable {
+					t.Errorf("send: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestFinishedConnectionWaitsForTheClientABoundedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := transporttest.Open(t, transporttest.Config{Server: Server{}})
+		c := rawDial(t, site, get)
+		s := <-site.Streams
+		s.Sender.Close(transport.GoingAway)
+		// What a client says now must not make a reset of the last chunk.
+		if _, err := io.WriteString(c, "GET /more HTTP/1.1\r\n\r\n"); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if body, err := io.ReadAll(c); !strings.HasSuffix(string(body), "0\r\n\r\n") || err != nil {
+			t.Errorf("got %q, %v", body, err)
+		}
+		start := time.Now()
+		for {
+			if _, err := c.Write([]byte("x")); errors.Is(err, syscall.ECONNRESET) {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if d := time.Since(start); d > 2*lingerTime {
+			t.Errorf("the connection lived for %v", d)
+		}
+	})
+}
+
+func TestSlowReaderThatTakesSomethingIsSpared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		site := transporttest.Open(t, transporttest.Config{Server: Server{}, Options: transport.Options{WriteTimeout: timeout}})
+		c := rawDial(t, site, get)
+		s := <-site.Streams
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			buf := make([]byte, 4<<10)
+			for {
+				time.Sleep(timeout / 2)
+				if _, err := c.Read(buf); err != nil {
+					return
+				}
+			}
+		}()
+		event := transporttest.Event(1, 1<<20)
+		frames, _ := transporttest.Frames(s.Encoder, event)
+		start := time.Now()
+		if err := s.Sender.Send(frames); err != nil || time.Since(start) < timeout {
+			t.Errorf("send: %v after %v", err, time.Since(start))
+		}
+		s.Sender.Close(transport.Abort)
+		<-read
+	})
+}
+
+func TestAbortThatCannotReachTheConnectionNeedsAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := transporttest.Open(t, transporttest.Config{
+			Server: Server{}, Handler: wrapIn(func(w http.ResponseWriter) http.ResponseWriter { return flushing{w} }),
+		})
+		c := &Client{Network: site.Network}
+		r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := <-site.Streams
+		broke := make(chan struct{})
+		// The site's handler is the first to close, and panics as it must.
+		go func() {
+			defer close(broke)
+			if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable {
+				t.Errorf("got %v", err)
+			}
+		}()
+		synctest.Wait()
+		if err := s.Sender.Close(transport.Abort); err == nil {
+			t.Error("the abort can't have worked")
+		}
+		r.Close()
+		<-broke
+	})
+}
+
+func TestClaims(t *testing.T) {
+	tests := []struct {
+		major   int
+		upgrade []string
+		want    bool
+	}{
+		{1, nil, true},
+		{2, nil, false},
+		{1, []string{"websocket"}, false},
+		{1, []string{"h2c, WebSocket"}, false},
+		{1, []string{"h2c"}, true},
+	}
+	for _, tt := range tests {
+		r := &http.Request{ProtoMajor: tt.major, Header: http.Header{"Upgrade": slices.Clone(tt.upgrade)}}
+		if got := (Server{}).Claims(r); got != tt.want {
+			t.Errorf("HTTP/%d, Upgrade %q: claims %v, want %v", tt.major, tt.upgrade, got, tt.want)
+		}
+	}
+}

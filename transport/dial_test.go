@@ -1,0 +1,211 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+func openAt(t *testing.T, address string, c *http.Client, header http.Header) (Receiver, error) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Open(t.Context(), c, &Request{URL: u, Header: header}, 1)
+}
+
+func http1() *http.Client {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return HTTPClient(Network{}.HTTPTransport(p))
+}
+
+// serve starts a server that is closed at the end of the test.
+func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestRedirectsCarryCredentialsToTheirOwnServerAlone(t *testing.T) {
+	var seen http.Header
+	end := func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header
+		w.Header().Set("Content-Type", "application/json")
+	}
+	other := serve(t, end)
+	first := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/here":
+			http.Redirect(w, r, "/end", http.StatusFound)
+		case "/there":
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		default:
+			end(w, r)
+		}
+	})
+	c := http1()
+	defer c.CloseIdleConnections()
+	secrets := []string{"Authorization", "Cookie", "X-Remote-User"}
+	header := http.Header{"Authorization": {"Bearer x"}, "Cookie": {"a=b"}, "X-Remote-User": {"me"}, "Last-Event-Id": {"7"}}
+	for path, carried := range map[string]bool{"/here": true, "/there": false} {
+		r, err := openAt(t, first.URL+path, c, header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range secrets {
+			if got := seen.Get(name) != ""; got != carried {
+				t.Errorf("%s: %s was sent: %v, want %v", path, name, got, carried)
+			}
+		}
+		if seen.Get("Last-Event-Id") != "7" || seen.Get("Accept") != "application/json" || !carried && seen.Get("Referer") != "" {
+			t.Errorf("%s: the request has %v", path, seen)
+		}
+		r.Close()
+	}
+}
+
+func TestSameServerIsHostPortAndNoFallToClearText(t *testing.T) {
+	tests := []struct {
+		a, b string
+		want bool
+	}{
+		{"http://h/a", "http://H:80/b", true},
+		{"http://h", "https://h", true},
+		{"https://h", "http://h", false},
+		{"http://h:8080", "http://h:8081", false},
+		{"http://h:8080", "https://h:8443", false},
+		{"https://h", "https://h.evil", false},
+	}
+	for _, tt := range tests {
+		a, _ := url.Parse(tt.a)
+		b, _ := url.Parse(tt.b)
+		if got := sameServer(a, b); got != tt.want {
+			t.Errorf("%s to %s: %v, want %v", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+func TestRedirectsAreCounted(t *testing.T) {
+	asked := 0
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		http.Redirect(w, r, "/", http.StatusFound)
+	})
+	c := http1()
+	defer c.CloseIdleConnections()
+	_, err := openAt(t, s.URL, c, nil)
+	if listwatch.CodeOf(err) != listwatch.Unsupported || asked != maxRedirects+1 {
+		t.Errorf("got %v after %d requests", err, asked)
+	}
+}
+
+func TestOpenRefusesWhatIsNoStream(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+		code   listwatch.Code
+	}{
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>log in") }, listwatch.Unsupported},
+		{"no type", func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil }, listwatch.Unsupported},
+		{"a coding", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+		}, listwatch.Unsupported},
+		{"a part", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPartialContent) }, listwatch.Unsupported},
+		{"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, listwatch.Unavailable},
+		{"204", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, listwatch.Unknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := serve(t, tt.answer)
+			c := http1()
+			defer c.CloseIdleConnections()
+			_, err := openAt(t, s.URL, c, nil)
+			if e, ok := errors.AsType[*listwatch.Error](err); !ok || e.Code != tt.code || e.Op != "dial" {
+				t.Errorf("got %v, want code %v", err, tt.code)
+			}
+		})
+	}
+	if _, err := openAt(t, "ftp://127.0.0.1/", http1(), nil); listwatch.CodeOf(err) != listwatch.Invalid {
+		t.Errorf("a foreign scheme: %v", err)
+	}
+}
+
+func TestDialErrorTellsWhatToDo(t *testing.T) {
+	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
+	secure := httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // the client will hang up
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	tests := []struct {
+		name, address string
+		code          listwatch.Code
+	}{
+		{"nobody listens", "http://" + l.Addr().String(), listwatch.Unavailable},
+		{"an authority that is not trusted", secure.URL, listwatch.Invalid},
+		{"TLS to a server without", strings.Replace(plain.URL, "http:", "https:", 1), listwatch.Invalid},
+	}
+	for _, tt := range tests {
+		c := http1()
+		_, err := openAt(t, tt.address, c, nil)
+		if listwatch.CodeOf(err) != tt.code {
+			t.Errorf("%s: got %v, want code %v", tt.name, err, tt.code)
+		}
+		if strings.Contains(err.Error(), tt.address) {
+			t.Errorf("%s: %v tells the URL, which may hold secrets", tt.name, err)
+		}
+		c.CloseIdleConnections()
+	}
+	for _, err := range []error{tls.RecordHeaderError{}, fmt.Errorf("wrapped: %w", tls.AlertError(120))} {
+		if got := DialError(err).Code; got != listwatch.Unsupported {
+			t.Errorf("%v: code %v, want %v", err, got, listwatch.Unsupported)
+		}
+	}
+}
+
+func TestOpenPassesTheEndOfItsContext(t *testing.T) {
+	asked := make(chan struct{})
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	u, _ := url.Parse(s.URL)
+	if _, err := Open(ctx, http1(), &Request{URL: u}, 1); err != context.Canceled {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+func TestAcceptKeepsTheOrder(t *testing.T) {
+	r := &Request{Framings: []framing.Framer{framing.SSE{}, framing.JSON{}, framing.CBORSeq{}}}
+	if got, want := r.Accept(), "text/event-stream, application/json;q=0.9, application/cbor-seq;q=0.8"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := new(Request).Accept(), "application/json"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
