@@ -31,6 +31,7 @@ func object(key listwatch.Key, labels map[string]string, v listwatch.Version, si
 	for i := range size {
 		d.After[10+i] = 'a' + byte(i%26)
 	}
+	d.After[10] = mark
 	return d.Seal(v)
 }
 

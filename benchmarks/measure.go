@@ -25,3 +25,8 @@ func (s samples) report(b *testing.B, what string) {
 	b.ReportMetric(float64(s.quantile(0.5).Nanoseconds()), "p50-ns/"+what)
 	b.ReportMetric(float64(s.quantile(0.99).Nanoseconds()), "p99-ns/"+what)
 }
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}

@@ -1,0 +1,87 @@
+package benchmarks
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// BenchmarkFanout measures what the server pays to deliver one event of 1 KiB to one watcher: CPU of the server process alone, write
+// calls and allocations, with one event at a time and with bursts of 16. The floor, in the same run, is what bare TCP costs;
+// chunked and websocket-gorilla are measured against it.
+func BenchmarkFanout(b *testing.B) {
+	for _, watchers := range []int{100, 1000, 5000} {
+		for _, burst := range []int{1, 16} {
+			for _, c := range contestants() {
+				b.Run(fmt.Sprintf("watchers=%d/burst=%d/%s", watchers, burst, c.name), func(b *testing.B) {
+					benchmarkFanout(b, c, watchers, burst)
+				})
+			}
+		}
+	}
+}
+
+func benchmarkFanout(b *testing.B, c contestant, watchers, burst int) {
+	p := c.start(b)
+	l := startLoad(b, c.client, p.Addr(), watchers)
+	publish := func() {
+		for range burst {
+			p.Publish()
+		}
+		l.wait(burst)
+	}
+	for range 5 {
+		publish() // buffers grow, goroutines find their stacks
+	}
+	runtime.GC()
+	rounds := 0
+	before := readUsage(b)
+	for b.Loop() {
+		publish()
+		rounds++
+	}
+	used := readUsage(b).minus(before)
+	deliveries := float64(rounds * burst * watchers)
+	b.ReportMetric(float64(used.cpu.Nanoseconds())/deliveries, "cpu-ns/delivery")
+	b.ReportMetric(float64(used.writes)/deliveries, "writes/delivery")
+	b.ReportMetric(float64(used.mallocs)/deliveries, "allocs/delivery")
+}
+
+// A usage is what this process has used so far.
+type usage struct {
+	cpu     time.Duration
+	writes  int64 // system calls that write
+	mallocs uint64
+}
+
+func readUsage(tb testing.TB) usage {
+	tb.Helper()
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		tb.Fatal(err)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return usage{
+		cpu:    time.Duration(r.Utime.Nano() + r.Stime.Nano()),
+		writes: writeCalls(), mallocs: m.Mallocs,
+	}
+}
+
+// writeCalls reads the count of the kernel; zero where there is none.
+func writeCalls() (n int64) {
+	data, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return 0
+	}
+	var ignored string
+	fmt.Sscanf(string(data), "rchar: %s\nwchar: %s\nsyscr: %s\nsyscw: %d", &ignored, &ignored, &ignored, &n)
+	return n
+}
+
+func (u usage) minus(v usage) usage {
+	return usage{u.cpu - v.cpu, u.writes - v.writes, u.mallocs - v.mallocs}
+}

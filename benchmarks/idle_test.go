@@ -1,0 +1,52 @@
+package benchmarks
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+// BenchmarkIdle measures what the server holds for a watch that has nothing to do: heap and stacks in use, resident memory and
+// goroutines, each for one watch of 2,000. There is nothing to repeat: run it with -benchtime 1x.
+func BenchmarkIdle(b *testing.B) {
+	const watchers = 2000
+	for _, c := range contestants() {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				p := c.start(b)
+				before := readFootprint()
+				l := startLoad(b, c.client, p.Addr(), watchers)
+				p.Publish() // a watch that has sent something has the buffers that it will keep
+				l.wait(1)
+				held := readFootprint()
+				b.ReportMetric((held.heap-before.heap)/watchers, "heap-B/watch")
+				b.ReportMetric((held.stack-before.stack)/watchers, "stack-B/watch")
+				b.ReportMetric((held.resident-before.resident)/watchers, "rss-B/watch")
+				b.ReportMetric((held.goroutines-before.goroutines)/watchers, "goroutines/watch")
+			}
+		})
+	}
+}
+
+type footprint struct{ heap, stack, resident, goroutines float64 }
+
+func readFootprint() footprint {
+	runtime.GC()
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return footprint{float64(m.HeapInuse), float64(m.StackInuse), residentBytes(), float64(runtime.NumGoroutine())}
+}
+
+// residentBytes reads what the kernel says; zero where it says nothing.
+func residentBytes() float64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, resident int64
+	fmt.Sscan(string(data), &size, &resident)
+	return float64(resident) * float64(os.Getpagesize())
+}

@@ -1,0 +1,107 @@
+package benchmarks
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// BenchmarkStalledReader measures the latency of a healthy reader, from Publish to the last byte read, without and with clients that
+// have stopped reading, in alternating pairs: what counts is the ratio of the p99s, and how far apart two runs without are.
+func BenchmarkStalledReader(b *testing.B) {
+	for _, stalled := range []int{1, 50} {
+		for _, c := range contestants() {
+			if c.client != "chunked" && c.client != "websocket" {
+				continue // h2 readers share connections: see transport/h2 for stalls of streams
+			}
+			b.Run(fmt.Sprintf("stalled=%d/%s", stalled, c.name), func(b *testing.B) {
+				benchmarkStalled(b, c, stalled)
+			})
+		}
+	}
+}
+
+func benchmarkStalled(b *testing.B, c contestant, stalled int) {
+	without, with := newHealthy(b, c, 0), newHealthy(b, c, stalled)
+	var pairs, spread []float64
+	var all samples
+	const perRun = 500
+	previous := 0.0
+	for b.Loop() {
+		alone := without.run(perRun)
+		beside := with.run(perRun)
+		p99 := float64(alone.quantile(0.99))
+		pairs = append(pairs, float64(beside.quantile(0.99))/p99)
+		if previous != 0 {
+			spread = append(spread, max(p99/previous, previous/p99))
+		}
+		previous = p99
+		all = append(all, beside...)
+	}
+	b.ReportMetric(median(pairs), "p99-ratio")
+	if len(spread) > 0 {
+		b.ReportMetric(median(spread), "spread-without")
+	}
+	all.report(b, "event")
+}
+
+// healthy is a server with one client that reads, in this process, and some that don't.
+type healthy struct {
+	testing.TB
+	publisher
+	conn net.Conn
+	buf  []byte
+}
+
+func newHealthy(tb testing.TB, c contestant, stalled int) *healthy {
+	h := &healthy{TB: tb, publisher: c.start(tb), buf: make([]byte, 64<<10)}
+	for range stalled {
+		h.dial(requests[c.client])
+	}
+	// The stalled ones have been stalled for long: their buffers are full.
+	for range 5000 * min(stalled, 1) {
+		h.Publish()
+	}
+	h.conn = h.dial(requests[c.client])
+	return h
+}
+
+func (h *healthy) dial(request string) net.Conn {
+	conn, err := net.Dial("tcp", h.Addr())
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { conn.Close() })
+	if _, err := io.WriteString(conn, request); err != nil {
+		h.Fatal(err)
+	}
+	head := make([]byte, 1)
+	for seen := []byte{}; !bytes.HasSuffix(seen, []byte("\r\n\r\n")); seen = append(seen, head...) {
+		if _, err := io.ReadFull(conn, head); err != nil {
+			h.Fatal(err)
+		}
+	}
+	return conn
+}
+
+// run publishes n events, one at a time, and returns how long each took to arrive.
+func (h *healthy) run(n int) (s samples) {
+	for range n {
+		start := time.Now()
+		h.Publish()
+		for {
+			n, err := h.conn.Read(h.buf)
+			if err != nil {
+				h.Fatal(err)
+			}
+			if bytes.IndexByte(h.buf[:n], mark) >= 0 {
+				break
+			}
+		}
+		s = append(s, time.Since(start))
+	}
+	return s
+}
