@@ -143,3 +143,6 @@ type Network struct {
 	// TLS configures https; nil: the defaults of crypto/tls. It is cloned, and NextProtos is set by the transport.
 	TLS *tls.Config
 }
+
+// EpochHeader is the response header that bears the Epoch of a listwatch.Description: versions of another epoch mean nothing here.
+const EpochHeader = "Listwatch-Epoch"

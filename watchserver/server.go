@@ -114,7 +114,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, t Target) error {
 }
 
 // EpochHeader is the response header that bears [listwatch.Description.Epoch]: versions of another epoch mean nothing here.
-const EpochHeader = "Listwatch-Epoch"
+const EpochHeader = transport.EpochHeader
 
 func (s *Server) transports() []transport.Server {
 	if s.Transports != nil {
