@@ -30,8 +30,8 @@ const (
 const (
 	// maxControl is how many bytes a control frame may carry: rfc6455#section-5.5.
 	maxControl = 125
-	// maxHeader is how many bytes a frame's header may have: two, the longest length, a mask.
-	maxHeader = 2 + 8 + 4
+	// maxHeader is how many bytes a frame's header may have without the mask.
+	maxHeader = 2 + 8
 )
 
 // A closeCode is a number of RFC 6455 section 7.4.1.

@@ -24,7 +24,7 @@ type gate struct {
 	// Owned by the reader.
 	header  [maxHeader]byte
 	have    int   // bytes of header that are there
-	left    int64 // bytes of the frame's payload that are still to come
+	left    int64 // bytes of the frame that are still to come, its mask among them
 	message int64 // bytes of the message so far
 	open    bool  // a fragmented message is not finished
 	data    bool  // the frame is one of a message
@@ -48,62 +48,79 @@ func (g *gate) check(p []byte) (int, error) {
 		g.header[g.have] = p[i]
 		g.have++
 		i++
-		if g.have < g.headerSize() {
-			continue
-		}
-		if g.broken = g.frame(); g.broken != nil {
+		if g.broken = g.judge(); g.broken != nil {
 			return start, g.broken
 		}
-		g.have = 0
-		if g.left == 0 {
+		if g.have == 0 && g.left == 0 {
 			start = i
 		}
 	}
 	return len(p), nil
 }
 
-// headerSize returns how many bytes the header has, as far as what is there tells.
-func (g *gate) headerSize() int {
-	if g.have < 2 {
-		return 2
+// judge looks at a header as soon as there is something to see, because a library does: the bits first, then the length. At the end
+// of the header it enters the frame.
+func (g *gate) judge() *violation {
+	if g.have == 2 {
+		if v := g.bits(); v != nil {
+			return v
+		}
 	}
-	n := 2
-	switch g.header[1] & bitsLength {
-	case 126:
-		n += 2
-	case 127:
-		n += 8
+	if g.have < 2 || g.have < g.headerSize() {
+		return nil
 	}
-	if g.header[1]&bitMask != 0 {
-		n += 4
+	length, v := g.length()
+	if v == nil && g.header[0]&bitControl == 0 {
+		v = g.dataFrame(length)
 	}
-	return n
+	if v != nil {
+		return v
+	}
+	g.have, g.left = 0, length
+	if g.fromClient {
+		g.left += 4 // the mask
+	}
+	return nil
 }
 
-// frame judges a whole header and enters the payload.
-func (g *gate) frame() *violation {
+// headerSize returns how many bytes the header has without a mask.
+func (g *gate) headerSize() int {
+	switch g.header[1] & bitsLength {
+	case 126:
+		return 2 + 2
+	case 127:
+		return 2 + 8
+	}
+	return 2
+}
+
+// bits judges the first two bytes.
+func (g *gate) bits() *violation {
 	first, second := g.header[0], g.header[1]
-	op, fin := first&bitsOpcode, first&bitFin != 0
-	length, v := g.length()
+	op, fin, length := first&bitsOpcode, first&bitFin != 0, second&bitsLength
 	switch {
-	case v != nil:
-		return v
 	case first&bitsRSV != 0:
 		// "MUST be 0 unless an extension is negotiated": rfc6455#section-5.2.
 		return &violation{closeProtocol, "reserved bits are set"}
 	case second&bitMask != 0 != g.fromClient:
 		// "A client MUST mask all frames", "a server MUST NOT mask any": rfc6455#section-5.1.
-		return &violation{closeProtocol, "frame is masked where it must not be, or not where it must"}
-	case op&bitControl != 0:
-		return g.control(op, fin, length)
-	case op > opBinary:
+		return &violation{closeProtocol, "a frame is masked where it must not be, or not where it must"}
+	case op > opBinary && op < opClose || op > opPong:
 		return &violation{closeProtocol, "unknown opcode"}
+	case op&bitControl == 0 && (op == opContinuation) != g.open:
+		return &violation{closeProtocol, "continuation of nothing, or a new message within another"}
+	case op&bitControl != 0 && (!fin || length > maxControl):
+		// rfc6455#section-5.5
+		return &violation{closeProtocol, "a control frame is fragmented or longer than 125 bytes"}
+	case op == opClose && length == 1:
+		return &violation{closeProtocol, "a close frame with half a code"}
 	}
-	return g.dataFrame(op, fin, length)
+	g.data = op&bitControl == 0
+	return nil
 }
 
 func (g *gate) length() (int64, *violation) {
-	switch n := g.header[1] & bitsLength; n {
+	switch g.header[1] & bitsLength {
 	case 126:
 		return int64(binary.BigEndian.Uint16(g.header[2:])), nil
 	case 127:
@@ -112,40 +129,23 @@ func (g *gate) length() (int64, *violation) {
 			return 0, &violation{closeProtocol, "length with its most significant bit set"}
 		}
 		return int64(n), nil
-	default:
-		return int64(n), nil
 	}
+	return int64(g.header[1] & bitsLength), nil
 }
 
-func (g *gate) control(op byte, fin bool, length int64) *violation {
-	switch {
-	case op > opPong:
-		return &violation{closeProtocol, "unknown opcode"}
-	case !fin || length > maxControl:
-		// rfc6455#section-5.5
-		return &violation{closeProtocol, "control frame is fragmented or longer than 125 bytes"}
-	case op == opClose && length == 1:
-		return &violation{closeProtocol, "close frame with half a code"}
-	}
-	g.left, g.data = length, false
-	return nil
-}
-
-func (g *gate) dataFrame(op byte, fin bool, length int64) *violation {
-	if (op == opContinuation) != g.open {
-		return &violation{closeProtocol, "continuation of nothing, or a new message within another"}
-	}
+// dataFrame adds a frame to the message.
+func (g *gate) dataFrame(length int64) *violation {
 	if !g.open {
 		g.message = 0
 	}
 	if length > g.limit-g.message {
-		return &violation{closeTooBig, fmt.Sprintf("message of more than %d bytes", g.limit)}
+		return &violation{closeTooBig, fmt.Sprintf("a message has more than %d bytes", g.limit)}
 	}
 	if g.fromClient {
 		return &violation{closePolicy, "a watch takes no messages"}
 	}
 	g.message += length
-	g.left, g.data, g.open = length, true, !fin
+	g.open = g.header[0]&bitFin == 0
 	return nil
 }
 

@@ -64,10 +64,9 @@ func (s *gorillaSession) serve() closeCode {
 func (s *gorillaSession) send(frames [][]byte) error { return s.conn.writeFrames(frames) }
 
 func (s *gorillaSession) ping(time.Duration) bool {
-	if !s.conn.writing.TryLock() {
+	if !s.conn.writing.free() {
 		return true // a write is on its way, and has a deadline of its own
 	}
-	s.conn.writing.Unlock()
 	if s.waiting.Swap(true) {
 		return false
 	}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"nhooyr.io/websocket"
@@ -27,7 +26,7 @@ func acceptNhooyr(t *takeover, r *http.Request, subprotocol string, isBinary boo
 		return nil, err
 	}
 	c.SetReadLimit(-1) // the gate has one
-	s := &nhooyrSession{conn: t.conn, library: c, kind: websocket.MessageText}
+	s := &nhooyrSession{conn: t.conn, library: c, kind: websocket.MessageText, sending: newTurn()}
 	if isBinary {
 		s.kind = websocket.MessageBinary
 	}
@@ -40,7 +39,7 @@ type nhooyrSession struct {
 	library *websocket.Conn
 	kind    websocket.MessageType
 
-	sending sync.Mutex // held while messages are written: a large one is several writes
+	sending turn // held while messages are written: a large one is several writes
 }
 
 func (s *nhooyrSession) serve() closeCode {
@@ -49,8 +48,8 @@ func (s *nhooyrSession) serve() closeCode {
 }
 
 func (s *nhooyrSession) send(frames [][]byte) error {
-	s.sending.Lock()
-	defer s.sending.Unlock()
+	s.sending.take()
+	defer s.sending.pass()
 	for _, f := range frames {
 		// The deadline is the conn's, which knows of progress and costs less than a context for each message.
 		if err := s.library.Write(context.Background(), s.kind, f); err != nil {
@@ -61,18 +60,17 @@ func (s *nhooyrSession) send(frames [][]byte) error {
 }
 
 func (s *nhooyrSession) ping(d time.Duration) bool {
-	if !s.sending.TryLock() {
+	if !s.sending.free() {
 		return true // a write is on its way, and has a deadline of its own
 	}
-	s.sending.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	return s.library.Ping(ctx) == nil
 }
 
 func (s *nhooyrSession) end(code closeCode, reason string) error {
-	s.sending.Lock()
-	defer s.sending.Unlock()
+	s.sending.take()
+	defer s.sending.pass()
 	return s.conn.end(code, reason)
 }
 

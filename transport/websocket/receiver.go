@@ -118,7 +118,7 @@ func (r *receiver) receive() (framing.WatchEvent, error) {
 	if _, err := r.scratch.ReadFrom(message); err != nil {
 		return framing.WatchEvent{}, err
 	}
-	data := bytes.Clone(r.scratch.Bytes())
+	data := r.scratch.Bytes()
 	if !isBinary && !utf8.Valid(data) {
 		// rfc6455#section-8.1
 		return framing.WatchEvent{}, &violation{closeBadText, "text that is not UTF-8"}
@@ -167,6 +167,10 @@ func (r *receiver) explain(err error) error {
 	}
 	if r.conn.failed != nil {
 		return r.cutOff()
+	}
+	if _, ok := errors.AsType[*listwatch.Error](err); !ok {
+		// The library doesn't like what it got, and has said so.
+		return &listwatch.Error{Code: listwatch.Corrupt, Op: "receive", Err: err}
 	}
 	r.conn.deadline.hurry(closeWrite)
 	_ = r.conn.end(closePolicy, "")

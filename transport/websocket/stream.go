@@ -67,7 +67,12 @@ func (s *stream) Send(frames [][]byte) error {
 	if len(frames) == 0 {
 		return nil
 	}
-	err := s.session.send(frames)
+	err := errEnded
+	select {
+	case <-s.done:
+	default:
+		err = s.session.send(frames)
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -128,6 +133,8 @@ func (s *stream) read() {
 	case echo != 0:
 		s.conn.deadline.hurry(closeWait)
 		_ = s.session.end(echo, "")
+	case s.conn.failed == nil:
+		s.conn.linger() // the library didn't like something, and has said so
 	}
 	s.session.release()
 	_ = s.conn.Close()

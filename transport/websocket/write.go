@@ -21,8 +21,8 @@ const (
 // writeFrames writes whole frames: large ones as a vector where the connection can take it, everything else copied together. On
 // TLS each slice of a vector would be a record and a system call of its own.
 func (c *conn) writeFrames(frames [][]byte) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	c.writing.take()
+	defer c.writing.pass()
 	if c.ended {
 		return errEnded
 	}
@@ -36,44 +36,51 @@ func (c *conn) writeFrames(frames [][]byte) error {
 	return c.done(transport.Coalesce(frames, c.write))
 }
 
-// write writes p, for as long as the peer takes a byte now and then.
+// write writes p.
 func (c *conn) write(p []byte) error {
-	c.deadline.arm(false)
-	for {
+	return c.progress(func() (int64, error) {
 		n, err := c.Conn.Write(p)
-		if n == 0 || !c.mayGoOn(err) {
-			return err
-		}
 		p = p[n:]
-	}
+		return int64(n), err
+	})
 }
 
 func (c *conn) writeVector(frames [][]byte) error {
 	for len(frames) > 0 {
 		n := min(len(frames), maxVector)
 		vector := net.Buffers(frames[:n])
-		c.deadline.arm(false)
-		for {
-			n, err := vector.WriteTo(c.tcp)
-			if err == nil {
-				break
-			}
-			if n == 0 || !c.mayGoOn(err) {
-				return err
-			}
+		if err := c.progress(func() (int64, error) { return vector.WriteTo(c.tcp) }); err != nil {
+			return err
 		}
 		frames = frames[n:]
 	}
 	return nil
 }
 
-// mayGoOn reports whether a write that took some bytes was only late, and gives it more time. A TLS connection is beyond repair
-// after a time-out; its pieces are small.
-func (c *conn) mayGoOn(err error) bool {
-	if _, isTLS := c.Conn.(*tls.Conn); isTLS || !errors.Is(err, os.ErrDeadlineExceeded) {
-		return false
+// progress calls write, which goes on where it stopped, for as long as the peer takes a byte now and then: the deadline is half
+// the time-out, and the second that passes without a byte ends it. That is once to twice the time-out after the last byte.
+func (c *conn) progress(write func() (int64, error)) error {
+	c.deadline.arm(false)
+	for idle := 0; ; {
+		n, err := write()
+		if err == nil {
+			return nil
+		}
+		idle++
+		if n > 0 {
+			idle = 0
+		}
+		if idle == 2 || c.isTLS() || !errors.Is(err, os.ErrDeadlineExceeded) || !c.deadline.arm(true) {
+			return err
+		}
 	}
-	return c.deadline.arm(true)
+}
+
+// isTLS reports whether a write that was late is beyond repair. The deadline of such a connection is the whole time-out, and
+// what is written at once is small.
+func (c *conn) isTLS() bool {
+	_, ok := c.Conn.(*tls.Conn)
+	return ok
 }
 
 // A deadline bounds the writes of a connection, until it is made final.

@@ -1,0 +1,145 @@
+package transport
+
+import (
+	"crypto/tls"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+// cors/same-origin, cors/ws-foreign-origin, cors/ws-null-origin, cors/ws-no-origin
+func TestOriginAllowed(t *testing.T) {
+	patterns := []string{
+		"https://app.example.com", "https://*.wild.example", "http://127.0.0.1:*", "http://[::1]:*", "HTTPS://Case.Example:8443",
+		"chrome-extension://abc", "bad", "https://path.example/x", "https://ra[a-z]nge.example",
+	}
+	tests := []struct {
+		origin, host string
+		tls, want    bool
+	}{
+		{"", "h", false, true},
+		// The server itself.
+		{"http://h", "h", false, true},
+		{"http://h:80", "H", false, true},
+		{"http://H", "h:80", false, true},
+		{"http://h:8080", "h:8080", false, true},
+		{"http://h:8081", "h:8080", false, false},
+		{"http://h", "h:8080", false, false},
+		{"https://h", "h", false, true}, // behind a proxy that ends TLS
+		{"https://h", "h", true, true},
+		{"https://h:443", "h", true, true},
+		{"https://h", "h:443", true, true},
+		{"http://h", "h", true, false},
+		{"http://[::1]:8080", "[::1]:8080", false, true},
+		{"http://[::1]", "[::1]", false, true},
+		{"http://[fe80::AB]", "[FE80::ab]:80", false, true},
+		{"http://[::7]", "::7", false, false},
+		{"http://h.evil", "h", false, false},
+		{"http://evil-h", "h", false, false},
+		{"http://h@evil", "h", false, false},
+		{"http://h/", "h", false, false},
+		{"http://*", "h", false, false},
+		{"http://", "", false, false},
+		{"h", "h", false, false},
+		{"null", "null", false, false},
+		// The patterns.
+		{"https://app.example.com", "h", false, true},
+		{"https://APP.example.com:443", "h", false, true},
+		{"http://app.example.com", "h", false, false},
+		{"https://app.example.com:444", "h", false, false},
+		{"https://app.example.com.evil", "h", false, false},
+		{"https://xapp.example.com", "h", false, false},
+		{"https://a.wild.example", "h", false, true},
+		{"https://a.b.wild.example", "h", false, true},
+		{"https://wild.example", "h", false, false},
+		{"https://evilwild.example", "h", false, false},
+		{"https://a.wild.example.evil", "h", false, false},
+		{"https://evil/.wild.example", "h", false, false},
+		{"http://127.0.0.1:1", "h", false, true},
+		{"http://127.0.0.1", "h", false, true},
+		{"http://127.0.0.11", "h", false, false},
+		{"http://127.0.0.1:x", "h", false, false},
+		{"http://127.0.0.1:*", "h", false, false},
+		{"http://[::1]:5000", "h", false, true},
+		{"http://[::2]:5000", "h", false, false},
+		{"https://case.example:8443", "h", false, true},
+		{"chrome-extension://abc", "h", false, true},
+		{"chrome-extension://abd", "h", false, false},
+		{"https://path.example", "h", false, false},
+		{"https://rabnge.example", "h", false, false},
+	}
+	for _, tt := range tests {
+		r := &http.Request{Host: tt.host, Header: http.Header{}}
+		if tt.origin != "" {
+			r.Header.Set("Origin", tt.origin)
+		}
+		if tt.tls {
+			r.TLS = new(tls.ConnectionState)
+		}
+		if got := OriginAllowed(r, patterns); got != tt.want {
+			t.Errorf("origin %q at host %q, TLS %v: got %v", tt.origin, tt.host, tt.tls, got)
+		}
+	}
+}
+
+func TestStarIsEveryOriginButNull(t *testing.T) {
+	for origin, want := range map[string]bool{"https://any.example": true, "http://[::5]:1": true, "null": false, "": false} {
+		r := &http.Request{Host: "h", Header: http.Header{"Origin": {origin}}}
+		if got := OriginAllowed(r, []string{"*"}); got != want {
+			t.Errorf("%q: got %v", origin, got)
+		}
+	}
+	two := &http.Request{Host: "h", Header: http.Header{"Origin": {"http://h", "http://h"}}}
+	if OriginAllowed(two, []string{"*"}) {
+		t.Error("two origins were allowed")
+	}
+}
+
+func TestCheckOriginsNamesWhatIsNoPattern(t *testing.T) {
+	good := []string{"*", "https://*.example.com", "http://127.0.0.1:*", "http://[::1]", "app://x", "http://localhost:8080", "https://*"}
+	if err := CheckOrigins(good); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{
+		"", "example.com", "https://", "https://x/", "https://x:", "https://x:port", "https://x:123456", "://x", "https://a@b",
+		"https://[::1", "https://[::1]x", "https://[*]", "https://a?b", "https://a[b]", "https://a\\b", "null", "**", "https://x:8*",
+	} {
+		err := CheckOrigins([]string{"https://ok.example", bad})
+		if listwatch.CodeOf(err) != listwatch.Invalid || !strings.Contains(err.Error(), strconv.Quote(bad)) {
+			t.Errorf("%q: got %v", bad, err)
+		}
+	}
+}
+
+// FuzzOrigin shows that no origin is allowed but by its own text: with a pattern that has no wildcard, only one that is equal up to
+// case and the default port.
+func FuzzOrigin(f *testing.F) {
+	f.Add("https://app.example.com", "https://app.example.com", "h")
+	f.Add("http://*", "http://127.0.0.1:*", "127.0.0.1")
+	f.Add("http://[::1]:80", "http://[::*]", "[::1]:8080")
+	f.Add("null", "*", "null")
+	f.Fuzz(func(t *testing.T, text, pattern, host string) {
+		r := &http.Request{Host: host, Header: http.Header{"Origin": {text}}}
+		if OriginAllowed(r, nil) {
+			_, rest, _ := strings.Cut(strings.ToLower(text), "://")
+			h, _, _, _ := splitHost(strings.ToLower(host))
+			if !strings.Contains(rest, h) {
+				t.Errorf("%q is taken for the page of %q", text, host)
+			}
+			return
+		}
+		allowed := OriginAllowed(r, []string{pattern})
+		if allowed && CheckOrigins([]string{pattern}) != nil {
+			t.Errorf("%q matches %q, which is no pattern", text, pattern)
+		}
+		if allowed && !strings.Contains(pattern, "*") {
+			a, _ := parseOrigin(text)
+			if b, _ := parseOrigin(pattern); a != b {
+				t.Errorf("%q matches %q", text, pattern)
+			}
+		}
+	})
+}

@@ -1,0 +1,431 @@
+package websocket
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// script plays a server: it takes one connection, reads the request, and does what f does.
+func script(t *testing.T, f func(p *peer, r *http.Request)) *transport.Network {
+	l := memnet.Listen()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p := &peer{Conn: c, t: t, r: bufio.NewReader(c)}
+		if r, err := http.ReadRequest(p.r); err == nil {
+			f(p, r)
+		}
+		c.Close()
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return &transport.Network{Dial: l.Dial}
+}
+
+// upgrade answers a handshake with some headers more.
+func (p *peer) upgrade(r *http.Request, headers ...string) {
+	h := repliedHeader(r)
+	for i := 0; i < len(headers); i += 2 {
+		h.Add(headers[i], headers[i+1])
+	}
+	var head bytes.Buffer
+	head.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
+	h.Write(&head)
+	head.WriteString("\r\n")
+	p.Write(head.Bytes())
+}
+
+func dialScript(t *testing.T, b Backend, n *transport.Network, change func(*transport.Request)) (transport.Receiver, error) {
+	u := &url.URL{Scheme: "http", Host: "server.example", Path: "/watch", RawQuery: "watch=1"}
+	r := &transport.Request{URL: u, Header: http.Header{"Authorization": {"Bearer x"}}, Framings: []framing.Framer{framing.JSON{}, framing.CBORSeq{}}}
+	if change != nil {
+		change(r)
+	}
+	return (&Client{Network: *n, Backend: b}).Dial(t.Context(), r)
+}
+
+// reading plays a server that upgrades, and returns the Receiver.
+func reading(t *testing.T, b Backend, f func(p *peer)) transport.Receiver {
+	t.Helper()
+	n := script(t, func(p *peer, r *http.Request) {
+		p.upgrade(r, "Content-Type", "application/json")
+		f(p)
+	})
+	r, err := dialScript(t, b, n, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func jsonMessage(n, size int) []byte {
+	m, _ := framing.JSON{}.AppendMessage(nil, framing.FromEvent(event(n, size)))
+	return m
+}
+
+func TestClientSendsASoundHandshake(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		n := script(t, func(p *peer, r *http.Request) {
+			want := map[string]string{
+				"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13", "Authorization": "Bearer x",
+				"Sec-Websocket-Protocol": SubprotocolJSON + ", chat", "Sec-Websocket-Extensions": "",
+				"Accept": "application/json, application/cbor-seq;q=0.9",
+			}
+			for name, value := range want {
+				if got := r.Header.Get(name); got != value {
+					t.Errorf("got %s: %q, want %q", name, got, value)
+				}
+			}
+			if err := checkRequest(r, http.Header{}, nil); err != nil || r.Host != "server.example" || r.URL.RawQuery != "watch=1" {
+				t.Errorf("got %s %s, %v", r.Host, r.URL, err)
+			}
+			p.upgrade(r, "Sec-WebSocket-Protocol", "chat", "X-Epoch", "e")
+		})
+		r, err := dialScript(t, b, n, func(r *transport.Request) {
+			r.Header.Set("Sec-WebSocket-Protocol", "chat")
+			r.Header.Set("Connection", "close")
+		})
+		if err != nil || r.Header().Get("X-Epoch") != "e" {
+			t.Fatalf("got %v", err)
+		}
+		r.Close()
+	})
+}
+
+// handshake/ws-client-checks-accept, ws-client-checks-unasked, error/html-502, limit/redirect
+func TestClientRefusesABadAnswer(t *testing.T) {
+	status, _ := json.Marshal(listwatch.StatusOf(&listwatch.Error{
+		Code: listwatch.Forbidden, Message: "no " + strings.Repeat("x", 5000), Details: &listwatch.Details{Kind: "pods"},
+	}))
+	reply := func(code int, header, body string) func(p *peer, r *http.Request) {
+		return func(p *peer, r *http.Request) {
+			fmt.Fprintf(p, "HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", code, header, len(body), body)
+		}
+	}
+	upgrade := func(headers ...string) func(p *peer, r *http.Request) {
+		return func(p *peer, r *http.Request) { p.upgrade(r, headers...) }
+	}
+	tests := []struct {
+		name string
+		f    func(p *peer, r *http.Request)
+		code listwatch.Code
+	}{
+		{"accept of another key", func(p *peer, r *http.Request) {
+			r.Header.Set("Sec-Websocket-Key", sampleKey)
+			p.upgrade(r)
+		}, listwatch.Unsupported},
+		{"subprotocol not offered", upgrade("Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
+		{"subprotocol of another case", upgrade("Sec-WebSocket-Protocol", strings.ToUpper(SubprotocolJSON)), listwatch.Unsupported},
+		{"two subprotocols", upgrade("Sec-WebSocket-Protocol", SubprotocolJSON, "Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
+		{"extension", upgrade("Sec-WebSocket-Extensions", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"), listwatch.Unsupported},
+		{"unknown extension", upgrade("Sec-WebSocket-Extensions", "foo"), listwatch.Unsupported},
+		{"another protocol", func(p *peer, r *http.Request) {
+			fmt.Fprint(p, "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+		}, listwatch.Unsupported},
+		{"no upgrade", reply(200, "", "{}"), listwatch.Unsupported},
+		{"redirect", reply(307, "Location: http://elsewhere.example/\r\n", ""), listwatch.Unsupported},
+		{"long Status", reply(403, "Content-Type: application/json\r\n", string(status)), listwatch.Forbidden},
+		{"page of a proxy", reply(502, "Content-Type: text/html\r\n", "<html><title>Bad Gateway</title></html>"), listwatch.Unavailable},
+		{"method", reply(405, "", ""), listwatch.Unsupported},
+		{"no HTTP", func(p *peer, r *http.Request) { fmt.Fprint(p, "SSH-2.0\r\n\r\n") }, listwatch.Unsupported},
+		{"hung up", func(*peer, *http.Request) {}, listwatch.Unavailable},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, b Backend) {
+				_, err := dialScript(t, b, script(t, tt.f), nil)
+				e := wantCode(t, err, tt.code)
+				if tt.name == "long Status" && (e.Details == nil || e.Details.Kind != "pods" || len(e.Message) < 5000) {
+					t.Errorf("the Status was cut: %v", e)
+				}
+			})
+		})
+	}
+}
+
+func TestClientNeedsAFramingWithMessages(t *testing.T) {
+	_, err := new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: "x"}, Framings: []framing.Framer{framing.SSE{}}})
+	wantCode(t, err, listwatch.Unsupported)
+	_, err = new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "ws", Host: "x"}})
+	wantCode(t, err, listwatch.Invalid)
+}
+
+// framing/ws-fragmented-in, framing/byte-drip
+func TestClientJoinsFragmentsAndAnswersThePingBetween(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		m := jsonMessage(1, 100)
+		var stream []byte
+		stream = append(stream, rawFrame(opText, m[:40], false)...)
+		stream = append(stream, rawFrame(opContinuation, m[40:41], false)...)
+		stream = append(stream, rawFrame(bitFin|opPing, []byte("between"), false)...)
+		stream = append(stream, rawFrame(bitFin|opContinuation, m[41:], false)...)
+		stream = append(stream, rawFrame(bitFin|opText, jsonMessage(2, 70000), false)...)
+		for _, step := range []int{1, 3, 4096, len(stream)} {
+			r := reading(t, b, func(p *peer) {
+				for rest := stream; len(rest) > 0; {
+					n := min(step, len(rest))
+					p.Write(rest[:n])
+					rest = rest[n:]
+				}
+				p.want(bitFin|opPong, "between")
+				p.put(bitFin|opClose, closeFrame(closeGoingAway, ""))
+				p.wantClose(closeGoingAway)
+			})
+			wantEvent(t, r, 1, 100)
+			wantEvent(t, r, 2, 70000)
+			if _, err := r.Receive(); !errors.Is(err, io.EOF) {
+				t.Errorf("got %v, want EOF", err)
+			}
+			r.Close()
+		}
+	})
+}
+
+// framing/ws-rsv, ws-control-rules, ws-unmasked-server, ws-bad-utf8, limit/event-too-big-client
+func TestClientClosesOnFramesThatBreakTheRules(t *testing.T) {
+	text := rawFrame(opText, []byte("{"), false)
+	tests := []struct {
+		name  string
+		bytes []byte
+		code  closeCode
+	}{
+		{"masked", rawFrame(bitFin|opText, jsonMessage(1, 1), true), closeProtocol},
+		{"RSV1", rawFrame(bitFin|0x40|opText, jsonMessage(1, 1), false), closeProtocol},
+		{"RSV3", rawFrame(bitFin|0x10|opPing, nil, false), closeProtocol},
+		{"opcode 7", rawFrame(bitFin|0x7, nil, false), closeProtocol},
+		{"long ping", rawFrame(bitFin|opPing, make([]byte, 126), false), closeProtocol},
+		{"fragmented ping", rawFrame(opPing, nil, false), closeProtocol},
+		{"continuation of nothing", rawFrame(bitFin|opContinuation, []byte("{}"), false), closeProtocol},
+		{"message within a message", append(text[:len(text):len(text)], text...), closeProtocol},
+		{"close code 1006", rawFrame(bitFin|opClose, closeFrame(1006, ""), false), closeProtocol},
+		{"bad UTF-8", rawFrame(bitFin|opText, []byte("{\"a\":\"\xff\"}"), false), closeBadText},
+		{"bad UTF-8 in fragments", append(rawFrame(opText, []byte("\xce"), false), rawFrame(bitFin|opContinuation, []byte("x"), false)...), closeBadText},
+		{"too big", []byte{bitFin | opBinary, 127, 0, 0, 1, 0, 0, 0, 0, 0}, closeTooBig},
+		{"too big together", append(rawFrame(opText, make([]byte, 900), false), rawFrame(opContinuation, make([]byte, 900), false)...), closeTooBig},
+		{"no event", rawFrame(bitFin|opText, []byte("[]"), false), closePolicy},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, b Backend) {
+				n := script(t, func(p *peer, r *http.Request) {
+					p.upgrade(r)
+					p.Write(tt.bytes)
+					p.wantClose(tt.code)
+				})
+				r, err := dialScript(t, b, n, func(r *transport.Request) { r.Limit = 1000 })
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = r.Receive()
+				wantCode(t, err, listwatch.Corrupt)
+				if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Errorf("%v looks like an end", err)
+				}
+				r.Close()
+			})
+		})
+	}
+}
+
+// framing/clean-end-vs-abort, framing/truncated-final, drop/ws-1006
+func TestClientTellsEndsApart(t *testing.T) {
+	message := rawFrame(bitFin|opText, jsonMessage(1, 100), false)
+	tests := []struct {
+		name   string
+		bytes  []byte
+		code   listwatch.Code // Unknown: a clean end
+		within bool
+	}{
+		{"1000", rawFrame(bitFin|opClose, closeFrame(1000, ""), false), listwatch.Unknown, false},
+		{"1001", rawFrame(bitFin|opClose, closeFrame(1001, "drain"), false), listwatch.Unknown, false},
+		{"no code", rawFrame(bitFin|opClose, nil, false), listwatch.Unavailable, false},
+		{"1011", rawFrame(bitFin|opClose, closeFrame(1011, "oops"), false), listwatch.Unavailable, false},
+		{"1013", rawFrame(bitFin|opClose, closeFrame(1013, "oops"), false), listwatch.Unavailable, false},
+		{"4000", rawFrame(bitFin|opClose, closeFrame(4000, "oops"), false), listwatch.Unavailable, false},
+		{"1002", rawFrame(bitFin|opClose, closeFrame(1002, "oops"), false), listwatch.Corrupt, false},
+		{"1009", rawFrame(bitFin|opClose, closeFrame(1009, "oops"), false), listwatch.Corrupt, false},
+		{"cut between", message, listwatch.Unavailable, false},
+		{"cut within", append(message[:len(message):len(message)], message[:50]...), listwatch.Unavailable, true},
+		{"cut in a header", append(message[:len(message):len(message)], message[0]), listwatch.Unavailable, true},
+		{"cut between fragments", rawFrame(opText, []byte("{"), false), listwatch.Unavailable, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, b Backend) {
+				r := reading(t, b, func(p *peer) { p.Write(tt.bytes); p.Conn.(*memnet.Conn).CloseWrite(); io.Copy(io.Discard, p.r) })
+				var err error
+				for err == nil {
+					_, err = r.Receive()
+				}
+				defer r.Close()
+				if tt.code == listwatch.Unknown {
+					if err != io.EOF {
+						t.Errorf("got %v, want EOF", err)
+					}
+					return
+				}
+				e := wantCode(t, err, tt.code)
+				if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) != tt.within {
+					t.Errorf("%v is of the wrong kind", err)
+				}
+				if bytes.Contains(tt.bytes, []byte("oops")) && !(strings.Contains(e.Error(), tt.name) && strings.Contains(e.Error(), "oops")) {
+					t.Errorf("%v says neither code nor reason", err)
+				}
+			})
+		})
+	}
+}
+
+func TestClientSaysGoodbye(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		said := make(chan struct{})
+		r := reading(t, b, func(p *peer) { p.wantClose(closeNormal); close(said) })
+		r.Close()
+		<-said
+		_, err := r.Receive()
+		wantCode(t, err, listwatch.Unavailable)
+	})
+}
+
+func TestClientTakesTheFramingFromTheHandshakeOrTheMessage(t *testing.T) {
+	jsonText, cborBytes := jsonMessage(1, 1), []byte(nil)
+	cborBytes, _ = framing.CBORSeq{}.AppendMessage(nil, framing.FromEvent(event(1, 1)))
+	only := func(f framing.Framer) []framing.Framer { return []framing.Framer{f} }
+	both := []framing.Framer{framing.CBORSeq{}, framing.JSON{}}
+	tests := []struct {
+		name     string
+		headers  []string
+		framings []framing.Framer
+		opcode   byte
+		message  []byte
+		code     listwatch.Code // Unknown: the event is read
+	}{
+		{"subprotocol", []string{"Sec-WebSocket-Protocol", SubprotocolCBOR, "Content-Type", "application/json"}, both, opBinary, cborBytes, 0},
+		{"content type", []string{"Content-Type", "application/json"}, both, opBinary, jsonText, 0},
+		{"text", nil, both, opText, jsonText, 0},
+		{"binary", nil, both, opBinary, cborBytes, 0},
+		{"text from a server that echoes", []string{"Sec-WebSocket-Protocol", SubprotocolCBOR}, both, opText, jsonText, 0},
+		{"text that was not asked for", nil, only(framing.CBORSeq{}), opText, jsonText, listwatch.Unsupported},
+		{"binary that was not asked for", nil, only(framing.JSON{}), opBinary, cborBytes, listwatch.Unsupported},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, b Backend) {
+				n := script(t, func(p *peer, r *http.Request) {
+					p.upgrade(r, tt.headers...)
+					p.put(bitFin|tt.opcode, tt.message)
+					io.Copy(io.Discard, p.r)
+				})
+				r, err := dialScript(t, b, n, func(r *transport.Request) { r.Framings = tt.framings })
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				if tt.code == 0 {
+					wantEvent(t, r, 1, 1)
+					return
+				}
+				_, err = r.Receive()
+				wantCode(t, err, tt.code)
+			})
+		})
+	}
+}
+
+func TestPingsAreActivity(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		n := script(t, func(p *peer, r *http.Request) {
+			p.upgrade(r)
+			for range 3 {
+				time.Sleep(time.Minute)
+				p.put(bitFin|opPing, nil)
+			}
+			p.put(bitFin|opClose, closeFrame(closeNormal, ""))
+			p.wantClose(closeNormal)
+		})
+		var seen []time.Duration
+		start := time.Now()
+		r, err := dialScript(t, b, n, func(r *transport.Request) {
+			r.Activity = func() { seen = append(seen, time.Since(start)) }
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		r.Receive()
+		if got := fmt.Sprint(seen); !strings.HasPrefix(got, "[0s 1m0s 2m0s 3m0s") {
+			t.Errorf("something came at %s", got)
+		}
+	})
+}
+
+func TestCloseOfAClientDoesNotBlockOnAServerThatDoesNotRead(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		l := memnet.Listen()
+		l.Buffer = 4 // less than a close frame
+		s := serve(t, &Server{Backend: b}, transport.Options{}, l, false)
+		var raw *memnet.Conn
+		s.network.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, err := l.DialConn(ctx)
+			raw = c
+			return c, err
+		}
+		r, err := (&Client{Network: s.network, Backend: b}).Dial(t.Context(), jsonRequest(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw.Stall(true)
+		start := time.Now()
+		r.Close()
+		if waited := time.Since(start); waited != closeWrite {
+			t.Errorf("it took %v, want %v", waited, closeWrite)
+		}
+		raw.Stall(false)
+		wantDone(t, <-s.streams)
+	})
+}
+
+// FuzzGate shows that the gate judges bytes the same however they are cut, and that no frame it passes breaks a rule.
+func FuzzGate(f *testing.F) {
+	for _, bad := range badFrames {
+		f.Add(bad.frame, uint8(1), true)
+		f.Add(bad.frame, uint8(2), false)
+	}
+	f.Add(append(rawFrame(opText, []byte("{"), false), rawFrame(bitFin|opContinuation, []byte("}"), false)...), uint8(3), false)
+	f.Fuzz(func(t *testing.T, data []byte, step uint8, fromClient bool) {
+		whole := gate{fromClient: fromClient, limit: 1 << 20}
+		n, err := whole.check(data)
+		if n < 0 || n > len(data) || err == nil && n != len(data) {
+			t.Fatalf("passed %d of %d, %v", n, len(data), err)
+		}
+		cut := gate{fromClient: fromClient, limit: 1 << 20}
+		var cutErr error
+		for rest := data; len(rest) > 0 && cutErr == nil; {
+			k := min(len(rest), int(step)+1)
+			_, cutErr = cut.check(rest[:k])
+			rest = rest[k:]
+		}
+		if fmt.Sprint(err) != fmt.Sprint(cutErr) || err == nil && whole.within() != cut.within() {
+			t.Errorf("whole: %v, in steps of %d: %v", err, step+1, cutErr)
+		}
+	})
+}

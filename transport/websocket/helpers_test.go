@@ -1,0 +1,359 @@
+package websocket
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"testing/synctest"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/transport"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+var backends = []Backend{Gorilla, Nhooyr}
+
+// forBackends runs f for each library.
+func forBackends(t *testing.T, f func(t *testing.T, b Backend)) {
+	for _, b := range backends {
+		t.Run(b.String(), func(t *testing.T) { f(t, b) })
+	}
+}
+
+// inBubbles runs f for each library in fake time.
+func inBubbles(t *testing.T, f func(t *testing.T, b Backend)) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		synctest.Test(t, func(t *testing.T) { f(t, b) })
+	})
+}
+
+// certificate is one for 127.0.0.1, and roots are who vouches for it.
+var certificate, roots = func() (tls.Certificate, *tls.Config) {
+	ts := httptest.NewTLSServer(nil)
+	defer ts.Close()
+	return ts.TLS.Certificates[0], ts.Client().Transport.(*http.Transport).TLSClientConfig
+}()
+
+// A site serves watches and hands each one to the test.
+type site struct {
+	t       testing.TB
+	url     *url.URL
+	network transport.Network
+	server  *Server
+	streams chan *transport.Stream
+	header  http.Header // what middleware has set
+}
+
+// serve serves s on l until the test is over.
+func serve(t testing.TB, s *Server, o transport.Options, l net.Listener, secure bool) *site {
+	w := &site{t: t, server: s, streams: make(chan *transport.Stream, 8), header: http.Header{}}
+	w.url = &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/watch", RawQuery: "watch=1"}
+	if m, ok := l.(*memnet.Listener); ok {
+		w.network.Dial = m.Dial
+	}
+	handler := func(rw http.ResponseWriter, r *http.Request) { w.accept(rw, r, o) }
+	h := &http.Server{Handler: http.HandlerFunc(handler), ErrorLog: log.New(io.Discard, "", 0)}
+	if secure {
+		w.url.Scheme, w.network.TLS = "https", roots
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"http/1.1"}})
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); h.Serve(l) }()
+	t.Cleanup(func() { h.Close(); <-done })
+	return w
+}
+
+func (s *site) accept(w http.ResponseWriter, r *http.Request, o transport.Options) {
+	if !s.server.Claims(r) {
+		http.Error(w, "not claimed", http.StatusTeapot)
+		return
+	}
+	for k, v := range s.header {
+		w.Header()[k] = v
+	}
+	stream, err := s.server.Accept(w, r, o)
+	if err != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(listwatch.AsError(err).HTTPStatus())
+		json.NewEncoder(w).Encode(listwatch.StatusOf(err))
+		return
+	}
+	s.streams <- stream
+}
+
+// mem serves over a network in memory.
+func mem(t testing.TB, b Backend, o transport.Options) *site {
+	return serve(t, &Server{Backend: b}, o, memnet.Listen(), false)
+}
+
+// tcp serves over a real socket.
+func tcp(t testing.TB, b Backend, secure bool) *site {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, &Server{Backend: b}, transport.Options{}, l, secure)
+}
+
+// dial opens a connection and nothing more.
+func (s *site) dial() net.Conn {
+	s.t.Helper()
+	dial := s.network.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	c, err := dial(context.Background(), "tcp", s.url.Host)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// A peer is a hand-made end of a WebSocket.
+type peer struct {
+	net.Conn
+	t      testing.TB
+	r      *bufio.Reader
+	masked bool
+}
+
+const sampleKey = "dGhlIHNhbXBsZSBub25jZQ=="
+
+// request returns the text of a sound handshake with some headers more; an empty value takes one out.
+func request(headers ...string) string {
+	h := map[string]string{
+		"Host": "127.0.0.1", "Upgrade": "websocket", "Connection": "Upgrade",
+		"Sec-WebSocket-Key": sampleKey, "Sec-WebSocket-Version": "13",
+	}
+	for i := 0; i < len(headers); i += 2 {
+		h[headers[i]] = headers[i+1]
+	}
+	text := "GET /watch?watch=1 HTTP/1.1\r\n"
+	for k, v := range h {
+		if v != "" {
+			text += k + ": " + v + "\r\n"
+		}
+	}
+	return text + "\r\n"
+}
+
+// ask sends a request and returns the answer to it.
+func (s *site) ask(text string) (*peer, *http.Response) {
+	s.t.Helper()
+	p := &peer{Conn: s.dial(), t: s.t, masked: true}
+	p.r = bufio.NewReader(p)
+	if _, err := io.WriteString(p, text); err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(p.r, &http.Request{Method: "GET"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p, resp
+}
+
+// watch opens a stream by hand.
+func (s *site) watch(headers ...string) (*peer, *transport.Stream) {
+	s.t.Helper()
+	p, resp := s.ask(request(headers...))
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		s.t.Fatalf("got %s, want 101", resp.Status)
+	}
+	return p, <-s.streams
+}
+
+// put writes one frame: the first byte holds FIN, the reserved bits and the opcode.
+func (p *peer) put(first byte, payload []byte) {
+	p.t.Helper()
+	if _, err := p.Write(rawFrame(first, payload, p.masked)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func rawFrame(first byte, payload []byte, masked bool) []byte {
+	frame := appendHeader(nil, first, len(payload))
+	if !masked {
+		return append(frame, payload...)
+	}
+	frame[1] |= bitMask
+	key := [4]byte{1, 2, 3, 4}
+	frame = append(frame, key[:]...)
+	for i, b := range payload {
+		frame = append(frame, b^key[i%4])
+	}
+	return frame
+}
+
+// get reads one frame and returns its first byte, whether it is masked, and what it carries.
+func (p *peer) get() (first byte, masked bool, payload []byte, err error) {
+	var head [2]byte
+	if _, err := io.ReadFull(p.r, head[:]); err != nil {
+		return 0, false, nil, err
+	}
+	n := uint64(head[1] & bitsLength)
+	switch n {
+	case 126:
+		var b [2]byte
+		io.ReadFull(p.r, b[:])
+		n = uint64(binary.BigEndian.Uint16(b[:]))
+	case 127:
+		var b [8]byte
+		io.ReadFull(p.r, b[:])
+		n = binary.BigEndian.Uint64(b[:])
+	}
+	var key [4]byte
+	if masked = head[1]&bitMask != 0; masked {
+		io.ReadFull(p.r, key[:])
+	}
+	payload = make([]byte, n)
+	_, err = io.ReadFull(p.r, payload)
+	for i := range payload {
+		payload[i] ^= key[i%4]
+	}
+	return head[0], masked, payload, err
+}
+
+// want reads one frame, which must be as given.
+func (p *peer) want(first byte, payload string) {
+	p.t.Helper()
+	gotFirst, masked, got, err := p.get()
+	if err != nil || gotFirst != first || string(got) != payload {
+		p.t.Fatalf("got frame %#x %.80q, %v; want %#x %.80q", gotFirst, got, err, first, payload)
+	}
+	if masked == p.masked {
+		p.t.Fatalf("got a frame with mask %v", masked)
+	}
+}
+
+// wantClose reads frames up to a close frame, which must have the code.
+func (p *peer) wantClose(code closeCode) {
+	p.t.Helper()
+	for {
+		first, _, payload, err := p.get()
+		if err != nil {
+			p.t.Fatalf("got %v, want close %d", err, code)
+		}
+		if first != bitFin|opClose {
+			continue
+		}
+		if code == closeNoStatus {
+			if len(payload) != 0 {
+				p.t.Fatalf("got close with %q, want an empty one", payload)
+			}
+			return
+		}
+		if len(payload) < 2 || closeCode(binary.BigEndian.Uint16(payload)) != code {
+			p.t.Fatalf("got close with %q, want %d", payload, code)
+		}
+		return
+	}
+}
+
+// wantEOF reads until the end, at which there must be nothing more and no reset.
+func (p *peer) wantEOF() {
+	p.t.Helper()
+	if rest, err := io.ReadAll(p.r); err != nil || len(rest) > 0 {
+		p.t.Fatalf("got %q, %v; want the end of the connection", rest, err)
+	}
+}
+
+// closeFrame returns what a close frame carries.
+func closeFrame(code closeCode, reason string) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)
+}
+
+// event returns the n-th event, of about size bytes.
+func event(n, size int) listwatch.Event {
+	data := fmt.Sprintf(`{"metadata":{"name":"o%d"},"text":"ü %s"}`, n, bytes.Repeat([]byte("x"), size))
+	return listwatch.Event{
+		Type: listwatch.Modified, Version: listwatch.Version(n + 1), Object: &listwatch.Object{Data: []byte(data)},
+	}
+}
+
+// send sends events as one batch.
+func send(t testing.TB, s *transport.Stream, events ...listwatch.Event) {
+	t.Helper()
+	if err := trySend(s, events...); err != nil {
+		t.Error(err)
+	}
+}
+
+func trySend(s *transport.Stream, events ...listwatch.Event) error {
+	var frames [][]byte
+	for _, e := range events {
+		f, err := s.Encoder.Event(e)
+		if err != nil {
+			return err
+		}
+		frames = append(frames, f)
+	}
+	return s.Sender.Send(frames)
+}
+
+// wantEvent receives the n-th event.
+func wantEvent(t testing.TB, r transport.Receiver, n, size int) {
+	t.Helper()
+	got, err := r.Receive()
+	if err != nil {
+		t.Fatalf("event %d: %v", n, err)
+	}
+	if want := event(n, size); got.Type != "MODIFIED" || string(got.Object) != string(want.Object.Data) {
+		t.Fatalf("event %d: got %s %.80s, want %.80s", n, got.Type, got.Object, want.Object.Data)
+	}
+}
+
+// wantCode checks the code of an error.
+func wantCode(t testing.TB, err error, code listwatch.Code) *listwatch.Error {
+	t.Helper()
+	e, ok := errors.AsType[*listwatch.Error](err)
+	if !ok || e.Code != code {
+		t.Fatalf("got error %v, want code %v", err, code)
+	}
+	return e
+}
+
+// wantDone waits for the end of a stream.
+func wantDone(t testing.TB, s *transport.Stream) {
+	t.Helper()
+	<-s.Done
+}
+
+func jsonRequest(s *site) *transport.Request {
+	return &transport.Request{URL: s.url, Framings: []framing.Framer{framing.JSON{}}}
+}
+
+// tlsClient returns the TLS client of a connection.
+func tlsClient(c net.Conn) net.Conn {
+	config := roots.Clone()
+	config.ServerName = "127.0.0.1"
+	return tls.Client(c, config)
+}
+
+// over opens a stream by hand on a connection.
+func (s *site) over(c net.Conn) *peer {
+	s.t.Helper()
+	p := &peer{Conn: c, t: s.t, r: bufio.NewReader(c), masked: true}
+	io.WriteString(p, request())
+	resp, err := http.ReadResponse(p.r, nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		s.t.Fatalf("got %v, %v", resp, err)
+	}
+	return p
+}

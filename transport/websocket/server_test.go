@@ -1,0 +1,294 @@
+package websocket
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// handshake/ws-accept
+func TestServerAnswersTheSampleKey(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := mem(t, b, transport.Options{})
+		s.header = http.Header{"X-Epoch": {"e1"}, "Content-Length": {"7"}, "Sec-Websocket-Protocol": {"x"}, "Connection": {"close"}}
+		p, resp := s.ask(request("Sec-WebSocket-Extensions", "permessage-deflate"))
+		want := map[string]string{
+			"Sec-Websocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Upgrade": "websocket", "Connection": "Upgrade",
+			"Content-Type": "application/json", "X-Epoch": "e1",
+			"Sec-Websocket-Protocol": "", "Sec-Websocket-Extensions": "", "Content-Length": "",
+		}
+		for name, value := range want {
+			if got := resp.Header.Get(name); got != value || len(resp.Header[name]) > 1 {
+				t.Errorf("got %s: %q, want %q", name, resp.Header[name], value)
+			}
+		}
+		(<-s.streams).Sender.Close(transport.Abort)
+		p.wantEOF()
+	})
+}
+
+// handshake/ws-connection-list
+func TestServerClaimsUpgradesInAnyCaseAndList(t *testing.T) {
+	tests := []struct {
+		connection, upgrade, proto string
+		want                       bool
+	}{
+		{"Upgrade", "websocket", "HTTP/1.1", true},
+		{"keep-alive, Upgrade", "WebSocket", "HTTP/1.1", true},
+		{"UPGRADE,keep-alive", "h2c, websocket", "HTTP/1.1", true},
+		{"keep-alive", "websocket", "HTTP/1.1", false},
+		{"Upgrade", "h2c", "HTTP/1.1", false},
+		{"Upgrade", "websocketx", "HTTP/1.1", false},
+		{"Upgrade", "websocket", "HTTP/1.0", false},
+		{"Upgrade", "websocket", "HTTP/2.0", false},
+	}
+	for _, tt := range tests {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Connection", tt.connection)
+		r.Header.Set("Upgrade", tt.upgrade)
+		r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(tt.proto)
+		if got := new(Server).Claims(r); got != tt.want {
+			t.Errorf("%+v: claimed %v", tt, got)
+		}
+	}
+	inBubbles(t, func(t *testing.T, b Backend) {
+		p, stream := mem(t, b, transport.Options{}).watch("Connection", "keep-alive, uPGRADE", "Upgrade", "WebSocket")
+		send(t, stream, event(1, 1))
+		if first, _, _, err := p.get(); first != bitFin|opText || err != nil {
+			t.Errorf("got frame %#x, %v", first, err)
+		}
+	})
+}
+
+// handshake/ws-version, ws-no-key, ws-bad-key, ws-not-get, accept-406, error-before-upgrade, cors/ws-foreign-origin, ws-null-origin
+func TestServerRefusesBeforeTheUpgrade(t *testing.T) {
+	post := strings.Replace(request(), "GET", "POST", 1)
+	tests := []struct {
+		name, text, header, value string
+		status                    int
+	}{
+		{"version 8", request("Sec-WebSocket-Version", "8"), "Sec-Websocket-Version", "13", 426},
+		{"no version", request("Sec-WebSocket-Version", ""), "Sec-Websocket-Version", "13", 426},
+		{"no key", request("Sec-WebSocket-Key", ""), "", "", 400},
+		{"short key", request("Sec-WebSocket-Key", "c2hvcnQ="), "", "", 400},
+		{"long key", request("Sec-WebSocket-Key", base64.StdEncoding.EncodeToString(make([]byte, 17))), "", "", 400},
+		{"odd key", request("Sec-WebSocket-Key", "not base64 at all, no!"), "", "", 400},
+		{"POST", post, "Allow", "GET", 405},
+		{"body", strings.Replace(request("Content-Length", "2")+"hi", "POST", "GET", 1), "", "", 400},
+		{"foreign origin", request("Origin", "https://evil.example"), "", "", 403},
+		{"look-alike origin", request("Origin", "http://127.0.0.1.evil.example"), "", "", 403},
+		{"null origin", request("Origin", "null"), "", "", 403},
+		{"accept", request("Accept", "text/event-stream"), "", "", 406},
+		{"accept json not", request("Accept", "application/json;q=0"), "", "", 406},
+	}
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := mem(t, b, transport.Options{})
+		for _, tt := range tests {
+			_, resp := s.ask(tt.text)
+			if resp.StatusCode != tt.status || tt.header != "" && resp.Header.Get(tt.header) != tt.value {
+				t.Errorf("%s: got %d with %v, want %d", tt.name, resp.StatusCode, resp.Header, tt.status)
+			}
+			var status listwatch.Status
+			body, _ := io.ReadAll(resp.Body)
+			if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" || status.Code != tt.status {
+				t.Errorf("%s: got body %s, want a Status", tt.name, body)
+			}
+		}
+	})
+}
+
+// A plainWriter can't be hijacked.
+type plainWriter struct{ http.ResponseWriter }
+
+func TestServerRefusesWhatItCannotTakeOver(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header = http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {sampleKey}}
+		w := httptest.NewRecorder()
+		_, err := (&Server{Backend: b}).Accept(plainWriter{w}, r, transport.Options{})
+		wantCode(t, err, listwatch.Unsupported)
+		if w.Body.Len() > 0 || w.Flushed || w.Code != http.StatusOK {
+			t.Errorf("something was written: %+v", w)
+		}
+	})
+}
+
+// cors/ws-no-origin, cors/same-origin
+func TestServerAcceptsItsOwnPagesAndThoseAllowed(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := serve(t, &Server{Backend: b, Origins: []string{"https://*.example.com"}}, transport.Options{}, memnet.Listen(), false)
+		for _, origin := range []string{"", "http://127.0.0.1", "HTTP://127.0.0.1:80", "https://app.example.com"} {
+			_, stream := s.watch("Origin", origin)
+			stream.Sender.Close(transport.Abort)
+		}
+		if _, resp := s.ask(request("Origin", "https://example.com")); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("got %s", resp.Status)
+		}
+	})
+}
+
+// handshake/ws-subprotocol-unknown, ws-subprotocol-chosen, auth/ws-bearer-subprotocol, accept-default, accept-q
+func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
+	bearer := bearerPrefix + base64.RawURLEncoding.EncodeToString([]byte("secret"))
+	const jsonType, cborType = "application/json", "application/cbor-seq"
+	tests := []struct{ offer, accept, subprotocol, mediaType string }{
+		{"", "", "", jsonType},
+		{"", "*/*", "", jsonType},
+		{"", "application/*", "", jsonType},
+		{"", cborType, "", cborType},
+		{"", "application/json;q=0.5, application/cbor-seq", "", cborType},
+		{"", "text/event-stream, application/json;q=0.1", "", jsonType},
+		{"chat", "", "", jsonType},
+		{"base64.binary.k8s.io", "", "", jsonType},
+		{"chat, " + SubprotocolJSON, cborType, SubprotocolJSON, jsonType},
+		{SubprotocolCBOR + ", " + SubprotocolJSON, "", SubprotocolCBOR, cborType},
+		{SubprotocolJSON, "text/html", SubprotocolJSON, jsonType},
+		{"LISTWATCH.V1.JSON", "", "", jsonType},
+		{bearer + ",v1", "", "v1", jsonType},
+		{bearer + ", v1", cborType, "v1", cborType},
+		{bearer, "", "", jsonType},
+	}
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := mem(t, b, transport.Options{})
+		for _, tt := range tests {
+			_, resp := s.ask(request("Sec-WebSocket-Protocol", tt.offer, "Accept", tt.accept))
+			if resp.StatusCode != http.StatusSwitchingProtocols {
+				t.Errorf("%+v: got %s", tt, resp.Status)
+				continue
+			}
+			stream := <-s.streams
+			chosen := resp.Header["Sec-Websocket-Protocol"]
+			if strings.Join(chosen, "|") != tt.subprotocol || len(chosen) == 1 && chosen[0] == "" {
+				t.Errorf("%+v: got subprotocol %q", tt, chosen)
+			}
+			if got := stream.Encoder.Framer.MediaType(); got != tt.mediaType {
+				t.Errorf("%+v: got %s", tt, got)
+			}
+			stream.Sender.Close(transport.Abort)
+		}
+	})
+}
+
+func TestSubprotocolOfAFramingThatIsNotOnOfferIsNotChosen(t *testing.T) {
+	only, err := framing.NewRegistry(framing.JSON{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := mem(t, b, transport.Options{Framings: only})
+		_, resp := s.ask(request("Sec-WebSocket-Protocol", SubprotocolCBOR+", v1"))
+		if got := resp.Header.Get("Sec-Websocket-Protocol"); got != "v1" {
+			t.Errorf("got subprotocol %q, want v1", got)
+		}
+		(<-s.streams).Sender.Close(transport.Abort)
+	})
+}
+
+// framing/ws-one-message-one-event, ws-opcode, ws-unmasked-server
+func TestServerWritesOneUnmaskedFrameForEachEvent(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := mem(t, b, transport.Options{})
+		for _, f := range []framing.MessageFramer{framing.JSON{}, framing.CBORSeq{}} {
+			p, stream := s.watch("Accept", f.MediaType())
+			first := byte(bitFin | opText)
+			if f.Binary() {
+				first = bitFin | opBinary
+			}
+			var events []listwatch.Event
+			for size := range 200 { // past 125 bytes
+				events = append(events, event(size, size))
+			}
+			events = append(events, event(0, 0xFF00), event(0, 0x10000))
+			go send(t, stream, events...)
+			for _, e := range events {
+				want, _ := f.AppendMessage(nil, framing.FromEvent(e))
+				p.want(first, string(want))
+			}
+			stream.Sender.Close(transport.Abort)
+			p.wantEOF()
+		}
+	})
+}
+
+func TestFrameLengthsAreTheShortestThatFit(t *testing.T) {
+	for _, tt := range []struct {
+		n    int
+		want string
+	}{
+		{0, "\x81\x00"}, {125, "\x81\x7d"}, {126, "\x81\x7e\x00\x7e"}, {0xFFFF, "\x81\x7e\xff\xff"},
+		{0x10000, "\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00"},
+	} {
+		if got := appendHeader(nil, bitFin|opText, tt.n); string(got) != tt.want {
+			t.Errorf("%d bytes: got header %q, want %q", tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestServerTakesFramesThatCameWithTheRequest(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := mem(t, b, transport.Options{})
+		text := request() + string(rawFrame(bitFin|opPing, []byte("early"), true))
+		p, _ := s.ask(text)
+		p.want(bitFin|opPong, "early")
+		(<-s.streams).Sender.Close(transport.Abort)
+	})
+}
+
+func TestBearerTokenIsReadFromTheOffers(t *testing.T) {
+	enc := base64.RawURLEncoding.EncodeToString
+	tests := []struct {
+		offers []string
+		token  string
+		ok     bool
+		bad    bool
+	}{
+		{nil, "", false, false},
+		{[]string{"v1"}, "", false, false},
+		{[]string{"v1, " + bearerPrefix + enc([]byte("abc?>~"))}, "abc?>~", true, false},
+		{[]string{"v1", bearerPrefix + enc([]byte("abc"))}, "abc", true, false},
+		{[]string{bearerPrefix}, "", false, true},
+		{[]string{bearerPrefix + "a+b/"}, "", false, true},
+		{[]string{bearerPrefix + enc([]byte("abcd")) + "=="}, "", false, true},
+		{[]string{bearerPrefix + enc([]byte{0xFF, 0xFE})}, "", false, true},
+		{[]string{bearerPrefix + enc([]byte("a")) + "," + bearerPrefix + enc([]byte("b"))}, "", false, true},
+	}
+	for _, tt := range tests {
+		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": tt.offers}}
+		token, ok, err := BearerToken(r)
+		if token != tt.token || ok != tt.ok || (err != nil) != tt.bad {
+			t.Errorf("%q: got %q, %v, %v", tt.offers, token, ok, err)
+		}
+		if tt.bad {
+			wantCode(t, err, listwatch.Unauthorized)
+		}
+	}
+}
+
+func FuzzSubprotocols(f *testing.F) {
+	for _, s := range []string{"", "v1", "chat, " + SubprotocolCBOR, bearerPrefix + "YWJj, v1", ",,  ,", bearerPrefix + "YQ==", "v1\t"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": {s}}}
+		chosen := chooseSubprotocol(r.Header, framing.Default())
+		if _, known := subprotocols[chosen]; chosen != "" && (!known || !strings.Contains(s, chosen)) {
+			t.Errorf("chose %q of %q", chosen, s)
+		}
+		token, ok, err := BearerToken(r)
+		if ok != (token != "") || err != nil && ok {
+			t.Errorf("%q: got %q, %v, %v", s, token, ok, err)
+		}
+		if ok && !strings.Contains(s, bearerPrefix+base64.RawURLEncoding.EncodeToString([]byte(token))) {
+			t.Errorf("%q has no token %q", s, token)
+		}
+	})
+}
