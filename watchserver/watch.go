@@ -121,7 +121,7 @@ func (s *stream) run() (end transport.End) {
 	var cause error
 	defer func() {
 		if p := recover(); p != nil {
-			cause = s.contain(p)
+			end, cause = s.contain(p)
 		}
 		s.close(end, cause)
 	}()
@@ -135,10 +135,10 @@ func (s *stream) run() (end transport.End) {
 }
 
 func (s *stream) drive() (transport.End, error) {
-	timer := time.NewTimer(forever)
+	wake := s.wake // made once: a method value is an allocation
+	timer := time.AfterFunc(forever, wake)
 	defer timer.Stop()
-	var set time.Time // when the timer fires; zero: it has to be set
-	wake := s.wake    // made once: a method value is an allocation
+	var set time.Time // when the timer fires or has fired
 	for {
 		now := time.Now()
 		again, err := s.step(now)
@@ -149,15 +149,13 @@ func (s *stream) drive() (transport.End, error) {
 			continue
 		}
 		// A timer that fires too early costs a step; to set it again for each event would cost more.
-		if set.IsZero() || !again.IsZero() && again.Before(set) {
+		if !again.IsZero() && (again.Before(set) || !set.After(now)) {
 			set = again
-			timer.Reset(until(again))
+			timer.Reset(set.Sub(now))
 		}
 		s.poller.Wake(wake)
 		select {
 		case <-s.wakeup:
-		case <-timer.C:
-			set = time.Time{}
 		case <-s.out.Done:
 			return transport.Abort, errGone
 		}
@@ -167,13 +165,6 @@ func (s *stream) drive() (transport.End, error) {
 var errGone = errors.New("the client is gone")
 
 const forever = time.Duration(math.MaxInt64)
-
-func until(t time.Time) time.Duration {
-	if t.IsZero() {
-		return forever
-	}
-	return time.Until(t)
-}
 
 // endOf returns how the transport ends a stream that step ended with err. A client that could be told what went wrong has got a
 // complete stream.
@@ -187,14 +178,22 @@ func endOf(err error) transport.End {
 	return transport.Finished
 }
 
-// contain turns a panic of the source or of a framing into an error, for the client and for the log.
-func (s *stream) contain(p any) error {
-	err := &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"}
+// contain turns a panic of the source or of a framing into an error, for the log and, unless the panic fell within a write, for the
+// client.
+func (s *stream) contain(p any) (end transport.End, err error) {
+	err = &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"}
 	s.server.logger().Error("watchserver: panic in a watch", "url", s.about.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	if frame, e := s.out.Encoder.Error(err); e == nil {
-		_ = s.out.Sender.Send([][]byte{frame}) // it may be the sender that panicked
+	if s.writing.Load() != 0 {
+		return transport.Abort, err
 	}
-	return err
+	frame, e := s.out.Encoder.Error(err)
+	if e == nil {
+		e = s.out.Sender.Send([][]byte{frame})
+	}
+	if e != nil {
+		return transport.Abort, err
+	}
+	return transport.Finished, err
 }
 
 func (s *stream) close(end transport.End, cause error) {

@@ -365,7 +365,7 @@ func TestDrainIsSpread(t *testing.T) {
 func TestDrainCutsOffAStuckClientAtItsDeadline(t *testing.T) {
 	overAll(t, func(s *watchserver.Server) { s.Limits.WriteTimeout = -1 }, func(r *rig, c transport.Client) {
 		r.dial(c, "watch=1") // and never read
-		for range 200 {
+		for range 20 {
 			if _, err := r.flags.Create(r.Context(), Flag{Metadata: listwatch.Metadata{
 				GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)},
 			}}); err != nil {
@@ -387,7 +387,7 @@ func TestStalledClientIsCutOffAndOthersGoOn(t *testing.T) {
 		healthy := r.dial(r.clients[0], "watch=1")
 		r.dial(c, "watch=1") // and never read
 		big := Flag{Metadata: listwatch.Metadata{GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)}}}
-		for range 200 {
+		for range 20 {
 			if _, err := r.flags.Create(r.Context(), big); err != nil {
 				r.Fatal(err)
 			}
@@ -451,13 +451,7 @@ func TestPanicIsContained(t *testing.T) {
 	overAll(t, nil, func(r *rig, c transport.Client) {
 		r.server.Source = panicking{r.flags}
 		r.server.Log = discard
-		w := r.dial(c, "watch=1")
-		if _, err := w.Receive(); err != nil {
-			r.Fatalf("got %v, want the ERROR event first", err)
-		}
-		if _, err := w.Receive(); err == nil || err == io.EOF {
-			r.Errorf("got %v after a panic, want a broken stream", err)
-		}
+		r.dial(c, "watch=1").wantError(listwatch.Unknown)
 		r.server.Source = r.flags
 		r.dial(c, "watch=1")
 	})
