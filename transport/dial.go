@@ -188,13 +188,13 @@ func isProtocolError(err error) bool {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return true
 	}
-	const noApplicationProtocol = 120 // RFC 7301, section 3.2
-	if alert, ok := errors.AsType[tls.AlertError](err); ok && alert == noApplicationProtocol {
-		return true
-	}
-	// net/http has no types for these: an answer that is no HTTP/1, bytes that come before the request (HTTP/2 servers speak
-	// first), and HTTP/1 where frames were expected.
-	for _, text := range []string{"malformed HTTP", "readLoopPeekFailLocked: %!w(<nil>)", "looked like an HTTP/1.1 header"} {
+	// The standard library has no types for these.
+	for _, text := range []string{
+		"malformed HTTP",                      // an answer that is no HTTP/1
+		"readLoopPeekFailLocked: %!w(<nil>)",  // bytes before the request: HTTP/2 servers speak first
+		"looked like an HTTP/1.1 header",      // HTTP/1 where frames were expected
+		"remote error: tls: no application p", // ALPN found nothing in common (RFC 7301, section 3.2)
+	} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}

@@ -24,7 +24,7 @@ type responseReceiver struct {
 	err     error // what Receive returned last
 }
 
-var errReceiverClosed = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed}
+var errReceiverClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed}
 
 // newReceiver returns a Receiver of resp, whose request's context ends with cancel. An error leaves resp open.
 func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc) (*responseReceiver, error) {
@@ -74,8 +74,11 @@ func (c *responseReceiver) explain(err error) error {
 	if !within && !errors.Is(err, io.EOF) || c.body.broken == nil {
 		return err
 	}
-	if cause := context.Cause(c.resp.Request.Context()); cause != nil {
-		return cause
+	if ctx := c.resp.Request.Context(); ctx.Err() != nil {
+		if context.Cause(ctx) == errReceiverClosed {
+			return errReceiverClosed
+		}
+		return ctx.Err()
 	}
 	return brokenError(c.body.broken, within)
 }

@@ -2,6 +2,7 @@ package chunked
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -316,6 +317,36 @@ func TestSlowReaderThatTakesSomethingIsSpared(t *testing.T) {
 		}
 		s.Sender.Close(transport.Abort)
 		<-read
+	})
+}
+
+func TestVectorsReachASlowReaderWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		client, conn := memnet.Pipe()
+		s := newStream(conn, timeout)
+		s.vector = true // memory takes the buffers one by one, but otherwise as a socket does
+		var frames [][]byte
+		var want []byte
+		for i := range 3*maxVector - 5 {
+			frames = append(frames, bytes.Repeat([]byte{byte(i)}, largeFrame+i))
+			want = append(want, frames[i]...)
+		}
+		sent := make(chan error)
+		go func() { sent <- s.Send(frames) }()
+		got := make([]byte, len(want))
+		for n := 0; n < len(got); {
+			time.Sleep(timeout / 2)
+			m, err := client.Read(got[n:min(len(got), n+5000)])
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += m
+		}
+		if err := <-sent; err != nil || !bytes.Equal(got, want) {
+			t.Errorf("the bytes are equal: %v; %v", bytes.Equal(got, want), err)
+		}
+		s.cut()
 	})
 }
 

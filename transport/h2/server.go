@@ -25,11 +25,15 @@ func (Server) Claims(r *http.Request) bool {
 	return r.ProtoMajor == 2 && r.Method != http.MethodConnect
 }
 
-// Accept is that of [transport.Server]; the stream is one of [transport.OpenResponse].
+// Accept is that of [transport.Server]; the stream is one of [transport.OpenResponse]. Headers that HTTP/2 forbids (RFC 9113, section
+// 8.2.2) are taken out; Connection is left to net/http, for which "close" means GOAWAY.
 func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	encoder, err := transport.Negotiate(w, r, o, plainEnvelope)
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range []string{"Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
+		w.Header().Del(name)
 	}
 	g := &guard{rc: http.NewResponseController(w), timeout: o.Timeout()}
 	return transport.OpenResponse(w, r, o, encoder, g)

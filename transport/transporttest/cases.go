@@ -161,6 +161,9 @@ func testAbort(f *fixture) {
 }
 
 func testAbortWithin(f *fixture) {
+	if f.pair.Whole {
+		f.Skip("half of an event can't be sent")
+	}
 	s, r := f.dial(f.Context())
 	f.send(s, Event(1, 1000))
 	f.want(r, Event(1, 1000)) // net/http reads on while a chunk is not complete, though it has an event already

@@ -36,6 +36,8 @@ type Config struct {
 	Handler func(next http.Handler) http.Handler
 	// Configure, where not nil, prepares the http.Server before it starts.
 	Configure func(*http.Server)
+	// ServerTLS, where not nil, changes what TLS serves with.
+	ServerTLS func(*tls.Config)
 	// TLS serves https; Sockets uses a port of 127.0.0.1 instead of memory.
 	TLS, Sockets bool
 }
@@ -75,6 +77,9 @@ func Open(t testing.TB, c Config) *Site {
 	if c.TLS {
 		s.URL.Scheme = "https"
 		srv.TLSConfig, s.Network.TLS = tlsConfigs()
+		if c.ServerTLS != nil {
+			c.ServerTLS(srv.TLSConfig)
+		}
 		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
 	}
 	done := make(chan error)

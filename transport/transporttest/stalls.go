@@ -116,6 +116,7 @@ func testVanished(f *fixture) {
 
 func testServerTimeouts(f *fixture) {
 	f.config.Options.WriteTimeout = writeTimeout
+	f.config.Options.PingInterval = -1 // nobody reads, so nobody need answer
 	f.config.Configure = func(srv *http.Server) {
 		srv.ReadTimeout, srv.WriteTimeout = 3*time.Second, 3*time.Second
 	}

@@ -20,6 +20,8 @@ type Pair struct {
 	Configure func(*http.Server, transport.Options)
 	// Framings are those to run; nil: JSON alone.
 	Framings []framing.Framer
+	// Whole is true where the Server writes the boundaries of events by itself, so that half of one can't be sent.
+	Whole bool
 }
 
 // Run tests p: every promise of package transport that the two ends must keep together.

@@ -1,0 +1,20 @@
+package chunked
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/listwatch/listwatch/transport/transporttest"
+)
+
+// BenchmarkSend shows what a Send costs on each path; one stream, so nothing is shared between watchers.
+func BenchmarkSend(b *testing.B) {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	b.Run("path=lean", func(b *testing.B) {
+		transporttest.BenchmarkSend(b, transporttest.Config{Server: Server{}}, protocols)
+	})
+	b.Run("path=standard", func(b *testing.B) {
+		transporttest.BenchmarkSend(b, transporttest.Config{Server: Server{DisableTakeover: true}}, protocols)
+	})
+}

@@ -1,0 +1,36 @@
+package chunked
+
+import (
+	"net"
+	"syscall"
+	"testing"
+)
+
+func TestTuneLimitsWhatTheKernelHolds(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	tune(conn)
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got int
+	var fault error
+	raw.Control(func(fd uintptr) { got, fault = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, 25) })
+	if got != unsentBytes || fault != nil {
+		t.Errorf("TCP_NOTSENT_LOWAT is %d, %v; want %d", got, fault, unsentBytes)
+	}
+}

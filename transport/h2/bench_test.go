@@ -1,0 +1,18 @@
+package h2
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
+)
+
+// BenchmarkSend shows what a Send costs; one stream on one connection.
+func BenchmarkSend(b *testing.B) {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	configure := func(srv *http.Server) { Configure(srv, transport.Options{}) }
+	transporttest.BenchmarkSend(b, transporttest.Config{Server: Server{}, Configure: configure}, protocols)
+}

@@ -1,0 +1,214 @@
+package h2
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/url"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
+)
+
+const oneEvent = `{"type":"ADDED","object":{"kind":"Thing"}}` + "\n"
+
+// dialRaw dials l and answers with the headers of a raw server.
+func dialRaw(t *testing.T, c *Client, l *memnet.Listener, r *transport.Request) (*rawPeer, transport.Receiver) {
+	t.Helper()
+	r.URL = &url.URL{Scheme: "http", Host: l.Addr().String()}
+	peer := make(chan *rawPeer)
+	go func() {
+		p := rawServer(t, l)
+		p.readUntil(is[*http2.MetaHeadersFrame])
+		p.answer(1, false)
+		peer <- p
+	}()
+	receiver, err := c.Dial(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { receiver.Close() })
+	return <-peer, receiver
+}
+
+func TestReceiverTellsAnEndFromACut(t *testing.T) {
+	tests := []struct {
+		name   string
+		end    func(p *rawPeer)
+		clean  bool
+		code   listwatch.Code
+		within bool
+	}{
+		{"END_STREAM", func(p *rawPeer) { p.must(p.framer.WriteData(1, true, nil)) }, true, 0, false},
+		{"END_STREAM within an event", func(p *rawPeer) { p.must(p.framer.WriteData(1, true, []byte(oneEvent[:9]))) }, false, listwatch.Corrupt, true},
+		{"RST_STREAM", func(p *rawPeer) { p.must(p.framer.WriteRSTStream(1, http2.ErrCodeInternal)) }, false, listwatch.Unavailable, false},
+		{"RST_STREAM(NO_ERROR)", func(p *rawPeer) { p.must(p.framer.WriteRSTStream(1, http2.ErrCodeNo)) }, false, listwatch.Unavailable, false},
+		{"RST_STREAM within an event", func(p *rawPeer) {
+			p.must(p.framer.WriteData(1, false, []byte(oneEvent[:9])))
+			p.must(p.framer.WriteRSTStream(1, http2.ErrCodeInternal))
+		}, false, listwatch.Unavailable, true},
+		{"GOAWAY of streams that are open", func(p *rawPeer) {
+			p.must(p.framer.WriteGoAway(0, http2.ErrCodeNo, nil))
+		}, false, listwatch.Unavailable, false},
+		{"the end of the connection", func(p *rawPeer) { p.conn.Close() }, false, listwatch.Unavailable, false},
+		{"a reset of the connection", func(p *rawPeer) { p.conn.(*memnet.Conn).Reset() }, false, listwatch.Unavailable, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := memnet.Listen()
+				c := &Client{Network: transport.Network{Dial: l.Dial}}
+				defer c.CloseIdleConnections()
+				p, r := dialRaw(t, c, l, &transport.Request{})
+				p.must(p.framer.WriteData(1, false, []byte(oneEvent)))
+				if e, err := r.Receive(); err != nil || string(e.Object) != `{"kind":"Thing"}` {
+					t.Fatalf("got %q, %v", e.Object, err)
+				}
+				tt.end(p)
+				_, err := r.Receive()
+				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code || errors.Is(err, io.ErrUnexpectedEOF) != tt.within {
+					t.Errorf("got %v; want a clean end: %v, else code %v, within an event: %v", err, tt.clean, tt.code, tt.within)
+				}
+				p.conn.Close()
+			})
+		})
+	}
+}
+
+func TestGoAwayMovesNewStreamsToAnotherConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := memnet.Listen()
+		c := &Client{Network: transport.Network{Dial: l.Dial}}
+		p, r := dialRaw(t, c, l, &transport.Request{})
+		p.must(p.framer.WriteGoAway(1, http2.ErrCodeNo, nil))
+		synctest.Wait()
+		_, another := dialRaw(t, c, l, &transport.Request{})
+		// What was open before is served to its end.
+		p.must(p.framer.WriteData(1, true, []byte(oneEvent)))
+		if _, err := r.Receive(); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Receive(); err != io.EOF {
+			t.Errorf("got %v, want %v", err, io.EOF)
+		}
+		another.Close()
+	})
+}
+
+func TestTheLimitOfStreamsOpensAnotherConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{Configure: func(srv *http.Server) {
+			srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 3}
+		}})
+		c := &Client{Network: site.Network}
+		for i := range 7 {
+			r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			send(t, <-site.Streams, 0)
+			if _, err := r.Receive(); err != nil {
+				t.Errorf("stream %d: %v", i, err)
+			}
+			if got, want := len(site.Conns()), i/3+1; got != want {
+				t.Errorf("%d streams on %d connections, want %d", i+1, got, want)
+			}
+		}
+	})
+}
+
+func TestAReaderThatStoppedHoldsUpLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{})
+		c := &Client{Network: site.Network}
+		r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		s := <-site.Streams
+		sent := 0
+		for err == nil {
+			if err = s.Sender.Send(frames(t, s, 16<<10)); err == nil {
+				sent += 16 << 10
+			}
+		}
+		if sent > 2*streamBuffer {
+			t.Errorf("%d bytes were sent to a client that reads nothing", sent)
+		}
+	})
+}
+
+func TestAServerThatVanishedIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{})
+		c := &Client{Network: site.Network}
+		r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		start := time.Now()
+		site.Conns()[0].Stall(true)
+		if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable || time.Since(start) > 2*transport.DefaultPingInterval {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestAServerOfHTTP1AloneIsUnsupported(t *testing.T) {
+	log.SetOutput(io.Discard) // net/http tells of HTTP/1 where it did not expect it
+	defer log.SetOutput(os.Stderr)
+	for name, secure := range map[string]bool{"in clear text": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			site := transporttest.Open(t, transporttest.Config{
+				TLS: secure, Sockets: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+				Configure: func(srv *http.Server) {
+					srv.Protocols = new(http.Protocols)
+					srv.Protocols.SetHTTP1(true)
+				},
+			})
+			_, err := new(Client).dialTo(t, site)
+			if listwatch.CodeOf(err) != listwatch.Unsupported {
+				t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
+			}
+		})
+	}
+}
+
+// TestAServerWithoutALPNIsUnsupported: such a server gets HTTP/1.1 from net/http.
+func TestAServerWithoutALPNIsUnsupported(t *testing.T) {
+	site := transporttest.Open(t, transporttest.Config{
+		TLS: true, Sockets: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+		Configure: func(srv *http.Server) {
+			srv.Protocols = new(http.Protocols)
+			srv.Protocols.SetHTTP1(true)
+		},
+		ServerTLS: func(c *tls.Config) {
+			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				return &tls.Config{Certificates: c.Certificates}, nil
+			}
+		},
+	})
+	if _, err := new(Client).dialTo(t, site); listwatch.CodeOf(err) != listwatch.Unsupported {
+		t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
+	}
+}
+
+func (c *Client) dialTo(t *testing.T, site *transporttest.Site) (transport.Receiver, error) {
+	t.Helper()
+	c.Network = site.Network
+	t.Cleanup(c.CloseIdleConnections)
+	return c.Dial(t.Context(), &transport.Request{URL: site.URL})
+}

@@ -1,0 +1,293 @@
+package h2
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
+)
+
+const timeout = 5 * time.Second
+
+func open(t *testing.T, config transporttest.Config) *transporttest.Site {
+	t.Helper()
+	config.Server = Server{}
+	config.Options.WriteTimeout = timeout
+	inner := config.Configure
+	config.Configure = func(srv *http.Server) {
+		if inner != nil {
+			inner(srv)
+		}
+		Configure(srv, config.Options)
+	}
+	return transporttest.Open(t, config)
+}
+
+func frames(t *testing.T, s *transport.Stream, size int) [][]byte {
+	t.Helper()
+	f, err := transporttest.Frames(s.Encoder, transporttest.Event(1, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func send(t *testing.T, s *transport.Stream, size int) {
+	t.Helper()
+	if err := s.Sender.Send(frames(t, s, size)); err != nil {
+		t.Errorf("send: %v", err)
+	}
+}
+
+// openStreams opens streams 1, 3, … of a raw client and reads their headers.
+func openStreams(p *rawPeer, site *transporttest.Site, n int) []*transport.Stream {
+	p.Helper()
+	streams := make([]*transport.Stream, n)
+	for i := range streams {
+		p.get(uint32(2*i + 1))
+		streams[i] = <-site.Streams
+		p.readUntil(isHeaders(uint32(2*i + 1)))
+	}
+	return streams
+}
+
+func TestHeadersComeFirstAndBelongToHTTP2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{Handler: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Transfer-Encoding", "chunked")
+				w.Header().Set("Keep-Alive", "timeout=5")
+				next.ServeHTTP(w, r)
+			})
+		}})
+		p := rawClient(t, site)
+		s := openStreams(p, site, 1)[0]
+		fields := p.fields[1]
+		if fields[":status"] != "200" || fields["content-type"] != "application/json" {
+			t.Errorf("got %v", fields)
+		}
+		for _, name := range []string{"transfer-encoding", "connection", "keep-alive", "upgrade", "content-length"} {
+			if v, ok := fields[name]; ok {
+				t.Errorf("the headers have %s: %s", name, v)
+			}
+		}
+		send(t, s, 0)
+		if f := p.read(); !is[*http2.DataFrame](f) {
+			t.Errorf("got %v, want DATA", f)
+		}
+		s.Sender.Close(transport.Finished)
+		p.readUntil(isEnd(1))
+	})
+}
+
+func TestResetOfOneStreamLeavesTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{})
+		p := rawClient(t, site)
+		streams := openStreams(p, site, 2)
+		start := time.Now()
+		p.must(p.framer.WriteRSTStream(1, http2.ErrCodeCancel))
+		<-streams[0].Done
+		if d := time.Since(start); d > 0 {
+			t.Errorf("noticed after %v", d)
+		}
+		if err := streams[0].Sender.Send(frames(t, streams[0], 0)); listwatch.CodeOf(err) != listwatch.Unavailable {
+			t.Errorf("send on a stream that was reset: %v", err)
+		}
+		send(t, streams[1], 0)
+		streams[1].Sender.Close(transport.Finished)
+		p.readUntil(isEnd(3))
+	})
+}
+
+func TestAbortResetsOneStream(t *testing.T) {
+	wrappers := map[string]func(http.Handler) http.Handler{
+		"at once": nil,
+		"by a panic": func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(flushing{w}, r) })
+		},
+	}
+	for name, wrap := range wrappers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				site := open(t, transporttest.Config{Handler: wrap})
+				p := rawClient(t, site)
+				streams := openStreams(p, site, 2)
+				if err := streams[0].Sender.Close(transport.Abort); (err != nil) != (wrap != nil) {
+					t.Errorf("abort: %v", err)
+				}
+				p.readUntil(isReset(1))
+				send(t, streams[1], 0)
+				streams[1].Sender.Close(transport.Finished)
+				p.readUntil(isEnd(3))
+			})
+		})
+	}
+}
+
+// flushing can be flushed and leads nowhere.
+type flushing struct{ http.ResponseWriter }
+
+func (w flushing) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
+
+func TestAnEmptyWindowHoldsUpItsOwnStreamAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{})
+		p := rawClient(t, site)
+		p.must(p.framer.WriteWindowUpdate(0, 1<<30))
+		streams := openStreams(p, site, 2)
+		start := time.Now()
+		stalled := make(chan error)
+		go func() { stalled <- streams[0].Sender.Send(frames(t, streams[0], 100<<10)) }()
+		for p.data[1] < 65535 {
+			p.read()
+		}
+		want := 0
+		for range 20 {
+			send(t, streams[1], 8<<10)
+			want += len(frames(t, streams[1], 8<<10)[0])
+			for p.data[3] < want {
+				p.read()
+			}
+			p.must(p.framer.WriteWindowUpdate(3, 16<<10))
+		}
+		if d := time.Since(start); d > 0 {
+			t.Errorf("the healthy stream waited %v", d)
+		}
+		if err := <-stalled; listwatch.CodeOf(err) != listwatch.Unavailable || time.Since(start) != timeout {
+			t.Errorf("the stalled stream ended with %v after %v, want %v", err, time.Since(start), timeout)
+		}
+		p.readUntil(isReset(1))
+		send(t, streams[1], 1<<10)
+		streams[1].Sender.Close(transport.Finished)
+		p.readUntil(isEnd(3))
+	})
+}
+
+func TestAWindowThatGrowsByteByByteIsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{})
+		p := rawClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		s := openStreams(p, site, 1)[0]
+		sent := make(chan error)
+		go func() { sent <- s.Sender.Send(frames(t, s, 200)) }()
+		want := len(frames(t, s, 200)[0])
+		for p.data[1] < want {
+			p.must(p.framer.WriteWindowUpdate(1, 1))
+			if f, ok := p.read().(*http2.DataFrame); !ok || len(f.Data()) != 1 {
+				t.Fatalf("got %v, want DATA of one byte", f)
+			}
+		}
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+		s.Sender.Close(transport.Abort)
+	})
+}
+
+func TestAWindowThatShrinksIsObeyed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{})
+		p := rawClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
+		s := openStreams(p, site, 1)[0]
+		sent := make(chan error, 1)
+		go func() { sent <- s.Sender.Send(frames(t, s, 2000)) }()
+		for p.data[1] < 1000 {
+			p.read()
+		}
+		// RFC 9113, section 6.9.2: the window becomes negative, here -900.
+		p.must(p.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}))
+		p.must(p.framer.WriteWindowUpdate(1, 900))
+		synctest.Wait()
+		select {
+		case err := <-sent:
+			t.Fatalf("the window was exceeded: %v", err)
+		default:
+		}
+		p.must(p.framer.WriteWindowUpdate(1, 5000))
+		for want := len(frames(t, s, 2000)[0]); p.data[1] < want; {
+			p.read()
+		}
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+		s.Sender.Close(transport.Abort)
+	})
+}
+
+func TestShutdownSaysGoAwayAndLetsStreamsFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var srv *http.Server
+		site := open(t, transporttest.Config{Configure: func(s *http.Server) { srv = s }})
+		p := rawClient(t, site)
+		s := openStreams(p, site, 1)[0]
+		down := make(chan error)
+		go func() { down <- srv.Shutdown(context.WithoutCancel(t.Context())) }()
+		f := p.readUntil(is[*http2.GoAwayFrame]).(*http2.GoAwayFrame)
+		if f.ErrCode != http2.ErrCodeNo || f.LastStreamID < 1 {
+			t.Errorf("got %v", f)
+		}
+		send(t, s, 0)
+		s.Sender.Close(transport.GoingAway)
+		p.readUntil(isEnd(1))
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnIdleStreamToAClientThatVanishedEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := open(t, transporttest.Config{})
+		p := rawClient(t, site)
+		s := openStreams(p, site, 1)[0]
+		start := time.Now()
+		site.Conns()[0].Stall(true)
+		<-s.Done
+		if d := time.Since(start); d > 2*transport.DefaultPingInterval {
+			t.Errorf("noticed after %v", d)
+		}
+	})
+}
+
+func TestConfigureFillsWhatIsZero(t *testing.T) {
+	srv := &http.Server{}
+	Configure(srv, transport.Options{WriteTimeout: time.Second, PingInterval: -1})
+	if p := srv.Protocols; !p.HTTP1() || !p.HTTP2() || !p.UnencryptedHTTP2() {
+		t.Errorf("got protocols %v", p)
+	}
+	if c := srv.HTTP2; c.WriteByteTimeout != time.Second || c.SendPingTimeout != 0 || c.MaxConcurrentStreams == 0 {
+		t.Errorf("got %+v", c)
+	}
+	if srv.WriteTimeout != 0 || srv.ReadHeaderTimeout == 0 {
+		t.Errorf("got %+v", srv)
+	}
+	protocols, config := new(http.Protocols), &http.HTTP2Config{MaxConcurrentStreams: 7}
+	own := &http.Server{Protocols: protocols, HTTP2: config, ReadHeaderTimeout: time.Second}
+	Configure(own, transport.Options{})
+	if own.Protocols != protocols || own.HTTP2.MaxConcurrentStreams != 7 || own.ReadHeaderTimeout != time.Second {
+		t.Errorf("what the caller had set became %+v", own)
+	}
+	if config.SendPingTimeout != 0 || own.HTTP2.SendPingTimeout != transport.DefaultPingInterval {
+		t.Errorf("got %+v from %+v", own.HTTP2, config)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	for r, want := range map[*http.Request]bool{
+		{ProtoMajor: 2, Method: http.MethodGet}:     true,
+		{ProtoMajor: 1, Method: http.MethodGet}:     false,
+		{ProtoMajor: 2, Method: http.MethodConnect}: false,
+	} {
+		if got := (Server{}).Claims(r); got != want {
+			t.Errorf("%s over HTTP/%d: claims %v, want %v", r.Method, r.ProtoMajor, got, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package transporttest
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/listwatch/listwatch/transport"
+)
+
+// BenchmarkSend measures Send of 1 KiB events, one and sixteen at a time, over a socket to a client that reads and throws away. An
+// operation is one Send. The client speaks the protocols given, and runs in the same process, so the time has its part.
+func BenchmarkSend(b *testing.B, c Config, protocols *http.Protocols) {
+	for _, secure := range []bool{false, true} {
+		for _, n := range []int{1, 16} {
+			b.Run("tls="+strconv.FormatBool(secure)+"/batch="+strconv.Itoa(n), func(b *testing.B) {
+				c.TLS, c.Sockets = secure, true
+				benchmarkSend(b, Open(b, c), protocols, n)
+			})
+		}
+	}
+}
+
+func benchmarkSend(b *testing.B, site *Site, protocols *http.Protocols, n int) {
+	client := site.Network.HTTPTransport(protocols)
+	defer client.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: client}).Get(site.URL.String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := <-site.Streams
+	read := make(chan int64)
+	go func() {
+		m, _ := io.Copy(io.Discard, resp.Body)
+		read <- m
+	}()
+	var frames [][]byte
+	for range n {
+		frame, err := s.Encoder.Event(Event(1, 1<<10))
+		if err != nil {
+			b.Fatal(err)
+		}
+		frames = append(frames, frame)
+	}
+	b.SetBytes(int64(n * len(frames[0])))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Sender.Send(frames); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/event")
+	s.Sender.Close(transport.Finished)
+	if m := <-read; m < int64(b.N) {
+		b.Errorf("%d bytes were read", m)
+	}
+	resp.Body.Close()
+}
