@@ -16,7 +16,7 @@ EACH := tools/each-module
 
 ## test: all the tests, as the continuous integration runs them
 .PHONY: test
-test: lint unit fuzz-once
+test: lint unit fuzz
 	@echo '==> all tests passed'
 
 ## quick: the unit tests alone, without the race detector
@@ -68,7 +68,7 @@ cover:
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
 
-.PHONY: format build vet staticcheck arch fuzz-once
+.PHONY: format build vet staticcheck arch
 format:
 	@echo '==> gofumpt'
 	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
@@ -85,4 +85,3 @@ staticcheck:
 arch:
 	@echo '==> the rules of the source'
 	@go test ./internal/archtest
-fuzz-once: fuzz
