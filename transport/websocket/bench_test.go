@@ -32,13 +32,8 @@ func BenchmarkSendLarge(b *testing.B) {
 
 func benchmarkSend(b *testing.B, backend Backend, secure bool, batch, size int) {
 	s := tcp(b, backend, secure)
-	c := s.dial()
-	if secure {
-		c = tlsClient(c)
-	}
-	p := s.over(c)
+	p, stream := s.watch()
 	go io.Copy(io.Discard, p.r)
-	stream := <-s.streams
 	defer stream.Sender.Close(transport.Abort)
 	frame, err := stream.Encoder.Event(event(1, size).Cached(new(listwatch.Frames), nil))
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 // A Client dials watches over WebSocket: ws for http, wss for https, always over HTTP/1.1 and one connection for each. The zero
 // Client is ready. It is safe for concurrent use.
 //
-// It answers the server's pings and sends none: whoever reads a watch notices a silent server by Request.Activity.
+// It answers the server's pings while someone waits in Receive: whoever stays away for longer than the server pings is taken for
+// dead. It sends no pings of its own: whoever reads notices a silent server by Request.Activity.
 type Client struct {
 	transport.Network
 	// Backend is the library; zero: Gorilla.

@@ -23,7 +23,10 @@ import (
 
 // script plays a server: it takes one connection, reads the request, and does what f does.
 func script(t *testing.T, f func(p *peer, r *http.Request)) *transport.Network {
-	l := memnet.Listen()
+	return scriptOn(t, memnet.Listen(), f)
+}
+
+func scriptOn(t *testing.T, l *memnet.Listener, f func(p *peer, r *http.Request)) *transport.Network {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -382,14 +385,14 @@ func TestCloseOfAClientDoesNotBlockOnAServerThatDoesNotRead(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		l := memnet.Listen()
 		l.Buffer = 4 // less than a close frame
-		s := serve(t, &Server{Backend: b}, transport.Options{}, l, false)
 		var raw *memnet.Conn
-		s.network.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		n := scriptOn(t, l, func(p *peer, r *http.Request) { p.upgrade(r); io.Copy(io.Discard, p.r) })
+		n.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			c, err := l.DialConn(ctx)
 			raw = c
 			return c, err
 		}
-		r, err := (&Client{Network: s.network, Backend: b}).Dial(t.Context(), jsonRequest(s))
+		r, err := dialScript(t, b, n, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +403,6 @@ func TestCloseOfAClientDoesNotBlockOnAServerThatDoesNotRead(t *testing.T) {
 			t.Errorf("it took %v, want %v", waited, closeWrite)
 		}
 		raw.Stall(false)
-		wantDone(t, <-s.streams)
 	})
 }
 

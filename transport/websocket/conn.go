@@ -33,7 +33,8 @@ type conn struct {
 	failed error  // what reading ended with, beneath the library
 
 	writing turn
-	ended   bool // guarded by writing: a close frame is out, or a write was cut short
+	ended   bool  // guarded by writing: a close frame is out, or a write has failed
+	torn    error // guarded by writing: what write has failed with
 
 	deadline deadline
 }
@@ -130,9 +131,19 @@ func (c *conn) end(code closeCode, reason string) error {
 // done notes that a write has failed: the peer may have got a part of a frame.
 func (c *conn) done(err error) error {
 	if err != nil {
-		c.ended = true
+		c.ended, c.torn = true, err
 	}
 	return err
+}
+
+// cause returns what broke the connection, on its reader's goroutine; nil: nothing did.
+func (c *conn) cause() error {
+	c.writing.take()
+	defer c.writing.pass()
+	if c.failed != nil {
+		return c.failed
+	}
+	return c.torn
 }
 
 // linger reads and drops what the peer is still sending: a connection closed over unread bytes is reset, which could eat

@@ -6,23 +6,19 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"testing"
 	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/leaktest"
-	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -43,84 +39,39 @@ func inBubbles(t *testing.T, f func(t *testing.T, b Backend)) {
 	})
 }
 
-// certificate is one for 127.0.0.1, and roots are who vouches for it.
-var certificate, roots = func() (tls.Certificate, *tls.Config) {
-	ts := httptest.NewTLSServer(nil)
-	defer ts.Close()
-	return ts.TLS.Certificates[0], ts.Client().Transport.(*http.Transport).TLSClientConfig
-}()
-
 // A site serves watches and hands each one to the test.
 type site struct {
-	t       testing.TB
-	url     *url.URL
-	network transport.Network
-	server  *Server
-	streams chan *transport.Stream
-	header  http.Header // what middleware has set
+	*transporttest.Site
+	t testing.TB
 }
 
-// serve serves s on l until the test is over.
-func serve(t testing.TB, s *Server, o transport.Options, l net.Listener, secure bool) *site {
-	w := &site{t: t, server: s, streams: make(chan *transport.Stream, 8), header: http.Header{}}
-	w.url = &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/watch", RawQuery: "watch=1"}
-	if m, ok := l.(*memnet.Listener); ok {
-		w.network.Dial = m.Dial
-	}
-	handler := func(rw http.ResponseWriter, r *http.Request) { w.accept(rw, r, o) }
-	h := &http.Server{Handler: http.HandlerFunc(handler), ErrorLog: log.New(io.Discard, "", 0)}
-	if secure {
-		w.url.Scheme, w.network.TLS = "https", roots
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"http/1.1"}})
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); h.Serve(l) }()
-	t.Cleanup(func() { h.Close(); <-done })
-	return w
-}
-
-func (s *site) accept(w http.ResponseWriter, r *http.Request, o transport.Options) {
-	if !s.server.Claims(r) {
-		http.Error(w, "not claimed", http.StatusTeapot)
-		return
-	}
-	for k, v := range s.header {
-		w.Header()[k] = v
-	}
-	stream, err := s.server.Accept(w, r, o)
-	if err != nil {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(listwatch.AsError(err).HTTPStatus())
-		json.NewEncoder(w).Encode(listwatch.StatusOf(err))
-		return
-	}
-	s.streams <- stream
-}
+func open(t testing.TB, c transporttest.Config) *site { return &site{transporttest.Open(t, c), t} }
 
 // mem serves over a network in memory.
 func mem(t testing.TB, b Backend, o transport.Options) *site {
-	return serve(t, &Server{Backend: b}, o, memnet.Listen(), false)
+	return open(t, transporttest.Config{Server: &Server{Backend: b}, Options: o})
 }
 
 // tcp serves over a real socket.
 func tcp(t testing.TB, b Backend, secure bool) *site {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serve(t, &Server{Backend: b}, transport.Options{}, l, secure)
+	return open(t, transporttest.Config{Server: &Server{Backend: b}, TLS: secure, Sockets: true})
 }
 
-// dial opens a connection and nothing more.
+// dial opens a connection and, where the site has it, TLS.
 func (s *site) dial() net.Conn {
 	s.t.Helper()
-	dial := s.network.Dial
+	dial := s.Network.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	c, err := dial(context.Background(), "tcp", s.url.Host)
+	c, err := dial(context.Background(), "tcp", s.URL.Host)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if config := s.Network.TLS; config != nil {
+		config = config.Clone()
+		config.ServerName = s.URL.Hostname()
+		c = tls.Client(c, config)
 	}
 	s.t.Cleanup(func() { c.Close() })
 	return c
@@ -176,7 +127,7 @@ func (s *site) watch(headers ...string) (*peer, *transport.Stream) {
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		s.t.Fatalf("got %s, want 101", resp.Status)
 	}
-	return p, <-s.streams
+	return p, <-s.Streams
 }
 
 // put writes one frame: the first byte holds FIN, the reserved bits and the opcode.
@@ -336,24 +287,5 @@ func wantDone(t testing.TB, s *transport.Stream) {
 }
 
 func jsonRequest(s *site) *transport.Request {
-	return &transport.Request{URL: s.url, Framings: []framing.Framer{framing.JSON{}}}
-}
-
-// tlsClient returns the TLS client of a connection.
-func tlsClient(c net.Conn) net.Conn {
-	config := roots.Clone()
-	config.ServerName = "127.0.0.1"
-	return tls.Client(c, config)
-}
-
-// over opens a stream by hand on a connection.
-func (s *site) over(c net.Conn) *peer {
-	s.t.Helper()
-	p := &peer{Conn: c, t: s.t, r: bufio.NewReader(c), masked: true}
-	io.WriteString(p, request())
-	resp, err := http.ReadResponse(p.r, nil)
-	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
-		s.t.Fatalf("got %v, %v", resp, err)
-	}
-	return p
+	return &transport.Request{URL: s.URL, Framings: []framing.Framer{framing.JSON{}}}
 }

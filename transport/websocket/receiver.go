@@ -165,8 +165,8 @@ func (r *receiver) explain(err error) error {
 	if c, ok := err.(*closed); ok {
 		return c.explain()
 	}
-	if r.conn.failed != nil {
-		return r.cutOff()
+	if cause := r.conn.cause(); cause != nil {
+		return r.cutOff(cause)
 	}
 	if _, ok := errors.AsType[*listwatch.Error](err); !ok {
 		// The library doesn't like what it got, and has said so.
@@ -191,9 +191,9 @@ func (c *closed) explain() error {
 }
 
 // cutOff returns that the connection broke: close code 1006, rfc6455#section-7.1.5.
-func (r *receiver) cutOff() error {
+func (r *receiver) cutOff(cause error) error {
 	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the stream was cut off, without a close frame"}
-	switch cause := r.conn.failed; {
+	switch {
 	case r.conn.gate.within():
 		e.Message += ", within an event: " + cause.Error()
 		e.Err = io.ErrUnexpectedEOF

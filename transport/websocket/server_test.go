@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,15 +12,22 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
 // handshake/ws-accept
 func TestServerAnswersTheSampleKey(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := mem(t, b, transport.Options{})
-		s.header = http.Header{"X-Epoch": {"e1"}, "Content-Length": {"7"}, "Sec-Websocket-Protocol": {"x"}, "Connection": {"close"}}
+		middleware := func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				maps.Copy(w.Header(), http.Header{
+					"X-Epoch": {"e1"}, "Content-Length": {"7"}, "Sec-Websocket-Protocol": {"x"}, "Connection": {"close"},
+				})
+				next.ServeHTTP(w, r)
+			})
+		}
+		s := open(t, transporttest.Config{Server: &Server{Backend: b}, Handler: middleware})
 		p, resp := s.ask(request("Sec-WebSocket-Extensions", "permessage-deflate"))
 		want := map[string]string{
 			"Sec-Websocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Upgrade": "websocket", "Connection": "Upgrade",
@@ -31,7 +39,7 @@ func TestServerAnswersTheSampleKey(t *testing.T) {
 				t.Errorf("got %s: %q, want %q", name, resp.Header[name], value)
 			}
 		}
-		(<-s.streams).Sender.Close(transport.Abort)
+		(<-s.Streams).Sender.Close(transport.Abort)
 		p.wantEOF()
 	})
 }
@@ -125,7 +133,7 @@ func TestServerRefusesWhatItCannotTakeOver(t *testing.T) {
 // cors/ws-no-origin, cors/same-origin
 func TestServerAcceptsItsOwnPagesAndThoseAllowed(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := serve(t, &Server{Backend: b, Origins: []string{"https://*.example.com"}}, transport.Options{}, memnet.Listen(), false)
+		s := open(t, transporttest.Config{Server: &Server{Backend: b, Origins: []string{"https://*.example.com"}}})
 		for _, origin := range []string{"", "http://127.0.0.1", "HTTP://127.0.0.1:80", "https://app.example.com"} {
 			_, stream := s.watch("Origin", origin)
 			stream.Sender.Close(transport.Abort)
@@ -165,7 +173,7 @@ func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
 				t.Errorf("%+v: got %s", tt, resp.Status)
 				continue
 			}
-			stream := <-s.streams
+			stream := <-s.Streams
 			chosen := resp.Header["Sec-Websocket-Protocol"]
 			if strings.Join(chosen, "|") != tt.subprotocol || len(chosen) == 1 && chosen[0] == "" {
 				t.Errorf("%+v: got subprotocol %q", tt, chosen)
@@ -189,7 +197,7 @@ func TestSubprotocolOfAFramingThatIsNotOnOfferIsNotChosen(t *testing.T) {
 		if got := resp.Header.Get("Sec-Websocket-Protocol"); got != "v1" {
 			t.Errorf("got subprotocol %q, want v1", got)
 		}
-		(<-s.streams).Sender.Close(transport.Abort)
+		(<-s.Streams).Sender.Close(transport.Abort)
 	})
 }
 
@@ -239,7 +247,7 @@ func TestServerTakesFramesThatCameWithTheRequest(t *testing.T) {
 		text := request() + string(rawFrame(bitFin|opPing, []byte("early"), true))
 		p, _ := s.ask(text)
 		p.want(bitFin|opPong, "early")
-		(<-s.streams).Sender.Close(transport.Abort)
+		(<-s.Streams).Sender.Close(transport.Abort)
 	})
 }
 

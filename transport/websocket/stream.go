@@ -2,7 +2,6 @@ package websocket
 
 import (
 	"errors"
-	"os"
 	"sync"
 	"time"
 
@@ -73,12 +72,11 @@ func (s *stream) Send(frames [][]byte) error {
 	default:
 		err = s.session.send(frames)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &listwatch.Error{Code: listwatch.TooSlow, Op: "send", Message: "the client doesn't read", Err: err}
 	}
+	s.gone()
+	s.conn.cut()
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Err: err}
 }
 
