@@ -13,8 +13,8 @@ import (
 // A Server serves streams over HTTP/1.1 and, with a body that the end of the connection ends, over HTTP/1.0. The zero Server is ready.
 type Server struct {
 	// DisableTakeover keeps every stream on the standard path. Otherwise a connection is taken over where the
-	// http.ResponseWriter that Accept gets is itself an http.Hijacker; one that merely wraps such a writer, as a
-	// compressing middleware may, is not bypassed.
+	// http.ResponseWriter that Accept gets is itself an http.Hijacker; one that merely wraps such a writer is not bypassed,
+	// nor is one whose headers have a Content-Encoding, as of compressing middleware.
 	DisableTakeover bool
 }
 
@@ -55,7 +55,7 @@ func (Server) Claims(r *http.Request) bool {
 // Accept is that of [transport.Server]. A stream that is not Detached is one of [transport.OpenResponse].
 func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	h, ok := w.(http.Hijacker)
-	lean := ok && !s.DisableTakeover && canTakeOver(r)
+	lean := ok && !s.DisableTakeover && canTakeOver(r) && w.Header().Get("Content-Encoding") == ""
 	envelope := plainEnvelope
 	if lean {
 		envelope = chunkEnvelope

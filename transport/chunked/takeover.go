@@ -18,7 +18,7 @@ func canTakeOver(r *http.Request) bool {
 // takeOver answers on conn with status 200 and header, and returns the stream. Where that can't be written the stream is broken from
 // the start.
 func takeOver(conn net.Conn, header http.Header, encoder *transport.Encoder, timeout time.Duration) *transport.Stream {
-	tune(conn)
+	transport.Tune(conn)
 	s := newStream(conn, timeout)
 	if s.Send([][]byte{head(header)}) == nil {
 		go s.readLoop()
@@ -42,20 +42,4 @@ func head(h http.Header) []byte {
 	}
 	b.WriteString("Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
 	return b.Bytes()
-}
-
-// tune makes the kernel hold less for a peer that doesn't read, and notice one that is gone.
-func tune(conn net.Conn) {
-	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = t.NetConn()
-	}
-	tcp, ok := conn.(*net.TCPConn)
-	if !ok {
-		return
-	}
-	// All of this is to the best of the system's ability: the stream works without.
-	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4})
-	if raw, err := tcp.SyscallConn(); err == nil {
-		_ = raw.Control(limitUnsent)
-	}
 }

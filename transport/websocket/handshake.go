@@ -81,6 +81,7 @@ func takeOver(w http.ResponseWriter, o transport.Options) (*takeover, error) {
 			Message: "the connection can't be taken over", Err: err,
 		}
 	}
+	transport.Tune(c)
 	t := &takeover{header: withoutHandshake(w.Header()), conn: newConn(c, false, o.WriteTimeout), buffer: buffer}
 	t.conn.gate = gate{fromClient: true, limit: maxInbound}
 	if n := buffer.Reader.Buffered(); n > 0 {

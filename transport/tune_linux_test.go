@@ -1,4 +1,4 @@
-package chunked
+package transport
 
 import (
 	"net"
@@ -22,7 +22,7 @@ func TestTuneLimitsWhatTheKernelHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	tune(conn)
+	Tune(conn)
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package chunked
+package transport
 
 // limitUnsent does nothing: the system's own limit stays.
 func limitUnsent(uintptr) {}

@@ -1,4 +1,4 @@
-package chunked
+package transport
 
 import "syscall"
 
