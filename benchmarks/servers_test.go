@@ -50,10 +50,9 @@ func contestants() []contestant {
 // A server is a watchserver over a log.
 type server struct {
 	writer
-	addr   string
-	watch  *watchserver.Server
-	source listwatch.Source
-	n      int
+	addr  string
+	watch *watchserver.Server
+	n     int
 }
 
 func startServer(tb testing.TB, t transport.Server) *server {
