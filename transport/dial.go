@@ -40,7 +40,7 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 	}
 }
 
-// keepAlive finds a peer that vanished within about a minute.
+// keepAlive finds a peer that vanished within about a minute, and keeps what is between awake.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
 
 // HTTPClient returns an http.Client over t that follows at most ten redirects, and sends to any host but the first one neither

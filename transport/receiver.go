@@ -12,6 +12,8 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
+var _ Positioner = (*responseReceiver)(nil)
+
 // A responseReceiver reads a stream that is the body of a response.
 type responseReceiver struct {
 	// Immutable after construction.
@@ -48,7 +50,6 @@ func undelimited(resp *http.Response) bool {
 
 func (c *responseReceiver) Header() http.Header { return c.resp.Header }
 
-// LastEventID is that of a [framing.Positioner]; empty where the framing has no positions of its own.
 func (c *responseReceiver) LastEventID() string {
 	if p, ok := c.decoder.(framing.Positioner); ok {
 		return p.LastEventID()

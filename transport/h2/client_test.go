@@ -131,8 +131,7 @@ func TestTheLimitOfStreamsOpensAnotherConnection(t *testing.T) {
 func TestAReaderThatStoppedHoldsUpLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := open(t, transporttest.Config{})
-		c := &Client{Network: site.Network}
-		r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+		r, err := new(Client).dialTo(t, site)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,8 +152,7 @@ func TestAReaderThatStoppedHoldsUpLittle(t *testing.T) {
 func TestAServerThatVanishedIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := open(t, transporttest.Config{})
-		c := &Client{Network: site.Network}
-		r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+		r, err := new(Client).dialTo(t, site)
 		if err != nil {
 			t.Fatal(err)
 		}

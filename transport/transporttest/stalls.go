@@ -64,14 +64,21 @@ func testStalledReader(f *fixture) {
 	}
 }
 
-func testAbortStalled(f *fixture) {
+// stall opens a stream whose Send waits for a reader that doesn't read. What it ends with is sent on the channel.
+func (f *fixture) stall() (*transport.Stream, <-chan error) {
+	f.Helper()
 	s, _ := f.dial(f.Context())
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		_, err := f.fill(s)
 		done <- err
 	}()
 	time.Sleep(time.Second)
+	return s, done
+}
+
+func testAbortStalled(f *fixture) {
+	s, done := f.stall()
 	start := time.Now()
 	s.Sender.Close(transport.Abort)
 	if err := <-done; err == nil || time.Since(start) > alertTimeout {
@@ -82,13 +89,7 @@ func testAbortStalled(f *fixture) {
 
 func testFinishStalled(f *fixture) {
 	f.config.Options.WriteTimeout = writeTimeout
-	s, _ := f.dial(f.Context())
-	done := make(chan error)
-	go func() {
-		_, err := f.fill(s)
-		done <- err
-	}()
-	time.Sleep(time.Second)
+	s, done := f.stall()
 	start := time.Now()
 	s.Sender.Close(transport.Finished)
 	if d := time.Since(start); d > 2*writeTimeout {
