@@ -21,7 +21,7 @@ var layers = []layer{
 	{"a Source at a URL: the server's end, the client's end", []string{"watchserver", "client"}},
 	{"what is made of Sources", []string{"informer", "relay", "kubeapi/..."}},
 	{"what holds all of them to the protocol", []string{"conformance/..."}},
-	{"programs, and what measures them", []string{"benchmarks/...", "cmd/*/...", "examples/*/..."}},
+	{"programs, and what measures them", []string{"benchmarks/...", "cmd/*/...", "examples", "examples/*/..."}},
 }
 
 // A limit narrows what the layers allow: packages import, of ours, only those listed.

@@ -1,0 +1,29 @@
+package examples
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The programs in the README are those that are compiled here, from behind their imports on.
+func TestReadmeShowsTheExamples(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)<!-- (examples/\\S+) -->\n```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("the README shows %d examples, want the server and the client", len(blocks))
+	}
+	for _, block := range blocks {
+		source, err := os.ReadFile("../" + block[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, code, _ := strings.Cut(string(source), "\n)\n\n"); code != block[2] {
+			t.Errorf("the README shows another %s than there is:\n%s", block[1], block[2])
+		}
+	}
+}
