@@ -33,9 +33,9 @@ func acceptGorilla(t *takeover, r *http.Request, subprotocol string) (session, e
 	if err != nil {
 		return nil, err
 	}
-	s := &gorillaSession{conn: t.conn, library: c}
+	s := &gorillaSession{conn: t.conn, library: c} // and not t: its buffers are 8 KiB
 	c.SetPingHandler(func(payload string) error {
-		t.conn.pong = []byte(payload)
+		s.conn.pong = []byte(payload)
 		return nil
 	})
 	c.SetPongHandler(func(string) error {

@@ -25,6 +25,7 @@ func checkRequest(r *http.Request, h http.Header, origins []string) error {
 		// rfc6455#section-4.4; a 426 must say what to upgrade to: rfc9110#section-15.5.22.
 		h.Set("Sec-Websocket-Version", "13")
 		h.Set("Upgrade", "websocket")
+		h.Set("Connection", "Upgrade")
 		return refuse(http.StatusUpgradeRequired, "UpgradeRequired", "Sec-WebSocket-Version is %q, want 13", v)
 	}
 	if k := r.Header.Values("Sec-Websocket-Key"); len(k) != 1 || !validKey(k[0]) {

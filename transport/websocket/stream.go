@@ -141,7 +141,13 @@ func (s *stream) read() {
 // ping runs once an interval, on the timer's goroutine.
 func (s *stream) ping() {
 	start := time.Now()
-	if !s.session.ping(s.interval) {
+	alive := s.session.ping(s.interval)
+	select {
+	case <-s.done:
+		return // ended meanwhile: the close frame may be on its way
+	default:
+	}
+	if !alive {
 		s.gone()
 		s.conn.cut()
 		return

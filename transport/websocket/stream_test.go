@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -349,5 +350,33 @@ func TestABatchOfFramesIsOneWrite(t *testing.T) {
 	}
 	if err := c.writeFrames(batch); err != nil || count.writes != 1 {
 		t.Errorf("%d writes, %v", count.writes, err)
+	}
+}
+
+// TestAnIdleWatchIsSmall guards against holding on to what only the handshake needs: net/http's buffers alone are 8 KiB.
+func TestAnIdleWatchIsSmall(t *testing.T) {
+	const watches, most = 300, 8 << 10
+	s := tcp(t, Gorilla, false)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	var streams []*transport.Stream
+	for range watches {
+		c := s.dial()
+		io.WriteString(c, request())
+		stream := <-s.Streams
+		send(t, stream, event(1, 1000))
+		streams = append(streams, stream)
+	}
+	if each := (heap() - before) / watches; each > most {
+		t.Errorf("a watch keeps %d bytes of heap, want at most %d with its client's end", each, most)
+	}
+	for _, stream := range streams {
+		stream.Sender.Close(transport.Abort)
 	}
 }
