@@ -27,7 +27,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // run is the program: it carries args out until that is done or ctx ends, and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -35,13 +35,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitOK
 	}
-	message := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ")
+	message := oneLine(err)
 	if _, ok := errors.AsType[usageError](err); ok {
 		fmt.Fprintf(stderr, "listwatch: %s (see %s --help)\n", message, cmd.CommandPath())
 		return exitUsage
 	}
 	fmt.Fprintf(stderr, "listwatch: %s\n", message)
 	return exitFailure
+}
+
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ")
 }
 
 func newRoot() *cobra.Command {
@@ -59,7 +63,7 @@ func newRoot() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(), newVersion())
+	root.AddCommand(newServe(), newGet(), newWatch(), newVersion())
 	return root
 }
 

@@ -87,7 +87,7 @@ func selfSigned(now time.Time) (tls.Certificate, error) {
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 		DNSNames:              []string{"localhost"},
-		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		IPAddresses:           loopbackIPs(),
 	}
 	if host, err := os.Hostname(); err == nil && host != "localhost" {
 		template.DNSNames = append(template.DNSNames, host)
@@ -98,3 +98,5 @@ func selfSigned(now time.Time) (tls.Certificate, error) {
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
+
+func loopbackIPs() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }

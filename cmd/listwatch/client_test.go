@@ -1,0 +1,265 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+// get runs the command to its end and returns what it wrote; it must exit with code.
+func get(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	p := start(t, args...)
+	if got := p.exit(t); got != code {
+		t.Fatalf("%s: got %d %s, want %d", strings.Join(args, " "), got, p.stderr, code)
+	}
+	return p.stdout.String(), p.stderr.String()
+}
+
+// writeHistory makes changes of every kind and returns how many events a watch from before sees.
+func writeHistory(t *testing.T, base string) int {
+	t.Helper()
+	const objects = 20
+	for i := range objects {
+		name := fmt.Sprintf("pod-%d", i)
+		create(t, base, podsPath, name)
+		body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"n":"%d"}},"text":"grüße \u00fc 😀 <&>","n":[12345678901234567890123,1e400,-0.10]}`, name, i)
+		if code, _, answer := request(t, "PUT", base+podsPath+"/"+name, body); code != 200 {
+			t.Fatalf("got %d %s", code, answer)
+		}
+		if i%2 == 0 {
+			request(t, "DELETE", base+podsPath+"/"+name, "")
+		}
+	}
+	return 2*objects + objects/2
+}
+
+func TestAWatchShowsTheSameEventsOverEveryTransport(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
+	var list struct{ Metadata listwatch.Metadata }
+	_, _, body := request(t, "GET", s.http+"/api/v1/pods", "")
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err)
+	}
+	from := list.Metadata.ResourceVersion
+	type run struct {
+		name    string
+		program *program
+	}
+	var runs []run
+	for _, url := range []string{s.http, s.https} {
+		for _, transport := range []string{"auto", "chunked", "h2", "websocket"} {
+			args := []string{"watch", "pods", "-A", "--insecure-skip-verify", "-o", "json", "--resource-version", from, "--server", url, "--transport", transport}
+			runs = append(runs, run{url + " " + transport, start(t, args...)})
+		}
+	}
+	for _, framing := range []string{"json", "sse", "seq", "prefixed"} {
+		runs = append(runs, run{framing, start(t, "watch", s.http+"/api/v1/pods?watch=true&resourceVersion="+from, "-o", "json", "--framing", framing)})
+	}
+	n := writeHistory(t, s.http)
+	_, _, wire := request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=1&resourceVersion="+from, "")
+	want := strings.Split(strings.TrimSuffix(wire, "\n"), "\n")
+	if len(want) != n {
+		t.Fatalf("the wire shows %d events, want %d", len(want), n)
+	}
+	for _, r := range runs {
+		if got := r.program.stdout.lines(t, n, r.program.ended); !slices.Equal(got, want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", r.name, strings.Join(got, "\n"), wire)
+		}
+		r.program.interrupt()
+		if code := r.program.exit(t); code != exitOK || r.program.stderr.String() != "" {
+			t.Errorf("%s: got %d %q at the interrupt, want 0 and silence", r.name, code, r.program.stderr)
+		}
+	}
+}
+
+func TestAWatchBeginsWithTheStateAndEndsAfterItsCount(t *testing.T) {
+	s := startServer(t)
+	create(t, s.http, podsPath, "one")
+	create(t, s.http, "/api/v1/namespaces/other/pods", "two")
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"pods -A", []string{"ADDED default/one", "ADDED other/two"}},
+		{"po", []string{"ADDED default/one"}},
+		{"pod -n other", []string{"ADDED other/two"}},
+		{"pods two -A", []string{"ADDED other/two"}},
+		{"pods/one", []string{"ADDED default/one"}},
+		{"pods -A --field-selector metadata.namespace=other", []string{"ADDED other/two"}},
+		{"pods -A --framing cbor", []string{"ADDED default/one", "ADDED other/two"}},
+		{"pods -A --bookmarks", []string{"ADDED default/one", "ADDED other/two", "BOOKMARK -"}},
+		{"pods -A -o wide", []string{"ADDED default/one", "ADDED other/two"}},
+		{"pods.v1 -A", []string{"ADDED default/one", "ADDED other/two"}},
+	} {
+		args := append([]string{"watch"}, strings.Fields(c.args)...)
+		out, _ := get(t, exitOK, append(args, "--server", s.http, "--exit-after", fmt.Sprint(len(c.want)))...)
+		var got []string
+		for line := range strings.Lines(out) {
+			got = append(got, strings.Join(strings.Fields(line)[:2], " "))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.args, got, c.want)
+		}
+	}
+	for _, url := range []string{s.http + "/api/v1/pods?watch=true", strings.TrimPrefix(s.http, "http://") + "/api/v1/watch/pods?watch=yes"} {
+		if out, _ := get(t, exitOK, "watch", url, "--exit-after", "2", "-o", "name"); out != "default/one\nother/two\n" {
+			t.Errorf("%s: got %q, want both", url, out)
+		}
+	}
+}
+
+func TestGetShowsWhatIsThere(t *testing.T) {
+	s := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget")
+	create(t, s.http, podsPath, "one")
+	create(t, s.http, "/api/v1/namespaces/other/pods", "two")
+	create(t, s.http, "/apis/demo.example.com/v1/namespaces/default/widgets", "w")
+	create(t, s.http, "/apis/apps/v1/namespaces/default/deployments", "d")
+	create(t, s.http, "/api/v1/namespaces", "n")
+	for _, c := range []struct{ args, want string }{
+		{"pods -o name", "default/one\n"},
+		{"pods -A -o name", "default/one\nother/two\n"},
+		{"pods two -n other -o name", "other/two\n"},
+		{"deployments.apps -o name", "default/d\n"},
+		{"deploy d -o name", "default/d\n"},
+		{"ns -o name", "n\n"},
+		{"cm -o name", ""},
+		{"widgets.v1.demo.example.com -o name", "default/w\n"},
+		{"pods -l a=b -o name", ""},
+	} {
+		out, _ := get(t, exitOK, append([]string{"get", "--server", s.http}, strings.Fields(c.args)...)...)
+		if out != c.want {
+			t.Errorf("%s: got %q, want %q", c.args, out, c.want)
+		}
+	}
+	table, _ := get(t, exitOK, "get", "pods", "-A", "--server", s.http, "-o", "wide")
+	lines := strings.Split(table, "\n")
+	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"NAMESPACE", "NAME", "VERSION", "AGE", "LABELS"}) || !strings.HasPrefix(lines[2], "other       two") {
+		t.Errorf("got\n%s", table)
+	}
+	_, _, raw := request(t, "GET", s.http+podsPath+"/one", "")
+	if out, _ := get(t, exitOK, "get", "pods", "one", "--server", s.http, "-o", "json"); out != raw {
+		t.Errorf("got %s, want the server's bytes: %s", out, raw)
+	}
+	out, _ := get(t, exitOK, "get", "pods", "-A", "--server", s.http, "-o", "json")
+	var list struct {
+		Kind  string
+		Items []json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil || list.Kind != "List" || len(list.Items) != 2 {
+		t.Errorf("got %s, %v, want a List of two", out, err)
+	}
+}
+
+func TestCredentialsAreSent(t *testing.T) {
+	c := makeCertificates(t)
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-cert", c.server, "--tls-key", c.serverKey, "--client-ca", c.ca,
+		"--token-file", writeFile(t, "secret,ada,1"))
+	create := func(url string) {
+		if code, _, body := request(t, "POST", url+podsPath, object("one"), "Authorization", "Bearer secret"); code != 201 {
+			t.Fatalf("got %d %s", code, body)
+		}
+	}
+	create(s.http)
+	for _, args := range []string{
+		"--server " + s.http + " --token secret",
+		"--server " + s.https + " --token secret --ca " + c.ca,
+		"--server " + s.https + " --ca " + c.ca + " --cert " + c.client + " --key " + c.clientKey,
+		"--server " + s.https + " --insecure-skip-verify --cert " + c.client + " --key " + c.clientKey,
+	} {
+		if out, _ := get(t, exitOK, append([]string{"get", "pods", "-o", "name"}, strings.Fields(args)...)...); out != "default/one\n" {
+			t.Errorf("get %s: got %q", args, out)
+		}
+		for _, transport := range []string{"chunked", "h2", "websocket"} {
+			all := append([]string{"watch", "pods", "-o", "name", "--exit-after", "1", "--transport", transport}, strings.Fields(args)...)
+			if out, _ := get(t, exitOK, all...); out != "default/one\n" {
+				t.Errorf("watch %s over %s: got %q", args, transport, out)
+			}
+		}
+	}
+	for _, args := range []string{
+		"watch pods --server " + s.http,
+		"get pods --server " + s.http + " --token wrong",
+		"watch pods --transport websocket --server " + s.https + " --ca " + c.ca,
+	} {
+		if _, says := get(t, exitFailure, strings.Fields(args)...); !strings.Contains(says, "unauthorized") || strings.Count(says, "\n") != 1 {
+			t.Errorf("%s: got %q, want one line that says unauthorized", args, says)
+		}
+	}
+	if _, says := get(t, exitFailure, "get", "pods", "--token", "secret", "--server", s.https); !strings.Contains(says, "--ca") {
+		t.Errorf("got %q, want a word on --ca", says)
+	}
+}
+
+func object(name string) string { return `{"metadata":{"name":"` + name + `"}}` }
+
+func TestWhatCannotBeHadIsSaidInOneLine(t *testing.T) {
+	s := startServer(t)
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"get pods absent", exitFailure, `pods "absent" not found`},
+		{"get pods -l !!", exitUsage, "!!"},
+		{"get pods --field-selector x", exitUsage, "field"},
+		{"get pods --field-selector spec.x=1", exitFailure, "spec.x"},
+		{"get widgets", exitUsage, "unknown here: want pods"},
+		{"get widgets.v1.demo", exitFailure, "could not find"},
+		{"watch widgets.v1.demo", exitFailure, "could not find"},
+		{"get pods -o yaml", exitUsage, "json, name or wide"},
+		{"get pods -n Bad_Name", exitUsage, "Bad_Name"},
+		{"get pods -n a -A", exitUsage, "exclude"},
+		{"get pods --cert x", exitUsage, "go together"},
+		{"get pods --ca absent", exitFailure, "absent"},
+		{"get", exitUsage, "arg"},
+		{"watch pods --transport pigeon", exitUsage, "chunked"},
+		{"watch pods --framing morse", exitUsage, "cbor"},
+		{"watch pods --exit-after -1", exitUsage, "negative"},
+		{"watch pods --resource-version x", exitUsage, "decimal"},
+		{"watch pods --resource-version 1", exitFailure, "watch again, from the state"},
+		{"watch pods --resource-version 18446744073709551615", exitFailure, "not yet"},
+		{"nonsense", exitUsage, `no command "nonsense"`},
+	} {
+		args := strings.Fields(c.args)
+		if args[0] == "get" || args[0] == "watch" {
+			args = append(args, "--server", s.http)
+		}
+		_, says := get(t, c.code, args...)
+		if !strings.Contains(says, c.says) || strings.Count(says, "\n") != 1 || !strings.HasPrefix(says, "listwatch: ") {
+			t.Errorf("%s: got %q, want one line with %q", c.args, says, c.says)
+		}
+	}
+	for _, c := range []struct{ args, says string }{
+		{"watch http://127.0.0.1:1/x one", "field-selector"},
+		{"watch http://127.0.0.1:1/x -n a", "URL"},
+		{"watch ftp://127.0.0.1/x", "http://"},
+		{"watch http:///x", "http://"},
+	} {
+		if _, says := get(t, exitUsage, strings.Fields(c.args)...); !strings.Contains(says, c.says) {
+			t.Errorf("%s: got %q, want %q", c.args, says, c.says)
+		}
+	}
+	s.interrupt()
+	s.exit(t)
+	for _, verb := range []string{"get", "watch"} {
+		if _, says := get(t, exitFailure, verb, "pods", "--server", s.http); !strings.Contains(says, "listwatch serve") || strings.Count(says, "\n") != 1 {
+			t.Errorf("%s without a server: got %q, want advice", verb, says)
+		}
+	}
+}
+
+func TestVersionAndHelpSucceed(t *testing.T) {
+	if out, _ := get(t, exitOK, "version"); !strings.HasPrefix(out, "listwatch ") {
+		t.Errorf("got %q", out)
+	}
+	for _, args := range [][]string{nil, {"--help"}, {"serve", "--help"}, {"help", "watch"}} {
+		if out, _ := get(t, exitOK, args...); !strings.Contains(out, "Usage:") {
+			t.Errorf("%v: got %q, want usage", args, out)
+		}
+	}
+}

@@ -1,0 +1,367 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+func TestTheCurlLinesOfTheOldDocumentsShowEvents(t *testing.T) {
+	c := makeCertificates(t)
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-cert", c.server, "--tls-key", c.serverKey,
+		"--client-ca", c.ca, "--allow-origin", "http://127.0.0.1:*")
+	const deployments = "/apis/apps/v1/namespaces/default/deployments"
+	create(t, s.http, podsPath, "before")
+	create(t, s.http, deployments, "before")
+	credentials := fmt.Sprintf("--cert %s --key %s", c.client, c.clientKey)
+	const upgrade = ` -i -N --http1.1 -H "Connection: Upgrade" -H "Upgrade: websocket" -H "Sec-WebSocket-Version: 13" -H "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="`
+	for _, line := range []struct{ what, line, head string }{
+		{"deployments", `curl -i "` + strings.TrimPrefix(s.http, "http://") + deployments + `?watch=true"`, "HTTP/1.1 200 OK"},
+		{"path form", `curl -i "` + s.http + `/api/v1/watch/pods?watch=yes"`, "HTTP/1.1 200 OK"},
+		{"TLS, HTTP/1.1", `curl -ik --http1.1 ` + credentials + ` "` + s.https + `/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
+		{"TLS, HTTP/2", `curl -ik --http2 ` + credentials + ` "` + s.https + `/api/v1/pods?watch=true"`, "HTTP/2 200"},
+		{"clear text, HTTP/2", `curl -i --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/2 200"},
+		{"WebSocket", `curl` + upgrade + ` "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
+		{"WebSocket from a page", `curl` + upgrade + ` -H "Origin: http://127.0.0.1:3000" "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
+		{"WebSocket, TLS", `curl -k ` + credentials + upgrade + ` "` + s.https + `/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
+	} {
+		t.Run(line.what, func(t *testing.T) {
+			out, ended := curl(t, line.line)
+			text := out.await(t, "state", ended, func(text string) bool { return strings.Contains(text, `"name":"before"`) })
+			if !strings.HasPrefix(text, line.head) {
+				t.Errorf("got %s, want it to begin with %s", text, line.head)
+			}
+			// The name is that of the test, so that one can't be taken for another's.
+			name := strings.ToLower(strings.Trim(strings.NewReplacer(",", "", " ", "-", "/", "-").Replace(line.what), "-"))
+			create(t, s.http, podsPath, name)
+			create(t, s.http, deployments, name)
+			out.await(t, "the change", ended, func(text string) bool {
+				return strings.Contains(text, `{"type":"ADDED","object":{"kind":`) && strings.Contains(text, `"name":"`+name+`"`)
+			})
+		})
+	}
+	t.Run("WebSocket from a foreign page", func(t *testing.T) {
+		out, ended := curl(t, `curl -s`+upgrade+` -H "Origin: http://evil.example.com" "`+s.http+`/api/v1/pods?watch=true"`)
+		<-ended
+		if !strings.HasPrefix(out.String(), "HTTP/1.1 403") || !strings.Contains(out.String(), `"kind":"Status"`) {
+			t.Errorf("got %s, want 403 with a Status", out)
+		}
+	})
+}
+
+// hints returns the commands that s printed for base.
+func (s *running) hints(base string) []string {
+	var lines []string
+	for line := range strings.Lines(s.stdout.String()) {
+		if line = strings.TrimSpace(line); strings.Contains(line, base+"/") || strings.Contains(line, base+" ") {
+			if !strings.HasPrefix(line, "Serving on ") && !strings.Contains(line, "shows the inside") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+func TestThePrintedCommandsWork(t *testing.T) {
+	c := makeCertificates(t)
+	ca := t.TempDir() + "/ca.pem"
+	for _, args := range [][]string{
+		{"--addr", "127.0.0.1:0"},
+		{"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed"},
+		{"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--tls-ca-out", ca, "--token-file", writeFile(t, "secret,ada,1")},
+		{"--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--token-file", writeFile(t, "secret,ada,1")},
+		{"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--client-ca", c.ca},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			if args[1] == "" {
+				args = args[2:] // startServer counts addresses
+				args = append([]string{"--addr="}, args...)
+			}
+			s := startServer(t, args...)
+			base := s.http + s.https
+			hints := s.hints(base)
+			if len(hints) != 7 {
+				t.Fatalf("got %d commands, want 7:\n%s", len(hints), s.stdout)
+			}
+			if s.debug != "" {
+				hints = append(hints, s.hints(s.debug)...)
+			}
+			replacer := strings.NewReplacer("$TOKEN", "secret", "client.pem", c.client, "client-key.pem", c.clientKey)
+			// Not in the order of the lines: -i with -N shows the headers only when there is an event.
+			hints[0], hints[2] = hints[2], hints[0]
+			for _, line := range hints {
+				tryHint(t, replacer.Replace(line))
+			}
+		})
+	}
+}
+
+// tryHint runs a printed command. What it needs to show comes from the commands before.
+func tryHint(t *testing.T, line string) {
+	t.Helper()
+	if !strings.HasPrefix(line, "curl ") {
+		_, rest, _ := strings.Cut(line, " watch ")
+		p := start(t, append([]string{"watch"}, strings.Fields(strings.ReplaceAll(rest, `"`, ""))...)...)
+		select {
+		case <-p.ended:
+			t.Fatalf("%s: %s", line, p.stderr)
+		default:
+		}
+		p.interrupt()
+		if code := p.exit(t); code != exitOK {
+			t.Errorf("%s: got %d %s", line, code, p.stderr)
+		}
+		return
+	}
+	want := map[string]string{"?pretty": `"items": [`, "?watch": "HTTP", "-d ": `"uid":`, "-X DELETE": "Success", "watches": "{", "compact": "compactedTo"}
+	for sign, text := range want {
+		if !strings.Contains(line, sign) {
+			continue
+		}
+		if sign == "?watch" {
+			line = strings.Replace(line, "curl ", "curl -i ", 1)
+		}
+		out, ended := curl(t, strings.Replace(line, "curl ", "curl -sS ", 1))
+		out.await(t, text, ended, func(got string) bool { return strings.Contains(got, text) })
+		if got := out.String(); strings.Contains(got, "Failure") || strings.Contains(got, " 401") {
+			t.Errorf("%s: got %s", line, got)
+		}
+	}
+}
+
+func TestWithATokenFileEveryEndpointAsks(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--token-file", writeFile(t, `secret,ada,1,"g"`))
+	for _, url := range []string{s.http, s.https} {
+		code, header, body := request(t, "GET", url+"/api/v1/pods?watch=1", "")
+		if code != 401 || header.Get("WWW-Authenticate") == "" || !strings.Contains(body, `"reason":"Unauthorized"`) {
+			t.Errorf("got %d %v %s, want 401 with WWW-Authenticate and a Status", code, header, body)
+		}
+		if code, _, body := request(t, "GET", url+"/api/v1/pods", "", "Authorization", "Bearer secret"); code != 200 {
+			t.Errorf("got %d %s, want 200 for the token", code, body)
+		}
+	}
+}
+
+func TestWithAClientCAOnlyTLSAsks(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--client-ca", makeCertificates(t).ca)
+	if code, _, _ := request(t, "GET", s.http+"/api/v1/pods", ""); code != 200 {
+		t.Errorf("clear text on loopback: got %d, want 200", code)
+	}
+	if code, _, _ := request(t, "GET", s.https+"/api/v1/pods", ""); code != 401 {
+		t.Errorf("TLS without a certificate: got %d, want 401", code)
+	}
+	if code, _, _ := request(t, "GET", s.https+"/readyz", ""); code != 200 {
+		t.Errorf("a probe: got %d, want 200", code)
+	}
+}
+
+func TestBeyondLoopbackCredentialsAreDemanded(t *testing.T) {
+	for _, c := range []struct {
+		a       access
+		asks    bool
+		addr    string
+		allowed bool
+	}{
+		{access{}, false, "127.0.0.1:0", true},
+		{access{}, false, "127.9.9.9:0", true},
+		{access{}, false, "[::1]:0", true},
+		{access{}, false, "localhost:0", true},
+		{access{}, false, ":8080", false},
+		{access{}, false, "0.0.0.0:8080", false},
+		{access{}, false, "[::]:8080", false},
+		{access{}, false, "192.0.2.1:8080", false},
+		{access{}, true, "0.0.0.0:8080", true},
+		{access{insecure: true}, false, "0.0.0.0:8080", true},
+	} {
+		if err := c.a.check("--addr", c.addr, c.asks); (err == nil) != c.allowed {
+			t.Errorf("%s, asks %v, insecure %v: got %v", c.addr, c.asks, c.a.insecure, err)
+		}
+	}
+}
+
+func TestWhatServeCannotDoItSaysInOneLine(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"--addr 0.0.0.0:0", exitFailure, "--insecure"},
+		{"--addr " + taken.Addr().String(), exitFailure, taken.Addr().String() + ": bind: address already in use: something listens there already"},
+		{"--addr=", exitUsage, "nowhere to listen"},
+		{"--addr nonsense", exitUsage, "HOST:PORT"},
+		{"--tls-addr 127.0.0.1:0", exitUsage, "--tls-self-signed"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert x", exitUsage, "go together"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert x --tls-key x --tls-self-signed", exitUsage, "exclude"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent", exitFailure, "no such file"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent --tls-ca-out x", exitUsage, "--tls-self-signed"},
+		{"--client-ca x", exitUsage, "--tls-addr"},
+		{"--token-file absent", exitFailure, "no such file"},
+		{"--token-file " + writeFile(t, "a,b"), exitFailure, "line 1"},
+		{"--tls-addr 127.0.0.1:0 --tls-self-signed --client-ca " + writeFile(t, "x"), exitFailure, "no certificate"},
+		{"--allow-origin example.com", exitUsage, "https://"},
+		{"--resource widgets", exitUsage, "=Kind"},
+		{"--resource pods.v2=Pod", exitUsage, "pods is declared twice"},
+		{"--history-bytes 1XB", exitUsage, "unknown unit"},
+		{"--debug-addr 0.0.0.0:0", exitFailure, "loopback"},
+		{"--no-such-flag", exitUsage, "unknown flag"},
+		{"argument", exitUsage, "unknown command"},
+	} {
+		args := append([]string{"serve"}, strings.Fields(c.args)...)
+		if !strings.Contains(c.args, "--addr") {
+			args = append(args, "--addr", "127.0.0.1:0")
+		}
+		p := start(t, args...)
+		code, says := p.exit(t), p.stderr.String()
+		if code != c.code || !strings.Contains(says, c.says) || strings.Count(says, "\n") != 1 || !strings.HasPrefix(says, "listwatch: ") {
+			t.Errorf("%s: got %d %q, want %d and one line with %q", c.args, code, says, c.code, c.says)
+		}
+	}
+}
+
+func TestASignalEndsWatchesCleanlyAndThenTheServer(t *testing.T) {
+	s := startServer(t)
+	res, err := http.Get(s.http + "/api/v1/pods?watch=true&allowWatchBookmarks=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	s.interrupt()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || !strings.Contains(string(body), `"type":"BOOKMARK"`) {
+		t.Errorf("got %s, %v, want a last bookmark and a clean end", body, err)
+	}
+	if code := s.exit(t); code != exitOK {
+		t.Errorf("got %d, want 0: %s", code, s.stderr)
+	}
+	if _, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://")); err == nil {
+		t.Error("the port is still open")
+	}
+}
+
+func TestTheDebugAddressShowsWatchesAndForgetsHistory(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0")
+	_, _, list := request(t, "GET", s.http+"/api/v1/pods", "")
+	var old struct{ Metadata listwatch.Metadata }
+	if err := json.Unmarshal([]byte(list), &old); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Get(s.http + "/api/v1/pods?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var state struct {
+		Watches []struct{ Transport, URL string }
+	}
+	_, _, body := request(t, "GET", s.debug+"/debug/watches", "")
+	if err := json.Unmarshal([]byte(body), &state); err != nil || len(state.Watches) != 1 || state.Watches[0].URL != "/api/v1/pods?watch=true" {
+		t.Errorf("got %s, %v, want the watch", body, err)
+	}
+	create(t, s.http, podsPath, "one")
+	if code, _, body := request(t, "POST", s.debug+"/debug/compact", ""); code != 200 {
+		t.Errorf("compact: got %d %s", code, body)
+	}
+	_, _, events := request(t, "GET", s.http+"/api/v1/pods?watch=true&resourceVersion="+old.Metadata.ResourceVersion, "")
+	if !strings.Contains(events, `"type":"ERROR"`) || !strings.Contains(events, `"code":410`) {
+		t.Errorf("got %s, want 410", events)
+	}
+	if code, _, _ := request(t, "POST", s.debug+"/debug/compact", "", "Origin", "http://evil.example.com"); code != 403 {
+		t.Errorf("compact from a page: got %d, want 403", code)
+	}
+	if code, _, _ := request(t, "GET", s.debug+"/debug/compact", ""); code != 405 {
+		t.Errorf("GET: got %d, want 405", code)
+	}
+	if code, _, _ := request(t, "GET", s.debug+"/debug/pprof/goroutine?debug=1", ""); code != 200 {
+		t.Errorf("pprof: got %d, want 200", code)
+	}
+}
+
+func TestAllowedPagesMayReadAndFurtherResourcesAreServed(t *testing.T) {
+	s := startServer(t, "--allow-origin", "http://127.0.0.1:*", "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "gadgets.v1.demo=Gadget,cluster")
+	create(t, s.http, "/apis/demo.example.com/v1/namespaces/default/widgets", "one")
+	create(t, s.http, "/apis/demo/v1/gadgets", "one")
+	_, header, _ := request(t, "GET", s.http+"/api/v1/pods", "", "Origin", "http://127.0.0.1:3000")
+	if got := header.Get("Access-Control-Allow-Origin"); got != "http://127.0.0.1:3000" {
+		t.Errorf("got Access-Control-Allow-Origin %q, want the page's", got)
+	}
+	_, header, _ = request(t, "GET", s.http+"/api/v1/pods", "", "Origin", "http://evil.example.com")
+	if got := header.Get("Access-Control-Allow-Origin"); got != "" {
+		t.Errorf("got Access-Control-Allow-Origin %q, want none", got)
+	}
+}
+
+func TestTheDemoShowsEveryKindOfChange(t *testing.T) {
+	s := &service{log: slog.New(slog.DiscardHandler), db: memory.Open(memory.Options{}), api: &kubeapi.Handler{}}
+	if err := s.addResources(nil); err != nil {
+		t.Fatal(err)
+	}
+	labels, err := listwatch.ParseLabelSelector("color=blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w, err := s.collection("po").Watch(ctx, listwatch.Query{Labels: labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	const rounds = 2 * demoPods
+	for i := range 5 * rounds {
+		if err := s.demoStep(ctx, i); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+	seen := map[listwatch.EventType]int{}
+	for e, err := range listwatch.All(ctx, w) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[e.Type]++; e.Type == listwatch.Deleted && e.Object.Key.Name == demoPod(rounds-1) {
+			break
+		}
+	}
+	// A pod that turns green leaves the selection.
+	if seen[listwatch.Added] != rounds || seen[listwatch.Modified] != rounds || seen[listwatch.Deleted] != rounds {
+		t.Errorf("got %v, want %d of each", seen, rounds)
+	}
+	page, err := s.collection("pods").List(ctx, listwatch.Query{})
+	if err != nil || len(page.Items) != demoPods {
+		t.Errorf("got %d pods, %v, want %d", len(page.Items), err, demoPods)
+	}
+}
+
+func TestSizesAreReadWithTheirUnits(t *testing.T) {
+	for text, want := range map[string]byteSize{
+		"0": 0, "1000": 1000, "256MiB": 256 << 20, "64 KiB": 64 << 10, "1Gi": 1 << 30, "2kb": 2000, "-1": -1, "3m": 3e6, "1TiB": 1 << 40,
+	} {
+		var got byteSize
+		if err := got.Set(text); err != nil || got != want {
+			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "MiB", "1.5MiB", "1XB", "9999999TiB", "1 2"} {
+		var got byteSize
+		if err := got.Set(text); err == nil {
+			t.Errorf("%q: got %d, want an error", text, got)
+		}
+	}
+	if size := byteSize(256 << 20); size.String() != "256MiB" {
+		t.Errorf("got %s, want 256MiB", &size)
+	}
+}

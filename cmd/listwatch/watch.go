@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/spf13/cobra"
+)
+
+// watchOptions are the flags of watch.
+type watchOptions struct {
+	selection
+	exitAfter int
+	bookmarks bool
+}
+
+func newWatch() *cobra.Command {
+	var o watchOptions
+	cmd := &cobra.Command{
+		Use:   "watch (URL | RESOURCE [NAME])",
+		Short: "Follow the changes of a collection",
+		Long: `Follow the changes of a collection: first what is there, as ADDED, then every change, until it is interrupted. Where the connection
+breaks it is made anew, and nothing is lost or comes twice.
+
+` + whatArgument,
+		Args: args(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.exitAfter < 0 {
+				return usagef("--exit-after %d: want a number that is not negative", o.exitAfter)
+			}
+			t, err := o.target(args, cmd.Flags())
+			if err != nil {
+				return err
+			}
+			return o.watch(cmd.Context(), t, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	o.addFlags(f)
+	f.StringVar(&o.version, "resource-version", "", "show only what comes after it; empty: begin with the state")
+	f.StringVar(&o.transport, "transport", "auto", "auto, chunked, h2 or websocket")
+	f.StringVar(&o.framing, "framing", "json", "json, cbor, sse, seq or prefixed: how events travel")
+	f.IntVar(&o.exitAfter, "exit-after", 0, "end after so many events; 0: never")
+	f.BoolVar(&o.bookmarks, "bookmarks", false, "show bookmarks, too")
+	return cmd
+}
+
+func (o *watchOptions) watch(ctx context.Context, t *target, out, notes io.Writer) error {
+	remote, err := o.remote(t.url)
+	if err != nil {
+		return err
+	}
+	defer remote.Close()
+	remote.Trace = &client.Trace{Lost: func(err error, wait time.Duration) { noteLoss(notes, err, wait) }}
+	t.query.Bookmarks = o.bookmarks
+	w, err := remote.Watch(ctx, t.query)
+	if err == nil {
+		defer w.Close()
+		err = o.print(ctx, w, out)
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // an interrupt is how a watch ends
+	}
+	if errors.Is(err, listwatch.Expired) {
+		return fmt.Errorf("%w; what came since can't be had: watch again, from the state", err)
+	}
+	return withAdvice(err)
+}
+
+// noteLoss tells of a break: without it, silence would look like quiet. That a server ends a watch when its time is up is no news.
+func noteLoss(notes io.Writer, err error, wait time.Duration) {
+	if errors.Is(err, io.EOF) && wait < time.Second {
+		return
+	}
+	what := "the server has ended the watch"
+	if !errors.Is(err, io.EOF) {
+		what = "the connection is lost: " + oneLine(err)
+	}
+	fmt.Fprintf(notes, "listwatch: %s; trying again in %v\n", what, wait.Round(100*time.Millisecond))
+}
+
+// print writes events as they come, and what comes together at once.
+func (o *watchOptions) print(ctx context.Context, w listwatch.Watcher, out io.Writer) error {
+	buf := bufio.NewWriter(out)
+	var batch [64]listwatch.Event
+	for left := o.exitAfter; o.exitAfter == 0 || left > 0; {
+		room := len(batch)
+		if o.exitAfter > 0 {
+			room = min(room, left)
+		}
+		n, err := w.Next(ctx, batch[:room])
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range batch[:n] {
+			writeEvent(buf, e, o.output, time.Now())
+		}
+		if err := buf.Flush(); err != nil {
+			return err
+		}
+		left -= n
+	}
+	return nil
+}
