@@ -2,7 +2,9 @@ package h2
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -19,8 +21,9 @@ type Client struct {
 	// [transport.DefaultPingInterval]; negative: no pings.
 	PingInterval time.Duration
 
-	once sync.Once
-	http *http.Client
+	once      sync.Once
+	http      *http.Client
+	greetings greetings
 }
 
 var _ transport.Client = (*Client)(nil)
@@ -34,7 +37,24 @@ func (c *Client) Name() string { return "h2" }
 
 // Dial is that of [transport.Client]. It follows redirects; see [transport.HTTPClient].
 func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	return transport.Open(ctx, c.client(), r, 2)
+	receiver, err := transport.Open(ctx, c.client(), r, 2)
+	if err := c.greetings.explain(address(r.URL), err); err != nil {
+		return nil, err
+	}
+	return receiver, nil
+}
+
+// address returns the host and port that net/http dials for u.
+func address(u *url.URL) string {
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // CloseIdleConnections closes the connections that no stream uses. The Client can be used after it.
@@ -46,6 +66,7 @@ func (c *Client) client() *http.Client {
 		protocols.SetHTTP2(true)
 		protocols.SetUnencryptedHTTP2(true)
 		t := c.HTTPTransport(protocols)
+		t.DialContext = c.greetings.watch(t.DialContext)
 		ping := transport.Options{PingInterval: c.PingInterval}.Ping()
 		t.HTTP2 = &http.HTTP2Config{
 			MaxReceiveBufferPerStream: streamBuffer, WriteByteTimeout: transport.DefaultWriteTimeout,
