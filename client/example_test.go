@@ -1,0 +1,55 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// Flag is a type that can be stored and watched.
+type Flag struct {
+	listwatch.Metadata `json:"metadata"`
+	Enabled            bool `json:"enabled"`
+}
+
+// A collection behind a URL is listed and followed as if it were here.
+func ExampleRemote() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	flags := memory.New[Flag]()
+	server := httptest.NewServer(&watchserver.Server{Source: flags})
+	defer server.Close()
+
+	remote := &client.Remote{URL: server.URL}
+	defer remote.Close()
+	w, err := remote.Watch(ctx, listwatch.Query{Bookmarks: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer w.Close()
+
+	for event, err := range listwatch.All(ctx, w) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(event.Type, event.Version > 0, event.Object.Key.Name == "dark-mode")
+		switch event.Type {
+		case listwatch.Synced:
+			if _, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}}); err != nil {
+				fmt.Println(err)
+			}
+		case listwatch.Added:
+			return
+		}
+	}
+	// Output:
+	// BOOKMARK true false
+	// ADDED true true
+}
