@@ -112,6 +112,9 @@ func (b *listBody) metadata() error {
 }
 
 func (b *listBody) items() error {
+	if b.hasItems {
+		return corruptList("items is there twice", nil)
+	}
 	b.hasItems = true
 	switch t, err := b.token(); {
 	case err != nil:

@@ -69,12 +69,18 @@ func TestItemsGetTheKindOfTheirList(t *testing.T) {
 	const item = `{"metadata":{"name":"a","resourceVersion":"1"},"x":1}`
 	const half = `{"apiVersion":"v2","metadata":{"name":"a","resourceVersion":"1"}}`
 	tests := []struct{ body, want string }{
-		{`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + item + `]}`,
-			`{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"x":1}`},
-		{`{"items":[ { ` + item[1:] + ` ],"metadata":{"resourceVersion":"9"},"kind":"ThingList","apiVersion":"v1"}`,
-			`{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"x":1}`},
-		{`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + half + `]}`,
-			`{"kind":"Thing","apiVersion":"v2","metadata":{"name":"a","resourceVersion":"1"}}`},
+		{
+			`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + item + `]}`,
+			`{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"x":1}`,
+		},
+		{
+			`{"items":[ { ` + item[1:] + ` ],"metadata":{"resourceVersion":"9"},"kind":"ThingList","apiVersion":"v1"}`,
+			`{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"x":1}`,
+		},
+		{
+			`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + half + `]}`,
+			`{"kind":"Thing","apiVersion":"v2","metadata":{"name":"a","resourceVersion":"1"}}`,
+		},
 		{`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + item + `]}`, item},
 	}
 	for _, tt := range tests {
@@ -112,6 +118,7 @@ func TestListRefusesWhatIsNone(t *testing.T) {
 		{"an array", `[]`, listwatch.Corrupt},
 		{"no JSON", `<html>`, listwatch.Corrupt},
 		{"two lists", head + `[]}{}`, listwatch.Corrupt},
+		{"items twice", head + `[],"items":[]}`, listwatch.Corrupt},
 		{"no items", `{"kind":"ThingList","metadata":{"resourceVersion":"9"}}`, listwatch.Corrupt},
 		{"items that are none", head + `{}}`, listwatch.Corrupt},
 		{"a foreign version", `{"kind":"ThingList","metadata":{"resourceVersion":"0a-1"},"items":[]}`, listwatch.Unsupported},

@@ -23,17 +23,48 @@ func TestWatchResumesWithoutGapOrRepeat(t *testing.T) {
 		second []any
 		want   string
 	}{
-		{"the group of the last event may not be complete", []any{added("a", 5), added("b", 6), errCut}, "5",
-			[]any{added("b", 6), added("c", 7)}, "ADDED/a@5 ADDED/b@6 ADDED/c@7"},
-		{"a group that was cut is completed", []any{added("a", 5), modified("b", 6), modified("c", 6), errCut}, "5",
+		{
+			"the group of the last event may not be complete",
+			[]any{added("a", 5), added("b", 6), errCut},
+			"5",
+			[]any{added("b", 6), added("c", 7)},
+			"ADDED/a@5 ADDED/b@6 ADDED/c@7",
+		},
+		{
+			"a group that was cut is completed",
+			[]any{added("a", 5), modified("b", 6), modified("c", 6), errCut},
+			"5",
 			[]any{modified("a", 6), modified("b", 6), modified("c", 6), modified("d", 6), added("e", 7)},
-			"ADDED/a@5 MODIFIED/b@6 MODIFIED/c@6 MODIFIED/a@6 MODIFIED/d@6 ADDED/e@7"},
-		{"a bookmark completes a group", []any{added("a", 5), bookmark(5), errCut}, "5",
-			[]any{added("b", 6)}, "ADDED/a@5 BOOKMARK@5 ADDED/b@6"},
-		{"a bookmark beyond moves the version", []any{added("a", 5), bookmark(90), errCut}, "90",
-			[]any{added("b", 91)}, "ADDED/a@5 BOOKMARK@90 ADDED/b@91"},
-		{"a bookmark before what was delivered is not shown", []any{added("a", 5), added("b", 9), errCut}, "5",
-			[]any{bookmark(7), added("b", 9), added("c", 10)}, "ADDED/a@5 ADDED/b@9 ADDED/c@10"},
+			"ADDED/a@5 MODIFIED/b@6 MODIFIED/c@6 MODIFIED/a@6 MODIFIED/d@6 ADDED/e@7",
+		},
+		{
+			"a bookmark completes a group",
+			[]any{added("a", 5), bookmark(5), errCut},
+			"5",
+			[]any{added("b", 6)},
+			"ADDED/a@5 BOOKMARK@5 ADDED/b@6",
+		},
+		{
+			"a bookmark beyond moves the version",
+			[]any{added("a", 5), bookmark(90), errCut},
+			"90",
+			[]any{added("b", 91)},
+			"ADDED/a@5 BOOKMARK@90 ADDED/b@91",
+		},
+		{
+			"an event leaves the version at the bookmark before it",
+			[]any{added("a", 5), bookmark(90), added("b", 91), errCut},
+			"90",
+			[]any{added("b", 91), added("c", 92)},
+			"ADDED/a@5 BOOKMARK@90 ADDED/b@91 ADDED/c@92",
+		},
+		{
+			"a bookmark before what was delivered is not shown",
+			[]any{added("a", 5), added("b", 9), errCut},
+			"5",
+			[]any{bookmark(7), added("b", 9), added("c", 10)},
+			"ADDED/a@5 ADDED/b@9 ADDED/c@10",
+		},
 		{"nothing came", []any{errCut}, "1", []any{added("a", 2)}, "ADDED/a@2"},
 		{"a clean end", []any{added("a", 5), io.EOF}, "1", []any{added("a", 5), added("b", 6)}, "ADDED/a@5 ADDED/b@6"},
 	}
@@ -75,6 +106,25 @@ func TestWatchStartsOverWhereNothingOfTheInitialEventsWasRead(t *testing.T) {
 			wantEvents(t, w, "(ADDED/b@3) SYNCED@4")
 		})
 	}
+}
+
+func TestWatchThatStartsOverMayHaveToList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := inTurn(says(added("a", 1), errCut), refuses(answered(422)), refuses(answered(422)), refuses(answered(503)), says(added("c", 8)))
+		r := remote(p)
+		serveLists(r, func(n int) answer {
+			if n == 0 {
+				return answer{status: 503}
+			}
+			return answer{status: 200, body: listOf(7, "a", "b")}
+		})
+		w := watch(t, r, listwatch.Query{Bookmarks: true})
+		time.Sleep(time.Minute)
+		wantEvents(t, w, "(ADDED/a@1) (ADDED/b@2) SYNCED@7 ADDED/c@8")
+		if got := p.versions(); got != "   7 7" {
+			t.Errorf("watched from %q", got)
+		}
+	})
 }
 
 func TestWatchExpiresWhereSomeOfTheInitialEventsWereRead(t *testing.T) {

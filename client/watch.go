@@ -67,10 +67,11 @@ func (f *follower) begin(ctx context.Context) (*stream, error) {
 		return f.resume(ctx)
 	case !q.SendsInitialEvents():
 		return f.beginNow(ctx)
-	case f.remote.isPlain():
-		return f.listFirst(ctx)
 	}
 	f.progress.initial = true
+	if f.remote.isPlain() {
+		return f.listFirst(ctx)
+	}
 	p := paramsOf(f.url, f.query)
 	p.watchInitial(f.query)
 	s, err := f.open(ctx, p)
@@ -100,7 +101,8 @@ func (f *follower) beginNow(ctx context.Context) (*stream, error) {
 	return f.resume(ctx)
 }
 
-// listFirst gets the state by a list, for the goroutine to deliver, and opens a watch of what follows.
+// listFirst gets the state by a list, for the goroutine to deliver, and opens a watch of what follows. Once the list is there f is past
+// the initial events, also where the watch can't be opened: then that is to be resumed.
 func (f *follower) listFirst(ctx context.Context) (*stream, error) {
 	q := f.query
 	q.Limit, q.Match = 0, listwatch.NotOlderThan
@@ -116,10 +118,6 @@ func (f *follower) listFirst(ctx context.Context) (*stream, error) {
 		return nil, err
 	}
 	f.epoch, f.progress = epoch, progress{version: page.Version, proven: true}
-	s, err := f.resume(ctx)
-	if err != nil {
-		return nil, err
-	}
 	f.state = make([]listwatch.Event, 0, len(items)+1)
 	for _, o := range items {
 		f.state = append(f.state, o.InitialEvent(nil))
@@ -127,7 +125,7 @@ func (f *follower) listFirst(ctx context.Context) (*stream, error) {
 	if f.query.Bookmarks {
 		f.state = append(f.state, listwatch.NewBookmark(listwatch.Describe(f.remote), page.Version, true))
 	}
-	return s, nil
+	return f.resume(ctx)
 }
 
 // resume opens the watch from the version it has come to.

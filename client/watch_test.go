@@ -23,10 +23,16 @@ func TestWatchAsksInKubernetesWords(t *testing.T) {
 		{"http://h/t", listwatch.Query{Start: listwatch.Any}, "allowWatchBookmarks=true&resourceVersion=0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
 		{"http://h/t", from(7), "allowWatchBookmarks=true&resourceVersion=7&watch=true"},
 		{"http://h/t", listwatch.Query{Start: listwatch.At, Version: 7, InitialEvents: listwatch.Yes}, "allowWatchBookmarks=true&resourceVersion=7&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
-		{"http://h/t?limit=3&watch=0&timeoutSeconds=9&labelSelector=c", listwatch.Query{Start: listwatch.At, Version: 7, Labels: labels},
-			"allowWatchBookmarks=true&labelSelector=c%2Ca%3Db&resourceVersion=7&timeoutSeconds=9&watch=true"},
-		{"http://h/t", listwatch.Query{Start: listwatch.At, Version: 7, Namespace: "ns", Name: "n", Fields: fields},
-			"allowWatchBookmarks=true&fieldSelector=metadata.name%3Dn%2Cmetadata.namespace%3Dns%2Cspec.x%3Dy&resourceVersion=7&watch=true"},
+		{
+			"http://h/t?limit=3&watch=0&timeoutSeconds=9&labelSelector=c",
+			listwatch.Query{Start: listwatch.At, Version: 7, Labels: labels},
+			"allowWatchBookmarks=true&labelSelector=c%2Ca%3Db&resourceVersion=7&timeoutSeconds=9&watch=true",
+		},
+		{
+			"http://h/t",
+			listwatch.Query{Start: listwatch.At, Version: 7, Namespace: "ns", Name: "n", Fields: fields},
+			"allowWatchBookmarks=true&fieldSelector=metadata.name%3Dn%2Cmetadata.namespace%3Dns%2Cspec.x%3Dy&resourceVersion=7&watch=true",
+		},
 	}
 	for _, tt := range tests {
 		p := always(says())
