@@ -2,6 +2,7 @@ package framing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -52,6 +53,9 @@ var defaultRegistry = sync.OnceValue(func() *Registry {
 
 // Default returns the framings of this package, [JSON] first.
 func Default() *Registry { return defaultRegistry() }
+
+// Framers returns the framings in order of preference. The slice is the caller's.
+func (r *Registry) Framers() []Framer { return slices.Clone(r.framers) }
 
 // Lookup returns the framer of a Content-Type. Its parameters are not looked at, but for a charset that is not UTF-8, which no
 // framing is.

@@ -1,0 +1,53 @@
+package conformance_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+)
+
+// A cutter dials connections that break after a number of bytes have come: in the middle of whatever is on its way.
+type cutter struct {
+	after int  // bytes; zero: never
+	reset bool // by a reset, otherwise by an end that nobody announced
+
+	fired atomic.Bool
+}
+
+func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil || c.after == 0 {
+		return conn, err
+	}
+	return &cutConn{Conn: conn, cutter: c, left: c.after}, nil
+}
+
+type cutConn struct {
+	net.Conn
+	cutter *cutter
+	left   int // owned by the reader
+}
+
+func (c *cutConn) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, c.cut()
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}
+
+func (c *cutConn) cut() error {
+	c.cutter.fired.Store(true)
+	if !c.cutter.reset {
+		c.Close()
+		return io.EOF
+	}
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // the server sees a reset, too
+	}
+	c.Close()
+	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+}

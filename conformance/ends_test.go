@@ -1,0 +1,98 @@
+package conformance_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
+)
+
+// A serverEnd is a way to serve.
+type serverEnd struct {
+	name string
+	transport.Server
+}
+
+var serverEnds = []serverEnd{
+	{"chunked-takeover", chunked.Server{}},
+	{"chunked-standard", chunked.Server{DisableTakeover: true}},
+	{"h2", h2.Server{}},
+	{"websocket-gorilla", &websocket.Server{Backend: websocket.Gorilla}},
+	{"websocket-nhooyr", &websocket.Server{Backend: websocket.Nhooyr}},
+}
+
+// A clientEnd is a way to dial.
+type clientEnd struct {
+	name, transport string
+	over            func(n transport.Network) transport.Client
+}
+
+var clientEnds = []clientEnd{
+	{"chunked", "chunked", func(n transport.Network) transport.Client { return &chunked.Client{Network: n} }},
+	{"h2", "h2", func(n transport.Network) transport.Client {
+		return &h2.Client{Network: n, PingInterval: patience}
+	}},
+	{"websocket-gorilla", "websocket", func(n transport.Network) transport.Client {
+		return &websocket.Client{Network: n, Backend: websocket.Gorilla}
+	}},
+	{"websocket-nhooyr", "websocket", func(n transport.Network) transport.Client {
+		return &websocket.Client{Network: n, Backend: websocket.Nhooyr}
+	}},
+}
+
+// A cell of the matrix is one way for events from a store to a client.
+type cell struct {
+	server  serverEnd
+	tls     bool
+	client  clientEnd
+	framing framing.Framer
+}
+
+// cells returns the whole matrix, what can't work too.
+func cells() []cell {
+	var all []cell
+	for _, s := range serverEnds {
+		for _, tls := range []bool{false, true} {
+			for _, c := range clientEnds {
+				for _, f := range framing.Default().Framers() {
+					all = append(all, cell{s, tls, c, f})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// String names c so that go test -run takes the name as it is.
+func (c cell) String() string {
+	return fmt.Sprintf("server=%s,%s/client=%s/framing=%s", c.server.name, wire(c.tls), c.client.name, framingName(c.framing))
+}
+
+func wire(tls bool) string {
+	if tls {
+		return "tls"
+	}
+	return "plain"
+}
+
+func framingName(f framing.Framer) string {
+	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."))
+}
+
+// legal reports whether c can work.
+func (c cell) legal() bool { return c.sameTransport() && c.askable() }
+
+// askable reports whether the client can ask for the framing: over WebSocket it needs a form for one message.
+func (c cell) askable() bool {
+	_, messages := c.framing.(framing.MessageFramer)
+	return messages || c.client.transport != "websocket"
+}
+
+func (c cell) sameTransport() bool { return c.server.Name() == c.client.transport }
+
+// isCBOR reports whether objects arrive as the same values rather than as the same bytes.
+func (c cell) isCBOR() bool { return c.framing == framing.Framer(framing.CBORSeq{}) }

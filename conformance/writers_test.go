@@ -1,0 +1,226 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+const (
+	objectSize = 1 << 10
+	largeSize  = 1 << 20
+	// largeEvery is after how many writes one is large: one or two for each writer, which some watchers see twice, as it goes.
+	largeEvery = 3000
+	namesEach  = 24
+	// metadataSize is about what metadata and the rest around a spec take.
+	metadataSize = 250
+)
+
+// A writer changes objects that nobody else writes, so it knows what must be seen without asking the store.
+type writer struct {
+	name   string
+	things *store.Collection
+	ledger *ledger
+	rand   *rand.Rand
+	writes int
+	owned  map[listwatch.Key]*state
+}
+
+// state is what a writer knows of an object: what it was told when it wrote it.
+type state struct {
+	version listwatch.Version
+	labels  map[string]string
+	data    []byte
+}
+
+// newWriter returns a writer of its own names. actor is the number of its random numbers.
+func newWriter(name string, actor uint64, things *store.Collection, l *ledger) *writer {
+	return &writer{name: name, things: things, ledger: l, rand: randomFor(actor), owned: make(map[listwatch.Key]*state)}
+}
+
+// write makes one write, at random: about a seventh of all objects at hand are deleted, and come again.
+func (w *writer) write(ctx context.Context) error {
+	key := listwatch.Key{Name: fmt.Sprintf("%s-%d", w.name, w.rand.IntN(namesEach))}
+	if w.owned[key] != nil && w.rand.IntN(7) == 0 {
+		return w.delete(ctx, key)
+	}
+	labels, size := w.labels(), objectSize
+	if w.writes++; w.writes%largeEvery == largeEvery/3 {
+		labels, size = map[string]string{"tier": "gold"}, largeSize // all shall see it
+	}
+	return w.put(ctx, key, labels, size)
+}
+
+// labels are such that each of selectors matches three times of five.
+func (w *writer) labels() map[string]string {
+	labels := map[string]string{"tier": [...]string{"gold", "gold", "gold", "silver", "bronze"}[w.rand.IntN(5)]}
+	if w.rand.IntN(4) == 0 {
+		labels["canary"] = "yes"
+	}
+	if w.rand.IntN(4) == 0 {
+		labels["shade"] = "dark"
+	}
+	return labels
+}
+
+// put creates the object or makes it anew.
+func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]string, size int) error {
+	spec := w.spec(size)
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": key.Name, "labels": labels}, "spec": json.RawMessage("0")})
+	if err != nil {
+		return err
+	}
+	data = append(bytes.TrimSuffix(data, []byte("0}")), spec...) // not by Marshal, which would write it in its own way
+	data = append(data, '}')
+	old := w.owned[key]
+	var object *listwatch.Object
+	if old == nil {
+		object, err = w.things.Create(ctx, data)
+	} else {
+		object, err = w.things.Update(ctx, key, store.Preconditions{Version: old.version}, func(found *listwatch.Object) ([]byte, error) {
+			if !bytes.Equal(found.Data, old.data) {
+				return nil, fmt.Errorf("read what was written: %s", firstDifference(found.Data, old.data))
+			}
+			return data, nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(object.Data, spec) {
+		return fmt.Errorf("%s was not kept as it was written: %s", key, excerptAt(object.Data, 0))
+	}
+	w.owned[key] = &state{object.Version, labels, object.Data}
+	return w.note(&write{version: object.Version, key: key, after: labels}, old, object.Data)
+}
+
+func (w *writer) delete(ctx context.Context, key listwatch.Key) error {
+	old := w.owned[key]
+	object, err := w.things.Delete(ctx, key, store.Preconditions{})
+	if err != nil {
+		return err
+	}
+	delete(w.owned, key)
+	return w.note(&write{version: object.Version, key: key}, old, nil)
+}
+
+// note enters what was acknowledged into the ledger: what was before comes from the writer's memory.
+func (w *writer) note(change *write, old *state, now []byte) (err error) {
+	if now != nil {
+		if change.now, err = newContent(now); err != nil {
+			return err
+		}
+	}
+	if old != nil {
+		change.before = old.labels
+		before, after := versionText(old.version), versionText(change.version)
+		if n := bytes.Count(old.data, before); n != 1 {
+			return fmt.Errorf("%s bears its version %d times, want once", change.key, n)
+		}
+		if change.last, err = newContent(bytes.Replace(old.data, before, after, 1)); err != nil {
+			return err
+		}
+	}
+	w.ledger.add(change)
+	return nil
+}
+
+func versionText(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, v) }
+
+// oddNumbers are those that a float64, a 64-bit integer or JavaScript would change, or write in another way.
+var oddNumbers = []string{
+	"9007199254740993", "18446744073709551615", "18446744073709551617", "-18446744073709551617", "1e400", "-1e400", "1e-400", "-0", "-0.0", "0.1",
+	"1.0", "1E+2", "5e-324", "1.7976931348623157e308", "123456789012345678901234567890.5", "3.141592653589793238462643383279",
+}
+
+// oddTexts are pieces of JSON strings: characters beyond the first plane, those that combine, joined ones, right to left, line
+// separators, control characters, a lone surrogate and everything that has an escape.
+var oddTexts = []string{
+	"plain ", "caf\u00e9 ", "e\u0301a\u030a\u0323 ", "\U00010348\U0002070e ", "\U0001F469\u200d\U0001F4BB\U0001F3F3\ufe0f ", `\ud83d\ude00`, `\uD834\udd1e`,
+	"\u05e9\u05dc\u05d5\u05dd \u202eabc\u202c \u0639\u0631\u0628\u0649 ", "\u2028\u2029\u0085", `\u2028\u2029`, `\u0000`, `\u001f`, "\u007f",
+	`\"\\\/\b\f\n\r\t`, "<b>&amp;'</b>", "\ufeff", "\ufffd", `\ud800 `, "data: x", "}{][", "\u0e01\u0e33\u0e49 ", "\u65e5\u672c\u8a9e ",
+}
+
+// spec returns the content of an object of about size bytes; no two are alike.
+func (w *writer) spec(size int) []byte {
+	spec := fmt.Appendf(nil, `{"writer":"%s","n":%d,"none":null,"deep":[[[{"a":[]},{}]]],"yes":true,"odd":[0`, w.name, w.writes)
+	for range 6 {
+		spec = append(append(spec, ','), oddNumbers[w.rand.IntN(len(oddNumbers))]...)
+	}
+	spec = append(spec, `],"text":"`...)
+	text := w.text(min(size, 16<<10) - len(spec) - metadataSize)
+	for ok := true; ok; ok = size > objectSize && len(spec) < size {
+		spec = append(spec, text...)
+	}
+	return append(spec, `"}`...)
+}
+
+// text returns about size bytes of the inside of a JSON string: mostly plain.
+func (w *writer) text(size int) []byte {
+	var text []byte
+	for len(text) < size {
+		if w.rand.IntN(6) > 0 {
+			text = strconv.AppendUint(text, w.rand.Uint64(), 36)
+		} else {
+			text = append(text, oddTexts[w.rand.IntN(len(oddTexts))]...)
+		}
+	}
+	return text
+}
+
+// A pace keeps writers near the slowest watcher, so that watchers follow live and are not merely sent a long history.
+type pace struct {
+	mu    sync.Mutex
+	moved *sync.Cond
+	at    []listwatch.Version // guarded by mu; how far each watcher has come
+}
+
+// maxLag is how many writes a watcher may be behind. Those that fall back and those that resume read history all the same.
+const maxLag = 1000
+
+func newPace(watchers int) *pace {
+	p := &pace{at: make([]listwatch.Version, watchers)}
+	p.moved = sync.NewCond(&p.mu)
+	return p
+}
+
+func (p *pace) reached(watcher int, v listwatch.Version) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at[watcher] = v
+	p.moved.Broadcast()
+}
+
+// finished says that nobody needs to wait for a watcher any more.
+func (p *pace) finished(watcher int) { p.reached(watcher, math.MaxUint64) }
+
+// wait waits until no watcher is more than maxLag behind v.
+func (p *pace) wait(ctx context.Context, v listwatch.Version) error {
+	defer context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.moved.Broadcast()
+	})()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ctx.Err() == nil && p.slowest()+maxLag < v {
+		p.moved.Wait()
+	}
+	return ctx.Err()
+}
+
+func (p *pace) slowest() listwatch.Version {
+	slowest := listwatch.Version(math.MaxUint64 - maxLag)
+	for _, v := range p.at {
+		slowest = min(slowest, v)
+	}
+	return slowest
+}
