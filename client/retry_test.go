@@ -62,7 +62,7 @@ func TestStreamsThatEndAtOnceAreNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := always(says(io.EOF))
 		r := remote(p)
-		r.Backoff = Backoff{Min: -1, Max: -1}
+		r.Backoff = Backoff{Min: time.Millisecond, Max: time.Millisecond}
 		w := watch(t, r, from(1))
 		time.Sleep(5 * time.Second)
 		w.Close()
