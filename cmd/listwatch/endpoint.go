@@ -52,6 +52,9 @@ func (o *serveOptions) listen(a *access, s *service) (ends []*endpoint, err erro
 	if o.addr == "" && o.tlsAddr == "" {
 		return nil, usagef("nowhere to listen: give --addr or --tls-addr")
 	}
+	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
+		return nil, usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out need --tls-addr")
+	}
 	api := watchserver.CORS(s.api, o.origins)
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about about) error {
 		if err := a.check(flag, addr, about.asks); err != nil {

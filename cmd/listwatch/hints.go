@@ -44,40 +44,30 @@ func (a about) who() string {
 	return "for holders of a certificate"
 }
 
-// curlFlags are what curl needs to get in: a token where one will do, else files of the user's.
-func (a about) curlFlags() string {
-	var flags strings.Builder
+// flags are what a command needs to get in, in its spelling: a token where one will do, else files of the user's.
+func (a about) flags(ca, skipVerify, token string) string {
+	flags := ""
 	switch {
 	case a.caFile != "":
-		flags.WriteString(" --cacert " + a.caFile)
+		flags = " " + ca + " " + a.caFile
 	case a.selfSigned:
-		flags.WriteString(" -k")
+		flags = " " + skipVerify
 	}
 	switch {
 	case a.tokens:
-		flags.WriteString(` -H "Authorization: Bearer $TOKEN"`)
+		flags += " " + token
 	case a.certificates:
-		flags.WriteString(" --cert client.pem --key client-key.pem")
+		flags += " --cert client.pem --key client-key.pem"
 	}
-	return flags.String()
+	return flags
 }
 
-// clientFlags are curlFlags for our own commands.
+func (a about) curlFlags() string {
+	return a.flags("--cacert", "-k", `-H "Authorization: Bearer $TOKEN"`)
+}
+
 func (a about) clientFlags() string {
-	var flags strings.Builder
-	switch {
-	case a.caFile != "":
-		flags.WriteString(" --ca " + a.caFile)
-	case a.selfSigned:
-		flags.WriteString(" --insecure-skip-verify")
-	}
-	switch {
-	case a.tokens:
-		flags.WriteString(` --token "$TOKEN"`)
-	case a.certificates:
-		flags.WriteString(" --cert client.pem --key client-key.pem")
-	}
-	return flags.String()
+	return a.flags("--ca", "--insecure-skip-verify", `--token "$TOKEN"`)
 }
 
 // commandName is how to start this program once more: by its name where the shell finds that, and as in a fresh clone where the go

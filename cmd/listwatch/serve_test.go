@@ -210,6 +210,7 @@ func TestWhatServeCannotDoItSaysInOneLine(t *testing.T) {
 		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent", exitFailure, "no such file"},
 		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent --tls-ca-out x", exitUsage, "--tls-self-signed"},
 		{"--client-ca x", exitUsage, "--tls-addr"},
+		{"--tls-self-signed", exitUsage, "need --tls-addr"},
 		{"--token-file absent", exitFailure, "no such file"},
 		{"--token-file " + writeFile(t, "a,b"), exitFailure, "line 1"},
 		{"--tls-addr 127.0.0.1:0 --tls-self-signed --client-ca " + writeFile(t, "x"), exitFailure, "no certificate"},
