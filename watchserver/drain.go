@@ -54,16 +54,17 @@ func (g *registry) dismiss(client string) {
 	}
 }
 
-func (g *registry) enter(s *stream) (id uint64) {
+// enter makes s known to the others, who may look at it from then on.
+func (g *registry) enter(s *stream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lastID++
+	s.about.ID = g.lastID
 	g.streams[s] = struct{}{}
 	if g.draining {
 		// It was admitted just before: it ends as it begins.
 		s.drain(time.Now())
 	}
-	return g.lastID
 }
 
 func (g *registry) leave(s *stream) {

@@ -29,7 +29,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t Target, q reque
 		return err
 	}
 	st.about.Client = client
-	st.about.ID = s.live.enter(st)
+	s.live.enter(st)
 	s.Trace.opened(st)
 	if st.out.Detached {
 		go st.run() // Drain waits for it
