@@ -106,6 +106,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/" {
 		return h.serveIndex(w, r)
 	}
+	if found, err := h.serveDiscovery(w, r); found {
+		return err
+	}
 	t, ok := parseRoute(r.URL.EscapedPath())
 	if !ok {
 		return noSuchPath(r)
@@ -126,6 +129,15 @@ type call struct {
 func (c call) key() listwatch.Key {
 	return listwatch.Key{Namespace: c.namespace, Name: c.name}
 }
+
+// verbs are what can be done with every resource, as discovery tells it.
+var verbs = []string{"create", "delete", "get", "list", "update", "watch"}
+
+// subresources can be had of every object, with their verbs.
+var (
+	subresources     []string
+	subresourceVerbs []string
+)
 
 // dispatch finds the verb and carries it out, if the user may.
 func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user User) error {

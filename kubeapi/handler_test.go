@@ -227,7 +227,7 @@ func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
 func TestPathsThatNameNothingAreNotFound(t *testing.T) {
 	a := serve(t, nil)
 	for _, path := range []string{
-		"/nope", "/api", "/api/v1", "/api/v2/pods", "/api/v1/nope", "/apis/apps/v1", "/apis/apps/v2/deployments",
+		"/nope", "/api/v2", "/api/v2/pods", "/api/v1/nope", "/apis/nope", "/apis/apps/v2", "/apis/nope/v1", "/apis/apps/v2/deployments",
 		"/api/v1/pods/one", "/api/v1/namespaces/default/namespaces", "/apis/demo.example.com/v1/namespaces/default/gadgets",
 		pods + "/one/log", "/api/v1/namespaces/default/status", "/api/v1/watch", "/api/v1//pods", "/api/v1/namespaces/default/pods/a/b/c",
 	} {

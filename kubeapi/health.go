@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"runtime"
 	"slices"
 
@@ -47,6 +48,7 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 func versionInfo() map[string]string {
 	return map[string]string{
 		"major": "1", "minor": "36", "gitVersion": "v1.36.0+listwatch",
+		"gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z",
 		"goVersion": runtime.Version(), "compiler": runtime.Compiler, "platform": runtime.GOOS + "/" + runtime.GOARCH,
 	}
 }
@@ -56,11 +58,16 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyGet(w, r); err != nil {
 		return err
 	}
-	paths := append(slices.Clone(healthPaths), versionPath)
+	paths := append(slices.Clone(healthPaths), versionPath, "/api", "/apis")
 	for _, s := range h.resources {
-		paths = append(paths, s.Path(""))
+		resource := s.Path("")
+		paths = append(paths, resource, path.Dir(resource))
+		if s.Group != "" {
+			paths = append(paths, "/apis/"+s.Group)
+		}
 	}
 	slices.Sort(paths)
+	paths = slices.Compact(paths)
 	watchserver.WriteJSON(w, r, http.StatusOK, map[string][]string{"paths": paths})
 	return nil
 }

@@ -15,6 +15,8 @@ type Resource struct {
 	// Singular is Kind in lower case.
 	Plural, Singular string
 	ShortNames       []string
+	// Categories are words for several resources at once, such as "all"; kubectl get understands them.
+	Categories []string
 	// Kind is that of the objects.
 	Kind string
 	// Namespaced is true where every object is in a namespace; otherwise none is.
@@ -95,6 +97,7 @@ func DefaultResources() []Resource {
 	return []Resource{
 		{
 			Version: "v1", Plural: "pods", Singular: "pod", ShortNames: []string{"po"}, Kind: "Pod", Namespaced: true,
+			Categories: []string{"all"},
 			Fields: []string{
 				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
 				"status.phase", "status.podIP", "status.nominatedNodeName",
@@ -102,12 +105,12 @@ func DefaultResources() []Resource {
 		},
 		{
 			Version: "v1", Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Kind: "Service", Namespaced: true,
-			Fields: []string{"spec.clusterIP", "spec.type"},
+			Categories: []string{"all"}, Fields: []string{"spec.clusterIP", "spec.type"},
 		},
 		{Version: "v1", Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"}, Kind: "ConfigMap", Namespaced: true},
 		{
 			Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"},
-			Kind: "Deployment", Namespaced: true,
+			Kind: "Deployment", Namespaced: true, Categories: []string{"all"},
 		},
 		{
 			Version: "v1", Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"}, Kind: "Namespace",

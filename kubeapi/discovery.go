@@ -1,0 +1,195 @@
+package kubeapi
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// Discovery is how clients learn what there is (Kubernetes, "The Kubernetes API", API Discovery). The names of members are those of
+// metav1.APIGroupList and its relatives.
+
+type apiGroup struct {
+	Kind             string            `json:"kind,omitempty"`
+	APIVersion       string            `json:"apiVersion,omitempty"`
+	Name             string            `json:"name"`
+	Versions         []apiGroupVersion `json:"versions"`
+	PreferredVersion apiGroupVersion   `json:"preferredVersion"`
+}
+
+type apiGroupVersion struct {
+	GroupVersion string `json:"groupVersion"`
+	Version      string `json:"version"`
+}
+
+type apiResource struct {
+	Name         string   `json:"name"`
+	SingularName string   `json:"singularName"`
+	Namespaced   bool     `json:"namespaced"`
+	Kind         string   `json:"kind"`
+	Verbs        []string `json:"verbs"`
+	ShortNames   []string `json:"shortNames,omitempty"`
+	Categories   []string `json:"categories,omitempty"`
+}
+
+// serveDiscovery answers the paths above those of resources. It returns false where r is for none of them.
+func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found bool, err error) {
+	parts, ok := segments(r.URL.EscapedPath())
+	if !ok {
+		return false, nil
+	}
+	var answer any
+	switch {
+	case len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis"):
+		return true, h.serveRoots(w, r, parts[0])
+	case len(parts) == 2 && parts[0] == "apis":
+		answer, found = h.group(parts[1])
+	case len(parts) == 2 && parts[0] == "api":
+		answer, found = h.resourceList("", parts[1])
+	case len(parts) == 3 && parts[0] == "apis":
+		answer, found = h.resourceList(parts[1], parts[2])
+	}
+	if !found {
+		return false, nil
+	}
+	if err := onlyGetJSON(w, r); err != nil {
+		return true, err
+	}
+	watchserver.WriteJSON(w, r, http.StatusOK, answer)
+	return true, nil
+}
+
+func onlyGetJSON(w http.ResponseWriter, r *http.Request) error {
+	if err := onlyGet(w, r); err != nil {
+		return err
+	}
+	return acceptsJSON(r)
+}
+
+// serveRoots answers /api and /apis, in the form that the client likes best.
+func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string) error {
+	if err := onlyGet(w, r); err != nil {
+		return err
+	}
+	w.Header().Add("Vary", "Accept")
+	version, err := aggregatedVersion(r.Header.Values("Accept"))
+	if err != nil {
+		return err
+	}
+	if version != "" {
+		writeAggregated(w, r, version, h.aggregated(root == "api"))
+		return nil
+	}
+	if err := acceptsJSON(r); err != nil {
+		return err
+	}
+	if root == "api" {
+		watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{
+			"kind": "APIVersions", "versions": h.versions(""),
+			"serverAddressByClientCIDRs": []map[string]string{{"clientCIDR": "0.0.0.0/0", "serverAddress": r.Host}},
+		})
+		return nil
+	}
+	groups := []apiGroup{}
+	for _, name := range h.groups() {
+		if g, ok := h.group(name); ok {
+			g.Kind, g.APIVersion = "", "" // as members of a list they are not repeated
+			groups = append(groups, g)
+		}
+	}
+	watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+	return nil
+}
+
+// groups returns the names of the API groups but for the core group, in the order in which they were added.
+func (h *Handler) groups() []string {
+	var names []string
+	for _, s := range h.resources {
+		if s.Group != "" && !slices.Contains(names, s.Group) {
+			names = append(names, s.Group)
+		}
+	}
+	return names
+}
+
+// versions returns the versions of a group, the best first; not nil.
+func (h *Handler) versions(group string) []string {
+	versions := []string{}
+	for _, s := range h.resources {
+		if s.Group == group && !slices.Contains(versions, s.Version) {
+			versions = append(versions, s.Version)
+		}
+	}
+	slices.SortFunc(versions, compareVersions)
+	return versions
+}
+
+func (h *Handler) group(name string) (apiGroup, bool) {
+	g := apiGroup{Kind: "APIGroup", APIVersion: "v1", Name: name}
+	for _, v := range h.versions(name) {
+		g.Versions = append(g.Versions, apiGroupVersion{name + "/" + v, v})
+	}
+	if name == "" || len(g.Versions) == 0 {
+		return g, false
+	}
+	g.PreferredVersion = g.Versions[0]
+	return g, true
+}
+
+// of returns the resources of a group at a version, in the order in which they were added.
+func (h *Handler) of(group, version string) []Resource {
+	var all []Resource
+	for _, s := range h.resources {
+		if s.Group == group && s.Version == version {
+			all = append(all, s.Resource)
+		}
+	}
+	return all
+}
+
+func (h *Handler) resourceList(group, version string) (map[string]any, bool) {
+	resources := h.of(group, version)
+	if len(resources) == 0 {
+		return nil, false
+	}
+	var list []apiResource
+	for _, r := range resources {
+		list = append(list, apiResource{
+			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
+			Verbs: verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+		})
+		for _, name := range subresources {
+			list = append(list, apiResource{
+				Name: r.Plural + "/" + name, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: subresourceVerbs,
+			})
+		}
+	}
+	return map[string]any{
+		"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": resources[0].APIVersion(), "resources": list,
+	}, true
+}
+
+// compareVersions puts the version that clients should prefer first: stable before beta before alpha, and then the greater
+// number ("CustomResourceDefinition Versioning", Version priority).
+func compareVersions(a, b string) int {
+	x, y := versionRank(a), versionRank(b)
+	return cmp.Or(slices.Compare(y[:], x[:]), strings.Compare(a, b))
+}
+
+func versionRank(v string) (rank [3]int) {
+	major, minor, pre := strings.TrimPrefix(v, "v"), "", false
+	rank[0] = 3
+	if major, minor, pre = strings.Cut(major, "beta"); pre {
+		rank[0] = 2
+	} else if major, minor, pre = strings.Cut(major, "alpha"); pre {
+		rank[0] = 1
+	}
+	// What is no number is the least.
+	rank[1], _ = strconv.Atoi(major)
+	rank[2], _ = strconv.Atoi(minor)
+	return rank
+}

@@ -1,0 +1,133 @@
+package kubeapi
+
+import (
+	"net/http"
+
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// Aggregated discovery is everything in two answers (KEP-3352); its group in media types is:
+const aggregatedGroup = "apidiscovery.k8s.io"
+
+type discoveredGroup struct {
+	Metadata struct {
+		Name string `json:"name,omitempty"`
+	} `json:"metadata"`
+	Versions []discoveredVersion `json:"versions"`
+}
+
+type discoveredVersion struct {
+	Version   string               `json:"version"`
+	Resources []discoveredResource `json:"resources"`
+	Freshness string               `json:"freshness"`
+}
+
+type discoveredResource struct {
+	Resource         string                  `json:"resource"`
+	ResponseKind     groupVersionKind        `json:"responseKind"`
+	Scope            string                  `json:"scope"`
+	SingularResource string                  `json:"singularResource"`
+	Verbs            []string                `json:"verbs"`
+	ShortNames       []string                `json:"shortNames,omitempty"`
+	Categories       []string                `json:"categories,omitempty"`
+	Subresources     []discoveredSubresource `json:"subresources,omitempty"`
+}
+
+type discoveredSubresource struct {
+	Subresource  string           `json:"subresource"`
+	ResponseKind groupVersionKind `json:"responseKind"`
+	Verbs        []string         `json:"verbs"`
+}
+
+type groupVersionKind struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+// aggregatedVersion returns the version in which the client wants aggregated discovery; empty where it likes the plain form as well
+// or better.
+func aggregatedVersion(accept []string) (string, error) {
+	ranges, err := framing.ParseAccept(accept)
+	if err != nil {
+		return "", err
+	}
+	best, version := 0, ""
+	for _, m := range ranges {
+		if m.Q <= best || m.Type != "application" && m.Type != "*" {
+			continue
+		}
+		switch {
+		case m.Subtype == "json" && m.Params["as"] == "APIGroupDiscoveryList" && m.Params["g"] == aggregatedGroup:
+			// v2beta1 has the same members.
+			if v := m.Params["v"]; v == "v2" || v == "v2beta1" {
+				best, version = m.Q, v
+			}
+		case (m.Subtype == "json" || m.Subtype == "*") && m.Params["as"] == "":
+			best, version = m.Q, ""
+		}
+	}
+	return version, nil
+}
+
+// aggregated returns the core group or all others.
+func (h *Handler) aggregated(core bool) []discoveredGroup {
+	names := h.groups()
+	if core {
+		names = []string{""}
+	}
+	groups := []discoveredGroup{}
+	for _, name := range names {
+		var g discoveredGroup
+		g.Metadata.Name = name
+		for _, version := range h.versions(name) {
+			g.Versions = append(g.Versions, h.discovered(name, version))
+		}
+		if len(g.Versions) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+func (h *Handler) discovered(group, version string) discoveredVersion {
+	v := discoveredVersion{Version: version, Freshness: "Current"}
+	for _, r := range h.of(group, version) {
+		kind := r.groupVersionKind()
+		d := discoveredResource{
+			Resource: r.Plural, ResponseKind: kind, Scope: "Cluster", SingularResource: r.Singular,
+			Verbs: verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+		}
+		if r.Namespaced {
+			d.Scope = "Namespaced"
+		}
+		for _, name := range subresources {
+			d.Subresources = append(d.Subresources, discoveredSubresource{name, kind, subresourceVerbs})
+		}
+		v.Resources = append(v.Resources, d)
+	}
+	return v
+}
+
+func (r Resource) groupVersionKind() groupVersionKind {
+	return groupVersionKind{r.Group, r.Version, r.Kind}
+}
+
+func writeAggregated(w http.ResponseWriter, r *http.Request, version string, groups []discoveredGroup) {
+	mediaType := "application/json;g=" + aggregatedGroup + ";v=" + version + ";as=APIGroupDiscoveryList"
+	watchserver.WriteJSON(typedWriter{w, mediaType}, r, http.StatusOK, map[string]any{
+		"kind": "APIGroupDiscoveryList", "apiVersion": aggregatedGroup + "/" + version, "metadata": struct{}{}, "items": groups,
+	})
+}
+
+// A typedWriter gives an answer in JSON a media type that says more: clients tell the forms of discovery apart by it.
+type typedWriter struct {
+	http.ResponseWriter
+	mediaType string
+}
+
+func (t typedWriter) WriteHeader(code int) {
+	t.Header().Set("Content-Type", t.mediaType)
+	t.ResponseWriter.WriteHeader(code)
+}

@@ -1,0 +1,108 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// read decodes what a GET of path answers.
+func read[T any](t *testing.T, a *api, path string, header ...string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.want(t, 200, "GET", path, "", header...)), &v); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return v
+}
+
+func TestDiscoveryTellsGroupsVersionsAndResources(t *testing.T) {
+	a := serve(t, nil)
+	if got := a.want(t, 200, "GET", "/api", ""); !strings.Contains(got, `"kind":"APIVersions"`) || !strings.Contains(got, `"versions":["v1"]`) {
+		t.Errorf("got %s, want the versions of the core group", got)
+	}
+	apps := apiGroupVersion{"apps/v1", "v1"}
+	want := apiGroup{Name: "apps", Versions: []apiGroupVersion{apps}, PreferredVersion: apps}
+	list := read[struct {
+		Kind   string
+		Groups []apiGroup
+	}](t, a, "/apis")
+	if list.Kind != "APIGroupList" || len(list.Groups) != 2 || !cmp.Equal(list.Groups[0], want) {
+		t.Errorf("got %+v, want two groups, the first %+v", list, want)
+	}
+	want.Kind, want.APIVersion = "APIGroup", "v1"
+	if got := read[apiGroup](t, a, "/apis/apps"); !cmp.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	resources := read[struct {
+		Kind, GroupVersion string
+		Resources          []apiResource
+	}](t, a, "/api/v1")
+	pod := apiResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", Verbs: verbs, ShortNames: []string{"po"}, Categories: []string{"all"}}
+	if resources.Kind != "APIResourceList" || resources.GroupVersion != "v1" || !cmp.Equal(resources.Resources[0], pod) {
+		t.Errorf("got %+v, want %+v first", resources, pod)
+	}
+	if got := a.want(t, 200, "GET", "/apis/demo.example.com/v1", ""); !strings.Contains(got, `"name":"gadgets","singularName":"gadget","namespaced":false,"kind":"Gadget"`) {
+		t.Errorf("got %s, want gadgets, in no namespace", got)
+	}
+	a.refused(t, 405, "MethodNotAllowed", "POST", "/apis/apps", "{}")
+	a.refused(t, 405, "MethodNotAllowed", "POST", "/apis", "{}")
+	a.refused(t, 406, "NotAcceptable", "GET", "/apis/apps", "", "Accept", "application/vnd.kubernetes.protobuf")
+}
+
+func TestDiscoveryComesAggregatedToWhoPrefersThat(t *testing.T) {
+	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	a := serve(t, nil)
+	type answer struct {
+		Kind, APIVersion string
+		Items            []discoveredGroup
+	}
+	got := read[answer](t, a, "/apis", "Accept", aggregated+",application/json")
+	if got.Kind != "APIGroupDiscoveryList" || got.APIVersion != "apidiscovery.k8s.io/v2" || len(got.Items) != 2 {
+		t.Fatalf("got %+v, want two groups", got)
+	}
+	v := got.Items[0].Versions[0]
+	want := discoveredResource{
+		Resource: "deployments", ResponseKind: groupVersionKind{"apps", "v1", "Deployment"}, Scope: "Namespaced", SingularResource: "deployment",
+		Verbs: verbs, ShortNames: []string{"deploy"}, Categories: []string{"all"}, Subresources: v.Resources[0].Subresources,
+	}
+	if got.Items[0].Metadata.Name != "apps" || v.Version != "v1" || v.Freshness != "Current" || !cmp.Equal(v.Resources[0], want) {
+		t.Errorf("got %+v, want %+v", got.Items[0], want)
+	}
+	core := read[answer](t, a, "/api", "Accept", aggregated)
+	if len(core.Items) != 1 || core.Items[0].Metadata.Name != "" || core.Items[0].Versions[0].Version != "v1" {
+		t.Errorf("got %+v, want the core group", core)
+	}
+	for accept, want := range map[string]string{
+		aggregated + ",application/json":                                          aggregated,
+		strings.Replace(aggregated, "v=v2", "v=v2beta1", 1) + ",application/json": strings.Replace(aggregated, "v=v2", "v=v2beta1", 1),
+		strings.Replace(aggregated, "v=v2", "v=v3", 1) + ",application/json":      "application/json",
+		"application/json," + aggregated + ";q=0.9":                               "application/json",
+		"application/vnd.kubernetes.protobuf," + aggregated + ";q=0.5, */*;q=0.1": aggregated,
+		"*/*": "application/json",
+	} {
+		if got := a.do(t, "GET", "/apis", "", "Accept", accept).Header.Get("Content-Type"); got != want {
+			t.Errorf("Accept %s: got %s, want %s", accept, got, want)
+		}
+	}
+	a.refused(t, 406, "NotAcceptable", "GET", "/api", "", "Accept", "application/yaml")
+	a.refused(t, 400, "BadRequest", "GET", "/api", "", "Accept", "application/json;;q")
+}
+
+func TestTheStableVersionIsPreferred(t *testing.T) {
+	h := &Handler{}
+	for _, v := range []string{"v1alpha1", "v1beta2", "v1", "v2beta1", "v10", "v2", "v1beta10"} {
+		if err := h.Add(Resource{Group: "demo", Version: v, Plural: "things", Kind: "Thing"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"v10", "v2", "v1", "v2beta1", "v1beta10", "v1beta2", "v1alpha1"}
+	if got := h.versions("demo"); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if g, _ := h.group("demo"); g.PreferredVersion.Version != "v10" {
+		t.Errorf("got %+v, want v10 preferred", g)
+	}
+}
