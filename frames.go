@@ -7,7 +7,7 @@ import (
 
 // A Form names one way in which an event is spelled on the wire: a framing and what the transport puts around its frames.
 // Forms are small numbers given out by [NewForm] for the life of the process.
-type Form uint16
+type Form uint32
 
 var lastForm atomic.Uint32
 

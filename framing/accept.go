@@ -18,6 +18,25 @@ type MediaRange struct {
 	Q int
 }
 
+// String returns m as an Accept header spells it, with its parameters in no particular order.
+func (m MediaRange) String() string {
+	var s strings.Builder
+	s.WriteString(m.Type + "/" + m.Subtype)
+	for name, value := range m.Params {
+		s.WriteString(";" + name + "=")
+		p := headerParser{rest: value}
+		if token, err := p.token(""); err == nil && token == value {
+			s.WriteString(value)
+			continue
+		}
+		s.WriteString(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`)
+	}
+	if m.Q < 1000 {
+		fmt.Fprintf(&s, ";q=0.%03d", max(m.Q, 0))
+	}
+	return s.String()
+}
+
 // ParseAccept reads the values of the Accept headers of a request, in the order of the client. Without any it returns nil.
 //
 // What is no Accept header is an error of code Invalid (400): 406 would say that it was understood. Three slips of real clients

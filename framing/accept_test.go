@@ -171,3 +171,19 @@ func TestLookupReadsAContentType(t *testing.T) {
 		}
 	}
 }
+
+func TestARangeIsReadAsItIsWritten(t *testing.T) {
+	for _, accept := range []string{
+		"*/*", "text/*;q=0.000", "application/json;q=0.050", "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.999",
+		`a/b;c="d\"e\\f g"`, `a/b;c=""`,
+	} {
+		want, err := ParseAccept([]string{accept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseAccept([]string{want[0].String()})
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", accept, err, diff)
+		}
+	}
+}

@@ -16,13 +16,16 @@ type Envelope struct {
 	Wrap func(dst, payload []byte, binary bool) []byte
 }
 
-// An Encoder turns events into the frames of one wire form: a framer and an envelope. It is safe for concurrent use.
+// An Encoder turns events into the frames of one wire form: a framer, an envelope, and the shape in which objects are shown. It is
+// safe for concurrent use.
 type Encoder struct {
 	// Framer is the framing.
 	Framer framing.Framer
 
 	envelope *Envelope
 	messages framing.MessageFramer // not nil where envelope.Messages
+	shape    Representation        // nil: objects as they are
+	rest     *Encoder              // of all events but the first of a stream; often the Encoder itself
 	form     listwatch.Form
 	build    func(dst []byte, e listwatch.Event) ([]byte, error)
 }
@@ -30,6 +33,7 @@ type Encoder struct {
 type encoderKey struct {
 	framer   framing.Framer
 	envelope *Envelope
+	shape    Representation
 }
 
 // encoders keeps one Encoder for each wire form of the process: a form is given out once.
@@ -38,25 +42,46 @@ var encoders sync.Map // encoderKey → *Encoder
 // EncoderFor returns the Encoder of a framer and an envelope. It is an error of code Unsupported where the envelope wants messages
 // and the framer has none.
 func EncoderFor(f framing.Framer, envelope *Envelope) (*Encoder, error) {
-	key := encoderKey{f, envelope}
-	if c, ok := encoders.Load(key); ok {
-		return c.(*Encoder), nil
+	if _, ok := f.(framing.MessageFramer); envelope.Messages && !ok {
+		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: f.MediaType() + " has no message form"}
 	}
-	c := &Encoder{Framer: f, envelope: envelope, form: listwatch.NewForm()}
-	if envelope.Messages {
-		m, ok := f.(framing.MessageFramer)
-		if !ok {
-			return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: f.MediaType() + " has no message form"}
-		}
-		c.messages = m
-	}
-	c.build = c.appendEvent
-	kept, _ := encoders.LoadOrStore(key, c)
-	return kept.(*Encoder), nil
+	return encoderOf(encoderKey{framer: f, envelope: envelope}), nil
 }
 
+func encoderOf(key encoderKey) *Encoder {
+	if c, ok := encoders.Load(key); ok {
+		return c.(*Encoder)
+	}
+	c := &Encoder{Framer: key.framer, envelope: key.envelope, shape: key.shape, form: listwatch.NewForm()}
+	if key.envelope.Messages {
+		c.messages = key.framer.(framing.MessageFramer)
+	}
+	c.build = c.appendEvent
+	c.rest = c
+	if c.shape != nil && c.shape.Rest() != c.shape {
+		c.rest = encoderOf(encoderKey{key.framer, key.envelope, c.shape.Rest()})
+	}
+	kept, _ := encoders.LoadOrStore(key, c)
+	return kept.(*Encoder)
+}
+
+// As returns the Encoder that shows objects in another shape, with the framer and the envelope of c; nil: as they are.
+func (c *Encoder) As(shape Representation) *Encoder {
+	return encoderOf(encoderKey{c.Framer, c.envelope, shape})
+}
+
+// Rest returns the Encoder for what comes behind the first event of a stream that began with c. It is c itself unless c has a
+// [Representation] that says more in the first event.
+func (c *Encoder) Rest() *Encoder { return c.rest }
+
 // Event returns the frame of e, shared with every stream of this form.
-func (c *Encoder) Event(e listwatch.Event) ([]byte, error) { return e.Frame(c.form, c.build) }
+func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
+	if e.Initial && c.shape != nil && c.shape.Ages() {
+		// The frames of an initial event are kept for as long as its object lives, which may be for days.
+		return c.appendEvent(nil, e)
+	}
+	return e.Frame(c.form, c.build)
+}
 
 // Error returns the frame of the ERROR event that says err.
 func (c *Encoder) Error(err error) ([]byte, error) { return c.append(nil, framing.FromError(err)) }
@@ -79,7 +104,11 @@ func (c *Encoder) Heartbeat(at listwatch.Version) []byte {
 }
 
 func (c *Encoder) appendEvent(dst []byte, e listwatch.Event) ([]byte, error) {
-	return c.append(dst, framing.FromEvent(e))
+	w := framing.FromEvent(e)
+	if c.shape != nil {
+		w.Object = c.shape.AppendObject(make([]byte, 0, len(w.Object)+256), e)
+	}
+	return c.append(dst, w)
 }
 
 func (c *Encoder) append(dst []byte, e framing.WatchEvent) ([]byte, error) {

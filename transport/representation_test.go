@@ -1,0 +1,91 @@
+package transport
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// A shout shows the name of an object, with a title in the first event.
+type shout struct{ titled, ages bool }
+
+func (s shout) AppendObject(dst []byte, e listwatch.Event) []byte {
+	return fmt.Appendf(dst, `{"title":%t,"name":%q}`, s.titled, e.Object.Key.Name)
+}
+
+func (s shout) Rest() Representation { return shout{ages: s.ages} }
+func (s shout) Ages() bool           { return s.ages }
+
+func event(t *testing.T) listwatch.Event {
+	t.Helper()
+	o, err := listwatch.ParseObject([]byte(`{"metadata":{"name":"a","resourceVersion":"7"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listwatch.Event{Type: listwatch.Added, Object: o, Version: 7}.Cached(new(listwatch.Frames), nil)
+}
+
+func frame(t *testing.T, c *Encoder, e listwatch.Event) []byte {
+	t.Helper()
+	data, err := c.Event(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func jsonEncoder(t *testing.T) *Encoder {
+	t.Helper()
+	c, err := EncoderFor(framing.JSON{}, new(Envelope))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestStreamsOfEqualRepresentationsShareTheirFrames(t *testing.T) {
+	plain, e := jsonEncoder(t), event(t)
+	first := plain.As(shout{titled: true})
+	if first != plain.As(shout{titled: true}) || first.Rest() != plain.As(shout{}) || first.Rest().Rest() != first.Rest() {
+		t.Error("equal representations have different encoders")
+	}
+	if plain.As(nil) != plain || plain.Rest() != plain {
+		t.Error("objects as they are have more than one encoder")
+	}
+	for _, c := range []struct {
+		encoder *Encoder
+		want    string
+	}{
+		{plain, `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"7"}}}`},
+		{first, `{"type":"ADDED","object":{"title":true,"name":"a"}}`},
+		{first.Rest(), `{"type":"ADDED","object":{"title":false,"name":"a"}}`},
+	} {
+		one, two := frame(t, c.encoder, e), frame(t, c.encoder, e)
+		if string(one) != c.want+"\n" || &one[0] != &two[0] {
+			t.Errorf("got %s, want %s, encoded once", one, c.want)
+		}
+	}
+}
+
+func TestInitialEventsThatTellAnAgeAreNotKept(t *testing.T) {
+	e := event(t)
+	e.Initial = true
+	for _, ages := range []bool{true, false} {
+		c := jsonEncoder(t).As(shout{ages: ages})
+		one, two := frame(t, c, e), frame(t, c, e)
+		if kept := &one[0] == &two[0]; kept == ages {
+			t.Errorf("ages %t: kept %t", ages, kept)
+		}
+	}
+}
+
+func TestErrorsAreAStatusInEveryRepresentation(t *testing.T) {
+	plain := jsonEncoder(t)
+	want, _ := plain.Error(listwatch.Expired)
+	got, err := plain.As(shout{}).Error(listwatch.Expired)
+	if err != nil || string(got) != string(want) {
+		t.Errorf("got %s %v, want %s", got, err, want)
+	}
+}
