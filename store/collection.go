@@ -25,6 +25,7 @@ type Collection struct {
 	// Immutable after construction.
 	resource Resource
 	backend  Backend
+	dry      bool // writes go nowhere
 }
 
 // New returns the collection that r declares, kept by b. The defaults of r are filled in. Where b is a [listwatch.Describer], its epoch
@@ -92,7 +93,7 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 			d.key.Name = generated(d.generateName)
 		}
 		d.create(time.Now())
-		o, err := c.backend.Commit(ctx, Change{Key: d.key, New: c.resource.seal(d)})
+		o, err := c.commit(ctx, Change{Key: d.key, New: c.resource.seal(d)})
 		if !errors.Is(err, listwatch.Conflict) {
 			return o, err
 		}
@@ -107,18 +108,26 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 // try. What change returns must have the name of old, and its resourceVersion is ignored. A change that changes nothing writes
 // nothing, and old is returned.
 //
-// metadata.uid and creationTimestamp stay; metadata.generation grows by one when anything but metadata and status changes.
+// metadata.uid and creationTimestamp stay; metadata.generation grows by one when anything but metadata and status changes. Where the
+// object is to be deleted and the change takes its last finalizer, it is deleted, and what the change made of it is returned.
 func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditions, change func(old *listwatch.Object) ([]byte, error)) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
 		data, err := change(old)
 		if err != nil {
 			return nil, callersError{err}
 		}
-		draft, err := c.redraft(old, data)
+		draft, last, err := c.redraft(old, data)
 		if err != nil || draft == nil {
 			return old, err
 		}
-		return c.backend.Commit(ctx, Change{Key: key, Old: old, New: draft})
+		if !last {
+			return c.commit(ctx, Change{Key: key, Old: old, New: draft})
+		}
+		gone, err := c.commit(ctx, Change{Key: key, Old: old})
+		if err != nil {
+			return nil, err
+		}
+		return draft.Seal(gone.Version), nil
 	})
 }
 
@@ -132,27 +141,35 @@ func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte
 	return c.Update(ctx, key, p, func(*listwatch.Object) ([]byte, error) { return data, nil })
 }
 
-// Delete removes the object at key and returns its last state, at the version of the delete.
+// Delete removes the object at key and returns its last state, at the version of the delete. An object with metadata.finalizers
+// stays: it gets metadata.deletionTimestamp, and is returned as it is then. It goes when an Update takes its last finalizer.
 func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditions) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		return c.backend.Commit(ctx, Change{Key: key, Old: old})
+		draft, held := c.resource.mark(old, time.Now())
+		if held && draft == nil {
+			return old, nil
+		}
+		return c.commit(ctx, Change{Key: key, Old: old, New: draft})
 	})
 }
 
-// redraft returns the draft that makes data of old; nil where that would change nothing.
-func (c *Collection) redraft(old *listwatch.Object, data []byte) (*listwatch.Draft, error) {
+// redraft returns the draft that makes data of old; nil where that would change nothing. last is true where the object ends with it.
+func (c *Collection) redraft(old *listwatch.Object, data []byte) (next *listwatch.Draft, last bool, err error) {
 	d, err := c.resource.readDraft(data, old.Key)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	before, err := splitDocument(old.Data)
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: c.resource.quoted(old.Key.Name) + " as it is kept", Err: err}
+		return nil, false, &listwatch.Error{Code: listwatch.Corrupt, Message: c.resource.quoted(old.Key.Name) + " as it is kept", Err: err}
+	}
+	if err := c.resource.checkFinalizers(d, before); err != nil {
+		return nil, false, err
 	}
 	if !d.update(before, time.Now()) {
-		return nil, nil
+		return nil, false, nil
 	}
-	return c.resource.seal(d), nil
+	return c.resource.seal(d), before.marked() && len(d.finalizers) == 0, nil
 }
 
 func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {

@@ -20,6 +20,7 @@ type draft struct {
 	key          listwatch.Key
 	generateName string // not empty where key.Name has still to be made of it
 	labels       map[string]string
+	finalizers   []string
 }
 
 // readDraft takes data apart and checks it. want says which key it must have; a member of want that is empty is not demanded.
@@ -84,6 +85,9 @@ func (d *draft) readMeta() (err error) {
 	if d.labels, err = d.doc.labels("labels"); err != nil {
 		return err
 	}
+	if d.finalizers, err = d.doc.finalizers(); err != nil {
+		return err
+	}
 	_, err = d.doc.labels("annotations")
 	return err
 }
@@ -143,6 +147,7 @@ func words(err error) string {
 // create sets what the server sets on a new object.
 func (d *draft) create(now time.Time) {
 	d.setKey()
+	d.doc.keepMarks(nil)
 	d.doc.setMeta("uid", quote(newUID()))
 	d.doc.setMeta("resourceVersion", nil)
 	d.doc.setMeta("generation", []byte("1"))
@@ -152,10 +157,11 @@ func (d *draft) create(now time.Time) {
 // update keeps of old what no writer may change. It reports whether anything is left that is to be written.
 func (d *draft) update(old *document, now time.Time) (changed bool) {
 	d.setKey()
+	d.doc.keepMarks(old)
 	content := !equalMembers(d.doc.members, old.members, "kind", "apiVersion", "metadata", "status")
 	if !content &&
 		equalMembers(d.doc.members, old.members, "metadata") &&
-		equalMembers(d.doc.meta, old.meta, "uid", "resourceVersion", "generation", "creationTimestamp") {
+		equalMembers(d.doc.meta, old.meta, append(marks[:], "uid", "resourceVersion", "generation", "creationTimestamp")...) {
 		return false
 	}
 	uid, created := find(old.meta, "uid"), find(old.meta, "creationTimestamp")

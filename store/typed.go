@@ -108,7 +108,7 @@ func (t *Typed[T]) Update(ctx context.Context, key listwatch.Key, change func(*T
 	}))
 }
 
-// Delete removes the value at key and returns its last state, at the version of the delete.
+// Delete removes the value at key and returns its last state; one with finalizers stays for now. See [Collection.Delete].
 func (t *Typed[T]) Delete(ctx context.Context, key listwatch.Key) (T, error) {
 	return decode[T](t.collection.Delete(ctx, key, Preconditions{}))
 }

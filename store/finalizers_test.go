@@ -1,0 +1,83 @@
+package store_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+const held = `{"metadata":{"name":"a","namespace":"n","finalizers":["demo/one","demo/two"]},"spec":{"x":1}}`
+
+func TestAnObjectWithFinalizersIsMarkedAndGoesWithTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods, _ := pods()
+		mustCreate(t, pods, held)
+		marked, err := pods.Delete(t.Context(), keyA, store.Preconditions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","finalizers":["demo/one","demo/two"],"uid":"UID","resourceVersion":"2",` +
+			`"generation":2,"creationTimestamp":"2000-01-01T00:00:00Z","deletionTimestamp":"2000-01-01T00:00:00Z","deletionGracePeriodSeconds":0},"spec":{"x":1}}`
+		if diff := cmp.Diff(want, withUID(t, marked.Data)); diff != "" {
+			t.Errorf("after the delete (-want +got):\n%s", diff)
+		}
+		if again, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil || again.Version != marked.Version {
+			t.Errorf("a second delete: got %+v, %v, want the same object", again, err)
+		}
+		// The writer left the mark out: it stays.
+		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, to(`{"metadata":{"name":"a","finalizers":["demo/two"]},"spec":{"x":1}}`))
+		if err != nil || meta(o, "deletionTimestamp") == "" {
+			t.Fatalf("got %s, %v, want it marked still", o.Data, err)
+		}
+		last, err := pods.Update(t.Context(), keyA, store.Preconditions{}, to(`{"metadata":{"name":"a"},"spec":{"x":1}}`))
+		if err != nil || last.Version != 4 || meta(last, "finalizers") != "" || meta(last, "deletionTimestamp") == "" {
+			t.Errorf("got %+v, %v, want it as the last write made it, at the version of the delete", last, err)
+		}
+		_, err = pods.Get(t.Context(), keyA)
+		wantCode(t, err, listwatch.NotFound, "")
+	})
+}
+
+func TestAMarkIsNoWritersToSet(t *testing.T) {
+	pods, s := pods()
+	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z","deletionGracePeriodSeconds":5}}`)
+	if meta(o, "deletionTimestamp") != "" || meta(o, "deletionGracePeriodSeconds") != "" {
+		t.Errorf("got %s, want no mark", o.Data)
+	}
+	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, to(`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z"}}`))
+	if err != nil || s.commits != 1 {
+		t.Errorf("got %v and %d commits, want nothing written", err, s.commits)
+	}
+}
+
+func TestNoFinalizerIsAddedToAnObjectThatIsToGo(t *testing.T) {
+	pods, _ := pods()
+	mustCreate(t, pods, held)
+	if _, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, to(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new"]}}`))
+	wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, `+
+		`found new finalizers []string{"demo/new"}`)
+}
+
+func TestFinalizersAreAListOfNames(t *testing.T) {
+	pods, _ := pods()
+	for _, bad := range []string{`"x"`, `[1]`, `[""]`, `{}`} {
+		_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","finalizers":`+bad+`}}`))
+		wantCode(t, err, listwatch.Invalid, "")
+	}
+	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n","finalizers":null}}`)
+	mustCreate(t, pods, `{"metadata":{"name":"b","namespace":"n","finalizers":[]}}`)
+	for _, name := range []string{"a", "b"} {
+		key := listwatch.Key{Namespace: "n", Name: name}
+		if _, err := pods.Delete(t.Context(), key, store.Preconditions{}); err != nil {
+			t.Error(err)
+		}
+		_, err := pods.Get(t.Context(), key)
+		wantCode(t, err, listwatch.NotFound, "")
+	}
+}
