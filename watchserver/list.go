@@ -14,6 +14,10 @@ import (
 
 // list answers a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q request) error {
+	shape, r, err := represent(r, jsonAlone, t.Represent, true)
+	if err != nil {
+		return err
+	}
 	if err := acceptsJSON(r); err != nil {
 		return err
 	}
@@ -27,7 +31,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 	if err != nil {
 		return err
 	}
-	head, err := listHead(listwatch.Describe(t.Source), page)
+	head, err := listHead(listwatch.Describe(t.Source), page, shape)
 	if err != nil {
 		return err
 	}
@@ -41,13 +45,13 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 	out := bufio.NewWriterSize(w, 32<<10)
 	if q.pretty {
 		var whole, indented bytes.Buffer
-		writeList(&whole, head, page.Items)
+		writeList(&whole, head, page.Items, shape)
 		if err := json.Indent(&indented, whole.Bytes(), "", "  "); err != nil {
 			return &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Err: err}
 		}
 		out.Write(indented.Bytes())
 	} else {
-		writeList(out, head, page.Items)
+		writeList(out, head, page.Items, shape)
 	}
 	out.Flush() // an error means that the client is gone
 	return nil
@@ -69,21 +73,28 @@ var jsonAlone = func() *framing.Registry {
 }()
 
 // listHead is a list up to its items.
-func listHead(d listwatch.Description, page listwatch.Page) ([]byte, error) {
-	type metadata struct {
+func listHead(d listwatch.Description, page listwatch.Page, shape Representation) ([]byte, error) {
+	var m struct {
 		ResourceVersion    string `json:"resourceVersion"`
 		Continue           string `json:"continue,omitempty"`
 		RemainingItemCount *int   `json:"remainingItemCount,omitempty"`
 	}
-	m := metadata{ResourceVersion: page.Version.String(), Continue: page.Continue}
+	m.ResourceVersion, m.Continue = page.Version.String(), page.Continue
 	if page.Continue != "" && page.Remaining >= 0 {
 		m.RemainingItemCount = &page.Remaining
 	}
+	metadata, err := json.Marshal(m)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Unknown, Op: "list", Err: err}
+	}
+	if shape != nil {
+		return shape.AppendListHead(nil, metadata), nil
+	}
 	head, err := json.Marshal(struct {
-		Kind       string   `json:"kind"`
-		APIVersion string   `json:"apiVersion"`
-		Metadata   metadata `json:"metadata"`
-	}{d.Kind + "List", d.APIVersion, m})
+		Kind       string          `json:"kind"`
+		APIVersion string          `json:"apiVersion"`
+		Metadata   json.RawMessage `json:"metadata"`
+	}{d.Kind + "List", d.APIVersion, metadata})
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unknown, Op: "list", Err: err}
 	}
@@ -95,13 +106,20 @@ type byteWriter interface {
 	WriteByte(c byte) error
 }
 
-func writeList(w byteWriter, head []byte, items []*listwatch.Object) {
+// writeList writes a list, of which all end alike: the items are the last member.
+func writeList(w byteWriter, head []byte, items []*listwatch.Object, shape Representation) {
 	w.Write(head)
+	var scratch []byte
 	for i, o := range items {
 		if i > 0 {
 			w.WriteByte(',')
 		}
-		w.Write(o.Data)
+		item := o.Data
+		if shape != nil {
+			scratch = shape.AppendItem(scratch[:0], o)
+			item = scratch
+		}
+		w.Write(item)
 	}
 	w.Write([]byte("]}\n"))
 }

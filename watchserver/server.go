@@ -81,6 +81,8 @@ type Target struct {
 	Namespace, Name string
 	// Watch is true where the path alone says that this is a watch.
 	Watch bool
+	// Represent offers other shapes of the objects than their own; nil: there are none.
+	Represent Representer
 }
 
 // ServeHTTP serves Source.

@@ -16,10 +16,10 @@ type stream struct {
 	// Immutable after construction.
 	server *Server
 	poller listwatch.Poller
-	out    *transport.Stream
-	about  Watch     // its counters are not used
-	marks  bool      // bookmarks were asked for
-	end    time.Time // zero: never
+	out    *transport.Stream // but for its Encoder, which the driver owns
+	about  Watch             // its counters are not used
+	marks  bool              // bookmarks were asked for
+	end    time.Time         // zero: never
 	source listwatch.Description
 	wakeup chan struct{} // one place; filled by wake
 
@@ -103,6 +103,7 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			}
 			return s.fail(b, err, now)
 		}
+		s.out.Encoder = s.out.Encoder.Rest()
 		if !events[i].Initial {
 			s.version = events[i].Version
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -40,6 +41,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t Target, q reque
 }
 
 func (s *Server) open(w http.ResponseWriter, r *http.Request, t Target, q request) (*stream, error) {
+	shape, r, err := represent(r, s.framings(), t.Represent, false)
+	if err != nil {
+		return nil, err
+	}
 	watcher, err := t.Source.Watch(r.Context(), q.Query)
 	if err != nil {
 		if !inStream(err) {
@@ -56,12 +61,22 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, t Target, q reques
 			watcher.Close()
 			return nil, err
 		}
+		if shape != nil {
+			out.Encoder = out.Encoder.As(shape)
+		}
 		st := newStream(s, t, q, watcher, out)
 		st.about = Watch{Transport: tr.Name(), MediaType: out.Encoder.Framer.MediaType(), URL: r.URL.RequestURI(), Opened: time.Now()}
 		return st, nil
 	}
 	watcher.Close()
 	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusHTTPVersionNotSupported, Message: "no transport for " + r.Proto}
+}
+
+func (s *Server) framings() *framing.Registry {
+	if s.Framings != nil {
+		return s.Framings
+	}
+	return framing.Default()
 }
 
 func (s *Server) transportOptions() transport.Options {
