@@ -17,8 +17,8 @@ import (
 const (
 	objectSize = 1 << 10
 	largeSize  = 1 << 20
-	// largeEvery is after how many writes one is large: one or two for each writer, which some watchers see twice, as it goes.
-	largeEvery = 3000
+	// largeEvery is after how many writes one is large, until there are largeEach.
+	largeEvery = 700
 	namesEach  = 24
 	// metadataSize is about what metadata and the rest around a spec take.
 	metadataSize = 250
@@ -53,7 +53,7 @@ func (w *writer) write(ctx context.Context) error {
 		return w.delete(ctx, key)
 	}
 	labels, size := w.labels(), objectSize
-	if w.writes++; w.writes%largeEvery == largeEvery/3 {
+	if w.writes++; w.writes%largeEvery == 0 && w.writes <= largeEach*largeEvery {
 		labels, size = map[string]string{"tier": "gold"}, largeSize // all shall see it
 	}
 	return w.put(ctx, key, labels, size)
@@ -163,15 +163,14 @@ func (w *writer) spec(size int) []byte {
 	return append(spec, `"}`...)
 }
 
-// text returns about size bytes of the inside of a JSON string: mostly plain.
+// text returns about size bytes of the inside of a JSON string: odd at first, then plain.
 func (w *writer) text(size int) []byte {
 	var text []byte
+	for len(text) < min(size, 1<<10)/8 {
+		text = append(text, oddTexts[w.rand.IntN(len(oddTexts))]...)
+	}
 	for len(text) < size {
-		if w.rand.IntN(6) > 0 {
-			text = strconv.AppendUint(text, w.rand.Uint64(), 36)
-		} else {
-			text = append(text, oddTexts[w.rand.IntN(len(oddTexts))]...)
-		}
+		text = strconv.AppendUint(text, w.rand.Uint64(), 36)
 	}
 	return text
 }
