@@ -253,8 +253,11 @@ func TestLedgerCatchesEveryLie(t *testing.T) {
 	}
 	s := selectors[0]
 	truth := []arrival{
-		{"ADDED", 1, []byte(`{"n":1}`)}, {"MODIFIED", 2, []byte(`{"n":18446744073709551617}`)}, {"DELETED", 3, []byte(`{"n":2}`)},
-		{"ADDED", 5, []byte(`{"n":5}`)}, {"DELETED", 6, []byte(`{"n":5}`)},
+		{"ADDED", 1, []byte(`{"n":1}`)},
+		{"MODIFIED", 2, []byte(`{"n":18446744073709551617}`)},
+		{"DELETED", 3, []byte(`{"n":2}`)},
+		{"ADDED", 5, []byte(`{"n":5}`)},
+		{"DELETED", 6, []byte(`{"n":5}`)},
 	}
 	judge := func(exact bool, told ...arrival) error {
 		var versions []listwatch.Version
