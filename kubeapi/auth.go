@@ -82,19 +82,21 @@ type Authorizer func(ctx context.Context, user User, a Attributes) error
 
 // Attributes are what an [Authorizer] decides on.
 type Attributes struct {
-	// Verb is Kubernetes' word: get, list, watch, create, update, delete.
+	// Verb is Kubernetes' word: get, list, watch, create, update, patch, delete, deletecollection.
 	Verb string
 	// Resource is what the verb is about.
 	Resource Resource
 	// Namespace and Name are those of the path; empty: all, or there are none.
 	Namespace, Name string
+	// Subresource is the part of the object that is asked for, such as "status"; empty: all of it.
+	Subresource string
 }
 
 func (h *Handler) authorize(ctx context.Context, user User, verb string, c call) error {
 	if h.Authorize == nil {
 		return nil
 	}
-	err := h.Authorize(ctx, user, Attributes{Verb: verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name})
+	err := h.Authorize(ctx, user, Attributes{Verb: verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource})
 	if err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
 		return err
 	}

@@ -14,7 +14,16 @@ import (
 // bodyTime is how long a client may take to send a body.
 const bodyTime = 30 * time.Second
 
-// readBody returns the body of a write, which must be JSON by its Content-Type and small enough.
+// readObject returns the body of a write, which must be JSON by its Content-Type.
+func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	data, err := h.readBody(w, r)
+	if err != nil || len(data) == 0 {
+		return nil, err
+	}
+	return data, checkMediaType(r)
+}
+
+// readBody returns the body of a write, which must be small enough.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body := r.Body
 	most := h.BodyBytes
@@ -38,10 +47,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request could not be read", Err: err}
 	}
-	if len(data) == 0 {
-		return nil, nil
-	}
-	return data, checkMediaType(r)
+	return data, nil
 }
 
 func tooLarge(most int64) error {

@@ -40,14 +40,20 @@ const DefaultBodyBytes = 3 << 20
 type served struct {
 	Resource
 	collection *store.Collection
+	table      *table
 }
 
-// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists.
+// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists; columns that make no sense are one of code
+// Invalid.
 func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if _, taken := h.find(r.Group, r.Version, r.Plural); taken {
 		return &listwatch.Error{Code: listwatch.AlreadyExists, Message: r.Path("") + " is served already"}
 	}
-	h.resources = append(h.resources, served{r.withDefaults(), c})
+	t, err := newTable(r.Columns)
+	if err != nil {
+		return err
+	}
+	h.resources = append(h.resources, served{r.withDefaults(), c, t})
 	return nil
 }
 
@@ -114,7 +120,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return noSuchPath(r)
 	}
 	s, ok := h.find(t.group, t.version, t.plural)
-	if !ok || t.subresource != "" || s.misplaced(t) {
+	if !ok || s.misplaced(t) || t.subresource != "" && (t.watch || !slices.Contains(subresources, t.subresource)) {
 		return noSuchPath(r)
 	}
 	return h.dispatch(w, r, call{s, t}, user)
@@ -131,12 +137,12 @@ func (c call) key() listwatch.Key {
 }
 
 // verbs are what can be done with every resource, as discovery tells it.
-var verbs = []string{"create", "delete", "get", "list", "update", "watch"}
+var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 // subresources can be had of every object, with their verbs.
 var (
-	subresources     []string
-	subresourceVerbs []string
+	subresources     = []string{"status"}
+	subresourceVerbs = []string{"get", "patch", "update"}
 )
 
 // dispatch finds the verb and carries it out, if the user may.
@@ -155,15 +161,24 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 		return h.create(w, r, c)
 	case "update":
 		return h.replace(w, r, c)
+	case "patch":
+		return h.patch(w, r, c)
 	case "delete":
 		return h.delete(w, r, c)
+	case "deletecollection":
+		return h.deleteCollection(w, r, c)
 	}
-	h.Server.Serve(w, r, watchserver.Target{Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch})
+	h.Server.Serve(w, r, watchserver.Target{
+		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.represent(r),
+	})
 	return nil
 }
 
 // verb returns Kubernetes' word for what r does; empty where the path does not allow the method.
 func (c call) verb(r *http.Request) string {
+	if c.subresource != "" {
+		return subresourceVerb(r.Method)
+	}
 	switch {
 	case c.watch || asksToWatch(r):
 		// Methods other than GET are refused by the watch server, unless they are writes with a stray parameter.
@@ -181,8 +196,24 @@ func (c call) verb(r *http.Request) string {
 		return "create"
 	case r.Method == http.MethodPut && c.name != "":
 		return "update"
+	case r.Method == http.MethodPatch && c.name != "":
+		return "patch"
 	case r.Method == http.MethodDelete && c.name != "":
 		return "delete"
+	case r.Method == http.MethodDelete && c.creates() && !asksToWatch(r):
+		return "deletecollection"
+	}
+	return ""
+}
+
+func subresourceVerb(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
 	}
 	return ""
 }
@@ -194,10 +225,12 @@ func (c call) creates() bool {
 
 func (c call) allowed() string {
 	switch {
+	case c.subresource != "":
+		return "GET, HEAD, PUT, PATCH"
 	case c.name != "":
-		return "GET, HEAD, PUT, DELETE"
+		return "GET, HEAD, PUT, PATCH, DELETE"
 	case c.creates():
-		return "GET, HEAD, POST"
+		return "GET, HEAD, POST, DELETE"
 	}
 	return "GET, HEAD"
 }

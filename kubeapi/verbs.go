@@ -2,23 +2,20 @@ package kubeapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
 // get answers one object, not older than the parameter resourceVersion says.
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
-	if err := acceptsJSON(r); err != nil {
+	shape, err := watchserver.Represent(r, c.represent(r))
+	if err != nil {
 		return err
 	}
 	version, err := listwatch.ParseVersion(r.URL.Query().Get("resourceVersion"))
@@ -36,105 +33,7 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(w, r, http.StatusOK, o)
-}
-
-// create answers a POST to a collection.
-func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
-	return h.write(w, r, c, http.StatusCreated, func(ctx context.Context, data []byte) (*listwatch.Object, error) {
-		return c.collection.CreateIn(ctx, c.namespace, data)
-	})
-}
-
-// replace answers a PUT to an object. What the body has of metadata.resourceVersion and metadata.uid are preconditions.
-func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error {
-	return h.write(w, r, c, http.StatusOK, func(ctx context.Context, data []byte) (*listwatch.Object, error) {
-		return c.collection.Replace(ctx, c.key(), data)
-	})
-}
-
-// write reads an object, lets do write it, and answers what came of it.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int, do func(ctx context.Context, data []byte) (*listwatch.Object, error)) error {
-	if err := checkWrite(r); err != nil {
-		return err
-	}
-	data, err := h.readBody(w, r)
-	if err != nil {
-		return err
-	}
-	if len(data) == 0 {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request is empty; it must be the object, in JSON"}
-	}
-	o, err := do(r.Context(), data)
-	if err != nil {
-		return err
-	}
-	return c.answer(w, r, code, o)
-}
-
-// delete answers a DELETE of an object. The body may be DeleteOptions; grace periods and propagation policies are accepted and
-// mean nothing, for nothing depends on an object here.
-func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
-	if err := checkWrite(r); err != nil {
-		return err
-	}
-	data, err := h.readBody(w, r)
-	if err != nil {
-		return err
-	}
-	conditions, err := readDeleteOptions(data)
-	if err != nil {
-		return err
-	}
-	o, err := c.collection.Delete(r.Context(), c.key(), conditions)
-	if err != nil {
-		return err
-	}
-	uid, err := rawjson.String(rawjson.Lookup(o.Data, "metadata", "uid"))
-	if err != nil {
-		uid = "" // a store may hold what others have written: the object is gone all the same
-	}
-	watchserver.WriteJSON(w, r, http.StatusOK, listwatch.Status{
-		Kind: "Status", APIVersion: "v1", Status: "Success",
-		Details: &listwatch.StatusDetails{Name: o.Key.Name, Group: c.Group, Kind: c.Plural, UID: uid},
-	})
-	return nil
-}
-
-// readDeleteOptions returns the preconditions of metav1.DeleteOptions; of an empty body, none.
-func readDeleteOptions(data []byte) (p store.Preconditions, err error) {
-	if len(data) == 0 {
-		return p, nil
-	}
-	var o struct {
-		Kind          string
-		DryRun        []string
-		Preconditions struct{ UID, ResourceVersion string }
-	}
-	if err := json.Unmarshal(data, &o); err != nil {
-		return p, &listwatch.Error{Code: listwatch.Invalid, Message: "the body of a delete must be DeleteOptions, in JSON", Err: err}
-	}
-	if o.Kind != "" && o.Kind != "DeleteOptions" {
-		return p, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the body of a delete must be DeleteOptions, got kind %q", o.Kind)}
-	}
-	if len(o.DryRun) > 0 {
-		return p, noDryRun()
-	}
-	p.UID = o.Preconditions.UID
-	p.Version, err = listwatch.ParseVersion(o.Preconditions.ResourceVersion)
-	return p, err
-}
-
-// checkWrite refuses, before anything is written, what would make the answer or the write other than asked for.
-func checkWrite(r *http.Request) error {
-	if r.URL.Query().Get("dryRun") != "" {
-		return noDryRun()
-	}
-	return acceptsJSON(r)
-}
-
-func noDryRun() error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "dryRun is not supported: nothing was written"}
+	return c.answer(w, r, http.StatusOK, shaped(o, shape))
 }
 
 // jsonAlone is what single objects can be had in.

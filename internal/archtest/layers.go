@@ -100,6 +100,7 @@ var dependencies = []dependency{
 	{"go.etcd.io/bbolt", []string{"store/bolt"}, "who keeps nothing in a file must not link a database"},
 	{"github.com/tidwall/btree", []string{"internal/history"}, "the state beside the log is the one copy-on-write tree there is"},
 	{"github.com/fxamacker/cbor", []string{"framing"}, "a codec of the wire is a framing"},
+	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "a verb of Kubernetes is kubeapi's"},
 	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "flags belong to programs"},
 	{"github.com/spf13/pflag", []string{"cmd/*/..."}, "flags belong to programs"},
 }

@@ -1,0 +1,113 @@
+package kubeapi
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+const (
+	jsonPatchType  = "application/json-patch+json"
+	mergePatchType = "application/merge-patch+json"
+)
+
+// patchOperations is how many operations a JSON patch may have, as in kube-apiserver.
+const patchOperations = 10000
+
+// A patcher makes an object's JSON of what it was; doc is compact.
+type patcher func(doc []byte) ([]byte, error)
+
+// readPatch reads a patch of the media type that the request says.
+func readPatch(contentType string, data []byte) (patcher, error) {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err != nil || mediaType != jsonPatchType && mediaType != mergePatchType {
+		return nil, unknownPatch(contentType)
+	}
+	compact, err := rawjson.Compact(data)
+	if err != nil {
+		return nil, badPatch(err)
+	}
+	if mediaType == jsonPatchType {
+		return readJSONPatch(compact)
+	}
+	if compact[0] != '{' {
+		return nil, badPatch(fmt.Errorf("a merge patch must be a JSON object"))
+	}
+	return func(doc []byte) ([]byte, error) { return mergePatch(doc, compact) }, nil
+}
+
+// readJSONPatch reads a list of operations (RFC 6902).
+func readJSONPatch(data []byte) (patcher, error) {
+	operations, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, badPatch(err)
+	}
+	if len(operations) > patchOperations {
+		return nil, badPatch(fmt.Errorf("it has %d operations, and %d are allowed", len(operations), patchOperations))
+	}
+	for i, o := range operations {
+		if err := checkOperation(o); err != nil {
+			return nil, badPatch(fmt.Errorf("operation %d: %w", i, err))
+		}
+	}
+	o := jsonpatch.NewApplyOptions()
+	o.EscapeHTML = false // strings stay as they were spelt
+	o.SupportNegativeIndices = false
+	o.AccumulatedCopySizeLimit = DefaultBodyBytes
+	return func(doc []byte) ([]byte, error) {
+		out, err := operations.ApplyWithOptions(doc, o)
+		if err != nil {
+			return nil, &listwatch.Error{
+				Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
+				Message: "the patch does not fit the object", Err: err,
+			}
+		}
+		return out, nil
+	}, nil
+}
+
+// checkOperation refuses what the library would take for something else, and paths too deep.
+func checkOperation(o jsonpatch.Operation) error {
+	pointers := []string{"path"}
+	switch kind := o.Kind(); kind {
+	case "add", "replace", "test":
+		if _, ok := o["value"]; !ok {
+			return fmt.Errorf("%s without a value", kind)
+		}
+	case "remove":
+	case "move", "copy":
+		pointers = append(pointers, "from")
+	default:
+		return fmt.Errorf("op is %q, want one of add, remove, replace, move, copy and test", kind)
+	}
+	for _, name := range pointers {
+		if o[name] == nil {
+			return fmt.Errorf("it has no %s", name)
+		}
+		pointer, err := rawjson.String(*o[name])
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		case pointer == "" || pointer[0] != '/':
+			// An object can't be replaced as a whole by a patch: that is what PUT is for.
+			return fmt.Errorf("%s is %q, want a JSON pointer that begins with a slash", name, pointer)
+		case strings.Count(pointer, "/") > patchDepth:
+			return fmt.Errorf("%s reaches deeper than %d levels", name, patchDepth)
+		}
+	}
+	return nil
+}
+
+// unknownPatch is a 415 that says what works; kubectl's users see it.
+func unknownPatch(contentType string) error {
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
+		Message: fmt.Sprintf("patches of type %q are not supported - accepted media types include: %s, %s (kubectl patch --type=merge or --type=json)",
+			contentType, mergePatchType, jsonPatchType),
+	}
+}

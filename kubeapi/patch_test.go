@@ -1,0 +1,154 @@
+package kubeapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+func apply(t testing.TB, mediaType, doc, patch string) (string, error) {
+	t.Helper()
+	p, err := readPatch(mediaType, []byte(patch))
+	if err != nil {
+		return "", err
+	}
+	out, err := p([]byte(doc))
+	return string(out), err
+}
+
+func TestAMergePatchDoesAsTheRFCShows(t *testing.T) {
+	for _, c := range []struct{ doc, patch, want string }{ // rfc7386#appendix-A, those of objects
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
+		{`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`},
+		{`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
+		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
+		{`{"e":null}`, `{"a":1}`, `{"e":null,"a":1}`},
+		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
+	} {
+		if got, err := apply(t, mergePatchType, c.doc, c.patch); got != c.want || err != nil {
+			t.Errorf("%s with %s: got %s, %v, want %s", c.doc, c.patch, got, err, c.want)
+		}
+	}
+}
+
+func TestPatchesLeaveBytesAsTheyWereSpelt(t *testing.T) {
+	const doc = `{"z":9007199254740993,"b":{"y":1e400,"x":"<&\u00e9é\u2028"},"a":[1.0,2.50]}`
+	for mediaType, patch := range map[string]string{
+		mergePatchType: `{"b": {"n": 18446744073709551617.0}}`,
+		jsonPatchType:  `[{"op":"add", "path":"/b/n", "value": 18446744073709551617.0},{"op":"test","path":"/z","value":9007199254740993}]`,
+	} {
+		want := strings.Replace(doc, `2028"`, `2028","n":18446744073709551617.0`, 1)
+		if got, err := apply(t, mediaType, doc, patch); got != want || err != nil {
+			t.Errorf("%s: got %s, %v, want %s", mediaType, got, err, want)
+		}
+	}
+	// A test that only floating point could pass.
+	if got, err := apply(t, jsonPatchType, doc, `[{"op":"test","path":"/z","value":9007199254740992}]`); err == nil {
+		t.Errorf("got %s, want the test to fail", got)
+	}
+}
+
+func TestPatchesThatCannotBeReadAreRefused(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300)
+	for _, c := range []struct{ mediaType, patch string }{
+		{mergePatchType, `[]`}, {mergePatchType, `null`}, {mergePatchType, `{`}, {mergePatchType, `{"a":1,"a":2}`}, {mergePatchType, deep},
+		{jsonPatchType, `{}`}, {jsonPatchType, `[1]`}, {jsonPatchType, `[{"op":"add"}]`}, {jsonPatchType, `[{"op":"frob","path":"/a"}]`},
+		{jsonPatchType, `[{"op":"add","path":"/a"}]`}, {jsonPatchType, `[{"op":"move","path":"/a"}]`}, {jsonPatchType, `[{"op":"remove","path":1}]`},
+		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`}, {jsonPatchType, `[{"op":"remove","path":"a"}]`},
+		{jsonPatchType, `[{"op":"remove","path":"` + strings.Repeat("/a", 300) + `"}]`},
+		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, patchOperations) + `{"op":"remove","path":"/a"}]`},
+	} {
+		_, err := apply(t, c.mediaType, `{"a":{}}`, c.patch)
+		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 {
+			t.Errorf("%.60s: got %v, want 400", c.patch, err)
+		}
+	}
+	for _, mediaType := range []string{"", "application/json", "application/strategic-merge-patch+json", "application/apply-patch+yaml", "a b"} {
+		_, err := apply(t, mediaType, `{}`, `{}`)
+		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 415 || !strings.Contains(e.Message, mergePatchType) {
+			t.Errorf("%q: got %v, want 415 and what works", mediaType, err)
+		}
+	}
+}
+
+func TestAJSONPatchThatDoesNotFitIsInvalid(t *testing.T) {
+	for _, patch := range []string{
+		`[{"op":"remove","path":"/b"}]`, `[{"op":"replace","path":"/b","value":1}]`, `[{"op":"add","path":"/l/9","value":1}]`,
+		`[{"op":"add","path":"/l/-1","value":1}]`, `[{"op":"test","path":"/a","value":2}]`, `[{"op":"copy","from":"/b","path":"/c"}]`,
+		`[{"op":"add","path":"/a/b/c","value":1}]`,
+	} {
+		got, err := apply(t, jsonPatchType, `{"a":1,"l":[1]}`, patch)
+		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 422 || !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("%s: got %s, %v, want 422", patch, got, err)
+		}
+	}
+}
+
+// naive is RFC 7386's own pseudocode.
+func naive(target, patch any) any {
+	changes, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	m, ok := target.(map[string]any)
+	if !ok {
+		m = map[string]any{}
+	}
+	for name, value := range changes {
+		if value == nil {
+			delete(m, name)
+		} else {
+			m[name] = naive(m[name], value)
+		}
+	}
+	return m
+}
+
+func FuzzMergePatch(f *testing.F) {
+	f.Add(`{"a":{"b":[1,{"c":null}]},"d":"\u0061"}`, `{"a":{"b":null,"x":{"y":null,"z":1}},"d":{}}`)
+	f.Fuzz(func(t *testing.T, doc, patch string) {
+		compact, err := rawjson.Compact([]byte(doc))
+		if err != nil || compact[0] != '{' {
+			return
+		}
+		got, err := apply(t, mergePatchType, string(compact), patch)
+		if err != nil {
+			return
+		}
+		var target, change, have any
+		if json.Unmarshal(compact, &target) != nil || json.Unmarshal([]byte(patch), &change) != nil {
+			return // a number beyond float64, or a name twice below what was merged
+		}
+		if err := json.Unmarshal([]byte(got), &have); err != nil {
+			t.Fatalf("%s with %s: got %s: %v", doc, patch, got, err)
+		}
+		if want := naive(target, change); !reflect.DeepEqual(have, want) {
+			t.Errorf("%s with %s: got %s, want %v", doc, patch, got, want)
+		}
+	})
+}
+
+func FuzzJSONPatch(f *testing.F) {
+	f.Add(`{"a":{"b":[1,2]}}`, `[{"op":"move","from":"/a/b/0","path":"/c"},{"op":"copy","from":"/a","path":"/a/b/-"},{"op":"test","path":"/c","value":1}]`)
+	f.Add(`{"a":null}`, `[{"op":"replace","path":"/a","value":null},{"op":"remove","path":"/a"},{"op":"add","path":"/~01","value":[]}]`)
+	f.Fuzz(func(t *testing.T, doc, patch string) {
+		compact, err := rawjson.Compact([]byte(doc))
+		if err != nil || compact[0] != '{' {
+			return
+		}
+		got, err := apply(t, jsonPatchType, string(compact), patch)
+		if err == nil && (!json.Valid([]byte(got)) || !bytes.HasPrefix([]byte(got), []byte("{"))) {
+			t.Errorf("%s with %s: got %s", doc, patch, got)
+		}
+	})
+}

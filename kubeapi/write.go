@@ -1,0 +1,183 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/store"
+)
+
+// create answers a POST to a collection.
+func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
+	return h.write(w, r, c, http.StatusCreated, func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error) {
+		return to.CreateIn(ctx, c.namespace, data)
+	})
+}
+
+// replace answers a PUT to an object. What the body has of metadata.resourceVersion and metadata.uid are preconditions.
+func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error {
+	return h.write(w, r, c, http.StatusOK, func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error) {
+		if c.subresource == "" {
+			return to.Replace(ctx, c.key(), data)
+		}
+		next, err := rawjson.Compact(data)
+		if err != nil {
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+		}
+		return c.change(ctx, to, func([]byte) ([]byte, error) { return next, nil })
+	})
+}
+
+// write reads an object, lets do write it, and answers what came of it.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int, do func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error)) error {
+	to, err := c.target(r)
+	if err != nil {
+		return err
+	}
+	data, err := h.readObject(w, r)
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 {
+		return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request is empty; it must be the object, in JSON"}
+	}
+	o, err := do(r.Context(), to, data)
+	if err != nil {
+		return err
+	}
+	return c.answer(w, r, code, o)
+}
+
+// patch answers a PATCH of an object.
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
+	to, err := c.target(r)
+	if err != nil {
+		return err
+	}
+	data, err := h.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	p, err := readPatch(r.Header.Get("Content-Type"), data)
+	if err != nil {
+		return err
+	}
+	o, err := c.change(r.Context(), to, p)
+	if err != nil {
+		return err
+	}
+	return c.answer(w, r, http.StatusOK, o)
+}
+
+// change updates the object, or its status alone, by p. A resourceVersion and a uid that p sets are preconditions, as in Kubernetes.
+func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*listwatch.Object, error) {
+	return to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+		next, err := p(old.Data)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.sameObject(old, next); err != nil {
+			return nil, err
+		}
+		if c.subresource == "status" {
+			return withStatus(old.Data, next)
+		}
+		return next, nil
+	})
+}
+
+// sameObject refuses a next that says that it is of another version, or of another object, than old.
+func (c call) sameObject(old *listwatch.Object, next []byte) error {
+	for _, name := range []string{"name", "namespace"} {
+		if want, got := metaText(old.Data, name), metaText(next, name); got != "" && got != want {
+			return &listwatch.Error{
+				Code:    listwatch.Invalid,
+				Message: fmt.Sprintf("the %s of the object (%s) must be the one it was asked for by (%s)", name, got, want),
+			}
+		}
+	}
+	for _, name := range []string{"uid", "resourceVersion"} {
+		if got := metaText(next, name); got == "" || got == metaText(old.Data, name) {
+			continue
+		}
+		return &listwatch.Error{
+			Code: listwatch.Conflict,
+			Message: fmt.Sprintf("Operation cannot be fulfilled on %s %q: metadata.%s is another; "+
+				"the object has been modified; please apply your changes to the latest version and try again", c.QualifiedName(), old.Key.Name, name),
+			Details: &listwatch.Details{Name: old.Key.Name, Group: c.Group, Kind: c.Plural},
+		}
+	}
+	return nil
+}
+
+// metaText returns a string of the metadata; empty where there is none.
+func metaText(doc []byte, name string) string {
+	s, err := rawjson.String(rawjson.Lookup(doc, "metadata", name))
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// withStatus returns old with the status of next; both are compact.
+func withStatus(old, next []byte) ([]byte, error) {
+	if len(next) == 0 || next[0] != '{' {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be a JSON object"}
+	}
+	members, err := rawjson.Split(old)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the object as it is kept", Err: err}
+	}
+	isStatus := func(m rawjson.Member) bool { return m.Name == "status" }
+	status := rawjson.Lookup(next, "status")
+	i := slices.IndexFunc(members, isStatus)
+	switch {
+	case status == nil:
+		members = slices.DeleteFunc(members, isStatus)
+	case i >= 0:
+		members[i].Value = status
+	default:
+		members = append(members, rawjson.Member{Name: "status", Key: []byte(`"status"`), Value: status})
+	}
+	m := merger{out: append(make([]byte, 0, len(old)+len(status)), '{')}
+	for _, member := range members {
+		m.member(member.Key, member.Value)
+	}
+	return append(m.out, '}'), nil
+}
+
+// target returns what a write goes to: the collection, or its dry run. It refuses, before anything is written, what would make the
+// answer or the write other than asked for.
+func (c call) target(r *http.Request) (*store.Collection, error) {
+	if err := acceptsJSON(r); err != nil {
+		return nil, err
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL", Err: err}
+	}
+	// The objects have no schemas, so that all their fields are known. Who manages which field is not kept.
+	if v := q.Get("fieldValidation"); !slices.Contains([]string{"", "Ignore", "Warn", "Strict"}, v) {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fieldValidation: %q is none of Ignore, Warn and Strict", v)}
+	}
+	return c.dryIf(c.collection, q["dryRun"])
+}
+
+// dryIf returns the dry run of to where a list of stages says so. There is one stage.
+func (c call) dryIf(to *store.Collection, stages []string) (*store.Collection, error) {
+	for _, stage := range stages {
+		switch stage {
+		case "":
+		case "All":
+			to = to.DryRun()
+		default:
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("dryRun: %q is not supported, only All: nothing was written", stage)}
+		}
+	}
+	return to, nil
+}

@@ -1,0 +1,153 @@
+package kubeapi
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+func TestAPatchChangesWhatItNames(t *testing.T) {
+	a := serve(t, nil)
+	created := a.want(t, 201, "POST", pods, `{"metadata":{"name":"one"},"spec":{"n":9007199254740993,"x":1}}`)
+	merged := a.want(t, 200, "PATCH", pods+"/one", `{"spec":{"x":2}}`, "Content-Type", "application/merge-patch+json; charset=utf-8")
+	if !strings.HasSuffix(merged, `"spec":{"n":9007199254740993,"x":2}}`+"\n") || metadata(t, merged).Generation != 2 {
+		t.Errorf("got %s, want x changed and nothing else", merged)
+	}
+	patched := a.want(t, 200, "PATCH", pods+"/one?fieldManager=test&fieldValidation=Strict", `[{"op":"replace","path":"/spec/x","value":3}]`, "Content-Type", jsonPatchType)
+	if !strings.HasSuffix(patched, `"x":3}}`+"\n") {
+		t.Errorf("got %s, want x changed", patched)
+	}
+	same := a.want(t, 200, "PATCH", pods+"/one", `{}`, "Content-Type", mergePatchType)
+	if same != patched {
+		t.Errorf("got %s, want nothing written by a patch that changes nothing", same)
+	}
+	merge := func(code int, reason, patch string) {
+		t.Helper()
+		a.refused(t, code, reason, "PATCH", pods+"/one", patch, "Content-Type", mergePatchType)
+	}
+	merge(409, "Conflict", `{"metadata":{"resourceVersion":"`+metadata(t, created).ResourceVersion+`"},"spec":null}`)
+	merge(409, "Conflict", `{"metadata":{"uid":"other"},"spec":null}`)
+	merge(400, "BadRequest", `{"metadata":{"name":"two"}}`)
+	merge(400, "BadRequest", `{"metadata":null}`)
+	merge(422, "Invalid", `{"metadata":{"labels":{"a":"not a label"}}}`)
+	a.refused(t, 422, "Invalid", "PATCH", pods+"/one", `[{"op":"test","path":"/spec/x","value":4}]`, "Content-Type", jsonPatchType)
+	a.refused(t, 404, "NotFound", "PATCH", pods+"/none", `{}`, "Content-Type", mergePatchType)
+	s := a.refused(t, 415, "UnsupportedMediaType", "PATCH", pods+"/one", `{}`, "Content-Type", "application/strategic-merge-patch+json")
+	if !strings.Contains(s.Message, "--type=merge") {
+		t.Errorf("got %q, want it to say what works", s.Message)
+	}
+	if got := a.want(t, 200, "GET", pods+"/one", ""); got != patched {
+		t.Errorf("got %s, want it as the last patch left it", got)
+	}
+}
+
+func TestTheStatusIsWrittenApart(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one"},"spec":{"x":1}}`)
+	const status = pods + "/one/status"
+	got := a.want(t, 200, "PUT", status, `{"metadata":{"name":"one","labels":{"a":"b"}},"spec":{"x":2},"status":{"phase": "Running"}}`)
+	if m := metadata(t, got); m.Generation != 1 || m.Labels != nil || !strings.HasSuffix(got, `"spec":{"x":1},"status":{"phase":"Running"}}`+"\n") {
+		t.Errorf("got %s, want the status changed and nothing else", got)
+	}
+	got = a.want(t, 200, "PATCH", status, `{"spec":{"x":2},"status":{"n":1}}`, "Content-Type", mergePatchType)
+	if !strings.HasSuffix(got, `"spec":{"x":1},"status":{"phase":"Running","n":1}}`+"\n") {
+		t.Errorf("got %s, want the status patched and nothing else", got)
+	}
+	if read := a.want(t, 200, "GET", status, ""); read != got {
+		t.Errorf("got %s, want the object", read)
+	}
+	if list := a.want(t, 200, "GET", pods+"?fieldSelector=status.phase%3DRunning", ""); !strings.Contains(list, `"one"`) {
+		t.Errorf("got %s, want it found by its phase", list)
+	}
+	a.refused(t, 409, "Conflict", "PUT", status, `{"metadata":{"name":"one","resourceVersion":"1"},"status":{}}`)
+	a.refused(t, 400, "BadRequest", "PUT", status, `{"metadata":{"name":"two"},"status":{}}`)
+	a.refused(t, 400, "BadRequest", "PUT", status, `[]`)
+	a.refused(t, 404, "NotFound", "PUT", pods+"/none/status", object("none"))
+	a.refused(t, 404, "NotFound", "GET", "/api/v1/watch/namespaces/default/pods/one/status", "")
+	got = a.want(t, 200, "PUT", status, object("one"))
+	if !strings.HasSuffix(got, `"spec":{"x":1}}`+"\n") {
+		t.Errorf("got %s, want no status left", got)
+	}
+	a.want(t, 201, "POST", "/api/v1/namespaces", object("n"))
+	a.want(t, 200, "PUT", "/api/v1/namespaces/n/status", `{"status":{"phase":"Active"}}`)
+}
+
+func TestADryRunAnswersAndWritesNothing(t *testing.T) {
+	a := serve(t, nil)
+	const dry = "?dryRun=All"
+	if got := metadata(t, a.want(t, 201, "POST", pods+dry, `{"metadata":{"generateName":"one-"}}`)); got.UID == "" || len(got.Name) != len("one-12345") {
+		t.Errorf("got %+v, want a whole object", got)
+	}
+	created := a.want(t, 201, "POST", pods, object("one"))
+	a.refused(t, 409, "AlreadyExists", "POST", pods+dry, object("one"))
+	a.want(t, 200, "PUT", pods+"/one"+dry, `{"metadata":{"name":"one"},"spec":{}}`)
+	if got := a.want(t, 200, "PATCH", pods+"/one"+dry, `{"spec":{}}`, "Content-Type", mergePatchType); metadata(t, got).Generation != 2 {
+		t.Errorf("got %s, want what would be", got)
+	}
+	a.want(t, 200, "DELETE", pods+"/one"+dry, "")
+	a.want(t, 200, "DELETE", pods+"/one", `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`)
+	a.want(t, 200, "DELETE", pods+dry, "")
+	if got := a.want(t, 200, "GET", pods+"/one", ""); got != created {
+		t.Errorf("got %s, want it untouched", got)
+	}
+	if list := a.want(t, 200, "GET", pods, ""); strings.Count(list, `"uid"`) != 1 {
+		t.Errorf("got %s, want one pod", list)
+	}
+}
+
+func TestFinalizersHoldADeletedObject(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one","finalizers":["demo/hold"]}}`)
+	m := metadata(t, a.want(t, 200, "DELETE", pods+"/one", `{"propagationPolicy":"Foreground","gracePeriodSeconds":0}`))
+	if m.DeletionTimestamp == nil || m.Name != "one" {
+		t.Errorf("got %+v, want the object, marked", m)
+	}
+	a.want(t, 200, "PATCH", pods+"/one/status", `{"metadata":{"finalizers":null},"status":{"a":1}}`, "Content-Type", mergePatchType)
+	a.want(t, 200, "GET", pods+"/one", "")
+	a.want(t, 200, "PATCH", pods+"/one", `{"metadata":{"finalizers":null}}`, "Content-Type", mergePatchType)
+	a.refused(t, 404, "NotFound", "GET", pods+"/one", "")
+}
+
+func TestACollectionIsDeletedBySelectors(t *testing.T) {
+	a := serve(t, nil)
+	for _, body := range []string{
+		`{"metadata":{"name":"one","labels":{"app":"x"}},"status":{"phase":"Running"}}`,
+		`{"metadata":{"name":"two","labels":{"app":"x"}},"status":{"phase":"Failed"}}`,
+		`{"metadata":{"name":"three","labels":{"app":"y"}}}`,
+	} {
+		a.want(t, 201, "POST", pods, body)
+	}
+	a.want(t, 201, "POST", "/api/v1/namespaces/other/pods", `{"metadata":{"name":"one","labels":{"app":"x"}}}`)
+	left := func(want ...string) {
+		t.Helper()
+		if got := a.events(t, "/api/v1/pods?watch=1", len(want)); strings.Join(got, ",") != "ADDED "+strings.Join(want, ",ADDED ") {
+			t.Errorf("got %v, want %v left", got, want)
+		}
+	}
+	a.want(t, 200, "DELETE", pods+"?labelSelector=app%3Dx&fieldSelector=status.phase%3DFailed", "")
+	left("default/one", "default/three", "other/one")
+	a.want(t, 200, "DELETE", pods+"?labelSelector=app%3Dx", `{"kind":"DeleteOptions","apiVersion":"v1"}`)
+	left("default/three", "other/one")
+	if got := a.want(t, 200, "DELETE", pods, ""); !strings.Contains(got, `"status":"Success"`) {
+		t.Errorf("got %s, want Success", got)
+	}
+	left("other/one")
+}
+
+func TestAnAuthorizerSeesTheVerbAndTheSubresource(t *testing.T) {
+	var seen []string
+	a := serve(t, func(h *Handler) { h.Authorize = recorder(&seen) })
+	a.want(t, 200, "DELETE", pods, "")
+	a.want(t, 404, "PATCH", pods+"/one", `{}`, "Content-Type", mergePatchType)
+	a.want(t, 404, "PUT", pods+"/one/status", object("one"))
+	if got := strings.Join(seen, ","); got != "deletecollection pods/,patch pods/,update pods/status" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func recorder(seen *[]string) Authorizer {
+	return func(_ context.Context, _ User, a Attributes) error {
+		*seen = append(*seen, a.Verb+" "+a.Resource.Plural+"/"+a.Subresource)
+		return nil
+	}
+}
