@@ -138,7 +138,7 @@ func versionText(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourc
 // oddNumbers are those that a float64, a 64-bit integer or JavaScript would change, or write in another way.
 var oddNumbers = []string{
 	"9007199254740993", "18446744073709551615", "18446744073709551617", "-18446744073709551617", "1e400", "-1e400", "1e-400", "-0", "-0.0", "0.1",
-	"1.0", "1E+2", "5e-324", "1.7976931348623157e308", "123456789012345678901234567890.5", "3.141592653589793238462643383279",
+	"0.10000000000000001", "9007199254740993.0", "1.0", "1E+2", "5e-324", "1.7976931348623157e308", "123456789012345678901234567890.5", "3.141592653589793238462643383279",
 }
 
 // oddTexts are pieces of JSON strings: characters beyond the first plane, those that combine, joined ones, right to left, line
