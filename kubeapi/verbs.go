@@ -14,8 +14,7 @@ import (
 
 // get answers one object, not older than the parameter resourceVersion says.
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
-	shape, err := watchserver.Represent(r, c.represent(r))
-	if err != nil {
+	if err := acceptsJSON(r); err != nil {
 		return err
 	}
 	version, err := listwatch.ParseVersion(r.URL.Query().Get("resourceVersion"))
@@ -33,7 +32,7 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(w, r, http.StatusOK, shaped(o, shape))
+	return c.answer(w, r, http.StatusOK, o)
 }
 
 // jsonAlone is what single objects can be had in.
