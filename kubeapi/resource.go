@@ -25,6 +25,8 @@ type Resource struct {
 	Fields []string
 	// CheckName says whether an object may have a name; nil: a DNS subdomain. See [store.Resource].
 	CheckName func(name string) error
+	// Columns are what kubectl get shows beside the name. Nil: the age; empty: nothing.
+	Columns []Column
 }
 
 // APIVersion is what the objects bear: "v1" or "apps/v1".
@@ -102,19 +104,23 @@ func DefaultResources() []Resource {
 				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
 				"status.phase", "status.podIP", "status.nominatedNodeName",
 			},
+			Columns: podColumns(),
 		},
 		{
 			Version: "v1", Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Kind: "Service", Namespaced: true,
-			Categories: []string{"all"}, Fields: []string{"spec.clusterIP", "spec.type"},
+			Categories: []string{"all"}, Fields: []string{"spec.clusterIP", "spec.type"}, Columns: serviceColumns(),
 		},
-		{Version: "v1", Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"}, Kind: "ConfigMap", Namespaced: true},
+		{
+			Version: "v1", Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"}, Kind: "ConfigMap", Namespaced: true,
+			Columns: configMapColumns(),
+		},
 		{
 			Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"},
-			Kind: "Deployment", Namespaced: true, Categories: []string{"all"},
+			Kind: "Deployment", Namespaced: true, Categories: []string{"all"}, Columns: deploymentColumns(),
 		},
 		{
 			Version: "v1", Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"}, Kind: "Namespace",
-			Fields: []string{"status.phase"}, CheckName: listwatch.CheckNamespace,
+			Fields: []string{"status.phase"}, CheckName: listwatch.CheckNamespace, Columns: namespaceColumns(),
 		},
 	}
 }

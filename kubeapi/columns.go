@@ -1,0 +1,165 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A Column is a column of the tables that kubectl get shows: what additionalPrinterColumns are to a CustomResourceDefinition.
+type Column struct {
+	// Name is the heading; kubectl writes it in capitals.
+	Name string
+	// Type is that of the cells: string, integer, number, boolean or date. Empty: string. A date is shown as the time since then.
+	Type string
+	// Format refines Type, as OpenAPI has it; it may be empty.
+	Format string
+	// Description is for people.
+	Description string
+	// Priority is zero for what is always shown; what has a greater one kubectl shows with -o wide alone.
+	Priority int
+	// Path says where in the object the cell is, such as ".spec.replicas", ".metadata.labels['a/b']" or
+	// ".status.conditions[?(@.type=="Ready")].status". A cell that isn't there, or is of another type, is empty; where there
+	// are several, a string shows them all and other types the first.
+	Path string
+	// Cell appends the cell to dst, as JSON, where no path leads to it: object is compact JSON and must not be modified. Nil:
+	// Path counts. It is called from many goroutines.
+	Cell func(dst, object []byte, now time.Time) []byte
+}
+
+// nameColumn is the first of every table: kubectl prints the kind before its cells where it shows several kinds.
+var nameColumn = Column{Name: "Name", Type: "string", Format: "name", Description: "The name of the object, unique in its namespace.", Cell: nameCell}
+
+// ageColumn is when an object was created.
+var ageColumn = Column{
+	Name: "Age", Type: "string", Description: "The time since the object was created.",
+	Cell: func(dst, object []byte, now time.Time) []byte {
+		return appendAge(dst, value(object).at("metadata", "creationTimestamp"), now)
+	},
+}
+
+func nameCell(dst, object []byte, _ time.Time) []byte {
+	name := value(object).at("metadata", "name")
+	if len(name) == 0 {
+		return append(dst, `""`...) // a bookmark
+	}
+	return append(dst, name...)
+}
+
+// A table is what the columns of a resource come to. It never changes; its address is part of the wire form.
+type table struct {
+	definitions []byte // in JSON
+	cells       []func(dst, object []byte, now time.Time) []byte
+}
+
+// newTable returns the table of a resource: the name and then columns; where there are none, the age.
+func newTable(columns []Column) (*table, error) {
+	if columns == nil {
+		columns = []Column{ageColumn}
+	}
+	// The names are those of metav1.TableColumnDefinition, which leaves nothing out.
+	type definition struct {
+		Name        string `json:"name"`
+		Type        string `json:"type"`
+		Format      string `json:"format"`
+		Description string `json:"description"`
+		Priority    int    `json:"priority"`
+	}
+	var definitions []definition
+	t := &table{}
+	for _, c := range append([]Column{nameColumn}, columns...) {
+		if c.Type == "" {
+			c.Type = "string"
+		}
+		cell, err := c.compile()
+		if err != nil {
+			return nil, err
+		}
+		t.cells = append(t.cells, cell)
+		definitions = append(definitions, definition{c.Name, c.Type, c.Format, c.Description, c.Priority})
+	}
+	var err error
+	if t.definitions, err = json.Marshal(definitions); err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "columns", Err: err}
+	}
+	return t, nil
+}
+
+// cellTypes are the values of [Column.Type].
+var cellTypes = []string{"string", "integer", "number", "boolean", "date"}
+
+func (c Column) compile() (func(dst, object []byte, now time.Time) []byte, error) {
+	if c.Name == "" || !slices.Contains(cellTypes, c.Type) {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q of type %q: want a name and a type of %q", c.Name, c.Type, cellTypes)}
+	}
+	if c.Cell != nil {
+		return c.Cell, nil
+	}
+	path, err := parsePath(c.Path)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q", c.Name), Err: err}
+	}
+	return func(dst, object []byte, now time.Time) []byte {
+		if c.Type == "string" {
+			return appendTexts(dst, path, object)
+		}
+		start := len(dst)
+		path.find(object, func(v value) {
+			if len(dst) == start {
+				dst = c.appendCell(dst, v, now)
+			}
+		})
+		if len(dst) == start {
+			return append(dst, "null"...)
+		}
+		return dst
+	}, nil
+}
+
+// appendCell appends v as a cell of a type that is no string.
+func (c Column) appendCell(dst []byte, v value, now time.Time) []byte {
+	text, ok := string(v), false
+	switch c.Type {
+	case "integer":
+		_, err := strconv.ParseInt(text, 10, 64)
+		ok = err == nil
+	case "number":
+		ok = text[0] == '-' || text[0] >= '0' && text[0] <= '9'
+	case "boolean":
+		ok = text == "true" || text == "false"
+	case "date":
+		return appendAge(dst, v, now)
+	}
+	if !ok {
+		return append(dst, "null"...)
+	}
+	return append(dst, text...)
+}
+
+// appendTexts appends what path leads to as one string: strings as they are, everything else as JSON.
+func appendTexts(dst []byte, path jsonPath, object value) []byte {
+	var all string
+	found := false
+	path.find(object, func(v value) {
+		if string(v) == "null" {
+			return
+		}
+		if found {
+			all += " "
+		}
+		found = true
+		if v[0] == '"' {
+			all += v.text()
+		} else {
+			all += string(v)
+		}
+	})
+	if !found {
+		return append(dst, "null"...)
+	}
+	return appendString(dst, all)
+}

@@ -1,0 +1,149 @@
+package kubeapi
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A jsonPath is what a column names of an object: the JSON paths of a CustomResourceDefinition's printer columns, of which those with
+// slices, unions, scripts and recursion are not known here.
+type jsonPath []pathStep
+
+// A pathStep leads from a value to one of its parts, or to several.
+type pathStep struct {
+	kind  stepKind
+	name  string   // of a member, or the string that a filter wants
+	index int      // of an element; negative ones count from the end
+	of    []string // the path that a filter looks at
+}
+
+type stepKind uint8
+
+const (
+	stepMember stepKind = iota
+	stepIndex
+	stepAll
+	stepFilter
+)
+
+// parsePath reads a path such as .spec.replicas, .status.conditions[?(@.type=="Ready")].status or .metadata.labels['a/b']. A dot that
+// belongs to a name follows a backslash.
+func parsePath(s string) (jsonPath, error) {
+	var path jsonPath
+	for rest := s; rest != ""; {
+		var step pathStep
+		var err error
+		switch rest[0] {
+		case '.':
+			step.name, rest = cutName(rest[1:])
+			if step.name == "" {
+				err = fmt.Errorf("a name is empty")
+			}
+		case '[':
+			step, rest, err = cutBracket(rest[1:])
+		default:
+			err = fmt.Errorf("got %q, want a dot or a bracket", rest)
+		}
+		if err != nil {
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("JSON path %q", s), Err: err}
+		}
+		path = append(path, step)
+	}
+	if path == nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "JSON path: it is empty, want one like .spec.replicas"}
+	}
+	return path, nil
+}
+
+// cutName returns the name that s begins with, and what follows it.
+func cutName(s string) (name, rest string) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '.' || c == '[':
+			return b.String(), s[i:]
+		case c == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), ""
+}
+
+// cutBracket reads what stands behind a bracket that opens: 0], *], 'name'] or ?(@.name=="text")].
+func cutBracket(s string) (step pathStep, rest string, err error) {
+	switch {
+	case strings.HasPrefix(s, "*]"):
+		return pathStep{kind: stepAll}, s[2:], nil
+	case strings.HasPrefix(s, "?(@."):
+		of, wanted, ok := strings.Cut(s[len("?(@."):], "==")
+		text, rest, ok2 := cutQuoted(strings.TrimLeft(wanted, " "))
+		rest, ok3 := strings.CutPrefix(rest, ")]")
+		if !ok || !ok2 || !ok3 {
+			return step, "", fmt.Errorf(`want a filter like [?(@.type=="Ready")]`)
+		}
+		return pathStep{kind: stepFilter, name: text, of: strings.Split(strings.TrimSpace(of), ".")}, rest, nil
+	case s != "" && (s[0] == '\'' || s[0] == '"'):
+		name, rest, ok := cutQuoted(s)
+		rest, ok2 := strings.CutPrefix(rest, "]")
+		if !ok || !ok2 {
+			return step, "", fmt.Errorf("want a name like ['a.b']")
+		}
+		return pathStep{name: name}, rest, nil
+	}
+	number, rest, ok := strings.Cut(s, "]")
+	if step.index, err = strconv.Atoi(number); err != nil || !ok {
+		return step, "", fmt.Errorf("want a number, *, a name in quotes or a filter between brackets")
+	}
+	step.kind = stepIndex
+	return step, rest, nil
+}
+
+// cutQuoted returns the text in single or double quotes that s begins with; there is no escape.
+func cutQuoted(s string) (text, rest string, ok bool) {
+	if s == "" || s[0] != '\'' && s[0] != '"' {
+		return "", "", false
+	}
+	return strings.Cut(s[1:], s[:1])
+}
+
+// find calls f with each value in doc that p leads to.
+func (p jsonPath) find(doc value, f func(value)) {
+	if len(doc) == 0 {
+		return
+	}
+	if len(p) == 0 {
+		f(doc)
+		return
+	}
+	step, rest := p[0], p[1:]
+	switch step.kind {
+	case stepMember:
+		rest.find(doc.at(step.name), f)
+	case stepIndex:
+		wanted, i := step.index, 0
+		if wanted < 0 {
+			wanted += doc.size()
+		}
+		doc.elements(func(v value) {
+			if i == wanted {
+				rest.find(v, f)
+			}
+			i++
+		})
+	case stepAll:
+		doc.elements(func(v value) { rest.find(v, f) })
+		doc.members(func(_ string, v value) { rest.find(v, f) })
+	case stepFilter:
+		doc.elements(func(v value) {
+			if v.at(step.of...).text() == step.name {
+				rest.find(v, f)
+			}
+		})
+	}
+}

@@ -1,0 +1,216 @@
+package kubeapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	asTable    = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	asPartial  = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+	asPartials = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+	// kubectlAccept is what kubectl get sends.
+	kubectlAccept = asTable + ",application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+)
+
+// A metaTable is a metav1.Table as a client reads it.
+type metaTable struct {
+	Kind, APIVersion  string
+	Metadata          struct{ ResourceVersion, Continue string }
+	ColumnDefinitions []struct {
+		Name, Type, Format, Description string
+		Priority                        int
+	}
+	Rows []struct {
+		Cells  []any
+		Object json.RawMessage
+	}
+}
+
+func readTable(t *testing.T, data string) metaTable {
+	t.Helper()
+	var m metaTable
+	if err := json.Unmarshal([]byte(data), &m); err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	if m.Kind != "Table" || m.APIVersion != "meta.k8s.io/v1" || m.Metadata.ResourceVersion == "" {
+		t.Errorf("got %s, want a Table with a resourceVersion", data)
+	}
+	return m
+}
+
+// ageCell is the age of an object that a test has just made.
+var ageCell = regexp.MustCompile(`\|[0-9]+s\|`)
+
+// show writes a table as kubectl get -o wide does, with bars for columns.
+func (m metaTable) show() string {
+	var b strings.Builder
+	for _, c := range m.ColumnDefinitions {
+		fmt.Fprint(&b, c.Name, "|")
+	}
+	for _, r := range m.Rows {
+		b.WriteByte('\n')
+		for _, c := range r.Cells {
+			fmt.Fprint(&b, c, "|")
+		}
+	}
+	return ageCell.ReplaceAllString(b.String(), "|AGE|")
+}
+
+func TestKubectlGetsTables(t *testing.T) {
+	a := serve(t, nil)
+	first := metadata(t, a.want(t, 201, "POST", pods, object("a"))).ResourceVersion
+	last := metadata(t, a.want(t, 201, "POST", pods, object("b"))).ResourceVersion
+	list := readTable(t, a.want(t, 200, "GET", pods+"?limit=1", "", "Accept", kubectlAccept))
+	want := "Name|Ready|Status|Restarts|Age|IP|Node|Nominated Node|Readiness Gates|\na|0/0||0|AGE|<none>|<none>|<none>|<none>|"
+	if diff := cmp.Diff(want, list.show()); diff != "" {
+		t.Error(diff)
+	}
+	if list.Metadata.Continue == "" || list.Metadata.ResourceVersion != last {
+		t.Errorf("the metadata is not the list's: %+v", list.Metadata)
+	}
+	one := readTable(t, a.want(t, 200, "GET", pods+"/a", "", "Accept", kubectlAccept))
+	if diff := cmp.Diff(want, one.show()); diff != "" || one.Metadata.ResourceVersion != first {
+		t.Error(diff, one.Metadata)
+	}
+	empty := readTable(t, a.want(t, 200, "GET", "/api/v1/configmaps", "", "Accept", kubectlAccept))
+	if empty.show() != "Name|Data|Age|" || empty.Rows == nil {
+		t.Errorf("got %s %v", empty.show(), empty.Rows)
+	}
+	gadgets := readTable(t, a.want(t, 200, "GET", "/apis/demo.example.com/v1/gadgets", "", "Accept", kubectlAccept))
+	if gadgets.show() != "Name|Age|" || gadgets.ColumnDefinitions[0].Format != "name" {
+		t.Errorf("got %+v", gadgets)
+	}
+}
+
+func TestARowHoldsAsMuchOfTheObjectAsAskedFor(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a"},"spec":{"nodeName":"n"}}`)
+	whole := strings.TrimSpace(a.want(t, 200, "GET", pods+"/a", ""))
+	partial := strings.TrimSpace(a.want(t, 200, "GET", pods+"/a", "", "Accept", asPartial))
+	for query, want := range map[string]string{
+		"": partial, "?includeObject=Metadata": partial, "?includeObject=None": "null", "?includeObject=Object": whole,
+	} {
+		list := readTable(t, a.want(t, 200, "GET", pods+query, "", "Accept", asTable))
+		one := readTable(t, a.want(t, 200, "GET", pods+"/a"+query, "", "Accept", asTable))
+		if got := string(list.Rows[0].Object); got != want || string(one.Rows[0].Object) != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
+		}
+	}
+	a.refused(t, 400, "BadRequest", "GET", pods+"?includeObject=All", "", "Accept", asTable)
+	a.refused(t, 400, "BadRequest", "GET", pods+"?watch=1&includeObject=All", "", "Accept", asTable)
+	a.want(t, 200, "GET", pods+"?includeObject=All", "")
+}
+
+func TestMetadataAloneIsAsItWasWritten(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a","annotations":{"n":"\u0041"}},"spec":{"nodeName":"n"}}`)
+	one := a.want(t, 200, "GET", pods+"/a", "", "Accept", asPartial)
+	if !strings.HasPrefix(one, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"`) ||
+		strings.Contains(one, "spec") || !strings.Contains(one, `"\u0041"`) {
+		t.Errorf("got %s", one)
+	}
+	list := a.want(t, 200, "GET", pods, "", "Accept", asPartials)
+	want := `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` + metadata(t, one).ResourceVersion + `"},"items":[` + strings.TrimSpace(one) + "]}\n"
+	if list != want {
+		t.Errorf("got %s, want %s", list, want)
+	}
+}
+
+func TestARepresentationThatDoesNotFitIsNotAcceptable(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, object("a"))
+	for path, accepts := range map[string][]string{
+		pods:              {asPartial, "application/json;as=Table;v=v1;g=other", "application/json;as=Table;v=v2;g=meta.k8s.io", "application/yaml;as=Table;v=v1;g=meta.k8s.io"},
+		pods + "/a":       {asPartials, "application/json;as=Table"},
+		pods + "?watch=1": {asPartials, "application/json;as=Chair;v=v1;g=meta.k8s.io"},
+	} {
+		for _, accept := range accepts {
+			a.refused(t, 406, "NotAcceptable", "GET", path, "", "Accept", accept)
+		}
+	}
+}
+
+// watch opens a watch and returns a function that reads an event.
+func (a *api) watch(t *testing.T, path, accept string) (next func() (kind string, object json.RawMessage)) {
+	t.Helper()
+	res := a.do(t, http.MethodGet, path, "", "Accept", accept)
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" {
+		t.Fatalf("%s: got %d %s", path, res.StatusCode, res.Header.Get("Content-Type"))
+	}
+	lines := bufio.NewReader(res.Body)
+	return func() (string, json.RawMessage) {
+		t.Helper()
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		var e struct {
+			Type   string
+			Object json.RawMessage
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		return e.Type, e.Object
+	}
+}
+
+func TestOnlyTheFirstTableOfAWatchDefinesTheColumns(t *testing.T) {
+	a := serve(t, nil)
+	first := metadata(t, a.want(t, 201, "POST", pods, object("a"))).ResourceVersion
+	last := metadata(t, a.want(t, 201, "POST", pods, object("b"))).ResourceVersion
+	const initial = "?watch=1&allowWatchBookmarks=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan"
+	for _, include := range []string{"None", "Metadata"} {
+		next := a.watch(t, pods+initial+"&includeObject="+include, kubectlAccept)
+		for i, want := range []struct{ kind, name, version string }{{"ADDED", "a", first}, {"ADDED", "b", last}, {"BOOKMARK", "", last}} {
+			kind, object := next()
+			table := readTable(t, string(object))
+			if kind != want.kind || len(table.Rows) != 1 || table.Rows[0].Cells[0] != want.name || table.Metadata.ResourceVersion != want.version {
+				t.Errorf("got %s %s, want %s of one row", kind, object, want)
+			}
+			if headed := table.ColumnDefinitions != nil; headed != (i == 0) {
+				t.Errorf("event %d: defines columns: %t", i, headed)
+			}
+			if kind == "BOOKMARK" && !strings.Contains(string(table.Rows[0].Object), `"k8s.io/initial-events-end":"true"`) {
+				t.Errorf("got %s, want the annotation whatever is included", object)
+			}
+		}
+	}
+	live := a.watch(t, pods+"?watch=1&resourceVersion="+last, kubectlAccept)
+	a.want(t, 200, "DELETE", pods+"/a", "")
+	kind, object := live()
+	if table := readTable(t, string(object)); kind != "DELETED" || table.ColumnDefinitions == nil || table.Metadata.ResourceVersion <= last {
+		t.Errorf("got %s %s", kind, object)
+	}
+}
+
+func TestErrorsInAWatchOfTablesAreAStatus(t *testing.T) {
+	a := serve(t, nil)
+	kind, object := a.watch(t, pods+"?watch=1&resourceVersion=1", asTable)()
+	if kind != "ERROR" || !strings.HasPrefix(string(object), `{"kind":"Status"`) {
+		t.Errorf("got %s %s", kind, object)
+	}
+}
+
+func TestAWatchOfMetadataShowsNothingElse(t *testing.T) {
+	a := serve(t, nil)
+	next := a.watch(t, pods+"?watch=1&allowWatchBookmarks=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan", asPartial)
+	for _, want := range []string{"BOOKMARK", "ADDED"} {
+		kind, object := next()
+		if kind != want || !strings.HasPrefix(string(object), `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{`) ||
+			strings.Contains(string(object), "spec") {
+			t.Errorf("got %s %s", kind, object)
+		}
+		if want == "BOOKMARK" {
+			a.want(t, 201, "POST", pods, `{"metadata":{"name":"a"},"spec":{}}`)
+		}
+	}
+}
