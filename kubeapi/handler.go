@@ -40,14 +40,20 @@ const DefaultBodyBytes = 3 << 20
 type served struct {
 	Resource
 	collection *store.Collection
+	table      *table
 }
 
-// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists.
+// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists; columns that make no sense are one of code
+// Invalid.
 func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if _, taken := h.find(r.Group, r.Version, r.Plural); taken {
 		return &listwatch.Error{Code: listwatch.AlreadyExists, Message: r.Path("") + " is served already"}
 	}
-	h.resources = append(h.resources, served{r.withDefaults(), c})
+	t, err := newTable(r.Columns)
+	if err != nil {
+		return err
+	}
+	h.resources = append(h.resources, served{r.withDefaults(), c, t})
 	return nil
 }
 
@@ -162,7 +168,9 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 	case "deletecollection":
 		return h.deleteCollection(w, r, c)
 	}
-	h.Server.Serve(w, r, watchserver.Target{Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch})
+	h.Server.Serve(w, r, watchserver.Target{
+		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.represent(r),
+	})
 	return nil
 }
 

@@ -14,7 +14,8 @@ import (
 
 // get answers one object, not older than the parameter resourceVersion says.
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
-	if err := acceptsJSON(r); err != nil {
+	shape, err := watchserver.Represent(r, c.represent(r))
+	if err != nil {
 		return err
 	}
 	version, err := listwatch.ParseVersion(r.URL.Query().Get("resourceVersion"))
@@ -32,7 +33,7 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(w, r, http.StatusOK, o)
+	return c.answer(w, r, http.StatusOK, shaped(o, shape))
 }
 
 // jsonAlone is what single objects can be had in.
