@@ -135,17 +135,22 @@ func (e *env) serve() *site {
 		api.Server.Serve(w, r, watchserver.Target{Source: e.things})
 	})
 	s := e.open(mux)
+	e.drainsBy(s, api.Drain)
+	return s
+}
+
+// drainsBy says how the watches of s are ended; what a case leaves open is cut off.
+func (e *env) drainsBy(s *site, drain func(context.Context) error) {
 	s.drain = func() {
-		if err := api.Drain(e.Context()); err != nil {
+		if err := drain(e.Context()); err != nil {
 			e.Error(err)
 		}
 	}
 	e.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = api.Drain(ctx) // cuts off what the case has left open
+		_ = drain(ctx)
 	})
-	return s
 }
 
 // open starts an http.Server with h.
@@ -315,9 +320,9 @@ func (d *data) stateAt(v listwatch.Version) map[string]listwatch.Version {
 // patience is how long a case may wait for something that must come.
 func (e *env) patience() time.Duration {
 	if e.fake {
-		return 24 * time.Hour
+		return time.Hour
 	}
-	return 30 * time.Second
+	return 10 * time.Second
 }
 
 // target returns the URL of the collection with a query.

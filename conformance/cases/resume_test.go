@@ -208,7 +208,7 @@ func compactWhileWatching(e *env) {
 // that replays it, and one that was there all the time.
 func expiredDuringReplay(e *env) {
 	start := e.put("a")
-	live := e.dial(from(start))
+	live := e.dial(from(start) + "&" + labelled("!nothing")) // another selector: the server must not keep one's place for the other
 	padding := strings.Repeat("x", 4<<10)
 	const count = 400
 	for range count {
