@@ -1,10 +1,10 @@
 package watchserver
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 
@@ -42,7 +42,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := bufio.NewWriterSize(w, 32<<10)
+	out := newBody(w, r, http.StatusOK)
 	if q.pretty {
 		var whole, indented bytes.Buffer
 		writeList(&whole, head, page.Items, shape)
@@ -53,7 +53,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 	} else {
 		writeList(out, head, page.Items, shape)
 	}
-	out.Flush() // an error means that the client is gone
+	out.Close() // an error means that the client is gone
 	return nil
 }
 
@@ -101,18 +101,14 @@ func listHead(d listwatch.Description, page listwatch.Page, shape Representation
 	return slices.Concat(head[:len(head)-1], []byte(`,"items":[`)), nil
 }
 
-type byteWriter interface {
-	Write(p []byte) (int, error)
-	WriteByte(c byte) error
-}
-
 // writeList writes a list, of which all end alike: the items are the last member.
-func writeList(w byteWriter, head []byte, items []*listwatch.Object, shape Representation) {
+func writeList(w io.Writer, head []byte, items []*listwatch.Object, shape Representation) {
 	w.Write(head)
 	var scratch []byte
+	comma := []byte{','}
 	for i, o := range items {
 		if i > 0 {
-			w.WriteByte(',')
+			w.Write(comma)
 		}
 		item := o.Data
 		if shape != nil {

@@ -2,6 +2,7 @@ package watchserver_test
 
 import (
 	"bufio"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -154,4 +155,58 @@ func TestAWatchInNoKnownRepresentationIsRefused(t *testing.T) {
 			t.Errorf("Accept %s: got %d, want %d", accept, got, code)
 		}
 	}
+}
+
+func TestListsAreCompressedAndWatchesAreNot(t *testing.T) {
+	flags := memory.New[Flag]()
+	pad := strings.Repeat("x", 200)
+	for i := range 300 {
+		_, err := flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{Name: fmt.Sprintf("f%03d", i), Annotations: map[string]string{"pad": pad}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hs := httptest.NewServer(&watchserver.Server{Source: flags})
+	t.Cleanup(hs.Close)
+	var plain string
+	for _, encoding := range []string{"identity", "gzip"} {
+		res := getEncoded(t, hs.URL, encoding)
+		var body io.Reader = res.Body
+		if encoding == "gzip" {
+			z, err := gzip.NewReader(body)
+			if err != nil || res.Header.Get("Content-Encoding") != "gzip" {
+				t.Fatalf("got %v %v", res.Header, err)
+			}
+			body = z
+		}
+		data, err := io.ReadAll(body)
+		if err != nil || !slices.Contains(res.Header.Values("Vary"), "Accept-Encoding") {
+			t.Errorf("%s: %v %v", encoding, err, res.Header)
+		}
+		if plain != "" && string(data) != plain {
+			t.Errorf("%s: got another list", encoding)
+		}
+		plain = string(data)
+	}
+	res := getEncoded(t, hs.URL+"?watch=1&timeoutSeconds=1", "gzip")
+	line, err := bufio.NewReader(res.Body).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, `{"type":"ADDED"`) || res.Header.Get("Content-Encoding") != "" {
+		t.Errorf("got %q %v %v", line, err, res.Header)
+	}
+	res.Body.Close()
+}
+
+func getEncoded(t *testing.T, url, encoding string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept-Encoding", encoding)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
 }

@@ -1,0 +1,69 @@
+package watchserver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestGzipIsForThoseWhoLikeItNoLessThanNothing(t *testing.T) {
+	for accept, want := range map[string]bool{
+		"": false, "gzip": true, "GZIP": true, "x-gzip": true, "gzip, deflate, br": true, "br;q=1.0, gzip;q=0.8, *;q=0.1": true,
+		"*": true, "*;q=0": false, "gzip;q=0, *": false, "gzip;q=0.000": false, "identity": false, "deflate": false,
+		"identity, gzip;q=0.5": false, "identity;q=0.5, gzip;q=0.5": true, "identity;q=0, gzip": true, "gzip;q=x": false, "gzip; Q=0.1": true, "gzip;q=NaN": false,
+	} {
+		if got := acceptsGzip([]string{accept}); got != want {
+			t.Errorf("%q: got %t", accept, got)
+		}
+	}
+	if !acceptsGzip([]string{"br", "gzip"}) {
+		t.Error("the second header does not count")
+	}
+}
+
+func answerOf(t *testing.T, accept string, parts ...[]byte) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Accept-Encoding", accept)
+	w := httptest.NewRecorder()
+	WriteBody(w, r, http.StatusAccepted, parts...)
+	res := w.Result()
+	if res.StatusCode != http.StatusAccepted || res.Header.Get("Vary") != "Accept-Encoding" {
+		t.Errorf("got %d, Vary %s", res.StatusCode, res.Header.Get("Vary"))
+	}
+	return res
+}
+
+func TestLargeBodiesAreCompressedAndArriveWhole(t *testing.T) {
+	half := bytes.Repeat([]byte("listwatch "), compressAbove/16)
+	for range 2 { // the second time with a compressor that was in use
+		res := answerOf(t, "gzip", half, half)
+		if res.Header.Get("Content-Encoding") != "gzip" || res.Header.Get("Content-Length") != "" {
+			t.Fatalf("got %v", res.Header)
+		}
+		z, err := gzip.NewReader(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, append(half[:len(half):len(half)], half...)) {
+			t.Errorf("got %d bytes, %v", len(got), err)
+		}
+	}
+	res := answerOf(t, "identity", half, half)
+	if got, _ := io.ReadAll(res.Body); len(got) != 2*len(half) || res.Header.Get("Content-Encoding") != "" {
+		t.Errorf("got %d bytes, %v", len(got), res.Header)
+	}
+}
+
+func TestSmallBodiesAreNotCompressed(t *testing.T) {
+	body := strings.Repeat("x", compressAbove)
+	res := answerOf(t, "gzip", []byte(body))
+	got, _ := io.ReadAll(res.Body)
+	if string(got) != body || res.Header.Get("Content-Encoding") != "" || res.ContentLength != compressAbove {
+		t.Errorf("got %d bytes, %v", len(got), res.Header)
+	}
+}
