@@ -115,6 +115,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if found, err := h.serveDiscovery(w, r); found {
 		return err
 	}
+	if found, err := h.serveOpenAPI(w, r); found {
+		return err
+	}
 	t, ok := parseRoute(r.URL.EscapedPath())
 	if !ok {
 		return noSuchPath(r)

@@ -58,7 +58,7 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyGet(w, r); err != nil {
 		return err
 	}
-	paths := append(slices.Clone(healthPaths), versionPath, "/api", "/apis")
+	paths := append(slices.Clone(healthPaths), versionPath, "/api", "/apis", "/openapi/v2", "/openapi/v3")
 	for _, s := range h.resources {
 		resource := s.Path("")
 		paths = append(paths, resource, path.Dir(resource))
