@@ -2,10 +2,13 @@ package kubeapi
 
 import (
 	"bufio"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,5 +215,23 @@ func TestAWatchOfMetadataShowsNothingElse(t *testing.T) {
 		if want == "BOOKMARK" {
 			a.want(t, 201, "POST", pods, `{"metadata":{"name":"a"},"spec":{}}`)
 		}
+	}
+}
+
+func TestALargeObjectIsCompressed(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a"},"spec":{"pad":"`+strings.Repeat("x", 40<<10)+`"}}`)
+	res := a.do(t, "GET", pods+"/a", "", "Accept-Encoding", "gzip")
+	vary := res.Header.Values("Vary")
+	if res.Header.Get("Content-Encoding") != "gzip" || !slices.Contains(vary, "Accept") || !slices.Contains(vary, "Accept-Encoding") {
+		t.Errorf("got %v", res.Header)
+	}
+	z, err := gzip.NewReader(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if whole := a.want(t, 200, "GET", pods+"/a", ""); err != nil || string(data) != whole {
+		t.Errorf("got %d bytes %v, want %d", len(data), err, len(whole))
 	}
 }

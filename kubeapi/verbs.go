@@ -67,13 +67,8 @@ func (c call) answer(w http.ResponseWriter, r *http.Request, code int, o *listwa
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
-	w.WriteHeader(code)
-	if r.Method != http.MethodHead {
-		// Errors mean that the client is gone. Two writes: o.Data is shared and must not be appended to.
-		w.Write(body)
-		w.Write([]byte{'\n'})
-	}
+	h.Add("Vary", "Accept")
+	watchserver.WriteBody(w, r, code, body, []byte{'\n'}) // two parts: o.Data is shared and must not be appended to
 	return nil
 }
 
