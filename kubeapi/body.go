@@ -14,22 +14,35 @@ import (
 // bodyTime is how long a client may take to send a body.
 const bodyTime = 30 * time.Second
 
-// readObject returns the body of a write, which must be JSON by its Content-Type.
+// readObject returns the body of a write as JSON; by its Content-Type it must be that or YAML.
 func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	data, err := h.readBody(w, r)
 	if err != nil || len(data) == 0 {
 		return nil, err
 	}
-	return data, checkMediaType(r)
+	yaml, err := isYAML(r)
+	if err != nil || !yaml {
+		return data, err
+	}
+	limit := h.bodyBytes()
+	if limit <= 0 {
+		limit = max(DefaultBodyBytes, 4*int64(len(data))) // aliases could make far more of it
+	}
+	return yamlToJSON(data, limit)
+}
+
+// bodyBytes returns the largest size of a body; negative: there is none.
+func (h *Handler) bodyBytes() int64 {
+	if h.BodyBytes == 0 {
+		return DefaultBodyBytes
+	}
+	return h.BodyBytes
 }
 
 // readBody returns the body of a write, which must be small enough.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body := r.Body
-	most := h.BodyBytes
-	if most == 0 {
-		most = DefaultBodyBytes
-	}
+	most := h.bodyBytes()
 	if most > 0 {
 		if r.ContentLength > most {
 			return nil, tooLarge(most)
@@ -57,20 +70,24 @@ func tooLarge(most int64) error {
 	}
 }
 
-// checkMediaType lets JSON pass, and bodies that don't say what they are: nothing, or what curl -d says of everything. Whether they are
-// JSON shows when they are read. A page of another origin can send such a body unasked; checkOrigin has refused it before.
-func checkMediaType(r *http.Request) error {
+// isYAML reads the Content-Type. It lets JSON pass, and bodies that don't say what they are: nothing, or what curl -d says of
+// everything. Whether they are JSON shows when they are read. A page of another origin can send such a body unasked; checkOrigin has
+// refused it before.
+func isYAML(r *http.Request) (bool, error) {
 	value := r.Header.Get("Content-Type")
 	if value == "" {
-		return nil
+		return false, nil
 	}
-	switch mediaType, _, err := mime.ParseMediaType(value); {
+	mediaType, _, err := mime.ParseMediaType(value)
+	switch {
 	case err != nil:
 	case mediaType == "application/json", mediaType == "application/x-www-form-urlencoded":
-		return nil
+		return false, nil
+	case mediaType == "application/yaml":
+		return true, nil
 	}
-	return &listwatch.Error{
+	return false, &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
-		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json", value),
+		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json, application/yaml", value),
 	}
 }

@@ -205,7 +205,7 @@ func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
 		{"application/json; charset=utf-8", 201},
 		{"application/x-www-form-urlencoded", 201}, // curl -d
 		{"application/vnd.kubernetes.protobuf", 415},
-		{"application/yaml", 415},
+		{"application/yaml", 201}, // JSON is YAML
 		{"application/apply-patch+yaml", 415},
 		{"text/plain", 415},
 		{"a b", 415},

@@ -101,6 +101,7 @@ var dependencies = []dependency{
 	{"github.com/tidwall/btree", []string{"internal/history"}, "the state beside the log is the one copy-on-write tree there is"},
 	{"github.com/fxamacker/cbor", []string{"framing"}, "a codec of the wire is a framing"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "a verb of Kubernetes is kubeapi's"},
+	{"go.yaml.in/yaml", []string{"kubeapi"}, "bodies in YAML are Kubernetes' custom; ours are JSON"},
 	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "flags belong to programs"},
 	{"github.com/spf13/pflag", []string{"cmd/*/..."}, "flags belong to programs"},
 }

@@ -1,0 +1,169 @@
+package kubeapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"go.yaml.in/yaml/v3"
+)
+
+// yamlDepth bounds how deep YAML may nest; no object of Kubernetes comes near.
+const yamlDepth = 256
+
+// yamlToJSON returns the one document of data as JSON of about limit bytes at most. Names keep their order, and numbers that JSON can
+// spell are spelt as they are written, so that large ones survive.
+func yamlToJSON(data []byte, limit int64) ([]byte, error) {
+	in := yaml.NewDecoder(bytes.NewReader(data))
+	var document yaml.Node
+	if err := in.Decode(&document); err != nil {
+		return nil, badYAML(err)
+	}
+	if err := in.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, badYAML(errors.New("want one document"))
+	}
+	w := yamlWriter{limit: limit}
+	if err := w.value(&document, 0); err != nil {
+		return nil, badYAML(err)
+	}
+	return w.out, nil
+}
+
+func badYAML(err error) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be YAML that JSON can say", Err: err}
+}
+
+// A yamlWriter writes nodes as JSON. Its limit also ends aliases that multiply.
+type yamlWriter struct {
+	out   []byte
+	limit int64
+}
+
+func (w *yamlWriter) value(n *yaml.Node, depth int) error {
+	if depth > yamlDepth {
+		return fmt.Errorf("line %d: nested deeper than %d levels", n.Line, yamlDepth)
+	}
+	if int64(len(w.out)) > w.limit {
+		return fmt.Errorf("line %d: more than %d bytes of JSON", n.Line, w.limit)
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return w.value(n.Content[0], depth+1)
+	case yaml.AliasNode:
+		return w.value(n.Alias, depth+1)
+	case yaml.MappingNode:
+		return w.mapping(n, depth)
+	case yaml.SequenceNode:
+		return w.sequence(n, depth)
+	case yaml.ScalarNode:
+		return w.scalar(n)
+	}
+	return fmt.Errorf("line %d: not understood", n.Line)
+}
+
+func (w *yamlWriter) sequence(n *yaml.Node, depth int) error {
+	w.out = append(w.out, '[')
+	for i, element := range n.Content {
+		if i > 0 {
+			w.out = append(w.out, ',')
+		}
+		if err := w.value(element, depth+1); err != nil {
+			return err
+		}
+	}
+	w.out = append(w.out, ']')
+	return nil
+}
+
+func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
+	w.out = append(w.out, '{')
+	names := make(map[string]struct{}, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i]
+		if name.Kind == yaml.AliasNode {
+			name = name.Alias
+		}
+		if name.Kind != yaml.ScalarNode || name.Tag == "!!merge" {
+			return fmt.Errorf("line %d: want a name that is a string", name.Line)
+		}
+		if _, twice := names[name.Value]; twice {
+			return fmt.Errorf("line %d: %q is there twice", name.Line, name.Value)
+		}
+		names[name.Value] = struct{}{}
+		if i > 0 {
+			w.out = append(w.out, ',')
+		}
+		// In JSON all names are strings: 1, true and null too.
+		if err := w.text(name.Value); err != nil {
+			return err
+		}
+		w.out = append(w.out, ':')
+		if err := w.value(n.Content[i+1], depth+1); err != nil {
+			return err
+		}
+	}
+	w.out = append(w.out, '}')
+	return nil
+}
+
+func (w *yamlWriter) scalar(n *yaml.Node) error {
+	// Before the tags, for beyond float64 the library takes a number for a string. A style is quotes, or a tag.
+	if n.Style == 0 && isNumber(n.Value) {
+		w.out = append(w.out, n.Value...)
+		return nil
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		w.out = append(w.out, "null"...)
+		return nil
+	case "!!bool":
+		var b bool
+		if err := n.Decode(&b); err != nil {
+			return err
+		}
+		w.out = strconv.AppendBool(w.out, b)
+		return nil
+	case "!!int", "!!float":
+		return w.number(n)
+	case "!!str", "!!timestamp": // a time is text in JSON
+		return w.text(n.Value)
+	}
+	return fmt.Errorf("line %d: JSON has no %s", n.Line, n.ShortTag())
+}
+
+// isNumber reports whether JSON spells a number so.
+func isNumber(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	return digits != "" && digits[0] >= '0' && digits[0] <= '9' && json.Valid([]byte(s))
+}
+
+// number writes the value of a number that JSON spells otherwise, as 0x10 or 1_000.
+func (w *yamlWriter) number(n *yaml.Node) error {
+	var value any
+	if err := n.Decode(&value); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("line %d: JSON has no number %s", n.Line, n.Value)
+	}
+	w.out = append(w.out, raw...)
+	return nil
+}
+
+// text writes a string without the escapes that are for HTML.
+func (w *yamlWriter) text(s string) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return err
+	}
+	w.out = append(w.out, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
+	return nil
+}

@@ -1,0 +1,68 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+func TestYAMLBecomesTheJSONThatItMeans(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"z: 1\na: [x, 'y', \"1\"]\n":       `{"z":1,"a":["x","y","1"]}`,
+		"n: 9007199254740993":              `{"n":9007199254740993}`,
+		"n: 123456789012345678901234567":   `{"n":123456789012345678901234567}`,
+		"n: -1.50e400":                     `{"n":-1.50e400}`,
+		"n: 0x10\nm: 1_000\no: 0o17":       `{"n":16,"m":1000,"o":15}`,
+		"n: '1'\nm: !!str 2\no: !!float 3": `{"n":"1","m":"2","o":3}`,
+		"b: true\nn: ~\ne:\ns: 'true'":     `{"b":true,"n":null,"e":null,"s":"true"}`,
+		"y: yes\nt: 2020-01-01":            `{"y":"yes","t":"2020-01-01"}`,
+		"1: a\ntrue: b":                    `{"1":"a","true":"b"}`,
+		"a: &x {b: 1}\nc: *x":              `{"a":{"b":1},"c":{"b":1}}`,
+		"s: |\n  a <b>\n  c\n":             `{"s":"a <b>\nc\n"}`,
+		"---\na: 1\n":                      `{"a":1}`,
+		`{"a": [1, {"b": null}]}`:          `{"a":[1,{"b":null}]}`,
+	} {
+		if got, err := yamlToJSON([]byte(yaml), 1000); string(got) != want || err != nil {
+			t.Errorf("%q: got %s, %v, want %s", yaml, got, err, want)
+		}
+	}
+}
+
+func TestYAMLThatJSONCannotSayIsRefused(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
+	for _, yaml := range []string{
+		"", "a: 1\n---\nb: 2\n", "a: .inf", "a: !!binary aGVsbG8=", "a: 1\na: 2", "? [a]\n: b", "a: &x {b: *x}", "a: &x {b: 1}\nc: {<<: *x}", ": : :", "a: *b",
+		bomb, "a: " + strings.Repeat("[", 300) + strings.Repeat("]", 300), "\tx", "a: \x80",
+	} {
+		got, err := yamlToJSON([]byte(yaml), 1000)
+		if !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("%.40q: got %s, %v, want Invalid", yaml, got, err)
+		}
+	}
+}
+
+func FuzzYAMLToJSON(f *testing.F) {
+	f.Add([]byte("a: &x [1, 0x1, .5, ~, 'q']\nb: *x\n"))
+	f.Add([]byte("{\"a\": 1e400}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		out, err := yamlToJSON(data, 10000)
+		if err == nil && !json.Valid(out) {
+			t.Errorf("%q: got %q, which is no JSON", data, out)
+		}
+	})
+}
+
+func TestObjectsCanBeWrittenInYAML(t *testing.T) {
+	a := serve(t, nil)
+	const mediaType = "application/yaml"
+	got := a.want(t, 201, "POST", pods, "metadata:\n  name: one\nspec:\n  n: 9007199254740993\n", "Content-Type", mediaType)
+	if !strings.HasSuffix(got, `"spec":{"n":9007199254740993}}`+"\n") {
+		t.Errorf("got %s, want the number as it was written", got)
+	}
+	a.want(t, 200, "PUT", pods+"/one", "metadata: {name: one}\nspec: {n: 1}\n", "Content-Type", mediaType+"; charset=utf-8")
+	a.refused(t, 400, "BadRequest", "PUT", pods+"/one", "metadata: {name: one", "Content-Type", mediaType)
+	a.want(t, 200, "DELETE", pods+"/one", "kind: DeleteOptions\napiVersion: v1\n", "Content-Type", mediaType)
+}
