@@ -91,14 +91,30 @@ func Elements(doc []byte, f func(value Span) error) error {
 // Find returns the place of the value of the named member of doc, a compact JSON object; an empty Span where there is none. Of
 // members with one name the last counts, as in encoding/json.
 func Find(doc []byte, name string) (Span, error) {
+	if len(doc) < 2 || doc[0] != '{' {
+		return Span{}, fmt.Errorf("want a JSON object, got %s", kind(doc))
+	}
 	var found Span
-	err := Members(doc, func(n string, value Span) error {
-		if n == name {
+	for i := 1; doc[i] != '}'; {
+		key := Span{i, skipString(doc, i)}
+		value := Span{key.End + 1, skip(doc, key.End+1)}
+		if spells(key.Of(doc), name) {
 			found = value
 		}
-		return nil
-	})
-	return found, err
+		if i = value.End; doc[i] == ',' {
+			i++
+		}
+	}
+	return found, nil
+}
+
+// spells reports whether raw, a JSON string, is s. It decodes only what has escapes.
+func spells(raw []byte, s string) bool {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1:len(raw)-1]) == s
+	}
+	decoded, err := String(raw)
+	return err == nil && decoded == s
 }
 
 // String decodes a JSON string; null is the empty string.

@@ -1,0 +1,67 @@
+package kubeapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// benchPod is a pod of about 2 KiB, with a status as a kubelet writes it.
+func benchPod(b *testing.B) *listwatch.Object {
+	b.Helper()
+	o, err := listwatch.ParseObject([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-7d4b9c6f5-x2x7k","namespace":"default",` +
+		`"uid":"1c86b48c-e17f-4e29-9400-6ac4590429bd","resourceVersion":"1795217863977940","creationTimestamp":"2026-05-01T11:54:30Z",` +
+		`"labels":{"app":"web","pod-template-hash":"7d4b9c6f5"},"annotations":{"note":"` + strings.Repeat("n", 300) + `"}},` +
+		`"spec":{"nodeName":"node-1","containers":[{"name":"web","image":"registry.example/web:1.2.3","env":[` +
+		strings.Repeat(`{"name":"A","value":"b"},`, 30) + `{"name":"Z","value":"z"}]}]},` +
+		`"status":{"phase":"Running","podIP":"10.0.0.7","conditions":[{"type":"Initialized","status":"True"},{"type":"Ready","status":"True"},` +
+		`{"type":"ContainersReady","status":"True"},{"type":"PodScheduled","status":"True"}],"containerStatuses":[{"name":"web","ready":true,` +
+		`"restartCount":1,"state":{"running":{"startedAt":"2026-05-01T11:55:00Z"}},"lastState":{"terminated":{"finishedAt":"2026-05-01T11:54:59Z"}}}]}}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return o
+}
+
+// BenchmarkFrame measures what one delivery of one event costs before it is written, by representation and by how many watchers of
+// the same form share its frame.
+func BenchmarkFrame(b *testing.B) {
+	pod := benchPod(b)
+	columns, err := newTable(podColumns())
+	if err != nil {
+		b.Fatal(err)
+	}
+	plain, err := transport.EncoderFor(framing.JSON{}, &transport.Envelope{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, shape := range []struct {
+		name string
+		watchserver.Representation
+	}{{"JSON", nil}, {"Table", tableView{table: columns}}, {"PartialObjectMetadata", partialView{}}} {
+		encoder := plain.As(shape.Representation)
+		for _, watchers := range []int{1, 100, 10_000} {
+			b.Run(fmt.Sprintf("%s/watchers=%d", shape.name, watchers), func(b *testing.B) {
+				b.ReportAllocs()
+				n := 0
+				var e listwatch.Event
+				for b.Loop() {
+					if n%watchers == 0 {
+						e = listwatch.Event{Type: listwatch.Modified, Object: pod, Version: pod.Version}.Cached(new(listwatch.Frames), nil)
+					}
+					n++
+					frame, err := encoder.Event(e)
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.SetBytes(int64(len(frame)))
+				}
+			})
+		}
+	}
+}
