@@ -38,11 +38,11 @@ func podRestarts(dst, object []byte, now time.Time) []byte {
 }
 
 func podGates(dst, object []byte, _ time.Time) []byte {
-	pod := value(object)
+	conditions := value(object).at("status", "conditions")
 	gates, met := 0, 0
-	pod.at("spec", "readinessGates").elements(func(gate value) {
+	value(object).at("spec", "readinessGates").elements(func(gate value) {
 		gates++
-		if conditionOf(pod, gate.at("conditionType").text()).at("status").text() == "True" {
+		if condition(conditions, gate.at("conditionType").text()).at("status").text() == "True" {
 			met++
 		}
 	})
@@ -63,34 +63,37 @@ type podSummary struct {
 // readPod sums a pod up: the first of its init containers that isn't done says how it stands; behind them, the first of its containers
 // that has a reason not to run. Init containers that go on running (sidecars) count among the others.
 func readPod(object []byte) podSummary {
-	pod := value(object)
-	status := pod.at("status")
-	p := podSummary{reason: status.at("phase").text(), total: pod.at("spec", "containers").size()}
+	// A search from the root passes over most of the pod, so there is one for each.
+	spec, status := value(object).at("spec"), value(object).at("status")
+	conditions := status.at("conditions")
+	p := podSummary{reason: status.at("phase").text(), total: spec.at("containers").size()}
+	phase := p.reason
 	if reason := status.at("reason").text(); reason != "" {
 		p.reason = reason
 	}
-	if conditionOf(pod, "PodScheduled").at("reason").text() == "SchedulingGated" {
+	if condition(conditions, "PodScheduled").at("reason").text() == "SchedulingGated" {
 		p.reason = "SchedulingGated"
 	}
-	if !p.initialize(pod) || conditionOf(pod, "Initialized").at("status").text() == "True" {
-		p.run(pod)
+	initialized := condition(conditions, "Initialized").at("status").text() == "True"
+	if !p.initialize(spec.at("initContainers"), status.at("initContainerStatuses"), initialized) || initialized {
+		p.run(status.at("containerStatuses"), conditions)
 	}
-	if len(pod.at("metadata", "deletionTimestamp")) > 0 {
+	if len(value(object).at("metadata", "deletionTimestamp")) > 0 {
 		switch {
 		case p.reason == "NodeLost":
 			p.reason = "Unknown"
-		case status.at("phase").text() != "Succeeded" && status.at("phase").text() != "Failed":
+		case phase != "Succeeded" && phase != "Failed":
 			p.reason = "Terminating"
 		}
 	}
 	return p
 }
 
-// initialize looks at the init containers and returns whether one isn't done.
-func (p *podSummary) initialize(pod value) (busy bool) {
+// initialize looks at the init containers and returns whether one isn't done. initialized is what the pod's condition says.
+func (p *podSummary) initialize(containers, statuses value, initialized bool) (busy bool) {
 	inits := 0
 	sidecars := make(map[string]bool)
-	pod.at("spec", "initContainers").elements(func(c value) {
+	containers.elements(func(c value) {
 		inits++
 		if c.at("restartPolicy").text() == "Always" {
 			sidecars[c.at("name").text()] = true
@@ -99,7 +102,7 @@ func (p *podSummary) initialize(pod value) (busy bool) {
 	})
 	var all podSummary // the restarts of all, which count until they are done
 	i := 0
-	pod.at("status", "initContainerStatuses").elements(func(c value) {
+	statuses.elements(func(c value) {
 		all.count(c)
 		sidecar := sidecars[c.at("name").text()]
 		if sidecar {
@@ -123,17 +126,17 @@ func (p *podSummary) initialize(pod value) (busy bool) {
 		}
 		i++
 	})
-	if busy && conditionOf(pod, "Initialized").at("status").text() != "True" {
+	if busy && !initialized {
 		p.restarts, p.restarted = all.restarts, all.restarted
 	}
 	return busy
 }
 
 // run looks at the containers.
-func (p *podSummary) run(pod value) {
+func (p *podSummary) run(statuses, conditions value) {
 	running := false
 	reason := ""
-	pod.at("status", "containerStatuses").elements(func(c value) {
+	statuses.elements(func(c value) {
 		p.count(c)
 		why := c.at("state", "waiting", "reason").text()
 		if ended := c.at("state", "terminated"); why == "" && len(ended) > 0 {
@@ -152,7 +155,7 @@ func (p *podSummary) run(pod value) {
 	}
 	if p.reason == "Completed" && running {
 		p.reason = "NotReady"
-		if conditionOf(pod, "Ready").at("status").text() == "True" {
+		if condition(conditions, "Ready").at("status").text() == "True" {
 			p.reason = "Running"
 		}
 	}
@@ -177,9 +180,9 @@ func endReason(terminated value) string {
 	return "ExitCode:" + strconv.FormatInt(terminated.at("exitCode").number(), 10)
 }
 
-// conditionOf returns the condition of a type in status.conditions.
-func conditionOf(object value, kind string) (found value) {
-	object.at("status", "conditions").elements(func(c value) {
+// condition returns the one of a type.
+func condition(conditions value, kind string) (found value) {
+	conditions.elements(func(c value) {
 		if c.at("type").text() == kind {
 			found = c
 		}
