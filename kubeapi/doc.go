@@ -11,10 +11,11 @@
 //	http.ListenAndServe("127.0.0.1:8080", &api)
 //
 // Objects are any JSON with kind, apiVersion and metadata. No namespace object is needed before one is used, and deleting one
-// deletes nothing else: there are no controllers here.
+// deletes nothing else: there are no controllers here, and a write may set the status with everything else. Bodies are JSON or YAML, and
+// patches are merge patches or JSON patches; Protocol Buffers, strategic merge patches and server-side apply are answered 415.
 //
 // # Where to look
 //
-// A path is read in path.go and dispatched in handler.go; verbs.go has the writes and the get, lists and watches are
-// package watchserver's. auth.go and tokens.go say who is asking.
+// A path is read in path.go and dispatched in handler.go. The get is in verbs.go, the writes in write.go, delete.go and patch.go; lists
+// and watches are package watchserver's. What there is is told by discovery.go and openapi.go, and auth.go and tokens.go say who is asking.
 package kubeapi

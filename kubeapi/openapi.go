@@ -125,11 +125,8 @@ type operation func(r Resource, action string, consumes ...string) jsonObject
 func (r Resource) addPaths(paths jsonObject, op operation) {
 	all, one := r.Path(""), r.Path("{namespace}")+"/{name}"
 	paths[all] = jsonObject{"get": op(r, "list")}
-	if r.Namespaced {
-		paths[r.Path("{namespace}")] = jsonObject{"get": op(r, "list"), "post": op(r, "post", "application/json")}
-	} else {
-		paths[all] = jsonObject{"get": op(r, "list"), "post": op(r, "post", "application/json")}
-	}
+	// For what is in no namespace, that is the same path.
+	paths[r.Path("{namespace}")] = jsonObject{"get": op(r, "list"), "post": op(r, "post", "application/json")}
 	for _, path := range []string{one, one + "/status"} {
 		paths[path] = jsonObject{
 			"get": op(r, "get"), "put": op(r, "put", "application/json"), "patch": op(r, "patch", jsonPatchType, mergePatchType),

@@ -67,11 +67,26 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	o, err := c.change(r.Context(), to, p)
+	o, err := c.change(r.Context(), to, h.bounded(p))
 	if err != nil {
 		return err
 	}
 	return c.answer(w, r, http.StatusOK, o)
+}
+
+// bounded keeps an object from growing, patch by patch, beyond what can be sent at once.
+func (h *Handler) bounded(p patcher) patcher {
+	most := h.bodyBytes()
+	if most < 0 {
+		return p
+	}
+	return func(doc []byte) ([]byte, error) {
+		out, err := p(doc)
+		if err == nil && int64(len(out)) > most {
+			return nil, tooLarge(most)
+		}
+		return out, err
+	}
 }
 
 // change updates the object, or its status alone, by p. A resourceVersion and a uid that p sets are preconditions, as in Kubernetes.

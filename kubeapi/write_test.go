@@ -41,6 +41,14 @@ func TestAPatchChangesWhatItNames(t *testing.T) {
 	}
 }
 
+func TestPatchesDoNotGrowAnObjectBeyondTheLimit(t *testing.T) {
+	a := serve(t, func(h *Handler) { h.BodyBytes = 1000 })
+	a.want(t, 201, "POST", pods, object("one"))
+	part := strings.Repeat("x", 500)
+	a.want(t, 200, "PATCH", pods+"/one", `{"a":"`+part+`"}`, "Content-Type", mergePatchType)
+	a.refused(t, 413, "RequestEntityTooLarge", "PATCH", pods+"/one", `{"b":"`+part+`"}`, "Content-Type", mergePatchType)
+}
+
 func TestTheStatusIsWrittenApart(t *testing.T) {
 	a := serve(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one"},"spec":{"x":1}}`)

@@ -37,7 +37,8 @@ func newServe() *cobra.Command {
 		Short: "Serve collections in memory at the paths of Kubernetes",
 		Long: `Serve collections in memory at the paths of Kubernetes, over HTTP/1.1, HTTP/2 and WebSocket, and print commands to try.
 
-Objects come in by POST, PUT and DELETE, and every GET with ?watch=true follows them. Nothing is kept when the server ends.
+Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server works too. Nothing
+is kept when the server ends.
 
 On loopback anybody may do everything, unless --token-file is given; with --client-ca, only https asks for certificates. Elsewhere
 the server refuses to listen without credentials, unless --insecure is given. The first SIGINT or SIGTERM ends all watches cleanly,
