@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch/transport"
@@ -37,6 +38,7 @@ type conn struct {
 	torn    error // guarded by writing: what write has failed with
 
 	deadline deadline
+	sent     atomic.Int64 // bytes that the peer's side has taken
 }
 
 func newConn(c net.Conn, client bool, timeout time.Duration) *conn {

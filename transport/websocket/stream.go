@@ -40,6 +40,8 @@ type stream struct {
 	ending sync.Once
 	closed sync.Once
 
+	sent int64 // by conn before the last ping; owned by the timer
+
 	mu    sync.Mutex
 	timer *time.Timer // guarded by mu; nil after the end
 }
@@ -138,10 +140,17 @@ func (s *stream) read() {
 	_ = s.conn.Close()
 }
 
+// busy is how much a peer must take in the interval between two pings for it to count as alive without a pong. A pong waits
+// until the peer has read all that was written before the ping, which may be megabytes in the buffers on the way.
+const busy = transport.BatchBytes
+
 // ping runs once an interval, on the timer's goroutine.
 func (s *stream) ping() {
 	start := time.Now()
 	alive := s.session.ping(s.interval)
+	sent := s.conn.sent.Load()
+	alive = alive || sent-s.sent >= busy
+	s.sent = sent
 	select {
 	case <-s.done:
 		return // ended meanwhile: the close frame may be on its way

@@ -192,6 +192,29 @@ func TestServerCutsOffAClientThatDoesNotAnswerPings(t *testing.T) {
 	})
 }
 
+// A slow reader's pong stands behind all that it has not read yet: as long as it takes what is sent, it is alive.
+func TestALatePongIsForgivenWhileThePeerTakesData(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		const interval = 10 * time.Second
+		p, stream := mem(t, b, transport.Options{PingInterval: interval}).watch()
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			io.Copy(io.Discard, p) // and never a pong
+		}()
+		for i := range 60 {
+			send(t, stream, event(i, 2*busy/10))
+			time.Sleep(time.Second)
+		}
+		start := time.Now()
+		wantDone(t, stream)
+		if waited := time.Since(start); waited > 2*interval {
+			t.Errorf("idle and without a pong it was cut off after %v, want at most %v", waited, 2*interval)
+		}
+		<-read
+	})
+}
+
 func TestNegativePingIntervalMeansNoPings(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		p, stream := mem(t, b, transport.Options{PingInterval: -1}).watch()

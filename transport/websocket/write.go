@@ -63,6 +63,7 @@ func (c *conn) progress(write func() (int64, error)) error {
 	c.deadline.arm(false)
 	for idle := 0; ; {
 		n, err := write()
+		c.sent.Add(n)
 		if err == nil {
 			return nil
 		}
