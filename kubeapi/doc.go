@@ -18,4 +18,5 @@
 //
 // A path is read in path.go and dispatched in handler.go. The get is in verbs.go, the writes in write.go, delete.go and patch.go; lists
 // and watches are package watchserver's. What there is is told by discovery.go and openapi.go, and auth.go and tokens.go say who is asking.
+// Tables and metadata alone are in table.go, and what kubectl shows of a resource in columns.go.
 package kubeapi

@@ -10,6 +10,6 @@
 //
 // # Where to look
 //
-// A request is read in request.go, lists are answered in list.go, and watch.go opens a stream. stream.go is the one loop that serves
-// every watch on every transport; drain.go ends them all.
+// A request is read in request.go, and represent.go says in which shape it wants objects. Lists are answered in list.go and body.go,
+// and watch.go opens a stream. stream.go is the one loop that serves every watch on every transport; drain.go ends them all.
 package watchserver

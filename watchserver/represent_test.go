@@ -64,13 +64,13 @@ func represented(t *testing.T) string {
 	return hs.URL
 }
 
-func get(t *testing.T, url, accept string) *http.Response {
+func get(t *testing.T, url, header, value string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Accept", accept)
+	r.Header.Set(header, value)
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestTheRepresentationIsTheFirstThatTheClientLikesAndTheServerHas(t *testing
 		{"application/json;as=Rude,application/json", "rude", 400},
 		{"application/json;as=", "value of a parameter", 400},
 	} {
-		res := get(t, url, c.accept)
+		res := get(t, url, "Accept", c.accept)
 		body, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != c.code || !strings.Contains(string(body), c.want) {
 			t.Errorf("Accept %s: got %d %s %v, want %d …%s…", c.accept, res.StatusCode, body, err, c.code, c.want)
@@ -131,7 +131,7 @@ func TestOnlyTheFirstEventOfAWatchHasTheTitle(t *testing.T) {
 		}},
 	} {
 		for range 2 { // the second one gets the frames of the first
-			res := get(t, url+"?watch=1", c.accept)
+			res := get(t, url+"?watch=1", "Accept", c.accept)
 			if got := res.Header.Get("Content-Type"); got != c.mediaType {
 				t.Errorf("%s: got Content-Type %s", c.accept, got)
 			}
@@ -151,7 +151,7 @@ func TestAWatchInNoKnownRepresentationIsRefused(t *testing.T) {
 	for accept, code := range map[string]int{
 		"application/json;as=Names": http.StatusNotAcceptable, "application/json;as=Rude": http.StatusBadRequest, ";": http.StatusBadRequest,
 	} {
-		if got := get(t, url, accept).StatusCode; got != code {
+		if got := get(t, url, "Accept", accept).StatusCode; got != code {
 			t.Errorf("Accept %s: got %d, want %d", accept, got, code)
 		}
 	}
@@ -170,7 +170,7 @@ func TestListsAreCompressedAndWatchesAreNot(t *testing.T) {
 	t.Cleanup(hs.Close)
 	var plain string
 	for _, encoding := range []string{"identity", "gzip"} {
-		res := getEncoded(t, hs.URL, encoding)
+		res := get(t, hs.URL, "Accept-Encoding", encoding)
 		var body io.Reader = res.Body
 		if encoding == "gzip" {
 			z, err := gzip.NewReader(body)
@@ -188,25 +188,10 @@ func TestListsAreCompressedAndWatchesAreNot(t *testing.T) {
 		}
 		plain = string(data)
 	}
-	res := getEncoded(t, hs.URL+"?watch=1&timeoutSeconds=1", "gzip")
+	res := get(t, hs.URL+"?watch=1&timeoutSeconds=1", "Accept-Encoding", "gzip")
 	line, err := bufio.NewReader(res.Body).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, `{"type":"ADDED"`) || res.Header.Get("Content-Encoding") != "" {
 		t.Errorf("got %q %v %v", line, err, res.Header)
 	}
 	res.Body.Close()
-}
-
-func getEncoded(t *testing.T, url, encoding string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Accept-Encoding", encoding)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { res.Body.Close() })
-	return res
 }
