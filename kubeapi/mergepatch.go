@@ -8,7 +8,7 @@ import (
 )
 
 // patchDepth bounds how deep a patch may reach: each level costs a walk over all that is below it.
-const patchDepth = 256
+const patchDepth = 128
 
 // mergePatch returns doc as patch changes it (rfc7386#section-2). Both are JSON objects, doc in compact form. What the patch leaves
 // alone stays as it was spelt and where it stood.

@@ -19,6 +19,10 @@ const (
 // patchOperations is how many operations a JSON patch may have, as in kube-apiserver.
 const patchOperations = 10000
 
+// patchWork bounds operations times bytes of the object, for an operation may move all that is in a list: a few hundred operations
+// on an object of 1 MiB, thousands on those of usual sizes.
+const patchWork = 256 << 20
+
 // A patcher makes an object's JSON of what it was; doc is compact.
 type patcher func(doc []byte) ([]byte, error)
 
@@ -60,6 +64,9 @@ func readJSONPatch(data []byte) (patcher, error) {
 	o.SupportNegativeIndices = false
 	o.AccumulatedCopySizeLimit = DefaultBodyBytes
 	return func(doc []byte) ([]byte, error) {
+		if len(operations)*len(doc) > patchWork {
+			return nil, badPatch(fmt.Errorf("%d operations are too many for an object of %d bytes", len(operations), len(doc)))
+		}
 		out, err := operations.ApplyWithOptions(doc, o)
 		if err != nil {
 			return nil, &listwatch.Error{

@@ -94,6 +94,18 @@ func TestAJSONPatchThatDoesNotFitIsInvalid(t *testing.T) {
 	}
 }
 
+func TestAPatchMayNotMoveTooMuch(t *testing.T) {
+	const insert = `{"op":"add","path":"/l/0","value":1}`
+	patch := "[" + strings.Repeat(insert+",", 999) + insert + "]"
+	if _, err := apply(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 1000)+`1]}`, patch); err != nil {
+		t.Errorf("a small object: %v", err)
+	}
+	_, err := apply(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 500000)+`1]}`, patch)
+	if !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("a large object: got %v, want Invalid", err)
+	}
+}
+
 // naive is RFC 7386's own pseudocode.
 func naive(target, patch any) any {
 	changes, ok := patch.(map[string]any)

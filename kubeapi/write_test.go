@@ -2,7 +2,10 @@ package kubeapi
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -38,6 +41,44 @@ func TestAPatchChangesWhatItNames(t *testing.T) {
 	}
 	if got := a.want(t, 200, "GET", pods+"/one", ""); got != patched {
 		t.Errorf("got %s, want it as the last patch left it", got)
+	}
+}
+
+func TestPatchesOfManyWritersAllLand(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, object("one"))
+	const writers = 8
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for n := range 5 {
+				a.patchLabel(t, fmt.Sprintf("w%d-%d", i, n))
+			}
+		})
+	}
+	wg.Wait()
+	m := metadata(t, a.want(t, 200, "GET", pods+"/one", ""))
+	if len(m.Labels) != writers*5 {
+		t.Errorf("got %d labels, want %d", len(m.Labels), writers*5)
+	}
+}
+
+// patchLabel is for goroutines beside the test's own.
+func (a *api) patchLabel(t *testing.T, name string) {
+	r, err := http.NewRequestWithContext(t.Context(), "PATCH", a.url+pods+"/one", strings.NewReader(`{"metadata":{"labels":{"`+name+`":"x"}}}`))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	r.Header.Set("Content-Type", mergePatchType)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer res.Body.Close()
+	if res.StatusCode != 200 {
+		t.Errorf("%s: got %d, want 200", name, res.StatusCode)
 	}
 }
 
