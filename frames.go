@@ -18,6 +18,7 @@ func NewForm() Form { return Form(lastForm.Add(1)) }
 type Frames struct {
 	mu   sync.Mutex            // held while a frame is built, so that it is built once
 	head atomic.Pointer[frame] // a list, newest first; changed by compare-and-swap alone
+	dead atomic.Bool           // dropped for good: what is built from now on is not kept
 }
 
 type frame struct {
@@ -48,6 +49,9 @@ func (f *Frames) get(form Form, e Event, build func([]byte, Event) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
+	if f.dead.Load() {
+		return data, nil
+	}
 	n := &frame{form: form, data: data}
 	for {
 		n.next = f.head.Load()
@@ -57,6 +61,9 @@ func (f *Frames) get(form Form, e Event, build func([]byte, Event) ([]byte, erro
 	}
 	if e.budget != nil {
 		e.budget.add(f, len(data), n.next == nil)
+		if f.dead.Load() {
+			e.budget.Drop(f) // it was dropped while this frame was on its way in
+		}
 	}
 	return data, nil
 }
@@ -93,8 +100,9 @@ func (b *FrameBudget) Used() int64 {
 	return b.used
 }
 
-// Drop empties f, whose event has left the history.
+// Drop empties f for good, because its event has left the history. Who still has the event builds its frames for himself.
 func (b *FrameBudget) Drop(f *Frames) {
+	f.dead.Store(true)
 	n := f.drop()
 	if n == 0 {
 		return

@@ -3,6 +3,7 @@ package listwatch
 import (
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
@@ -40,7 +41,9 @@ type Object struct {
 	Data []byte
 
 	version rawjson.Span // where Data holds the value of metadata.resourceVersion, quotes and all; zero: not looked for
-	frames  Frames       // of the Added event by which a watch shows the object in its initial events
+	// initial are the frames of the Added event by which a watch shows the object in its initial events; made when first asked
+	// for, and apart from the object, which a budget must not keep in memory.
+	initial atomic.Pointer[Frames]
 }
 
 // ParseObject reads an object from JSON, in which space may be. It takes a copy of data. Fields stays empty: only who
@@ -152,9 +155,24 @@ func (d *Draft) Seal(v Version) *Object {
 	return o
 }
 
-// InitialEvent returns the Added event by which a watch shows o in its initial events. Its frames are kept with o, within budget.
+// InitialEvent returns the Added event by which a watch shows o in its initial events. Its frames are kept for o, within budget, until
+// [Object.DropInitial].
 func (o *Object) InitialEvent(budget *FrameBudget) Event {
-	return Event{Type: Added, Initial: true, Object: o, Version: o.Version}.Cached(&o.frames, budget)
+	f := o.initial.Load()
+	if f == nil {
+		f = new(Frames)
+		if !o.initial.CompareAndSwap(nil, f) {
+			f = o.initial.Load()
+		}
+	}
+	return Event{Type: Added, Initial: true, Object: o, Version: o.Version}.Cached(f, budget)
+}
+
+// DropInitial drops the frames of [Object.InitialEvent], for good: no snapshot shows o any more.
+func (o *Object) DropInitial(budget *FrameBudget) {
+	if f := o.initial.Load(); f != nil {
+		budget.Drop(f)
+	}
 }
 
 // NewBookmark returns a Bookmark event at v, or with synced the Synced event that ends the initial events.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -192,29 +191,6 @@ func TestCompactLeavesOpenWatchesExact(t *testing.T) {
 	}
 }
 
-func TestWindowIsBoundedByAge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{MaxAge: time.Minute})
-		for range 10 {
-			put(l, listwatch.Key{Name: "a"}, nil)
-			time.Sleep(10 * time.Second)
-		}
-		// A record of exactly one minute is still young enough.
-		if s := l.Stats(); s.Records != 7 || s.Floor != 3 {
-			t.Errorf("%d records, floor %d; want 7 and 3", s.Records, s.Floor)
-		}
-	})
-}
-
-func TestNewestRecordStaysHoweverLarge(t *testing.T) {
-	l := New(Options{MaxBytes: 1})
-	put(l, listwatch.Key{Name: "a"}, nil)
-	put(l, listwatch.Key{Name: "a"}, nil)
-	if s := l.Stats(); s.Records != 1 || s.Floor != 1 {
-		t.Errorf("%d records, floor %d; want the newest alone", s.Records, s.Floor)
-	}
-}
-
 func TestFeedStaysForAWhileAfterItsLastWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
@@ -233,32 +209,6 @@ func TestFeedStaysForAWhileAfterItsLastWatcher(t *testing.T) {
 			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", s.Feeds, len(l.feeds.index), feedIdle)
 		}
 	})
-}
-
-// A stalled reader must not keep what the window has dropped: only the node where it stands.
-func TestStalledReaderHoldsNoHistory(t *testing.T) {
-	l := New(Options{MaxBytes: 1})
-	stalled := watch(t, l, listwatch.Query{})
-	collected := make(chan struct{})
-	old := thing(listwatch.Key{Name: "a"}, 1, nil, "")
-	runtime.AddCleanup(old, func(struct{}) { close(collected) }, struct{}{})
-	l.Append(Change{Version: 1, New: old})
-	old = nil
-	for range 3 {
-		put(l, listwatch.Key{Name: "a"}, nil)
-	}
-	for done := false; !done; {
-		runtime.GC()
-		select {
-		case <-collected:
-			done = true
-		default:
-			runtime.Gosched()
-		}
-	}
-	if _, err := stalled.Poll(make([]listwatch.Event, 1)); !errors.Is(err, listwatch.Expired) {
-		t.Errorf("got %v, want Expired", err)
-	}
 }
 
 func TestConcurrentReadersSeeEveryWriteOnce(t *testing.T) {

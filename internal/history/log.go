@@ -9,12 +9,14 @@ import (
 
 // Options are what a Log is made with. The zero Options are sound.
 type Options struct {
-	// MaxAge is how long a record stays in the window. Zero: 5 minutes; negative: for ever.
+	// MaxAge is how long a record stays in the window once another is written: a log in which nothing happens keeps its
+	// records. Zero: 5 minutes; negative: for ever.
 	MaxAge time.Duration
 	// MaxBytes is how many bytes the window may hold: records, the previous objects that they alone keep, and cached frames.
 	// Zero: 256 MiB; negative: unlimited. The newest record stays, however large.
 	MaxBytes int64
-	// FrameBytes is how many of these bytes may be cached frames. Zero: a quarter of MaxBytes; negative: unlimited.
+	// FrameBytes is how many of these bytes may be cached frames, and how many more those of initial events may take. Zero: a
+	// quarter of MaxBytes; negative: unlimited.
 	FrameBytes int64
 	// Description is what the log holds: it makes the bookmarks and says which fields a selector may name.
 	Description listwatch.Description
@@ -36,7 +38,8 @@ type Log struct {
 	window      window
 	head        *Head
 	ownsHead    bool
-	budget      *listwatch.FrameBudget
+	budget      *listwatch.FrameBudget // of the records in the window
+	initial     *listwatch.FrameBudget // of the objects that watches have begun with
 	waker       waker
 
 	mu sync.Mutex
@@ -65,7 +68,8 @@ func New(o Options) *Log {
 	if frames == 0 && l.window.maxBytes < 0 {
 		frames = -1
 	}
-	l.budget = listwatch.NewFrameBudget(defaultTo(frames, l.window.maxBytes/4))
+	frames = defaultTo(frames, l.window.maxBytes/4)
+	l.budget, l.initial = listwatch.NewFrameBudget(frames), listwatch.NewFrameBudget(frames)
 	l.last = l.head.Version()
 	l.state = newState()
 	l.records.floor = l.last
@@ -136,7 +140,7 @@ type Stats struct {
 	Objects    int               // in the current state
 	Records    int               // in the window
 	Bytes      int64             // of the records in the window and the objects that they alone keep
-	FrameBytes int64             // of cached frames
+	FrameBytes int64             // of cached frames, those of initial events included
 	Floor      listwatch.Version // the oldest version that a watch may start from
 	Version    listwatch.Version // the newest
 	Feeds      int               // distinct selections followed now or a moment ago
@@ -148,7 +152,7 @@ func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Stats{
-		Objects: l.state.tree.Len(), Records: l.records.len(), Bytes: l.records.bytes, FrameBytes: l.budget.Used(),
+		Objects: l.state.tree.Len(), Records: l.records.len(), Bytes: l.records.bytes, FrameBytes: l.budget.Used() + l.initial.Used(),
 		Floor: l.records.floor, Version: l.now(), Feeds: len(l.feeds.bySelection), Watchers: l.feeds.watchers,
 	}
 }

@@ -29,7 +29,7 @@ func (c *Cursor) pollInitial(dst []listwatch.Event) (n int) {
 			done = false
 			return false
 		}
-		dst[n] = o.InitialEvent(c.log.budget)
+		dst[n] = o.InitialEvent(c.log.initial)
 		n++
 		r.last = o
 		return true

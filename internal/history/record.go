@@ -12,8 +12,9 @@ type record struct {
 	version  listwatch.Version
 	at       time.Time
 	old, new *listwatch.Object
-	// frames are those of the three events that a write can be, by transition.
-	frames [3]listwatch.Frames
+	// frames are those of the three events that a write can be, by transition. They are apart from the record, which a budget
+	// must not keep in memory.
+	frames *[3]listwatch.Frames
 
 	leaveOnce sync.Once
 	leave     *listwatch.Object
@@ -30,7 +31,7 @@ const (
 )
 
 func newRecord(c Change, at time.Time) *record {
-	return &record{version: c.Version, at: at, old: c.Old, new: c.New}
+	return &record{version: c.Version, at: at, old: c.Old, new: c.New, frames: new([3]listwatch.Frames)}
 }
 
 // event returns what the write is to who sees it as t.

@@ -44,4 +44,7 @@ func (l *Log) drop() {
 	for i := range r.frames {
 		l.budget.Drop(&r.frames[i])
 	}
+	if r.old != nil {
+		r.old.DropInitial(l.initial)
+	}
 }

@@ -28,13 +28,14 @@ import (
 
 // Options are what a database is made with. The zero Options are sound.
 type Options struct {
-	// HistoryAge is how long a write can be watched from. Zero: 5 minutes; negative: for ever.
+	// HistoryAge is how long a write can be watched from, and longer while nothing else is written. Zero: 5 minutes;
+	// negative: for ever.
 	HistoryAge time.Duration
 	// HistoryBytes is how many bytes the history of each collection may hold beside its current objects. Zero: 256 MiB;
 	// negative: unlimited. The newest write stays, however large.
 	HistoryBytes int64
-	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher. Zero: a quarter of
-	// HistoryBytes; negative: unlimited.
+	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
+	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
 	FrameBytes int64
 }
 

@@ -1,0 +1,96 @@
+package history
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+func TestWindowIsBoundedByAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{MaxAge: time.Minute})
+		for range 10 {
+			put(l, listwatch.Key{Name: "a"}, nil)
+			time.Sleep(10 * time.Second)
+		}
+		// A record of exactly one minute is still young enough.
+		if s := l.Stats(); s.Records != 7 || s.Floor != 3 {
+			t.Errorf("%d records, floor %d; want 7 and 3", s.Records, s.Floor)
+		}
+	})
+}
+
+func TestNewestRecordStaysHoweverLarge(t *testing.T) {
+	l := New(Options{MaxBytes: 1})
+	put(l, listwatch.Key{Name: "a"}, nil)
+	put(l, listwatch.Key{Name: "a"}, nil)
+	if s := l.Stats(); s.Records != 1 || s.Floor != 1 {
+		t.Errorf("%d records, floor %d; want the newest alone", s.Records, s.Floor)
+	}
+}
+
+// A stalled reader must not keep what the window has dropped: only the node where it stands.
+func TestStalledReaderHoldsNoHistory(t *testing.T) {
+	l := New(Options{MaxBytes: 1})
+	stalled := watch(t, l, listwatch.Query{})
+	collected := make(chan struct{})
+	old := thing(listwatch.Key{Name: "a"}, 1, nil, "")
+	runtime.AddCleanup(old, func(struct{}) { close(collected) }, struct{}{})
+	l.Append(Change{Version: 1, New: old})
+	old = nil
+	for range 3 {
+		put(l, listwatch.Key{Name: "a"}, nil)
+	}
+	for done := false; !done; {
+		runtime.GC()
+		select {
+		case <-collected:
+			done = true
+		default:
+			runtime.Gosched()
+		}
+	}
+	if _, err := stalled.Poll(make([]listwatch.Event, 1)); !errors.Is(err, listwatch.Expired) {
+		t.Errorf("got %v, want Expired", err)
+	}
+}
+
+// Frames of initial events belong to objects, not to the window: however many there are, they must not push history out.
+func TestFramesOfInitialEventsLeaveTheHistoryAlone(t *testing.T) {
+	l := New(Options{MaxBytes: 1 << 20, FrameBytes: -1})
+	keys := make([]listwatch.Key, 200)
+	for i := range keys {
+		keys[i] = listwatch.Key{Name: string(rune('A' + i))}
+		put(l, keys[i], nil)
+	}
+	c := watch(t, l, listwatch.Query{})
+	batch := make([]listwatch.Event, len(keys))
+	n, err := c.Poll(batch)
+	if n != len(keys) || err != nil {
+		t.Fatalf("Poll = %d, %v", n, err)
+	}
+	build := func(dst []byte, _ listwatch.Event) ([]byte, error) { return append(dst, make([]byte, 10<<10)...), nil }
+	form := listwatch.NewForm()
+	for _, e := range batch {
+		if _, err := e.Frame(form, build); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range keys {
+		put(l, k, nil)
+	}
+	if s := l.Stats(); s.Records != 2*len(keys) || s.FrameBytes == 0 {
+		t.Errorf("%d records and %d bytes of frames, want all %d records", s.Records, s.FrameBytes, 2*len(keys))
+	}
+	l.Compact()
+	if s := l.Stats(); s.FrameBytes != 0 {
+		t.Errorf("%d bytes of frames are kept for objects that are gone", s.FrameBytes)
+	}
+	if _, err := batch[0].Frame(form, build); err != nil || l.Stats().FrameBytes != 0 {
+		t.Errorf("an event that has left the history keeps frames again (%v)", err)
+	}
+}
