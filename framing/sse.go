@@ -2,7 +2,9 @@ package framing
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -37,14 +39,18 @@ const retryMillis = "1000"
 // MediaType implements [Framer].
 func (SSE) MediaType() string { return "text/event-stream" }
 
-// AppendEvent implements [Framer]. An object with line breaks becomes several data lines.
+// AppendEvent implements [Framer]. An object with line breaks becomes several data lines. An ERROR of code 410 resets the last event
+// ID: a browser that came back with it would be told the same for ever, and without it is shown the state.
 func (SSE) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	if strings.ContainsAny(e.Type, "\r\n") {
 		return dst, unfit(listwatch.Invalid, "the type has a line break: "+strconv.Quote(e.Type), nil)
 	}
 	out := dst
-	if e.Version != 0 {
+	switch {
+	case e.Version != 0:
 		out = appendID(out, e.Version)
+	case isExpired(e):
+		out = append(out, "id:\n"...)
 	}
 	out = append(out, "event: "...)
 	out = append(out, e.Type...)
@@ -58,6 +64,13 @@ func (SSE) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 		out = appendDataLines(out[:body], bytes.Clone(text))
 	}
 	return append(out, "\n\n"...), nil
+}
+
+func isExpired(e WatchEvent) bool {
+	var status struct {
+		Code int `json:"code"`
+	}
+	return e.Type == TypeError && json.Unmarshal(e.Object, &status) == nil && status.Code == http.StatusGone
 }
 
 func appendDataLines(dst, text []byte) []byte {

@@ -1,6 +1,7 @@
 package framing
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -14,6 +15,21 @@ const (
 	sseData  = "data: " + sseBody
 	sseEvent = sseData + "\n\n"
 )
+
+// A browser that kept its position would come back with it and be told 410 for ever.
+func TestSSEExpiryMakesTheBrowserForgetItsPosition(t *testing.T) {
+	for code, want := range map[string]string{"410": "", "503": "7"} {
+		stream := []byte("id: 7\n\n")
+		stream, err := SSE{}.AppendEvent(stream, WatchEvent{Type: TypeError, Object: []byte(`{"code":` + code + `}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := SSE{}.NewDecoder(bytes.NewReader(stream), 0).(Positioner)
+		if e, err := d.Decode(); e.Type != TypeError || err != nil || d.LastEventID() != want {
+			t.Errorf("code %s: got %s, %v and last ID %q, want ID %q", code, e.Type, err, d.LastEventID(), want)
+		}
+	}
+}
 
 // framing/sse-fields.
 func TestSSEEventsHaveFields(t *testing.T) {

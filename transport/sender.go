@@ -30,6 +30,7 @@ type ResponseSender struct {
 	guard    Guard
 	patience time.Duration // how long Close waits for Send; negative: for ever
 	cancel   context.CancelFunc
+	unread   bool // the request has a body, which nobody reads
 
 	closed atomic.Bool
 	ended  chan struct{} // closed when the first Close is through with w
@@ -45,15 +46,22 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 		return nil, errNoFlush(w)
 	}
 	rc := http.NewResponseController(w)
+	s := &ResponseSender{w: w, rc: rc, guard: guard, patience: o.Timeout(), ended: make(chan struct{}), turn: NewTurn()}
+	if s.unread = r.ContentLength != 0; s.unread && r.ProtoMajor == 1 {
+		// What comes of the body must not be taken for the next request.
+		w.Header().Set("Connection", "close")
+	}
 	// Time-outs of the http.Server are for requests that end; a stream has its own. Where they can't be reached there is
 	// nothing to lift, or nothing that could be done.
 	_ = rc.SetReadDeadline(time.Time{})
+	// Else net/http would wait for the body of a request that has one before it sends a header.
+	_ = rc.EnableFullDuplex()
 	_ = rc.SetWriteDeadline(time.Time{})
 	ctx, cancel := context.WithCancel(r.Context())
-	s := &ResponseSender{w: w, rc: rc, guard: guard, patience: o.Timeout(), cancel: cancel, ended: make(chan struct{}), turn: NewTurn()}
+	s.cancel = cancel
 	w.WriteHeader(http.StatusOK)
 	if err := s.flush(); err != nil {
-		cancel() // the answer has begun, so this is a stream, though one that broke at once
+		s.cancel() // the answer has begun, so this is a stream, though one that broke at once
 	}
 	return &Stream{Sender: s, Encoder: encoder, Done: ctx.Done()}, nil
 }
@@ -103,6 +111,9 @@ func (s *ResponseSender) Close(end End) error {
 }
 
 func (s *ResponseSender) close(end End) error {
+	if s.unread {
+		_ = s.rc.SetReadDeadline(longAgo) // else net/http would wait for the rest of it
+	}
 	if end != Abort && s.turn.Take(s.patience) {
 		defer s.turn.Release()
 		s.guard.Begin() // net/http writes the end when the handler has returned

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch/transport"
 )
 
 // compressAbove is from how many bytes on a body is compressed for clients that take gzip: below, a round trip costs more than the
@@ -32,12 +35,27 @@ type body struct {
 	gzip     *gzip.Writer  // nil: not compressed
 }
 
-// newBody begins an answer to r whose headers w has.
-func newBody(w http.ResponseWriter, r *http.Request, code int) *body {
+// newBody begins an answer to r whose headers w has. Each piece of it must be taken within timeout, where that isn't negative.
+func newBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Duration) *body {
 	h := w.Header()
+	if timeout > 0 {
+		w = &patient{w, http.NewResponseController(w), timeout}
+	}
 	h.Add("Vary", "Accept-Encoding")
 	compress := h.Get("Content-Encoding") == "" && acceptsGzip(r.Header.Values("Accept-Encoding"))
 	return &body{w: w, code: code, compress: compress}
+}
+
+// A patient writer gives a client some time for each write, not for the whole: one that stops reading is cut off.
+type patient struct {
+	http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+}
+
+func (p *patient) Write(data []byte) (int, error) {
+	_ = p.rc.SetWriteDeadline(time.Now().Add(p.timeout)) // not every writer can
+	return p.ResponseWriter.Write(data)
 }
 
 func (b *body) Write(p []byte) (int, error) {
@@ -94,7 +112,7 @@ func (b *body) Close() error {
 // WriteBody answers r with code, the headers that w has, and the parts one after the other: compressed, where they are large and the
 // client takes gzip. It doesn't keep the parts.
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) {
-	b := newBody(w, r, code)
+	b := newBody(w, r, code, transport.DefaultWriteTimeout)
 	for _, p := range parts {
 		if _, err := b.Write(p); err != nil {
 			break // the client is gone

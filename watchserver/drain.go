@@ -106,8 +106,8 @@ func (g *registry) startDraining() (empty <-chan struct{}) {
 
 // Drain ends every watch, on every transport, and lets no new one in: those are answered 503 with Retry-After. Each watch gets what is
 // ready for it, a last bookmark where it allows bookmarks, and a clean end; Timing.DrainSpread says over which time the ends are
-// spread, but never past the deadline of ctx. Drain returns nil when all have ended; when ctx ends first it cuts the rest off and
-// returns ctx.Err(). Lists are still answered: shut the http.Server down after Drain.
+// spread, but never past the deadline of ctx. Drain returns nil when all have ended; when ctx ends first it cuts the rest off, gives
+// them a second, and returns ctx.Err(). Lists are still answered: shut the http.Server down after Drain.
 func (s *Server) Drain(ctx context.Context) error {
 	empty := s.live.startDraining()
 	now := time.Now()
@@ -127,9 +127,15 @@ func (s *Server) Drain(ctx context.Context) error {
 	for _, st := range s.live.open() {
 		st.out.Sender.Close(transport.Abort) // makes a write that waits fail, and so the stream end
 	}
-	<-empty
+	select {
+	case <-empty:
+	case <-time.After(lastMoment): // a source that doesn't answer can't be cut off
+	}
 	return ctx.Err()
 }
+
+// lastMoment is how long Drain waits for watches that it has cut off.
+const lastMoment = time.Second
 
 // drain makes s end at t.
 func (s *stream) drain(t time.Time) {

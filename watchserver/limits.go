@@ -61,3 +61,12 @@ func draining() error {
 		Details: &listwatch.Details{RetryAfter: time.Second},
 	}
 }
+
+// timedOut is the answer to a list that took longer than its timeoutSeconds.
+func timedOut(d time.Duration) error {
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusGatewayTimeout, Reason: "Timeout",
+		Message: fmt.Sprintf("the list was not ready within timeoutSeconds, %v", d),
+		Details: &listwatch.Details{RetryAfter: time.Second},
+	}
+}

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // list answers a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
@@ -28,6 +30,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 		defer cancel()
 	}
 	page, err := t.Source.List(ctx, q.Query)
+	if errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil {
+		return timedOut(q.timeout)
+	}
 	if err != nil {
 		return err
 	}
@@ -42,7 +47,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := newBody(w, r, http.StatusOK)
+	out := newBody(w, r, http.StatusOK, or(s.Limits.WriteTimeout, transport.DefaultWriteTimeout))
 	if q.pretty {
 		var whole, indented bytes.Buffer
 		writeList(&whole, head, page.Items, shape)

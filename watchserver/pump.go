@@ -3,7 +3,10 @@ package watchserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 
 	"github.com/listwatch/listwatch"
@@ -12,6 +15,7 @@ import (
 // A pump makes a Poller of any Watcher, by a goroutine that reads ahead a little.
 type pump struct {
 	watcher listwatch.Watcher
+	log     *slog.Logger
 	cancel  context.CancelFunc
 	room    chan struct{} // one place; filled when the reader has made room
 
@@ -28,14 +32,20 @@ type pump struct {
 // readAhead is how many events a pump holds.
 const readAhead = 256
 
-func newPump(w listwatch.Watcher) *pump {
+func newPump(w listwatch.Watcher, log *slog.Logger) *pump {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pump{watcher: w, cancel: cancel, room: make(chan struct{}, 1)}
+	p := &pump{watcher: w, log: log, cancel: cancel, room: make(chan struct{}, 1)}
 	go p.run(ctx) // Close ends it
 	return p
 }
 
 func (p *pump) run(ctx context.Context) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.log.Error("watchserver: panic in a watcher", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			p.put(nil, &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"})
+		}
+	}()
 	var batch [64]listwatch.Event
 	for {
 		n, err := p.watcher.Next(ctx, batch[:])
@@ -88,8 +98,14 @@ func (p *pump) Poll(dst []listwatch.Event) (int, error) {
 		p.queue = nil
 	}
 	for _, e := range dst[:n] {
-		if !e.Initial {
+		switch e.Type {
+		case listwatch.Bookmark, listwatch.Synced:
 			p.position = e.Version
+		default:
+			// More of the same version may come.
+			if !e.Initial && e.Version > 0 {
+				p.position = max(p.position, e.Version-1)
+			}
 		}
 	}
 	select {
@@ -112,7 +128,7 @@ func (p *pump) Wake(f func()) {
 	}
 }
 
-// Position implements [listwatch.Poller]. Of a Watcher no more is known than what it has returned.
+// Position implements [listwatch.Poller]. Of a Watcher no more is known than what it has returned, so there are no bookmarks but its own.
 func (p *pump) Position() listwatch.Version { return p.position }
 
 // Next implements [listwatch.Watcher]; a stream polls.

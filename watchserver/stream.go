@@ -104,15 +104,16 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			return s.fail(b, err, now)
 		}
 		s.out.Encoder = s.out.Encoder.Rest()
-		if !events[i].Initial {
-			s.version = events[i].Version
-		}
-		count++
-		if b.add(frame); b.bytes >= s.batchBytes {
+		if len(b.frames) > 0 && b.bytes+len(frame) > s.batchBytes {
 			if err := s.flush(b, count, now); err != nil {
 				return err
 			}
 			count = 0
+		}
+		b.add(frame)
+		count++
+		if !events[i].Initial {
+			s.version = events[i].Version
 		}
 	}
 	return s.flush(b, count, now)
@@ -145,8 +146,14 @@ type sendError struct{ error }
 
 func (e *sendError) Unwrap() error { return e.error }
 
+// An awaiter is a Poller that may still wait for a version in the future, which is then its error.
+type awaiter interface{ Awaiting() error }
+
 // finish ends a stream whose time is up, or because the server drains: with a last bookmark where those were asked for.
 func (s *stream) finish(b *batch, now time.Time) error {
+	if a, ok := s.poller.(awaiter); ok && a.Awaiting() != nil {
+		return s.fail(b, a.Awaiting(), now) // a clean end would say that nothing has happened since that version
+	}
 	if err := s.sendBookmark(b, now); err != nil {
 		return err
 	}
@@ -199,7 +206,7 @@ const beforeEnd = 2 * time.Second
 
 // nextBookmark returns when a bookmark is due after the one at now: about an interval later, and shortly before the end.
 func (s *stream) nextBookmark(now time.Time) time.Time {
-	interval := or(s.server.Timing.Bookmark, DefaultBookmark)
+	interval := s.server.Timing.or(s.server.Timing.Bookmark, DefaultBookmark)
 	if !s.marks || interval < 0 {
 		return time.Time{}
 	}

@@ -24,14 +24,19 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t Target, q reque
 		}
 		return err
 	}
+	entered := false
+	defer func() {
+		if !entered { // also where opening panicked, which is net/http's to handle
+			s.live.dismiss(client)
+		}
+	}()
 	st, err := s.open(w, r, t, q)
 	if err != nil {
-		s.live.dismiss(client)
 		return err
 	}
 	st.about.Client = client
 	s.live.enter(st)
-	s.Trace.opened(st)
+	entered = true
 	if st.out.Detached {
 		go st.run() // Drain waits for it
 	} else if end := st.run(); end == transport.Abort {
@@ -100,9 +105,9 @@ func newStream(s *Server, t Target, q request, w listwatch.Watcher, out *transpo
 	}
 	var polls bool
 	if st.poller, polls = w.(listwatch.Poller); !polls {
-		st.poller = newPump(w)
+		st.poller = newPump(w, s.logger())
 	}
-	switch least := or(s.Timing.Timeout, DefaultTimeout); {
+	switch least := s.Timing.or(s.Timing.Timeout, DefaultTimeout); {
 	case q.timeout > 0:
 		st.end = now.Add(q.timeout)
 	case least > 0:
@@ -115,12 +120,18 @@ func newStream(s *Server, t Target, q request, w listwatch.Watcher, out *transpo
 	return st
 }
 
-func (s *Server) heartbeat() time.Duration { return or(s.Timing.Heartbeat, DefaultHeartbeat) }
+func (s *Server) heartbeat() time.Duration { return s.Timing.or(s.Timing.Heartbeat, DefaultHeartbeat) }
 
 // spread returns a duration between least and most, at random.
 func spread(least, most time.Duration) time.Duration {
-	return least + rand.N(most-least+1)
+	return least + rand.N(max(most-least, 0)+1)
 }
+
+// longest is what the durations of [Timing] are cut to: a year is as good as any more, and can be doubled.
+const longest = 365 * 24 * time.Hour
+
+// or returns d, or its default where it is zero.
+func (t Timing) or(d, zero time.Duration) time.Duration { return min(or(d, zero), longest) }
 
 // wake makes run call step. It never blocks.
 func (s *stream) wake() {
@@ -140,6 +151,7 @@ func (s *stream) run() (end transport.End) {
 		}
 		s.close(end, cause)
 	}()
+	s.server.Trace.opened(s)
 	if opening := s.out.Encoder.Opening(); len(opening) > 0 {
 		if cause = s.out.Sender.Send([][]byte{opening}); cause != nil {
 			return end

@@ -139,6 +139,14 @@ func (w *futureWait) cancel() func() {
 	return wake
 }
 
+// Awaiting returns the error that c will end with if the version to start at does not come, while it waits for that; nil otherwise.
+func (c *Cursor) Awaiting() error {
+	if c.phase != waiting {
+		return nil
+	}
+	return tooLarge(c.start.version, c.log.head.Version())
+}
+
 func (c *Cursor) pollFuture() {
 	w := c.future
 	w.mu.Lock()

@@ -1,0 +1,165 @@
+package watchserver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// A request whose body never comes must neither hold its answer back nor the server's end.
+func TestWatchDoesNotWaitForABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.put("a", nil)
+		conn, err := r.net.Dial(t.Context(), "tcp", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "GET /?watch=1&timeoutSeconds=2 HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\nfive!")
+		start := time.Now()
+		answer, err := io.ReadAll(conn)
+		if took := time.Since(start); took > 3*time.Second || !bytes.Contains(answer, []byte("ADDED")) || !bytes.HasSuffix(answer, []byte("\r\n0\r\n\r\n")) {
+			t.Errorf("got %q, %v after %v; want the event and a clean end after 2s", answer, err, took)
+		}
+	})
+}
+
+func TestDrainDoesNotWaitForASourceThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &watchserver.Server{Source: blocked{}}
+		request := httptest.NewRequest("GET", "/?watch=1", nil)
+		ctx, release := context.WithCancel(t.Context())
+		go s.ServeHTTP(httptest.NewRecorder(), request.WithContext(ctx))
+		synctest.Wait()
+		deadline, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := s.Drain(deadline); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 3*time.Second {
+			t.Errorf("Drain: %v after %v, want the deadline", err, time.Since(start))
+		}
+		release()
+	})
+}
+
+func TestPanicWhileAWatchOpensGivesItsPlaceBack(t *testing.T) {
+	s := &watchserver.Server{Source: exploding{}, Limits: watchserver.Limits{Watches: 1}, Log: discard}
+	for range 3 {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic of the source is net/http's to handle, and did not come")
+				}
+			}()
+			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/?watch=1", nil))
+		}()
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPanicInAWatcherThatIsPumpedIsContained(t *testing.T) {
+	overAll(t, func(s *watchserver.Server) { s.Log = discard }, func(r *rig, c transport.Client) {
+		r.server.Source = explodingLater{}
+		r.dial(c, "watch=1").wantError(listwatch.Unknown)
+	})
+}
+
+func TestListThatIsLateIs504(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &watchserver.Server{Source: memory.New[Flag]()}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("GET", "/?resourceVersion=99999999999999999&timeoutSeconds=1", nil))
+		var status listwatch.Status
+		if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil || w.Code != http.StatusGatewayTimeout || status.Reason != "Timeout" {
+			t.Errorf("got %d %s, want 504 Timeout", w.Code, w.Body)
+		}
+	})
+}
+
+func TestFutureVersionIsNotGivenUpInSilence(t *testing.T) {
+	overAll(t, nil, func(r *rig, c transport.Client) {
+		start := time.Now()
+		r.dial(c, "watch=1&resourceVersion=99999999999999999&timeoutSeconds=2").wantError(listwatch.NotYet)
+		if took := time.Since(start); took != 2*time.Second {
+			r.Errorf("told after %v, want 2s", took)
+		}
+	})
+}
+
+func TestListIsCutOffForAClientThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		for i := range 30 {
+			if _, err := r.flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{
+				Name: fmt.Sprint(i), Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)},
+			}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			conn, err := r.net.Dial(t.Context(), "tcp", "x")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			time.Sleep(2 * transport.DefaultWriteTimeout)
+			answer, _ := io.ReadAll(conn)
+			if len(answer) >= 30*100<<10 {
+				t.Errorf("the whole list, %d bytes, was kept for a client that did not read", len(answer))
+			}
+		}()
+		<-ended
+	})
+}
+
+// blocked is a source that answers nothing before its caller gives up.
+type blocked struct{}
+
+func (blocked) List(ctx context.Context, _ listwatch.Query) (listwatch.Page, error) {
+	<-ctx.Done()
+	return listwatch.Page{}, ctx.Err()
+}
+
+func (blocked) Watch(ctx context.Context, _ listwatch.Query) (listwatch.Watcher, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// exploding is a source that panics when it is watched.
+type exploding struct{ blocked }
+
+func (exploding) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	panic("on purpose")
+}
+
+// explodingLater is a source whose watchers, which can't be polled, panic when they are read.
+type explodingLater struct{ blocked }
+
+func (explodingLater) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	return explodingWatcher{}, nil
+}
+
+type explodingWatcher struct{}
+
+func (explodingWatcher) Next(context.Context, []listwatch.Event) (int, error) { panic("on purpose") }
+func (explodingWatcher) Close() error                                         { return nil }
