@@ -64,6 +64,9 @@ func (o *serveOptions) listen(a *access, s *service) (ends []*endpoint, err erro
 		if err != nil {
 			return listenError(flag, addr, err)
 		}
+		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.asks && !o.insecure {
+			handler = localHosts(handler)
+		}
 		ends = append(ends, newEndpoint(l, handler, config, about, s.log))
 		return nil
 	}

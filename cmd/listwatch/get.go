@@ -24,7 +24,7 @@ func newGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.get(cmd.Context(), t, cmd.OutOrStdout())
+			return s.get(cmd.Context(), t, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	s.addFlags(cmd.Flags())
@@ -32,7 +32,7 @@ func newGet() *cobra.Command {
 	return cmd
 }
 
-func (s *selection) get(ctx context.Context, t *target, out io.Writer) error {
+func (s *selection) get(ctx context.Context, t *target, out, notes io.Writer) error {
 	remote, err := s.remote(t.url)
 	if err != nil {
 		return err
@@ -56,6 +56,9 @@ func (s *selection) get(ctx context.Context, t *target, out io.Writer) error {
 			fmt.Fprintln(w, o.Key)
 		}
 	default:
+		if len(page.Items) == 0 {
+			fmt.Fprintln(notes, "no objects found")
+		}
 		writeTable(w, page.Items, t.namespaces, s.output == "wide", time.Now())
 	}
 	return w.Flush()

@@ -24,6 +24,8 @@ func (e *endpoint) hints(out io.Writer, command string) {
 	curl := "curl" + e.about.curlFlags()
 	fmt.Fprintf(out, "  %s \"%s?pretty=true\"\n", curl, list)
 	fmt.Fprintf(out, "  %s -N \"%s?watch=true\"\n", curl, list)
+	fmt.Fprintf(out, "  %s -iN --http1.1 -H \"Connection: Upgrade\" -H \"Upgrade: websocket\" -H \"Sec-WebSocket-Version: 13\" -H \"Sec-WebSocket-Key: %s\" \"%s?watch=true\"\n",
+		curl, sampleKey, list)
 	fmt.Fprintf(out, "  %s -H \"Content-Type: application/json\" -d '{\"metadata\":{\"name\":\"one\"}}' \"%s\"\n", curl, in)
 	fmt.Fprintf(out, "  %s -X DELETE \"%s/one\"\n", curl, in)
 	for _, transport := range []string{"chunked", "h2", "websocket"} {
@@ -31,6 +33,9 @@ func (e *endpoint) hints(out io.Writer, command string) {
 	}
 	fmt.Fprintln(out)
 }
+
+// sampleKey is 16 bytes in base64, as a WebSocket handshake wants them: RFC 6455's own example.
+const sampleKey = "dGhlIHNhbXBsZSBub25jZQ=="
 
 func (a about) who() string {
 	switch {

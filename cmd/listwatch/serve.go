@@ -60,8 +60,8 @@ the second ends the server at once.`,
 	f.BoolVar(&o.insecure, "insecure", false, "listen beyond loopback without credentials")
 	f.StringArrayVar(&o.origins, "allow-origin", nil, "origin whose pages may use the server beside its own, as in http://127.0.0.1:*; repeatable")
 	f.StringArrayVar(&o.resources, "resource", nil, "further resource, as in widgets.v1.demo.example.com=Widget, with ,cluster for one without namespaces; repeatable")
-	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; negative: for ever")
-	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; negative: without limit")
+	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
+	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
 	f.StringVar(&o.debugAddr, "debug-addr", "", "where to serve /debug/pprof/, GET /debug/watches and POST /debug/compact, without credentials")
 	f.BoolVar(&o.demo, "demo", false, "keep changing some objects")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refusal")
@@ -190,6 +190,7 @@ func (s *service) shutDown() {
 	}
 	for _, e := range s.ends {
 		if err := e.server.Shutdown(ctx); err != nil {
+			s.log.Warn("some requests took too long to end and were cut off", "on", e.url)
 			_ = e.server.Close() // there is nobody left to tell
 		}
 	}

@@ -90,15 +90,15 @@ func TestThePrintedCommandsWork(t *testing.T) {
 			s := startServer(t, args...)
 			base := s.http + s.https
 			hints := s.hints(base)
-			if len(hints) != 7 {
-				t.Fatalf("got %d commands, want 7:\n%s", len(hints), s.stdout)
+			if len(hints) != 8 {
+				t.Fatalf("got %d commands, want 8:\n%s", len(hints), s.stdout)
 			}
 			if s.debug != "" {
 				hints = append(hints, s.hints(s.debug)...)
 			}
 			replacer := strings.NewReplacer("$TOKEN", "secret", "client.pem", c.client, "client-key.pem", c.clientKey)
 			// Not in the order of the lines: -i with -N shows the headers only when there is an event.
-			hints[0], hints[2] = hints[2], hints[0]
+			hints[0], hints[3] = hints[3], hints[0]
 			for _, line := range hints {
 				tryHint(t, replacer.Replace(line))
 			}
