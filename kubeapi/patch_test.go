@@ -61,10 +61,20 @@ func TestPatchesLeaveBytesAsTheyWereSpelt(t *testing.T) {
 func TestPatchesThatCannotBeReadAreRefused(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300)
 	for _, c := range []struct{ mediaType, patch string }{
-		{mergePatchType, `[]`}, {mergePatchType, `null`}, {mergePatchType, `{`}, {mergePatchType, `{"a":1,"a":2}`}, {mergePatchType, deep},
-		{jsonPatchType, `{}`}, {jsonPatchType, `[1]`}, {jsonPatchType, `[{"op":"add"}]`}, {jsonPatchType, `[{"op":"frob","path":"/a"}]`},
-		{jsonPatchType, `[{"op":"add","path":"/a"}]`}, {jsonPatchType, `[{"op":"move","path":"/a"}]`}, {jsonPatchType, `[{"op":"remove","path":1}]`},
-		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`}, {jsonPatchType, `[{"op":"remove","path":"a"}]`},
+		{mergePatchType, `[]`},
+		{mergePatchType, `null`},
+		{mergePatchType, `{`},
+		{mergePatchType, `{"a":1,"a":2}`},
+		{mergePatchType, deep},
+		{jsonPatchType, `{}`},
+		{jsonPatchType, `[1]`},
+		{jsonPatchType, `[{"op":"add"}]`},
+		{jsonPatchType, `[{"op":"frob","path":"/a"}]`},
+		{jsonPatchType, `[{"op":"add","path":"/a"}]`},
+		{jsonPatchType, `[{"op":"move","path":"/a"}]`},
+		{jsonPatchType, `[{"op":"remove","path":1}]`},
+		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`},
+		{jsonPatchType, `[{"op":"remove","path":"a"}]`},
 		{jsonPatchType, `[{"op":"remove","path":"` + strings.Repeat("/a", 300) + `"}]`},
 		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, patchOperations) + `{"op":"remove","path":"/a"}]`},
 	} {

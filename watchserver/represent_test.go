@@ -28,6 +28,7 @@ func (n names) Ages() bool                     { return false }
 func (n names) AppendListHead(dst, metadata []byte) []byte {
 	return append(append(append(dst, `{"metadata":`...), metadata...), `,"names":[`...)
 }
+
 func (n names) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	return fmt.Appendf(dst, "%q", o.Key.Name)
 }

@@ -499,7 +499,8 @@ func TestListIsKubernetesList(t *testing.T) {
 			RemainingItemCount        *int
 		}
 		Items []Flag
-	}) {
+	},
+	) {
 		w := httptest.NewRecorder()
 		(&watchserver.Server{Source: flags}).ServeHTTP(w, httptest.NewRequest("GET", "/?"+query, nil))
 		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != 200 {

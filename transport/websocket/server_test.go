@@ -232,7 +232,10 @@ func TestFrameLengthsAreTheShortestThatFit(t *testing.T) {
 		n    int
 		want string
 	}{
-		{0, "\x81\x00"}, {125, "\x81\x7d"}, {126, "\x81\x7e\x00\x7e"}, {0xFFFF, "\x81\x7e\xff\xff"},
+		{0, "\x81\x00"},
+		{125, "\x81\x7d"},
+		{126, "\x81\x7e\x00\x7e"},
+		{0xFFFF, "\x81\x7e\xff\xff"},
 		{0x10000, "\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00"},
 	} {
 		if got := appendHeader(nil, bitFin|opText, tt.n); string(got) != tt.want {
