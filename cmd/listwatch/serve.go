@@ -37,7 +37,7 @@ func newServe() *cobra.Command {
 		Short: "Serve collections in memory at the paths of Kubernetes",
 		Long: `Serve collections in memory at the paths of Kubernetes, over HTTP/1.1, HTTP/2 and WebSocket, and print commands to try.
 
-Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server works too. Nothing
+Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server reads them all and writes most. Nothing
 is kept when the server ends.
 
 On loopback anybody may do everything, unless --token-file is given; with --client-ca, only https asks for certificates. Elsewhere
