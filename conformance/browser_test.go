@@ -40,6 +40,7 @@ type office struct {
 	server  *httptest.Server
 	conns   *connections
 	reports chan report
+	stages  sync.Map // those reported: a browser sends a report again whose answer was cut off
 }
 
 // newOffice opens an office. watch, where not nil, is served at the same origin.
@@ -56,7 +57,9 @@ func newOffice(t *testing.T, watch http.Handler) *office {
 		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
 			t.Errorf("a report of the page: %v", err)
 		}
-		o.reports <- got
+		if _, again := o.stages.LoadOrStore(got.Stage, true); !again {
+			o.reports <- got
+		}
 	})
 	if watch != nil {
 		mux.Handle("/things", watch)
