@@ -16,11 +16,8 @@ import (
 
 // list answers a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q request) error {
-	shape, r, err := represent(r, jsonAlone, t.Represent, true)
+	shape, err := representJSON(r, t.Represent, true)
 	if err != nil {
-		return err
-	}
-	if err := acceptsJSON(r); err != nil {
 		return err
 	}
 	ctx := r.Context()
@@ -60,12 +57,6 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 	}
 	out.Close() // an error means that the client is gone
 	return nil
-}
-
-// acceptsJSON refuses a list that could only be answered in something else.
-func acceptsJSON(r *http.Request) error {
-	_, err := jsonAlone.Negotiate(r.Header.Values("Accept"), false)
-	return err
 }
 
 // jsonAlone is what lists can be had in.

@@ -29,9 +29,14 @@ type Representer func(params map[string]string, list bool) (Representation, erro
 // Represent chooses the representation of single objects that the Accept headers of r like best; nil: as they are, in JSON. An error
 // is a *listwatch.Error; where nothing matches it has code Unsupported, and status 406.
 func Represent(r *http.Request, offer Representer) (Representation, error) {
-	shape, r, err := represent(r, jsonAlone, offer, false)
+	return representJSON(r, offer, false)
+}
+
+// representJSON is represent for answers that can be had in JSON alone, and refuses those that would have to be something else.
+func representJSON(r *http.Request, offer Representer, list bool) (Representation, error) {
+	shape, r, err := represent(r, jsonAlone, offer, list)
 	if err == nil {
-		err = acceptsJSON(r)
+		_, err = jsonAlone.Negotiate(r.Header.Values("Accept"), false)
 	}
 	return shape, err
 }

@@ -57,24 +57,28 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, t Target, q reques
 		}
 		watcher = failed{err}
 	}
-	for _, tr := range s.transports() {
-		if !tr.Claims(r) {
-			continue
-		}
-		out, err := tr.Accept(w, r, s.transportOptions())
-		if err != nil {
-			watcher.Close()
-			return nil, err
-		}
-		if shape != nil {
-			out.Encoder = out.Encoder.As(shape)
-		}
-		st := newStream(s, t, q, watcher, out)
-		st.about = Watch{Transport: tr.Name(), MediaType: out.Encoder.Framer.MediaType(), URL: r.URL.RequestURI(), Opened: time.Now()}
-		return st, nil
+	out, name, err := s.accept(w, r)
+	if err != nil {
+		watcher.Close()
+		return nil, err
 	}
-	watcher.Close()
-	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusHTTPVersionNotSupported, Message: "no transport for " + r.Proto}
+	if shape != nil {
+		out.Encoder = out.Encoder.As(shape)
+	}
+	st := newStream(s, t, q, watcher, out)
+	st.about = Watch{Transport: name, MediaType: out.Encoder.Framer.MediaType(), URL: r.URL.RequestURI(), Opened: time.Now()}
+	return st, nil
+}
+
+// accept opens the stream over the first transport that claims r, and returns the name of that.
+func (s *Server) accept(w http.ResponseWriter, r *http.Request) (*transport.Stream, string, error) {
+	for _, tr := range s.transports() {
+		if tr.Claims(r) {
+			out, err := tr.Accept(w, r, s.transportOptions())
+			return out, tr.Name(), err
+		}
+	}
+	return nil, "", &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusHTTPVersionNotSupported, Message: "no transport for " + r.Proto}
 }
 
 func (s *Server) framings() *framing.Registry {

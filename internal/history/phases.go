@@ -90,9 +90,8 @@ func (l *Log) versionBefore(number uint64) listwatch.Version {
 
 // A futureWait is the wait of a cursor for the head to reach the version that it is to start at.
 type futureWait struct {
-	cursor *Cursor
-	stop   func() // takes the wait for the head back
-	timer  *time.Timer
+	stop  func() // takes the wait for the head back
+	timer *time.Timer
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -101,7 +100,7 @@ type futureWait struct {
 }
 
 func waitForFuture(c *Cursor) *futureWait {
-	w := &futureWait{cursor: c}
+	w := new(futureWait)
 	w.timer = time.AfterFunc(patience, w.end)
 	w.stop = c.log.head.reach(c.start.version, w.end)
 	return w
