@@ -67,7 +67,7 @@ func onlyGetJSON(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyGet(w, r); err != nil {
 		return err
 	}
-	return acceptsJSON(r)
+	return watchserver.AcceptsJSON(r)
 }
 
 // serveRoots answers /api and /apis, in the form that the client likes best.
@@ -84,7 +84,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 		writeAggregated(w, r, version, h.aggregated(root == "api"))
 		return nil
 	}
-	if err := acceptsJSON(r); err != nil {
+	if err := watchserver.AcceptsJSON(r); err != nil {
 		return err
 	}
 	if root == "api" {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -34,20 +33,6 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return c.answer(w, r, http.StatusOK, shaped(o, shape))
-}
-
-// jsonAlone is what single objects can be had in.
-var jsonAlone = func() *framing.Registry {
-	r, err := framing.NewRegistry(framing.JSON{})
-	if err != nil {
-		panic("kubeapi: " + err.Error())
-	}
-	return r
-}()
-
-func acceptsJSON(r *http.Request) error {
-	_, err := jsonAlone.Negotiate(r.Header.Values("Accept"), false)
-	return err
 }
 
 // answer writes o as it is kept, or indented where the query wants it pretty.

@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // create answers a POST to a collection.
@@ -169,7 +170,7 @@ func withStatus(old, next []byte) ([]byte, error) {
 // target returns what a write goes to: the collection, or its dry run. It refuses, before anything is written, what would make the
 // answer or the write other than asked for.
 func (c call) target(r *http.Request) (*store.Collection, error) {
-	if err := acceptsJSON(r); err != nil {
+	if err := watchserver.AcceptsJSON(r); err != nil {
 		return nil, err
 	}
 	q, err := url.ParseQuery(r.URL.RawQuery)

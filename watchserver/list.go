@@ -59,7 +59,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 	return nil
 }
 
-// jsonAlone is what lists can be had in.
+// jsonAlone is what lists and single objects can be had in.
 var jsonAlone = func() *framing.Registry {
 	r, err := framing.NewRegistry(framing.JSON{})
 	if err != nil {

@@ -36,9 +36,15 @@ func Represent(r *http.Request, offer Representer) (Representation, error) {
 func representJSON(r *http.Request, offer Representer, list bool) (Representation, error) {
 	shape, r, err := represent(r, jsonAlone, offer, list)
 	if err == nil {
-		_, err = jsonAlone.Negotiate(r.Header.Values("Accept"), false)
+		err = AcceptsJSON(r)
 	}
 	return shape, err
+}
+
+// AcceptsJSON returns an error of code Unsupported, status 406, where the Accept headers of r exclude JSON.
+func AcceptsJSON(r *http.Request) error {
+	_, err := jsonAlone.Negotiate(r.Header.Values("Accept"), false)
+	return err
 }
 
 // represent chooses a representation; nil: objects as they are, or nothing matches. The request that it returns is r, but for its
