@@ -67,7 +67,7 @@ func onlyGetJSON(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyGet(w, r); err != nil {
 		return err
 	}
-	return watchserver.AcceptsJSON(r)
+	return watchserver.AcceptsJSON(r.Header.Values("Accept"))
 }
 
 // serveRoots answers /api and /apis, in the form that the client likes best.
@@ -84,7 +84,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 		writeAggregated(w, r, version, h.aggregated(root == "api"))
 		return nil
 	}
-	if err := watchserver.AcceptsJSON(r); err != nil {
+	if err := watchserver.AcceptsJSON(r.Header.Values("Accept")); err != nil {
 		return err
 	}
 	if root == "api" {

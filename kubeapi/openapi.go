@@ -34,7 +34,7 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bo
 	if err := onlyGet(w, r); err != nil {
 		return true, err
 	}
-	if _, err := jsonAlone.Negotiate(openAPIAccept(r.Header.Values("Accept")), false); err != nil {
+	if err := watchserver.AcceptsJSON(openAPIAccept(r.Header.Values("Accept"))); err != nil {
 		return true, err
 	}
 	watchserver.WriteJSON(w, r, http.StatusOK, document)

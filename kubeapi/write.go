@@ -170,7 +170,7 @@ func withStatus(old, next []byte) ([]byte, error) {
 // target returns what a write goes to: the collection, or its dry run. It refuses, before anything is written, what would make the
 // answer or the write other than asked for.
 func (c call) target(r *http.Request) (*store.Collection, error) {
-	if err := watchserver.AcceptsJSON(r); err != nil {
+	if err := watchserver.AcceptsJSON(r.Header.Values("Accept")); err != nil {
 		return nil, err
 	}
 	q, err := url.ParseQuery(r.URL.RawQuery)

@@ -36,14 +36,14 @@ func Represent(r *http.Request, offer Representer) (Representation, error) {
 func representJSON(r *http.Request, offer Representer, list bool) (Representation, error) {
 	shape, r, err := represent(r, jsonAlone, offer, list)
 	if err == nil {
-		err = AcceptsJSON(r)
+		err = AcceptsJSON(r.Header.Values("Accept"))
 	}
 	return shape, err
 }
 
-// AcceptsJSON returns an error of code Unsupported, status 406, where the Accept headers of r exclude JSON.
-func AcceptsJSON(r *http.Request) error {
-	_, err := jsonAlone.Negotiate(r.Header.Values("Accept"), false)
+// AcceptsJSON returns an error of code Unsupported, status 406, where the values of the Accept headers exclude JSON.
+func AcceptsJSON(accept []string) error {
+	_, err := jsonAlone.Negotiate(accept, false)
 	return err
 }
 
