@@ -158,10 +158,28 @@ var requests = map[string]string{
 
 const benchQuery = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
+// requestOf returns what a raw client of a kind sends, and the header by which it asks for compression, where the kind says that as
+// "chunked+gzip".
+func requestOf(kind string) (request, name, value string) {
+	kind, coding, asks := strings.Cut(kind, "+")
+	request, name, value = requests[kind], "Accept-Encoding", coding
+	if kind == "websocket" {
+		name, value = "Sec-WebSocket-Extensions", "permessage-deflate"
+	}
+	if !asks {
+		return request, "", ""
+	}
+	if request != "" {
+		request = strings.TrimSuffix(request, "\r\n") + name + ": " + value + "\r\n\r\n"
+	}
+	return request, name, value
+}
+
 func openAll(kind, addr string, watchers int, c *counter) error {
-	open := func() error { return openRaw(addr, requests[kind], c) }
-	if requests[kind] == "" {
-		open = h2Opener(addr, c)
+	request, name, value := requestOf(kind)
+	open := func() error { return openRaw(addr, request, c) }
+	if request == "" {
+		open = h2Opener(addr, name, value, c)
 	}
 	var group sync.WaitGroup
 	errs := make(chan error, watchers)
@@ -209,7 +227,7 @@ func openRaw(addr, request string, c *counter) error {
 // streamsPerConn is how many HTTP/2 watches share a connection.
 const streamsPerConn = 100
 
-func h2Opener(addr string, c *counter) func() error {
+func h2Opener(addr, name, value string, c *counter) func() error {
 	var mu sync.Mutex
 	var client *http.Client
 	opened := 0
@@ -226,6 +244,9 @@ func h2Opener(addr string, c *counter) func() error {
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+addr+"/?"+benchQuery, nil)
 		if err != nil {
 			return err
+		}
+		if name != "" {
+			req.Header.Set(name, value)
 		}
 		resp, err := own.Do(req)
 		if err != nil {

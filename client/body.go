@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/coding"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
@@ -260,7 +261,8 @@ func listBodyError(err error) error {
 	}
 	_, isSyntax := errors.AsType[*json.SyntaxError](err)
 	_, isType := errors.AsType[*json.UnmarshalTypeError](err)
-	if isSyntax || isType {
+	_, isCoding := errors.AsType[*coding.BrokenError](err)
+	if isSyntax || isType || isCoding {
 		return corruptList("the answer is no list", err)
 	}
 	if errors.Is(err, io.EOF) {

@@ -7,10 +7,12 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/coding"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -77,6 +79,9 @@ func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page 
 		req.Header = h.Clone()
 	}
 	req.Header.Set("Accept", "application/json")
+	if r.Compress {
+		req.Header.Set("Accept-Encoding", transport.Preferences(r.codings()))
+	}
 	resp, err := r.state.http.Do(req)
 	if err != nil {
 		return page, "", err
@@ -88,7 +93,11 @@ func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page 
 	if err := checkList(resp.Header); err != nil {
 		return page, "", err
 	}
-	b := newListBody(&touchingReader{resp.Body, idle}, int64(r.limit()), r.listLimit())
+	body, err := r.decoded(resp.Header, &touchingReader{resp.Body, idle})
+	if err != nil {
+		return page, "", err
+	}
+	b := newListBody(body, int64(r.limit()), r.listLimit())
 	if page, err = b.read(); err != nil {
 		return page, "", err
 	}
@@ -103,18 +112,26 @@ func (r *Remote) listLimit() int64 {
 	return r.ListLimit
 }
 
-// checkList refuses an answer that is no JSON as it is: it may be a proxy's page.
+// checkList refuses an answer that is no JSON: it may be a proxy's page.
 func checkList(h http.Header) error {
 	contentType := h.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(contentType)
-	coding := h.Get("Content-Encoding")
-	switch {
-	case err != nil || mediaType != "application/json":
+	if err != nil || mediaType != "application/json" {
 		return unsupportedAnswer("the answer has the Content-Type ", contentType, ", want application/json")
-	case coding != "" && !strings.EqualFold(coding, "identity"):
-		return unsupportedAnswer("the answer has the content coding ", coding, ", which was not asked for")
 	}
 	return nil
+}
+
+// decoded returns a body without the content coding that the headers h name.
+func (r *Remote) decoded(h http.Header, body io.Reader) (io.Reader, error) {
+	name := strings.ToLower(h.Get("Content-Encoding"))
+	switch {
+	case name == "" || name == "identity":
+		return body, nil
+	case !slices.Contains(r.codings(), name):
+		return nil, unsupportedAnswer("the answer has the content coding ", name, ", which was not asked for")
+	}
+	return coding.NewReader(name, body)
 }
 
 func unsupportedAnswer(before, value, after string) error {

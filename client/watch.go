@@ -151,7 +151,7 @@ func (f *follower) open(ctx context.Context, p params) (*stream, error) {
 	r := f.remote
 	ctx, cancel := context.WithCancel(ctx)
 	s := &stream{cancel: cancel, idle: newWatchdog(r.idle(), cancel)}
-	req := &transport.Request{URL: p.in(f.url), Framings: r.Framings, Limit: r.limit(), Activity: s.idle.touch}
+	req := &transport.Request{URL: p.in(f.url), Framings: r.Framings, Codings: r.codings(), Limit: r.limit(), Activity: s.idle.touch}
 	err := r.authorized(ctx, f.retry.refresh, func(h http.Header) (err error) {
 		req.Header = h
 		s.receiver, s.rung, err = r.state.ladder.dial(ctx, req, r.Trace)

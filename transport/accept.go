@@ -9,9 +9,10 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// Negotiate chooses the framing of a stream by the Accept headers of r, for a transport with the given envelope, and sets what
-// headers of w the stream needs and the caller has not set: Content-Type always, and those that keep proxies from storing,
-// changing or holding it back. An error is a *listwatch.Error, and then only Vary has been set.
+// Negotiate chooses the framing of a stream by the Accept headers of r, for a transport with the given envelope, and the content
+// coding by Accept-Encoding, unless the envelope is one of messages. It sets what headers of w the stream needs and the caller has not
+// set: Content-Type and Content-Encoding always, and those that keep proxies from storing, changing or holding it back. An error is
+// a *listwatch.Error, and then only Vary has been set.
 func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Envelope) (*Encoder, error) {
 	offer := o.Framings
 	if offer == nil {
@@ -28,6 +29,15 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Enve
 	encoder, err := EncoderFor(f, envelope)
 	if err != nil {
 		return nil, listwatch.AsError(err)
+	}
+	if !envelope.Messages {
+		coding, err := negotiateCoding(h, r)
+		if err != nil {
+			return nil, err
+		}
+		if encoder = encoder.in(coding); coding != nil {
+			h.Set("Content-Encoding", coding.name)
+		}
 	}
 	h.Set("Content-Type", f.MediaType())
 	setDefault(h, "Cache-Control", "no-cache, private, no-transform")

@@ -16,7 +16,7 @@ import (
 )
 
 // HTTPTransport returns a new net/http Transport over n that speaks the protocols given and nothing else. It has limits on dialling,
-// handshakes and the wait for headers, none on a stream, asks for no compression and uses no proxy.
+// handshakes and the wait for headers, none on a stream, asks for no compression by itself and uses no proxy.
 func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 	dial := n.Dial
 	if dial == nil {
@@ -44,7 +44,7 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
 
 // HTTPClient returns an http.Client over t that follows at most ten redirects, and sends to any host but the first one neither
-// credentials nor any other header it was given, except Accept and Last-Event-ID.
+// credentials nor any other header it was given, except Accept, Accept-Encoding and Last-Event-ID.
 func HTTPClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: checkRedirect}
 }
@@ -63,7 +63,7 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	}
 	if strange {
 		kept := http.Header{}
-		for _, name := range []string{"Accept", "Last-Event-Id"} {
+		for _, name := range []string{"Accept", "Accept-Encoding", "Last-Event-Id"} {
 			if v, ok := via[0].Header[name]; ok {
 				kept[name] = v
 			}
@@ -123,6 +123,9 @@ func open(ctx context.Context, c *http.Client, r *Request, major int, cancel con
 		req.Header = r.Header.Clone()
 	}
 	req.Header.Set("Accept", r.Accept())
+	if len(r.Codings) > 0 {
+		req.Header.Set("Accept-Encoding", Preferences(r.Codings))
+	}
 	resp, err := c.Do(req)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/coding"
 )
 
 // An Envelope is what a transport puts around each event. Each transport has one or a few, as package variables: their
@@ -14,14 +15,17 @@ type Envelope struct {
 	Messages bool
 	// Wrap appends payload and what belongs around it to dst. binary is the framer's Binary. nil: the payload alone.
 	Wrap func(dst, payload []byte, binary bool) []byte
+	// Compression is the name of the compression that Wrap does; empty: none.
+	Compression string
 }
 
-// An Encoder turns events into the frames of one wire form: a framer, an envelope, and the shape in which objects are shown. It is
-// safe for concurrent use.
+// An Encoder turns events into the frames of one wire form: a framer, a content coding, an envelope, and the shape in which objects are
+// shown. Its frames are for the Sender of a stream that was accepted with it. It is safe for concurrent use.
 type Encoder struct {
 	// Framer is the framing.
 	Framer framing.Framer
 
+	coding   *contentCoding // nil: none
 	envelope *Envelope
 	messages framing.MessageFramer // not nil where envelope.Messages
 	shape    Representation        // nil: objects as they are
@@ -32,6 +36,7 @@ type Encoder struct {
 
 type encoderKey struct {
 	framer   framing.Framer
+	coding   *contentCoding
 	envelope *Envelope
 	shape    Representation
 }
@@ -52,22 +57,49 @@ func encoderOf(key encoderKey) *Encoder {
 	if c, ok := encoders.Load(key); ok {
 		return c.(*Encoder)
 	}
-	c := &Encoder{Framer: key.framer, envelope: key.envelope, shape: key.shape, form: listwatch.NewForm()}
+	c := &Encoder{Framer: key.framer, coding: key.coding, envelope: key.envelope, shape: key.shape, form: listwatch.NewForm()}
 	if key.envelope.Messages {
 		c.messages = key.framer.(framing.MessageFramer)
 	}
 	c.build = c.appendEvent
 	c.rest = c
 	if c.shape != nil && c.shape.Rest() != c.shape {
-		c.rest = encoderOf(encoderKey{key.framer, key.envelope, c.shape.Rest()})
+		key.shape = c.shape.Rest()
+		c.rest = encoderOf(key)
 	}
-	kept, _ := encoders.LoadOrStore(key, c)
+	kept, _ := encoders.LoadOrStore(c.key(), c)
 	return kept.(*Encoder)
 }
 
-// As returns the Encoder that shows objects in another shape, with the framer and the envelope of c; nil: as they are.
+func (c *Encoder) key() encoderKey { return encoderKey{c.Framer, c.coding, c.envelope, c.shape} }
+
+// As returns the Encoder that is as c, but shows objects in another shape; nil: as they are.
 func (c *Encoder) As(shape Representation) *Encoder {
-	return encoderOf(encoderKey{c.Framer, c.envelope, shape})
+	key := c.key()
+	key.shape = shape
+	return encoderOf(key)
+}
+
+// In returns the Encoder that is as c, but has another envelope, of messages where the one of c is.
+func (c *Encoder) In(envelope *Envelope) *Encoder {
+	key := c.key()
+	key.envelope = envelope
+	return encoderOf(key)
+}
+
+// in returns the Encoder that is as c, but has another content coding; nil: none.
+func (c *Encoder) in(coding *contentCoding) *Encoder {
+	key := c.key()
+	key.coding = coding
+	return encoderOf(key)
+}
+
+// Compression returns what frames are compressed with, the name of a content coding or of an extension; empty: nothing.
+func (c *Encoder) Compression() string {
+	if c.coding != nil {
+		return c.coding.name
+	}
+	return c.envelope.Compression
 }
 
 // Rest returns the Encoder for what comes behind the first event of a stream that began with c. It is c itself unless c has a
@@ -116,7 +148,7 @@ func (c *Encoder) append(dst []byte, e framing.WatchEvent) ([]byte, error) {
 	if c.messages != nil {
 		encode = c.messages.AppendMessage
 	}
-	if c.envelope.Wrap == nil {
+	if c.coding == nil && c.envelope.Wrap == nil {
 		return encode(dst, e)
 	}
 	payload, err := encode(make([]byte, 0, len(e.Object)+128), e)
@@ -126,12 +158,37 @@ func (c *Encoder) append(dst []byte, e framing.WatchEvent) ([]byte, error) {
 	return c.wrap(dst, payload), nil
 }
 
+// wrap appends payload as a frame: compressed, and in the envelope.
 func (c *Encoder) wrap(dst, payload []byte) []byte {
 	if len(payload) == 0 {
 		return dst
 	}
+	if c.summed() {
+		dst = coding.AppendSum(dst, payload)
+	}
+	switch {
+	case c.coding == nil:
+	case c.envelope.Wrap == nil:
+		return c.coding.compress(dst, payload)
+	default:
+		payload = c.coding.compress(make([]byte, 0, len(payload)), payload)
+	}
+	return c.envelop(dst, payload)
+}
+
+func (c *Encoder) envelop(dst, payload []byte) []byte {
 	if c.envelope.Wrap == nil {
 		return append(dst, payload...)
 	}
 	return c.envelope.Wrap(dst, payload, c.messages != nil && c.messages.Binary())
+}
+
+func (c *Encoder) summed() bool { return c.coding != nil && c.coding.summed }
+
+// Size returns how many bytes of frame, which c has made, go out.
+func (c *Encoder) Size(frame []byte) int {
+	if c.summed() {
+		return len(frame) - coding.SumBytes
+	}
+	return len(frame)
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -22,6 +23,7 @@ type responseReceiver struct {
 
 	// Owned by the caller of Receive.
 	body    *streamBody
+	coded   *codedBody // nil: there is no content coding
 	decoder framing.Decoder
 	err     error // what Receive returned last
 }
@@ -30,17 +32,25 @@ var errReceiverClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: 
 
 // newReceiver returns a Receiver of resp, whose request's context ends with cancel. An error leaves resp open.
 func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc) (*responseReceiver, error) {
-	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return nil, &listwatch.Error{
-			Code: listwatch.Unsupported, Message: "the stream has the content coding " + coding + ", which was not asked for",
-		}
-	}
 	f, err := r.Framer(resp.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
 	}
 	body := &streamBody{r: resp.Body, activity: r.Activity, undelimited: undelimited(resp)}
-	return &responseReceiver{resp: resp, cancel: cancel, body: body, decoder: f.NewDecoder(body, r.Limit)}, nil
+	c := &responseReceiver{resp: resp, cancel: cancel, body: body}
+	name, err := r.coding(resp.Header)
+	switch {
+	case err != nil:
+		return nil, err
+	case name == "":
+		c.decoder = f.NewDecoder(body, r.Limit)
+		return c, nil
+	}
+	if c.coded, err = newCodedBody(name, body, r.Limit); err != nil {
+		return nil, err
+	}
+	c.decoder = f.NewDecoder(c.coded, r.Limit)
+	return c, nil
 }
 
 // undelimited reports whether only the end of the connection ends the body. Such an end can't be told from a cut.
@@ -61,6 +71,9 @@ func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
 	if c.err != nil {
 		return framing.WatchEvent{}, c.err
 	}
+	if c.coded != nil {
+		c.coded.renew()
+	}
 	e, err := c.decoder.Decode()
 	if err != nil {
 		c.err = c.explain(err)
@@ -71,9 +84,12 @@ func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
 
 // explain turns an error of the decoder into one of the stream.
 func (c *responseReceiver) explain(err error) error {
-	within := errors.Is(err, io.ErrUnexpectedEOF)
-	if !within && !errors.Is(err, io.EOF) || c.body.broken == nil {
+	within := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && c.coded.within()
+	switch {
+	case !within && !errors.Is(err, io.EOF):
 		return err
+	case c.body.broken == nil:
+		return cmp.Or(c.coded.incomplete(within), err)
 	}
 	if ctx := c.resp.Request.Context(); ctx.Err() != nil {
 		if context.Cause(ctx) == errReceiverClosed {

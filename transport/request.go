@@ -19,12 +19,21 @@ func (r *Request) framings() []framing.Framer {
 
 // Accept returns the value of Accept that asks for r.Framings, in order of preference.
 func (r *Request) Accept() string {
+	var types []string
+	for _, f := range r.framings() {
+		types = append(types, f.MediaType())
+	}
+	return Preferences(types)
+}
+
+// Preferences returns the value of an Accept header, or of one like it, that asks for names, in order of preference.
+func Preferences(names []string) string {
 	var s strings.Builder
-	for i, f := range r.framings() {
+	for i, name := range names {
 		if i > 0 {
 			s.WriteString(", ")
 		}
-		s.WriteString(f.MediaType())
+		s.WriteString(name)
 		if i > 0 {
 			s.WriteString(";q=0." + strconv.Itoa(max(1, 10-i)))
 		}

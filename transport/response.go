@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/coding"
 )
 
 // Bounds on what is read of a response that is no stream.
@@ -25,7 +26,7 @@ const (
 // later wins where the Status says so too. It reads a bounded part of the body, for a bounded time.
 func ResponseError(resp *http.Response) *listwatch.Error {
 	late := time.AfterFunc(maxErrorWait, func() { resp.Body.Close() })
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	body, _ := io.ReadAll(io.LimitReader(decoded(resp), maxErrorBody))
 	late.Stop()
 	resp.Body.Close()
 
@@ -37,6 +38,15 @@ func ResponseError(resp *http.Response) *listwatch.Error {
 		e.Details.RetryAfter = wait
 	}
 	return e
+}
+
+// decoded returns the body of resp without its content coding, where that is known.
+func decoded(resp *http.Response) io.Reader {
+	r, err := coding.NewReader(codingOf(resp.Header), resp.Body)
+	if err != nil {
+		return resp.Body
+	}
+	return r
 }
 
 func statusError(resp *http.Response, body []byte) *listwatch.Error {

@@ -36,6 +36,7 @@ type ResponseSender struct {
 	ended  chan struct{} // closed when the first Close is through with w
 	fault  error         // what Close returns; written before ended is closed
 	turn   Turn          // held while w is used
+	body   *Body         // owned by the holder of turn
 }
 
 // OpenResponse answers r with the headers of w and status 200, sends them at once, and returns the stream. Its Done is that of r's
@@ -43,10 +44,13 @@ type ResponseSender struct {
 // can't be flushed, so that no stream is possible, it is an error and nothing has been written.
 func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *Encoder, guard Guard) (*Stream, error) {
 	if !canFlush(w) {
+		w.Header().Del("Content-Encoding") // the answer will be another one
 		return nil, errNoFlush(w)
 	}
 	rc := http.NewResponseController(w)
-	s := &ResponseSender{w: w, rc: rc, guard: guard, patience: o.Timeout(), ended: make(chan struct{}), turn: NewTurn()}
+	s := &ResponseSender{
+		w: w, rc: rc, guard: guard, patience: o.Timeout(), ended: make(chan struct{}), turn: NewTurn(), body: encoder.NewBody(),
+	}
 	if s.unread = r.ContentLength != 0; s.unread && r.ProtoMajor == 1 {
 		// What comes of the body must not be taken for the next request.
 		w.Header().Set("Connection", "close")
@@ -60,10 +64,19 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 	ctx, cancel := context.WithCancel(r.Context())
 	s.cancel = cancel
 	w.WriteHeader(http.StatusOK)
-	if err := s.flush(); err != nil {
+	if err := s.begin(); err != nil {
 		s.cancel() // the answer has begun, so this is a stream, though one that broke at once
 	}
 	return &Stream{Sender: s, Encoder: encoder, Done: ctx.Done()}, nil
+}
+
+func (s *ResponseSender) begin() error {
+	if head := s.body.Begin(); head != nil {
+		if err := s.write(head); err != nil {
+			return err
+		}
+	}
+	return s.flush()
 }
 
 // Send is that of [Sender].
@@ -73,6 +86,7 @@ func (s *ResponseSender) Send(frames [][]byte) error {
 	if s.closed.Load() {
 		return ErrSenderClosed
 	}
+	s.body.Take(frames)
 	err := Coalesce(frames, s.write)
 	if err == nil {
 		err = s.flush()
@@ -116,8 +130,14 @@ func (s *ResponseSender) close(end End) error {
 	}
 	if end != Abort && s.turn.Take(s.patience) {
 		defer s.turn.Release()
+		defer s.guard.End()
+		if tail := s.body.End(); tail != nil {
+			if err := s.write(tail); err != nil {
+				return BrokenSend(err)
+			}
+			return nil
+		}
 		s.guard.Begin() // net/http writes the end when the handler has returned
-		s.guard.End()
 		return nil
 	}
 	if err := s.rc.SetWriteDeadline(longAgo); err != nil {

@@ -117,7 +117,10 @@ type Request struct {
 	Header http.Header
 	// Framings are those the client understands, in order of preference; nil means JSON alone.
 	Framings []framing.Framer
-	// Limit is how many bytes one event may have; zero or negative: framing.DefaultLimit.
+	// Codings are the names of the content codings to ask for, in order of preference, of those that [Codings] returns; empty:
+	// none. Over WebSocket any of them asks for permessage-deflate. The server need not compress.
+	Codings []string
+	// Limit is how many bytes one event may have, decompressed; zero or negative: framing.DefaultLimit.
 	Limit int
 	// Activity, where not nil, is called whenever something has come from the server, be it a heartbeat. It must be quick.
 	Activity func()

@@ -30,6 +30,11 @@ func expired(asked, floor listwatch.Version) error {
 	}
 }
 
+// listExpired is the error of a list at a version before the window, in Kubernetes' words.
+func listExpired() error {
+	return &listwatch.Error{Code: listwatch.Expired, Message: "The resourceVersion for the provided list is too old."}
+}
+
 // fellBehind is the error of a reader whom the window has passed.
 func fellBehind(floor listwatch.Version) error {
 	return &listwatch.Error{

@@ -18,10 +18,10 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 			return listwatch.Page{}, err
 		}
 	}
-	var from position
+	var from Position
 	if q.Continue != "" {
 		var err error
-		if from, err = parsePosition(q.Continue); err != nil {
+		if from, err = ParsePosition(q.Continue); err != nil {
 			return listwatch.Page{}, err
 		}
 	}
@@ -33,7 +33,7 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 }
 
 // snapshotFor returns the state that q asks for and its version.
-func (l *Log) snapshotFor(q listwatch.Query, from position) (*tree, listwatch.Version, error) {
+func (l *Log) snapshotFor(q listwatch.Query, from Position) (*tree, listwatch.Version, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	want := from.Version
@@ -45,38 +45,38 @@ func (l *Log) snapshotFor(q listwatch.Query, from position) (*tree, listwatch.Ve
 		return l.state.snapshot(), now, nil
 	}
 	if want < l.records.floor || want > now {
-		err := expired(want, l.records.floor)
 		if q.Continue != "" {
-			err = continueExpired(from)
+			return nil, 0, continueExpired(from)
 		}
-		return nil, 0, err
+		return nil, 0, listExpired()
 	}
 	return l.stateAt(want), want, nil
 }
 
-// page reads one page of snap.
-func page(snap *tree, version listwatch.Version, q listwatch.Query, from position) listwatch.Page {
+// page reads one page of snap. One that is full has a continue token where anything of the scope comes after it, selected or not, as in
+// Kubernetes: to look for the next match could read the rest of a collection for a page that is complete.
+func page(snap *tree, version listwatch.Version, q listwatch.Query, from Position) listwatch.Page {
 	s := newSelection(q)
 	p := listwatch.Page{Version: version, Remaining: -1}
 	more, rest := false, 0
-	count := from.Key == listwatch.Key{} && !s.selective() && q.Limit > 0
-	s.ascend(snap, from.Key, func(o *listwatch.Object) bool {
-		if o.Key == from.Key {
-			return true
-		}
-		if q.Limit <= 0 || len(p.Items) < q.Limit {
+	count := q.Limit > 0 && !s.selective() && from.Rest <= 0
+	s.scan(snap, from.Key, func(o *listwatch.Object) bool {
+		switch {
+		case o.Key == from.Key:
+		case q.Limit > 0 && len(p.Items) == q.Limit:
+			more = true
+			rest++
+			return count
+		case s.matches(o):
 			p.Items = append(p.Items, o)
-			return true
 		}
-		more = true
-		rest++
-		return count
+		return true
 	})
 	if !more {
 		p.Remaining = 0
 		return p
 	}
-	next := position{Version: version, Key: p.Items[len(p.Items)-1].Key}
+	next := Position{Version: version, Key: p.Items[len(p.Items)-1].Key}
 	switch {
 	case count:
 		p.Remaining = rest
@@ -84,18 +84,22 @@ func page(snap *tree, version listwatch.Version, q listwatch.Query, from positio
 		p.Remaining = from.Rest - len(p.Items)
 	}
 	next.Rest = p.Remaining
-	p.Continue = next.token()
+	p.Continue = next.Token()
 	return p
 }
 
-// A position is what a continue token says: where a list goes on. Version zero means whatever the state is by then.
-type position struct {
+// A Position is what a continue token says: where a list goes on.
+type Position struct {
+	// Version is that of the state; zero: whatever it is by then.
 	Version listwatch.Version `json:"v,omitempty"`
-	Key     listwatch.Key     `json:"k"`
-	Rest    int               `json:"r,omitempty"` // objects after Key, where known
+	// Key is the last one that was returned; there need not be an object of it.
+	Key listwatch.Key `json:"k"`
+	// Rest is how many objects come after Key; zero or negative: not known.
+	Rest int `json:"r,omitempty"`
 }
 
-func (p position) token() string {
+// Token spells p.
+func (p Position) Token() string {
 	data, err := json.Marshal(p)
 	if err != nil {
 		panic("history: a position can't fail to encode: " + err.Error())
@@ -103,8 +107,9 @@ func (p position) token() string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-func parsePosition(token string) (position, error) {
-	var p position
+// ParsePosition reads a token. What is none is an error of code [listwatch.Invalid].
+func ParsePosition(token string) (Position, error) {
+	var p Position
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err == nil {
 		err = json.Unmarshal(data, &p)
@@ -117,13 +122,13 @@ func parsePosition(token string) (position, error) {
 
 // continueExpired is the error of a token whose snapshot is gone. It offers a fresh one, with which the list goes on at the newest
 // state: what was returned so far and what comes then are not of one version, and whoever minds lists again.
-func continueExpired(from position) error {
+func continueExpired(from Position) error {
 	return &listwatch.Error{
 		Code: listwatch.Expired,
 		Message: "The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
 			"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with " +
 			"the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the " +
 			"first chunk was returned and now may show up in the list.",
-		Continue: position{Key: from.Key}.token(),
+		Continue: Position{Key: from.Key}.Token(),
 	}
 }

@@ -58,6 +58,11 @@ func (s *selection) transition(r *record) transition {
 // ascend calls f with the objects of t that s selects, in key order, from the first key that is not before from, until f returns false.
 // It costs the size of the namespace, not of t, where s has one.
 func (s *selection) ascend(t *tree, from listwatch.Key, f func(o *listwatch.Object) bool) {
+	s.scan(t, from, func(o *listwatch.Object) bool { return !s.matches(o) || f(o) })
+}
+
+// scan is ascend for all objects of the scope, whether s selects them or not.
+func (s *selection) scan(t *tree, from listwatch.Key, f func(o *listwatch.Object) bool) {
 	start := listwatch.Key{Namespace: s.namespace}
 	if s.namespace != "" {
 		start.Name = s.name
@@ -69,7 +74,7 @@ func (s *selection) ascend(t *tree, from listwatch.Key, f func(o *listwatch.Obje
 		if s.namespace != "" && (o.Key.Namespace != s.namespace || s.name != "" && o.Key.Name != s.name) {
 			return false
 		}
-		return !s.matches(o) || f(o)
+		return f(o)
 	})
 }
 

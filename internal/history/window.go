@@ -1,6 +1,11 @@
 package history
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
 
 // A window bounds the records that are kept. Immutable; negative bounds are none.
 type window struct {
@@ -26,14 +31,19 @@ func (l *Log) trim(now time.Time) {
 
 // Compact forgets all history: a watch from any version but the newest is told that it expired. Open watches that have read
 // everything go on.
-func (l *Log) Compact() {
+func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
+
+// CompactTo forgets the history before v: what was so at v can still be listed and watched from. A v beyond the newest version is
+// that one.
+func (l *Log) CompactTo(v listwatch.Version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.records.len() > 0 {
+	v = min(v, l.now())
+	for l.records.len() > 0 && l.records.oldest().version <= v {
 		l.drop()
 	}
 	// Versions of other collections have no records here, yet whoever asks for one of them asks for history too.
-	l.records.floor = l.now()
+	l.records.floor = max(l.records.floor, v)
 }
 
 // drop takes the oldest record out of the window and out of every feed. l.mu is held.

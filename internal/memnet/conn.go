@@ -75,11 +75,10 @@ func (c *Conn) Close() error {
 	if !c.close() {
 		return c.opError("close", net.ErrClosed)
 	}
-	unread := c.in.closeReader()
-	c.out.closeWriter(net.ErrClosed)
-	if unread {
-		c.out.reset()
+	if unread := c.in.closeReader(); unread {
+		c.out.reset() // first, or else a peer that reads just now sees an end
 	}
+	c.out.closeWriter(net.ErrClosed)
 	return nil
 }
 
@@ -102,8 +101,8 @@ func (c *Conn) Reset() {
 	if c.close() {
 		c.in.closeReader()
 		c.in.reset()
+		c.out.reset() // first, as in Close
 		c.out.closeWriter(net.ErrClosed)
-		c.out.reset()
 	}
 }
 

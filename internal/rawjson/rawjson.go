@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -52,19 +53,14 @@ func Members(doc []byte, f func(name string, value Span) error) error {
 		return fmt.Errorf("want a JSON object, got %s", kind(doc))
 	}
 	for i := 1; doc[i] != '}'; {
-		end := skip(doc, i)
-		name, err := String(doc[i:end])
+		var key, value Span
+		key, value, i = next(doc, i)
+		name, err := String(key.Of(doc))
 		if err != nil {
 			return err
 		}
-		start := end + 1 // behind the colon
-		end = skip(doc, start)
-		if err := f(name, Span{start, end}); err != nil {
+		if err := f(name, value); err != nil {
 			return err
-		}
-		i = end
-		if doc[i] == ',' {
-			i++
 		}
 	}
 	return nil
@@ -96,16 +92,23 @@ func Find(doc []byte, name string) (Span, error) {
 	}
 	var found Span
 	for i := 1; doc[i] != '}'; {
-		key := Span{i, skipString(doc, i)}
-		value := Span{key.End + 1, skip(doc, key.End+1)}
+		var key, value Span
+		key, value, i = next(doc, i)
 		if spells(key.Of(doc), name) {
 			found = value
 		}
-		if i = value.End; doc[i] == ',' {
-			i++
-		}
 	}
 	return found, nil
+}
+
+// next returns the places of the member of an object that begins at doc[i], and where what follows it begins.
+func next(doc []byte, i int) (key, value Span, after int) {
+	key = Span{i, skipString(doc, i)}
+	value = Span{key.End + 1, skip(doc, key.End+1)}
+	if after = value.End; doc[after] == ',' {
+		after++
+	}
+	return key, value, after
 }
 
 // spells reports whether raw, a JSON string, is s. It decodes only what has escapes.
@@ -130,6 +133,37 @@ func String(raw []byte) (string, error) {
 		return "", fmt.Errorf("want a string, got %s", kind(raw))
 	}
 	return s, nil
+}
+
+// AppendString appends s as JSON, without the escapes that are for HTML. What is no UTF-8 in it becomes U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	dst = append(dst, '"')
+	start := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		start = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			const hex = "0123456789abcdef"
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(append(dst, s[start:]...), '"')
 }
 
 // StringMap decodes a JSON object of strings; null is nil.

@@ -124,11 +124,15 @@ func TestSplitRefusesNamesThatComeTwice(t *testing.T) {
 
 func TestLookupFollowsAPath(t *testing.T) {
 	doc := []byte(`{"a":{"b":{"c":"d"},"e":null},"a.b":1}`)
+	node := NewNode(doc)
 	for path, want := range map[string]string{
 		"": string(doc), "a b c": `"d"`, "a b": `{"c":"d"}`, "a e": "null", "a.b": "1", "a x": "", "a b c d": "", "x": "", "a e f": "",
 	} {
 		if got := Lookup(doc, strings.Fields(path)...); string(got) != want {
 			t.Errorf("%q: got %s, want %s", path, got, want)
+		}
+		if got := node.Lookup(strings.Fields(path)...); string(got) != want {
+			t.Errorf("%q of a node: got %s, want %s", path, got, want)
 		}
 	}
 }
@@ -153,6 +157,23 @@ func TestStringsAreDecoded(t *testing.T) {
 	}
 	if _, err := StringMap([]byte(`{"a":{}}`)); err == nil || !strings.HasPrefix(err.Error(), "a: ") {
 		t.Errorf("got %v, want an error that names a", err)
+	}
+}
+
+func TestStringsAreEncoded(t *testing.T) {
+	for s, want := range map[string]string{
+		"":                         `""`,
+		"plain é\u2028\x7f<&>":     "\"plain é\u2028\x7f<&>\"",
+		"\"a\\b\"\n\r\t\x00\x1f c": `"\"a\\b\"\n\r\t\u0000\u001f c"`,
+		"cut \xc3 off":             `"cut ` + "\uFFFD" + ` off"`,
+	} {
+		got := AppendString([]byte("x"), s)
+		if string(got) != "x"+want {
+			t.Errorf("%q: got %s, want x%s", s, got, want)
+		}
+		if decoded, err := String(got[1:]); err != nil || decoded != strings.ToValidUTF8(s, "\uFFFD") {
+			t.Errorf("%q: comes back as %q, %v", s, decoded, err)
+		}
 	}
 }
 
@@ -228,9 +249,13 @@ func FuzzWalks(f *testing.F) {
 		if json.Unmarshal(doc, &want) != nil || want == nil {
 			return
 		}
+		node := NewNode(doc)
 		for name, value := range want {
 			if got := Lookup(doc, name); !bytes.Equal(got, value) {
 				t.Fatalf("%q: got %s, want %s", name, got, value)
+			}
+			if got := node.Lookup(name); !bytes.Equal(got, value) {
+				t.Fatalf("%q of a node: got %s, want %s", name, got, value)
 			}
 		}
 	})

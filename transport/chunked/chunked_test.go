@@ -21,7 +21,7 @@ func TestTransport(t *testing.T) {
 		{"standard", Server{DisableTakeover: true}},
 	} {
 		t.Run(path.name, func(t *testing.T) {
-			transporttest.Run(t, transporttest.Pair{Server: path.server, Client: newClient, Framings: framings})
+			transporttest.Run(t, transporttest.Pair{Server: path.server, Client: newClient, Framings: framings, Compressions: transport.Codings()})
 		})
 	}
 }

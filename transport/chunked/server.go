@@ -70,10 +70,7 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		if conn, _, err := h.Hijack(); err == nil {
 			return takeOver(conn, w.Header(), encoder, o.Timeout()), nil
 		}
-		// Middleware said that it can be hijacked, and what it wraps can't.
-		if encoder, err = transport.EncoderFor(encoder.Framer, plainEnvelope); err != nil {
-			return nil, err
-		}
+		encoder = encoder.In(plainEnvelope) // middleware said that it can be hijacked, and what it wraps can't
 	}
 	return transport.OpenResponse(w, r, o, encoder, newGuard(w, o.Timeout()))
 }

@@ -37,6 +37,7 @@ type stream struct {
 	turn transport.Turn // held while conn is written
 	// Owned by the holder of turn.
 	deadline transport.Deadline
+	body     *transport.Body
 }
 
 func newStream(conn net.Conn, timeout time.Duration) *stream {
@@ -83,6 +84,7 @@ func (s *stream) Send(frames [][]byte) error {
 	if s.closed.Load() {
 		return transport.ErrSenderClosed
 	}
+	s.body.Take(frames)
 	if err := s.writeAll(frames); err != nil {
 		s.cut()
 		return transport.BrokenSend(err)
@@ -154,7 +156,7 @@ func (s *stream) Close(end transport.End) error {
 		return nil
 	}
 	defer s.turn.Release()
-	if err := s.write([]byte("0\r\n\r\n")); err != nil {
+	if err := s.write(append(s.body.End(), "0\r\n\r\n"...)); err != nil {
 		s.cut()
 		return transport.BrokenSend(err)
 	}

@@ -20,7 +20,9 @@ func canTakeOver(r *http.Request) bool {
 func takeOver(conn net.Conn, header http.Header, encoder *transport.Encoder, timeout time.Duration) *transport.Stream {
 	transport.Tune(conn)
 	s := newStream(conn, timeout)
-	if s.Send([][]byte{head(header)}) == nil {
+	body := encoder.NewBody()
+	if s.Send([][]byte{append(head(header), body.Begin()...)}) == nil {
+		s.body = body // not before: the head is no frame
 		go s.readLoop()
 	}
 	return &transport.Stream{Sender: s, Encoder: encoder, Done: s.done, Detached: true}

@@ -13,5 +13,7 @@ var framings = []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}
 func newClient(n transport.Network) transport.Client { return &Client{Network: n} }
 
 func TestTransport(t *testing.T) {
-	transporttest.Run(t, transporttest.Pair{Server: Server{}, Client: newClient, Configure: Configure, Framings: framings})
+	transporttest.Run(t, transporttest.Pair{
+		Server: Server{}, Client: newClient, Configure: Configure, Framings: framings, Compressions: transport.Codings(),
+	})
 }

@@ -26,7 +26,8 @@ func (Server) Claims(r *http.Request) bool {
 }
 
 // Accept is that of [transport.Server]; the stream is one of [transport.OpenResponse]. Headers that HTTP/2 forbids (RFC 9113, section
-// 8.2.2) are taken out; Connection is left to net/http, for which "close" means GOAWAY.
+// 8.2.2) are taken out; Connection is left to net/http, for which "close" means GOAWAY. net/http does not tell how much of a write the peer
+// has taken, so a piece of up to [transport.BatchBytes] must be taken within the write time-out, or the stream is reset.
 func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	encoder, err := transport.Negotiate(w, r, o, plainEnvelope)
 	if err != nil {

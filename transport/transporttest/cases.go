@@ -83,7 +83,11 @@ func testEvents(f *fixture) {
 	for _, framer := range f.pair.Framings {
 		s, r := f.dial(f.Context(), framer)
 		var batch []listwatch.Event
-		for i := range 1000 {
+		count := 1000
+		if f.compression != "" {
+			count = 100 // under the race detector compressors take their time
+		}
+		for i := range count {
 			batch = append(batch, Event(i+1, 100+i%1000))
 		}
 		large := []listwatch.Event{Event(2001, 1<<20), Event(2002, 100), Event(2003, 100<<10), Event(2004, 64<<10)}

@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -58,8 +57,15 @@ type Site struct {
 	conns []*memnet.Conn // guarded by mu; the clients' ends
 }
 
+// A Test is what a Site needs of a test. Every testing.TB is one.
+type Test interface {
+	Helper()           // as in testing.TB
+	Cleanup(f func())  // has f called when the test is over
+	Fatal(args ...any) // ends the test, which has failed
+}
+
 // Open starts a Site, which is closed at the end of the test.
-func Open(t testing.TB, c Config) *Site {
+func Open(t Test, c Config) *Site {
 	t.Helper()
 	s := &Site{server: c.Server, options: c.Options, streams: make(chan *transport.Stream, 1024)}
 	s.Streams = s.streams
@@ -91,7 +97,7 @@ func Open(t testing.TB, c Config) *Site {
 	return s
 }
 
-func (s *Site) listen(t testing.TB, c Config) net.Listener {
+func (s *Site) listen(t Test, c Config) net.Listener {
 	if c.Sockets {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

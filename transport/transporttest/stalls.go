@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -17,10 +18,10 @@ const alertTimeout = 5 * time.Second
 
 // fill sends until it fails and returns the error and how long the last Send took.
 func (f *fixture) fill(s *transport.Stream) (time.Duration, error) {
-	frames := f.frames(s, Event(1, 16<<10), Event(2, 16<<10))
+	frames := f.frames(s, anEvent(1, 16<<10), anEvent(2, 16<<10))
 	for {
 		start := time.Now()
-		if err := s.Sender.Send(frames); err != nil {
+		if err := s.Sender.Send(slices.Clone(frames)); err != nil {
 			return time.Since(start), err
 		}
 	}

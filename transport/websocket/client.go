@@ -114,7 +114,8 @@ func (c *Client) handshake(ctx context.Context, r *transport.Request) (*conn, *h
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkResponse(resp, key, offers(req.Header)); err != nil {
+	deflate, err := checkResponse(resp, key, req.Header)
+	if err != nil {
 		resp.Body.Close()
 		return nil, nil, err
 	}
@@ -124,6 +125,7 @@ func (c *Client) handshake(ctx context.Context, r *transport.Request) (*conn, *h
 		return nil, nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "the connection can't be taken over"}
 	}
 	w := newConn(&tunnel{raw, body}, true, transport.DefaultWriteTimeout)
+	w.gate.deflate = deflate
 	w.gate.limit = int64(r.Limit)
 	if r.Limit <= 0 {
 		w.gate.limit = framing.DefaultLimit
@@ -156,30 +158,35 @@ func newRequest(ctx context.Context, r *transport.Request) (*http.Request, strin
 	if len(offered) > 0 {
 		req.Header.Set("Sec-Websocket-Protocol", strings.Join(offered, ", "))
 	}
+	if len(r.Codings) > 0 {
+		req.Header.Set("Sec-Websocket-Extensions", agreedDeflate)
+	}
 	return req, key, nil
 }
 
-// checkResponse checks what RFC 6455 section 4.1 demands of the answer to a handshake.
-func checkResponse(resp *http.Response, key string, offered []string) error {
+// checkResponse checks what RFC 6455 section 4.1 demands of the answer to a handshake with the headers asked, and returns whether
+// messages may be compressed.
+func checkResponse(resp *http.Response, key string, asked http.Header) (deflate bool, err error) {
 	if resp.StatusCode == http.StatusOK {
-		return badResponse("the server answered 200 OK instead of an upgrade")
+		return false, badResponse("the server answered 200 OK instead of an upgrade")
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		return transport.ResponseError(resp)
+		return false, transport.ResponseError(resp)
 	}
 	h := resp.Header
 	chosen := h.Values("Sec-Websocket-Protocol")
+	deflate, ok := agreesToDeflate(h)
 	switch {
 	case !hasToken(h, "Upgrade", "websocket") || !hasToken(h, "Connection", "upgrade"):
-		return badResponse("the server switched to another protocol")
+		return false, badResponse("the server switched to another protocol")
 	case h.Get("Sec-Websocket-Accept") != acceptKey(key):
-		return badResponse("Sec-WebSocket-Accept doesn't fit the key")
-	case len(h.Values("Sec-Websocket-Extensions")) > 0:
-		return badResponse("the server chose an extension, none was offered")
-	case len(chosen) > 1, len(chosen) == 1 && !slices.Contains(offered, chosen[0]):
-		return badResponse("the server chose a subprotocol that was not offered")
+		return false, badResponse("Sec-WebSocket-Accept doesn't fit the key")
+	case !ok, deflate && asked.Get("Sec-Websocket-Extensions") == "":
+		return false, badResponse("the server chose an extension that was not offered")
+	case len(chosen) > 1, len(chosen) == 1 && !slices.Contains(offers(asked), chosen[0]):
+		return false, badResponse("the server chose a subprotocol that was not offered")
 	}
-	return nil
+	return deflate, nil
 }
 
 func badResponse(message string) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
+	"github.com/listwatch/listwatch/internal/coding"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -21,6 +22,7 @@ const (
 const (
 	bitFin     = 0x80
 	bitsRSV    = 0x70
+	bitRSV1    = 0x40 // of a message that is compressed: rfc7692#section-6
 	bitsOpcode = 0x0F
 	bitControl = 0x08
 	bitMask    = 0x80
@@ -50,19 +52,37 @@ const (
 // The envelopes. Frames that are ready to be written need a writer beneath the library; the bare message is for a library
 // that writes frames by itself.
 var (
-	framed = &transport.Envelope{Messages: true, Wrap: appendMessageFrame}
-	bare   = &transport.Envelope{Messages: true}
+	framed   = &transport.Envelope{Messages: true, Wrap: appendMessageFrame}
+	deflated = &transport.Envelope{Messages: true, Wrap: appendDeflatedFrame, Compression: permessageDeflate}
+	bare     = &transport.Envelope{Messages: true}
 )
 
 // appendMessageFrame appends a whole message as one frame, as a server sends it: without a mask (rfc6455#section-5.1), so that
 // all watchers share its bytes.
 func appendMessageFrame(dst, payload []byte, isBinary bool) []byte {
-	op := byte(opText)
-	if isBinary {
-		op = opBinary
-	}
-	dst = appendHeader(dst, bitFin|op, len(payload))
+	dst = appendHeader(dst, bitFin|opcode(isBinary), len(payload))
 	return append(dst, payload...)
+}
+
+// appendDeflatedFrame is appendMessageFrame for peers that agreed to permessage-deflate. A message that doesn't get smaller stays as
+// it is, which is for the sender to choose (rfc7692#section-6.1).
+func appendDeflatedFrame(dst, payload []byte, isBinary bool) []byte {
+	if len(payload) >= coding.Worth {
+		small := coding.AppendBlocks(make([]byte, 0, len(payload)), payload)
+		small = small[:len(small)-len(coding.SyncMarker)] // rfc7692#section-7.2.1
+		if len(small) < len(payload) {
+			dst = appendHeader(dst, bitFin|bitRSV1|opcode(isBinary), len(small))
+			return append(dst, small...)
+		}
+	}
+	return appendMessageFrame(dst, payload, isBinary)
+}
+
+func opcode(isBinary bool) byte {
+	if isBinary {
+		return opBinary
+	}
+	return opText
 }
 
 // appendHeader appends the header of an unmasked frame of n bytes, with the shortest length that fits, as rfc6455#section-5.2 demands.

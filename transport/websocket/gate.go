@@ -14,12 +14,17 @@ type violation struct {
 // Error returns the code and the reason.
 func (v *violation) Error() string { return fmt.Sprintf("close %d: %s", v.code, v.reason) }
 
+func tooBig(limit int64) *violation {
+	return &violation{closeTooBig, fmt.Sprintf("a message has more than %d bytes", limit)}
+}
+
 // A gate checks incoming frames before a library sees them, because the libraries check different things, buffer before they
 // refuse, or hang up without a close frame. It looks at headers alone and keeps nothing but the one it is in.
 type gate struct {
 	// Immutable after construction.
 	fromClient bool  // the peer is a client: its frames are masked, and it has nothing to say
-	limit      int64 // how many bytes a message may have
+	limit      int64 // how many bytes a message may have, compressed where it is
+	deflate    bool  // messages may be compressed
 
 	// Owned by the reader.
 	header  [maxHeader]byte
@@ -28,10 +33,12 @@ type gate struct {
 	message int64 // bytes of the message so far
 	open    bool  // a fragmented message is not finished
 	data    bool  // the frame is one of a message
+	last    bool  // the frame is a close frame
 	broken  *violation
 }
 
-// check takes the next bytes of the connection and returns how many may pass. After a violation nothing passes any more.
+// check takes the next bytes of the connection and returns how many may pass. After a violation nothing passes any more, nor after a close
+// frame, of what a peer should not have sent (rfc6455#section-5.5.1).
 func (g *gate) check(p []byte) (int, error) {
 	if g.broken != nil {
 		return 0, g.broken
@@ -44,6 +51,9 @@ func (g *gate) check(p []byte) (int, error) {
 			i += int(n)
 			start = i
 			continue
+		}
+		if g.last {
+			return start, nil
 		}
 		g.header[g.have] = p[i]
 		g.have++
@@ -76,7 +86,7 @@ func (g *gate) judge() *violation {
 	if v != nil {
 		return v
 	}
-	g.have, g.left = 0, length
+	g.have, g.left, g.last = 0, length, g.header[0]&bitsOpcode == opClose
 	if g.fromClient {
 		g.left += 4 // the mask
 	}
@@ -98,8 +108,12 @@ func (g *gate) headerSize() int {
 func (g *gate) bits() *violation {
 	first, second := g.header[0], g.header[1]
 	op, fin, length := first&bitsOpcode, first&bitFin != 0, second&bitsLength
+	reserved := byte(bitsRSV)
+	if g.deflate && (op == opText || op == opBinary) {
+		reserved &^= bitRSV1 // on the first frame of a message alone: rfc7692#section-6.1
+	}
 	switch {
-	case first&bitsRSV != 0:
+	case first&reserved != 0:
 		// "MUST be 0 unless an extension is negotiated": rfc6455#section-5.2.
 		return &violation{closeProtocol, "reserved bits are set"}
 	case second&bitMask != 0 != g.fromClient:
@@ -139,7 +153,7 @@ func (g *gate) dataFrame(length int64) *violation {
 		g.message = 0
 	}
 	if length > g.limit-g.message {
-		return &violation{closeTooBig, fmt.Sprintf("a message has more than %d bytes", g.limit)}
+		return tooBig(g.limit)
 	}
 	if g.fromClient {
 		return &violation{closePolicy, "a watch takes no messages"}

@@ -18,14 +18,22 @@ const gorillaReadBuffer = 256
 // gorillaBuffers stays empty: with a pool, gorilla takes no write buffer before it writes a message, and it never does here.
 var gorillaBuffers sync.Pool
 
-// acceptGorilla writes the response and returns the session. Subprotocol and headers are decided already.
-func acceptGorilla(t *takeover, r *http.Request, subprotocol string) (session, error) {
+// acceptGorilla writes the response and returns the session. Subprotocol, compression and headers are decided already.
+func acceptGorilla(t *takeover, r *http.Request, subprotocol string, deflate bool) (session, error) {
 	u := websocket.Upgrader{
-		ReadBufferSize:  gorillaReadBuffer,
-		WriteBufferPool: &gorillaBuffers,
-		Subprotocols:    []string{subprotocol},
-		CheckOrigin:     func(*http.Request) bool { return true }, // checkRequest did
+		ReadBufferSize:    gorillaReadBuffer,
+		WriteBufferPool:   &gorillaBuffers,
+		Subprotocols:      []string{subprotocol},
+		CheckOrigin:       func(*http.Request) bool { return true }, // checkRequest did
+		EnableCompression: deflate,
 	}
+	if deflate {
+		// The library judges by the name alone, and answers with agreedDeflate.
+		r = r.WithContext(r.Context()) // a copy
+		r.Header = r.Header.Clone()
+		r.Header.Set("Sec-Websocket-Extensions", permessageDeflate)
+	}
+	t.conn.gate.deflate = deflate
 	if subprotocol == "" {
 		u.Subprotocols = []string{}
 	}
@@ -81,7 +89,7 @@ func (s *gorillaSession) release() {}
 func dialGorilla(c *conn) (link, error) {
 	d := websocket.Dialer{
 		NetDialContext:  func(context.Context, string, string) (net.Conn, error) { return &replay{conn: c}, nil },
-		WriteBufferPool: &gorillaBuffers, WriteBufferSize: gorillaReadBuffer,
+		WriteBufferPool: &gorillaBuffers, WriteBufferSize: gorillaReadBuffer, EnableCompression: c.gate.deflate,
 	}
 	library, _, err := d.DialContext(context.Background(), "ws://"+anyServer.Host, nil)
 	if err != nil {

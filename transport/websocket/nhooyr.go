@@ -78,9 +78,11 @@ func (s *nhooyrSession) release() { _ = s.library.CloseNow() }
 
 // dialNhooyr returns a link over c, on which the handshake is over.
 func dialNhooyr(c *conn) (link, error) {
-	library, _, err := websocket.Dial(context.Background(), anyServer.String(), &websocket.DialOptions{
-		HTTPClient: &http.Client{Transport: replayed{c}},
-	})
+	o := &websocket.DialOptions{HTTPClient: &http.Client{Transport: replayed{c}}}
+	if c.gate.deflate {
+		o.CompressionMode = websocket.CompressionNoContextTakeover
+	}
+	library, _, err := websocket.Dial(context.Background(), anyServer.String(), o)
 	if err != nil {
 		return nil, err
 	}

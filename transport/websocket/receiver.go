@@ -115,10 +115,15 @@ func (r *receiver) receive() (framing.WatchEvent, error) {
 		r.scratch = bytes.Buffer{}
 	}
 	r.scratch.Reset()
-	if _, err := r.scratch.ReadFrom(message); err != nil {
+	limit := r.conn.gate.limit
+	if _, err := r.scratch.ReadFrom(io.LimitReader(message, max(limit, limit+1))); err != nil {
 		return framing.WatchEvent{}, err
 	}
 	data := r.scratch.Bytes()
+	if int64(len(data)) > limit {
+		// The gate has counted the bytes that came: these are decompressed.
+		return framing.WatchEvent{}, tooBig(limit)
+	}
 	if !isBinary && !utf8.Valid(data) {
 		// rfc6455#section-8.1
 		return framing.WatchEvent{}, &violation{closeBadText, "text that is not UTF-8"}

@@ -10,13 +10,17 @@ import (
 // anyServer is what a library is told to dial: the connection is open already.
 var anyServer = &url.URL{Scheme: "http", Host: "replay.invalid", Path: "/"}
 
-// repliedHeader returns the headers of the answer that a library wants to see to its own handshake.
-func repliedHeader(r *http.Request) http.Header {
-	return http.Header{
+// repliedHeader returns the headers of the answer that a library wants to see to its own handshake, once the real one is over.
+func (c *conn) repliedHeader(r *http.Request) http.Header {
+	h := http.Header{
 		"Upgrade":              {"websocket"},
 		"Connection":           {"Upgrade"},
 		"Sec-Websocket-Accept": {acceptKey(r.Header.Get("Sec-Websocket-Key"))},
 	}
+	if c.gate.deflate {
+		h.Set("Sec-Websocket-Extensions", agreedDeflate)
+	}
+	return h
 }
 
 // A replay is a connection for gorilla, which makes a WebSocket of a connection by a handshake alone: it answers that by itself.
@@ -41,7 +45,7 @@ func (c *replay) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	reply := bytes.NewBufferString("HTTP/1.1 101 Switching Protocols\r\n")
-	_ = repliedHeader(r).Write(reply)
+	_ = c.repliedHeader(r).Write(reply)
 	reply.WriteString("\r\n")
 	c.reply, c.request, c.done = reply.Bytes(), nil, true
 	return len(p), nil
@@ -62,5 +66,5 @@ type replayed struct{ conn *conn }
 
 // RoundTrip answers the handshake.
 func (t replayed) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: repliedHeader(r), Body: t.conn, Request: r}, nil
+	return &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: t.conn.repliedHeader(r), Body: t.conn, Request: r}, nil
 }

@@ -13,10 +13,11 @@ import (
 type Backend uint8
 
 const (
-	// Gorilla is github.com/gorilla/websocket. As a server it writes the frames of all watchers from the same bytes, many at
-	// once.
+	// Gorilla is github.com/gorilla/websocket. As a server it writes the frames of all watchers from the same bytes, compressed or
+	// not, many at once.
 	Gorilla Backend = iota
-	// Nhooyr is nhooyr.io/websocket. As a server it writes each message by itself, and keeps more memory for each watch.
+	// Nhooyr is nhooyr.io/websocket. As a server it writes each message by itself, and keeps more memory for each watch. It
+	// declines compression, which it would do anew for each watcher.
 	Nhooyr
 )
 
@@ -56,10 +57,7 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	if err := checkRequest(r, w.Header(), s.Origins); err != nil {
 		return nil, err
 	}
-	envelope := framed
-	if s.Backend == Nhooyr {
-		envelope = bare
-	}
+	envelope := s.envelope(r)
 	subprotocol, encoder, err := negotiate(w, r, o, envelope)
 	if err != nil {
 		return nil, err
@@ -75,7 +73,7 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	case Nhooyr:
 		session, err = acceptNhooyr(t, r, subprotocol, encoder.Framer.(framing.MessageFramer).Binary())
 	default:
-		session, err = acceptGorilla(t, r, subprotocol)
+		session, err = acceptGorilla(t, r, subprotocol, envelope == deflated)
 	}
 	if err != nil {
 		t.conn.cut()
@@ -83,6 +81,17 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	}
 	sender := newStream(t.conn, session, o)
 	return &transport.Stream{Sender: sender, Encoder: encoder, Done: sender.done, Detached: true}, nil
+}
+
+// envelope returns what is put around messages to the client of r.
+func (s *Server) envelope(r *http.Request) *transport.Envelope {
+	switch {
+	case s.Backend == Nhooyr:
+		return bare
+	case offersDeflate(r.Header):
+		return deflated
+	}
+	return framed
 }
 
 // setDefault gives d its default where it is zero.

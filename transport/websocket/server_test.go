@@ -28,7 +28,7 @@ func TestServerAnswersTheSampleKey(t *testing.T) {
 			})
 		}
 		s := open(t, transporttest.Config{Server: &Server{Backend: b}, Handler: middleware})
-		p, resp := s.ask(request("Sec-WebSocket-Extensions", "permessage-deflate"))
+		p, resp := s.ask(request("Sec-WebSocket-Extensions", "permessage-deflated"))
 		want := map[string]string{
 			"Sec-Websocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Upgrade": "websocket", "Connection": "Upgrade",
 			"Content-Type": "application/json", "X-Epoch": "e1",

@@ -3,6 +3,7 @@ package websocket
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -37,8 +38,9 @@ type stream struct {
 	timeout  time.Duration // how long Close may wait
 	done     chan struct{}
 
-	ending sync.Once
-	closed sync.Once
+	ending  sync.Once
+	closed  sync.Once
+	leaving atomic.Bool // read says goodbye, and closes the connection
 
 	sent int64 // by conn before the last ping; owned by the timer
 
@@ -78,7 +80,7 @@ func (s *stream) Send(frames [][]byte) error {
 		return nil
 	}
 	s.gone()
-	s.conn.cut()
+	s.cut()
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Err: err}
 }
 
@@ -90,6 +92,9 @@ func (s *stream) Close(end transport.End) error {
 
 func (s *stream) close(end transport.End) {
 	s.gone()
+	if s.leaving.Load() {
+		return
+	}
 	code := closeNormal
 	switch end {
 	case transport.GoingAway:
@@ -100,7 +105,7 @@ func (s *stream) close(end transport.End) {
 	}
 	s.conn.deadline.hurry(s.timeout)
 	if s.session.end(code, "") != nil {
-		s.conn.cut()
+		s.cut()
 		return
 	}
 	_ = s.conn.Conn.SetReadDeadline(time.Now().Add(closeWait))
@@ -119,12 +124,21 @@ func (s *stream) gone() {
 	})
 }
 
+// cut closes the connection at once, but not while the peer is told why: that takes closeWait at most.
+func (s *stream) cut() {
+	if !s.leaving.Load() {
+		s.conn.cut()
+	}
+}
+
 // read serves the connection until its end and closes it: after a close frame the server is the one who does
 // (rfc6455#section-7.1.1).
 func (s *stream) read() {
 	echo := s.session.serve()
-	s.gone()
 	v, broken := errors.AsType[*violation](s.conn.failed)
+	// Before gone: whoever sends gives up then, and must not take the connection away.
+	s.leaving.Store(broken || echo != 0 || s.conn.failed == nil)
+	s.gone()
 	switch {
 	case broken:
 		s.conn.deadline.hurry(closeWait)
@@ -158,7 +172,7 @@ func (s *stream) ping() {
 	}
 	if !alive {
 		s.gone()
-		s.conn.cut()
+		s.cut()
 		return
 	}
 	s.mu.Lock()

@@ -69,6 +69,23 @@ func checkRefusal(t *testing.T, s *site, name string, frame []byte, code closeCo
 	wantCode(t, trySend(stream, event(1, 1)), listwatch.Unavailable)
 }
 
+// The stream ends while an event is being written, and whoever sends gives up at once: the close frame still goes out, behind it.
+func TestServerSaysWhatIsWrongBehindWhatItIsSending(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		p, stream := mem(t, b, transport.Options{}).watch()
+		sent := make(chan error, 1)
+		go func() { sent <- trySend(stream, event(1, 1<<20)) }()
+		synctest.Wait()
+		p.put(bitFin|0x40|opPing, nil)
+		wantDone(t, stream)
+		wantCode(t, trySend(stream, event(2, 1)), listwatch.Unavailable)
+		stream.Sender.Close(transport.Abort)
+		p.wantClose(closeProtocol)
+		p.wantEOF()
+		<-sent
+	})
+}
+
 // limit/ws-client-talks over a socket, where a reset could eat the close frame.
 func TestServerTellsAClientThatSends16MiB(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
@@ -105,6 +122,20 @@ func TestServerAnswersACloseAndClosesTheConnection(t *testing.T) {
 			wantCode(t, trySend(stream, event(1, 1)), listwatch.Unavailable)
 			stream.Sender.Close(transport.Finished)
 		}
+	})
+}
+
+// "After sending a control frame indicating the connection should be closed, a peer does not send any further data" (rfc6455#section-1.4): what one
+// sends all the same is nothing to answer.
+func TestServerTakesNothingBehindAClose(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		p, stream := mem(t, b, transport.Options{}).watch()
+		bye := rawFrame(bitFin|opClose, closeFrame(closeNormal, ""), true)
+		p.Write(append(bye, rawFrame(bitFin|opText, []byte("and another thing"), true)...))
+		p.wantClose(closeNormal)
+		p.wantEOF()
+		wantDone(t, stream)
+		stream.Sender.Close(transport.Finished)
 	})
 }
 

@@ -12,12 +12,16 @@ func TestEveryClientReadsEveryServer(t *testing.T) {
 	for _, server := range backends {
 		for _, client := range backends {
 			t.Run("server="+server.String()+"/client="+client.String(), func(t *testing.T) {
-				transporttest.Run(t, transporttest.Pair{
+				p := transporttest.Pair{
 					Server:   &Server{Backend: server},
 					Client:   func(n transport.Network) transport.Client { return &Client{Network: n, Backend: client} },
 					Framings: []framing.Framer{framing.JSON{}, framing.CBORSeq{}},
 					Whole:    server == Nhooyr,
-				})
+				}
+				if server == Gorilla {
+					p.Compressions = []string{permessageDeflate}
+				}
+				transporttest.Run(t, p)
 			})
 		}
 	}

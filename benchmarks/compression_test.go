@@ -1,0 +1,194 @@
+package benchmarks
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// compressions are the ways to be served: a kind of the load process, and what serves it.
+var compressions = []struct {
+	kind   string
+	server transport.Server
+	client func() transport.Client
+}{
+	{"chunked", chunked.Server{}, func() transport.Client { return &chunked.Client{} }},
+	{"chunked+gzip", chunked.Server{}, func() transport.Client { return &chunked.Client{} }},
+	{"chunked+zstd", chunked.Server{}, func() transport.Client { return &chunked.Client{} }},
+	{"h2", h2.Server{}, func() transport.Client { return &h2.Client{} }},
+	{"h2+gzip", h2.Server{}, func() transport.Client { return &h2.Client{} }},
+	{"h2+zstd", h2.Server{}, func() transport.Client { return &h2.Client{} }},
+	{"websocket", &websocket.Server{}, func() transport.Client { return &websocket.Client{} }},
+	{"websocket+deflate", &websocket.Server{}, func() transport.Client { return &websocket.Client{} }},
+}
+
+// BenchmarkCompression measures what the server pays to deliver one event of 2 KiB, a pod, to one watcher, as it is and compressed, and
+// how many bytes that is on the wire: with a thousand watchers who share it, and with one who shares it with nobody.
+func BenchmarkCompression(b *testing.B) {
+	for _, watchers := range []int{1, 1000} {
+		for _, c := range compressions {
+			b.Run(fmt.Sprintf("watchers=%d/%s", watchers, c.kind), func(b *testing.B) {
+				benchmarkCompression(b, c.server, c.kind, watchers)
+			})
+		}
+	}
+}
+
+func benchmarkCompression(b *testing.B, t transport.Server, kind string, watchers int) {
+	p := startPods(b, t)
+	startLoad(b, kind, p.Addr(), watchers)
+	for range 5 {
+		p.Publish()
+		p.wait(watchers)
+	}
+	runtime.GC()
+	before, bytes, rounds := readUsage(b), p.bytes, 0
+	for b.Loop() {
+		p.Publish()
+		p.wait(watchers)
+		rounds++
+	}
+	used := readUsage(b).minus(before)
+	deliveries := float64(rounds * watchers)
+	b.ReportMetric(float64(used.cpu.Nanoseconds())/deliveries, "cpu-ns/delivery")
+	b.ReportMetric(float64(p.bytes-bytes)/deliveries, "wire-B/delivery")
+}
+
+// BenchmarkDecompression measures what a client pays to receive such an event, and what it holds for a stream that waits for the
+// next. The server is in the same process, and sends the same frame.
+func BenchmarkDecompression(b *testing.B) {
+	for _, c := range compressions {
+		b.Run(c.kind, func(b *testing.B) { benchmarkDecompression(b, c.server, c.client(), c.kind) })
+	}
+}
+
+func benchmarkDecompression(b *testing.B, t transport.Server, client transport.Client, kind string) {
+	p := startPods(b, t)
+	r := &transport.Request{URL: p.url(), Framings: []framing.Framer{framing.JSON{}}}
+	if _, coding, asks := strings.Cut(kind, "+"); asks {
+		r.Codings = []string{coding}
+	}
+	const streams = 100
+	receivers := make([]transport.Receiver, streams)
+	receive := func(r transport.Receiver) {
+		if _, err := r.Receive(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	before := readFootprint()
+	for i := range receivers {
+		var err error
+		if receivers[i], err = client.Dial(b.Context(), r); err != nil {
+			b.Fatal(err)
+		}
+		defer receivers[i].Close()
+	}
+	p.Publish()
+	for _, r := range receivers {
+		receive(r)
+	}
+	held := readFootprint()
+	start := readUsage(b)
+	for b.Loop() {
+		p.Publish()
+		for _, r := range receivers {
+			receive(r)
+		}
+	}
+	used := readUsage(b).minus(start)
+	b.ReportMetric(float64(used.cpu.Nanoseconds())/float64(b.N*streams), "cpu-ns/event")
+	b.ReportMetric((held.heap-before.heap)/streams, "heap-B/stream")
+}
+
+// pods is a server whose events are pods, that counts what it has sent.
+type pods struct {
+	*server
+	random *rand.Rand
+
+	mu sync.Mutex
+	// Guarded by mu; bytes is read when nothing is on its way.
+	cond          *sync.Cond
+	events, bytes int
+}
+
+func startPods(tb testing.TB, t transport.Server) *pods {
+	tb.Helper()
+	p := &pods{server: startServer(tb, t), random: rand.New(rand.NewPCG(1, 2))}
+	p.cond = sync.NewCond(&p.mu)
+	p.watch.Trace = &watchserver.Trace{Sent: p.sent}
+	return p
+}
+
+func (p *pods) url() *url.URL {
+	return &url.URL{Scheme: "http", Host: p.Addr(), Path: "/", RawQuery: benchQuery}
+}
+
+func (p *pods) sent(_ watchserver.Watch, events, bytes int, _ time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events += events
+	p.bytes += bytes
+	p.cond.Signal()
+}
+
+// wait returns when the next n events have been sent.
+func (p *pods) wait(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.events < n {
+		p.cond.Wait()
+	}
+	p.events -= n
+}
+
+// Publish sends one pod to every watcher.
+func (p *pods) Publish() {
+	p.n++
+	p.version++
+	key := listwatch.Key{Namespace: "ns", Name: fmt.Sprintf("web-%d", p.n%100)}
+	p.log.Append(history.Change{Version: p.version, Old: p.log.Get(key), New: podOf(p.random, key, p.version)})
+}
+
+// podText is what of a pod is the same for many. The places are for what is not, with which no compressor can do much.
+const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,` +
+	`"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}}],"defaultMode":420}}],` +
+	`"containers":[{"name":"web","image":"registry.example.com/shop/web@sha256:%[2]s","ports":[{"containerPort":8080,"protocol":"TCP"}],` +
+	`"resources":{"limits":{"cpu":"500m","memory":"512Mi"},"requests":{"cpu":"100m","memory":"128Mi"}},"volumeMounts":[{` +
+	`"name":"kube-api-access-%[1]s","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],` +
+	`"terminationMessagePath":"/dev/termination-log","imagePullPolicy":"IfNotPresent"}],"restartPolicy":"Always",` +
+	`"terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"default","nodeName":"node-%[3]d",` +
+	`"schedulerName":"default-scheduler","tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute"}]},` +
+	`"status":{"phase":"Running","conditions":[{"type":"Initialized","status":"True","lastTransitionTime":"2026-11-01T10:00:%02[3]dZ"},` +
+	`{"type":"Ready","status":"True","lastTransitionTime":"2026-11-01T10:01:%02[3]dZ"}],"hostIP":"10.0.0.%[3]d","podIP":"10.244.1.%[3]d",` +
+	`"containerStatuses":[{"name":"web","ready":true,"restartCount":%[3]d,"imageID":"registry.example.com/shop/web@sha256:%[2]s",` +
+	`"containerID":"containerd://%[4]s","started":true}],"qosClass":"Burstable"}}`
+
+// podOf returns an object of 2 KiB, such as a cluster has many of.
+func podOf(r *rand.Rand, key listwatch.Key, v listwatch.Version) *listwatch.Object {
+	hex := func(n int) string {
+		s := ""
+		for len(s) < n {
+			s += fmt.Sprintf("%016x", r.Uint64())
+		}
+		return s[:n]
+	}
+	d := listwatch.Draft{Key: key}
+	d.Before = fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"%s","labels":{"app":"web",`+
+		`"pod-template-hash":%q},"resourceVersion":`, key.Name, key.Namespace, hex(32), hex(10))
+	d.After = fmt.Appendf(nil, podText, hex(5), hex(64), r.IntN(60), hex(64))
+	return d.Seal(v)
+}

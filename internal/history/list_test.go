@@ -1,0 +1,101 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+// shelved returns a log of five objects, of which the second is red.
+func shelved(t *testing.T) *Log {
+	t.Helper()
+	l := New(Options{})
+	for i, color := range []string{"blue", "red", "blue", "blue", "blue"} {
+		put(l, listwatch.Key{Namespace: "n", Name: fmt.Sprint("o", i)}, map[string]string{"color": color})
+	}
+	return l
+}
+
+func list(t *testing.T, l *Log, q listwatch.Query) listwatch.Page {
+	t.Helper()
+	p, err := l.List(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestAFullPageGoesOnWhereTheScopeDoes(t *testing.T) {
+	l := shelved(t)
+	put(l, listwatch.Key{Namespace: "o", Name: "o0"}, map[string]string{"color": "blue"})
+	red := listwatch.Query{Labels: labels(t, "color=red"), Limit: 1}
+	p := list(t, l, red)
+	if len(p.Items) != 1 || p.Continue == "" || p.Remaining != -1 {
+		t.Errorf("a full page before objects that are not selected: %+v, want it to go on, nobody knows with how many", p)
+	}
+	red.Continue = p.Continue
+	if p = list(t, l, red); len(p.Items) != 0 || p.Continue != "" || p.Remaining != 0 {
+		t.Errorf("the page after: %+v, want an empty end", p)
+	}
+	red.Continue, red.Limit = "", 2
+	if p = list(t, l, red); len(p.Items) != 1 || p.Continue != "" {
+		t.Errorf("a page that is not full: %+v, want the end", p)
+	}
+	if p = list(t, l, listwatch.Query{Namespace: "n", Labels: labels(t, "color=blue"), Limit: 4}); len(p.Items) != 4 || p.Continue != "" {
+		t.Errorf("a full page at the end of its namespace: %+v, want the end", p)
+	}
+}
+
+func TestWhatRemainsIsCountedWhereTheTokenDoesNotSay(t *testing.T) {
+	l := shelved(t)
+	p := list(t, l, listwatch.Query{Limit: 1})
+	l.Compact()
+	put(l, listwatch.Key{Namespace: "n", Name: "o9"}, nil)
+	l.Compact()
+	_, err := l.List(t.Context(), listwatch.Query{Limit: 1, Continue: p.Continue})
+	fresh := listwatch.AsError(err)
+	if !errors.Is(err, listwatch.Expired) || fresh.Continue == "" {
+		t.Fatalf("got %v, want Expired with a fresh token", err)
+	}
+	for token, want := fresh.Continue, 4; token != ""; want-- {
+		p = list(t, l, listwatch.Query{Limit: 1, Continue: token})
+		if len(p.Items) != 1 || p.Remaining != want || p.Version != 6 {
+			t.Fatalf("got %+v, want one object at version 6 and %d to come", p, want)
+		}
+		token = p.Continue
+	}
+}
+
+func TestAListBeforeTheHistoryIsRefusedInKubernetesWords(t *testing.T) {
+	l := shelved(t)
+	l.CompactTo(3)
+	_, err := l.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 2})
+	if !errors.Is(err, listwatch.Expired) || !strings.HasSuffix(err.Error(), "The resourceVersion for the provided list is too old.") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCompactToKeepsWhatWasSoThen(t *testing.T) {
+	l := shelved(t)
+	l.CompactTo(3)
+	l.CompactTo(2)
+	if s := l.Stats(); s.Floor != 3 || s.Records != 2 {
+		t.Errorf("floor %d, %d records, want 3 and the 2 after it", s.Floor, s.Records)
+	}
+	for v := range listwatch.Version(6) {
+		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v})
+		if (v < 3) != errors.Is(err, listwatch.Expired) {
+			t.Errorf("watch from %d: %v", v, err)
+		}
+	}
+	if p := list(t, l, listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 3}); len(p.Items) != 3 {
+		t.Errorf("%d objects at version 3, want 3", len(p.Items))
+	}
+	l.CompactTo(99)
+	if s := l.Stats(); s.Floor != 5 || s.Records != 0 {
+		t.Errorf("floor %d, %d records, want the newest version and none", s.Floor, s.Records)
+	}
+}

@@ -1,0 +1,156 @@
+package transport
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/coding"
+)
+
+func negotiated(t *testing.T, acceptEncoding string, envelope *Envelope) (*Encoder, http.Header, error) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Accept-Encoding", acceptEncoding)
+	w := httptest.NewRecorder()
+	c, err := Negotiate(w, r, Options{}, envelope)
+	return c, w.Header(), err
+}
+
+// comp/gzip, comp/zstd, comp/not-asked
+func TestNegotiateChoosesACoding(t *testing.T) {
+	tests := []struct {
+		accept   string
+		messages bool
+		want     string
+	}{
+		{accept: "gzip", want: "gzip"},
+		{accept: "zstd", want: "zstd"},
+		{accept: "zstd, gzip", want: "gzip"},
+		{accept: "zstd, gzip;q=0.9", want: "zstd"},
+		{accept: "identity"},
+		{accept: ""},
+		{accept: "gzip", messages: true}, // a 101 has no body
+	}
+	for _, tt := range tests {
+		c, h, err := negotiated(t, tt.accept, &Envelope{Messages: tt.messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Get("Content-Encoding") != tt.want || c.Compression() != tt.want || slices.Contains(h["Vary"], "Accept-Encoding") == tt.messages {
+			t.Errorf("%+v: %q, %v", tt, c.Compression(), h)
+		}
+	}
+}
+
+func TestNegotiateLeavesCompressingToMiddleware(t *testing.T) {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Encoding", "br")
+	c, err := Negotiate(w, r, Options{}, &Envelope{})
+	if err != nil || c.Compression() != "" || w.Header().Get("Content-Encoding") != "br" {
+		t.Errorf("%q, %v, %v", c.Compression(), w.Header(), err)
+	}
+}
+
+func TestIdentityThatIsExcludedIsNotSent(t *testing.T) {
+	_, h, err := negotiated(t, "identity;q=0, br", &Envelope{})
+	e, ok := errors.AsType[*listwatch.Error](err)
+	if !ok || e.HTTPStatus() != http.StatusNotAcceptable || h.Get("Content-Encoding") != "" || h.Get("Content-Type") != "" {
+		t.Errorf("%v, %v", err, h)
+	}
+}
+
+func TestACodingIsAPartOfTheWireForm(t *testing.T) {
+	envelope := &Envelope{Wrap: func(dst, p []byte, _ bool) []byte { return append(append(dst, '<'), p...) }}
+	plain, _, _ := negotiated(t, "", envelope)
+	zipped, _, _ := negotiated(t, "gzip", envelope)
+	again, _, _ := negotiated(t, "gzip", envelope)
+	zstd, _, _ := negotiated(t, "zstd", envelope)
+	if zipped != again || zipped == plain || zipped == zstd {
+		t.Error("streams of equal codings have different encoders, or those of different codings the same")
+	}
+	shaped := zipped.As(shout{titled: true})
+	if shaped.Compression() != "gzip" || shaped.Rest().Compression() != "gzip" || shaped.As(nil) != zipped {
+		t.Error("the representation has changed the coding")
+	}
+	if in := zipped.In(&Envelope{}); in.Compression() != "gzip" || in.In(envelope) != zipped {
+		t.Error("the envelope has changed the coding")
+	}
+	e := event(t)
+	if a, b := frame(t, zipped, e), frame(t, again, e); &a[0] != &b[0] {
+		t.Error("an event is compressed twice")
+	}
+	if got := frame(t, zipped, e); got[coding.SumBytes] != '<' || zipped.Size(got) != len(got)-coding.SumBytes {
+		t.Errorf("got %q: the envelope belongs around what is compressed", got)
+	}
+}
+
+// The body of a stream in gzip is one member, whatever was sent before an event and whoever else got it.
+func TestBodyCompletesTheCoding(t *testing.T) {
+	c, _, err := negotiated(t, "gzip", &Envelope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := event(t)
+	for n := range 4 {
+		body := c.NewBody()
+		stream := body.Begin()
+		for range n {
+			frames := [][]byte{frame(t, c, e), frame(t, c, e)}
+			body.Take(frames)
+			stream = append(stream, slices.Concat(frames...)...)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(append(stream, body.End()...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z.Multistream(false)
+		want := strings.Repeat(string(frame(t, jsonEncoder(t), e)), 2*n)
+		if got, err := io.ReadAll(z); err != nil || string(got) != want {
+			t.Errorf("%d batches: got %q, %v", n, got, err)
+		}
+	}
+	if plain := jsonEncoder(t).NewBody(); plain.Begin() != nil || plain.End() != nil {
+		t.Error("a stream without a coding begins or ends with something")
+	}
+}
+
+func TestOpeningsAndHeartbeatsAreCompressed(t *testing.T) {
+	for _, name := range Codings() {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Accept-Encoding", name)
+		r.Header.Set("Accept", framing.SSE{}.MediaType())
+		c, err := Negotiate(httptest.NewRecorder(), r, Options{}, &Envelope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failure, err := c.Error(&listwatch.Error{Code: listwatch.Expired})
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames := [][]byte{c.Opening(), c.Heartbeat(7), failure}
+		body := c.NewBody()
+		body.Take(frames)
+		stream := append(append(body.Begin(), slices.Concat(frames...)...), body.End()...)
+		z, err := coding.NewReader(name, bytes.NewReader(stream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(z)
+		for _, want := range []string{"retry:", "id: 7", `"code":410`} {
+			if !strings.Contains(string(got), want) || err != nil {
+				t.Errorf("%s: got %q, %v; want %q in it", name, got, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package transporttest
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// anEvent has text that gets smaller, but not to nothing.
+func anEvent(n, size int) listwatch.Event {
+	r := rand.New(rand.NewPCG(uint64(n), 0))
+	var text strings.Builder
+	for text.Len() < size {
+		fmt.Fprintf(&text, `{"uid":"%08x","ready":%t},`, r.Uint32(), r.IntN(2) == 0)
+	}
+	o := fmt.Sprintf(`{"kind":"Thing","metadata":{"resourceVersion":"%d"},"list":[%s0]}`, n, text.String())
+	return listwatch.Event{Type: listwatch.Added, Object: &listwatch.Object{Data: []byte(o)}, Version: listwatch.Version(n)}
+}
+
+// comp/gzip, comp/zstd, comp/ws-deflate
+func testCompressed(f *fixture) {
+	s, r := f.dial(f.Context())
+	if got := s.Encoder.Compression(); got != f.compression {
+		f.Fatalf("the stream is compressed with %q, want %q", got, f.compression)
+	}
+	f.wantHeaders(r.Header(), f.compression)
+	e := anEvent(1, 4000)
+	frames := f.frames(s, e)
+	if got := s.Encoder.Size(frames[0]); f.compression != "" && got > 3000 {
+		f.Errorf("%d bytes became %d", len(e.Object.Data), got)
+	}
+	if err := s.Sender.Send(frames); err != nil {
+		f.Error(err)
+	}
+	f.want(r, e)
+}
+
+// wantHeaders checks what the headers of a response say of its content coding.
+func (f *fixture) wantHeaders(h http.Header, compression string) {
+	f.Helper()
+	if f.pair.Server.Name() == "websocket" {
+		got := strings.HasPrefix(h.Get("Sec-Websocket-Extensions"), "permessage-deflate;")
+		if got != (compression != "") || h.Get("Content-Encoding") != "" {
+			f.Errorf("compressed with %q: %v", compression, h)
+		}
+		return
+	}
+	if got := h.Get("Content-Encoding"); got != compression {
+		f.Errorf("Content-Encoding: %q, want %q", got, compression)
+	}
+	if !strings.Contains(strings.Join(h.Values("Vary"), ","), "Accept-Encoding") {
+		f.Errorf("Vary: %q", h.Values("Vary"))
+	}
+}
+
+// comp/first-event-latency: nothing is sent after the event, and the clock stands still.
+func testPrompt(f *fixture) {
+	for _, framer := range f.pair.Framings {
+		s, r := f.dial(f.Context(), framer)
+		start := time.Now()
+		for i, size := range []int{1, 200, 300, 5000, 20000, 1, 2} {
+			f.send(s, anEvent(i+1, size))
+			f.want(r, anEvent(i+1, size))
+		}
+		if d := time.Since(start); d > 0 {
+			f.Errorf("%s: it took %v", framer.MediaType(), d)
+		}
+		s.Sender.Close(transport.Finished)
+		if _, err := r.Receive(); err != io.EOF {
+			f.Errorf("%s: got %v, want %v", framer.MediaType(), err, io.EOF)
+		}
+	}
+}
+
+// comp/shared-once: what is made for one stream is sent on all. Streams that began at different times, and had other events before,
+// are no exception.
+func testShared(f *fixture) {
+	e := anEvent(1, 4000).Cached(new(listwatch.Frames), nil)
+	before, r1 := f.dial(f.Context())
+	f.send(before, anEvent(2, 9000), anEvent(3, 10))
+	s, r2 := f.dial(f.Context())
+	first, second := f.frames(before, e), f.frames(s, e)
+	if &first[0][0] != &second[0][0] {
+		f.Error("two streams have two frames of one event")
+	}
+	f.send(before, e)
+	f.send(s, e)
+	f.send(s, e)
+	f.want(r1, anEvent(2, 9000), anEvent(3, 10), e)
+	f.want(r2, e, e)
+	for _, s := range []*transport.Stream{before, s} {
+		s.Sender.Close(transport.Finished)
+	}
+	for _, r := range []transport.Receiver{r1, r2} {
+		if _, err := r.Receive(); err != io.EOF {
+			f.Errorf("got %v, want %v", err, io.EOF)
+		}
+	}
+}
+
+// limit/bomb
+func testBomb(f *fixture) {
+	f.limit = 10 << 10
+	s, r := f.dial(f.Context())
+	fits, bomb := Event(1, 9<<10), Event(2, 4<<20)
+	f.send(s, fits)
+	f.want(r, fits)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_ = s.Sender.Send(f.frames(s, bomb)) // the peer may be gone before it is through
+	}()
+	for range 2 {
+		if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Corrupt {
+			f.Errorf("an event over the limit reads as %v, want code %v", err, listwatch.Corrupt)
+		}
+	}
+	r.Close()
+	<-sent
+	s.Sender.Close(transport.Abort)
+}
+
+// comp/not-asked
+func testUnasked(f *fixture) {
+	s, r := f.dial(f.Context())
+	f.wantHeaders(r.Header(), "")
+	f.wantPlain(s, r)
+}
+
+// comp/breach-opt-out, comp/ws-declined
+func testUncompressed(f *fixture) {
+	f.config.Handler = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, transport.Uncompressed(r)) })
+	}
+	f.open()
+	r, err := f.client.Dial(f.Context(), &transport.Request{URL: f.site.URL, Codings: transport.Codings()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { r.Close() })
+	f.wantHeaders(r.Header(), "")
+	f.wantPlain(<-f.site.Streams, r)
+}
+
+func (f *fixture) wantPlain(s *transport.Stream, r transport.Receiver) {
+	f.Helper()
+	e := anEvent(1, 4000)
+	frames := f.frames(s, e)
+	if s.Encoder.Compression() != "" || !strings.Contains(string(frames[0]), string(e.Object.Data)) {
+		f.Errorf("the frame is compressed with %q", s.Encoder.Compression())
+	}
+	if err := s.Sender.Send(frames); err != nil {
+		f.Error(err)
+	}
+	f.want(r, e)
+}

@@ -1,0 +1,280 @@
+package websocket
+
+import (
+	"bytes"
+	"compress/flate"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// deflate returns p as a message of RFC 7692, section 7.2.1.
+func deflate(p []byte) []byte {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.BestCompression)
+	w.Write(p)
+	w.Flush()
+	return bytes.TrimSuffix(b.Bytes(), []byte("\x00\x00\xff\xff"))
+}
+
+// inflate reads one, as section 7.2.2 has it.
+func inflate(t *testing.T, message []byte) string {
+	t.Helper()
+	p, err := io.ReadAll(flate.NewReader(strings.NewReader(string(message) + "\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(p)
+}
+
+// comp/ws-deflate, comp/ws-no-context
+func TestOffersOfDeflate(t *testing.T) {
+	for offer, want := range map[string]bool{
+		"":                            false,
+		"permessage-deflate":          true,
+		"x-webkit-deflate-frame":      false,
+		"permessage-deflated":         false,
+		"PERMESSAGE-DEFLATE":          false,
+		agreedDeflate:                 true,
+		"permessage-deflate; unknown": false,
+		"foo, permessage-deflate":     true,
+		"permessage-deflate;":         false,
+		"permessage-deflate; client_no_context_takeover; client_no_context_takeover": false,
+		"permessage-deflate; server_no_context_takeover=1":                           false,
+		"permessage-deflate; client_max_window_bits":                                 true, // as browsers offer it
+		"permessage-deflate; client_max_window_bits=8":                               true,
+		`permessage-deflate ;client_max_window_bits = "15"`:                          true,
+		"permessage-deflate; client_max_window_bits=16":                              false,
+		"permessage-deflate; client_max_window_bits=08":                              false,
+		"permessage-deflate; client_max_window_bits=":                                false,
+		"permessage-deflate; server_max_window_bits=10":                              false,
+		"permessage-deflate; server_max_window_bits=10, permessage-deflate":          true,
+	} {
+		if got := offersDeflate(http.Header{"Sec-Websocket-Extensions": {offer}}); got != want {
+			t.Errorf("%q: got %t", offer, got)
+		}
+	}
+}
+
+// comp/ws-deflate, comp/ws-declined
+func TestServerAgreesToWhatItDoes(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := mem(t, b, transport.Options{})
+		for offer, agreed := range map[string]bool{
+			"": false, "permessage-deflate; server_max_window_bits=9": false,
+			"permessage-deflate; client_max_window_bits":                                                       b == Gorilla,
+			"foo; bar=1, permessage-deflate; unknown, permessage-deflate ; " + "client_max_window_bits=\"12\"": b == Gorilla,
+		} {
+			p, resp := s.ask(request("Sec-WebSocket-Extensions", offer))
+			want := ""
+			if agreed {
+				want = agreedDeflate
+			}
+			if got := resp.Header.Get("Sec-Websocket-Extensions"); got != want {
+				t.Errorf("%q is answered with %q, want %q", offer, got, want)
+			}
+			stream := <-s.Streams
+			send(t, stream, event(1, 10), event(2, 1000), event(3, 1000))
+			p.want(bitFin|opText, string(jsonMessage(1, 10)))
+			for n := 2; n <= 3; n++ {
+				if !agreed {
+					p.want(bitFin|opText, string(jsonMessage(n, 1000)))
+					continue
+				}
+				first, _, message, err := p.get()
+				if first != bitFin|bitRSV1|opText || err != nil || inflate(t, message) != string(jsonMessage(n, 1000)) {
+					t.Errorf("%q: got %#x %x, %v", offer, first, message, err)
+				}
+			}
+			stream.Sender.Close(transport.Finished)
+			p.wantClose(closeNormal)
+			p.Close()
+		}
+	})
+}
+
+func TestAClientThatTalksIsToldNotToInAnyForm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for first, want := range map[byte]closeCode{
+			bitFin | bitRSV1 | opText:         closePolicy,
+			bitRSV1 | opBinary:                closePolicy,
+			bitFin | bitRSV1 | opPing:         closeProtocol, // rfc7692#section-6: never on a control frame
+			bitFin | bitRSV1 | opContinuation: closeProtocol,
+			bitFin | 0x20 | opText:            closeProtocol,
+			bitFin | bitRSV1 | 0x20 | opText:  closeProtocol,
+		} {
+			s := mem(t, Gorilla, transport.Options{})
+			p, stream := s.watch("Sec-WebSocket-Extensions", permessageDeflate)
+			p.put(first, deflate([]byte("{}")))
+			p.wantClose(want)
+			p.Close()
+			wantDone(t, stream)
+		}
+	})
+}
+
+// agreed plays a server that agrees to permessage-deflate, and returns the Receiver.
+func agreed(t *testing.T, b Backend, extensions string, f func(p *peer)) (transport.Receiver, error) {
+	t.Helper()
+	n := script(t, func(p *peer, r *http.Request) {
+		if got := r.Header.Get("Sec-Websocket-Extensions"); got != agreedDeflate {
+			t.Errorf("the client offers %q", got)
+		}
+		p.upgrade(r, "Content-Type", "application/json", "Sec-Websocket-Extensions", extensions)
+		if f != nil {
+			f(p)
+		}
+	})
+	return dialScript(t, b, n, func(r *transport.Request) { r.Codings, r.Limit = transport.Codings(), 4<<10 })
+}
+
+func TestClientChecksWhatTheServerAgreesTo(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		for extensions, want := range map[string]bool{
+			agreedDeflate: true,
+			"permessage-deflate; server_no_context_takeover":                           true,
+			"permessage-deflate; server_no_context_takeover; server_max_window_bits=9": true,
+			"permessage-deflate":                                                       false, // it was asked for: rfc7692#section-7.1.1.1
+			"permessage-deflate; client_no_context_takeover":                           false,
+			"permessage-deflate; server_no_context_takeover; client_max_window_bits=9": false, // nobody offered that
+			"permessage-deflate; server_no_context_takeover; server_max_window_bits":   false,
+			"permessage-deflate; server_no_context_takeover; unknown":                  false,
+			"permessage-deflate; server_no_context_takeover, permessage-deflate":       false,
+			"foo": false,
+		} {
+			r, err := agreed(t, b, extensions, nil)
+			if want != (err == nil) {
+				t.Errorf("%q: %v", extensions, err)
+			}
+			if err == nil {
+				r.Close()
+			} else {
+				wantCode(t, err, listwatch.Unsupported)
+			}
+		}
+	})
+}
+
+func TestClientReadsMessagesInAnyForm(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		r, err := agreed(t, b, agreedDeflate, func(p *peer) {
+			p.put(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 1000)))
+			p.put(bitFin|opText, jsonMessage(2, 1000)) // as it is
+			m := deflate(jsonMessage(3, 1000))
+			p.put(bitRSV1|opText, m[:1])
+			p.put(bitFin|opPing, []byte("between"))
+			p.put(opContinuation, nil)
+			p.put(bitFin|opContinuation, m[1:])
+			p.want(bitFin|opPong, "between")
+			p.put(bitFin|opClose, closeFrame(closeNormal, ""))
+			p.wantClose(closeNormal)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 3 {
+			wantEvent(t, r, n+1, 1000)
+		}
+		if _, err := r.Receive(); err != io.EOF {
+			t.Errorf("got %v, want %v", err, io.EOF)
+		}
+	})
+}
+
+func TestClientRefusesBrokenCompression(t *testing.T) {
+	bomb := deflate(make([]byte, 1<<20))
+	large := deflate(append(jsonMessage(1, 10), bytes.Repeat([]byte(" "), 4<<10)...))
+	tests := []struct {
+		name   string
+		frames func(p *peer)
+		close  closeCode // zero: none is promised
+	}{
+		{"RSV1 in a continuation", func(p *peer) {
+			p.put(bitRSV1|opText, nil)
+			p.put(bitFin|bitRSV1|opContinuation, deflate(jsonMessage(1, 10)))
+		}, closeProtocol},
+		{"RSV1 in a ping", func(p *peer) { p.put(bitFin|bitRSV1|opPing, nil) }, closeProtocol},
+		{"RSV2", func(p *peer) { p.put(bitFin|0x20|opText, jsonMessage(1, 10)) }, closeProtocol},
+		{"no deflate", func(p *peer) { p.put(bitFin|bitRSV1|opText, []byte("\xff\xff\xff")) }, 0},
+		{"half a message", func(p *peer) { m := deflate(jsonMessage(1, 1000)); p.put(bitFin|bitRSV1|opText, m[:len(m)/2]) }, 0},
+		{"text that is not UTF-8", func(p *peer) { p.put(bitFin|bitRSV1|opText, deflate([]byte("{\"\xff\"}"))) }, closeBadText},
+		{"a bomb", func(p *peer) { p.put(bitFin|bitRSV1|opText, bomb) }, closeTooBig},
+		{"a little too much", func(p *peer) { p.put(bitFin|bitRSV1|opText, large) }, closeTooBig},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, b Backend) {
+				r, err := agreed(t, b, agreedDeflate, func(p *peer) {
+					tt.frames(p)
+					if tt.close != 0 {
+						p.wantClose(tt.close)
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					_, err := r.Receive()
+					wantCode(t, err, listwatch.Corrupt)
+				}
+			})
+		})
+	}
+}
+
+func TestWithoutAgreementNothingIsCompressed(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		r := reading(t, b, func(p *peer) {
+			p.put(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 10)))
+			p.wantClose(closeProtocol)
+		})
+		_, err := r.Receive()
+		wantCode(t, err, listwatch.Corrupt)
+	})
+}
+
+// FuzzExtensions reads anything, and agrees to nothing that would not be agreed to again.
+func FuzzExtensions(f *testing.F) {
+	f.Add(agreedDeflate)
+	f.Add(`foo; a="b, c", permessage-deflate; client_max_window_bits`)
+	f.Fuzz(func(t *testing.T, header string) {
+		h := http.Header{"Sec-Websocket-Extensions": {header}}
+		if offersDeflate(h) && !strings.Contains(header, permessageDeflate) {
+			t.Errorf("%q offers nothing", header)
+		}
+		if agreed, ok := agreesToDeflate(h); agreed && (!ok || !strings.Contains(header, "server_no_context_takeover")) {
+			t.Errorf("%q agrees to nothing", header)
+		}
+	})
+}
+
+// FuzzCompressedMessage lets a server send anything as a compressed message.
+func FuzzCompressedMessage(f *testing.F) {
+	f.Add(deflate(jsonMessage(1, 1000)))
+	f.Add(deflate(make([]byte, 1<<20)))
+	f.Add([]byte{0})
+	f.Fuzz(func(t *testing.T, message []byte) {
+		for _, b := range backends {
+			r, err := agreed(t, b, agreedDeflate, func(p *peer) {
+				p.Write(rawFrame(bitFin|bitRSV1|opText, message, false))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := r.Receive()
+			if err == nil && len(e.Object) > 4<<10 {
+				t.Errorf("%s: an object of %d bytes", b, len(e.Object))
+			}
+			if _, ok := errors.AsType[*listwatch.Error](err); err != nil && !ok {
+				t.Errorf("%s: %v is no *listwatch.Error", b, err)
+			}
+			r.Close()
+		}
+	})
+}
