@@ -45,6 +45,9 @@ type Preconditions struct {
 // Resource returns what the collection was declared as.
 func (c *Collection) Resource() Resource { return c.resource }
 
+// Backend returns what keeps the collection. What is written there obeys none of its rules: it is for those who have their own.
+func (c *Collection) Backend() Backend { return c.backend }
+
 // Describe says what the collection holds.
 func (c *Collection) Describe() listwatch.Description {
 	epoch := ""

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"strings"
@@ -271,6 +272,7 @@ func TestResourceHasDefaults(t *testing.T) {
 func FuzzCreate(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"a":"b"}},"spec":{"nodeName":"x"},"a":[1e400]}`))
 	f.Add([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"uid":1,"generateName":"x","namespace":"n"}}`))
+	f.Add([]byte(`{"metadata":{"name":"0","namespace":"0","labels":{}}}`)) // no labels, in either spelling
 	f.Add([]byte(`{"metadata":{"":0,"resourceVersion":[{}],"name":"a","namespace":"n"},"":""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, _ := pods()
@@ -282,7 +284,7 @@ func FuzzCreate(f *testing.F) {
 			return
 		}
 		again, err := listwatch.ParseObject(o.Data)
-		if err != nil || again.Key != o.Key || again.Version != o.Version || string(again.Data) != string(o.Data) || !cmp.Equal(again.Labels, o.Labels) {
+		if err != nil || again.Key != o.Key || again.Version != o.Version || string(again.Data) != string(o.Data) || !maps.Equal(again.Labels, o.Labels) {
 			t.Fatalf("%q became %s, which is read as %+v, %v", data, o.Data, again, err)
 		}
 		same, err := c.Replace(t.Context(), o.Key, o.Data)
@@ -290,4 +292,16 @@ func FuzzCreate(f *testing.F) {
 			t.Fatalf("replacing %s by itself gives %v, %v", o.Data, same, err)
 		}
 	})
+}
+
+func TestTheBackendKnowsNoRules(t *testing.T) {
+	pods, _ := pods()
+	d := &listwatch.Draft{Key: keyA, Before: []byte(`{"metadata":{"resourceVersion":`), After: []byte(`}}`)}
+	if _, err := pods.Backend().Commit(t.Context(), store.Change{Key: keyA, New: d}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := pods.Get(t.Context(), keyA)
+	if err != nil || string(o.Data) != `{"metadata":{"resourceVersion":"1"}}` {
+		t.Errorf("got %v, %v, want what was written, with nothing set", o, err)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,8 +41,9 @@ func newBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Dura
 		w = &patient{w, http.NewResponseController(w), timeout}
 	}
 	h.Add("Vary", "Accept-Encoding")
-	compress := h.Get("Content-Encoding") == "" && acceptsGzip(r.Header.Values("Accept-Encoding"))
-	return &body{w: w, code: code, compress: compress}
+	// One who takes nothing that there is gets the body as it is.
+	coding, _ := transport.ChooseCoding(r.Header.Values("Accept-Encoding"), "gzip")
+	return &body{w: w, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
 }
 
 // A patient writer gives a client some time for each write, not for the whole: one that stops reading is cut off.
@@ -119,33 +119,4 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte
 		}
 	}
 	b.Close()
-}
-
-// acceptsGzip reads Accept-Encoding (RFC 9110 12.5.3): whether gzip is allowed, and liked no less than no coding. A weight that can't
-// be read counts as zero: not compressing is always right.
-func acceptsGzip(acceptEncoding []string) bool {
-	const unsaid = -1
-	named, others, identity := float64(unsaid), float64(unsaid), float64(unsaid)
-	for item := range strings.SplitSeq(strings.Join(acceptEncoding, ","), ",") {
-		coding, params, _ := strings.Cut(item, ";")
-		q := 1.0
-		if name, value, ok := strings.Cut(params, "="); ok && strings.EqualFold(strings.TrimSpace(name), "q") {
-			var err error
-			if q, err = strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil {
-				q = 0
-			}
-		}
-		switch strings.ToLower(strings.TrimSpace(coding)) {
-		case "gzip", "x-gzip":
-			named = q
-		case "*":
-			others = q
-		case "identity":
-			identity = q
-		}
-	}
-	if named == unsaid {
-		named = others
-	}
-	return named > 0 && named >= identity
 }

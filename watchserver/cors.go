@@ -11,13 +11,15 @@ import (
 // answered 204 here; requests that carry an Origin are otherwise passed on as they are.
 func CORS(next http.Handler, origins []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		// Also where there is no Origin: what a cache keeps of that must not be the answer to a page (Fetch, "CORS protocol and HTTP
+		// caches").
+		h.Add("Vary", "Origin")
 		origin := r.Header.Get("Origin")
 		if origin == "" {
 			next.ServeHTTP(w, r)
 			return
 		}
-		h := w.Header()
-		h.Add("Vary", "Origin")
 		allowed := transport.OriginAllowed(r, origins)
 		if allowed {
 			// The origin by name and never "*", with which browsers send no credentials.

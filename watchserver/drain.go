@@ -46,6 +46,11 @@ func (g *registry) admit(client string, l Limits) error {
 func (g *registry) dismiss(client string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.free(client)
+}
+
+// free gives the place of a watch back. g.mu is held.
+func (g *registry) free(client string) {
 	if g.clients[client]--; g.clients[client] == 0 {
 		delete(g.clients, client)
 	}
@@ -67,11 +72,12 @@ func (g *registry) enter(s *stream) {
 	}
 }
 
+// leave forgets s and gives its place back, in one step: whoever sees that a watch has ended may open another one.
 func (g *registry) leave(s *stream) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	delete(g.streams, s)
-	g.mu.Unlock()
-	g.dismiss(s.about.Client)
+	g.free(s.about.Client)
 }
 
 func (g *registry) drains() bool {
@@ -139,7 +145,7 @@ const lastMoment = time.Second
 
 // drain makes s end at t.
 func (s *stream) drain(t time.Time) {
-	s.drainAt.Store(t.UnixNano())
+	s.drainAt.Store(&t)
 	s.wake()
 }
 

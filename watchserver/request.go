@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -82,12 +83,13 @@ func (p *params) bad(name, what string) {
 	}
 }
 
-// watch reads the parameter watch: the old documents of Kubernetes show yes, and curl users leave the value out.
+// watch reads the parameter watch: the old documents of Kubernetes show yes, curl users leave the value out, and its client for Python
+// writes True and False.
 func (p *params) watch(forced bool) bool {
 	if !p.Has("watch") {
 		return forced
 	}
-	switch v := p.Get("watch"); v {
+	switch v := p.Get("watch"); strings.ToLower(v) {
 	case "1", "true", "yes", "":
 		return true
 	case "0", "false":
@@ -169,6 +171,9 @@ func (p *params) checkWatch(q *request, lastEventID string) error {
 	case match != "" && q.InitialEvents == listwatch.Unset:
 		causes = append(causes, forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	}
+	if match != "" && match != matchNotOlderThan {
+		causes = append(causes, unsupported("resourceVersionMatch", match, matchNotOlderThan))
+	}
 	if q.Continue != "" {
 		causes = append(causes, forbidden("continue", "continue is forbidden for watch"))
 	}
@@ -198,9 +203,6 @@ func (p *params) checkWatch(q *request, lastEventID string) error {
 func (p *params) checkList(q *request) error {
 	match := p.Get("resourceVersionMatch")
 	var causes []listwatch.Cause
-	if p.Has("sendInitialEvents") {
-		causes = append(causes, forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-	}
 	if match != "" {
 		switch {
 		case q.Continue != "":
@@ -208,13 +210,13 @@ func (p *params) checkList(q *request) error {
 		case p.Get("resourceVersion") == "":
 			causes = append(causes, forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
 		case !slices.Contains([]string{matchExact, matchNotOlderThan}, match):
-			causes = append(causes, listwatch.Cause{
-				Reason: "FieldValueNotSupported", Field: "resourceVersionMatch",
-				Message: fmt.Sprintf("Unsupported value: %q: supported values: %q, %q", match, matchExact, matchNotOlderThan),
-			})
+			causes = append(causes, unsupported("resourceVersionMatch", match, matchExact, matchNotOlderThan))
 		case match == matchExact && q.Start == listwatch.Any:
 			causes = append(causes, forbidden("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
 		}
+	}
+	if p.Has("sendInitialEvents") {
+		causes = append(causes, forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
 	}
 	if causes != nil {
 		return invalid(causes)
@@ -234,6 +236,11 @@ func (p *params) checkList(q *request) error {
 
 func forbidden(field, message string) listwatch.Cause {
 	return listwatch.Cause{Reason: "FieldValueForbidden", Message: "Forbidden: " + message, Field: field}
+}
+
+func unsupported(field, value string, supported ...string) listwatch.Cause {
+	message := fmt.Sprintf("Unsupported value: %q: supported values: %s", value, strings.Trim(fmt.Sprintf("%q", supported), "[]"))
+	return listwatch.Cause{Reason: "FieldValueNotSupported", Message: strings.ReplaceAll(message, `" "`, `", "`), Field: field}
 }
 
 // invalid is the 422 of parameters that don't go together.

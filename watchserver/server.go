@@ -27,6 +27,12 @@ type Server struct {
 	// AllowOrigins are the origins beside its own whose pages may open WebSockets, as patterns such as "https://*.example.com"
 	// or "http://127.0.0.1:*". It counts where Transports is nil. For lists and the other transports see [CORS].
 	AllowOrigins []string
+	// NoCompression answers every client as if it could decompress nothing. Otherwise a client that says it can gets watches
+	// compressed, and large lists. To set it is right where objects hold secrets beside text that others may choose, and others
+	// may see how long the answers are: what is compressed gets shorter where the two are alike (the attack BREACH). An event is
+	// compressed by itself, so only one object counts; a list is compressed as a whole. For some paths only, serve those with
+	// another Server, or give Serve the request of [transport.Uncompressed].
+	NoCompression bool
 	// Limits bound what clients may ask for.
 	Limits Limits
 	// Timing says when things happen that nobody asked for.
@@ -92,6 +98,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Serve answers a list or a watch of t. Errors are answered as a Kubernetes Status.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, t Target) {
+	CloseAfterChunks(w, r)
+	if s.NoCompression {
+		r = transport.Uncompressed(r)
+	}
 	if err := s.serve(w, r, t); err != nil {
 		s.Trace.refused(r, err)
 		WriteError(w, r, err)

@@ -23,3 +23,31 @@ func (p panicking) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 type panickingPoller struct{ listwatch.Poller }
 
 func (panickingPoller) Poll([]listwatch.Event) (int, error) { panic("on purpose") }
+
+// interrupted is a source whose watchers call meanwhile at the end of their second Poll.
+type interrupted struct {
+	listwatch.Source
+	meanwhile func()
+}
+
+func (i interrupted) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := i.Source.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &interruptedPoller{Poller: w.(listwatch.Poller), meanwhile: i.meanwhile}, nil
+}
+
+type interruptedPoller struct {
+	listwatch.Poller
+	meanwhile func()
+	polls     int
+}
+
+func (p *interruptedPoller) Poll(dst []listwatch.Event) (int, error) {
+	n, err := p.Poller.Poll(dst)
+	if p.polls++; p.polls == 2 {
+		p.meanwhile()
+	}
+	return n, err
+}

@@ -31,9 +31,9 @@ type stream struct {
 
 	// Written by the driver, read by anyone.
 	events, bytes, sent atomic.Int64
-	writing             atomic.Int64 // when the write under way began, in Unix nanoseconds; zero: there is none
+	writing             atomic.Int64 // when the write under way began, in nanoseconds since the stream did; zero: there is none
 
-	drainAt atomic.Int64 // when to end because the server drains, in Unix nanoseconds; zero: it doesn't
+	drainAt atomic.Pointer[time.Time] // when to end because the server drains; nil: it doesn't
 }
 
 // batch is what a step works with: it is borrowed, so that an idle stream has none.
@@ -57,6 +57,7 @@ var (
 func (s *stream) step(now time.Time) (again time.Time, err error) {
 	b := batches.Get().(*batch)
 	defer b.release()
+	drain := s.drainAt.Load() // before Poll, so that what was committed before the drain began goes out before the end
 	n, err := s.poller.Poll(b.events[:])
 	if n > 0 {
 		if err := s.send(b, b.events[:n], now); err != nil {
@@ -70,7 +71,7 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 	if err != nil {
 		return now, s.fail(b, err, now)
 	}
-	if s.over(now) {
+	if due(s.end, now) || drain != nil && due(*drain, now) {
 		return now, s.finish(b, now)
 	}
 	if due(s.bookmark, now) {
@@ -81,7 +82,7 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 	}
 	if due(s.beat, now) {
 		if beat := s.out.Encoder.Heartbeat(s.resumable()); len(beat) > 0 {
-			b.add(beat)
+			b.add(beat, s.out.Encoder.Size(beat))
 			if err := s.flush(b, 0, now); err != nil {
 				return now, err
 			}
@@ -103,14 +104,15 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			}
 			return s.fail(b, err, now)
 		}
+		size := s.out.Encoder.Size(frame)
 		s.out.Encoder = s.out.Encoder.Rest()
-		if len(b.frames) > 0 && b.bytes+len(frame) > s.batchBytes {
+		if len(b.frames) > 0 && b.bytes+size > s.batchBytes {
 			if err := s.flush(b, count, now); err != nil {
 				return err
 			}
 			count = 0
 		}
-		b.add(frame)
+		b.add(frame, size)
 		count++
 		if !events[i].Initial {
 			s.version = events[i].Version
@@ -124,7 +126,7 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 	if len(b.frames) == 0 {
 		return nil
 	}
-	s.writing.Store(now.UnixNano())
+	s.writing.Store(max(1, int64(now.Sub(s.about.Opened))))
 	err := s.out.Sender.Send(b.frames)
 	s.writing.Store(0)
 	s.events.Add(int64(count))
@@ -157,7 +159,7 @@ func (s *stream) finish(b *batch, now time.Time) error {
 	if err := s.sendBookmark(b, now); err != nil {
 		return err
 	}
-	if s.drainAt.Load() != 0 {
+	if s.drainAt.Load() != nil {
 		return errDraining
 	}
 	return errDone
@@ -170,7 +172,7 @@ func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	}
 	frame, err := s.out.Encoder.Error(cause)
 	if err == nil {
-		b.add(frame)
+		b.add(frame, s.out.Encoder.Size(frame))
 		err = s.flush(b, 0, now)
 	}
 	return errors.Join(cause, err)
@@ -192,11 +194,6 @@ func (s *stream) resumable() listwatch.Version {
 		return at
 	}
 	return 0
-}
-
-func (s *stream) over(now time.Time) bool {
-	at := s.drainAt.Load()
-	return due(s.end, now) || at != 0 && now.UnixNano() >= at
 }
 
 func due(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
@@ -225,15 +222,16 @@ func (s *stream) nextDue() time.Time {
 			next = t
 		}
 	}
-	if at := s.drainAt.Load(); at != 0 && (next.IsZero() || at < next.UnixNano()) {
-		next = time.Unix(0, at)
+	if at := s.drainAt.Load(); at != nil && (next.IsZero() || at.Before(next)) {
+		next = *at
 	}
 	return next
 }
 
-func (b *batch) add(frame []byte) {
+// add takes a frame of which size bytes go out.
+func (b *batch) add(frame []byte, size int) {
 	b.frames = append(b.frames, frame)
-	b.bytes += len(frame)
+	b.bytes += size
 }
 
 func (b *batch) reset() {

@@ -22,13 +22,15 @@ type Trace struct {
 
 // A Watch describes an open watch, for hooks and for people.
 type Watch struct {
-	ID        uint64    `json:"id"`
-	Client    string    `json:"client"`
-	Transport string    `json:"transport"`
-	MediaType string    `json:"mediaType"`
-	URL       string    `json:"url"`
-	Opened    time.Time `json:"opened"`
-	// Events and Bytes are how many were sent; Version is that of the newest, or the last bookmark's.
+	ID        uint64 `json:"id"`
+	Client    string `json:"client"`
+	Transport string `json:"transport"`
+	MediaType string `json:"mediaType"`
+	URL       string `json:"url"`
+	// Compression is what the stream is compressed with, as "gzip", "zstd" or "permessage-deflate"; empty: nothing.
+	Compression string    `json:"compression,omitempty"`
+	Opened      time.Time `json:"opened"`
+	// Events and Bytes are how many were sent, compressed; Version is that of the newest, or the last bookmark's.
 	Events  int64             `json:"events"`
 	Bytes   int64             `json:"bytes"`
 	Version listwatch.Version `json:"resourceVersion,string"`

@@ -66,7 +66,10 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, t Target, q reques
 		out.Encoder = out.Encoder.As(shape)
 	}
 	st := newStream(s, t, q, watcher, out)
-	st.about = Watch{Transport: name, MediaType: out.Encoder.Framer.MediaType(), URL: r.URL.RequestURI(), Opened: time.Now()}
+	st.about = Watch{
+		Transport: name, MediaType: out.Encoder.Framer.MediaType(), URL: r.URL.RequestURI(), Opened: time.Now(),
+		Compression: out.Encoder.Compression(),
+	}
 	return st, nil
 }
 
@@ -242,7 +245,7 @@ func (s *stream) describe() Watch {
 	w := s.about
 	w.Events, w.Bytes, w.Version = s.events.Load(), s.bytes.Load(), listwatch.Version(s.sent.Load())
 	if since := s.writing.Load(); since != 0 {
-		w.Writing = time.Since(time.Unix(0, since))
+		w.Writing = time.Since(w.Opened) - time.Duration(since)
 	}
 	return w
 }

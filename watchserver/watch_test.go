@@ -332,6 +332,26 @@ func TestDrainEndsEveryWatchWithALastBookmark(t *testing.T) {
 	})
 }
 
+// drain/final-bookmark: the server is in the middle of a step when an object is written and the drain begins.
+func TestDrainSendsWhatWasWrittenBeforeIt(t *testing.T) {
+	overAll(t, nil, func(r *rig, c transport.Client) {
+		drained := make(chan error, 1)
+		r.server.Source = interrupted{r.flags, func() {
+			r.put("b", nil)
+			go func() { drained <- r.server.Drain(r.Context()) }()
+			synctest.Wait()
+		}}
+		w := r.dial(c, "watch=1&allowWatchBookmarks=true")
+		w.want("BOOKMARK")
+		r.put("a", nil)
+		w.want("ADDED a", "ADDED b", "BOOKMARK")
+		w.wantEnd()
+		if err := <-drained; err != nil {
+			r.Error(err)
+		}
+	})
+}
+
 func TestDrainIsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(s *watchserver.Server) { s.Timing.DrainSpread = time.Minute })

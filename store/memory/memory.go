@@ -37,6 +37,9 @@ type Options struct {
 	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
 	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
 	FrameBytes int64
+	// Start is the version of the empty database; the first write has the next one. Zero: the wall clock in microseconds.
+	// Anything else makes a program that starts again use its versions again, and is for tests that want the same ones each time.
+	Start listwatch.Version
 }
 
 // A DB is a set of collections with one counter of versions. It is safe for concurrent use.
@@ -54,7 +57,10 @@ type DB struct {
 
 // Open returns an empty database.
 func Open(o Options) *DB {
-	start := listwatch.Version(time.Now().UnixMicro())
+	start := o.Start
+	if start == 0 {
+		start = listwatch.Version(time.Now().UnixMicro())
+	}
 	db := &DB{options: o, epoch: rand.Text(), last: start, collections: make(map[string]*backend)}
 	db.head.Advance(start)
 	return db

@@ -116,6 +116,16 @@ func TestVersionsBeginAtTheClockAndGrowByOne(t *testing.T) {
 	})
 }
 
+func TestVersionsBeginWhereTheOptionsSay(t *testing.T) {
+	db, pods := open(t, memory.Options{Start: 7})
+	if o := create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`); o.Version != 8 || db.Version() != 8 {
+		t.Errorf("the first write has version %v, the database %v, want 8", o.Version, db.Version())
+	}
+	if page, err := pods.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 7}); err != nil || len(page.Items) != 0 {
+		t.Errorf("the empty database is %+v, %v", page, err)
+	}
+}
+
 func TestEachStartHasItsOwnEpoch(t *testing.T) {
 	one, pods := open(t, memory.Options{})
 	two, _ := open(t, memory.Options{})

@@ -1,0 +1,25 @@
+package watchserver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// cors/simple: a cache that keeps the answer to a request without Origin must not give it to a page.
+func TestEveryAnswerVariesWithOrigin(t *testing.T) {
+	h := watchserver.CORS(http.NotFoundHandler(), []string{"https://app.example.com"})
+	for _, origin := range []string{"", "https://app.example.com", "https://evil.example"} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Vary"); got != "Origin" {
+			t.Errorf("to a page of %q: got Vary %q, want Origin", origin, got)
+		}
+	}
+}
