@@ -3,6 +3,8 @@ package kubeapi
 import (
 	"strconv"
 	"time"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // unknownAge is what kubectl's readers are used to where no time is known.
@@ -12,9 +14,9 @@ const unknownAge = "<unknown>"
 func appendAge(dst []byte, then value, now time.Time) []byte {
 	t, err := time.Parse(time.RFC3339, then.text())
 	if err != nil || t.IsZero() {
-		return appendString(dst, unknownAge)
+		return rawjson.AppendString(dst, unknownAge)
 	}
-	return appendString(dst, age(now.Sub(t)))
+	return rawjson.AppendString(dst, age(now.Sub(t)))
 }
 
 // ageSteps say how an age is rounded: up to a limit it is written in a unit, with a smaller one behind it while that still means

@@ -77,7 +77,7 @@ func noCommonName(subject pkix.Name) error {
 }
 
 // An Authorizer says whether user may do what a describes: nil if so. An error is answered 403 unless it has another code, with its
-// text as the reason. It is safe for concurrent use.
+// text as the reason. It is asked about objects alone: whoever is known may read discovery and OpenAPI. It is safe for concurrent use.
 type Authorizer func(ctx context.Context, user User, a Attributes) error
 
 // Attributes are what an [Authorizer] decides on.
@@ -86,17 +86,21 @@ type Attributes struct {
 	Verb string
 	// Resource is what the verb is about.
 	Resource Resource
-	// Namespace and Name are those of the path; empty: all, or there are none.
+	// Namespace and Name are those of the path; empty: all, or there are none. The Name of a list or watch is also the one that
+	// its field selector wants in metadata.name, as in Kubernetes: so kubectl asks when it waits for one object.
 	Namespace, Name string
 	// Subresource is the part of the object that is asked for, such as "status"; empty: all of it.
 	Subresource string
 }
 
-func (h *Handler) authorize(ctx context.Context, user User, verb string, c call) error {
+func (h *Handler) authorize(r *http.Request, user User, verb string, c call) error {
 	if h.Authorize == nil {
 		return nil
 	}
-	err := h.Authorize(ctx, user, Attributes{Verb: verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource})
+	if c.name == "" && (verb == "list" || verb == "watch") {
+		c.name = selectedName(r)
+	}
+	err := h.Authorize(r.Context(), user, Attributes{Verb: verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource})
 	if err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
 		return err
 	}
@@ -108,10 +112,25 @@ func (h *Handler) authorize(ctx context.Context, user User, verb string, c call)
 	if c.name != "" {
 		what = fmt.Sprintf("%s %q", what, c.name)
 	}
+	resource := c.Plural
+	if c.subresource != "" {
+		resource += "/" + c.subresource
+	}
 	return &listwatch.Error{
 		Code: listwatch.Forbidden,
 		Message: fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q %s: %v",
-			what, user.Name, verb, c.Plural, c.Group, where, err),
+			what, user.Name, verb, resource, c.Group, where, err),
 		Details: &listwatch.Details{Name: c.name, Group: c.Group, Kind: c.Plural},
 	}
+}
+
+// selectedName returns the only name that the objects of a list can have; empty where they can have more. A selector that can't be read
+// names none: it is refused later.
+func selectedName(r *http.Request) string {
+	fields, err := listwatch.ParseFieldSelector(r.URL.Query().Get("fieldSelector"))
+	if err != nil {
+		return ""
+	}
+	name, _ := fields.Equality(listwatch.FieldName)
+	return name
 }

@@ -136,7 +136,7 @@ func TestWhatAUserMayNotDoIsForbidden(t *testing.T) {
 	if s.Message != want {
 		t.Errorf("got %s, want %s", s.Message, want)
 	}
-	a.want(t, 200, "GET", "/api/v1/pods", "", "Authorization", "Bearer secret")
+	a.want(t, 200, "GET", "/api/v1/pods?watch=False", "", "Authorization", "Bearer secret")
 	a.refused(t, 403, "Forbidden", "GET", pods+"?watch=1", "", "Authorization", "Bearer third")
 	a.refused(t, 403, "Forbidden", "GET", "/api/v1/watch/namespaces/default/pods", "", "Authorization", "Bearer third")
 	var verbs []string
@@ -145,5 +145,34 @@ func TestWhatAUserMayNotDoIsForbidden(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"delete pods default one", "list pods  ", "watch pods default ", "watch pods default "}, verbs); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAListOfOneNameIsAuthorizedByIt(t *testing.T) {
+	a := serve(t, func(h *Handler) {
+		h.Authorize = func(_ context.Context, _ User, at Attributes) error {
+			if at.Name == "one" {
+				return nil
+			}
+			return errors.New("only one")
+		}
+	})
+	const named = "fieldSelector=metadata.name%3Done"
+	a.want(t, 200, "GET", pods+"?"+named, "")
+	a.want(t, 200, "GET", pods+"?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"+named, "")
+	for _, other := range []string{"", "?fieldSelector=metadata.name%3Dtwo", "?fieldSelector=metadata.name!%3Done", "?fieldSelector=%3D", "?" + named + ";"} {
+		a.refused(t, 403, "Forbidden", "GET", pods+other, "")
+	}
+	a.refused(t, 403, "Forbidden", "DELETE", pods+"?"+named, "")
+}
+
+func TestARefusalNamesTheSubresource(t *testing.T) {
+	a := serve(t, func(h *Handler) {
+		h.Authorize = func(context.Context, User, Attributes) error { return errors.New("look only") }
+	})
+	const want = `deployments.apps "web" is forbidden: User "system:anonymous" cannot patch resource "deployments/scale" ` +
+		`in API group "apps" in the namespace "default": look only`
+	if s := a.refused(t, 403, "Forbidden", "PATCH", deployments+"/web/scale", ""); s.Message != want {
+		t.Errorf("got %s, want %s", s.Message, want)
 	}
 }

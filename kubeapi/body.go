@@ -9,26 +9,31 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/protobody"
 )
 
 // bodyTime is how long a client may take to send a body.
 const bodyTime = 30 * time.Second
 
-// readObject returns the body of a write as JSON; by its Content-Type it must be that or YAML.
+// readObject returns the body of a write as JSON; by its Content-Type it must be that, YAML or Kubernetes' Protocol Buffers.
 func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	data, err := h.readBody(w, r)
 	if err != nil || len(data) == 0 {
 		return nil, err
 	}
-	yaml, err := isYAML(r)
-	if err != nil || !yaml {
+	toJSON, err := transcoder(r.Header.Get("Content-Type"))
+	if err != nil || toJSON == nil {
 		return data, err
 	}
 	limit := h.bodyBytes()
 	if limit <= 0 {
-		limit = max(DefaultBodyBytes, 4*int64(len(data))) // aliases could make far more of it
+		limit = max(DefaultBodyBytes, 4*int64(len(data))) // a hostile body could make far more of it
 	}
-	return yamlToJSON(data, limit)
+	out, err := toJSON(data, limit)
+	if errors.Is(err, protobody.ErrTooLarge) {
+		return nil, tooLarge(limit)
+	}
+	return out, err
 }
 
 // bodyBytes returns the largest size of a body; negative: there is none.
@@ -70,24 +75,26 @@ func tooLarge(most int64) error {
 	}
 }
 
-// isYAML reads the Content-Type. It lets JSON pass, and bodies that don't say what they are: nothing, or what curl -d says of
-// everything. Whether they are JSON shows when they are read. A page of another origin can send such a body unasked; checkOrigin has
-// refused it before.
-func isYAML(r *http.Request) (bool, error) {
-	value := r.Header.Get("Content-Type")
-	if value == "" {
-		return false, nil
+// transcoder returns what makes JSON of about limit bytes at most of bodies of a Content-Type. It is nil for JSON, and for bodies that don't
+// say what they are: nothing, or what curl -d says of everything. Whether they are JSON shows when they are read. A page of another origin
+// can send such a body unasked; checkOrigin has refused it before.
+func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]byte, error), err error) {
+	if contentType == "" {
+		return nil, nil
 	}
-	mediaType, _, err := mime.ParseMediaType(value)
+	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case err != nil:
 	case mediaType == "application/json", mediaType == "application/x-www-form-urlencoded":
-		return false, nil
+		return nil, nil
 	case mediaType == "application/yaml":
-		return true, nil
+		return yamlToJSON, nil
+	case mediaType == protobody.MediaType:
+		return protobody.JSON, nil
 	}
-	return false, &listwatch.Error{
+	return nil, &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
-		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json, application/yaml", value),
+		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json, application/yaml, %s",
+			contentType, protobody.MediaType),
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // A Column is a column of the tables that kubectl get shows: what additionalPrinterColumns are to a CustomResourceDefinition.
@@ -29,21 +31,24 @@ type Column struct {
 	// Cell appends the cell to dst, as JSON, where no path leads to it: object is compact JSON and must not be modified. Nil:
 	// Path counts. It is called from many goroutines.
 	Cell func(dst, object []byte, now time.Time) []byte
+
+	cell cellFunc // where it is not nil, it counts
 }
 
+// A cellFunc appends a cell of a row.
+type cellFunc func(dst []byte, r *row) []byte
+
 // nameColumn is the first of every table: kubectl prints the kind before its cells where it shows several kinds.
-var nameColumn = Column{Name: "Name", Type: "string", Format: "name", Description: "The name of the object, unique in its namespace.", Cell: nameCell}
+var nameColumn = Column{Name: "Name", Type: "string", Format: "name", Description: "The name of the object, unique in its namespace.", cell: nameCell}
 
 // ageColumn is when an object was created.
 var ageColumn = Column{
 	Name: "Age", Type: "string", Description: "The time since the object was created.",
-	Cell: func(dst, object []byte, now time.Time) []byte {
-		return appendAge(dst, value(object).at("metadata", "creationTimestamp"), now)
-	},
+	cell: func(dst []byte, r *row) []byte { return appendAge(dst, r.at("metadata", "creationTimestamp"), r.now) },
 }
 
-func nameCell(dst, object []byte, _ time.Time) []byte {
-	name := value(object).at("metadata", "name")
+func nameCell(dst []byte, r *row) []byte {
+	name := r.at("metadata", "name")
 	if len(name) == 0 {
 		return append(dst, `""`...) // a bookmark
 	}
@@ -53,7 +58,7 @@ func nameCell(dst, object []byte, _ time.Time) []byte {
 // A table is what the columns of a resource come to. It never changes; its address is part of the wire form.
 type table struct {
 	definitions []byte // in JSON
-	cells       []func(dst, object []byte, now time.Time) []byte
+	cells       []cellFunc
 }
 
 // newTable returns the table of a resource: the name and then columns; where there are none, the age.
@@ -92,25 +97,30 @@ func newTable(columns []Column) (*table, error) {
 // cellTypes are the values of [Column.Type].
 var cellTypes = []string{"string", "integer", "number", "boolean", "date"}
 
-func (c Column) compile() (func(dst, object []byte, now time.Time) []byte, error) {
+func (c Column) compile() (cellFunc, error) {
 	if c.Name == "" || !slices.Contains(cellTypes, c.Type) {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q of type %q: want a name and a type of %q", c.Name, c.Type, cellTypes)}
 	}
+	if c.cell != nil {
+		return c.cell, nil
+	}
 	if c.Cell != nil {
-		return c.Cell, nil
+		return func(dst []byte, r *row) []byte { return c.Cell(dst, r.object, r.now) }, nil
 	}
 	path, err := parsePath(c.Path)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q", c.Name), Err: err}
 	}
-	return func(dst, object []byte, now time.Time) []byte {
+	names, rest := path.members()
+	return func(dst []byte, r *row) []byte {
+		found := r.at(names...)
 		if c.Type == "string" {
-			return appendTexts(dst, path, object)
+			return appendTexts(dst, rest, found)
 		}
 		start := len(dst)
-		path.find(object, func(v value) {
+		rest.find(found, func(v value) {
 			if len(dst) == start {
-				dst = c.appendCell(dst, v, now)
+				dst = c.appendCell(dst, v, r.now)
 			}
 		})
 		if len(dst) == start {
@@ -142,24 +152,24 @@ func (c Column) appendCell(dst []byte, v value, now time.Time) []byte {
 
 // appendTexts appends what path leads to as one string: strings as they are, everything else as JSON.
 func appendTexts(dst []byte, path jsonPath, object value) []byte {
-	var all string
+	var all strings.Builder
 	found := false
 	path.find(object, func(v value) {
 		if string(v) == "null" {
 			return
 		}
 		if found {
-			all += " "
+			all.WriteByte(' ')
 		}
 		found = true
 		if v[0] == '"' {
-			all += v.text()
+			all.WriteString(v.text())
 		} else {
-			all += string(v)
+			all.Write(v)
 		}
 	})
 	if !found {
 		return append(dst, "null"...)
 	}
-	return appendString(dst, all)
+	return rawjson.AppendString(dst, all.String())
 }

@@ -1,47 +1,46 @@
 package kubeapi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-)
 
-// A cellFunc is a [Column.Cell].
-type cellFunc = func(dst, object []byte, now time.Time) []byte
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
 
 func serviceColumns() []Column {
 	return []Column{
-		{Name: "Type", Description: "How the service is made known.", Path: ".spec.type"},
-		{Name: "Cluster-IP", Description: "The address of the service within the cluster.", Cell: textOrNone("spec", "clusterIP")},
-		{Name: "External-IP", Description: "The addresses of the service outside of the cluster.", Cell: externalIP},
-		{Name: "Port(s)", Description: "The ports of the service.", Cell: ports},
+		{Name: "Type", Description: "How the service is made known.", cell: textOr("ClusterIP", "spec", "type")},
+		{Name: "Cluster-IP", Description: "The address of the service within the cluster.", cell: textOrNone("spec", "clusterIP")},
+		{Name: "External-IP", Description: "The addresses of the service outside of the cluster.", cell: externalIP},
+		{Name: "Port(s)", Description: "The ports of the service.", cell: ports},
 		ageColumn,
-		{Name: "Selector", Priority: 1, Description: "The labels of the pods behind the service.", Cell: func(dst, object []byte, _ time.Time) []byte {
-			return appendString(dst, orNone(pairs(value(object).at("spec", "selector"))))
+		{Name: "Selector", Priority: 1, Description: "The labels of the pods behind the service.", cell: func(dst []byte, r *row) []byte {
+			return rawjson.AppendString(dst, orNone(pairs(r.at("spec", "selector"))))
 		}},
 	}
 }
 
 func deploymentColumns() []Column {
 	return []Column{
-		{Name: "Ready", Description: "How many pods are ready, and how many are wanted.", Cell: func(dst, object []byte, _ time.Time) []byte {
-			return fmt.Appendf(dst, `"%d/%d"`, value(object).at("status", "readyReplicas").number(), value(object).at("spec", "replicas").number())
+		{Name: "Ready", Description: "How many pods are ready, and how many are wanted.", cell: func(dst []byte, r *row) []byte {
+			return fmt.Appendf(dst, `"%d/%d"`, r.at("status", "readyReplicas").number(), wantedReplicas(r))
 		}},
-		{Name: "Up-to-date", Type: "integer", Description: "How many pods have the newest template.", Cell: number("status", "updatedReplicas")},
-		{Name: "Available", Type: "integer", Description: "How many pods have been ready for long enough.", Cell: number("status", "availableReplicas")},
+		{Name: "Up-to-date", Type: "integer", Description: "How many pods have the newest template.", cell: number("status", "updatedReplicas")},
+		{Name: "Available", Type: "integer", Description: "How many pods have been ready for long enough.", cell: number("status", "availableReplicas")},
 		ageColumn,
-		{Name: "Containers", Priority: 1, Description: "The names of the containers.", Cell: containers("name")},
-		{Name: "Images", Priority: 1, Description: "The images of the containers.", Cell: containers("image")},
-		{Name: "Selector", Priority: 1, Description: "The labels of the pods.", Cell: deploymentSelector},
+		{Name: "Containers", Priority: 1, Description: "The names of the containers.", cell: containers("name")},
+		{Name: "Images", Priority: 1, Description: "The images of the containers.", cell: containers("image")},
+		{Name: "Selector", Priority: 1, Description: "The labels of the pods.", cell: deploymentSelector},
 	}
 }
 
 func configMapColumns() []Column {
 	return []Column{
-		{Name: "Data", Type: "integer", Description: "How many keys there are.", Cell: func(dst, object []byte, _ time.Time) []byte {
-			n := value(object).at("data").size() + value(object).at("binaryData").size()
+		{Name: "Data", Type: "integer", Description: "How many keys there are.", cell: func(dst []byte, r *row) []byte {
+			n := r.at("data").size() + r.at("binaryData").size()
 			return strconv.AppendInt(dst, int64(n), 10)
 		}},
 		ageColumn,
@@ -49,41 +48,65 @@ func configMapColumns() []Column {
 }
 
 func namespaceColumns() []Column {
-	return []Column{{Name: "Status", Description: "Whether the namespace is in use or going away.", Path: ".status.phase"}, ageColumn}
+	return []Column{{Name: "Status", Description: "Whether the namespace is in use or going away.", cell: namespaceStatus}, ageColumn}
+}
+
+// What kube-apiserver writes into new objects by itself is not written here; tables show it where it is not said otherwise.
+
+func namespaceStatus(dst []byte, r *row) []byte {
+	phase := r.at("status", "phase").text()
+	switch {
+	case phase != "":
+	case len(r.at("metadata", "deletionTimestamp")) > 0:
+		phase = "Terminating"
+	default:
+		phase = "Active"
+	}
+	return rawjson.AppendString(dst, phase)
+}
+
+func wantedReplicas(r *row) int64 {
+	if replicas := r.at("spec", "replicas"); len(replicas) > 0 {
+		return replicas.number()
+	}
+	return 1
 }
 
 // textOrNone is a string, and <none> where it is empty.
-func textOrNone(path ...string) cellFunc {
-	return func(dst, object []byte, _ time.Time) []byte {
-		return appendString(dst, orNone(value(object).at(path...).text()))
+func textOrNone(path ...string) cellFunc { return textOr("<none>", path...) }
+
+// textOr is a string, and absent where it is empty.
+func textOr(absent string, path ...string) cellFunc {
+	return func(dst []byte, r *row) []byte {
+		return rawjson.AppendString(dst, cmp.Or(r.at(path...).text(), absent))
 	}
 }
 
 // number is a whole number, and zero where it isn't there.
 func number(path ...string) cellFunc {
-	return func(dst, object []byte, _ time.Time) []byte {
-		return strconv.AppendInt(dst, value(object).at(path...).number(), 10)
+	return func(dst []byte, r *row) []byte {
+		return strconv.AppendInt(dst, r.at(path...).number(), 10)
 	}
 }
 
 func containers(member string) cellFunc {
-	return func(dst, object []byte, _ time.Time) []byte {
+	return func(dst []byte, r *row) []byte {
 		var all []string
-		value(object).at("spec", "template", "spec", "containers").elements(func(c value) { all = append(all, c.at(member).text()) })
-		return appendString(dst, strings.Join(all, ","))
+		r.at("spec", "template", "spec", "containers").elements(func(c value) { all = append(all, c.at(member).text()) })
+		return rawjson.AppendString(dst, strings.Join(all, ","))
 	}
 }
 
 // externalIP is the addresses given by hand, and for a load balancer those it has, or that it has none yet.
-func externalIP(dst, object []byte, _ time.Time) []byte {
-	spec := value(object).at("spec")
+func externalIP(dst []byte, r *row) []byte {
+	spec := r.at("spec")
 	var all []string
 	kind := spec.at("type").text()
 	switch kind {
 	case "ExternalName":
-		return appendString(dst, spec.at("externalName").text())
+		return rawjson.AppendString(dst, spec.at("externalName").text())
 	case "LoadBalancer":
-		value(object).at("status", "loadBalancer", "ingress").elements(func(in value) {
+		r.at("status", "loadBalancer", "ingress").elements(func(in value) {
 			address := in.at("ip").text()
 			if address == "" {
 				address = in.at("hostname").text()
@@ -97,15 +120,15 @@ func externalIP(dst, object []byte, _ time.Time) []byte {
 	}
 	spec.at("externalIPs").elements(func(ip value) { all = append(all, ip.text()) })
 	if kind == "LoadBalancer" && all == nil {
-		return appendString(dst, "<pending>")
+		return rawjson.AppendString(dst, "<pending>")
 	}
-	return appendString(dst, orNone(strings.Join(all, ",")))
+	return rawjson.AppendString(dst, orNone(strings.Join(all, ",")))
 }
 
 // ports is port/PROTOCOL or port:nodePort/PROTOCOL, for each.
-func ports(dst, object []byte, _ time.Time) []byte {
+func ports(dst []byte, r *row) []byte {
 	var all []string
-	value(object).at("spec", "ports").elements(func(p value) {
+	r.at("spec", "ports").elements(func(p value) {
 		s := strconv.FormatInt(p.at("port").number(), 10)
 		if node := p.at("nodePort").number(); node > 0 {
 			s += ":" + strconv.FormatInt(node, 10)
@@ -116,7 +139,7 @@ func ports(dst, object []byte, _ time.Time) []byte {
 		}
 		all = append(all, s+"/"+protocol)
 	})
-	return appendString(dst, orNone(strings.Join(all, ",")))
+	return rawjson.AppendString(dst, orNone(strings.Join(all, ",")))
 }
 
 // pairs writes an object of strings as a selector: a=b,c=d, sorted.
@@ -127,10 +150,17 @@ func pairs(labels value) string {
 	return strings.Join(all, ",")
 }
 
-// deploymentSelector writes a metav1.LabelSelector as kubectl's -l takes it.
-func deploymentSelector(dst, object []byte, _ time.Time) []byte {
-	selector := value(object).at("spec", "selector")
-	all := pairs(selector.at("matchLabels"))
+func deploymentSelector(dst []byte, r *row) []byte {
+	return rawjson.AppendString(dst, orNone(selectorText(r.at("spec", "selector"))))
+}
+
+// selectorText writes a metav1.LabelSelector as kubectl's -l takes it; a string stays as it is.
+func selectorText(selector value) string {
+	if s := selector.text(); s != "" {
+		return s
+	}
+	var all strings.Builder
+	all.WriteString(pairs(selector.at("matchLabels")))
 	selector.at("matchExpressions").elements(func(e value) {
 		var values []string
 		e.at("values").elements(func(v value) { values = append(values, v.text()) })
@@ -143,10 +173,10 @@ func deploymentSelector(dst, object []byte, _ time.Time) []byte {
 		case "DoesNotExist":
 			s = "!" + s
 		}
-		if all != "" {
-			all += ","
+		if all.Len() > 0 {
+			all.WriteByte(',')
 		}
-		all += s
+		all.WriteString(s)
 	})
-	return appendString(dst, orNone(all))
+	return all.String()
 }

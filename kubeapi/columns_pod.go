@@ -1,55 +1,64 @@
 package kubeapi
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 func podColumns() []Column {
 	return []Column{
-		{Name: "Ready", Description: "How many containers are ready, and how many there are.", Cell: podReady},
-		{Name: "Status", Description: "What the pod does, or what keeps it from it.", Cell: podStatus},
-		{Name: "Restarts", Description: "How often containers were started again, and when last.", Cell: podRestarts},
+		{Name: "Ready", Description: "How many containers are ready, and how many there are.", cell: podReady},
+		{Name: "Status", Description: "What the pod does, or what keeps it from it.", cell: podStatus},
+		{Name: "Restarts", Description: "How often containers were started again, and when last.", cell: podRestarts},
 		ageColumn,
-		{Name: "IP", Priority: 1, Description: "The address of the pod.", Cell: textOrNone("status", "podIP")},
-		{Name: "Node", Priority: 1, Description: "The node that the pod runs on.", Cell: textOrNone("spec", "nodeName")},
-		{Name: "Nominated Node", Priority: 1, Description: "The node that is being cleared for the pod.", Cell: textOrNone("status", "nominatedNodeName")},
-		{Name: "Readiness Gates", Priority: 1, Description: "How many conditions beside its own it waits for.", Cell: podGates},
+		{Name: "IP", Priority: 1, Description: "The address of the pod.", cell: textOrNone("status", "podIP")},
+		{Name: "Node", Priority: 1, Description: "The node that the pod runs on.", cell: textOrNone("spec", "nodeName")},
+		{Name: "Nominated Node", Priority: 1, Description: "The node that is being cleared for the pod.", cell: textOrNone("status", "nominatedNodeName")},
+		{Name: "Readiness Gates", Priority: 1, Description: "How many conditions beside its own it waits for.", cell: podGates},
 	}
 }
 
-func podReady(dst, object []byte, _ time.Time) []byte {
-	p := readPod(object)
+func podReady(dst []byte, r *row) []byte {
+	p := podOf(r)
 	return fmt.Appendf(dst, `"%d/%d"`, p.ready, p.total)
 }
 
-func podStatus(dst, object []byte, _ time.Time) []byte {
-	return appendString(dst, readPod(object).reason)
+func podStatus(dst []byte, r *row) []byte {
+	return rawjson.AppendString(dst, podOf(r).reason)
 }
 
-func podRestarts(dst, object []byte, now time.Time) []byte {
-	p := readPod(object)
+func podRestarts(dst []byte, r *row) []byte {
+	p := podOf(r)
 	s := strconv.FormatInt(p.restarts, 10)
 	if p.restarts > 0 && !p.restarted.IsZero() {
-		s += " (" + age(now.Sub(p.restarted)) + " ago)"
+		s += " (" + age(r.now.Sub(p.restarted)) + " ago)"
 	}
-	return appendString(dst, s)
+	return rawjson.AppendString(dst, s)
 }
 
-func podGates(dst, object []byte, _ time.Time) []byte {
-	conditions := value(object).at("status", "conditions")
-	gates, met := 0, 0
-	value(object).at("spec", "readinessGates").elements(func(gate value) {
-		gates++
-		if condition(conditions, gate.at("conditionType").text()).at("status").text() == "True" {
+func podGates(dst []byte, r *row) []byte {
+	gates := r.at("spec", "readinessGates")
+	if len(gates) == 0 {
+		return rawjson.AppendString(dst, orNone(""))
+	}
+	// A pass for each gate would cost minutes where a hostile pod has many of both.
+	isTrue := make(map[string]bool)
+	r.at("status", "conditions").elements(func(c value) { isTrue[c.at("type").text()] = c.at("status").text() == "True" })
+	total, met := 0, 0
+	gates.elements(func(gate value) {
+		total++
+		if isTrue[gate.at("conditionType").text()] {
 			met++
 		}
 	})
-	if gates == 0 {
-		return appendString(dst, orNone(""))
+	if total == 0 {
+		return rawjson.AppendString(dst, orNone(""))
 	}
-	return fmt.Appendf(dst, `"%d/%d"`, met, gates)
+	return fmt.Appendf(dst, `"%d/%d"`, met, total)
 }
 
 // A podSummary is what kubectl says of a pod in one line.
@@ -60,25 +69,33 @@ type podSummary struct {
 	restarted    time.Time // when last; zero: not known
 }
 
+// podOf returns the summary of the pod in r, which several cells show.
+func podOf(r *row) *podSummary {
+	if r.pod == nil {
+		p := readPod(r)
+		r.pod = &p
+	}
+	return r.pod
+}
+
 // readPod sums a pod up: the first of its init containers that isn't done says how it stands; behind them, the first of its containers
 // that has a reason not to run. Init containers that go on running (sidecars) count among the others.
-func readPod(object []byte) podSummary {
-	// A search from the root passes over most of the pod, so there is one for each.
-	spec, status := value(object).at("spec"), value(object).at("status")
-	conditions := status.at("conditions")
-	p := podSummary{reason: status.at("phase").text(), total: spec.at("containers").size()}
+func readPod(r *row) podSummary {
+	conditions := r.at("status", "conditions")
+	// A pod that says nothing of itself waits, as what kube-apiserver makes of it says.
+	p := podSummary{reason: cmp.Or(r.at("status", "phase").text(), "Pending"), total: r.at("spec", "containers").size()}
 	phase := p.reason
-	if reason := status.at("reason").text(); reason != "" {
+	if reason := r.at("status", "reason").text(); reason != "" {
 		p.reason = reason
 	}
 	if condition(conditions, "PodScheduled").at("reason").text() == "SchedulingGated" {
 		p.reason = "SchedulingGated"
 	}
 	initialized := condition(conditions, "Initialized").at("status").text() == "True"
-	if !p.initialize(spec.at("initContainers"), status.at("initContainerStatuses"), initialized) || initialized {
-		p.run(status.at("containerStatuses"), conditions)
+	if !p.initialize(r.at("spec", "initContainers"), r.at("status", "initContainerStatuses"), initialized) || initialized {
+		p.run(r.at("status", "containerStatuses"), conditions)
 	}
-	if len(value(object).at("metadata", "deletionTimestamp")) > 0 {
+	if len(r.at("metadata", "deletionTimestamp")) > 0 {
 		switch {
 		case p.reason == "NodeLost":
 			p.reason = "Unknown"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +30,8 @@ func cellsOf(t *testing.T, columns []Column, object string) string {
 	var all []string
 	for _, cell := range table.cells {
 		var v any
-		if err := json.Unmarshal(cell(nil, doc, noon), &v); err != nil {
-			t.Fatalf("%s: cell %s: %v", doc, cell(nil, doc, noon), err)
+		if err := json.Unmarshal(cell(nil, newRow(doc, noon)), &v); err != nil {
+			t.Fatalf("%s: cell %s: %v", doc, cell(nil, newRow(doc, noon)), err)
 		}
 		all = append(all, fmt.Sprint(v))
 	}
@@ -60,9 +61,17 @@ func TestTheDefaultColumnsShowWhatKubectlShows(t *testing.T) {
 			deploymentColumns(), `{` + created + `,"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"k","operator":"In","values":["1","2"]},{"key":"x","operator":"DoesNotExist"}]},"template":{"spec":{"containers":[{"name":"c","image":"i:1"},{"name":"d","image":"j"}]}}},"status":{"readyReplicas":2,"updatedReplicas":1}}`,
 			"a|2/3|1|0|5m30s|c,d|i:1,j|a=b,k in (1,2),!x",
 		},
+		{deploymentColumns(), `{` + created + `}`, "a|0/1|0|0|5m30s|||<none>"},
+		{serviceColumns(), `{` + created + `}`, "a|ClusterIP|<none>|<none>|<none>|5m30s|<none>"},
+		{namespaceColumns(), `{"metadata":{"name":"a","deletionTimestamp":"2026-05-01T11:54:30Z"}}`, "a|Terminating|<unknown>"},
+		{
+			eventResource().Columns, `{` + created + `,"lastTimestamp":"2026-05-01T11:55:30Z","type":"Normal","reason":"Started","involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{"component":"c"},"count":2}`,
+			"a|4m30s|Normal|Started|pod/p|c|m|2",
+		},
+		{eventResource().Columns, `{` + created + `,"eventTime":"2026-05-01T11:00:00.000000Z","lastTimestamp":null}`, "a|60m|<nil>|<nil>|/|<nil>|<nil>|<nil>"},
 		{configMapColumns(), `{` + created + `,"data":{"a":"{","b":""},"binaryData":{"c":""}}`, "a|3|5m30s"},
 		{namespaceColumns(), `{` + created + `,"status":{"phase":"Active"}}`, "a|Active|5m30s"},
-		{namespaceColumns(), `{` + created + `,"status":7}`, "a|<nil>|5m30s"},
+		{namespaceColumns(), `{` + created + `,"status":7}`, "a|Active|5m30s"},
 	} {
 		if diff := cmp.Diff(c.want, cellsOf(t, c.columns, c.object)); diff != "" {
 			t.Errorf("%s: %s", c.object, diff)
@@ -74,7 +83,7 @@ func TestAPodIsSummedUpAsKubectlDoes(t *testing.T) {
 	const two = `"spec":{"containers":[{"name":"x"},{"name":"y"}],"initContainers":[{"name":"i"},{"name":"s","restartPolicy":"Always"}]}`
 	const deleted = `"metadata":{"name":"a","deletionTimestamp":"2026-05-01T11:54:30Z"}`
 	for _, c := range []struct{ object, want string }{
-		{`{` + created + `}`, "0/0||0"},
+		{`{` + created + `}`, "0/0|Pending|0"},
 		{`{"spec":{"containers":[{}]},"status":{"phase":"Pending"}}`, "0/1|Pending|0"},
 		{`{"status":{"phase":"Failed","reason":"Evicted"}}`, "0/0|Evicted|0"},
 		{`{"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","reason":"SchedulingGated"}]}}`, "0/0|SchedulingGated|0"},
@@ -166,6 +175,15 @@ func TestAPathLeadsToItsCell(t *testing.T) {
 	}
 }
 
+func TestACellMayBeComputed(t *testing.T) {
+	column := Column{Name: "C", Type: "boolean", Cell: func(dst, object []byte, now time.Time) []byte {
+		return strconv.AppendBool(dst, now.Equal(noon) && string(object) == `{"metadata":{"name":"a"}}`)
+	}}
+	if got := cellsOf(t, []Column{column}, `{"metadata": {"name": "a"}}`); got != "a|true" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestColumnsThatMakeNoSenseAreRefused(t *testing.T) {
 	for _, c := range []Column{
 		{Path: ".a"},
@@ -206,20 +224,49 @@ func FuzzPath(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if out := cell(nil, doc, noon); !json.Valid(out) {
+			if out := cell(nil, newRow(doc, noon)); !json.Valid(out) {
 				t.Errorf("%s of %s: got %s", path, doc, out)
 			}
 		}
-		for _, columns := range [][]Column{podColumns(), serviceColumns(), deploymentColumns(), configMapColumns(), namespaceColumns(), nil} {
+		for _, columns := range [][]Column{podColumns(), serviceColumns(), deploymentColumns(), configMapColumns(), namespaceColumns(), eventResource().Columns, nil} {
 			table, err := newTable(columns)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, cell := range table.cells {
-				if out := cell(nil, doc, noon); !json.Valid(out) {
+				if out := cell(nil, newRow(doc, noon)); !json.Valid(out) {
 					t.Errorf("%s: got %s", doc, out)
 				}
 			}
 		}
 	})
+}
+
+func TestACellCostsNoMoreThanTheSizeOfWhatItShows(t *testing.T) {
+	list := func(n int, element string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+	}
+	gates := list(20000, `{"conditionType":"a"}`)
+	conditions := list(20000, `{"type":"a","status":"True"}`)
+	all, err := Column{Name: "All", Type: "string", Path: ".spec[*]"}.compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := strings.Repeat("x", 25)
+	for name, c := range map[string]struct {
+		cell         cellFunc
+		object, want string
+	}{
+		"gates":    {podGates, `{"spec":{"readinessGates":` + gates + `},"status":{"conditions":` + conditions + `}}`, `"20000/20000"`},
+		"selector": {deploymentSelector, `{"spec":{"selector":{"matchExpressions":` + list(60000, `{"key":"`+word+`","operator":"Exists"}`) + `}}}`, word + "," + word},
+		"path":     {all, `{"spec":` + list(60000, `"`+word+`"`) + `}`, word + " " + word},
+	} {
+		start := time.Now()
+		if got := string(c.cell(nil, newRow([]byte(c.object), noon))); !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %d bytes without %s", name, len(got), c.want)
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%s: took %v", name, took)
+		}
+	}
 }

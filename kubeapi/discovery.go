@@ -30,6 +30,8 @@ type apiResource struct {
 	Name         string   `json:"name"`
 	SingularName string   `json:"singularName"`
 	Namespaced   bool     `json:"namespaced"`
+	Group        string   `json:"group,omitempty"`   // of the kind; empty: that of the list
+	Version      string   `json:"version,omitempty"` // likewise
 	Kind         string   `json:"kind"`
 	Verbs        []string `json:"verbs"`
 	ShortNames   []string `json:"shortNames,omitempty"`
@@ -162,10 +164,12 @@ func (h *Handler) resourceList(group, version string) (map[string]any, bool) {
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
 			Verbs: verbs, ShortNames: r.ShortNames, Categories: r.Categories,
 		})
-		for _, name := range subresources {
-			list = append(list, apiResource{
-				Name: r.Plural + "/" + name, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: subresourceVerbs,
-			})
+		for _, s := range r.subresources() {
+			of := apiResource{Name: r.Plural + "/" + s.name, Namespaced: r.Namespaced, Kind: s.kind.Kind, Verbs: subresourceVerbs}
+			if s.kind != r.groupVersionKind() {
+				of.Group, of.Version = s.kind.Group, s.kind.Version
+			}
+			list = append(list, of)
 		}
 	}
 	return map[string]any{

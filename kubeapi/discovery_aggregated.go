@@ -102,8 +102,8 @@ func (h *Handler) discovered(group, version string) discoveredVersion {
 		if r.Namespaced {
 			d.Scope = "Namespaced"
 		}
-		for _, name := range subresources {
-			d.Subresources = append(d.Subresources, discoveredSubresource{name, kind, subresourceVerbs})
+		for _, s := range r.subresources() {
+			d.Subresources = append(d.Subresources, discoveredSubresource{s.name, s.kind, subresourceVerbs})
 		}
 		v.Resources = append(v.Resources, d)
 	}

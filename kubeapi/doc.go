@@ -11,12 +11,15 @@
 //	http.ListenAndServe("127.0.0.1:8080", &api)
 //
 // Objects are any JSON with kind, apiVersion and metadata. No namespace object is needed before one is used, and deleting one
-// deletes nothing else: there are no controllers here, and a write may set the status with everything else. Bodies are JSON or YAML, and
-// patches are merge patches or JSON patches; Protocol Buffers, strategic merge patches and server-side apply are answered 415.
+// deletes nothing else: there are no controllers here, and a write may set the status with everything else. Bodies are JSON,
+// YAML or, for Kubernetes' own kinds, Protocol Buffers; patches are merge patches, JSON patches or, for resources with a schema, strategic
+// merge patches. Server-side apply is answered 415. Answers are JSON.
 //
 // # Where to look
 //
-// A path is read in path.go and dispatched in handler.go. The get is in verbs.go, the writes in write.go, delete.go and patch.go; lists
-// and watches are package watchserver's. What there is is told by discovery.go and openapi.go, and auth.go and tokens.go say who is asking.
-// Tables and metadata alone are in table.go, and what kubectl shows of a resource in columns.go.
+// A path is read in path.go and dispatched in handler.go. The get is in verbs.go, the writes in write.go, delete.go and patch.go, the scale
+// of an object in scale.go; lists and watches are package watchserver's. Bodies are read in body.go, those in Protocol Buffers by package
+// protobody. What is known of the fields of objects is in package schema, and strategic merge patches are in package strategicpatch. What
+// there is is told by discovery.go and openapi.go, and auth.go and tokens.go say who is asking. Tables and metadata alone are in table.go,
+// and what kubectl shows of a resource in columns.go.
 package kubeapi

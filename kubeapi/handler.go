@@ -29,6 +29,7 @@ type Handler struct {
 
 	// Immutable once in use.
 	resources []served
+	openAPI   openAPI
 
 	draining atomic.Bool
 }
@@ -41,10 +42,11 @@ type served struct {
 	Resource
 	collection *store.Collection
 	table      *table
+	scale      *scalePaths // nil: the objects have no scale
 }
 
-// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists; columns that make no sense are one of code
-// Invalid.
+// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists; columns or a scale that make no sense are one
+// of code Invalid.
 func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if _, taken := h.find(r.Group, r.Version, r.Plural); taken {
 		return &listwatch.Error{Code: listwatch.AlreadyExists, Message: r.Path("") + " is served already"}
@@ -53,7 +55,13 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if err != nil {
 		return err
 	}
-	h.resources = append(h.resources, served{r.withDefaults(), c, t})
+	s := served{Resource: r.withDefaults(), collection: c, table: t}
+	if r.Scale != nil {
+		if s.scale, err = r.Scale.compile(); err != nil {
+			return err
+		}
+	}
+	h.resources = append(h.resources, s)
 	return nil
 }
 
@@ -90,6 +98,7 @@ func (h *Handler) Drain(ctx context.Context) error {
 
 // ServeHTTP serves the API. Errors are answered as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	watchserver.CloseAfterChunks(w, r)
 	if h.serveHealth(w, r) {
 		return
 	}
@@ -123,16 +132,20 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return noSuchPath(r)
 	}
 	s, ok := h.find(t.group, t.version, t.plural)
-	if !ok || s.misplaced(t) || t.subresource != "" && (t.watch || !slices.Contains(subresources, t.subresource)) {
+	if !ok || s.misplaced(t) || t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
 		return noSuchPath(r)
 	}
-	return h.dispatch(w, r, call{s, t}, user)
+	if s.NoCompression || h.Server.NoCompression {
+		r = transport.Uncompressed(r)
+	}
+	return h.dispatch(w, r, call{served: s, route: t}, user)
 }
 
 // A call is a request for a resource.
 type call struct {
 	served
 	route
+	shape watchserver.Representation // of one object in the answer; nil: as it is
 }
 
 func (c call) key() listwatch.Key {
@@ -142,11 +155,26 @@ func (c call) key() listwatch.Key {
 // verbs are what can be done with every resource, as discovery tells it.
 var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// subresources can be had of every object, with their verbs.
-var (
-	subresources     = []string{"status"}
-	subresourceVerbs = []string{"get", "patch", "update"}
-)
+// subresourceVerbs are what can be done with a subresource.
+var subresourceVerbs = []string{"get", "patch", "update"}
+
+// A subresource is a part of every object of a resource, or another view of it, with a path of its own.
+type subresource struct {
+	name string
+	kind groupVersionKind
+}
+
+func (r Resource) subresources() []subresource {
+	all := []subresource{{"status", r.groupVersionKind()}}
+	if r.Scale != nil {
+		all = append(all, subresource{"scale", scaleResource.groupVersionKind()})
+	}
+	return all
+}
+
+func (r Resource) hasSubresource(name string) bool {
+	return slices.ContainsFunc(r.subresources(), func(s subresource) bool { return s.name == name })
+}
 
 // dispatch finds the verb and carries it out, if the user may.
 func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user User) error {
@@ -154,7 +182,21 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 	if verb == "" {
 		return notAllowed(w, r, c.allowed())
 	}
-	if err := h.authorize(r.Context(), user, verb, c); err != nil {
+	if err := h.authorize(r, user, verb, c); err != nil {
+		return err
+	}
+	if c.subresource == "scale" {
+		c.table = c.scale.table
+	}
+	if verb == "list" || verb == "watch" {
+		h.Server.Serve(w, r, watchserver.Target{
+			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.represent(r),
+		})
+		return nil
+	}
+	// Nothing is written that can't be answered as the client wants it.
+	var err error
+	if c.shape, err = watchserver.Represent(r, c.represent(r)); err != nil {
 		return err
 	}
 	switch verb {
@@ -168,13 +210,8 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 		return h.patch(w, r, c)
 	case "delete":
 		return h.delete(w, r, c)
-	case "deletecollection":
-		return h.deleteCollection(w, r, c)
 	}
-	h.Server.Serve(w, r, watchserver.Target{
-		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.represent(r),
-	})
-	return nil
+	return h.deleteCollection(w, r, c)
 }
 
 // verb returns Kubernetes' word for what r does; empty where the path does not allow the method.
@@ -241,7 +278,7 @@ func (c call) allowed() string {
 // asksToWatch reports whether the query does. What its value means, and which values are errors, the watch server says.
 func asksToWatch(r *http.Request) bool {
 	q := r.URL.Query()
-	return q.Has("watch") && q.Get("watch") != "0" && q.Get("watch") != "false"
+	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")
 }
 
 // misplaced reports whether the path has a namespace that the resource has not, or lacks one.

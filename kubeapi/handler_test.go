@@ -203,9 +203,9 @@ func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
 		{"", 201},
 		{"application/json", 201},
 		{"application/json; charset=utf-8", 201},
-		{"application/x-www-form-urlencoded", 201}, // curl -d
-		{"application/vnd.kubernetes.protobuf", 415},
-		{"application/yaml", 201}, // JSON is YAML
+		{"application/x-www-form-urlencoded", 201},   // curl -d
+		{"application/vnd.kubernetes.protobuf", 400}, // what is no such body
+		{"application/yaml", 201},                    // JSON is YAML
 		{"application/apply-patch+yaml", 415},
 		{"text/plain", 415},
 		{"a b", 415},
@@ -283,6 +283,7 @@ func TestEveryPathFormWatches(t *testing.T) {
 	}{
 		{"/api/v1/pods?watch=true", all},
 		{"/api/v1/pods?watch=yes", all},
+		{"/api/v1/pods?watch=True", all},
 		{"/api/v1/pods/?watch=1", all},
 		{"/api/v1/watch/pods", all},
 		{"/api/v1/watch/pods?watch=yes", all},

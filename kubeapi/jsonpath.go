@@ -112,6 +112,17 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 	return strings.Cut(s[1:], s[:1])
 }
 
+// members splits p: into the names of members that it begins with, and the rest.
+func (p jsonPath) members() (names []string, rest jsonPath) {
+	for i, step := range p {
+		if step.kind != stepMember {
+			return names, p[i:]
+		}
+		names = append(names, step.name)
+	}
+	return names, nil
+}
+
 // find calls f with each value in doc that p leads to.
 func (p jsonPath) find(doc value, f func(value)) {
 	if len(doc) == 0 {

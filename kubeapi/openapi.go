@@ -7,42 +7,105 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// serveOpenAPI answers the documents that kubectl reads before it writes or explains. It returns false where r is for none of them.
+// openAPI is the documents that kubectl reads before it writes or explains, by path. They are built when the first of them is asked for.
+type openAPI struct {
+	once      sync.Once
+	documents map[string]document
+}
+
+// A document is JSON with its hash.
+type document struct {
+	body []byte
+	hash string
+}
+
+// serveOpenAPI answers those documents. It returns false where r is for none of them.
 func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bool, err error) {
-	parts, ok := segments(r.URL.EscapedPath())
-	if !ok || len(parts) < 2 || parts[0] != "openapi" {
+	if !strings.HasPrefix(r.URL.Path, "/openapi/") {
 		return false, nil
 	}
-	var document any
-	switch {
-	case len(parts) == 2 && parts[1] == "v2":
-		document = h.openAPI2()
-	case len(parts) == 2 && parts[1] == "v3":
-		document = h.openAPIIndex()
-	case len(parts) == 4 && parts[1] == "v3" && parts[2] == "api":
-		document, found = h.openAPI3("", parts[3])
-	case len(parts) == 5 && parts[1] == "v3" && parts[2] == "apis":
-		document, found = h.openAPI3(parts[3], parts[4])
-	}
-	if document == nil || len(parts) > 2 && !found {
+	h.openAPI.once.Do(func() { h.openAPI.documents = h.openAPIDocuments() })
+	d, found := h.openAPI.documents[strings.TrimSuffix(r.URL.Path, "/")]
+	if !found {
 		return false, nil
 	}
 	if err := onlyGet(w, r); err != nil {
 		return true, err
 	}
-	if err := watchserver.AcceptsJSON(openAPIAccept(r.Header.Values("Accept"))); err != nil {
+	accept := r.Header.Values("Accept")
+	if err := watchserver.AcceptsJSON(openAPIAccept(accept)); err != nil {
+		if strings.HasPrefix(r.URL.Path, "/openapi/v2") && acceptsOpenAPI2Protobuf(accept) {
+			serveOpenAPI2Protobuf(w, r)
+			return true, nil
+		}
 		return true, err
 	}
-	watchserver.WriteJSON(w, r, http.StatusOK, document)
+	d.serve(w, r)
 	return true, nil
 }
 
+// serve answers r with d, unless the client has it: under a URL with its hash it never changes, under others the client must ask.
+func (d document) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache, private")
+	if r.URL.Query().Get("hash") == d.hash {
+		h.Set("Cache-Control", "private, max-age=31536000, immutable")
+	}
+	// Weak, for it is the same whether the body is compressed or not (rfc9110#section-8.8.1).
+	h.Set("ETag", `W/"`+d.hash+`"`)
+	h.Add("Vary", "Accept")
+	if d.isIn(r.Header.Values("If-None-Match")) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	watchserver.WriteBody(w, r, http.StatusOK, d.body)
+}
+
+// isIn reports whether d is among the entity tags of If-None-Match (rfc9110#section-13.1.2).
+func (d document) isIn(tags []string) bool {
+	for _, value := range tags {
+		for tag := range strings.SplitSeq(value, ",") {
+			tag = strings.TrimSpace(tag)
+			if tag == "*" || strings.TrimPrefix(tag, "W/") == `"`+d.hash+`"` {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func newDocument(v jsonObject) document {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic("kubeapi: a document of strings can't fail to encode: " + err.Error())
+	}
+	sum := sha256.Sum256(body)
+	return document{append(body, '\n'), strings.ToUpper(hex.EncodeToString(sum[:16]))}
+}
+
+// openAPIDocuments builds one document of everything in version 2, and in version 3 one for each group at a version, with an index
+// that says where they are, under URLs that change with them ("The Kubernetes API", OpenAPI V3).
+func (h *Handler) openAPIDocuments() map[string]document {
+	paths := jsonObject{}
+	all := map[string]document{"/openapi/v2": newDocument(h.openAPI2())}
+	for _, gv := range h.groupVersions() {
+		d, path := newDocument(h.openAPI3(gv.Group, gv.Version)), "/openapi/v3"+gv.root()
+		all[path] = d
+		paths[strings.TrimPrefix(gv.root(), "/")] = jsonObject{"serverRelativeURL": path + "?hash=" + d.hash}
+	}
+	all["/openapi/v3"] = newDocument(jsonObject{"paths": paths})
+	return all
+}
+
 // openAPIAccept returns what is acceptable without the names of Protocol Buffers' forms, which kubectl asks for first: there is an @
-// in them, which no media type may have (rfc9110#section-8.3.1), and we have none of them.
+// in them, which no media type may have (rfc9110#section-8.3.1). JSON is better where it will do: it says more.
 func openAPIAccept(accept []string) []string {
 	var others []string
 	for _, value := range accept {
@@ -71,46 +134,26 @@ func (h *Handler) groupVersions() []Resource {
 	return all
 }
 
-// openAPIIndex says where the documents of version 3 are, under URLs that change with them ("The Kubernetes API", OpenAPI V3).
-func (h *Handler) openAPIIndex() jsonObject {
-	paths := jsonObject{}
-	for _, gv := range h.groupVersions() {
-		document, _ := h.openAPI3(gv.Group, gv.Version)
-		root := gv.root()
-		paths[strings.TrimPrefix(root, "/")] = jsonObject{"serverRelativeURL": "/openapi/v3" + root + "?hash=" + hashOf(document)}
-	}
-	return jsonObject{"paths": paths}
-}
-
-func hashOf(document jsonObject) string {
-	data, err := json.Marshal(document)
-	if err != nil {
-		panic("kubeapi: a document of strings can't fail to encode: " + err.Error())
-	}
-	sum := sha256.Sum256(data)
-	return strings.ToUpper(hex.EncodeToString(sum[:16]))
-}
-
 // openAPI3 returns the document of a group at a version (OpenAPI 3.0.0).
-func (h *Handler) openAPI3(group, version string) (jsonObject, bool) {
-	paths, schemas := jsonObject{}, jsonObject{metaSchema: objectMetaSchema()}
+func (h *Handler) openAPI3(group, version string) jsonObject {
+	paths, d := jsonObject{}, newDefinitions("#/components/schemas/")
 	for _, r := range h.of(group, version) {
-		schemas[r.schemaName()] = r.schema("#/components/schemas/")
+		d.addResource(r)
 		r.addPaths(paths, openAPI3Operation)
 	}
 	return jsonObject{
-		"openapi": "3.0.0", "info": openAPIInfo(), "paths": paths, "components": jsonObject{"schemas": schemas},
-	}, len(paths) > 0
+		"openapi": "3.0.0", "info": openAPIInfo(), "paths": paths, "components": jsonObject{"schemas": d.all},
+	}
 }
 
 // openAPI2 returns the document of everything (Swagger 2.0).
 func (h *Handler) openAPI2() jsonObject {
-	paths, schemas := jsonObject{}, jsonObject{metaSchema: objectMetaSchema()}
+	paths, d := jsonObject{}, newDefinitions(definitions2)
 	for _, s := range h.resources {
-		schemas[s.schemaName()] = s.schema("#/definitions/")
+		d.addResource(s.Resource)
 		s.addPaths(paths, openAPI2Operation)
 	}
-	return jsonObject{"swagger": "2.0", "info": openAPIInfo(), "paths": paths, "definitions": schemas}
+	return jsonObject{"swagger": "2.0", "info": openAPIInfo(), "paths": paths, "definitions": d.all}
 }
 
 func openAPIInfo() jsonObject {
@@ -127,10 +170,14 @@ func (r Resource) addPaths(paths jsonObject, op operation) {
 	paths[all] = jsonObject{"get": op(r, "list")}
 	// For what is in no namespace, that is the same path.
 	paths[r.Path("{namespace}")] = jsonObject{"get": op(r, "list"), "post": op(r, "post", "application/json")}
-	for _, path := range []string{one, one + "/status"} {
-		paths[path] = jsonObject{
-			"get": op(r, "get"), "put": op(r, "put", "application/json"), "patch": op(r, "patch", jsonPatchType, mergePatchType),
+	readAndWrite := func(of Resource) jsonObject {
+		return jsonObject{
+			"get": op(of, "get"), "put": op(of, "put", "application/json"), "patch": op(of, "patch", patchTypes(r.Schema)...),
 		}
+	}
+	paths[one], paths[one+"/status"] = readAndWrite(r), readAndWrite(r)
+	if r.Scale != nil {
+		paths[one+"/scale"] = readAndWrite(scaleResource)
 	}
 	paths[one].(jsonObject)["delete"] = op(r, "delete")
 }
@@ -169,7 +216,7 @@ func openAPI2Operation(r Resource, action string, consumes ...string) jsonObject
 		return jsonObject{"name": name, "in": "query", "type": "string", "uniqueItems": true}
 	})
 	op["produces"] = []string{"application/json"}
-	op["responses"] = jsonObject{"200": jsonObject{"description": "OK", "schema": jsonObject{"$ref": "#/definitions/" + r.schemaName()}}}
+	op["responses"] = jsonObject{"200": jsonObject{"description": "OK", "schema": jsonObject{"$ref": definitions2 + r.schemaName()}}}
 	if len(consumes) > 0 {
 		op["consumes"] = consumes
 	}

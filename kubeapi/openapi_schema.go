@@ -1,11 +1,43 @@
 package kubeapi
 
 import (
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-const metaSchema = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+// objectMeta is what is known of the metadata of every object.
+func objectMeta() *schema.Type {
+	return schema.Kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+}
+
+// withMetadata returns t with what every object has, unless t says it.
+func withMetadata(t *schema.Type) *schema.Type {
+	if t == nil {
+		return nil
+	}
+	fields := map[string]schema.Field{
+		"apiVersion": {Scalar: schema.String}, "kind": {Scalar: schema.String}, "metadata": {Type: objectMeta()},
+	}
+	maps.Copy(fields, t.Fields)
+	if len(fields) == len(t.Fields) {
+		return t
+	}
+	return &schema.Type{Name: t.Name, Fields: fields, Others: t.Others}
+}
+
+// scaleSchema is what is known of the objects of the scale subresource.
+func scaleSchema() *schema.Type {
+	replicas := schema.Field{Scalar: schema.Integer}
+	return withMetadata(&schema.Type{Fields: map[string]schema.Field{
+		"spec": {Type: &schema.Type{Fields: map[string]schema.Field{"replicas": replicas}}},
+		"status": {Type: &schema.Type{Fields: map[string]schema.Field{
+			"replicas": replicas, "selector": {Scalar: schema.String},
+		}}},
+	}})
+}
 
 // root is the path below which a group at a version is: /api/v1 or /apis/apps/v1.
 func (r Resource) root() string {
@@ -15,8 +47,11 @@ func (r Resource) root() string {
 	return "/apis/" + r.Group + "/" + r.Version
 }
 
-// schemaName is the group the other way round, the version and the kind, as in com.example.demo.v1.Widget.
+// schemaName is that of the schema, or the group the other way round, the version and the kind, as in com.example.demo.v1.Widget.
 func (r Resource) schemaName() string {
+	if r.Schema != nil && r.Schema.Name != "" {
+		return r.Schema.Name
+	}
 	parts := strings.Split(r.Group, ".")
 	slices.Reverse(parts)
 	if r.Group == "" {
@@ -25,51 +60,158 @@ func (r Resource) schemaName() string {
 	return strings.Join(append(parts, r.Version, r.Kind), ".")
 }
 
-// schema describes an object as far as anything is known of it: its type and its metadata. All other fields are allowed.
-func (r Resource) schema(refs string) jsonObject {
-	open := func(description string) jsonObject {
-		return jsonObject{"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true}
+// definitions2 is where the definitions of an OpenAPI document of version 2 are.
+const definitions2 = "#/definitions/"
+
+// definitions are the schemas of an OpenAPI document, by name.
+type definitions struct {
+	refs string // where they are in the document
+	all  jsonObject
+}
+
+func newDefinitions(refs string) *definitions {
+	d := &definitions{refs, jsonObject{}}
+	d.reference(objectMeta())
+	meta := d.all[objectMeta().Name].(jsonObject)
+	meta["description"] = "The metadata that every object has."
+	describe(meta, metaDescriptions)
+	return d
+}
+
+// metaDescriptions say what the server makes of the members of the metadata; it keeps the others as they are written.
+var metaDescriptions = map[string]string{
+	"name":              "The name, unique in the namespace.",
+	"generateName":      "What a name is made of where none is given.",
+	"namespace":         "The namespace that the name is unique in.",
+	"uid":               "Tells the object from others that had its name. Set by the server.",
+	"resourceVersion":   "The version of the object, for watches and for optimistic concurrency. Set by the server.",
+	"generation":        "Counts the changes of what is neither metadata nor status.",
+	"creationTimestamp": "When the object was created. Set by the server.",
+	"deletionTimestamp": "When the delete was asked for that finalizers hold up. Set by the server.",
+	"labels":            "What selectors select by.",
+	"annotations":       "Anything else.",
+	"finalizers":        "Who must act before the object can go.",
+}
+
+func describe(s jsonObject, descriptions map[string]string) {
+	properties := s["properties"].(jsonObject)
+	for name, description := range descriptions {
+		if p, ok := properties[name].(jsonObject); ok {
+			p["description"] = description
+		}
 	}
-	s := open(r.Kind + " is an object of any content: the server checks its type and its metadata and keeps everything else as it is written.")
-	s["x-kubernetes-group-version-kind"] = []groupVersionKind{r.groupVersionKind()}
-	s["properties"] = jsonObject{
-		"apiVersion": text("The version of the schema of the object: " + r.APIVersion() + "."),
-		"kind":       text("What the object is: " + r.Kind + "."),
-		// A reference alone may have no description in OpenAPI 3.0; kubectl reads it from allOf.
-		"metadata": jsonObject{"description": "What identifies the object.", "allOf": []jsonObject{{"$ref": refs + metaSchema}}},
-		"spec":     open("What is wanted; free in form."),
-		"status":   open("What is observed; free in form. Changes of it leave metadata.generation as it is."),
+}
+
+// addResource adds what can be had at the paths of r.
+func (d *definitions) addResource(r Resource) {
+	d.addKind(r, r.Kind+" is an object of any content: the server checks its type and its metadata and keeps everything else as it is written.")
+	scale := scaleResource
+	if _, there := d.all[scale.schemaName()]; r.Scale == nil || there {
+		return
+	}
+	scale.Schema = scaleSchema()
+	s := d.addKind(scale, "How many replicas of an object are wanted, how many there are, and which.")
+	describe(s, map[string]string{"spec": "What is wanted.", "status": "What is observed."})
+}
+
+// addKind adds the objects of r: as far as its schema goes, or their type and metadata. All other fields are allowed.
+func (d *definitions) addKind(r Resource, description string) jsonObject {
+	s, there := d.all[r.schemaName()].(jsonObject)
+	switch {
+	case there: // the schema of another resource too
+	case r.Schema != nil:
+		s = d.object(r.Schema)
+	default:
+		s = d.object(withMetadata(&schema.Type{Fields: map[string]schema.Field{
+			"spec": {Type: &schema.Type{}}, "status": {Type: &schema.Type{}},
+		}}))
+		describe(s, map[string]string{"spec": "What is wanted; free in form.", "status": "What is observed; free in form."})
+	}
+	d.all[r.schemaName()] = s
+	s["description"] = description
+	describe(s, map[string]string{
+		"apiVersion": "The version of the schema of the object: " + r.APIVersion() + ".",
+		"kind":       "What the object is: " + r.Kind + ".",
+		"metadata":   "What identifies the object.",
+	})
+	kinds, _ := s["x-kubernetes-group-version-kind"].([]groupVersionKind)
+	s["x-kubernetes-group-version-kind"] = append(kinds, r.groupVersionKind())
+	return s
+}
+
+// reference returns the schema of t where something else is of that type.
+func (d *definitions) reference(t *schema.Type) jsonObject {
+	if t.Name == "" {
+		return d.object(t)
+	}
+	if _, there := d.all[t.Name]; !there {
+		d.all[t.Name] = jsonObject{} // it may contain itself
+		d.all[t.Name] = d.object(t)
+	}
+	return jsonObject{"$ref": d.refs + t.Name}
+}
+
+func (d *definitions) object(t *schema.Type) jsonObject {
+	s := jsonObject{"type": "object"}
+	if t.Others != nil {
+		s["additionalProperties"] = d.field(*t.Others)
+	} else {
+		s["x-kubernetes-preserve-unknown-fields"] = true
+	}
+	if len(t.Fields) > 0 {
+		properties := jsonObject{}
+		for name, f := range t.Fields {
+			properties[name] = d.field(f)
+		}
+		s["properties"] = properties
 	}
 	return s
 }
 
-func text(description string) jsonObject {
-	return jsonObject{"type": "string", "description": description}
+// field returns the schema of a field; it can take a description and extensions.
+func (d *definitions) field(f schema.Field) jsonObject {
+	s := d.scalar(f.Scalar)
+	if f.Type != nil {
+		s = d.reference(f.Type)
+	}
+	if f.List {
+		s = jsonObject{"type": "array", "items": s}
+	}
+	if s["$ref"] != nil && d.refs != definitions2 {
+		// A reference may have nothing beside it in OpenAPI 3.0; clients of Kubernetes read it from allOf.
+		s = jsonObject{"allOf": []jsonObject{s}}
+	}
+	if strategy := f.Strategy(); strategy != "" {
+		s["x-kubernetes-patch-strategy"] = strategy
+	}
+	if f.MergeKey != "" {
+		s["x-kubernetes-patch-merge-key"] = f.MergeKey
+	}
+	return s
 }
 
-func objectMetaSchema() jsonObject {
-	texts := func(description string) jsonObject {
-		return jsonObject{"type": "object", "description": description, "additionalProperties": jsonObject{"type": "string"}}
+func (d *definitions) scalar(s schema.Scalar) jsonObject {
+	oneOf := func(types ...schema.Scalar) jsonObject {
+		if d.refs == definitions2 {
+			return jsonObject{"type": "string"} // there is no other word; clients know the formats
+		}
+		var all []jsonObject
+		for _, t := range types {
+			all = append(all, jsonObject{"type": string(t)})
+		}
+		return jsonObject{"oneOf": all}
 	}
-	moment := func(description string) jsonObject {
-		return jsonObject{"type": "string", "format": "date-time", "description": description}
+	switch s {
+	case "":
+		return jsonObject{"x-kubernetes-preserve-unknown-fields": true} // kubectl explain takes an empty schema for none
+	case schema.Time, schema.Bytes:
+		return jsonObject{"type": "string", "format": string(s)}
+	case schema.IntOrString:
+		either := oneOf(schema.Integer, schema.String)
+		either["format"] = string(s)
+		return either
+	case schema.Quantity:
+		return oneOf(schema.String, schema.Number)
 	}
-	return jsonObject{
-		"type": "object", "description": "The metadata that every object has.", "x-kubernetes-preserve-unknown-fields": true,
-		"properties": jsonObject{
-			"name":              text("The name, unique in the namespace."),
-			"generateName":      text("What a name is made of where none is given."),
-			"namespace":         text("The namespace that the name is unique in."),
-			"uid":               text("Tells the object from others that had its name. Set by the server."),
-			"resourceVersion":   text("The version of the object, for watches and for optimistic concurrency. Set by the server."),
-			"generation":        jsonObject{"type": "integer", "format": "int64", "description": "Counts the changes of what is neither metadata nor status."},
-			"creationTimestamp": moment("When the object was created. Set by the server."),
-			"deletionTimestamp": moment("When the delete was asked for that finalizers hold up. Set by the server."),
-			"labels":            texts("What selectors select by."),
-			"annotations":       texts("Anything else."),
-			"finalizers": jsonObject{
-				"type": "array", "items": jsonObject{"type": "string"}, "description": "Who must act before the object can go.",
-			},
-		},
-	}
+	return jsonObject{"type": string(s)}
 }

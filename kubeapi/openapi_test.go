@@ -3,6 +3,8 @@ package kubeapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,6 +17,10 @@ type openAPIDocument struct {
 		Params []struct {
 			Name, In string
 		} `json:"parameters"`
+		Body struct {
+			Content map[string]any
+		} `json:"requestBody"`
+		Consumes []string
 	}
 	Definitions map[string]any
 	Components  struct{ Schemas map[string]any }
@@ -35,6 +41,9 @@ func (d openAPIDocument) check(t *testing.T, path string, want groupVersionKind,
 	gvk := fmt.Sprintf(`"x-kubernetes-group-version-kind":[{"group":%q,"kind":%q,"version":%q}]`, want.Group, want.Kind, want.Version)
 	if !strings.Contains(string(data), gvk) {
 		t.Errorf("got %s, want %s in it", data, gvk)
+	}
+	if strings.Contains(string(data), "{}") {
+		t.Errorf("got %s, want no empty schema: kubectl explain can't show it", data)
 	}
 	for rest := string(data); ; {
 		_, ref, found := strings.Cut(rest, `"$ref":"`)
@@ -78,7 +87,13 @@ func TestOpenAPITellsEveryKind(t *testing.T) {
 		}
 		v2.check(t, c.path, c.kind, v2.Definitions, "#/definitions/")
 	}
-	a.refused(t, 406, "NotAcceptable", "GET", "/openapi/v2", "", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+	for _, name := range openAPI2Protobuf {
+		const want = "\n\x032.0\x12\x1e\n\x09listwatch\x12\x11v1.36.0+listwatchB\x00"
+		if bare := a.want(t, 200, "GET", "/openapi/v2", "", "Accept", name); bare != want {
+			t.Errorf("got %q, want a document without paths: %q", bare, want)
+		}
+		a.refused(t, 406, "NotAcceptable", "GET", "/openapi/v3", "", "Accept", name)
+	}
 	a.want(t, 200, "GET", "/openapi/v2", "", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf,application/json;q=0.5")
 	a.refused(t, 404, "NotFound", "GET", "/openapi/v3/apis/none/v1", "")
 	a.refused(t, 404, "NotFound", "GET", "/openapi/v3/api/v1/pods", "")
@@ -90,5 +105,79 @@ func TestADocumentKeepsItsURLUntilItChanges(t *testing.T) {
 	index := func() string { return serve(t, nil).want(t, 200, "GET", "/openapi/v3", "") }
 	if a, b := index(), index(); a != b {
 		t.Errorf("got %s and %s, want the same hashes", a, b)
+	}
+}
+
+func TestOpenAPITellsWhichPatchesAreTaken(t *testing.T) {
+	a := serve(t, nil)
+	v2 := read[openAPIDocument](t, a, "/openapi/v2")
+	for _, c := range []struct {
+		document, path string
+		want           []string
+	}{
+		{"/openapi/v3/api/v1", "/api/v1/namespaces/{namespace}/pods/{name}", []string{jsonPatchType, mergePatchType, strategicPatchType}},
+		{"/openapi/v3/apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale", []string{jsonPatchType, mergePatchType, strategicPatchType}},
+		{"/openapi/v3/apis/demo.example.com/v1", "/apis/demo.example.com/v1/gadgets/{name}", []string{jsonPatchType, mergePatchType}},
+	} {
+		d := read[openAPIDocument](t, a, c.document)
+		if got := slices.Sorted(maps.Keys(d.Paths[c.path]["patch"].Body.Content)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.path, got, c.want)
+		}
+		if got := v2.Paths[c.path]["patch"].Consumes; !slices.Equal(got, c.want) {
+			t.Errorf("version 2, %s: got %v, want %v", c.path, got, c.want)
+		}
+	}
+}
+
+func TestOpenAPITellsWhichListsAreMerged(t *testing.T) {
+	a := serve(t, nil)
+	type lists struct {
+		Properties map[string]struct {
+			Key      string `json:"x-kubernetes-patch-merge-key"`
+			Strategy string `json:"x-kubernetes-patch-strategy"`
+			Items    struct {
+				Ref string `json:"$ref"`
+			}
+		}
+	}
+	v2 := read[struct{ Definitions map[string]lists }](t, a, "/openapi/v2")
+	v3 := read[struct {
+		Components struct{ Schemas map[string]lists }
+	}](t, a, "/openapi/v3/api/v1")
+	for refs, all := range map[string]map[string]lists{definitions2: v2.Definitions, "#/components/schemas/": v3.Components.Schemas} {
+		pod := all["io.k8s.api.core.v1.PodSpec"].Properties
+		if c := pod["containers"]; c.Key != "name" || c.Strategy != "merge" || c.Items.Ref != refs+"io.k8s.api.core.v1.Container" {
+			t.Errorf("containers: got %+v", c)
+		}
+		if v := pod["volumes"]; v.Strategy != "merge,retainKeys" {
+			t.Errorf("volumes: got %+v", v)
+		}
+		if f := all[objectMeta().Name].Properties["finalizers"]; f.Strategy != "merge" || f.Key != "" {
+			t.Errorf("finalizers: got %+v", f)
+		}
+	}
+}
+
+func TestAClientThatHasADocumentIsNotSentIt(t *testing.T) {
+	a := serve(t, nil)
+	index := read[struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}](t, a, "/openapi/v3")
+	url := index.Paths["api/v1"].ServerRelativeURL
+	for path, want := range map[string]string{
+		url: "private, max-age=31536000, immutable", "/openapi/v3/api/v1": "no-cache, private", "/openapi/v3/api/v1?hash=X": "no-cache, private",
+		"/openapi/v2": "no-cache, private", "/openapi/v3": "no-cache, private",
+	} {
+		res := a.do(t, "GET", path, "")
+		tag := res.Header.Get("ETag")
+		if res.StatusCode != 200 || res.Header.Get("Cache-Control") != want || !strings.HasPrefix(tag, `W/"`) {
+			t.Errorf("%s: got %s, %v, want it with a tag and %s", path, res.Status, res.Header, want)
+		}
+		for _, have := range []string{tag, `"other", ` + tag, "*", strings.TrimPrefix(tag, "W/")} {
+			if got := a.want(t, 304, "GET", path, "", "If-None-Match", have); got != "" {
+				t.Errorf("%s: got %q, want no body", path, got)
+			}
+		}
+		a.want(t, 200, "GET", path, "", "If-None-Match", `W/"other"`)
 	}
 }

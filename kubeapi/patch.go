@@ -4,16 +4,20 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/schema"
+	"github.com/listwatch/listwatch/kubeapi/strategicpatch"
 )
 
 const (
-	jsonPatchType  = "application/json-patch+json"
-	mergePatchType = "application/merge-patch+json"
+	jsonPatchType      = "application/json-patch+json"
+	mergePatchType     = "application/merge-patch+json"
+	strategicPatchType = "application/strategic-merge-patch+json"
 )
 
 // patchOperations is how many operations a JSON patch may have, as in kube-apiserver.
@@ -26,11 +30,28 @@ const patchWork = 256 << 20
 // A patcher makes an object's JSON of what it was; doc is compact.
 type patcher func(doc []byte) ([]byte, error)
 
-// readPatch reads a patch of the media type that the request says.
-func readPatch(contentType string, data []byte) (patcher, error) {
+// patchTypes are the media types of patches of objects whose fields t knows. Without a schema, nothing would tell a strategic merge
+// patch which lists to merge: custom resources have none in Kubernetes either.
+func patchTypes(t *schema.Type) []string {
+	if t == nil {
+		return []string{jsonPatchType, mergePatchType}
+	}
+	return []string{jsonPatchType, mergePatchType, strategicPatchType}
+}
+
+// patched is what is known of the object that a patch changes; nil: nothing.
+func (c call) patched() *schema.Type {
+	if c.Schema == nil || c.subresource != "scale" {
+		return c.Schema
+	}
+	return scaleSchema()
+}
+
+// readPatch reads a patch, of the media type that the request says, of an object whose fields t knows.
+func readPatch(contentType string, data []byte, t *schema.Type) (patcher, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
-	if err != nil || mediaType != jsonPatchType && mediaType != mergePatchType {
-		return nil, unknownPatch(contentType)
+	if err != nil || !slices.Contains(patchTypes(t), mediaType) {
+		return nil, unknownPatch(contentType, mediaType, t)
 	}
 	compact, err := rawjson.Compact(data)
 	if err != nil {
@@ -41,6 +62,9 @@ func readPatch(contentType string, data []byte) (patcher, error) {
 	}
 	if compact[0] != '{' {
 		return nil, badPatch(fmt.Errorf("a merge patch must be a JSON object"))
+	}
+	if mediaType == strategicPatchType {
+		return func(doc []byte) ([]byte, error) { return strategicpatch.Apply(doc, compact, t) }, nil
 	}
 	return func(doc []byte) ([]byte, error) { return mergePatch(doc, compact) }, nil
 }
@@ -111,10 +135,16 @@ func checkOperation(o jsonpatch.Operation) error {
 }
 
 // unknownPatch is a 415 that says what works; kubectl's users see it.
-func unknownPatch(contentType string) error {
+func unknownPatch(contentType, mediaType string, t *schema.Type) error {
+	message := fmt.Sprintf("patches of type %q are not supported", contentType)
+	switch mediaType {
+	case strategicPatchType:
+		message = "strategic merge patches are not supported for this resource, which has no schema: use kubectl patch --type=merge or --type=json"
+	case "application/apply-patch+yaml", "application/apply-patch+cbor":
+		message = "server-side apply is not supported: use kubectl apply without --server-side, or a merge patch"
+	}
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
-		Message: fmt.Sprintf("patches of type %q are not supported - accepted media types include: %s, %s (kubectl patch --type=merge or --type=json)",
-			contentType, mergePatchType, jsonPatchType),
+		Message: message + " - accepted media types include: " + strings.Join(patchTypes(t), ", "),
 	}
 }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
 func apply(t testing.TB, mediaType, doc, patch string) (string, error) {
 	t.Helper()
-	p, err := readPatch(mediaType, []byte(patch))
+	p, err := readPatch(mediaType, []byte(patch), objectMeta())
 	if err != nil {
 		return "", err
 	}
@@ -66,6 +67,9 @@ func TestPatchesThatCannotBeReadAreRefused(t *testing.T) {
 		{mergePatchType, `{`},
 		{mergePatchType, `{"a":1,"a":2}`},
 		{mergePatchType, deep},
+		{strategicPatchType, `[]`},
+		{strategicPatchType, `{`},
+		{strategicPatchType, deep},
 		{jsonPatchType, `{}`},
 		{jsonPatchType, `[1]`},
 		{jsonPatchType, `[{"op":"add"}]`},
@@ -83,10 +87,26 @@ func TestPatchesThatCannotBeReadAreRefused(t *testing.T) {
 			t.Errorf("%.60s: got %v, want 400", c.patch, err)
 		}
 	}
-	for _, mediaType := range []string{"", "application/json", "application/strategic-merge-patch+json", "application/apply-patch+yaml", "a b"} {
-		_, err := apply(t, mediaType, `{}`, `{}`)
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 415 || !strings.Contains(e.Message, mergePatchType) {
-			t.Errorf("%q: got %v, want 415 and what works", mediaType, err)
+}
+
+func TestPatchesOfOtherTypesAreToldWhatWorks(t *testing.T) {
+	const plain = "application/json-patch+json, application/merge-patch+json"
+	for _, c := range []struct {
+		mediaType string
+		known     *schema.Type
+		want      string
+	}{
+		{"", nil, plain},
+		{"a b", nil, plain},
+		{"application/json", objectMeta(), plain + ", application/strategic-merge-patch+json"},
+		{strategicPatchType, nil, "--type=merge or --type=json - accepted media types include: " + plain},
+		{"application/apply-patch+yaml", nil, "use kubectl apply without --server-side"},
+		{"application/apply-patch+yaml; charset=utf-8", objectMeta(), "use kubectl apply without --server-side"},
+		{"application/apply-patch+cbor", objectMeta(), "server-side apply is not supported"},
+	} {
+		_, err := readPatch(c.mediaType, []byte(`{}`), c.known)
+		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 415 || !strings.Contains(e.Message, c.want) {
+			t.Errorf("%q: got %v, want 415 and %q", c.mediaType, err, c.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -25,8 +26,16 @@ type Resource struct {
 	Fields []string
 	// CheckName says whether an object may have a name; nil: a DNS subdomain. See [store.Resource].
 	CheckName func(name string) error
+	// Scale says that the objects can be scaled, and how; nil: they can't.
+	Scale *Scale
+	// NoCompression answers requests for the resource as if no client could decompress anything; see
+	// [watchserver.Server.NoCompression], which does so for all.
+	NoCompression bool
 	// Columns are what kubectl get shows beside the name. Nil: the age; empty: nothing.
 	Columns []Column
+	// Schema is what is known of the objects, for OpenAPI and for strategic merge patches; their metadata is known without it. Nil:
+	// nothing, and strategic merge patches are refused, as for custom resources in Kubernetes.
+	Schema *schema.Type
 }
 
 // APIVersion is what the objects bear: "v1" or "apps/v1".
@@ -61,11 +70,12 @@ func (r Resource) Path(namespace string) string {
 // QualifiedName is the plural with the group: "pods", "deployments.apps".
 func (r Resource) QualifiedName() string { return r.Declare().QualifiedName() }
 
-// withDefaults returns r with its empty words filled in.
+// withDefaults returns r with its empty words filled in, and what is known of all objects in its schema.
 func (r Resource) withDefaults() Resource {
 	if r.Singular == "" {
 		r.Singular = strings.ToLower(r.Kind)
 	}
+	r.Schema = withMetadata(r.Schema)
 	return r
 }
 
@@ -105,22 +115,29 @@ func DefaultResources() []Resource {
 				"status.phase", "status.podIP", "status.nominatedNodeName",
 			},
 			Columns: podColumns(),
+			Schema:  schema.Kubernetes("io.k8s.api.core.v1.Pod"),
 		},
 		{
 			Version: "v1", Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Kind: "Service", Namespaced: true,
 			Categories: []string{"all"}, Fields: []string{"spec.clusterIP", "spec.type"}, Columns: serviceColumns(),
+			Schema: schema.Kubernetes("io.k8s.api.core.v1.Service"),
 		},
 		{
 			Version: "v1", Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"}, Kind: "ConfigMap", Namespaced: true,
 			Columns: configMapColumns(),
+			Schema:  schema.Kubernetes("io.k8s.api.core.v1.ConfigMap"),
 		},
 		{
 			Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"},
 			Kind: "Deployment", Namespaced: true, Categories: []string{"all"}, Columns: deploymentColumns(),
+			Scale:  &Scale{Replicas: ".spec.replicas", Absent: 1, StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
+			Schema: schema.Kubernetes("io.k8s.api.apps.v1.Deployment"),
 		},
 		{
 			Version: "v1", Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"}, Kind: "Namespace",
 			Fields: []string{"status.phase"}, CheckName: listwatch.CheckNamespace, Columns: namespaceColumns(),
+			Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace"),
 		},
+		eventResource(),
 	}
 }

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -10,34 +11,29 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// metaVersion is the API version of the representations.
-const metaVersion = "meta.k8s.io/v1"
+// metaGroup is the API group of the representations. Their version v1beta1, for which older clients ask, differs from v1 in name
+// alone; kube-apiserver has both.
+const metaGroup = "meta.k8s.io"
+
+var metaVersions = []string{"v1", "v1beta1"}
 
 // represent offers the representations that r may ask for: Table, for one object and for many, and PartialObjectMetadata, which has
 // another name for many (Kubernetes API concepts, "Receiving resources as Tables" and "Metadata-only fetches").
 func (c call) represent(r *http.Request) watchserver.Representer {
 	return func(params map[string]string, list bool) (watchserver.Representation, error) {
-		if params["g"] != "meta.k8s.io" || params["v"] != "v1" {
+		if params["g"] != metaGroup || !slices.Contains(metaVersions, params["v"]) {
 			return nil, nil
 		}
+		partial := partialView{metaGroup + "/" + params["v"]}
 		switch as := params["as"]; {
 		case as == "Table":
 			include, err := includeOf(r)
-			return tableView{c.table, include, true}, err
+			return tableView{c.table, partial, include, true}, err
 		case as == "PartialObjectMetadata" && !list, as == "PartialObjectMetadataList" && list:
-			return partialView{}, nil
+			return partial, nil
 		}
 		return nil, nil
 	}
-}
-
-// shaped returns o as shape shows it; nil: as it is.
-func shaped(o *listwatch.Object, shape watchserver.Representation) *listwatch.Object {
-	if shape == nil {
-		return o
-	}
-	data := shape.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
-	return &listwatch.Object{Key: o.Key, Version: o.Version, Data: data}
 }
 
 // An include says what of an object stands beside the cells of its row.
@@ -65,6 +61,7 @@ func includeOf(r *http.Request) (include, error) {
 // A tableView shows objects as rows of a metav1.Table. Cells may tell ages, which are those of the moment of encoding.
 type tableView struct {
 	*table
+	partial partialView // of the objects beside the cells; its API version is that of the table
 	include include
 	headed  bool // with the definitions of the columns
 }
@@ -82,7 +79,11 @@ func (v tableView) AppendObject(dst []byte, e listwatch.Event) []byte {
 	return append(dst, "]}"...)
 }
 
+// appendVersion appends the metadata of a list of one object, which in a dry run has no version.
 func appendVersion(dst []byte, v listwatch.Version) []byte {
+	if v == 0 {
+		return append(dst, "{}"...)
+	}
 	dst = append(dst, `{"resourceVersion":"`...)
 	dst = append(dst, v.String()...)
 	return append(dst, `"}`...)
@@ -99,7 +100,9 @@ func (v tableView) Ages() bool { return true }
 
 // AppendListHead implements [watchserver.Representation].
 func (v tableView) AppendListHead(dst, metadata []byte) []byte {
-	dst = append(dst, `{"kind":"Table","apiVersion":"`+metaVersion+`","metadata":`...)
+	dst = append(dst, `{"kind":"Table","apiVersion":"`...)
+	dst = append(dst, v.partial.apiVersion...)
+	dst = append(dst, `","metadata":`...)
 	dst = append(dst, metadata...)
 	dst = append(dst, `,"columnDefinitions":`...)
 	if v.headed {
@@ -112,18 +115,18 @@ func (v tableView) AppendListHead(dst, metadata []byte) []byte {
 
 // AppendItem implements [watchserver.Representation].
 func (v tableView) AppendItem(dst []byte, o *listwatch.Object) []byte {
-	now := time.Now()
+	r := newRow(o.Data, time.Now())
 	dst = append(dst, `{"cells":[`...)
 	for i, cell := range v.cells {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = cell(dst, o.Data, now)
+		dst = cell(dst, r)
 	}
 	dst = append(dst, `],"object":`...)
 	switch v.include {
 	case includeMetadata:
-		dst = partialView{}.AppendItem(dst, o)
+		dst = v.partial.append(dst, r.at("metadata"))
 	case includeNone:
 		dst = append(dst, "null"...)
 	case includeObject:
@@ -133,7 +136,9 @@ func (v tableView) AppendItem(dst []byte, o *listwatch.Object) []byte {
 }
 
 // A partialView shows the metadata of objects alone, as metav1.PartialObjectMetadata.
-type partialView struct{}
+type partialView struct {
+	apiVersion string
+}
 
 var _ watchserver.Representation = partialView{}
 
@@ -150,17 +155,24 @@ func (v partialView) Ages() bool { return false }
 
 // AppendListHead implements [watchserver.Representation].
 func (v partialView) AppendListHead(dst, metadata []byte) []byte {
-	dst = append(dst, `{"kind":"PartialObjectMetadataList","apiVersion":"`+metaVersion+`","metadata":`...)
+	dst = append(dst, `{"kind":"PartialObjectMetadataList","apiVersion":"`...)
+	dst = append(dst, v.apiVersion...)
+	dst = append(dst, `","metadata":`...)
 	dst = append(dst, metadata...)
 	return append(dst, `,"items":[`...)
 }
 
 // AppendItem implements [watchserver.Representation].
 func (v partialView) AppendItem(dst []byte, o *listwatch.Object) []byte {
-	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"`+metaVersion+`","metadata":`...)
-	metadata := value(o.Data).at("metadata")
+	return v.append(dst, value(o.Data).at("metadata"))
+}
+
+func (v partialView) append(dst, metadata []byte) []byte {
+	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
+	dst = append(dst, v.apiVersion...)
+	dst = append(dst, `","metadata":`...)
 	if len(metadata) == 0 {
-		metadata = value("{}")
+		metadata = []byte("{}")
 	}
 	dst = append(dst, metadata...)
 	return append(dst, '}')

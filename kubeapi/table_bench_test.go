@@ -40,10 +40,11 @@ func BenchmarkFrame(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	partial := partialView{"meta.k8s.io/v1"}
 	for _, shape := range []struct {
 		name string
 		watchserver.Representation
-	}{{"JSON", nil}, {"Table", tableView{table: columns}}, {"PartialObjectMetadata", partialView{}}} {
+	}{{"JSON", nil}, {"Table", tableView{table: columns, partial: partial}}, {"PartialObjectMetadata", partial}} {
 		encoder := plain.As(shape.Representation)
 		for _, watchers := range []int{1, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/watchers=%d", shape.name, watchers), func(b *testing.B) {

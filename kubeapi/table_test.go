@@ -50,7 +50,7 @@ func readTable(t *testing.T, data string) metaTable {
 }
 
 // ageCell is the age of an object that a test has just made.
-var ageCell = regexp.MustCompile(`\|[0-9]+s\|`)
+var ageCell = regexp.MustCompile(`[|"][0-9]+s[|"]`)
 
 // show writes a table as kubectl get -o wide does, with bars for columns.
 func (m metaTable) show() string {
@@ -72,7 +72,7 @@ func TestKubectlGetsTables(t *testing.T) {
 	first := metadata(t, a.want(t, 201, "POST", pods, object("a"))).ResourceVersion
 	last := metadata(t, a.want(t, 201, "POST", pods, object("b"))).ResourceVersion
 	list := readTable(t, a.want(t, 200, "GET", pods+"?limit=1", "", "Accept", kubectlAccept))
-	want := "Name|Ready|Status|Restarts|Age|IP|Node|Nominated Node|Readiness Gates|\na|0/0||0|AGE|<none>|<none>|<none>|<none>|"
+	want := "Name|Ready|Status|Restarts|Age|IP|Node|Nominated Node|Readiness Gates|\na|0/0|Pending|0|AGE|<none>|<none>|<none>|<none>|"
 	if diff := cmp.Diff(want, list.show()); diff != "" {
 		t.Error(diff)
 	}
@@ -125,6 +125,52 @@ func TestMetadataAloneIsAsItWasWritten(t *testing.T) {
 	if list != want {
 		t.Errorf("got %s, want %s", list, want)
 	}
+}
+
+func TestOldClientsGetTheirVersionOfARepresentation(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, object("a"))
+	old := strings.NewReplacer(";v=v1;", ";v=v1beta1;", "meta.k8s.io/v1", "meta.k8s.io/v1beta1")
+	for path, accepts := range map[string][]string{pods: {asTable, asPartials}, pods + "/a": {asTable, asPartial}} {
+		for _, accept := range accepts {
+			want := ageCell.ReplaceAllString(old.Replace(a.want(t, 200, "GET", path, "", "Accept", accept)), "AGE")
+			got := ageCell.ReplaceAllString(a.want(t, 200, "GET", path, "", "Accept", old.Replace(accept)), "AGE")
+			if !strings.Contains(got, "meta.k8s.io/v1beta1") || got != want {
+				t.Errorf("%s: %s: got %s, want %s", path, accept, got, want)
+			}
+		}
+	}
+}
+
+func TestWritesAreAnsweredInTheFormAskedFor(t *testing.T) {
+	a := serve(t, nil)
+	const merge = "application/merge-patch+json"
+	for _, c := range []struct {
+		code                       int
+		method, path, body, format string
+	}{
+		{201, "POST", pods, object("a"), "application/json"},
+		{200, "PUT", pods + "/a", object("a"), "application/json"},
+		{200, "PATCH", pods + "/a", `{"metadata":{"finalizers":["a.example/b"]}}`, merge},
+		{200, "PATCH", pods + "/a/status", `{"status":{"phase":"Running"}}`, merge},
+		{200, "DELETE", pods + "/a", "", "application/json"},
+	} {
+		table := a.want(t, c.code, c.method, c.path+"?dryRun=All", c.body, "Content-Type", c.format, "Accept", asTable)
+		if !strings.Contains(table, `{"kind":"Table"`) || !strings.Contains(table, `"cells":["a",`) {
+			t.Errorf("%s: got %s, want a table", c.method, table)
+		}
+		partial := a.want(t, c.code, c.method, c.path, c.body, "Content-Type", c.format, "Accept", asPartial)
+		if !strings.HasPrefix(partial, `{"kind":"PartialObjectMetadata"`) || strings.Contains(partial, "spec") {
+			t.Errorf("%s: got %s, want metadata alone", c.method, partial)
+		}
+	}
+	a.want(t, 201, "POST", pods, object("b"))
+	gone := a.want(t, 200, "DELETE", pods+"/b", "", "Accept", asTable)
+	if !strings.HasPrefix(gone, `{"kind":"Status"`) {
+		t.Errorf("got %s, want a Status as it is", gone)
+	}
+	a.refused(t, 406, "NotAcceptable", "POST", pods, object("c"), "Accept", asPartials)
+	a.refused(t, 404, "NotFound", "GET", pods+"/c", "")
 }
 
 func TestARepresentationThatDoesNotFitIsNotAcceptable(t *testing.T) {

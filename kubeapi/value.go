@@ -1,7 +1,6 @@
 package kubeapi
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -73,22 +72,6 @@ func (v value) time() time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// appendString appends s as JSON.
-func appendString(dst []byte, s string) []byte {
-	for _, c := range []byte(s) {
-		if c < ' ' || c >= 0x7F || c == '"' || c == '\\' {
-			quoted, err := json.Marshal(s)
-			if err != nil {
-				return append(dst, `""`...)
-			}
-			return append(dst, quoted...)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
 }
 
 func orNone(s string) string {

@@ -13,10 +13,6 @@ import (
 
 // get answers one object, not older than the parameter resourceVersion says.
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
-	shape, err := watchserver.Represent(r, c.represent(r))
-	if err != nil {
-		return err
-	}
 	version, err := listwatch.ParseVersion(r.URL.Query().Get("resourceVersion"))
 	if err != nil {
 		return err
@@ -29,15 +25,21 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	o, err := c.collection.Get(r.Context(), c.key())
+	if err == nil && c.subresource == "scale" {
+		o, err = c.scale.of(o)
+	}
 	if err != nil {
 		return err
 	}
-	return c.answer(w, r, http.StatusOK, shaped(o, shape))
+	return c.answer(w, r, http.StatusOK, o)
 }
 
-// answer writes o as it is kept, or indented where the query wants it pretty.
+// answer writes o in the shape asked for, indented where the query wants it pretty.
 func (c call) answer(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
 	body := o.Data
+	if c.shape != nil {
+		body = c.shape.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
+	}
 	if pretty(r.URL.Query()) {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, body, "", "  "); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/store"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 // create answers a POST to a collection.
@@ -64,7 +63,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	p, err := readPatch(r.Header.Get("Content-Type"), data)
+	p, err := readPatch(r.Header.Get("Content-Type"), data, c.patched())
 	if err != nil {
 		return err
 	}
@@ -92,6 +91,9 @@ func (h *Handler) bounded(p patcher) patcher {
 
 // change updates the object, or its status alone, by p. A resourceVersion and a uid that p sets are preconditions, as in Kubernetes.
 func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*listwatch.Object, error) {
+	if c.subresource == "scale" {
+		return c.changeScale(ctx, to, p)
+	}
 	return to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		next, err := p(old.Data)
 		if err != nil {
@@ -109,6 +111,12 @@ func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*lis
 
 // sameObject refuses a next that says that it is of another version, or of another object, than old.
 func (c call) sameObject(old *listwatch.Object, next []byte) error {
+	for _, name := range []string{"name", "namespace", "uid", "resourceVersion"} {
+		// What is no string would otherwise pass for nothing, and a precondition would be lost.
+		if raw := rawjson.Lookup(next, "metadata", name); raw != nil && string(raw) != "null" && raw[0] != '"' {
+			return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("metadata.%s: want a string", name)}
+		}
+	}
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metaText(old.Data, name), metaText(next, name); got != "" && got != want {
 			return &listwatch.Error{
@@ -170,9 +178,6 @@ func withStatus(old, next []byte) ([]byte, error) {
 // target returns what a write goes to: the collection, or its dry run. It refuses, before anything is written, what would make the
 // answer or the write other than asked for.
 func (c call) target(r *http.Request) (*store.Collection, error) {
-	if err := watchserver.AcceptsJSON(r.Header.Values("Accept")); err != nil {
-		return nil, err
-	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL", Err: err}

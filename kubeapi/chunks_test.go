@@ -1,0 +1,24 @@
+package kubeapi_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/kubeapi"
+)
+
+// limit/smuggling: see watchserver.CloseAfterChunks.
+func TestConnectionIsClosedBehindARequestInChunks(t *testing.T) {
+	for encoding, want := range map[string]string{"": "", "chunked": "close"} {
+		r := httptest.NewRequest("POST", "/api/v1/namespaces/default/pods", strings.NewReader("{}"))
+		if encoding != "" {
+			r.TransferEncoding = []string{encoding}
+		}
+		w := httptest.NewRecorder()
+		new(kubeapi.Handler).ServeHTTP(w, r)
+		if got := w.Header().Get("Connection"); got != want {
+			t.Errorf("Transfer-Encoding %q: got Connection %q, want %q", encoding, got, want)
+		}
+	}
+}

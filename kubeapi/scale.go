@@ -1,0 +1,192 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/store"
+)
+
+// A Scale says where the objects of a resource keep what their scale subresource shows: how many replicas are wanted, how many there
+// are, and which. kubectl scale and autoscalers know nothing else of them (Kubernetes, "Extend the Kubernetes API with
+// CustomResourceDefinitions", Scale subresource). The paths are names of members, each with a dot in front.
+type Scale struct {
+	// Replicas is where the number of wanted replicas is, such as ".spec.replicas"; it is what a change of the scale changes.
+	Replicas string
+	// Absent is how many replicas an object wants that doesn't say so.
+	Absent int32
+	// StatusReplicas is where the number of replicas is that there are, such as ".status.replicas". Where it leads to nothing
+	// there are none.
+	StatusReplicas string
+	// Selector is where the label selector of the replicas is, as a string or as a metav1.LabelSelector; empty: nowhere.
+	Selector string
+}
+
+// scaleResource is what the objects of the scale subresource are.
+var scaleResource = Resource{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+
+// scalePaths is a Scale that has been read. It never changes.
+type scalePaths struct {
+	replicas, statusReplicas, selector []string
+	absent                             int32
+	table                              *table
+}
+
+func (s Scale) compile() (*scalePaths, error) {
+	p := &scalePaths{absent: s.Absent}
+	var err error
+	if p.replicas, err = memberPath(s.Replicas); err != nil {
+		return nil, err
+	}
+	if p.statusReplicas, err = memberPath(s.StatusReplicas); err != nil {
+		return nil, err
+	}
+	if s.Selector != "" {
+		if p.selector, err = memberPath(s.Selector); err != nil {
+			return nil, err
+		}
+	}
+	p.table, err = newTable([]Column{
+		{Name: "Desired", Type: "integer", Description: "How many replicas are wanted.", Path: ".spec.replicas"},
+		{Name: "Available", Type: "integer", Description: "How many replicas there are.", Path: ".status.replicas"},
+		ageColumn,
+	})
+	return p, err
+}
+
+// memberPath reads a path that can be written to.
+func memberPath(s string) ([]string, error) {
+	path, err := parsePath(s)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, step := range path {
+		if step.kind != stepMember {
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("path %q of a scale: want names of members alone, as in .spec.replicas", s)}
+		}
+		names = append(names, step.name)
+	}
+	return names, nil
+}
+
+// scaleObject is an autoscaling/v1 Scale.
+type scaleObject struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Metadata   struct {
+		Name              json.RawMessage `json:"name"`
+		Namespace         json.RawMessage `json:"namespace,omitempty"`
+		UID               json.RawMessage `json:"uid,omitempty"`
+		ResourceVersion   json.RawMessage `json:"resourceVersion,omitempty"`
+		CreationTimestamp json.RawMessage `json:"creationTimestamp,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		Replicas int32 `json:"replicas"`
+	} `json:"spec"`
+	Status struct {
+		Replicas int32  `json:"replicas"`
+		Selector string `json:"selector,omitempty"`
+	} `json:"status"`
+}
+
+// of returns the scale of o.
+func (p *scalePaths) of(o *listwatch.Object) (*listwatch.Object, error) {
+	whole := value(o.Data)
+	s := scaleObject{Kind: scaleResource.Kind, APIVersion: scaleResource.APIVersion()}
+	for name, to := range map[string]*json.RawMessage{
+		"name": &s.Metadata.Name, "namespace": &s.Metadata.Namespace, "uid": &s.Metadata.UID,
+		"resourceVersion": &s.Metadata.ResourceVersion, "creationTimestamp": &s.Metadata.CreationTimestamp,
+	} {
+		*to = json.RawMessage(whole.at("metadata", name))
+	}
+	s.Spec.Replicas = p.absent
+	if wanted := whole.at(p.replicas...); len(wanted) > 0 && string(wanted) != "null" {
+		s.Spec.Replicas = clamped(wanted)
+	}
+	s.Status.Replicas = clamped(whole.at(p.statusReplicas...))
+	if p.selector != nil {
+		s.Status.Selector = selectorText(whole.at(p.selector...))
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the object as it is kept", Err: err}
+	}
+	return &listwatch.Object{Key: o.Key, Version: o.Version, Data: data}, nil
+}
+
+// clamped returns a number as a scale can tell it.
+func clamped(v value) int32 {
+	return int32(max(math.MinInt32, min(math.MaxInt32, v.number())))
+}
+
+// changeScale changes the wanted replicas by p, which changes the object's scale, and returns the scale that comes of it. All else
+// that p changes is left as it is, but for the preconditions.
+func (c call) changeScale(ctx context.Context, to *store.Collection, p patcher) (*listwatch.Object, error) {
+	o, err := to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+		before, err := c.scale.of(old)
+		if err != nil {
+			return nil, err
+		}
+		next, err := p(before.Data)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.sameObject(old, next); err != nil {
+			return nil, err
+		}
+		wanted, err := c.readScale(next)
+		if err != nil || strconv.FormatInt(wanted, 10) == string(rawjson.Lookup(before.Data, "spec", "replicas")) {
+			return old.Data, err
+		}
+		patch := strconv.AppendInt(nil, wanted, 10)
+		for i := len(c.scale.replicas) - 1; i >= 0; i-- {
+			patch = append(append(append(rawjson.AppendString([]byte{'{'}, c.scale.replicas[i]), ':'), patch...), '}')
+		}
+		return mergePatch(old.Data, patch)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.scale.of(o)
+}
+
+// readScale returns the wanted replicas of a scale, in compact JSON; as in Kubernetes, one that names none wants none.
+func (c call) readScale(data []byte) (int64, error) {
+	if len(data) == 0 || data[0] != '{' {
+		return 0, badScale("it is no JSON object")
+	}
+	kind, apiVersion := value(data).at("kind"), value(data).at("apiVersion")
+	if len(kind) > 0 && kind.text() != scaleResource.Kind || len(apiVersion) > 0 && apiVersion.text() != scaleResource.APIVersion() {
+		return 0, badScale(fmt.Sprintf("it is a %s of %s", kind, apiVersion))
+	}
+	replicas := string(rawjson.Lookup(data, "spec", "replicas"))
+	if replicas == "" || replicas == "null" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(replicas, 10, 32)
+	if err != nil {
+		return 0, badScale(fmt.Sprintf("spec.replicas is %s, want a whole number of 32 bits", replicas))
+	}
+	if n >= 0 {
+		return n, nil
+	}
+	const cause = "must be greater than or equal to 0"
+	return 0, &listwatch.Error{
+		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
+		Message: fmt.Sprintf("Scale.autoscaling %q is invalid: spec.replicas: Invalid value: %d: %s", c.name, n, cause),
+		Details: &listwatch.Details{Name: c.name, Group: scaleResource.Group, Kind: scaleResource.Kind, Causes: []listwatch.Cause{
+			{Reason: listwatch.CauseInvalid, Field: "spec.replicas", Message: fmt.Sprintf("Invalid value: %d: %s", n, cause)},
+		}},
+	}
+}
+
+func badScale(why string) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request must be a Scale of autoscaling/v1: " + why}
+}

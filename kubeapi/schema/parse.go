@@ -1,0 +1,131 @@
+package schema
+
+import (
+	_ "embed" // for the table
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+)
+
+// kubernetes is what package k8s.io/api says of these types; a test beside the clients of Kubernetes writes it and holds it to that.
+//
+//go:embed kubernetes.txt
+var kubernetes string
+
+// types is the table, read once.
+var types = sync.OnceValues(func() (map[string]*Type, error) { return Parse(kubernetes) })
+
+// Kubernetes returns the type of Kubernetes that OpenAPI calls name, such as "io.k8s.api.core.v1.Pod"; nil where it is not known.
+// Known are those of pods, services, configmaps, deployments and namespaces, and all that is in them.
+func Kubernetes(name string) *Type {
+	all, err := types()
+	if err != nil {
+		return nil // a test holds that there is none
+	}
+	return all[name]
+}
+
+// Parse reads types by name: a line with the name of a type, then one for each of its fields, indented by a tab, with its name, its
+// type and, where lists are merged or keys retained, how:
+//
+//	example.v1.Widget
+//		labels map[string]string
+//		parts []example.v1.Part merge=name,retainKeys
+//		tags []string merge
+//
+// A type is a [Scalar], "any", or the name of a type, which has a dot in it; before it may be map[string] or []. Lines that begin with #
+// are comments. What can't be read is an error of code Invalid.
+func Parse(text string) (map[string]*Type, error) {
+	all := map[string]*Type{}
+	typeOf := func(name string) *Type {
+		if all[name] == nil {
+			all[name] = &Type{Name: name}
+		}
+		return all[name]
+	}
+	var current *Type
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		field, isField := strings.CutPrefix(line, "\t")
+		switch {
+		case line == "" || line[0] == '#':
+		case !isField:
+			current = typeOf(line)
+			current.Fields = map[string]Field{}
+		case current == nil:
+			return nil, badLine(n, "a field before the first type")
+		default:
+			if err := current.parseField(field, typeOf); err != nil {
+				return nil, badLine(n, err.Error())
+			}
+		}
+	}
+	for name, t := range all {
+		if t.Fields == nil {
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the type %s is used and not there", name)}
+		}
+	}
+	return all, nil
+}
+
+func badLine(n int, why string) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("line %d: %s", n, why)}
+}
+
+func (t *Type) parseField(line string, typeOf func(string) *Type) error {
+	words := strings.Split(line, " ")
+	if len(words) < 2 || len(words) > 3 {
+		return fmt.Errorf("%q: want a name, a type and perhaps a strategy", line)
+	}
+	f, err := parseType(words[1], typeOf)
+	if err != nil {
+		return err
+	}
+	if len(words) == 3 {
+		if err := f.parseStrategy(words[2]); err != nil {
+			return err
+		}
+	}
+	t.Fields[words[0]] = f
+	return nil
+}
+
+func parseType(s string, typeOf func(string) *Type) (Field, error) {
+	if of, ok := strings.CutPrefix(s, "map[string]"); ok {
+		f, err := parseType(of, typeOf)
+		return Field{Type: &Type{Others: &f}}, err
+	}
+	var f Field
+	s, f.List = strings.CutPrefix(s, "[]")
+	scalars := []Scalar{String, Integer, Number, Boolean, Time, Bytes, IntOrString, Quantity}
+	switch {
+	case s == "any":
+	case strings.Contains(s, "."):
+		f.Type = typeOf(s)
+	case slices.Contains(scalars, Scalar(s)):
+		f.Scalar = Scalar(s)
+	default:
+		return Field{}, fmt.Errorf("%q is no type: want any, one of %v, or a name with a dot", s, scalars)
+	}
+	return f, nil
+}
+
+func (f *Field) parseStrategy(s string) error {
+	for word := range strings.SplitSeq(s, ",") {
+		name, key, _ := strings.Cut(word, "=")
+		switch {
+		case name == "merge" && f.List:
+			f.Merge, f.MergeKey = true, key
+		case word == "retainKeys":
+			f.RetainKeys = true
+		default:
+			return fmt.Errorf("%q is no strategy: want merge, merge=KEY (both for lists) or retainKeys", word)
+		}
+	}
+	return nil
+}
