@@ -1,3 +1,5 @@
-// Package conformance holds transports, servers and clients to the protocol. Its tests run every client against every server, in every
-// framing, plain and over TLS, through cuts and resumes, and a real browser beside them.
+// Package conformance holds transports, servers and clients to the protocol, those of this module and anybody's.
+//
+// [Run] tests a server in a Go test, a subtest for each case and transport; [Execute] does it anywhere and returns a [Report]. What is tested
+// is a [Target]. The rules are in package cases, each with its authority; [List] returns them.
 package conformance

@@ -7,60 +7,54 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
+
+	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
-// TestCases runs every case on every variant of the transports that its rule names: TestCases/handshake/accept-q/ws-gorilla. A run
-// without a filter fails where one was left out.
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// TestCases runs every case in every way its rule names: TestCases/handshake/accept-q/ws-gorilla. A run without a filter fails where one
+// was left out, or where a case does not say what it needs.
 func TestCases(t *testing.T) {
-	ran := map[string]bool{}
-	for _, r := range rules {
-		if r.test == nil {
-			continue
-		}
-		t.Run(r.id, func(t *testing.T) {
-			for _, v := range r.variants() {
-				for _, lane := range r.lane {
-					name := v.name
-					if lane == 'f' {
-						name += "/fake"
-					}
-					t.Run(name, func(t *testing.T) {
-						defer func() { ran[r.id+"/"+name] = !t.Skipped() }()
-						run(t, r, v, lane == 'f')
-					})
-				}
-			}
+	target := Own("listwatch", Wrap{})
+	ran, used := map[string]bool{}, map[string]Ability{}
+	for _, c := range All() {
+		t.Run(c.ID, func(t *testing.T) {
+			c.test(t, target, func(name string, a Ability) {
+				ran[c.ID+"/"+name] = true
+				used[c.ID] |= a
+			})
 		})
 	}
 	if isFiltered() {
 		return
 	}
-	for _, r := range rules {
-		for _, v := range r.variants() {
-			if r.test != nil && !ran[r.id+"/"+v.name] && !ran[r.id+"/"+v.name+"/fake"] {
-				t.Errorf("%s was not run on %s", r.id, v.name)
+	for _, c := range All() {
+		if c.run == nil {
+			continue
+		}
+		for _, w := range c.waysOf(target) {
+			if !ran[c.ID+"/"+w.name] && !ran[c.ID+"/"+w.name+"/fake"] {
+				t.Errorf("%s was not run on %s", c.ID, w.name)
 			}
+		}
+		if got := used[c.ID] | c.setupNeeds(); got != c.needs&^hidden {
+			t.Errorf("%s uses %q, and says that it needs %q", c.ID, got, c.needs)
 		}
 	}
 }
 
-func run(t *testing.T, r rule, v variant, fake bool) {
-	if !fake {
-		r.test(newEnv(t, v, r.with, false))
-		return
-	}
-	synctest.Test(t, func(t *testing.T) { r.test(newEnv(t, v, r.with, true)) })
-}
+// hidden are abilities whose use does not show.
+const hidden = Alone | Dense | Kubernetes | Spaces | Fields
 
-// variants returns those of the transports that r is about.
-func (r rule) variants() []variant {
-	return slices.DeleteFunc(slices.Clone(variants), func(v variant) bool {
-		return !slices.Contains(strings.Fields(r.on), v.on)
-	})
+// setupNeeds is what the setup of c asks for.
+func (c Case) setupNeeds() Ability {
+	if c.setup != (Setup{}) {
+		return Setups
+	}
+	return 0
 }
 
 func isFiltered() bool {
@@ -73,27 +67,27 @@ func isFiltered() bool {
 }
 
 // groups are how many rules of level M each group of the catalogue has; one that is dropped by mistake shows here.
-var groups = map[string]int{"handshake": 22, "resume": 18, "select": 9, "error": 9}
+var groups = map[string]int{"handshake": 22, "resume": 18, "select": 9, "error": 9, "event": 8, "bookmark": 7, "initial": 14, "timeout": 3, "slow": 5, "drop": 7, "drain": 3, "framing": 25, "order": 14, "tls": 6, "auth": 2, "cors": 5, "comp": 8, "conc": 4, "large": 3, "unicode": 2, "limit": 13}
 
 func TestEveryRuleHasATestOrAReason(t *testing.T) {
 	seen, must := map[string]bool{}, map[string]int{}
-	well := regexp.MustCompile(`^[a-z]+/[a-z0-9-]+$`)
-	for _, r := range rules {
-		if seen[r.id] || !well.MatchString(r.id) {
-			t.Errorf("%s: the id comes twice or is none", r.id)
+	well := regexp.MustCompile(`^[a-z]+/[a-zA-Z0-9-]+$`)
+	for _, c := range All() {
+		if seen[c.ID] || !well.MatchString(c.ID) {
+			t.Errorf("%s: the id comes twice or is none", c.ID)
 		}
-		seen[r.id] = true
-		if len(r.variants()) == 0 || strings.Trim(r.lane, "rf") != "" || r.lane == "" || r.says == "" || len(r.level) != 1 {
-			t.Errorf("%s: the rule is not whole: %+v", r.id, r)
+		seen[c.ID] = true
+		if len(c.waysOf(Own("", Wrap{}))) == 0 || strings.Trim(c.Lane, "rfx") != "" || c.Lane == "" || c.Says == "" ||
+			!strings.Contains("MSQI", string(c.Level)) || !strings.Contains("SCE", string(c.Subject)) {
+			t.Errorf("%s: the rule is not whole: %+v", c.ID, c)
 		}
-		group, _, _ := strings.Cut(r.id, "/")
-		if r.level == "M" {
-			must[group]++
+		if c.Level == Must {
+			must[c.Group()]++
 		}
-		if (r.test == nil) == (r.elsewhere == "") {
-			t.Errorf("%s: want a test here, or a word on where it is", r.id)
+		if (c.run == nil) == (c.Elsewhere == "") {
+			t.Errorf("%s: want a test here, or a word on where it is", c.ID)
 		}
-		checkElsewhere(t, r)
+		checkElsewhere(t, c)
 	}
 	for group, want := range groups {
 		if must[group] != want {
@@ -102,17 +96,17 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 	}
 }
 
-var livesIn = regexp.MustCompile(`^lives in (\S+) (Test\w+)$`)
+var livesIn = regexp.MustCompile(`^lives in (\S+) ((?:Test|Fuzz)\w+)$`)
 
 // checkElsewhere holds what a rule without a test here says against the source.
-func checkElsewhere(t *testing.T, r rule) {
+func checkElsewhere(t *testing.T, c Case) {
 	t.Helper()
-	if r.elsewhere == "" || strings.HasPrefix(r.elsewhere, "needs ") {
+	if c.Elsewhere == "" || strings.HasPrefix(c.Elsewhere, "needs ") {
 		return
 	}
-	m := livesIn.FindStringSubmatch(r.elsewhere)
+	m := livesIn.FindStringSubmatch(c.Elsewhere)
 	if m == nil {
-		t.Errorf("%s: %q: want \"needs …\" or \"lives in PACKAGE TestName\"", r.id, r.elsewhere)
+		t.Errorf("%s: %q: want \"needs …\" or \"lives in PACKAGE TestName\"", c.ID, c.Elsewhere)
 		return
 	}
 	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(m[1]), "*_test.go"))
@@ -130,5 +124,5 @@ func checkElsewhere(t *testing.T, r rule) {
 			}
 		}
 	}
-	t.Errorf("%s: there is no %s in %s", r.id, m[2], m[1])
+	t.Errorf("%s: there is no %s in %s", c.ID, m[2], m[1])
 }

@@ -1,7 +1,7 @@
-// Package cases holds a server and the clients of this module to the rules of the list-watch protocol, rule by rule: one test for each,
-// on every transport that the rule is about, both in what a well-behaved client sees and byte by byte where a library would hide it.
+// Package cases holds servers and clients to the protocol, one rule at a time. Each [Case] is a rule, with its authority, and what tests
+// it; its id is that of the rule and never changes.
 //
-// The table in table_test.go is the place to start: it names each rule by an id that never changes, with a sentence that says it, the
-// authority it comes from, and the function that tests it. A case is a function of an env, which has a collection, a server in front
-// of it and ways to reach both; it never waits for nothing to happen, but writes a sentinel and reads up to that.
+// A case is given a collection, a server in front of it and ways to reach both, all of them by a [Target]: [Own] is this module's
+// server, and any other server is one by its URL and, for cases that write, by a [Store]. A case never waits for nothing to happen: it
+// writes a sentinel and reads up to that. What has to pass time runs in a bubble of testing/synctest, over a network in memory.
 package cases

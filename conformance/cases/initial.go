@@ -1,0 +1,348 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+)
+
+// initial reads the initial events, and returns them by name with the version of the bookmark that ends them.
+func (s *stream) initial() (state map[string]listwatch.Version, at listwatch.Version) {
+	s.Helper()
+	state = map[string]listwatch.Version{}
+	for {
+		e := s.next()
+		switch {
+		case e.Type == listwatch.Synced:
+			return state, e.Version
+		case e.Type != listwatch.Added:
+			s.Fatalf("got %s at %d among the initial events", line(e), e.Version)
+		}
+		name := strings.TrimPrefix(line(e), "ADDED ")
+		if _, twice := state[name]; twice {
+			s.Fatalf("%s is twice among the initial events", name)
+		}
+		state[name] = e.Version
+	}
+}
+
+func initialStream(e *env) {
+	for _, name := range []string{"c", "a", "b", "a"} {
+		e.put(name)
+	}
+	s := e.dial(streamingList[1:])
+	changed := e.put("b")
+	got := s.want("ADDED a", "ADDED b", "ADDED c", "BOOKMARK")
+	if end := got[3]; end.Type != listwatch.Synced {
+		e.Errorf("the bookmark that ends the initial events is not marked: %s", end.Object.Data)
+	}
+	if got[1].Version == changed { // it was quicker than the request
+		return
+	}
+	if next := s.want("MODIFIED b")[0]; next.Version != changed {
+		e.Errorf("got version %d behind the initial events, want that of the next write, %d", next.Version, changed)
+	}
+}
+
+func initialSnapshotExact(e *env) {
+	for i := range 30 {
+		e.put(fmt.Sprintf("x%d", i%7))
+		if i%5 == 4 {
+			e.delete(fmt.Sprintf("x%d", i%7))
+		}
+		if i%3 != 0 {
+			continue
+		}
+		s := e.dial(streamingList[1:])
+		state, at := s.initial()
+		if diff := cmp.Diff(e.stateAt(at), state); diff != "" {
+			e.Fatalf("the initial events are not the state at %d (-want +got):\n%s", at, diff)
+		}
+		s.Close()
+	}
+}
+
+func initialFresh(e *env) {
+	for range 30 {
+		acked := e.put("a")
+		s := e.dial(streamingList[1:])
+		if state, at := s.initial(); at < acked || state["a"] != acked {
+			e.Fatalf("a write was acknowledged at %d, and the initial events show %v at %d", acked, state, at)
+		}
+		s.Close()
+	}
+}
+
+func initialNotOlderThan(e *env) {
+	old := e.put("a")
+	for range 5 {
+		asked := e.put("a")
+		for _, version := range []listwatch.Version{old, asked} {
+			s := e.dial(from(version) + streamingList)
+			if state, at := s.initial(); at < version || state["a"] < version {
+				e.Fatalf("asked for %d or later, and the initial events show %v at %d", version, state, at)
+			}
+			s.Close()
+		}
+	}
+}
+
+func initialOneEndMarker(e *env) {
+	e.put("a")
+	s := e.dial(streamingList[1:])
+	s.initial()
+	for range 4 {
+		written := e.put("a")
+		for at := listwatch.Version(0); at < written; {
+			_, b := s.bookmark()
+			if at = b.Version; b.Type == listwatch.Synced {
+				e.Fatalf("the mark of the end came again, at %d", at)
+			}
+		}
+	}
+}
+
+func initialMatchRequired(e *env) {
+	for _, query := range []string{
+		"sendInitialEvents=true", "sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=5", "sendInitialEvents=false",
+		"sendInitialEvents=true&resourceVersion=5&allowWatchBookmarks=true",
+	} {
+		s := e.watch(query).refused(http.StatusUnprocessableEntity, "Invalid")
+		if s.Details == nil || !slices.ContainsFunc(s.Details.Causes, func(c listwatch.Cause) bool { return c.Field == "resourceVersionMatch" }) {
+			e.Errorf("%s: got details %+v, want a cause that names resourceVersionMatch", query, s.Details)
+		}
+	}
+}
+
+func initialMatchAlone(e *env) {
+	for _, match := range []string{"NotOlderThan", "Exact"} {
+		e.watch("resourceVersion=5&resourceVersionMatch="+match).refused(http.StatusUnprocessableEntity, "Invalid")
+	}
+}
+
+func initialForbiddenOnList(e *env) {
+	for _, query := range []string{"sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "sendInitialEvents=true", "sendInitialEvents=false"} {
+		e.list(query).refused(http.StatusUnprocessableEntity, "Invalid")
+	}
+}
+
+func initialFalse(e *env) {
+	e.put("a")
+	for _, version := range []string{"", "&resourceVersion=0"} {
+		s := e.dial("sendInitialEvents=false&resourceVersionMatch=NotOlderThan" + version)
+		if before := s.until(e.sentinel()); len(before) > 0 {
+			e.Errorf("%q: got %s first, want nothing but what is written from now on", version, line(before[0]))
+		}
+	}
+}
+
+func initialLegacy(e *env) {
+	e.put("b")
+	e.put("a")
+	for _, query := range []string{"", "resourceVersion=", "resourceVersion=0"} {
+		s := e.dial(query)
+		s.want("ADDED a", "ADDED b")
+		end := e.sentinel()
+		if before := s.until(end); len(before) > 0 {
+			e.Errorf("%q: got %s behind the state, want the next write", query, line(before[0]))
+		}
+		e.delete(end)
+		s.Close()
+	}
+}
+
+func initialEmpty(e *env) {
+	s := e.dial(streamingList[1:])
+	if state, _ := s.initial(); len(state) > 0 {
+		e.Errorf("got %v, want nothing", state)
+	}
+	e.put("a")
+	s.want("ADDED a")
+	selective := e.dial(labelled("nobody") + streamingList)
+	if state, at := selective.initial(); len(state) > 0 || at < e.newest() {
+		e.Errorf("got %v at %d of a selection without objects, want nothing at %d", state, at, e.newest())
+	}
+}
+
+// initialWritesDuring opens watches while somebody writes; each must bring the state at its last event.
+func initialWritesDuring(e *env) {
+	const opened, read = 40, 20
+	for i := range 20 {
+		e.put(fmt.Sprintf("x%02d", i))
+	}
+	type session struct {
+		initial map[string]listwatch.Version
+		at      listwatch.Version
+		events  []listwatch.Event
+	}
+	var sessions []session
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(e.Context())
+	wg.Go(func() {
+		for i := 0; ctx.Err() == nil && i < mostBusyWrites; i++ {
+			if err := e.churn(i); err != nil {
+				e.Error(err)
+				return
+			}
+		}
+	})
+	stop := sync.OnceFunc(func() { cancel(); wg.Wait() })
+	defer stop()
+	for range opened {
+		s := e.dial(streamingList[1:])
+		var one session
+		one.initial, one.at = s.initial()
+		for range read {
+			one.events = append(one.events, s.next())
+		}
+		s.Close()
+		sessions = append(sessions, one)
+	}
+	stop()
+	for _, s := range sessions {
+		if diff := cmp.Diff(e.stateAt(s.at), s.initial); diff != "" {
+			e.Fatalf("the initial events are not the state at %d (-want +got):\n%s", s.at, diff)
+		}
+		state, last := s.initial, s.at
+		for _, ev := range s.events {
+			if ev.Type == listwatch.Bookmark {
+				continue
+			}
+			name := ev.Object.Key.Name
+			if ev.Version <= last || (state[name] == 0) != (ev.Type == listwatch.Added) {
+				e.Fatalf("got %s at %d after %d, where its version was %d", line(ev), ev.Version, last, state[name])
+			}
+			if last, state[name] = ev.Version, ev.Version; ev.Type == listwatch.Deleted {
+				delete(state, name)
+			}
+		}
+		if diff := cmp.Diff(e.stateAt(last), state); diff != "" {
+			e.Fatalf("initial events and changes don't make the state at %d (-want +got):\n%s", last, diff)
+		}
+	}
+}
+
+// churn does the write of number i: it creates, changes and deletes twenty objects.
+func (e *env) churn(i int) error {
+	name := fmt.Sprintf("x%02d", i*7%20)
+	if i%3 == 0 {
+		if _, err := e.tryDelete(name); err == nil {
+			return nil
+		}
+	}
+	_, err := e.tryPut(name)
+	return err
+}
+
+func initialCutShort(e *env) {
+	initial := func(events ...listwatch.Event) []listwatch.Event {
+		for i := range events {
+			events[i].Initial = true
+		}
+		return events
+	}
+	var mu sync.Mutex
+	var asked []string
+	watch := func(step http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			asked = append(asked, r.URL.Query().Get("resourceVersion")+" "+r.URL.Query().Get("sendInitialEvents"))
+			mu.Unlock()
+			step(w, r)
+		}
+	}
+	whole := append(initial(added("a", "7"), added("b", "5"), added("c", "6")), synced(9), added("d", "10"))
+	cut := make(chan struct{})
+	_, at := e.play(watch(e.holds(cut, initial(added("a", "7"), added("z", "2"))...)), watch(e.sends(whole...)), recordVersion(make(chan string, 1)))
+	ctx, cancel := context.WithTimeout(e.Context(), e.patience())
+	defer cancel()
+	w, err := e.remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
+	if err != nil {
+		e.Fatal(err)
+	}
+	defer func() { w.Close() }()
+	for range 2 {
+		if _, err := e.nextOf(w); err != nil {
+			e.Fatal(err)
+		}
+	}
+	close(cut)
+	state := map[string]bool{}
+	for {
+		got, err := e.nextOf(w)
+		if err != nil {
+			// A client may tell that the state must be had again, as long as it does not go on from a part of it.
+			again, err := e.remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
+			if err != nil {
+				e.Fatal(err)
+			}
+			w.Close()
+			w = again
+			clear(state)
+			continue
+		}
+		if got.Type == listwatch.Synced {
+			break
+		}
+		state[got.Object.Key.Name] = true
+	}
+	if !state["b"] || !state["c"] {
+		e.Errorf("got %v as the state, want a, b and c", state)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, query := range asked {
+		if query != " true" {
+			e.Errorf("asked for resourceVersion and sendInitialEvents %q, want none and true: there was no version to resume from", query)
+		}
+	}
+}
+
+func initialFallback(e *env) {
+	for _, code := range []int{http.StatusUnprocessableEntity, http.StatusBadRequest} {
+		reason := map[int]string{422: "Invalid", 400: "BadRequest"}[code]
+		var kinds []string
+		var mu sync.Mutex
+		at := e.open(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			q, kind, step := r.URL.Query(), "list", e.sends(added("b", "6"))
+			switch {
+			case q.Has("sendInitialEvents"):
+				kind, step = "initial", says(code, status(code, reason, nil), "Content-Type", "application/json")
+			case q.Get("watch") == "":
+				step = says(200, `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[`+string(added("a", "5").Object.Data)+`]}`,
+					"Content-Type", "application/json")
+			default:
+				kind = "watch " + q.Get("resourceVersion")
+			}
+			mu.Lock()
+			kinds = append(kinds, kind)
+			mu.Unlock()
+			step(w, r)
+		}))
+		r := e.remote(at)
+		for range 2 {
+			w, err := r.Watch(e.Context(), listwatch.Query{})
+			if err != nil {
+				e.Fatal(err)
+			}
+			for _, want := range []string{"a", "b"} {
+				if got, err := e.nextOf(w); err != nil || got.Object.Key.Name != want {
+					e.Fatalf("refused by %d: got %v, %v; want %s", code, got, err, want)
+				}
+			}
+			w.Close()
+		}
+		mu.Lock()
+		got := strings.Join(slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == "watch 6" }), ", ")
+		mu.Unlock()
+		if want := "initial, list, watch 5, list, watch 5"; got != want {
+			e.Errorf("refused by %d: asked for %s; want %s", code, got, want)
+		}
+	}
+}

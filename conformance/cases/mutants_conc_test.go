@@ -1,0 +1,124 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// concMutants break the cases of many at once.
+var concMutants = []mutant{
+	{"one-watcher-in-many-misses-an-event", []string{"conc/1000-watchers"}, Wrap{Source: onWatchers(func(n int64) eventChange {
+		return func(e listwatch.Event, seen int) []listwatch.Event {
+			if n == 150 && seen == 50 {
+				return nil
+			}
+			return []listwatch.Event{e}
+		}
+	})}},
+	{"begins-when-it-is-ready", []string{"conc/subscribe-race"}, Wrap{Source: func(s listwatch.Source) listwatch.Source {
+		return &reasked{s, func(q *listwatch.Query) {
+			if page, err := s.List(context.Background(), listwatch.Query{Limit: 1}); err == nil && q.Start == listwatch.At {
+				q.Version = page.Version
+			}
+		}}
+	}}},
+	{"sends-to-one-at-a-time", []string{"conc/h2-one-conn", "conc/head-of-line"}, Wrap{Transport: func(s transport.Server) transport.Server {
+		turn := make(chan struct{}, 1)
+		return onSend(func(next transport.Sender, frames [][]byte) error {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			return next.Send(frames)
+		})(s)
+	}}},
+	{"one-leaves-and-nobody-is-sent-anything", []string{"conc/close-during-send"}, Wrap{Transport: func(s transport.Server) transport.Server {
+		var broken atomic.Bool
+		return onClose(func(next transport.Sender, end transport.End) error {
+			broken.Store(true)
+			return next.Close(end)
+		})(onSend(func(next transport.Sender, frames [][]byte) error {
+			if broken.Load() {
+				return errors.New("broken")
+			}
+			return next.Send(frames)
+		})(s))
+	}}},
+	{"client-can-be-closed-once", []string{"conc/stop-idempotent"}, Wrap{Client: func(r *client.Remote) listwatch.Source { return &touchy{r} }}},
+}
+
+// An eventChange makes of an event what a watcher is to see, as in onEvents.
+type eventChange = func(e listwatch.Event, seen int) []listwatch.Event
+
+// onWatchers is onEvents with another change for each watcher; n counts them.
+func onWatchers(change func(n int64) eventChange) func(listwatch.Source) listwatch.Source {
+	return func(s listwatch.Source) listwatch.Source { return &counted{Source: s, change: change} }
+}
+
+type counted struct {
+	listwatch.Source
+	change func(n int64) eventChange
+	n      atomic.Int64
+}
+
+// Describe is that of the source below.
+func (c *counted) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
+
+// Watch changes events.
+func (c *counted) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := c.Source.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &changedWatcher{Watcher: w, change: c.change(c.n.Add(1))}, nil
+}
+
+// touchy is a client whose watches can be closed once.
+type touchy struct{ *client.Remote }
+
+// Watch returns such a watch.
+func (t *touchy) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := t.Remote.Watch(ctx, q)
+	return &touchyWatcher{Watcher: w}, err
+}
+
+type touchyWatcher struct {
+	listwatch.Watcher
+	once sync.Once
+}
+
+// Close closes it the first time.
+func (w *touchyWatcher) Close() error {
+	err := errors.New("it is closed")
+	w.once.Do(func() { err = w.Watcher.Close() })
+	return err
+}
+
+// orderMutants break the cases of order.
+var orderMutants = []mutant{
+	{"every-other-watcher-has-another-order", []string{"order/same-for-all"}, Wrap{Source: onWatchers(func(n int64) eventChange {
+		if n%2 == 0 {
+			return swapping()
+		}
+		return func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
+	})}},
+	{"events-overtake-others", []string{"order/per-key-and-global"}, Wrap{Source: onWatchers(func(int64) eventChange { return swapping() })}},
+}
+
+// swapping returns a change that lets an event in ten come behind the next one.
+func swapping() eventChange {
+	var held []listwatch.Event
+	return func(e listwatch.Event, seen int) []listwatch.Event {
+		if seen%10 == 4 {
+			held = []listwatch.Event{e}
+			return nil
+		}
+		events := append([]listwatch.Event{e}, held...)
+		held = nil
+		return events
+	}
+}

@@ -1,0 +1,172 @@
+package cases
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
+)
+
+// onFrames returns a transport whose events are what change makes of their bytes; what the transport puts around them stays sound.
+func onFrames(change func(payload []byte) []byte) func(transport.Server) transport.Server {
+	return func(s transport.Server) transport.Server { return &reframedServer{s, change} }
+}
+
+type reframedServer struct {
+	transport.Server
+	change func([]byte) []byte
+}
+
+// Accept changes what is sent.
+func (s *reframedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	stream, err := s.Server.Accept(w, r, o)
+	if err != nil {
+		return nil, err
+	}
+	sender := &reframedSender{stream.Sender, s.change}
+	ws, isWS := s.Server.(*websocket.Server)
+	switch {
+	case isWS && ws.Backend == websocket.Gorilla:
+		sender.change = func(frame []byte) []byte {
+			f, err := readFrame(bytes.NewReader(frame))
+			if err != nil {
+				return frame
+			}
+			f.payload = s.change(f.payload)
+			return f.bytes()
+		}
+	case s.Name() == "chunked" && stream.Detached:
+		sender.change = func(chunk []byte) []byte {
+			_, payload, _ := bytes.Cut(chunk, []byte("\r\n"))
+			payload = s.change(bytes.TrimSuffix(payload, []byte("\r\n")))
+			return fmt.Appendf(nil, "%x\r\n%s\r\n", len(payload), payload)
+		}
+	}
+	stream.Sender = sender
+	return stream, nil
+}
+
+type reframedSender struct {
+	transport.Sender
+	change func([]byte) []byte
+}
+
+// Send sends copies.
+func (s *reframedSender) Send(frames [][]byte) error {
+	changed := make([][]byte, len(frames))
+	for i, f := range frames {
+		changed[i] = s.change(bytes.Clone(f))
+	}
+	return s.Sender.Send(changed)
+}
+
+// onWrites returns a handler that changes, where it can take the connection over, each write to it.
+func onWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(&takenWriter{w, change}, r)
+		})
+	}
+}
+
+type takenWriter struct {
+	http.ResponseWriter
+	change func([]byte) []byte
+}
+
+// Unwrap leads to what else the writer can do.
+func (w *takenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack takes the connection over.
+func (w *takenWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	return &alteredConn{Conn: c, onWrite: w.change}, buffers, err
+}
+
+// An alteredConn changes bytes on their way. What onWrite makes may be longer or shorter; what onRead makes has the same length.
+type alteredConn struct {
+	net.Conn
+	onRead, onWrite func([]byte) []byte
+}
+
+// Read changes what came.
+func (c *alteredConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.onRead != nil {
+		copy(p[:n], c.onRead(p[:n]))
+	}
+	return n, err
+}
+
+// Write changes what goes.
+func (c *alteredConn) Write(p []byte) (int, error) {
+	changed := p
+	if c.onWrite != nil {
+		changed = c.onWrite(bytes.Clone(p))
+	}
+	if _, err := c.Conn.Write(changed); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// overNetwork returns a client like the one it is given, whose connections change prepares.
+func overNetwork(change func(*alteredConn)) func(transport.Client) transport.Client {
+	return onNetwork(onConns(func(c net.Conn) net.Conn {
+		altered := &alteredConn{Conn: c}
+		change(altered)
+		return altered
+	}))
+}
+
+// onNetwork returns a client like the one it is given, over what alter makes of its network.
+func onNetwork(alter func(transport.Network) transport.Network) func(transport.Client) transport.Client {
+	return func(c transport.Client) transport.Client {
+		switch c := c.(type) {
+		case *chunked.Client:
+			return &chunked.Client{Network: alter(c.Network)}
+		case *h2.Client:
+			return &h2.Client{Network: alter(c.Network)}
+		case *websocket.Client:
+			return &websocket.Client{Network: alter(c.Network), Backend: c.Backend}
+		}
+		return c
+	}
+}
+
+// closesNormally makes every close frame one of code 1000; p is one write.
+func closesNormally(p []byte) []byte {
+	if p[0] != bitFinal|opClose {
+		return p
+	}
+	f, err := readFrame(bytes.NewReader(p))
+	if err != nil || len(f.payload) < 2 {
+		return p
+	}
+	normal := closing(closedNormally)
+	normal.masked = f.masked
+	return normal.bytes()
+}
+
+// replace is a change of text.
+func replace(old, text string) func([]byte) []byte {
+	return func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(old), []byte(text)) }
+}
+
+// withoutLine is a change that drops lines of server-sent events.
+func withoutLine(name string) func([]byte) []byte {
+	return func(p []byte) []byte {
+		before, rest, ok := bytes.Cut(p, []byte(name+": "))
+		if !ok || len(before) > 0 && before[len(before)-1] != '\n' {
+			return p
+		}
+		_, behind, _ := bytes.Cut(rest, []byte("\n"))
+		return append(before, behind...)
+	}
+}

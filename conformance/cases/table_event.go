@@ -1,0 +1,75 @@
+package cases
+
+// eventCases are those of what events mean.
+var eventCases = []Case{
+	{
+		ID: "event/create-update-delete", Level: Must, Subject: Both, On: all, Lane: "r",
+		Says:  "creating, changing and deleting an object is ADDED, MODIFIED and DELETED, each with the object and the version of the write",
+		needs: Writes | Alone, run: createUpdateDelete,
+	},
+	{
+		ID: "event/first-event-is-next", Level: Must, Subject: Both, On: all, Lane: "r",
+		Says:  "a watch from the version of a write begins with the very next write (Kubernetes, API concepts)",
+		needs: Writes | Alone, run: firstEventIsNext,
+	},
+	{
+		ID: "event/deleted-carries-delete-rv", Level: Must, Subject: Both, On: all, Lane: "r",
+		Says:  "a DELETED event has the last state of the object at the version of the delete",
+		needs: Writes | Alone, run: deletedCarriesDeleteRV,
+	},
+	{
+		ID: "event/recreate", Level: Must, Subject: Both, On: all, Lane: "r",
+		Says:  "deleting an object and creating one of the same name is DELETED, then ADDED with another uid",
+		needs: Writes | Alone, run: recreate,
+	},
+	{
+		ID: "event/rv-matches-write", Level: Must, Subject: Both, On: all, Lane: "r",
+		Says:  "the version of an event is the one that the answer to the write had",
+		needs: Writes | Alone, run: rvMatchesWrite,
+	},
+	{
+		ID: "event/noop-update", Level: Should, Subject: Server, On: all, Lane: "r",
+		Says:  "an update that changes nothing has no event and no new version, or has both",
+		needs: Writes | Alone, run: noopUpdate,
+	},
+	{
+		ID: "event/txn-atomic", Level: Must, Subject: Server, On: all, Lane: "r",
+		Says:      "several objects that one transaction changed have one version, are contiguous and in key order, with no bookmark between them",
+		Elsewhere: "needs the etcd store: no other has transactions over several objects",
+	},
+	{
+		ID: "event/namespace-scope", Level: Must, Subject: Server, On: all, Lane: "r",
+		Says:  "a watch of a namespace sees that alone, one of all namespaces sees all",
+		needs: Writes | Alone | Kubernetes | Spaces, run: namespaceScope,
+	},
+	{
+		ID: "event/object-has-type-meta", Level: Must, Subject: Server, On: all, Lane: "r",
+		Says:  "every object in an event has kind and apiVersion",
+		needs: Writes, run: objectHasTypeMeta,
+	},
+	{
+		ID: "event/bytes-equal-get", Level: Promise, Subject: Both, On: all, Lane: "r",
+		Says:  "the object in an event is byte for byte what GET returns at that version, in every text framing",
+		needs: Writes | Alone | Kubernetes, run: bytesEqualGet,
+	},
+	{
+		ID: "event/bytes-equal-across-transports", Level: Promise, Subject: Server, On: all, Lane: "r",
+		Says:  "an event has the same object, byte for byte, over all transports",
+		needs: Writes | Alone, run: bytesEqualAcrossTransports,
+	},
+	{
+		ID: "event/no-mutation-leak", Level: Promise, Subject: Server, On: all, Lane: "r",
+		Says:  "what one watcher does to the bytes it was given, no other sees",
+		needs: Writes | Alone, run: noMutationLeak,
+	},
+	{
+		ID: "event/unknown-type", Level: Should, Subject: Client, On: all, Lane: "rf",
+		Says:  "an event of a type that a client does not know is an error that names it, and never ends the program (KEP-956)",
+		needs: Inside, run: unknownType,
+	},
+	{
+		ID: "event/latency", Level: Figure, Subject: Both, On: all, Lane: "r",
+		Says:  "the time from a write's acknowledgement to its event",
+		needs: Writes | Alone, run: eventLatency,
+	},
+}

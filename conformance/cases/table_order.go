@@ -1,0 +1,75 @@
+package cases
+
+// orderCases are those of the order of events, most of them under faults.
+var orderCases = []Case{
+	{
+		ID: "order/same-for-all", Level: Must, Subject: Both, On: all, Lane: "r",
+		Says:  "all watchers see one order of events, whenever they began (Kubernetes, test/e2e/apimachinery/watch.go)",
+		needs: Writes | Alone, run: orderSameForAll,
+	},
+	{
+		ID: "order/per-key-and-global", Level: Must, Subject: Both, On: all, Lane: "r",
+		Says:  "versions never decrease in a watch, and grow with each event of an object, whose events follow from one another",
+		needs: Writes | Alone, run: orderPerKeyAndGlobal,
+	},
+	{
+		ID: "order/rst-every-50ms", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "connections that are reset again and again lose, repeat and reorder nothing",
+		Elsewhere: "lives in conformance/lane TestWatchersBearFaults",
+	},
+	{
+		ID: "order/stall-2s", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "connections that stand still for a while lose, repeat and reorder nothing",
+		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
+	},
+	{
+		ID: "order/half-open", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "connections whose other end has vanished lose, repeat and reorder nothing",
+		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
+	},
+	{
+		ID: "order/byte-drip-1b", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "connections that let few bytes pass at a time lose, repeat and reorder nothing",
+		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
+	},
+	{
+		ID: "order/server-kill9", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "a server that is killed and started again, over and over, loses, repeats and reorders nothing",
+		Elsewhere: "needs the durable store",
+	},
+	{
+		ID: "order/store-leader-kill", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "a store whose leader is killed loses, repeats and reorders nothing",
+		Elsewhere: "needs the etcd store",
+	},
+	{
+		ID: "order/store-partition", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "a watcher of a member that is cut off from its leader sees no past state again",
+		Elsewhere: "needs the etcd store",
+	},
+	{
+		ID: "order/store-pause", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "a store whose leader stands still for a while loses, repeats and reorders nothing",
+		Elsewhere: "needs the etcd store",
+	},
+	{
+		ID: "order/compaction-storm", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "watchers that resume while history is forgotten again and again miss nothing, or are told to begin anew",
+		Elsewhere: "lives in conformance/lane TestWatchersBearFaults",
+	},
+	{
+		ID: "order/replica-switch", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "a watcher that goes on at a replica that lags loses, repeats and reorders nothing",
+		Elsewhere: "needs replicas that lag: those of the store in memory share their state",
+	},
+	{
+		ID: "order/mixed", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "all faults together, at random, lose, repeat and reorder nothing",
+		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
+	},
+	{
+		ID: "order/converge", Level: Must, Subject: Both, On: all, Lane: "x",
+		Says:      "when the faults are over every informer soon equals a list at the newest version",
+		Elsewhere: "needs the informer",
+	},
+}

@@ -1,0 +1,91 @@
+package cases
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
+)
+
+// A way is how a server is reached: a transport, the client's half of it, and the server's half, where the server is ours.
+type way struct {
+	name    string
+	on      string // h1, h2 or ws
+	server  transport.Server
+	dialler func(transport.Network) transport.Client
+	own     bool // it differs from another way only in our server
+}
+
+var ways = []way{
+	{"h1", "h1", chunked.Server{}, newH1, false},
+	{"h1-standard", "h1", chunked.Server{DisableTakeover: true}, newH1, true},
+	{"h2", "h2", h2.Server{}, newH2, false},
+	{"ws-gorilla", "ws", &websocket.Server{}, newWS(websocket.Gorilla), false},
+	{"ws-nhooyr", "ws", &websocket.Server{Backend: websocket.Nhooyr}, newWS(websocket.Nhooyr), false},
+}
+
+func newH1(n transport.Network) transport.Client { return &chunked.Client{Network: n} }
+func newH2(n transport.Network) transport.Client { return &h2.Client{Network: n} }
+
+func newWS(b websocket.Backend) func(transport.Network) transport.Client {
+	return func(n transport.Network) transport.Client { return &websocket.Client{Network: n, Backend: b} }
+}
+
+// Ways returns the names of all the ways to reach a server.
+func Ways() []string {
+	var names []string
+	for _, w := range ways {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+// TransportOf returns the transport of a way, by its name: h1, h2 or ws; empty: there is no such way.
+func TransportOf(name string) string {
+	for _, w := range ways {
+		if w.name == name {
+			return w.on
+		}
+	}
+	return ""
+}
+
+// Reach opens a watch of s in every way, and returns the names of the ways that it serves and, for the others, why it does not.
+func Reach(ctx context.Context, s *Site) (served []string, refused map[string]error) {
+	refused = map[string]error{}
+	for _, w := range ways {
+		if w.own {
+			continue
+		}
+		if err := w.try(ctx, s); err != nil {
+			refused[w.name] = err
+			continue
+		}
+		served = append(served, w.name)
+	}
+	return served, refused
+}
+
+func (w way) try(ctx context.Context, s *Site) error {
+	c := w.dialler(s.Network)
+	if idle, ok := c.(interface{ CloseIdleConnections() }); ok {
+		defer idle.CloseIdleConnections()
+	}
+	r, err := c.Dial(ctx, &transport.Request{URL: s.watched("watch=1"), Header: s.Header})
+	if err != nil {
+		return err
+	}
+	return r.Close()
+}
+
+// waysOf returns the ways in which c is tested on t.
+func (c Case) waysOf(t Target) []way {
+	return slices.DeleteFunc(slices.Clone(ways), func(w way) bool {
+		known := t.Ways == nil && (!w.own || t.Offers&Inside != 0) || slices.Contains(t.Ways, w.name)
+		return !known || !slices.Contains(strings.Fields(c.On), w.on)
+	})
+}

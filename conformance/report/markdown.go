@@ -1,0 +1,105 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/cases"
+)
+
+// Markdown writes r as GitHub shows it: figures, what is wrong, and what was skipped folded away.
+func Markdown(w io.Writer, r *conformance.Report) error {
+	out := bufio.NewWriter(w)
+	s := Summarize(r)
+	fmt.Fprintf(out, "# Conformance of %s\n\n%s.\n\n", inline(r.Target), inline(Headline(r)))
+	writeMarkdownFigures(out, s)
+	for _, f := range Findings(r) {
+		writeMarkdownFinding(out, f)
+	}
+	if len(r.Unmatched) > 0 {
+		fmt.Fprintf(out, "## Known failures that name no run\n\n")
+		for _, p := range r.Unmatched {
+			fmt.Fprintf(out, "- `%s`\n", p)
+		}
+		fmt.Fprintln(out)
+	}
+	if s.RunsByVerdict[cases.XFail] > 0 {
+		fmt.Fprintf(out, "## Known failures\n\n")
+		for _, o := range r.Outcomes {
+			if o.Verdict == cases.XFail {
+				fmt.Fprintf(out, "- `%s`: %s\n", o.Name(), inline(o.Reason))
+			}
+		}
+		fmt.Fprintln(out)
+	}
+	if len(s.Skipped) > 0 {
+		fmt.Fprintf(out, "<details><summary>Skipped: %s</summary>\n\n", plural(s.ByVerdict[cases.Skip], "case"))
+		for _, why := range s.Skipped {
+			fmt.Fprintf(out, "- %s: `%s`\n", inline(why.Why), strings.Join(why.Cases, "`, `"))
+		}
+		fmt.Fprintf(out, "\n</details>\n\n")
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(out, "- %s\n", inline(n))
+	}
+	fmt.Fprintf(out, "- %s, %s\n", inline(r.Tool), r.Started.Format("2006-01-02 15:04 UTC"))
+	return out.Flush()
+}
+
+func writeMarkdownFigures(out io.Writer, s Summary) {
+	heads, rows := s.figures()
+	head, rule := "| cases |", "|---|"
+	for _, v := range heads {
+		head += fmt.Sprintf(" %s |", v)
+		rule += "--:|"
+	}
+	fmt.Fprintf(out, "%s\n%s\n", head, rule)
+	for _, row := range rows {
+		fmt.Fprintf(out, "| %s |", row.Name)
+		for _, n := range row.Counts {
+			fmt.Fprintf(out, " %d |", n)
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintln(out)
+}
+
+func writeMarkdownFinding(out io.Writer, f Finding) {
+	fmt.Fprintf(out, "## %s: %s\n\n**%s**: %s.\n\n", head(f.Verdict), inline(f.Where), f.Level.Word(), inline(f.Says))
+	var text strings.Builder
+	for _, m := range f.Messages {
+		text.WriteString(m + "\n")
+	}
+	if f.Reason != "" {
+		text.WriteString(f.Reason + "\n")
+	}
+	for _, line := range f.Log {
+		text.WriteString("note: " + line + "\n")
+	}
+	writeFence(out, text.String())
+	if shown, _ := lastLines(f.Timeline); len(shown) > 0 {
+		fmt.Fprintf(out, "<details><summary>What happened before, over %s</summary>\n\n", f.Way)
+		writeFence(out, strings.Join(shown, "\n"))
+		fmt.Fprintf(out, "</details>\n\n")
+	}
+	if f.Again != "" {
+		writeFence(out, f.Again)
+	}
+}
+
+// writeFence writes text as it is, between fences longer than any in it.
+func writeFence(out io.Writer, text string) {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	fmt.Fprintf(out, "%s\n%s\n%s\n\n", fence, strings.TrimRight(text, "\n"), fence)
+}
+
+var inlineEscapes = strings.NewReplacer("\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`", "|", `\|`, "[", `\[`)
+
+// inline is text within a line of Markdown.
+func inline(text string) string { return inlineEscapes.Replace(text) }

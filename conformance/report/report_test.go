@@ -1,0 +1,203 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/report"
+)
+
+func outcome(id, way string, v cases.Verdict, messages ...string) conformance.Outcome {
+	return conformance.Outcome{
+		ID: id, Way: way, Target: "here", Level: cases.Must, Subject: cases.Server, Says: "rule of " + id, Verdict: v, Messages: messages, Seconds: 0.25,
+	}
+}
+
+// sample has an outcome of every verdict.
+func sample() *conformance.Report {
+	skipped := outcome("drain/ends-all", "", cases.Skip)
+	skipped.Reason = "it can't <be> drained"
+	failed := outcome("resume/from-rv", "h2", cases.Fail, `got version 17, want "ADDED a" </script><b>`)
+	failed.Timeline, failed.Log = []string{"   0.1 ms  put a []: version 16", "   0.2 ms  received ADDED b at version 17"}, []string{"seed 5"}
+	known := outcome("select/field-name", "h1", cases.XFail, "got 200")
+	known.Reason = "it has | no fields"
+	warned := outcome("error/negotiated", "h1", cases.Warn, "got text/html")
+	warned.Level = cases.Should
+	return &conformance.Report{
+		Tool: "listwatch v1.2.3", Target: "here", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 1.5,
+		Notes: []string{"ws is not tested"}, Command: []string{"listwatch", "conformance", "server", "--url", "http://h/x y", "--token", "$TOKEN"},
+		Unmatched: []string{"no/such"},
+		Outcomes: []conformance.Outcome{
+			outcome("resume/from-rv", "h1", cases.Fail, `got version 16, want "ADDED a" </script><b>`), failed,
+			outcome("resume/from-rv", "ws-gorilla", cases.Pass), skipped, known, warned,
+			outcome("event/latency", "h1", cases.Info, "3 ms"), outcome("select/label-ops", "h1", cases.XPass),
+			outcome("bookmark/shape", "h1", cases.SetupError, "dial: refused"), outcome("bookmark/sound", "h1", cases.SetupError, "dial: refused"),
+			outcome("initial/empty", "h1", cases.NotRun),
+		},
+	}
+}
+
+func text(t *testing.T, write func(io.Writer, *conformance.Report) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b, sample()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func wantParts(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("there is no %q in:\n%s", part, text)
+		}
+	}
+}
+
+func TestFailuresOfOneCauseAreOneFinding(t *testing.T) {
+	got := map[string]int{}
+	for _, f := range report.Findings(sample()) {
+		got[f.Where] = len(f.Names)
+	}
+	want := map[string]int{
+		"resume/from-rv over h1, h2": 2, "select/label-ops over h1": 1, "bookmark/shape/h1 and 1 other runs": 2, "error/negotiated over h1": 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestTextExplainsAFailure(t *testing.T) {
+	wantParts(t, text(t, report.Text),
+		"FAIL  resume/from-rv over h1, h2", "must: rule of resume/from-rv", `got version 16, want "ADDED a"`,
+		"again: listwatch conformance server --url 'http://h/x y' --token $TOKEN --run resume/from-rv/h1",
+		`the known failure "no/such" names no run`, "xfail select/field-name/h1: it has | no fields",
+		"    1  it can't <be> drained", "Note: ws is not tested.", "FAILED: 5 runs did not pass")
+}
+
+func TestTheSummaryCountsCasesByTheirWorstVerdict(t *testing.T) {
+	s := report.Summarize(sample())
+	if s.Cases != 9 || s.Runs != 9 || s.ByLevel[cases.Must][cases.Fail] != 1 || s.ByLevel[cases.Should][cases.Warn] != 1 || s.ByVerdict[cases.Pass] != 0 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestJSONIsReadBack(t *testing.T) {
+	got, err := report.Read(strings.NewReader(text(t, report.JSON)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sample(), got); diff != "" {
+		t.Errorf("the report that was read back (-want +got):\n%s", diff)
+	}
+	for _, bad := range []string{"", "[]", "{}", `{"tool":"x"}`, "{"} {
+		if _, err := report.Read(strings.NewReader(bad)); !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("%q: got %v, want an error of code Invalid", bad, err)
+		}
+	}
+}
+
+func TestJUnitCountsWhatItHas(t *testing.T) {
+	var got struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+		Skipped  int `xml:"skipped,attr"`
+		Suites   []struct {
+			Name  string `xml:"name,attr"`
+			Cases []struct {
+				Name    string `xml:"name,attr"`
+				Failure *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal([]byte(text(t, report.JUnit)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Tests != 11 || got.Failures != 3 || got.Errors != 2 || got.Skipped != 3 || len(got.Suites) != 7 {
+		t.Errorf("got %+v", got)
+	}
+	if c := got.Suites[0].Cases[0]; c.Name != "from-rv/h1" || c.Failure == nil || !strings.Contains(c.Failure.Message, "</script>") {
+		t.Errorf("got %+v first, want the failure and its message", c)
+	}
+}
+
+func TestMarkdownIsNotBrokenByWhatItQuotes(t *testing.T) {
+	wantParts(t, text(t, report.Markdown), "# Conformance of here", "## FAIL: resume/from-rv over h1, h2", "| must |", `it has \| no fields`, "it can't &lt;be> drained")
+}
+
+func TestThePageNeedsNothingElseAndIsNotBrokenByWhatItQuotes(t *testing.T) {
+	page := text(t, report.HTML)
+	wantParts(t, page, "<title>Conformance of here</title>", `data-name="resume/from-rv/h1"`, "it can&#39;t &lt;be&gt; drained", "prefers-color-scheme: dark", `aria-label="resume/from-rv/h2: fail"`)
+	for _, bad := range []string{"</script><b>", "<link", "src=", "@import", "url("} {
+		if strings.Contains(page, bad) {
+			t.Errorf("there is %q in the page", bad)
+		}
+	}
+	if n := strings.Count(page, "</script>"); n != 2 {
+		t.Errorf("got %d scripts that end, want 2", n)
+	}
+}
+
+func TestDiffTellsWhatHasChangedAndWhetherForTheWorse(t *testing.T) {
+	before, after := sample(), sample()
+	after.Outcomes[0].Verdict, after.Outcomes[0].Messages = cases.Pass, nil
+	after.Outcomes[2].Verdict, after.Outcomes[2].Messages = cases.Fail, []string{"got nothing"}
+	after.Outcomes = after.Outcomes[:10]
+	want := []report.Change{
+		{Name: "resume/from-rv/h1", Before: cases.Fail, After: cases.Pass},
+		{Name: "resume/from-rv/ws-gorilla", Before: cases.Pass, After: cases.Fail, Message: "got nothing"},
+		{Name: "initial/empty/h1", Before: cases.NotRun},
+	}
+	got := report.Diff(before, after)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	var b bytes.Buffer
+	if err := report.WriteDiff(&b, got); err != nil {
+		t.Fatal(err)
+	}
+	wantParts(t, b.String(), "! resume/from-rv/ws-gorilla: fail, was pass", "3 changes, 1 for the worse")
+}
+
+func TestProgressIsALineForEachCaseWhereThereIsNoTerminal(t *testing.T) {
+	var b bytes.Buffer
+	p := report.NewProgress(&b, 0, true)
+	for _, o := range sample().Outcomes {
+		p.Add(o)
+	}
+	p.Close()
+	wantParts(t, b.String(), "FAIL  resume/from-rv", "h1, h2 of 3 ways", "skip  drain/ends-all", "SETUP bookmark/sound")
+	if strings.ContainsAny(b.String(), "\x1b\r") {
+		t.Errorf("got %q, want plain lines", b.String())
+	}
+}
+
+func TestProgressIsAStripForEachGroupOnATerminal(t *testing.T) {
+	var b bytes.Buffer
+	p := report.NewProgress(&b, 40, true)
+	for range 100 {
+		p.Add(outcome("resume/from-rv", "h1", cases.Pass))
+	}
+	p.Add(outcome("select/label-ops", "h1", cases.Fail))
+	p.Close()
+	wantParts(t, b.String(), "resume", "select", "100 passed", "0 passed, 1 not", "\x1b[1;31mF\x1b[0m")
+	for line := range strings.SplitSeq(b.String(), "\x1b[K") {
+		if n := strings.Count(line, "m.\x1b"); n > 40 {
+			t.Errorf("got %d signs in %q, want what fits", n, line)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/cases"
+)
+
+func own() conformance.Target { return cases.Own("listwatch", cases.Wrap{}) }
+
+func TestExecuteRunsWhatIsSelected(t *testing.T) {
+	var told []string
+	o := conformance.Options{Run: []string{"select/field-name", "select/field-unknown", "error/404/h2", "handshake/h2c-upgrade-ignored"}, Skip: []string{"select/*/ws-*", "select/field-unknown"}}
+	r, err := conformance.Execute(t.Context(), own(), o, func(out conformance.Outcome) { told = append(told, out.Name()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "handshake/h2c-upgrade-ignored/h1 handshake/h2c-upgrade-ignored/h1-standard select/field-name/h1 select/field-name/h1-standard select/field-name/h2 error/404/h2"
+	if got := strings.Join(told, " "); got != want || !r.OK() || len(r.Outcomes) != len(told) {
+		t.Errorf("got %s, OK %v; want %s", got, r.OK(), want)
+	}
+}
+
+func TestExecuteSaysWhatWasNotRun(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	r, err := conformance.Execute(ctx, own(), conformance.Options{Run: []string{"select/field-name"}}, nil)
+	if err != nil || r.OK() || len(r.Outcomes) == 0 || r.Outcomes[0].Verdict != cases.NotRun || r.Outcomes[0].Reason != "enough" {
+		t.Errorf("got %+v, %v; want runs that were not run, and why", r, err)
+	}
+}
+
+func TestAKnownFailureMustBeOneAndHaveAReason(t *testing.T) {
+	known, err := conformance.ParseKnown(strings.NewReader("# ours\n\nselect/field-name # on purpose\nno-such/case # x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := conformance.Execute(t.Context(), own(), conformance.Options{Run: []string{"select/field-name"}, Known: known}, nil)
+	if err != nil || r.OK() || r.Outcomes[0].Verdict != cases.XPass || len(r.Unmatched) != 1 || r.Unmatched[0] != "no-such/case" {
+		t.Errorf("got %+v, %v; want passes that are wrong, and a pattern that names nothing", r, err)
+	}
+	for _, bad := range []string{"select/field-name", "select/field-name #", "a/b/c/d # x", "select/[ # x", "# only a comment\nx/y"} {
+		if _, err := conformance.ParseKnown(strings.NewReader(bad)); !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), "line") {
+			t.Errorf("%q: got %v, want an error that names the line", bad, err)
+		}
+	}
+}
+
+func TestAPatternThatNamesNothingIsRefused(t *testing.T) {
+	for _, p := range []string{"nothing", "select/nothing", "select/[", "", "a/b/c/d"} {
+		if _, err := conformance.Execute(t.Context(), own(), conformance.Options{Run: []string{p}}, nil); !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("%q: got %v, want an error", p, err)
+		}
+	}
+}

@@ -1,0 +1,3 @@
+// Package torture has tests alone: those of [cases.Tortures], over both backends and both ends. What the libraries are known to do otherwise is
+// in known.txt, with its reason.
+package torture
