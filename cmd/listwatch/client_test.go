@@ -57,6 +57,10 @@ func TestAWatchShowsTheSameEventsOverEveryTransport(t *testing.T) {
 			runs = append(runs, run{url + " " + transport, start(t, args...)})
 		}
 	}
+	for _, transport := range []string{"chunked", "h2", "websocket"} {
+		args := []string{"watch", "pods", "-A", "--compress", "-o", "json", "--resource-version", from, "--server", s.http, "--transport", transport}
+		runs = append(runs, run{"compressed, " + transport, start(t, args...)})
+	}
 	for _, framing := range []string{"json", "sse", "seq", "prefixed"} {
 		runs = append(runs, run{framing, start(t, "watch", s.http+"/api/v1/pods?watch=true&resourceVersion="+from, "-o", "json", "--framing", framing)})
 	}
@@ -114,10 +118,11 @@ func TestAWatchBeginsWithTheStateAndEndsAfterItsCount(t *testing.T) {
 }
 
 func TestGetShowsWhatIsThere(t *testing.T) {
-	s := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget")
+	s := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "gadgets.v1.demo.example.com=Gadget,cluster")
 	create(t, s.http, podsPath, "one")
 	create(t, s.http, "/api/v1/namespaces/other/pods", "two")
 	create(t, s.http, "/apis/demo.example.com/v1/namespaces/default/widgets", "w")
+	create(t, s.http, "/apis/demo.example.com/v1/gadgets", "g")
 	create(t, s.http, "/apis/apps/v1/namespaces/default/deployments", "d")
 	create(t, s.http, "/api/v1/namespaces", "n")
 	for _, c := range []struct{ args, want string }{
@@ -129,6 +134,9 @@ func TestGetShowsWhatIsThere(t *testing.T) {
 		{"ns -o name", "n\n"},
 		{"cm -o name", ""},
 		{"widgets.v1.demo.example.com -o name", "default/w\n"},
+		{"gadgets.v1.demo.example.com -o name", "g\n"},
+		{"gadgets.v1.demo.example.com g -o name", "g\n"},
+		{"gadgets.v1.demo.example.com -A -o name", "g\n"},
 		{"pods -l a=b -o name", ""},
 	} {
 		out, _ := get(t, exitOK, append([]string{"get", "--server", s.http}, strings.Fields(c.args)...)...)

@@ -26,6 +26,7 @@ type connection struct {
 	token         string
 	ca, cert, key string
 	skipVerify    bool
+	compress      bool
 }
 
 func (c *connection) addFlags(f *pflag.FlagSet) {
@@ -34,6 +35,7 @@ func (c *connection) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.ca, "ca", "", "file with the CAs to trust, in PEM; empty: the system's")
 	f.StringVar(&c.cert, "cert", "", "file with a client certificate, in PEM")
 	f.StringVar(&c.key, "key", "", "file with the key of --cert, in PEM")
+	f.BoolVar(&c.compress, "compress", false, "ask the server to compress: zstd or gzip; permessage-deflate over WebSocket")
 	f.BoolVar(&c.skipVerify, "insecure-skip-verify", false, "believe any certificate of the server")
 }
 
@@ -47,7 +49,7 @@ func (c *connection) remote(url string) (*client.Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &client.Remote{URL: url, Network: transport.Network{TLS: config}}
+	r := &client.Remote{URL: url, Network: transport.Network{TLS: config}, Compress: c.compress}
 	if r.Transports, err = c.transports(r.Network); err != nil {
 		return nil, err
 	}

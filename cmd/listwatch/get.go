@@ -20,7 +20,7 @@ func newGet() *cobra.Command {
 		Long:  "List the objects of a collection.\n\n" + whatArgument,
 		Args:  args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := s.target(args, cmd.Flags())
+			t, err := s.target(cmd.Context(), args, cmd.Flags())
 			if err != nil {
 				return err
 			}

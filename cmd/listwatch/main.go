@@ -3,8 +3,10 @@
 //	listwatch serve            # a server on 127.0.0.1:8080, which says what to try
 //	listwatch watch pods -A    # the state, then every change
 //	listwatch get pods -A
+//	listwatch conformance server --kube http://127.0.0.1:8080
 //
-// It exits with 0 where all went well, 1 where it failed and 2 where the command line can't be understood.
+// It exits with 0 where all went well, 1 where it failed, 2 where the command line can't be understood and 3 where there was nothing that conformance
+// could test.
 package main
 
 import (

@@ -15,6 +15,8 @@ const (
 	exitOK = iota
 	exitFailure
 	exitUsage
+	// exitUnusable: there was nothing to test.
+	exitUnusable
 )
 
 // A usageError is a command line that can't be understood, or parts of it that don't go together.
@@ -35,12 +37,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitOK
 	}
+	if code, ok := errors.AsType[exitError](err); ok {
+		return int(code)
+	}
 	message := oneLine(err)
 	if _, ok := errors.AsType[usageError](err); ok {
 		fmt.Fprintf(stderr, "listwatch: %s (see %s --help)\n", message, cmd.CommandPath())
 		return exitUsage
 	}
 	fmt.Fprintf(stderr, "listwatch: %s\n", message)
+	if _, ok := errors.AsType[unusableError](err); ok {
+		return exitUnusable
+	}
 	return exitFailure
 }
 
@@ -63,7 +71,7 @@ func newRoot() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(), newGet(), newWatch(), newVersion())
+	root.AddCommand(newServe(), newGet(), newWatch(), newConformance(), newVersion())
 	return root
 }
 

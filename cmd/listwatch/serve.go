@@ -23,7 +23,7 @@ type serveOptions struct {
 	addr, tlsAddr, debugAddr string
 	tls                      tlsOptions
 	tokenFile                string
-	insecure                 bool
+	insecure, noCompression  bool
 	origins, resources       []string
 	historyAge               time.Duration
 	historyBytes             byteSize
@@ -37,8 +37,8 @@ func newServe() *cobra.Command {
 		Short: "Serve collections in memory at the paths of Kubernetes",
 		Long: `Serve collections in memory at the paths of Kubernetes, over HTTP/1.1, HTTP/2 and WebSocket, and print commands to try.
 
-Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server reads them all and writes most. Nothing
-is kept when the server ends.
+Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server works with them: docs/kubernetes.md.
+Nothing is kept when the server ends.
 
 On loopback anybody may do everything, unless --token-file is given; with --client-ca, only https asks for certificates. Elsewhere
 the server refuses to listen without credentials, unless --insecure is given. The first SIGINT or SIGTERM ends all watches cleanly,
@@ -60,6 +60,7 @@ the second ends the server at once.`,
 	f.BoolVar(&o.insecure, "insecure", false, "listen beyond loopback without credentials")
 	f.StringArrayVar(&o.origins, "allow-origin", nil, "origin whose pages may use the server beside its own, as in http://127.0.0.1:*; repeatable")
 	f.StringArrayVar(&o.resources, "resource", nil, "further resource, as in widgets.v1.demo.example.com=Widget, with ,cluster for one without namespaces; repeatable")
+	f.BoolVar(&o.noCompression, "no-compression", false, "compress nothing, whatever clients can decompress: where objects hold secrets beside text of others")
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
 	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
 	f.StringVar(&o.debugAddr, "debug-addr", "", "where to serve /debug/pprof/, GET /debug/watches and POST /debug/compact, without credentials")
@@ -105,7 +106,9 @@ func (s *service) prepare(o *serveOptions) error {
 	}
 	s.api = &kubeapi.Handler{
 		Authenticate: access.authenticator(),
-		Server:       watchserver.Server{AllowOrigins: o.origins, Log: s.log, Trace: s.trace()},
+		Server: watchserver.Server{
+			AllowOrigins: o.origins, NoCompression: o.noCompression, Log: s.log, Trace: s.trace(),
+		},
 	}
 	if err := s.addResources(o.resources); err != nil {
 		return err
@@ -144,7 +147,7 @@ func (s *service) trace() *watchserver.Trace {
 			s.log.Debug("refused", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "error", err)
 		},
 		Opened: func(w watchserver.Watch) {
-			s.log.Debug("watch opened", "id", w.ID, "from", w.Client, "over", w.Transport, "as", w.MediaType, "url", w.URL)
+			s.log.Debug("watch opened", "id", w.ID, "from", w.Client, "over", w.Transport, "as", w.MediaType, "compression", w.Compression, "url", w.URL)
 		},
 		Closed: func(w watchserver.Watch, err error) {
 			s.log.Debug("watch closed", "id", w.ID, "events", w.Events, "bytes", w.Bytes, "error", err)

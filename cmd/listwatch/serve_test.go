@@ -30,6 +30,9 @@ func TestTheCurlLinesOfTheOldDocumentsShowEvents(t *testing.T) {
 		{"path form", `curl -i "` + s.http + `/api/v1/watch/pods?watch=yes"`, "HTTP/1.1 200 OK"},
 		{"TLS, HTTP/1.1", `curl -ik --http1.1 ` + credentials + ` "` + s.https + `/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
 		{"TLS, HTTP/2", `curl -ik --http2 ` + credentials + ` "` + s.https + `/api/v1/pods?watch=true"`, "HTTP/2 200"},
+		{"compressed", `curl -i --compressed "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
+		{"compressed with gzip", `curl -i --compressed -H "Accept-Encoding: gzip" "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
+		{"compressed, HTTP/2", `curl -i --compressed --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/2 200"},
 		{"clear text, HTTP/2", `curl -i --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/2 200"},
 		{"WebSocket", `curl` + upgrade + ` "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
 		{"WebSocket from a page", `curl` + upgrade + ` -H "Origin: http://127.0.0.1:3000" "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
@@ -303,6 +306,16 @@ func TestAllowedPagesMayReadAndFurtherResourcesAreServed(t *testing.T) {
 	_, header, _ = request(t, "GET", s.http+"/api/v1/pods", "", "Origin", "http://evil.example.com")
 	if got := header.Get("Access-Control-Allow-Origin"); got != "" {
 		t.Errorf("got Access-Control-Allow-Origin %q, want none", got)
+	}
+}
+
+func TestNothingIsCompressedWhereThatIsOff(t *testing.T) {
+	for flag, want := range map[string]string{"--no-compression": "", "--verbose": "gzip"} {
+		s := startServer(t, "--addr", "127.0.0.1:0", flag)
+		_, h, _ := request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=1", "", "Accept-Encoding", "gzip")
+		if got := h.Get("Content-Encoding"); got != want {
+			t.Errorf("%s: Content-Encoding %q, want %q", flag, got, want)
+		}
 	}
 }
 

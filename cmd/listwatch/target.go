@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"strings"
@@ -24,13 +25,13 @@ type selection struct {
 func (s *selection) addFlags(f *pflag.FlagSet) {
 	s.connection.addFlags(f)
 	f.StringVarP(&s.namespace, "namespace", "n", "default", "the namespace")
-	f.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "all namespaces; also for resources of yours that have none")
+	f.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "all namespaces")
 	f.StringVarP(&s.labels, "selector", "l", "", "labels that the objects must have, as in app=web,tier!=test")
 	f.StringVar(&s.fields, "field-selector", "", "fields that the objects must have, as in metadata.name=one")
 	f.StringVarP(&s.output, "output", "o", "", "json, name or wide; empty: a line for people")
 }
 
-const whatArgument = `The first argument is the URL of a collection, or a resource of --server: pods, services, configmaps, deployments, namespaces, their
+const whatArgument = `The first argument is the URL of a collection, or a resource of --server: pods, services, configmaps, deployments, namespaces, events, their
 short names, or in full as widgets.v1.demo.example.com. A second one is the name of one object.`
 
 // target is what the arguments and flags say.
@@ -42,14 +43,14 @@ type target struct {
 	namespaces bool
 }
 
-func (s *selection) target(args []string, f *pflag.FlagSet) (*target, error) {
+func (s *selection) target(ctx context.Context, args []string, f *pflag.FlagSet) (*target, error) {
 	switch s.output {
 	case "", "json", "name", "wide":
 	default:
 		return nil, usagef("-o %q: want json, name or wide", s.output)
 	}
 	t := &target{}
-	err := s.locate(t, args, f)
+	err := s.locate(ctx, t, args, f)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (s *selection) target(args []string, f *pflag.FlagSet) (*target, error) {
 }
 
 // locate finds the URL.
-func (s *selection) locate(t *target, args []string, f *pflag.FlagSet) error {
+func (s *selection) locate(ctx context.Context, t *target, args []string, f *pflag.FlagSet) error {
 	what := args[0]
 	if kind, name, ok := strings.Cut(what, "/"); ok && len(args) == 1 {
 		if _, known := kubeapi.FindResource(kubeapi.DefaultResources(), kind); known {
@@ -91,13 +92,16 @@ func (s *selection) locate(t *target, args []string, f *pflag.FlagSet) error {
 		}
 		return s.locateURL(t, what)
 	}
-	r, err := findResource(what)
+	r, known, err := findResource(what)
 	if err != nil {
 		return err
 	}
 	base, err := parseURL(s.server)
 	if err != nil {
 		return err
+	}
+	if !known && !s.allNamespaces {
+		r.Namespaced = s.namespaced(ctx, base, r)
 	}
 	namespace := s.namespace
 	if s.allNamespaces || !r.Namespaced {
@@ -148,19 +152,19 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-func findResource(name string) (kubeapi.Resource, error) {
-	known := kubeapi.DefaultResources()
-	if r, ok := kubeapi.FindResource(known, name); ok {
-		return r, nil
+// findResource finds a resource by its name; known is whether all of it is known.
+func findResource(name string) (r kubeapi.Resource, known bool, err error) {
+	defaults := kubeapi.DefaultResources()
+	if r, known = kubeapi.FindResource(defaults, name); known {
+		return r, true, nil
 	}
-	r, err := kubeapi.ParseResourceName(name)
-	if err == nil {
-		return r, nil
+	if r, err = kubeapi.ParseResourceName(name); err == nil {
+		return r, false, nil
 	}
 	var names []string
-	for _, r := range known {
+	for _, r := range defaults {
 		names = append(names, r.QualifiedName())
 	}
-	return r, usagef("resource %q is unknown here: want %s, another one in full, as in widgets.v1.demo.example.com, or a URL",
+	return r, false, usagef("resource %q is unknown here: want %s, another one in full, as in widgets.v1.demo.example.com, or a URL",
 		name, strings.Join(names, ", "))
 }

@@ -34,7 +34,7 @@ breaks it is made anew, and nothing is lost or comes twice.
 			if o.exitAfter < 0 {
 				return usagef("--exit-after %d: want a number that is not negative", o.exitAfter)
 			}
-			t, err := o.target(args, cmd.Flags())
+			t, err := o.target(cmd.Context(), args, cmd.Flags())
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/report"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+func newConformance() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "conformance",
+		Short: "Hold a server or a client to the protocol",
+		Long: `Hold a server or a client of any make to the protocol of Kubernetes' list and watch, case by case, over every transport that it speaks, and
+report what is wrong and why.
+
+It exits with 0 where every must that could be tested holds, 1 where one does not, 2 where the command line can't be understood and 3 where the
+target can't be tested at all.`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newConformanceServer(), newConformanceClient(), newConformanceList(), newConformanceExplain(), newConformanceCheck(),
+		newConformanceDiff(),
+	)
+	return cmd
+}
+
+// suiteOptions are the flags that a run against a server and one against a client share.
+type suiteOptions struct {
+	run, skip []string
+	strict    bool
+	seed      uint64
+	timeout   time.Duration
+	known     string
+
+	json, junit, html, markdown string
+}
+
+func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.run, "run", nil, "cases to run, as in resume, resume/from-rv or resume/*/h2; repeatable; all, if none is given")
+	f.StringArrayVar(&o.skip, "skip", nil, "cases to leave out, in the same way; repeatable")
+	f.BoolVar(&o.strict, "strict", false, "take every rule that is broken for a failure, also one that is no must")
+	f.Uint64Var(&o.seed, "seed", 0, "what random cases begin from; zero: another one each time")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long a case waits for what must come; below 2s sound servers fail")
+	f.StringVar(&o.known, "known-failures", "", `file with the failures that are expected, a line each: PATTERN # REASON`)
+	f.StringVar(&o.json, "json", "", "file for a report that can be read back, compared and kept")
+	f.StringVar(&o.junit, "junit", "", "file for a report that build servers read")
+	f.StringVar(&o.html, "html", "", "file for a report for a browser")
+	f.StringVar(&o.markdown, "md", "", "file for a report in Markdown")
+}
+
+// options are what the flags mean for a run.
+func (o *suiteOptions) options(subject cases.Subject) (conformance.Options, error) {
+	all := conformance.Options{Subject: subject, Run: o.run, Skip: o.skip, Strict: o.strict}
+	if o.timeout <= 0 {
+		return all, usagef("--timeout %v: want a time to wait", o.timeout)
+	}
+	if o.known != "" {
+		f, err := os.Open(o.known)
+		if err != nil {
+			return all, usagef("--known-failures: %w", err)
+		}
+		defer f.Close()
+		if all.Known, err = conformance.ParseKnown(f); err != nil {
+			return all, usagef("--known-failures %s: %w", o.known, err)
+		}
+	}
+	if err := all.Check(); err != nil {
+		return all, usageError{err}
+	}
+	return all, nil
+}
+
+// execute runs the cases, shows them as they come and writes all reports. command is how to begin such a run again.
+func (o *suiteOptions) execute(ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer) error {
+	t.Seed = o.seed
+	width, colour := terminal(out)
+	progress := report.NewProgress(out, width, colour)
+	r, err := conformance.Execute(ctx, t, all, progress.Add)
+	progress.Close()
+	if err != nil {
+		return err
+	}
+	r.Command = append(command, o.words()...)
+	err = errors.Join(report.Text(out, r), o.write(r))
+	switch {
+	case err != nil:
+		return err
+	case r.Unusable():
+		return exitError(exitUnusable)
+	case !r.OK():
+		return exitError(exitFailure)
+	}
+	return nil
+}
+
+// words are the flags that a second run needs to see the same.
+func (o *suiteOptions) words() (words []string) {
+	if o.strict {
+		words = append(words, "--strict")
+	}
+	if o.seed != 0 {
+		words = append(words, "--seed", fmt.Sprint(o.seed))
+	}
+	return words
+}
+
+// write writes the reports that are wanted as files.
+func (o *suiteOptions) write(r *conformance.Report) error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		write func(io.Writer, *conformance.Report) error
+	}{{o.json, report.JSON}, {o.junit, report.JUnit}, {o.html, report.HTML}, {o.markdown, report.Markdown}} {
+		if f.name != "" {
+			errs = append(errs, writeReport(f.name, r, f.write))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func writeReport(name string, r *conformance.Report, write func(io.Writer, *conformance.Report) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f, r), f.Close())
+}
+
+// terminal returns the width of out, if it is a terminal that can move its cursor, and whether it is to be coloured (no-color.org).
+func terminal(out io.Writer) (width int, colour bool) {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		width = 80
+	}
+	return width, os.Getenv("NO_COLOR") == ""
+}
+
+// targetError is what is wrong with a target: a mistake in how it was named, or that it can't be tested.
+func targetError(err error) error {
+	if e, ok := errors.AsType[*listwatch.Error](err); ok && e.Code == listwatch.Invalid && e.Err == nil {
+		return usageError{err}
+	}
+	return unusableError{err}
+}
+
+// An unusableError says why a target can't be tested.
+type unusableError struct{ error }
+
+// Unwrap returns what is wrong.
+func (e unusableError) Unwrap() error { return e.error }
+
+// An exitError ends the program with a code, and nothing to add to what was written.
+type exitError int
+
+// Error names the code.
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", cmp.Or(int(e), exitFailure)) }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/report"
+	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/spf13/cobra"
+)
+
+func newConformanceCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check DIR",
+		Short: "Hold recorded histories to the guarantees of a watch",
+		Long: `Hold every history in a directory, *` + watchcheck.Extension + `, to the guarantees of a watch: what was written, and what each watcher saw of it. Tests
+under faults record them.`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return checkHistories(args[0], cmd.OutOrStdout()) },
+	}
+}
+
+func checkHistories(dir string, out io.Writer) error {
+	all, err := watchcheck.CheckDir(dir, nil)
+	if err != nil {
+		return unusableError{err}
+	}
+	bad := 0
+	for _, c := range all {
+		err := c.Err
+		if err == nil {
+			err = c.Report.Err()
+		}
+		if err == nil {
+			fmt.Fprintf(out, "ok    %s\n%s\n\n", c.Path, &c.Report.Summary)
+			continue
+		}
+		bad++
+		fmt.Fprintf(out, "FAIL  %s\n%v\n\n", c.Path, err)
+	}
+	fmt.Fprintf(out, "%d histories, %d of them not sound\n", len(all), bad)
+	if bad > 0 {
+		return exitError(exitFailure)
+	}
+	return nil
+}
+
+func newConformanceDiff() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff BEFORE.json AFTER.json",
+		Short: "Compare two reports",
+		Long:  "Compare two reports that --json wrote. It exits with 1 where anything has become worse.",
+		Args:  args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, err := readReport(args[0])
+			if err != nil {
+				return err
+			}
+			after, err := readReport(args[1])
+			if err != nil {
+				return err
+			}
+			changes := report.Diff(before, after)
+			if err := report.WriteDiff(cmd.OutOrStdout(), changes); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(changes, report.Change.Worse) {
+				return exitError(exitFailure)
+			}
+			return nil
+		},
+	}
+}
+
+func readReport(name string) (*conformance.Report, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	defer f.Close()
+	r, err := report.Read(f)
+	if err != nil {
+		return nil, usagef("%s: %w", name, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/spf13/cobra"
+)
+
+// A listedCase is a case as list --json has it.
+type listedCase struct {
+	ID        string   `json:"id"`
+	Level     string   `json:"level"`
+	Subject   string   `json:"subject"`
+	On        []string `json:"on"`
+	Lane      string   `json:"lane"`
+	Says      string   `json:"says"`
+	Needs     []string `json:"needs,omitempty"`
+	Elsewhere string   `json:"elsewhere,omitempty"`
+}
+
+func newConformanceList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List all cases",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return listJSON(cmd.OutOrStdout())
+			}
+			return listText(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func listJSON(w io.Writer) error {
+	var all []listedCase
+	for _, c := range conformance.List() {
+		all = append(all, listedCase{
+			c.ID, c.Level.Word(), c.Subject.Word(), strings.Fields(c.On), c.Lane, c.Says, strings.Fields(c.Needs().String()), c.Elsewhere,
+		})
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(all)
+}
+
+func listText(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	group := ""
+	for _, c := range conformance.List() {
+		if c.Group() != group {
+			group = c.Group()
+			fmt.Fprintf(out, "\n%s\n", group)
+		}
+		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Word(), c.Subject.Word(), c.On, c.Says)
+	}
+	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID says more\n", len(conformance.List()))
+	return out.Flush()
+}
+
+func newConformanceExplain() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain ID",
+		Short: "Say what a case is about, and what it needs",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var near []string
+			for _, c := range conformance.List() {
+				if c.ID == args[0] {
+					return explain(cmd.OutOrStdout(), c)
+				}
+				if strings.Contains(c.ID, args[0]) {
+					near = append(near, c.ID)
+				}
+			}
+			if len(near) > 0 {
+				return usagef("there is no case %q; there is %s", args[0], strings.Join(near, ", "))
+			}
+			return usagef("there is no case %q: listwatch conformance list names all", args[0])
+		},
+	}
+}
+
+func explain(w io.Writer, c conformance.Case) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s\n\n  %s\n\n", c.ID, c.Says)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(out, "%-10s %s\n", name, value)
+		}
+	}
+	line("level", c.Level.Word()+": "+c.Level.Meaning())
+	line("about", c.Subject.Word())
+	line("over", c.On)
+	line("lane", map[bool]string{true: "real sockets", false: "a clock of its own, so that only go test runs it"}[strings.Contains(c.Lane, "r")])
+	line("needs", c.Needs().String())
+	switch {
+	case c.Elsewhere != "":
+		line("test", c.Elsewhere)
+	case c.Subject == cases.Client:
+		line("run it", "listwatch conformance client --exec COMMAND --run "+c.ID)
+	case strings.Contains(c.Lane, "r"):
+		line("run it", "listwatch conformance server --kube URL --run "+c.ID)
+	default:
+		line("run it", "go test ./conformance/cases -run 'TestCases/"+c.ID+"'")
+	}
+	return out.Flush()
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/report"
+	"github.com/listwatch/listwatch/conformance/watchcheck"
+)
+
+// conform runs conformance to its end and returns what it wrote and its code.
+func conform(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	p := start(t, append([]string{"conformance"}, args...)...)
+	code = p.exit(t)
+	return p.stdout.String(), p.stderr.String(), code
+}
+
+func TestConformanceOfOurServer(t *testing.T) {
+	s := startServer(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	out, notes, code := conform(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-nhooyr",
+		"--json", at("r.json"), "--junit", at("r.xml"), "--html", at("r.html"), "--md", at("r.md"))
+	if code != exitOK || !strings.Contains(out, "pass  select/label-ops") || !strings.Contains(out, "ok: the rules that could be tested hold") {
+		t.Fatalf("got %d, %s\n%s", code, out, notes)
+	}
+	for _, name := range []string{"r.json", "r.xml", "r.html", "r.md"} {
+		if data, err := os.ReadFile(at(name)); err != nil || !strings.Contains(string(data), "select") {
+			t.Errorf("%s: got %.100s, %v; want a report", name, data, err)
+		}
+	}
+	if out, _, code := conform(t, "diff", at("r.json"), at("r.json")); code != exitOK || !strings.Contains(out, "0 changes") {
+		t.Errorf("a report compared with itself: got %d, %s", code, out)
+	}
+	out, _, code = conform(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1")
+	if code != exitOK || !strings.Contains(out, "1 run of 1 case") {
+		t.Errorf("by its URL: got %d, %s", code, out)
+	}
+}
+
+func TestAKnownFailureThatPassesFailsTheRun(t *testing.T) {
+	s := startServer(t)
+	known := writeFile(t, "handshake/accept-406 # on purpose\n")
+	out, _, code := conform(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406", "--known-failures", known, "--token", "s3cr3t")
+	if code != exitFailure || !strings.Contains(out, "XPASS") || !strings.Contains(out, "--token $TOKEN --run handshake/accept-406/h1") || strings.Contains(out, "s3cr3t") {
+		t.Errorf("got %d, %s", code, out)
+	}
+}
+
+func TestAnInterruptedRunIsReported(t *testing.T) {
+	s := startServer(t)
+	file := filepath.Join(t.TempDir(), "r.json")
+	p := start(t, "conformance", "server", "--kube", s.http, "--json", file)
+	p.stdout.await(t, "a case", p.ended, func(text string) bool { return strings.Contains(text, "pass") })
+	p.interrupt()
+	if code := p.exit(t); code != exitFailure {
+		t.Errorf("got %d, %s", code, p.stdout)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := report.Read(f)
+	if err != nil || r.OK() || !strings.Contains(p.stdout.String(), "NOT FINISHED") {
+		t.Errorf("got %v, %v; want a report of a run that was not finished:\n%s", r, err, p.stdout)
+	}
+}
+
+func TestConformanceThatCantBeginSaysWhy(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"server"}, exitUsage, "want one of --url"},
+		{[]string{"server", "--url", "http://x/", "--kube", "http://x/"}, exitUsage, "want one of --url"},
+		{[]string{"server", "--url", "http://x/", "--resource", "pods"}, exitUsage, "--resource goes with"},
+		{[]string{"server", "--url", "nothing"}, exitUsage, "is no URL"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/", "--run", "no/such"}, exitUsage, "names no case"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/", "--known-failures", "/nowhere"}, exitUsage, "--known-failures"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/", "--timeout", "0s"}, exitUsage, "--timeout"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/", "--header", "x"}, exitUsage, "--header"},
+		{[]string{"server", "--exec", "true", "--token", "x"}, exitUsage, "leave credentials out"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/"}, exitUnusable, "does it run?"},
+		{[]string{"server", "--exec", "exit 1"}, exitUnusable, "it ended before"},
+		{[]string{"client"}, exitUsage, "--exec"},
+		{[]string{"client", "--exec", "exit 1"}, exitUnusable, "it ended before"},
+		{[]string{"explain", "from-rv"}, exitUsage, "resume/from-rv"},
+		{[]string{"explain", "nothing"}, exitUsage, "there is no case"},
+		{[]string{"check", "/nowhere"}, exitUnusable, "nowhere"},
+		{[]string{"diff", "/nowhere", "/nowhere"}, exitUsage, "nowhere"},
+	} {
+		if out, notes, code := conform(t, test.args...); code != test.code || !strings.Contains(notes, test.want) {
+			t.Errorf("%q: got %d, %s%s; want %d and %q", test.args, code, out, notes, test.code, test.want)
+		}
+	}
+}
+
+func TestConformanceTellsOfItsCases(t *testing.T) {
+	out, _, code := conform(t, "list", "--json")
+	var all []struct{ ID, Level, Says string }
+	if err := json.Unmarshal([]byte(out), &all); code != exitOK || err != nil || len(all) != len(conformance.List()) || all[0].Says == "" {
+		t.Errorf("got %d, %v, %d cases", code, err, len(all))
+	}
+	if out, _, code := conform(t, "list"); code != exitOK || !strings.Contains(out, "resume/from-rv") {
+		t.Errorf("got %d, %s", code, out)
+	}
+	out, _, code = conform(t, "explain", "resume/from-rv")
+	if code != exitOK || !strings.Contains(out, "replays exactly") || !strings.Contains(out, "--run resume/from-rv") {
+		t.Errorf("got %d, %s", code, out)
+	}
+}
+
+func TestHistoriesAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "empty"+watchcheck.Extension))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := watchcheck.NewWriter(f, watchcheck.Meta{Name: "nothing happened"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if out, _, code := conform(t, "check", dir); code != exitOK || !strings.Contains(out, "0 violations") {
+		t.Errorf("got %d, %s", code, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "broken"+watchcheck.Extension), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, code := conform(t, "check", dir); code != exitFailure || !strings.Contains(out, "1 of them not sound") {
+		t.Errorf("got %d, %s", code, out)
+	}
+}
