@@ -1,0 +1,2 @@
+// Package examples has the programs of docs/kubernetes.md, compiled and run.
+package examples

@@ -1,0 +1,163 @@
+//go:build !race
+
+package apiserver
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
+	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/websocket"
+	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/openapi"
+	genericserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// token is that of the one user there is.
+const token = "the-token-of-a-test"
+
+// startTime is how long the server may take until it is ready.
+const startTime = time.Minute
+
+// A Server is a Kubernetes API server for custom resources, over TLS. It has no namespaces but any name of one will do, and one user, who
+// may do everything.
+type Server struct {
+	// URL is where it is, https://127.0.0.1:PORT; Token what the user shows, and CA the certificate that signed the server's, in PEM.
+	URL, Token string
+	CA         []byte
+	// Etcd is the URL of its etcd.
+	Etcd string
+}
+
+// Config returns how a client of client-go reaches s, with a limit of requests that a test does not feel.
+func (s *Server) Config() *rest.Config {
+	return &rest.Config{
+		Host: s.URL, BearerToken: s.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.CA}, QPS: 10000, Burst: 10000,
+	}
+}
+
+// Start starts a Server that ends with the test, and returns when it is ready.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{Token: token, Etcd: startEtcd(t)}
+	o := options.NewCustomResourceDefinitionsServerOptions(nil, nil)
+	o.RecommendedOptions.Etcd.StorageConfig.Transport.ServerList = []string{s.Etcd}
+	secure := o.RecommendedOptions.SecureServing
+	var err error
+	if secure.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	s.URL = "https://" + secure.Listener.Addr().String()
+	secure.ServerCert.CertDirectory = t.TempDir()
+	config, err := configure(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What signs itself is its own CA.
+	if s.CA, err = os.ReadFile(filepath.Join(secure.ServerCert.CertDirectory, secure.ServerCert.PairName+".crt")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, config)
+	s.awaitReady(t)
+	return s
+}
+
+// configure makes a configuration of options, without what needs a kube-apiserver next to it: delegated authentication and authorization,
+// admission by webhooks, priority and fairness.
+func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Config, error) {
+	generic := genericserver.NewRecommendedConfig(apiserver.Codecs)
+	if err := o.Complete(); err != nil {
+		return nil, err
+	}
+	secure := o.RecommendedOptions.SecureServing
+	if err := secure.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+		return nil, err
+	}
+	o.APIEnablement = genericoptions.NewAPIEnablementOptions()
+	for _, apply := range []func() error{
+		func() error { return o.ServerRunOptions.ApplyTo(&generic.Config) },
+		func() error { return o.RecommendedOptions.Etcd.ApplyTo(&generic.Config) },
+		func() error { return secure.ApplyToConfig(&generic.Config) },
+		func() error {
+			return o.APIEnablement.ApplyTo(&generic.Config, apiserver.DefaultAPIResourceConfigSource(), apiserver.Scheme)
+		},
+	} {
+		if err := apply(); err != nil {
+			return nil, err
+		}
+	}
+	admit(&generic.Config)
+	namer := openapi.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme)
+	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, namer)
+	return &apiserver.Config{GenericConfig: generic, ExtraConfig: apiserver.ExtraConfig{
+		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*o.RecommendedOptions.Etcd, nil, generic.StorageObjectCountTracker),
+	}}, nil
+}
+
+// admit lets the one user do everything, and nobody else anything. Tokens are taken as kube-apiserver takes them: from the header, and from
+// a subprotocol of WebSocket.
+func admit(c *genericserver.Config) {
+	tokens := authenticator.Token(tokenfile.New(map[string]*user.DefaultInfo{
+		token: {Name: "tester", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},
+	}))
+	c.Authentication.Authenticator = union.New(bearertoken.New(tokens), websocket.NewProtocolAuthenticator(tokens))
+	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
+}
+
+// run serves until the test ends.
+func run(t testing.TB, c *apiserver.Config) {
+	t.Helper()
+	server, err := c.Complete().New(genericserver.NewEmptyDelegate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.GenericAPIServer.PrepareRun().RunWithContext(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("apiserver: %v", err)
+		}
+	})
+}
+
+// awaitReady returns when s says that it is ready.
+func (s *Server) awaitReady(t testing.TB) {
+	t.Helper()
+	client, err := rest.UnversionedRESTClientFor(unversioned(s.Config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, startTime, true, func(ctx context.Context) (bool, error) {
+		last = client.Get().AbsPath("/readyz").Do(ctx).Error()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("apiserver is not ready: %v: %v", err, last)
+	}
+}
+
+// unversioned returns c for requests that are about no group.
+func unversioned(c *rest.Config) *rest.Config {
+	c.GroupVersion, c.NegotiatedSerializer = &v1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
+	return c
+}

@@ -1,0 +1,24 @@
+package kubetest
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+func TestClientsReachTheServerOverEachProtocolAndAfterARestart(t *testing.T) {
+	s := Start(t)
+	for _, p := range Protocols {
+		client, err := kubernetes.NewForConfig(s.Config(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := client.CoreV1().Pods("").List(t.Context(), v1.ListOptions{}); err != nil {
+				t.Errorf("%s: %v", p, err)
+			}
+			s.Restart(nil)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	kube "k8s.io/apiserver/pkg/storage"
+
+	"github.com/listwatch/listwatch"
+)
+
+// listQuery says what to list, and beneath which path.
+func (c *coder) listQuery(path string, o kube.ListOptions) (q listwatch.Query, prefix string, err error) {
+	if prefix, err = c.scoped(&q, path, o); err != nil {
+		return q, "", err
+	}
+	exact, from, err := kube.ValidateListOptions(prefix, versioner, o)
+	switch {
+	case err != nil:
+	case from != "":
+		q.Continue = c.token(from, exact)
+	case exact > 0:
+		q.Start, q.Match, q.Version = listwatch.At, listwatch.Exact, listwatch.Version(exact)
+	default:
+		err = start(&q, o.ResourceVersion)
+	}
+	q.Limit = int(o.Predicate.Limit)
+	return q, prefix, err
+}
+
+// watchQuery says what to watch.
+func (c *coder) watchQuery(path string, o kube.ListOptions) (q listwatch.Query, err error) {
+	if _, err = c.scoped(&q, path, o); err != nil {
+		return q, err
+	}
+	if send := o.SendInitialEvents; send != nil && *send {
+		q.InitialEvents, q.Bookmarks = listwatch.Yes, o.Predicate.AllowWatchBookmarks
+	} else if send != nil {
+		q.InitialEvents = listwatch.No
+	}
+	return q, start(&q, o.ResourceVersion)
+}
+
+// start says where in history to begin.
+func start(q *listwatch.Query, resourceVersion string) error {
+	version, err := versioner.ParseResourceVersion(resourceVersion)
+	switch {
+	case err != nil:
+		return apierrors.NewBadRequest(err.Error())
+	case version > 0:
+		q.Start, q.Version = listwatch.At, listwatch.Version(version)
+	case resourceVersion != "":
+		q.Start = listwatch.Any
+	}
+	return nil
+}
+
+// scoped reads the selectors and the scope. Selectors are handed on as they are spelled; one that can't be is refused and not
+// obeyed here, for then nothing of ours would be tested.
+func (c *coder) scoped(q *listwatch.Query, path string, o kube.ListOptions) (prefix string, err error) {
+	label, field := o.Predicate.Label, o.Predicate.Field
+	if label == labels.Nothing() || field == fields.Nothing() {
+		return "", fmt.Errorf("a selector that selects nothing has no spelling")
+	}
+	if label != nil {
+		if q.Labels, err = listwatch.ParseLabelSelector(label.String()); err != nil {
+			return "", kubeError(err)
+		}
+	}
+	if field != nil {
+		if q.Fields, err = listwatch.ParseFieldSelector(field.String()); err != nil {
+			return "", kubeError(err)
+		}
+	}
+	return c.scope(q, path, o.Recursive)
+}

@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	kube "k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/store"
+)
+
+// Storage is a [kube.Interface] over one of our collections. It is safe for concurrent use, but for Transform.
+type Storage struct {
+	// Immutable after construction.
+	backend store.Backend
+	floor   func() listwatch.Version // the oldest version in the history
+	began   listwatch.Version        // the floor that the history began with
+
+	coder
+}
+
+var _ kube.Interface = (*Storage)(nil)
+
+// Options say what a Storage holds. All of them are needed.
+type Options struct {
+	// Prefix is what every key begins with, slashes at both ends included: "/pods/".
+	Prefix string
+	// New returns an empty object.
+	New func() runtime.Object
+	// Codec encodes objects as JSON.
+	Codec runtime.Codec
+}
+
+// New returns c as Kubernetes sees a storage. The store of c keeps its history in a [history.Log].
+func New(c *store.Collection, o Options) (*Storage, error) {
+	backend := c.Backend()
+	log, ok := backend.(interface{ Stats() history.Stats })
+	if !ok {
+		return nil, errors.New("the store does not tell where its history begins")
+	}
+	s := &Storage{backend: backend, coder: coder{Options: o, resource: c.Resource()}}
+	s.floor = func() listwatch.Version { return log.Stats().Floor }
+	s.began = s.floor()
+	return s, nil
+}
+
+// Transform replaces the transformer, through which objects go on their way in and out, until undo is called. It must not be called
+// while anything but a watch goes on.
+func (s *Storage) Transform(replace func(value.Transformer) value.Transformer) (undo func()) {
+	was := s.transformer
+	s.transformer = replace(was)
+	return func() { s.transformer = was }
+}
+
+// Versioner implements [kube.Interface].
+func (s *Storage) Versioner() kube.Versioner { return versioner }
+
+// Stats implements [kube.Interface]. Sizes are not estimated.
+func (s *Storage) Stats(ctx context.Context) (kube.Stats, error) {
+	page, err := s.backend.List(ctx, listwatch.Query{Limit: 1})
+	return kube.Stats{ObjectCount: int64(len(page.Items) + page.Remaining)}, err
+}
+
+// GetCurrentResourceVersion implements [kube.Interface].
+func (s *Storage) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
+	page, err := s.backend.List(ctx, listwatch.Query{Limit: 1})
+	return uint64(page.Version), err
+}
+
+// CompactRevision implements [kube.Interface].
+func (s *Storage) CompactRevision() int64 {
+	if floor := s.floor(); floor > s.began {
+		return int64(floor)
+	}
+	return 0
+}
+
+// ReadinessCheck implements [kube.Interface].
+func (s *Storage) ReadinessCheck() error { return nil }
+
+// RequestWatchProgress implements [kube.Interface]. Watches tell their progress unasked, every [bookmarkEvery].
+func (s *Storage) RequestWatchProgress(context.Context) error { return nil }
+
+// EnableResourceSizeEstimation implements [kube.Interface].
+func (s *Storage) EnableResourceSizeEstimation(kube.KeysFunc) error {
+	return errors.New("sizes are not estimated")
+}

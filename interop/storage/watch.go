@@ -1,0 +1,150 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	kube "k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
+
+	"github.com/listwatch/listwatch"
+)
+
+const (
+	// bookmarkEvery is how often a watch tells how far it has come, to who wants to know.
+	bookmarkEvery = 500 * time.Millisecond
+	// resultBuffer is how many events wait for a reader. What is there can be read after Stop.
+	resultBuffer = 100
+)
+
+// A watcher reads one of ours, by a goroutine that ends with ctx, Stop, or the watch.
+type watcher struct {
+	// Immutable after construction.
+	coder
+	results   chan watch.Event
+	cancel    context.CancelFunc
+	bookmarks bool
+
+	told listwatch.Version // what the last bookmark said; owned by run
+}
+
+// Watch implements [kube.Interface]. What depends on history fails as the first event.
+func (s *Storage) Watch(ctx context.Context, path string, o kube.ListOptions) (watch.Interface, error) {
+	q, err := s.watchQuery(path, o)
+	if err != nil {
+		return nil, err
+	}
+	source, err := s.backend.Watch(ctx, q)
+	if errors.Is(err, listwatch.Invalid) {
+		return nil, kubeError(err)
+	}
+	w := &watcher{coder: s.coder, results: make(chan watch.Event, resultBuffer), bookmarks: o.ProgressNotify || o.Predicate.AllowWatchBookmarks}
+	ctx, w.cancel = context.WithCancel(ctx)
+	go w.run(ctx, source, err)
+	flowcontrol.WatchInitialized(ctx)
+	return w, nil
+}
+
+// Stop implements [watch.Interface].
+func (w *watcher) Stop() { w.cancel() }
+
+// ResultChan implements [watch.Interface].
+func (w *watcher) ResultChan() <-chan watch.Event { return w.results }
+
+func (w *watcher) run(ctx context.Context, source listwatch.Watcher, err error) {
+	defer close(w.results)
+	defer w.cancel()
+	if err == nil {
+		err = w.follow(ctx, source)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
+		w.send(ctx, watch.Event{Type: watch.Error, Object: statusOf(err)})
+	}
+}
+
+// follow sends all events of source, until it ends.
+func (w *watcher) follow(ctx context.Context, source listwatch.Watcher) error {
+	defer func() { _ = source.Close() }()
+	batch := make([]listwatch.Event, 16)
+	for ctx.Err() == nil {
+		n, err := w.next(ctx, source, batch)
+		if err != nil {
+			return err
+		}
+		for _, e := range batch[:n] {
+			out, err := w.event(ctx, e)
+			if err != nil {
+				return err
+			}
+			w.send(ctx, out)
+		}
+	}
+	return nil
+}
+
+// next is source.Next, which where bookmarks are wanted is interrupted by one.
+func (w *watcher) next(ctx context.Context, source listwatch.Watcher, batch []listwatch.Event) (int, error) {
+	if !w.bookmarks {
+		return source.Next(ctx, batch)
+	}
+	wait, cancel := context.WithTimeout(ctx, bookmarkEvery)
+	defer cancel()
+	n, err := source.Next(wait, batch)
+	if n > 0 || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return n, err
+	}
+	if p, ok := source.(listwatch.Poller); ok && p.Position() > w.told {
+		batch[0] = listwatch.NewBookmark(listwatch.Description{}, p.Position(), false)
+		return 1, nil
+	}
+	return 0, nil
+}
+
+func (w *watcher) send(ctx context.Context, e watch.Event) {
+	select {
+	case w.results <- e:
+	case <-ctx.Done():
+	}
+}
+
+var eventTypes = [...]watch.EventType{
+	listwatch.Added: watch.Added, listwatch.Modified: watch.Modified, listwatch.Deleted: watch.Deleted,
+	listwatch.Bookmark: watch.Bookmark, listwatch.Synced: watch.Bookmark,
+}
+
+// event returns e as they have it.
+func (w *watcher) event(ctx context.Context, e listwatch.Event) (watch.Event, error) {
+	out := watch.Event{Type: eventTypes[e.Type], Object: w.New()}
+	if out.Type == watch.Bookmark {
+		w.told = e.Version
+		return out, bookmark(out.Object, e)
+	}
+	_, err := w.decode(ctx, e.Object, out.Object)
+	if err != nil && e.Type == listwatch.Deleted {
+		err = &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
+			Message: fmt.Sprintf("saw a DELETED event, but object data is corrupt - %v", err),
+		}}
+	}
+	return out, err
+}
+
+func bookmark(o runtime.Object, e listwatch.Event) error {
+	if e.Type == listwatch.Synced {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			return err
+		}
+		m.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	return versioner.UpdateObject(o, uint64(e.Version))
+}
