@@ -33,6 +33,8 @@ lint: format build vet staticcheck arch
 unit:
 	@echo '==> unit tests, with the race detector'
 	@$(EACH) go test -race -timeout=$(TIMEOUT) ./...
+	@echo '==> what would take minutes to compile with it: Kubernetes'"'"' API server'
+	@cd interop && go test -timeout=$(TIMEOUT) ./reference
 
 ## fuzz: every fuzz target for FUZZTIME each; TARGET=FuzzX for those whose name begins so
 .PHONY: fuzz

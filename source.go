@@ -155,7 +155,8 @@ type Page struct {
 	Items []*Object
 	// Version is the one the page shows. A watch At it continues the list exactly.
 	Version Version
-	// Continue is the token of the next page; empty: this was the last.
+	// Continue is the token of the next page; empty: this was the last. With selectors that page may have no items: the list goes
+	// on where its scope does.
 	Continue string
 	// Remaining is how many objects come after this page; negative: unknown, as with selectors.
 	Remaining int

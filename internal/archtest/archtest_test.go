@@ -21,6 +21,7 @@ var checks = []struct {
 	{"NoFileIsTooLong", checkSize},
 	{"NobodySleepsInRealTime", checkSleeps},
 	{"NothingIsPromised", checkPromises},
+	{"DurationsAreOfTheMonotonicClock", checkClocks},
 }
 
 func TestSource(t *testing.T) {

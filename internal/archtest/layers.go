@@ -13,7 +13,7 @@ type layer struct {
 
 // layers are all the packages of the root module, the lowest layer first. A new package belongs here.
 var layers = []layer{
-	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/memnet", "internal/archtest", "internal/leaktest"}},
+	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"}},
 	{"the vocabulary, which everybody speaks", []string{"."}},
 	{"how events are spelt, and how they are remembered", []string{"framing", "internal/history"}},
 	{"what a transport is, and what a store is", []string{"transport", "store"}},
@@ -36,7 +36,7 @@ var leaves = layers[0].packages
 
 var limits = []limit{
 	{
-		[]string{"internal/rawjson", "internal/memnet", "internal/archtest", "internal/leaktest"},
+		[]string{"internal/rawjson", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"},
 		nil,
 		"a leaf serves everybody, so it needs nobody",
 	},
@@ -99,9 +99,12 @@ var dependencies = []dependency{
 	{"go.etcd.io/etcd", []string{"store/etcd"}, "who keeps nothing in etcd must not link its client"},
 	{"go.etcd.io/bbolt", []string{"store/bolt"}, "who keeps nothing in a file must not link a database"},
 	{"github.com/tidwall/btree", []string{"internal/history"}, "the state beside the log is the one copy-on-write tree there is"},
+	{"github.com/klauspost/compress", []string{"internal/coding"}, "what is compressed is compressed once for all, in one place"},
 	{"github.com/fxamacker/cbor", []string{"framing"}, "a codec of the wire is a framing"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "a verb of Kubernetes is kubeapi's"},
-	{"go.yaml.in/yaml", []string{"kubeapi"}, "bodies in YAML are Kubernetes' custom; ours are JSON"},
+	{"go.yaml.in/yaml", []string{"kubeapi", "conformance/targets"}, "bodies and kubeconfigs in YAML are Kubernetes' custom; ours are JSON"},
+	{"golang.org/x/term", []string{"cmd/*/..."}, "terminals belong to programs"},
+	{"github.com/google/go-cmp", []string{"conformance/cases"}, "a case shows how what it got differs from what is right; else it is for tests"},
 	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "flags belong to programs"},
 	{"github.com/spf13/pflag", []string{"cmd/*/..."}, "flags belong to programs"},
 }

@@ -103,6 +103,8 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"SleepInABubbleOfAHelper", checkSleeps, map[string]string{"a/a_test.go": bubble + "func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() { time.Sleep(1) }) }"}, nil},
 		{"SleepInAKit", checkSleeps, map[string]string{"a/a.go": bubble, "a/b.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
 		{"SleepInAProgram", checkSleeps, map[string]string{"cmd/a/a.go": "package main\nimport \"time\"\nfunc f() { time.Sleep(1) }", "benchmarks/a.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
+		{"WallClock", checkClocks, map[string]string{"client/a.go": "package a\nimport \"time\"\nvar at = time.Now().UnixNano()"}, []string{"client/a.go:3:10: UnixNano"}},
+		{"WallClockThatIsNone", checkClocks, map[string]string{"client/a.go": "package a\nimport \"time\"\nvar longAgo = time.Unix(1, 0)", "store/a.go": "package a\nimport \"time\"\nvar at = time.Now().Unix()"}, nil},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			got := c.check(parse(t, c.files))
