@@ -1,4 +1,4 @@
-package cases
+package mutants
 
 import (
 	"bytes"
@@ -8,11 +8,12 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/cases"
 )
 
 // eventMutants break the cases of what events mean.
-var eventMutants = []mutant{
-	{"deletes-are-modified", []string{"event/create-update-delete", "event/recreate", "event/deleted-carries-delete-rv", "event/object-has-type-meta"}, Wrap{
+var eventMutants = []Mutant{
+	{"deletes-are-modified", []string{"event/create-update-delete", "event/recreate", "event/deleted-carries-delete-rv", "event/object-has-type-meta"}, cases.Wrap{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Type = listwatch.Modified
@@ -20,7 +21,7 @@ var eventMutants = []mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"starts-one-late", []string{"event/first-event-is-next", "event/rv-matches-write"}, Wrap{
+	{"starts-one-late", []string{"event/first-event-is-next", "event/rv-matches-write"}, cases.Wrap{
 		Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 			if seen == 0 {
 				return nil
@@ -28,7 +29,7 @@ var eventMutants = []mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"deletes-have-the-version-before", []string{"event/deleted-carries-delete-rv", "event/create-update-delete"}, Wrap{
+	{"deletes-have-the-version-before", []string{"event/deleted-carries-delete-rv", "event/create-update-delete"}, cases.Wrap{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Object = e.Object.At(e.Version - 1)
@@ -37,26 +38,26 @@ var eventMutants = []mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"tells-everything-twice", []string{"event/create-update-delete", "event/recreate"}, Wrap{
+	{"tells-everything-twice", []string{"event/create-update-delete", "event/recreate"}, cases.Wrap{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
 	}},
-	{"sees-a-ghost", []string{"event/noop-update", "event/create-update-delete"}, Wrap{
+	{"sees-a-ghost", []string{"event/noop-update", "event/create-update-delete"}, cases.Wrap{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
-			return []listwatch.Event{{Type: listwatch.Modified, Object: added("ghost", e.Version.String()).Object, Version: e.Version}, e}
+			return []listwatch.Event{ghost(e.Version), e}
 		}),
 	}},
-	{"forgets-the-namespace", []string{"event/namespace-scope"}, Wrap{
+	{"forgets-the-namespace", []string{"event/namespace-scope"}, cases.Wrap{
 		Source: onWatches(func(q *listwatch.Query) { q.Namespace = "default" }),
 	}},
-	{"drops-kind", []string{"event/object-has-type-meta"}, Wrap{Source: onData(`"kind":"Thing",`, ``)}},
-	{"spells-numbers-anew", []string{"event/bytes-equal-get"}, Wrap{Source: onData(`1e400`, `1E+400`)}},
-	{"another-spelling-each-time", []string{"event/bytes-equal-across-transports", "event/no-mutation-leak"}, Wrap{Source: func(s listwatch.Source) listwatch.Source {
+	{"drops-kind", []string{"event/object-has-type-meta"}, cases.Wrap{Source: onData(`"kind":"Thing",`, ``)}},
+	{"spells-numbers-anew", []string{"event/bytes-equal-get"}, cases.Wrap{Source: onData(`1e400`, `1E+400`)}},
+	{"another-spelling-each-time", []string{"event/bytes-equal-across-transports", "event/no-mutation-leak"}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source {
 		var padding atomic.Int64
 		return onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			return []listwatch.Event{withData(e, append(bytes.Repeat([]byte(" "), int(padding.Add(1))), e.Object.Data...))}
 		})(s)
 	}}},
-	{"passes-over-unknown-types", []string{"event/unknown-type"}, Wrap{Client: func(r *client.Remote) listwatch.Source {
+	{"passes-over-unknown-types", []string{"event/unknown-type"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
 		return &deaf{r}
 	}}},
 }

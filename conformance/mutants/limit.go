@@ -1,4 +1,4 @@
-package cases
+package mutants
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/transport"
 )
 
 // limitMutants break the cases of limits: first servers, then clients.
-var limitMutants = []mutant{
-	{"takes-any-headers", []string{"limit/h1-header-bytes", "limit/h2-continuation-flood"}, Wrap{
+var limitMutants = []Mutant{
+	{"takes-any-headers", []string{"limit/h1-header-bytes", "limit/h2-continuation-flood"}, cases.Wrap{
 		HTTP: func(s *http.Server) { s.MaxHeaderBytes = 64 << 20 },
 		Handler: onRequest(func(r *http.Request) {
 			for _, name := range []string{"X-One", "X-Many", "X-Flood"} {
@@ -21,30 +22,30 @@ var limitMutants = []mutant{
 			}
 		}),
 	}},
-	{"drops-long-selectors", []string{"limit/uri-long"}, Wrap{Handler: onQuery(func(q url.Values) {
+	{"drops-long-selectors", []string{"limit/uri-long"}, cases.Wrap{Handler: onQuery(func(q url.Values) {
 		if len(q.Get("labelSelector")) > 1<<10 {
 			q.Del("labelSelector")
 		}
 	})}},
-	{"keeps-connections-of-chunks", []string{"limit/smuggling"}, Wrap{Handler: onRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
-	{"waits-for-headers", []string{"limit/slowloris"}, Wrap{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
-	{"remembers-who-was-reset", []string{"limit/h2-rapid-reset"}, Wrap{Handler: hoarding}},
-	{"closes-large-frames-with-1000", []string{"limit/ws-client-talks"}, Wrap{Handler: onWrites(closesNormally)}},
-	{"pongs-something-else", []string{"limit/ws-ping-flood"}, Wrap{Handler: onWrites(pongsWrongly)}},
-	{"refuses-with-503", []string{"limit/max-watches"}, Wrap{Handler: onErrors(func(status int, body []byte) (int, []byte) {
+	{"keeps-connections-of-chunks", []string{"limit/smuggling"}, cases.Wrap{Handler: onRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
+	{"waits-for-headers", []string{"limit/slowloris"}, cases.Wrap{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
+	{"remembers-who-was-reset", []string{"limit/h2-rapid-reset"}, cases.Wrap{Handler: hoarding}},
+	{"closes-large-frames-with-1000", []string{"limit/ws-client-talks"}, cases.Wrap{Handler: onWrites(closesNormally)}},
+	{"pongs-something-else", []string{"limit/ws-ping-flood"}, cases.Wrap{Handler: onWrites(pongsWrongly)}},
+	{"refuses-with-503", []string{"limit/max-watches"}, cases.Wrap{Handler: onErrors(func(status int, body []byte) (int, []byte) {
 		if status == http.StatusTooManyRequests {
 			status = http.StatusServiceUnavailable
 		}
 		return status, body
 	})}},
-	{"refuses-without-retry-after", []string{"limit/max-watches"}, Wrap{Handler: onHeader(func(h http.Header) { h.Del("Retry-After") })}},
+	{"refuses-without-retry-after", []string{"limit/max-watches"}, cases.Wrap{Handler: onHeader(func(h http.Header) { h.Del("Retry-After") })}},
 
-	{"client-knows-one-connection", []string{"limit/h2-concurrent-streams"}, Wrap{Dialler: onDials(oneConnection())}},
-	{"client-has-no-limit", []string{"limit/event-too-big-client", "limit/bomb"}, Wrap{Dialler: onDials(withLimit(24 << 20))}},
-	{"client-takes-what-is-refused-for-an-end", []string{"limit/json-depth", "limit/event-too-big-client", "limit/bomb"}, Wrap{
+	{"client-knows-one-connection", []string{"limit/h2-concurrent-streams"}, cases.Wrap{Dialler: onDials(oneConnection())}},
+	{"client-has-no-limit", []string{"limit/event-too-big-client", "limit/bomb"}, cases.Wrap{Dialler: onDials(withLimit(24 << 20))}},
+	{"client-takes-what-is-refused-for-an-end", []string{"limit/json-depth", "limit/event-too-big-client", "limit/bomb"}, cases.Wrap{
 		Dialler: endingIn(func(error) error { return io.EOF }),
 	}},
-	{"client-tells-strangers", []string{"limit/redirect"}, Wrap{Dialler: overNetwork(func(c *alteredConn) {
+	{"client-tells-strangers", []string{"limit/redirect"}, cases.Wrap{Dialler: overNetwork(func(c *alteredConn) {
 		c.onWrite = replace("Accept: ", "X-Private: c\r\nAccept: ")
 	})}},
 }

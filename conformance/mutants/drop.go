@@ -1,4 +1,4 @@
-package cases
+package mutants
 
 import (
 	"context"
@@ -8,20 +8,21 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
 // dropMutants break the cases of disconnects.
-var dropMutants = []mutant{
-	{"keeps-those-who-left", []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, Wrap{
+var dropMutants = []Mutant{
+	{"keeps-those-who-left", []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, cases.Wrap{
 		Transport: onAccept(nil, func(s *transport.Stream) { s.Done = nil }),
 	}},
-	{"does-not-answer-a-close", []string{"drop/ws-close-echo"}, Wrap{Network: onConns(func(c net.Conn) net.Conn {
+	{"does-not-answer-a-close", []string{"drop/ws-close-echo"}, cases.Wrap{Network: onConns(func(c net.Conn) net.Conn {
 		return &muffled{c, func(p []byte) bool { return p[0] != bitFinal|opClose }}
 	})}},
-	{"client-resumes-too-late", []string{"drop/rst", "drop/client-half-open", "drop/ws-1006", "drop/h2-ping-timeout", "drain/no-loss"}, Wrap{
+	{"client-resumes-too-late", []string{"drop/rst", "drop/client-half-open", "drop/ws-1006", "drop/h2-ping-timeout", "drain/no-loss"}, cases.Wrap{
 		Dialler: func(c transport.Client) transport.Client {
 			var dials atomic.Int64
 			return onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
@@ -32,13 +33,13 @@ var dropMutants = []mutant{
 			})(c)
 		},
 	}},
-	{"client-takes-a-cut-for-an-end", []string{"drop/ws-1006", "drop/no-leak"}, Wrap{
+	{"client-takes-a-cut-for-an-end", []string{"drop/ws-1006", "drop/no-leak"}, cases.Wrap{
 		Dialler: onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 			receiver, err := c.Dial(ctx, r)
 			return &blithe{receiver}, err
 		}),
 	}},
-	{"client-has-one-stream", []string{"drop/h2-goaway"}, Wrap{Dialler: func(c transport.Client) transport.Client {
+	{"client-has-one-stream", []string{"drop/h2-goaway"}, cases.Wrap{Dialler: func(c transport.Client) transport.Client {
 		var last transport.Receiver
 		return onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 			if last != nil {
@@ -49,14 +50,14 @@ var dropMutants = []mutant{
 			return receiver, err
 		})(c)
 	}}},
-	{"client-sends-no-ping", []string{"drop/h2-ping-timeout"}, Wrap{Dialler: func(c transport.Client) transport.Client {
+	{"client-sends-no-ping", []string{"drop/h2-ping-timeout"}, cases.Wrap{Dialler: func(c transport.Client) transport.Client {
 		if c, ok := c.(*h2.Client); ok {
 			return &h2.Client{Network: c.Network, PingInterval: -1}
 		}
 		return c
 	}}},
-	{"client-comes-back-at-once", []string{"drop/storm"}, Wrap{Client: func(r *client.Remote) listwatch.Source {
-		r.Backoff = client.Backoff{Min: -1, Max: -1}
+	{"client-comes-back-at-once", []string{"drop/storm"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
+		r.Backoff = listwatch.Backoff{Min: -1, Max: -1}
 		return r
 	}}},
 }

@@ -1,31 +1,32 @@
-package cases
+package mutants
 
 import (
 	"net/http"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/transport"
 )
 
 // timeoutMutants break the cases of time-outs and heartbeats.
-var timeoutMutants = []mutant{
-	{"forgets-timeoutSeconds", []string{"timeout/seconds", "timeout/activity-independent", "timeout/bad-values"}, Wrap{
+var timeoutMutants = []Mutant{
+	{"forgets-timeoutSeconds", []string{"timeout/seconds", "timeout/activity-independent", "timeout/bad-values"}, cases.Wrap{
 		Handler: withTimeout(func(string) string { return "" }),
 	}},
-	{"cuts-off-what-is-complete", []string{"timeout/clean-end-form", "drain/ends-all"}, Wrap{
+	{"cuts-off-what-is-complete", []string{"timeout/clean-end-form", "drain/ends-all"}, cases.Wrap{
 		Transport: onClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Abort) }),
 	}},
-	{"has-one-time-for-all", []string{"timeout/default-jitter"}, Wrap{Handler: withTimeout(func(asked string) string {
+	{"has-one-time-for-all", []string{"timeout/default-jitter"}, cases.Wrap{Handler: withTimeout(func(asked string) string {
 		if asked == "" {
 			return "900"
 		}
 		return asked
 	})}},
-	{"never-pings", []string{"timeout/heartbeat", "timeout/ws-pong-missing", "drop/half-open"}, Wrap{
+	{"never-pings", []string{"timeout/heartbeat", "timeout/ws-pong-missing", "drop/half-open"}, cases.Wrap{
 		Transport: onAccept(func(o *transport.Options) { o.PingInterval = -1 }, nil),
 	}},
-	{"client-bears-any-silence", []string{"timeout/client-idle", "drop/client-half-open"}, Wrap{Client: func(r *client.Remote) listwatch.Source {
+	{"client-bears-any-silence", []string{"timeout/client-idle", "drop/client-half-open"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
 		r.Idle = -1
 		return r
 	}}},

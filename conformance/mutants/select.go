@@ -1,20 +1,21 @@
-package cases
+package mutants
 
 import (
 	"net/url"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/cases"
 )
 
 // selectMutants break the cases of selectors.
-var selectMutants = []mutant{
+var selectMutants = []Mutant{
 	{"selects-every-label", []string{
 		"select/label-ops", "select/leaves-selector", "select/non-matching-silent", "select/combined-resume", "select/property", "select/empty-result",
-	}, Wrap{Source: onWatches(func(q *listwatch.Query) { q.Labels = listwatch.LabelSelector{} })}},
-	{"selects-every-field", []string{"select/field-name", "select/non-matching-silent"}, Wrap{
+	}, cases.Wrap{Source: onWatches(func(q *listwatch.Query) { q.Labels = listwatch.LabelSelector{} })}},
+	{"selects-every-field", []string{"select/field-name", "select/non-matching-silent"}, cases.Wrap{
 		Source: onWatches(func(q *listwatch.Query) { q.Fields = listwatch.FieldSelector{} }),
 	}},
-	{"leaves-at-the-version-before", []string{"select/leaves-carries-new-rv"}, Wrap{
+	{"leaves-at-the-version-before", []string{"select/leaves-carries-new-rv"}, cases.Wrap{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Object = e.Object.At(e.Version - 1)
@@ -23,7 +24,7 @@ var selectMutants = []mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"takes-any-selector", []string{"select/field-unknown", "select/bad-syntax"}, Wrap{Handler: onQuery(func(q url.Values) {
+	{"takes-any-selector", []string{"select/field-unknown", "select/bad-syntax"}, cases.Wrap{Handler: onQuery(func(q url.Values) {
 		q.Del("labelSelector")
 		q.Del("fieldSelector")
 	})}},

@@ -1,4 +1,4 @@
-package cases
+package mutants
 
 import (
 	"bufio"
@@ -132,7 +132,7 @@ func skipping(r io.Reader) framing.Decoder {
 	return decodeFunc(func() (framing.WatchEvent, error) {
 		for {
 			element, err := in.ReadBytes('\n')
-			if e, fault := firstEvent(bytes.Trim(element, separator)); fault == nil && e.Object != nil {
+			if e, fault := firstEvent(bytes.Trim(element, "\x1e")); fault == nil && e.Object != nil {
 				return e, nil
 			}
 			if err != nil {

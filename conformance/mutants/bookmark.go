@@ -1,36 +1,37 @@
-package cases
+package mutants
 
 import (
 	"context"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/cases"
 )
 
 // bookmarkMutants break the cases of bookmarks. Their sources make the bookmarks themselves: the server's own, which are right, would hide
 // them.
-var bookmarkMutants = []mutant{
-	{"bookmarks-unasked", []string{"bookmark/opt-in"}, Wrap{Source: onWatches(func(q *listwatch.Query) { q.Bookmarks = true })}},
+var bookmarkMutants = []Mutant{
+	{"bookmarks-unasked", []string{"bookmark/opt-in"}, cases.Wrap{Source: onWatches(func(q *listwatch.Query) { q.Bookmarks = true })}},
 	{"never-bookmarks", []string{
 		"bookmark/idle-progress", "bookmark/before-timeout", "bookmark/sound", "bookmark/monotone", "bookmark/resume",
 		"drain/final-bookmark",
-	}, Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} })}},
-	{"bookmarks-have-a-spec", []string{"bookmark/shape"}, Wrap{Source: onBookmarks(func(b listwatch.Event) listwatch.Event {
+	}, cases.Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} })}},
+	{"bookmarks-have-a-spec", []string{"bookmark/shape"}, cases.Wrap{Source: onBookmarks(func(b listwatch.Event) listwatch.Event {
 		return withData(b, append(b.Object.Data[:len(b.Object.Data)-1:len(b.Object.Data)-1], `,"spec":{}}`...))
 	})}},
-	{"bookmarks-early", []string{"bookmark/sound", "bookmark/monotone", "bookmark/never-from-future", "bookmark/resume"}, Wrap{
+	{"bookmarks-early", []string{"bookmark/sound", "bookmark/monotone", "bookmark/never-from-future", "bookmark/resume"}, cases.Wrap{
 		Source: onBookmarks(func(b listwatch.Event) listwatch.Event { return markAt(b.Version + 1) }),
 	}},
-	{"bookmarks-go-back", []string{"bookmark/monotone", "bookmark/sound"}, Wrap{
+	{"bookmarks-go-back", []string{"bookmark/monotone", "bookmark/sound"}, cases.Wrap{
 		Source: onBookmarks(func(b listwatch.Event) listwatch.Event { return markAt(b.Version - 1) }),
 	}},
-	{"client-shows-bookmarks", []string{"bookmark/not-to-handlers"}, Wrap{Client: func(r *client.Remote) listwatch.Source {
+	{"client-shows-bookmarks", []string{"bookmark/not-to-handlers"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
 		return onWatches(func(q *listwatch.Query) { q.Bookmarks = true })(r)
 	}}},
 }
 
 func markAt(v listwatch.Version) listwatch.Event {
-	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: thing.Kind}, v, false)
+	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, false)
 }
 
 // onBookmarks returns a source whose watchers have a bookmark behind every event and at every Poll that finds nothing, as change has it.

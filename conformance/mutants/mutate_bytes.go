@@ -1,4 +1,4 @@
-package cases
+package mutants
 
 import (
 	"bufio"
@@ -34,12 +34,11 @@ func (s *reframedServer) Accept(w http.ResponseWriter, r *http.Request, o transp
 	switch {
 	case isWS && ws.Backend == websocket.Gorilla:
 		sender.change = func(frame []byte) []byte {
-			f, err := readFrame(bytes.NewReader(frame))
-			if err != nil {
+			head, payload, ok := splitFrame(frame)
+			if !ok {
 				return frame
 			}
-			f.payload = s.change(f.payload)
-			return f.bytes()
+			return joinFrame(head[0], s.change(payload))
 		}
 	case s.Name() == "chunked" && stream.Detached:
 		sender.change = func(chunk []byte) []byte {
@@ -142,16 +141,14 @@ func onNetwork(alter func(transport.Network) transport.Network) func(transport.C
 
 // closesNormally makes every close frame one of code 1000; p is one write.
 func closesNormally(p []byte) []byte {
-	if p[0] != bitFinal|opClose {
+	head, payload, ok := splitFrame(p)
+	switch {
+	case !ok || head[0] != bitFinal|opClose || len(payload) < 2:
 		return p
+	case head[1]&0x80 != 0:
+		return []byte{head[0], 0x82, 0, 0, 0, 0, 0x03, 0xe8} // a mask of zeros changes nothing
 	}
-	f, err := readFrame(bytes.NewReader(p))
-	if err != nil || len(f.payload) < 2 {
-		return p
-	}
-	normal := closing(closedNormally)
-	normal.masked = f.masked
-	return normal.bytes()
+	return joinFrame(head[0], []byte{0x03, 0xe8})
 }
 
 // replace is a change of text.

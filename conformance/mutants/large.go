@@ -1,4 +1,4 @@
-package cases
+package mutants
 
 import (
 	"bytes"
@@ -7,36 +7,37 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/transport"
 )
 
 // largeMutants break the cases of large objects.
-var largeMutants = []mutant{
-	{"client-takes-512-KiB", []string{"large/1MiB", "large/3MiB"}, Wrap{
+var largeMutants = []Mutant{
+	{"client-takes-512-KiB", []string{"large/1MiB", "large/3MiB"}, cases.Wrap{
 		Dialler: asks(func(r *transport.Request) { r.Limit = 512 << 10 }, nil),
 	}},
-	{"cuts-text-short", []string{"large/3MiB"}, Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+	{"cuts-text-short", []string{"large/3MiB"}, cases.Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		if len(e.Object.Data) > 2<<20 {
 			e = withData(e, append(bytes.Clone(e.Object.Data[:2<<20]), `"}}`...))
 		}
 		return []listwatch.Event{e}
 	})}},
-	{"loses-one-of-many", []string{"large/burst"}, Wrap{Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+	{"loses-one-of-many", []string{"large/burst"}, cases.Wrap{Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 		if seen == 30 {
 			return nil
 		}
 		return []listwatch.Event{e}
 	})}},
-	{"copies-the-state-for-each-watch", []string{"large/initial-50k"}, Wrap{Source: func(s listwatch.Source) listwatch.Source { return &copying{s} }}},
+	{"copies-the-state-for-each-watch", []string{"large/initial-50k"}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source { return &copying{s} }}},
 }
 
 // unicodeMutants break the cases of text and numbers.
-var unicodeMutants = []mutant{
-	{"composes-letters", []string{"unicode/roundtrip"}, Wrap{Source: onData("e\u0301", "é")}},
-	{"forgets-half-pairs", []string{"unicode/surrogates"}, Wrap{Source: onData(`\udc00"`, `"`)}},
-	{"spells-numbers-for-Go", []string{"unicode/numbers"}, Wrap{Source: onData(`1e400`, `1e+400`)}},
-	{"mends-queries", []string{"unicode/names-in-selectors"}, Wrap{Handler: onQueries(func(value string) string { return strings.ToValidUTF8(value, "") })}},
-	{"asks-in-ASCII", []string{"unicode/names-in-selectors"}, Wrap{Handler: onQueries(func(value string) string {
+var unicodeMutants = []Mutant{
+	{"composes-letters", []string{"unicode/roundtrip"}, cases.Wrap{Source: onData("e\u0301", "é")}},
+	{"forgets-half-pairs", []string{"unicode/surrogates"}, cases.Wrap{Source: onData(`\udc00"`, `"`)}},
+	{"spells-numbers-for-Go", []string{"unicode/numbers"}, cases.Wrap{Source: onData(`1e400`, `1e+400`)}},
+	{"mends-queries", []string{"unicode/names-in-selectors"}, cases.Wrap{Handler: onQueries(func(value string) string { return strings.ToValidUTF8(value, "") })}},
+	{"asks-in-ASCII", []string{"unicode/names-in-selectors"}, cases.Wrap{Handler: onQueries(func(value string) string {
 		return strings.Map(func(r rune) rune {
 			if r > 0x7f && r != '\uFFFD' {
 				return 'o'
