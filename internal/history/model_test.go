@@ -119,6 +119,10 @@ func TestRandomWalkAgreesWithModel(t *testing.T) {
 			for range 4000 {
 				w.step()
 			}
+			w.restart() // at least one
+			for range 400 {
+				w.step()
+			}
 			if w.expired == 0 || w.replays == 0 {
 				t.Errorf("the walk was too easy: %d expiries, %d replays", w.expired, w.replays)
 			}
@@ -140,6 +144,8 @@ func (w *walk) step() {
 		w.close()
 	case w.IntN(100) == 0:
 		w.log.Compact()
+	case w.IntN(100) == 0:
+		w.restart()
 	}
 }
 

@@ -24,6 +24,11 @@ func (l *Log) trim(now time.Time) {
 		}
 		l.drop()
 	}
+	l.trimBytes()
+}
+
+// trimBytes drops records until the rest fits into the window's bytes. l.mu is held.
+func (l *Log) trimBytes() {
 	for l.records.len() > 1 && l.window.maxBytes >= 0 && l.records.bytes+l.budget.Used() > l.window.maxBytes {
 		l.drop()
 	}

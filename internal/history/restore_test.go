@@ -1,0 +1,136 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// restart ends the log of the walk and goes on with one that is restored from the model, from copies of its objects.
+func (w *walk) restart() {
+	floor := w.log.Stats().Floor
+	past := Past{Floor: floor}
+	state := make(map[listwatch.Key]*listwatch.Object)
+	for _, c := range w.model.changes {
+		if delete(state, changed(c).Key); c.New != nil {
+			state[c.New.Key] = c.New
+		}
+		if c.Version > floor {
+			c.Old, c.New = clone(c.Old), clone(c.New)
+			past.Records = append(past.Records, Record{c, time.Now()})
+		}
+	}
+	for _, o := range state {
+		past.Objects = append(past.Objects, clone(o))
+	}
+	for len(w.walkers) > 0 {
+		w.drop(0)
+	}
+	options := Options{MaxBytes: w.log.window.maxBytes, FrameBytes: 4096, Description: w.log.description}
+	var err error
+	if w.log, err = Restore(options, past); err != nil {
+		w.Fatal(err)
+	}
+	if s := w.log.Stats(); s.Version != w.version || s.Floor != floor || s.Objects != len(state) {
+		w.Fatalf("restored: %+v; want version %d, floor %d, %d objects", s, w.version, floor, len(state))
+	}
+}
+
+func clone(o *listwatch.Object) *listwatch.Object {
+	if o == nil {
+		return nil
+	}
+	return &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Fields: o.Fields, Data: o.Data}
+}
+
+// writesOf is a past of n writes to one object, a minute apart, up to a minute ago.
+func writesOf(n int) Past {
+	key := listwatch.Key{Name: "a"}
+	p := Past{Floor: 10}
+	old := thing(key, 5, nil, "n1")
+	for i := range n {
+		c := Change{Version: listwatch.Version(11 + i), Old: old, New: thing(key, listwatch.Version(11+i), nil, "n1")}
+		p.Records = append(p.Records, Record{c, time.Now().Add(-time.Duration(n-i) * time.Minute)})
+		old = clone(c.New)
+	}
+	p.Objects = []*listwatch.Object{old}
+	return p
+}
+
+func TestRestoredRecordsAgeWithTheNextAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := Restore(Options{MaxAge: 150 * time.Second}, writesOf(5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := l.Stats(); s.Records != 5 || s.Floor != 10 || s.Version != 15 {
+			t.Errorf("restored: %+v, want all 5 records after 10", s)
+		}
+		put(l, listwatch.Key{Name: "b"}, nil)
+		if s := l.Stats(); s.Records != 3 || s.Floor != 13 || s.Version != 16 {
+			t.Errorf("after an append: %+v, want the new one and those of the last 2 minutes", s)
+		}
+	})
+}
+
+func TestRestoreKeepsNoMoreBytesThanTheWindow(t *testing.T) {
+	l, err := Restore(Options{MaxBytes: 1}, writesOf(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Stats(); s.Records != 1 || s.Floor != 14 {
+		t.Errorf("%+v, want the newest record alone", s)
+	}
+}
+
+func TestRestoreKeepsEachObjectOnce(t *testing.T) {
+	p := writesOf(3)
+	l, err := Restore(Options{}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Records[0].New != p.Records[1].Old || p.Records[2].New != l.Get(listwatch.Key{Name: "a"}) {
+		t.Error("a record has an object of its own beside that of the next record or of the state")
+	}
+}
+
+func TestRestoreBeginsWhereTheDatabaseIs(t *testing.T) {
+	head := new(Head)
+	head.Advance(20)
+	l, err := Restore(Options{Head: head}, writesOf(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := l.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 18})
+	if err != nil || page.Version != 18 || len(page.Items) != 1 || page.Items[0].Version != 12 {
+		t.Errorf("a list at 18: %+v, %v; want the object as it was written at 12", page, err)
+	}
+	if s := l.Stats(); s.Version != 20 {
+		t.Errorf("the log is at %d, want 20", s.Version)
+	}
+}
+
+func TestRestoreRefusesAPastThatContradictsItself(t *testing.T) {
+	for want, spoil := range map[string]func(*Past){
+		"leaves a at 13, but the state after it has it at 5":    func(p *Past) { p.Objects = []*listwatch.Object{thing(listwatch.Key{Name: "a"}, 5, nil, "")} },
+		"leaves a at 13, but the state after it has it at none": func(p *Past) { p.Objects = nil },
+		"leaves a at 12, but the state after it has it at 11":   func(p *Past) { p.Records[2].Old = p.Records[0].New },
+		"leaves a at none, but the state after it has it at 13": func(p *Past) { p.Records[2].New = nil },
+		"the record of version 12 is empty":                     func(p *Past) { p.Records[1].Change = Change{Version: 12} },
+		"version 14 is out of order":                            func(p *Past) { p.Records[1].Version = 14 },
+		"version 11 is out of order":                            func(p *Past) { p.Floor = 11 },
+		"no record says how b came to version 12":               func(p *Past) { p.Objects = append(p.Objects, thing(listwatch.Key{Name: "b"}, 12, nil, "")) },
+	} {
+		p := writesOf(3)
+		spoil(&p)
+		_, err := Restore(Options{}, p)
+		if !errors.Is(err, listwatch.Corrupt) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("got %v, want code Corrupt and %q", err, want)
+		}
+	}
+}
