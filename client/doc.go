@@ -23,6 +23,6 @@
 // # Where to look
 //
 // query.go writes URLs, list.go and body.go read lists. watch.go opens streams and ladder.go chooses their transport. watcher.go is
-// what the reader holds; follow.go is the goroutine behind it, progress.go the version that it may resume from, and retry.go decides
+// what the reader holds; follow.go is the goroutine behind it, and retry.go decides
 // whether and when. Each watcher has that one goroutine, which ends after Close.
 package client

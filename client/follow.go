@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/follow"
 )
 
 // A follower is the work behind a watcher: it reads one stream after another. Watch opens the first one; then a goroutine owns it.
@@ -18,7 +19,7 @@ type follower struct {
 	out    *watcher
 
 	// Owned by the goroutine.
-	progress progress
+	progress follow.Progress
 	epoch    string            // that progress is of; empty: not known
 	state    []listwatch.Event // initial events got by a list and not delivered yet
 	retry    retry
@@ -65,7 +66,7 @@ func (f *follower) follow(ctx context.Context, s *stream) error {
 func (f *follower) deliver(ctx context.Context, s *stream, e listwatch.Event) error {
 	f.remote.learnFrom(e.Object)
 	isPlain := e.Type == listwatch.Bookmark
-	pass, err := f.progress.admit(&e)
+	pass, err := f.progress.Admit(&e)
 	if err != nil || !pass {
 		return err
 	}
@@ -104,12 +105,12 @@ func (f *follower) again(ctx context.Context, s *stream, err error) (*stream, er
 		if final := f.final(s, err); final != nil {
 			return nil, final
 		}
-		wait := f.retry.wait(f.remote.Backoff, s, err)
+		wait := f.retry.waits.After(f.remote.Backoff, endOf(s, err))
 		f.remote.Trace.lost(err, wait)
 		if !sleep(ctx, wait) {
 			break
 		}
-		if f.progress.initial {
+		if f.progress.Initial {
 			s, err = f.begin(ctx)
 		} else {
 			s, err = f.resume(ctx)

@@ -51,7 +51,7 @@ type Remote struct {
 	// Idle is the silence after which a stream or a list is given up. Zero: [DefaultIdle]; negative: never.
 	Idle time.Duration
 	// Backoff is how long a watcher waits before it opens another stream.
-	Backoff Backoff
+	Backoff listwatch.Backoff
 	// Trace is told what watchers do; nil: nobody.
 	Trace *Trace
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/follow"
 )
 
 // waits returns how long it was from each dial to the next.
@@ -30,7 +31,7 @@ func TestBackoffDoublesUpToItsMaximumAndForgetsWhenHealthy(t *testing.T) {
 		got := waits(p)[:11]
 		bound := 800 * time.Millisecond
 		for i, wait := range got[:9] {
-			if limit := min(bound, 30*time.Second) + afterBrief; wait <= 0 || wait > limit {
+			if limit := min(bound, 30*time.Second) + follow.AfterBrief; wait <= 0 || wait > limit {
 				t.Errorf("waited %v before try %d, want at most %v", wait, i+2, limit)
 			}
 			bound *= 2
@@ -62,11 +63,11 @@ func TestStreamsThatEndAtOnceAreNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := always(says(io.EOF))
 		r := remote(p)
-		r.Backoff = Backoff{Min: time.Millisecond, Max: time.Millisecond}
+		r.Backoff = listwatch.Backoff{Min: time.Millisecond, Max: time.Millisecond}
 		w := watch(t, r, from(1))
 		time.Sleep(5 * time.Second)
 		w.Close()
-		if least := slices.Min(waits(p)); least < afterBrief {
+		if least := slices.Min(waits(p)); least < follow.AfterBrief {
 			t.Errorf("waited only %v", least)
 		}
 	})
@@ -93,7 +94,7 @@ func TestBackoffIsConfigurable(t *testing.T) {
 			return refuses(answered(503))
 		}
 		r := remote(p)
-		r.Backoff = Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
+		r.Backoff = listwatch.Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
 		watch(t, r, from(1))
 		time.Sleep(time.Second)
 		if longest := slices.Max(waits(p)); longest > 4*time.Millisecond {

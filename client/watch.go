@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/follow"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -60,15 +61,15 @@ func watchError(err error) error {
 
 // begin opens the watch from where the query says.
 func (f *follower) begin(ctx context.Context) (*stream, error) {
-	f.epoch, f.progress = "", progress{}
+	f.epoch, f.progress = "", follow.Progress{}
 	switch q := f.query; {
 	case !q.SendsInitialEvents() && q.Start == listwatch.At:
-		f.epoch, f.progress.version = f.remote.epoch(), q.Version
+		f.epoch, f.progress.Version = f.remote.epoch(), q.Version
 		return f.resume(ctx)
 	case !q.SendsInitialEvents():
 		return f.beginNow(ctx)
 	}
-	f.progress.initial = true
+	f.progress.Initial = true
 	if f.remote.isPlain() {
 		return f.listFirst(ctx)
 	}
@@ -97,7 +98,7 @@ func (f *follower) beginNow(ctx context.Context) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.epoch, f.progress = epoch, progress{version: page.Version, proven: true}
+	f.epoch, f.progress = epoch, follow.Progress{Version: page.Version, Proven: true}
 	return f.resume(ctx)
 }
 
@@ -117,7 +118,7 @@ func (f *follower) listFirst(ctx context.Context) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.epoch, f.progress = epoch, progress{version: page.Version, proven: true}
+	f.epoch, f.progress = epoch, follow.Progress{Version: page.Version, Proven: true}
 	f.state = make([]listwatch.Event, 0, len(items)+1)
 	for _, o := range items {
 		f.state = append(f.state, o.InitialEvent(nil))
@@ -131,7 +132,7 @@ func (f *follower) listFirst(ctx context.Context) (*stream, error) {
 // resume opens the watch from the version it has come to.
 func (f *follower) resume(ctx context.Context) (*stream, error) {
 	p := paramsOf(f.url, f.query)
-	p.watch(f.progress.version)
+	p.watch(f.progress.Version)
 	return f.open(ctx, p)
 }
 
@@ -169,8 +170,8 @@ func (f *follower) open(ctx context.Context, p params) (*stream, error) {
 		return nil, err
 	}
 	s.opened = time.Now()
-	from := f.progress.version
-	if f.progress.initial {
+	from := f.progress.Version
+	if f.progress.Initial {
 		from = 0
 	}
 	r.Trace.opened(s.rung.client.Name(), from)

@@ -24,7 +24,7 @@ func (e *env) remoteWith(s *site, configure func(*client.Remote), others ...tran
 		URL: s.watched("").String(), Network: s.Network, Transports: append([]transport.Client{s.client}, others...),
 	}
 	if !e.setup.Fake {
-		r.Backoff = client.Backoff{Min: -1, Max: -1}
+		r.Backoff = listwatch.Backoff{Min: -1, Max: -1}
 	}
 	if s.Header != nil {
 		r.Header = func(context.Context, bool) (http.Header, error) { return s.Header, nil }

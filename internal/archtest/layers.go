@@ -15,7 +15,7 @@ type layer struct {
 var layers = []layer{
 	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"}},
 	{"the vocabulary, which everybody speaks", []string{"."}},
-	{"how events are spelt, and how they are remembered", []string{"framing", "internal/history"}},
+	{"how events are spelt, remembered, and kept up with", []string{"framing", "internal/history", "internal/follow"}},
 	{"what a transport is, and what a store is", []string{"transport", "store"}},
 	{"transports and stores", []string{"transport/*", "store/*"}},
 	{"a Source at a URL: the server's end, the client's end", []string{"watchserver", "client"}},
@@ -49,6 +49,11 @@ var limits = []limit{
 		[]string{"internal/history"},
 		[]string{"."},
 		"the log knows no wire: frame builders reach it as functions",
+	},
+	{
+		[]string{"internal/follow", "informer"},
+		append([]string{".", "internal/follow"}, leaves...),
+		"who follows a Source must not care which one it is",
 	},
 	{
 		[]string{"transport"},
