@@ -1,4 +1,4 @@
-package lane_test
+package lane
 
 import (
 	"context"
@@ -147,7 +147,10 @@ func TestDefectiveServersAreCaught(t *testing.T) {
 				tm.run = 2 * time.Minute
 				// Watchers of a broken server may never come to the end.
 				tm.patience = 10 * time.Minute
-				w := newWorld(t, setup{seed: 1, network: &inMemory{}, times: tm})
+				w, err := newWorld(setup{name: d.name, seed: 1, network: &inMemory{}, times: tm})
+				if err != nil {
+					t.Fatal(err)
+				}
 				source := d.make()
 				source.Source = w.things
 				w.server.source = source

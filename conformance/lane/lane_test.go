@@ -1,14 +1,11 @@
-package lane_test
+package lane
 
 import (
-	"context"
 	"flag"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/listwatch/listwatch/conformance/watchcheck"
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
@@ -16,7 +13,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "seed of the run; 0: a new one each time")
-	realTime  = flag.Duration("for", 4*time.Second, "how long the run on sockets has faults")
+	realTime  = flag.Duration("for", onSockets.run, "how long the run on sockets has faults")
 	fakeTime  = flag.Duration("simulated", simulated.run, "how long the run in memory has faults, by its own clock")
 	histories = flag.String("histories", "", "a directory to keep what was recorded in; empty: only what fails is kept, with -artifacts")
 )
@@ -25,22 +22,14 @@ func seed() uint64 {
 	if *seedFlag != 0 {
 		return *seedFlag
 	}
-	return rand.Uint64N(1<<32) + 1
-}
-
-// enough is what a run must have had.
-var enough = watchcheck.Requirements{
-	Writes: 500, Events: 2000, Bookmarks: 100, Lists: 3, Resumes: 20, Expired: 5, Relists: 5,
-	Bit:   map[string]int{"stall": 3, "drip": 3, "latency": 3},
-	Ended: map[string]int{"reset": 3, "cut": 3, "half-open": 3, "kill": 3, "drain": 3},
+	return newSeed()
 }
 
 // Every watcher sees every write exactly, in order and once, whatever the network, the server and the store do to it: on sockets.
 func TestWatchersBearFaults(t *testing.T) {
-	judge(t, newWorld(t, setup{seed: seed(), network: sockets{}, require: enough, times: times{
-		run: *realTime, patience: 2 * time.Minute, pause: 10 * time.Millisecond, trouble: 250 * time.Millisecond, bookmark: 60 * time.Millisecond,
-		watch: time.Second, heartbeat: 500 * time.Millisecond, write: time.Second, idle: 700 * time.Millisecond, fault: 300 * time.Millisecond,
-	}}))
+	times := onSockets
+	times.run = *realTime
+	judge(t, setup{seed: seed(), network: sockets{}, require: enough, times: times})
 }
 
 // The same in memory with a clock of its own, for hours if need be.
@@ -59,7 +48,7 @@ func simulate(t *testing.T, s setup) {
 	synctest.Test(t, func(t *testing.T) {
 		s.seed, s.network, s.times = seed(), &inMemory{}, simulated
 		s.times.run = *fakeTime
-		judge(t, newWorld(t, s))
+		judge(t, s)
 	})
 }
 
@@ -69,21 +58,23 @@ var simulated = times{
 	watch: 5 * time.Minute, heartbeat: 20 * time.Second, write: 15 * time.Second, idle: 40 * time.Second, fault: 20 * time.Second,
 }
 
-// judge runs w and reports what is wrong.
-func judge(t *testing.T, w *world) {
+// judge runs a world and reports what is wrong.
+func judge(t *testing.T, s setup) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), w.times.run+w.times.patience)
-	defer cancel()
-	h := w.run(ctx)
-	r, err := watchcheck.Check(h, &watchcheck.Options{Violations: 20})
+	s.name = t.Name()
+	w, err := newWorld(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range w.wrong {
-		t.Error(err)
+	r, err := w.judged(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("seed %d\n%s", w.seed, r.Summary.String())
-	if err := r.Err(); err != nil {
+	for _, wrong := range r.Wrong {
+		t.Error(wrong)
+	}
+	t.Logf("seed %d\n%s", w.seed, r.Report.Summary.String())
+	if err := r.Report.Err(); err != nil {
 		t.Error(err)
 	}
 	dir := *histories
@@ -91,7 +82,7 @@ func judge(t *testing.T, w *world) {
 		dir = t.ArtifactDir()
 	}
 	if dir != "" {
-		path, err := h.Save(dir, t.Name())
+		path, err := r.History.Save(dir, t.Name())
 		if err != nil {
 			t.Error(err)
 		}

@@ -1,4 +1,4 @@
-package lane_test
+package lane
 
 import (
 	"context"

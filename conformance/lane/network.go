@@ -1,11 +1,9 @@
-package lane_test
+package lane
 
 import (
 	"context"
 	"net"
 	"sync"
-
-	"github.com/listwatch/listwatch/internal/memnet"
 )
 
 // A network makes listeners, and dials them by their address.
@@ -21,33 +19,6 @@ func (sockets) listen() (net.Listener, error) { return net.Listen("tcp", "127.0.
 
 func (sockets) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", addr)
-}
-
-// inMemory is a network in memory, for bubbles.
-type inMemory struct {
-	mu        sync.Mutex
-	listeners map[string]*memnet.Listener // guarded by mu
-}
-
-func (m *inMemory) listen() (net.Listener, error) {
-	l := memnet.Listen()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.listeners == nil {
-		m.listeners = make(map[string]*memnet.Listener)
-	}
-	m.listeners[l.Addr().String()] = l
-	return l, nil
-}
-
-func (m *inMemory) dial(ctx context.Context, addr string) (net.Conn, error) {
-	m.mu.Lock()
-	l := m.listeners[addr]
-	m.mu.Unlock()
-	if l == nil {
-		return nil, &net.OpError{Op: "dial", Net: "mem", Err: net.ErrClosed}
-	}
-	return l.Dial(ctx, "", addr)
 }
 
 // A fragile listener remembers what it has accepted, so that a server can be killed with all its connections, also those that handlers

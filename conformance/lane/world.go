@@ -1,4 +1,4 @@
-package lane_test
+package lane
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -77,6 +76,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // A setup is what a world is made of.
 type setup struct {
+	name    string
 	seed    uint64
 	network network
 	times   times
@@ -85,8 +85,7 @@ type setup struct {
 	history int64
 }
 
-func newWorld(t *testing.T, s setup) *world {
-	t.Helper()
+func newWorld(s setup) (*world, error) {
 	options := memory.Options{HistoryAge: -1, HistoryBytes: -1, FrameBytes: 16 << 20}
 	if s.history != 0 {
 		options.HistoryBytes, options.FrameBytes = s.history, 0
@@ -94,7 +93,7 @@ func newWorld(t *testing.T, s setup) *world {
 	db := memory.Open(options)
 	things, err := db.Collection(store.Resource{Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"}})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	w := &world{
 		seed: s.seed, times: s.times, network: s.network, db: db, things: things,
@@ -102,12 +101,9 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	known := s.history == 0 // nobody is told what leaves the window
 	w.rec = watchcheck.NewRecorder(watchcheck.Meta{
-		Name: t.Name(), Seed: s.seed, Base: db.Version(), Floors: known, Strict: known, Require: s.require,
+		Name: s.name, Seed: s.seed, Base: db.Version(), Floors: known, Strict: known, Require: s.require,
 	})
-	if err := w.server.start(); err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return w, w.server.start()
 }
 
 // run lets everything happen, and returns what was recorded.

@@ -1,4 +1,4 @@
-package lane_test
+package lane
 
 import (
 	"context"
@@ -88,7 +88,7 @@ func (f *follower) start(w *world, p *fault.Proxy, r *rand.Rand) *session {
 	}
 	s.remote = &client.Remote{
 		URL: s.url.String(), Network: n, Transports: s.clients, Idle: w.times.idle, Trace: s.witness.Trace(),
-		Backoff: client.Backoff{Min: w.times.pause, Max: 4 * w.times.pause},
+		Backoff: listwatch.Backoff{Min: w.times.pause, Max: 4 * w.times.pause},
 	}
 	return s
 }
