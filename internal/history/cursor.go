@@ -123,9 +123,9 @@ func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) {
 				n++
 			}
 		case replaying:
-			n += c.pollReplay(dst[n:])
+			n += c.pollReplay(dst[n:], n > 0)
 		case following:
-			n += c.pollFeed(dst[n:])
+			n += c.pollFeed(dst[n:], n > 0)
 		}
 		if n == before && c.phase == was {
 			break
@@ -137,7 +137,8 @@ func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) {
 	return 0, c.err
 }
 
-func (c *Cursor) pollFeed(dst []listwatch.Event) (n int) {
+// pollFeed reads the feed. started says that the batch has events before those of dst.
+func (c *Cursor) pollFeed(dst []listwatch.Event, started bool) (n int) {
 	for n < len(dst) {
 		next := c.node.next.Load()
 		if next == nil {
@@ -147,6 +148,9 @@ func (c *Cursor) pollFeed(dst []listwatch.Event) (n int) {
 			c.err = fellBehind(c.log.Stats().Floor)
 			break
 		}
+		if (started || n > 0) && next.rec.version != c.node.rec.version && !next.groupFits(len(dst)-n) {
+			break
+		}
 		c.node = next
 		if next.rec.version > c.after {
 			dst[n] = next.rec.event(next.what, c.log.budget)
@@ -154,6 +158,17 @@ func (c *Cursor) pollFeed(dst []listwatch.Event) (n int) {
 		}
 	}
 	return n
+}
+
+// groupFits reports whether the nodes of the version of n, which is the first of them, are at most room. A batch that has something in it
+// leaves a group that does not fit to the next one, so that only a group larger than a whole batch is ever split.
+func (n *node) groupFits(room int) bool {
+	for next := n.next.Load(); next != nil && next != cut && next.rec.version == n.rec.version; next = next.next.Load() {
+		if room--; room < 1 {
+			return false
+		}
+	}
+	return room > 0
 }
 
 // Next implements [listwatch.Watcher].

@@ -22,6 +22,7 @@
 //   - A cursor has returned everything up to its node and nothing behind it. It is in the window if and only if its node is the head
 //     of the feed or behind it: the link of a node is cut when the head moves on from it, and a cut link reads as expired.
 //   - A record's nodes become visible in all feeds before the [Head] reaches its version: who has read the Head and then finds no
-//     next node has seen everything up to there. Changes of one version become visible at once.
+//     next node has seen everything up to there. Changes of one version become visible at once, and a batch of a cursor splits them only
+//     where they are more than a whole batch.
 //   - Lock order: Log.mu, then feed.mu. Readers take neither while they read a feed. Wake functions run under no lock.
 package history

@@ -76,7 +76,11 @@ func (f *feed) publish() *sleepers {
 	f.tail.next.Store(f.first)
 	f.tail = f.last
 	f.first, f.last = nil, nil
+	return f.takeSleepers()
+}
 
+// takeSleepers begins a new round and returns the cursors that slept in the one before, if any.
+func (f *feed) takeSleepers() *sleepers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.sleepers) == 0 {

@@ -90,8 +90,9 @@ func (h *Head) remove(w *headWaiter) bool {
 	return false
 }
 
-// wait returns when the head has reached v. After patience, or when ctx ends, it is an error.
-func (h *Head) wait(ctx context.Context, v listwatch.Version) error {
+// Wait returns when the head has reached v. After 3 seconds, as kube-apiserver waits, it is an error of code [listwatch.NotYet]; when ctx
+// ends, that of ctx.
+func (h *Head) Wait(ctx context.Context, v listwatch.Version) error {
 	if h.Version() >= v {
 		return nil
 	}

@@ -14,7 +14,7 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 		return listwatch.Page{}, err
 	}
 	if q.Start == listwatch.At {
-		if err := l.head.wait(ctx, q.Version); err != nil {
+		if err := l.head.Wait(ctx, q.Version); err != nil {
 			return listwatch.Page{}, err
 		}
 	}

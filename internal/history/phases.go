@@ -46,7 +46,7 @@ type replay struct {
 	next, end uint64
 }
 
-func (c *Cursor) pollReplay(dst []listwatch.Event) (n int) {
+func (c *Cursor) pollReplay(dst []listwatch.Event, started bool) (n int) {
 	var batch [128]*record
 	r := &c.replay
 	for n < len(dst) && r.next < r.end {
@@ -58,8 +58,8 @@ func (c *Cursor) pollReplay(dst []listwatch.Event) (n int) {
 			c.err = fellBehind(floor)
 			return n
 		}
-		for _, rec := range batch[:got] {
-			if n == len(dst) {
+		for i, rec := range batch[:got] {
+			if n == len(dst) || (started || n > 0) && startsGroup(batch[:got], i) && !groupFits(batch[i:got], len(dst)-n) {
 				return n
 			}
 			if what := c.feed.selection.transition(rec); what != none {
@@ -74,6 +74,14 @@ func (c *Cursor) pollReplay(dst []listwatch.Event) (n int) {
 		c.phase = following
 	}
 	return n
+}
+
+// startsGroup reports whether the record before i, if it is there, is of another version.
+func startsGroup(batch []*record, i int) bool { return i == 0 || batch[i-1].version != batch[i].version }
+
+// groupFits reports whether the records of the version of the first are at most room.
+func groupFits(rest []*record, room int) bool {
+	return len(rest) <= room || rest[room].version != rest[0].version
 }
 
 // versionBefore returns the version up to which everything is complete once all records before number have been read; zero where
