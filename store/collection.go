@@ -16,7 +16,8 @@ import (
 //
 // Objects go in as JSON of any layout and are kept compact, on one line, with members, numbers and strings as their writer
 // spelled them. The collection sets metadata.uid, resourceVersion, generation and creationTimestamp and keeps kind and
-// apiVersion; a name that comes twice in the object or in its metadata is refused.
+// apiVersion; an object in which the name of a member comes twice is refused, and one whose metadata is not of the types of Kubernetes'
+// ObjectMeta.
 //
 // Errors are [*listwatch.Error] with Kubernetes' codes and words: Invalid (400 where the object can't be read, 422 with causes where
 // it breaks rules), NotFound, AlreadyExists, Conflict. Errors of a context, and those of functions that callers pass in, come back
@@ -80,7 +81,8 @@ func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Obj
 const nameTries = 8
 
 // Create writes a new object. Where it has metadata.generateName and no name, a name is made of that and five random characters.
-// What the writer gave for the members that the collection sets is replaced.
+// What the writer gave for the members that the collection sets is replaced; a resourceVersion is refused, for it says that the object is
+// there already.
 func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
 	return c.CreateIn(ctx, "", data)
 }
@@ -90,6 +92,9 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 	d, err := c.resource.readDraft(data, listwatch.Key{Namespace: namespace})
 	if err != nil {
 		return nil, err
+	}
+	if version, err := d.doc.metaText("resourceVersion"); err != nil || version != "" && version != "0" {
+		return nil, badRequest("resourceVersion should not be set on objects to be created")
 	}
 	for try := 1; ; try++ {
 		if d.generateName != "" {

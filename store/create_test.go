@@ -35,7 +35,7 @@ func TestCreateSetsWhatTheServerSets(t *testing.T) {
 				`{"kind":"Pod","apiVersion":"v1","spec":{},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"},` + set + `}}`,
 			},
 			"what is there is replaced where it stands": {
-				`{"metadata":{"creationTimestamp":null,"generation":77,"name":"a","resourceVersion":"99","uid":"mine","namespace":"n"},"kind":"Pod","apiVersion":"v1"}`,
+				`{"metadata":{"creationTimestamp":null,"generation":77,"name":"a","resourceVersion":"0","uid":"mine","namespace":"n"},"kind":"Pod","apiVersion":"v1"}`,
 				`{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z","generation":1,"name":"a","resourceVersion":"1","uid":"UID","namespace":"n"},"kind":"Pod","apiVersion":"v1"}`,
 			},
 			"an empty kind is filled in": {
@@ -43,7 +43,7 @@ func TestCreateSetsWhatTheServerSets(t *testing.T) {
 				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n",` + set + `}}`,
 			},
 			"names keep their spelling": {
-				`{"m\u0065tadata":{"n\u0061me":"\u0061","namespace":"n","r\u0065sourceVersion":"5"}}`,
+				`{"m\u0065tadata":{"n\u0061me":"\u0061","namespace":"n","r\u0065sourceVersion":""}}`,
 				`{"kind":"Pod","apiVersion":"v1","m\u0065tadata":{"n\u0061me":"\u0061","namespace":"n","r\u0065sourceVersion":"1","uid":"UID","generation":1,"creationTimestamp":"2000-01-01T00:00:00Z"}}`,
 			},
 			"odd numbers and strings survive, space does not": {
@@ -92,6 +92,8 @@ func TestCreateRefusesWhatItCannotRead(t *testing.T) {
 		"metadata null":         `{"metadata":null}`,
 		"metadata twice":        `{"metadata":{"name":"a","namespace":"n"},"metadata":{"name":"b","namespace":"n"}}`,
 		"metadata twice, odd":   `{"metadata":{"name":"a","namespace":"n"},"m\u0065tadata":{"name":"b","namespace":"n"}}`,
+		"a resourceVersion":     `{"metadata":{"name":"a","namespace":"n","resourceVersion":"5"}}`,
+		"a member twice":        `{"metadata":{"name":"a","namespace":"n"},"spec":[{"x":{"a":1,"b":2,"\u0061":3}}]}`,
 		"name twice":            `{"metadata":{"name":"a","name":"b","namespace":"n"}}`,
 		"another kind":          `{"kind":"Node","metadata":{"name":"a","namespace":"n"}}`,
 		"another apiVersion":    `{"apiVersion":"v2","metadata":{"name":"a","namespace":"n"}}`,

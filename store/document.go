@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -20,6 +21,11 @@ func readDocument(data []byte) (*document, error) {
 	compact, err := rawjson.Compact(data)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+	}
+	if _, repeated := rawjson.DropRepeated(compact); repeated != nil {
+		const most = 10
+		return nil, badRequest("the object has more than one %s: readers would disagree on which one counts",
+			strings.Join(repeated[:min(len(repeated), most)], ", "))
 	}
 	return splitDocument(compact)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -71,6 +70,9 @@ func (r Resource) setType(doc *document) error {
 
 // readMeta reads what the rules are about. Members of a wrong type are a bad request.
 func (d *draft) readMeta() (err error) {
+	if err := checkMeta(find(d.doc.members, "metadata").Value); err != nil {
+		return err
+	}
 	if d.key.Name, err = d.doc.metaText("name"); err != nil {
 		return err
 	}
@@ -85,63 +87,8 @@ func (d *draft) readMeta() (err error) {
 	if d.labels, err = d.doc.labels("labels"); err != nil {
 		return err
 	}
-	if d.finalizers, err = d.doc.finalizers(); err != nil {
-		return err
-	}
-	_, err = d.doc.labels("annotations")
+	d.finalizers, err = d.doc.finalizers()
 	return err
-}
-
-// complaints returns all rules that d breaks.
-func (r Resource) complaints(d *draft) []listwatch.Cause {
-	var causes []listwatch.Cause
-	add := func(reason, field, message string) {
-		causes = append(causes, listwatch.Cause{Reason: reason, Field: field, Message: message})
-	}
-	switch {
-	case d.key.Name == "" && d.generateName == "":
-		add(listwatch.CauseRequired, "metadata.name", "Required value: name or generateName is required")
-	case d.key.Name == "":
-		if err := r.checkName(withSuffix(d.generateName, "xxxxx")); err != nil {
-			add(listwatch.CauseInvalid, "metadata.generateName", "Invalid value: "+words(err))
-		}
-	default:
-		if err := r.checkName(d.key.Name); err != nil {
-			add(listwatch.CauseInvalid, "metadata.name", "Invalid value: "+words(err))
-		}
-	}
-	switch {
-	case r.Namespaced && d.key.Namespace == "":
-		add(listwatch.CauseRequired, "metadata.namespace", "Required value")
-	case !r.Namespaced && d.key.Namespace != "":
-		add(listwatch.CauseForbidden, "metadata.namespace", "Forbidden: not allowed on this type")
-	case r.Namespaced:
-		if err := listwatch.CheckNamespace(d.key.Namespace); err != nil {
-			add(listwatch.CauseInvalid, "metadata.namespace", "Invalid value: "+words(err))
-		}
-	}
-	if err := listwatch.CheckLabels(d.labels); err != nil {
-		for _, c := range listwatch.AsError(err).Details.Causes {
-			add(c.Reason, c.Field, "Invalid value: "+c.Message)
-		}
-	}
-	return causes
-}
-
-// checkName demands of every name that it can be one segment of a path, and then what r demands.
-func (r Resource) checkName(name string) error {
-	if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
-		return badRequest("name %q: want one segment of a path: neither '.' nor '..', and without '/' and '%%'", name)
-	}
-	return r.CheckName(name)
-}
-
-// words is the text of err without its code.
-func words(err error) string {
-	if e := listwatch.AsError(err); e.Message != "" {
-		return e.Message
-	}
-	return err.Error()
 }
 
 // create sets what the server sets on a new object.

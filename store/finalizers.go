@@ -25,9 +25,6 @@ func (d *document) finalizers() ([]string, error) {
 	var all []string
 	err := rawjson.Elements(m.Value, func(value rawjson.Span) error {
 		name, err := rawjson.String(value.Of(m.Value))
-		if err == nil && name == "" {
-			err = fmt.Errorf("want names, got an empty one")
-		}
 		all = append(all, name)
 		return err
 	})
