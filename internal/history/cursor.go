@@ -69,6 +69,7 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 	c.start = start{version: q.Version, at: q.Start == listwatch.At, initial: q.SendsInitialEvents(), bookmarks: q.Bookmarks}
 	if q.Start == listwatch.At && q.Version > now {
 		c.future = waitForFuture(c)
+		l.await(c.future)
 		return c, nil
 	}
 	if err := c.begin(); err != nil {
@@ -140,8 +141,11 @@ func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) {
 // pollFeed reads the feed. started says that the batch has events before those of dst.
 func (c *Cursor) pollFeed(dst []listwatch.Event, started bool) (n int) {
 	for n < len(dst) {
+		// The end is looked at first: what was appended before it is in the feed.
+		ended := c.log.endErr()
 		next := c.node.next.Load()
 		if next == nil {
+			c.err = ended
 			break
 		}
 		if next == cut {
@@ -241,6 +245,7 @@ func (c *Cursor) Close() error {
 		wake = c.future.cancel()
 	}
 	c.log.mu.Lock()
+	c.log.forget(c.future)
 	c.log.feeds.leave(c.feed, time.Now())
 	c.log.mu.Unlock()
 	if wake != nil {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -42,12 +43,15 @@ type Log struct {
 	initial     *listwatch.FrameBudget // of the objects that watches have begun with
 	waker       waker
 
+	ended atomic.Pointer[error] // what watchers end with; nil: the log goes on. Set under mu, once
+
 	mu sync.Mutex
 	// Guarded by mu.
 	state   state
 	records records
 	feeds   feeds
-	last    listwatch.Version // of the newest record; at least the version the log began with
+	last    listwatch.Version        // of the newest record; at least the version the log began with
+	waits   map[*futureWait]struct{} // those of cursors that wait for the head
 }
 
 // A Change is one write: a create (Old is nil), an update, or a delete (New is nil).

@@ -77,7 +77,9 @@ func (c *Cursor) pollReplay(dst []listwatch.Event, started bool) (n int) {
 }
 
 // startsGroup reports whether the record before i, if it is there, is of another version.
-func startsGroup(batch []*record, i int) bool { return i == 0 || batch[i-1].version != batch[i].version }
+func startsGroup(batch []*record, i int) bool {
+	return i == 0 || batch[i-1].version != batch[i].version
+}
 
 // groupFits reports whether the records of the version of the first are at most room.
 func groupFits(rest []*record, room int) bool {
@@ -167,6 +169,10 @@ func (c *Cursor) pollFuture() {
 	l := c.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.forget(w)
+	if c.err = l.endErr(); c.err != nil {
+		return
+	}
 	if now := l.now(); now < c.start.version {
 		c.err = tooLarge(c.start.version, now)
 		return

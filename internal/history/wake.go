@@ -104,7 +104,7 @@ func (s *sleepers) wake(chunk []*Cursor) {
 func (f *feed) sleep(c *Cursor, wake func()) (asleep bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if c.closed.Load() || c.node.next.Load() != nil {
+	if c.closed.Load() || c.node.next.Load() != nil || c.log.endErr() != nil {
 		return false
 	}
 	if c.wake == nil || c.round != f.round {
