@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,38 +18,36 @@ import (
 type deleteOptions struct {
 	Kind          string
 	DryRun        []string
-	Preconditions struct{ UID, ResourceVersion string }
+	Preconditions struct{ UID, ResourceVersion *string }
 }
 
 // readDelete reads the body of a delete, which may be empty, and returns what it is about.
-func (h *Handler) readDelete(w http.ResponseWriter, r *http.Request, c call) (*store.Collection, store.Preconditions, error) {
-	var p store.Preconditions
-	from, err := c.target(r)
+func (h *Handler) readDelete(w http.ResponseWriter, r *http.Request, c call) (from *store.Collection, o deleteOptions, err error) {
+	from, _, err = c.target(r)
 	if err != nil {
-		return nil, p, err
+		return nil, o, err
 	}
 	data, err := h.readObject(w, r)
 	if err != nil || len(data) == 0 {
-		return from, p, err
+		return from, o, err
 	}
-	var o deleteOptions
 	if err := json.Unmarshal(data, &o); err != nil {
-		return nil, p, &listwatch.Error{Code: listwatch.Invalid, Message: "the body of a delete must be DeleteOptions, in JSON", Err: err}
+		return nil, o, &listwatch.Error{Code: listwatch.Invalid, Message: "the body of a delete must be DeleteOptions, in JSON", Err: err}
 	}
 	if o.Kind != "" && o.Kind != "DeleteOptions" {
-		return nil, p, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the body of a delete must be DeleteOptions, got kind %q", o.Kind)}
-	}
-	p.UID = o.Preconditions.UID
-	if p.Version, err = listwatch.ParseVersion(o.Preconditions.ResourceVersion); err != nil {
-		return nil, p, err
+		return nil, o, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the body of a delete must be DeleteOptions, got kind %q", o.Kind)}
 	}
 	from, err = c.dryIf(from, o.DryRun)
-	return from, p, err
+	return from, o, err
 }
 
 // delete answers a DELETE of an object: with a Status where it is gone, with the object where finalizers hold it.
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
-	from, conditions, err := h.readDelete(w, r, c)
+	from, options, err := h.readDelete(w, r, c)
+	if err != nil {
+		return err
+	}
+	conditions, err := c.conditions(r.Context(), options)
 	if err != nil {
 		return err
 	}
@@ -63,14 +62,44 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 	return nil
 }
 
-// deleteCollection answers a DELETE of all objects that the selectors of the query select. It is no transaction: what is created
-// meanwhile may stay, and where it fails, some may be gone.
+// conditions returns the preconditions of a delete as a store has them, where an object can fulfil them: every one that is given counts, an
+// empty one too.
+func (c call) conditions(ctx context.Context, o deleteOptions) (p store.Preconditions, err error) {
+	given := []struct {
+		word, field string
+		want        *string
+	}{{"UID", "uid", o.Preconditions.UID}, {"ResourceVersion", "resourceVersion", o.Preconditions.ResourceVersion}}
+	for _, g := range given {
+		if g.want == nil {
+			continue
+		}
+		version, err := listwatch.ParseVersion(*g.want)
+		switch {
+		case g.field == "uid" && *g.want != "":
+			p.UID = *g.want
+			continue
+		case g.field == "resourceVersion" && err == nil && version != 0:
+			p.Version = version
+			continue
+		}
+		old, err := c.collection.Get(ctx, c.key())
+		if err != nil {
+			return p, err
+		}
+		return p, c.conflict(old, fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s)",
+			g.word, *g.want, g.word, metaText(old.Data, g.field)))
+	}
+	return p, nil
+}
+
+// deleteCollection answers a DELETE of all objects that the selectors of the query select, with the list of what it has deleted or marked. It
+// is no transaction: what is created meanwhile may stay, and where it fails, some may be gone.
 func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c call) error {
-	from, conditions, err := h.readDelete(w, r, c)
+	from, options, err := h.readDelete(w, r, c)
 	if err != nil {
 		return err
 	}
-	if conditions != (store.Preconditions{}) {
+	if options.Preconditions.UID != nil || options.Preconditions.ResourceVersion != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "preconditions are for the delete of one object"}
 	}
 	q, err := c.selection(r)
@@ -81,15 +110,18 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 	if err != nil {
 		return err
 	}
+	var deleted []*listwatch.Object
 	for _, o := range page.Items {
 		// What has taken the name of o since was not selected.
-		_, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metaText(o.Data, "uid")})
-		if err != nil && !errors.Is(err, listwatch.NotFound) && !errors.Is(err, listwatch.Conflict) {
+		gone, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metaText(o.Data, "uid")})
+		switch {
+		case err == nil:
+			deleted = append(deleted, gone)
+		case !errors.Is(err, listwatch.NotFound) && !errors.Is(err, listwatch.Conflict):
 			return err
 		}
 	}
-	writeSuccess(w, r, listwatch.StatusDetails{Group: c.Group, Kind: c.Plural})
-	return nil
+	return c.answerList(w, r, page.Version, deleted)
 }
 
 // selection reads the selectors of the query. A parameter that would narrow what is deleted and is not known here is refused.

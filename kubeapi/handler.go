@@ -145,7 +145,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 type call struct {
 	served
 	route
-	shape watchserver.Representation // of one object in the answer; nil: as it is
+	shape watchserver.Representation // of what the answer has in it; nil: as it is
 }
 
 func (c call) key() listwatch.Key {
@@ -196,7 +196,10 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 	}
 	// Nothing is written that can't be answered as the client wants it.
 	var err error
-	if c.shape, err = watchserver.Represent(r, c.represent(r)); err != nil {
+	offer := c.represent(r)
+	if c.shape, err = watchserver.Represent(r, func(params map[string]string, _ bool) (watchserver.Representation, error) {
+		return offer(params, verb == "deletecollection")
+	}); err != nil {
 		return err
 	}
 	switch verb {

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -47,8 +48,9 @@ func (c call) patched() *schema.Type {
 	return scaleSchema()
 }
 
-// readPatch reads a patch, of the media type that the request says, of an object whose fields t knows.
-func readPatch(contentType string, data []byte, t *schema.Type) (patcher, error) {
+// readPatch reads a patch, of the media type that the request says, of an object whose fields t knows. settle sees to members that come twice
+// in it; it is called with compact JSON.
+func readPatch(contentType string, data []byte, t *schema.Type, settle func([]byte) ([]byte, error)) (patcher, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || !slices.Contains(patchTypes(t), mediaType) {
 		return nil, unknownPatch(contentType, mediaType, t)
@@ -56,6 +58,9 @@ func readPatch(contentType string, data []byte, t *schema.Type) (patcher, error)
 	compact, err := rawjson.Compact(data)
 	if err != nil {
 		return nil, badPatch(err)
+	}
+	if compact, err = settle(compact); err != nil {
+		return nil, err
 	}
 	if mediaType == jsonPatchType {
 		return readJSONPatch(compact)
@@ -93,13 +98,21 @@ func readJSONPatch(data []byte) (patcher, error) {
 		}
 		out, err := operations.ApplyWithOptions(doc, o)
 		if err != nil {
-			return nil, &listwatch.Error{
-				Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
-				Message: "the patch does not fit the object", Err: err,
-			}
+			return nil, misfit(err)
 		}
 		return out, nil
 	}, nil
+}
+
+// misfit is a 422: the patch can be read, but not be made of this object.
+func misfit(err error) error {
+	if e := listwatch.AsError(err); e.Message != "" {
+		err = errors.New(e.Message) // without the code
+	}
+	return &listwatch.Error{
+		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
+		Message: "the patch does not fit the object", Err: err,
+	}
 }
 
 // checkOperation refuses what the library would take for something else, and paths too deep.

@@ -149,7 +149,8 @@ func (c call) changeScale(ctx context.Context, to *store.Collection, p patcher) 
 		for i := len(c.scale.replicas) - 1; i >= 0; i-- {
 			patch = append(append(append(rawjson.AppendString([]byte{'{'}, c.scale.replicas[i]), ':'), patch...), '}')
 		}
-		return mergePatch(old.Data, patch)
+		doc, _ := rawjson.DropRepeated(old.Data) // as in change
+		return mergePatch(doc, patch)
 	})
 	if err != nil {
 		return nil, err

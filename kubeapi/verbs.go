@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -34,12 +35,39 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	return c.answer(w, r, http.StatusOK, o)
 }
 
-// answer writes o in the shape asked for, indented where the query wants it pretty.
+// answer writes o in the shape asked for.
 func (c call) answer(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
 	body := o.Data
 	if c.shape != nil {
 		body = c.shape.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
 	}
+	return c.send(w, r, code, body)
+}
+
+// answerList writes a list of objects at a version in the shape asked for.
+func (c call) answerList(w http.ResponseWriter, r *http.Request, v listwatch.Version, items []*listwatch.Object) error {
+	metadata := appendVersion(nil, v)
+	var body []byte
+	if c.shape != nil {
+		body = c.shape.AppendListHead(body, metadata)
+	} else {
+		body = fmt.Appendf(body, `{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[`, c.Kind, c.APIVersion(), metadata)
+	}
+	for i, o := range items {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		if c.shape != nil {
+			body = c.shape.AppendItem(body, o)
+		} else {
+			body = append(body, o.Data...)
+		}
+	}
+	return c.send(w, r, http.StatusOK, append(body, "]}"...))
+}
+
+// send writes an answer in JSON, which it leaves as it is, indented where the query wants it pretty.
+func (c call) send(w http.ResponseWriter, r *http.Request, code int, body []byte) error {
 	if pretty(r.URL.Query()) {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, body, "", "  "); err != nil {
@@ -55,7 +83,7 @@ func (c call) answer(w http.ResponseWriter, r *http.Request, code int, o *listwa
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	watchserver.WriteBody(w, r, code, body, []byte{'\n'}) // two parts: o.Data is shared and must not be appended to
+	watchserver.WriteBody(w, r, code, body, []byte{'\n'}) // two parts: the body may be shared and must not be appended to
 	return nil
 }
 

@@ -25,17 +25,16 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 		if c.subresource == "" {
 			return to.Replace(ctx, c.key(), data)
 		}
-		next, err := rawjson.Compact(data)
-		if err != nil {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+		if err := c.checkTypes(data); err != nil {
+			return nil, err
 		}
-		return c.change(ctx, to, func([]byte) ([]byte, error) { return next, nil })
+		return c.change(ctx, to, func([]byte) ([]byte, error) { return data, nil })
 	})
 }
 
-// write reads an object, lets do write it, and answers what came of it.
+// write reads an object, lets do write it, as compact JSON, and answers what came of it.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int, do func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error)) error {
-	to, err := c.target(r)
+	to, validation, err := c.target(r)
 	if err != nil {
 		return err
 	}
@@ -46,6 +45,12 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int
 	if len(data) == 0 {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request is empty; it must be the object, in JSON"}
 	}
+	if data, err = rawjson.Compact(data); err != nil {
+		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+	}
+	if data, err = c.settle(w, validation, data); err != nil {
+		return err
+	}
 	o, err := do(r.Context(), to, data)
 	if err != nil {
 		return err
@@ -55,7 +60,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int
 
 // patch answers a PATCH of an object.
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
-	to, err := c.target(r)
+	to, validation, err := c.target(r)
 	if err != nil {
 		return err
 	}
@@ -63,11 +68,13 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	p, err := readPatch(r.Header.Get("Content-Type"), data, c.patched())
+	p, err := readPatch(r.Header.Get("Content-Type"), data, c.patched(), func(patch []byte) ([]byte, error) {
+		return c.settle(w, validation, patch)
+	})
 	if err != nil {
 		return err
 	}
-	o, err := c.change(r.Context(), to, h.bounded(p))
+	o, err := c.change(r.Context(), to, c.typed(h.bounded(p)))
 	if err != nil {
 		return err
 	}
@@ -89,13 +96,37 @@ func (h *Handler) bounded(p patcher) patcher {
 	}
 }
 
+// checkTypes checks what is written, compact JSON; see [store.Resource.CheckTypes].
+func (c call) checkTypes(data []byte) error {
+	if c.subresource == "scale" {
+		return scaleResource.Declare().CheckTypes(data)
+	}
+	return c.collection.Resource().CheckTypes(data)
+}
+
+// typed refuses patches that make of an object what could not be read; the patch by itself may be fine.
+func (c call) typed(p patcher) patcher {
+	return func(doc []byte) ([]byte, error) {
+		out, err := p(doc)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.checkTypes(out); err != nil {
+			return nil, misfit(err)
+		}
+		return out, nil
+	}
+}
+
 // change updates the object, or its status alone, by p. A resourceVersion and a uid that p sets are preconditions, as in Kubernetes.
 func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*listwatch.Object, error) {
 	if c.subresource == "scale" {
 		return c.changeScale(ctx, to, p)
 	}
 	return to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
-		next, err := p(old.Data)
+		// Other writers of the database may have left members that come twice.
+		doc, _ := rawjson.DropRepeated(old.Data)
+		next, err := p(doc)
 		if err != nil {
 			return nil, err
 		}
@@ -103,20 +134,14 @@ func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*lis
 			return nil, err
 		}
 		if c.subresource == "status" {
-			return withStatus(old.Data, next)
+			return withStatus(doc, next)
 		}
 		return next, nil
 	})
 }
 
-// sameObject refuses a next that says that it is of another version, or of another object, than old.
+// sameObject refuses a next, of which the types have been checked, that says that it is of another version, or of another object, than old.
 func (c call) sameObject(old *listwatch.Object, next []byte) error {
-	for _, name := range []string{"name", "namespace", "uid", "resourceVersion"} {
-		// What is no string would otherwise pass for nothing, and a precondition would be lost.
-		if raw := rawjson.Lookup(next, "metadata", name); raw != nil && string(raw) != "null" && raw[0] != '"' {
-			return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("metadata.%s: want a string", name)}
-		}
-	}
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metaText(old.Data, name), metaText(next, name); got != "" && got != want {
 			return &listwatch.Error{
@@ -126,17 +151,22 @@ func (c call) sameObject(old *listwatch.Object, next []byte) error {
 		}
 	}
 	for _, name := range []string{"uid", "resourceVersion"} {
-		if got := metaText(next, name); got == "" || got == metaText(old.Data, name) {
+		got := metaText(next, name)
+		if got == "" || got == metaText(old.Data, name) || name == "resourceVersion" && got == "0" {
 			continue
 		}
-		return &listwatch.Error{
-			Code: listwatch.Conflict,
-			Message: fmt.Sprintf("Operation cannot be fulfilled on %s %q: metadata.%s is another; "+
-				"the object has been modified; please apply your changes to the latest version and try again", c.QualifiedName(), old.Key.Name, name),
-			Details: &listwatch.Details{Name: old.Key.Name, Group: c.Group, Kind: c.Plural},
-		}
+		return c.conflict(old, fmt.Sprintf("metadata.%s is another; "+
+			"the object has been modified; please apply your changes to the latest version and try again", name))
 	}
 	return nil
+}
+
+func (c call) conflict(old *listwatch.Object, why string) error {
+	return &listwatch.Error{
+		Code:    listwatch.Conflict,
+		Message: fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", c.QualifiedName(), old.Key.Name, why),
+		Details: &listwatch.Details{Name: old.Key.Name, Group: c.Group, Kind: c.Plural},
+	}
 }
 
 // metaText returns a string of the metadata; empty where there is none.
@@ -175,18 +205,19 @@ func withStatus(old, next []byte) ([]byte, error) {
 	return append(m.out, '}'), nil
 }
 
-// target returns what a write goes to: the collection, or its dry run. It refuses, before anything is written, what would make the
-// answer or the write other than asked for.
-func (c call) target(r *http.Request) (*store.Collection, error) {
+// target returns what a write goes to: the collection, or its dry run, and how strictly what is written is read. It refuses, before
+// anything is written, what would make the answer or the write other than asked for. Who manages which field is not kept.
+func (c call) target(r *http.Request) (*store.Collection, fieldValidation, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL", Err: err}
+		return nil, "", &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL", Err: err}
 	}
-	// The objects have no schemas, so that all their fields are known. Who manages which field is not kept.
-	if v := q.Get("fieldValidation"); !slices.Contains([]string{"", "Ignore", "Warn", "Strict"}, v) {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fieldValidation: %q is none of Ignore, Warn and Strict", v)}
+	validation, err := readFieldValidation(q)
+	if err != nil {
+		return nil, "", err
 	}
-	return c.dryIf(c.collection, q["dryRun"])
+	to, err := c.dryIf(c.collection, q["dryRun"])
+	return to, validation, err
 }
 
 // dryIf returns the dry run of to where a list of stages says so. There is one stage.

@@ -122,10 +122,12 @@ func TestAPreconditionThatIsNoStringIsRefused(t *testing.T) {
 	a.want(t, 201, "POST", deployments, web)
 	for _, patch := range []string{`{"metadata":{"resourceVersion":1}}`, `{"metadata":{"uid":{}}}`, `{"metadata":{"name":["web"]}}`} {
 		for _, path := range []string{ofWeb, deployments + "/web/status", deployments + "/web"} {
-			a.refused(t, 400, "BadRequest", "PATCH", path, patch, "Content-Type", mergePatchType)
+			a.refused(t, 422, "Invalid", "PATCH", path, patch, "Content-Type", mergePatchType)
 		}
 	}
-	a.want(t, 200, "PATCH", deployments+"/web/status", `{"metadata":{"resourceVersion":null}}`, "Content-Type", mergePatchType)
+	for _, none := range []string{`null`, `""`, `"0"`} {
+		a.want(t, 200, "PATCH", deployments+"/web/status", `{"metadata":{"resourceVersion":`+none+`}}`, "Content-Type", mergePatchType)
+	}
 }
 
 func TestADryRunAnswersAndWritesNothing(t *testing.T) {
@@ -184,10 +186,15 @@ func TestACollectionIsDeletedBySelectors(t *testing.T) {
 	left("default/one", "default/three", "other/one")
 	a.want(t, 200, "DELETE", pods+"?labelSelector=app%3Dx", `{"kind":"DeleteOptions","apiVersion":"v1"}`)
 	left("default/three", "other/one")
-	if got := a.want(t, 200, "DELETE", pods, ""); !strings.Contains(got, `"status":"Success"`) {
-		t.Errorf("got %s, want Success", got)
+	gone := a.want(t, 200, "DELETE", pods, "")
+	if !strings.HasPrefix(gone, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"`) || strings.Count(gone, `"name":`) != 1 ||
+		!strings.Contains(gone, `"name":"three"`) {
+		t.Errorf("got %s, want the list of what is gone", gone)
 	}
 	left("other/one")
+	if got := a.want(t, 200, "DELETE", pods, ""); !strings.HasSuffix(got, `"items":[]}`+"\n") {
+		t.Errorf("got %s, want an empty list", got)
+	}
 }
 
 func TestAnAuthorizerSeesTheVerbAndTheSubresource(t *testing.T) {
@@ -206,4 +213,40 @@ func recorder(seen *[]string) Authorizer {
 		*seen = append(*seen, a.Verb+" "+a.Resource.Plural+"/"+a.Subresource)
 		return nil
 	}
+}
+
+func TestWhatIsDeletedTogetherComesInTheShapeAskedFor(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, object("one"))
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"two","finalizers":["demo/hold"]}}`)
+	table := a.want(t, 200, "DELETE", pods, "", "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	if !strings.HasPrefix(table, `{"kind":"Table"`) || strings.Count(table, `"cells":`) != 2 {
+		t.Errorf("got %s, want a table of two rows", table)
+	}
+	partial := a.want(t, 200, "DELETE", pods, "", "Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	if !strings.HasPrefix(partial, `{"kind":"PartialObjectMetadataList"`) || strings.Count(partial, `"deletionTimestamp":`) != 1 {
+		t.Errorf("got %s, want the one that is held", partial)
+	}
+}
+
+func TestEveryPreconditionOfADeleteThatIsGivenCounts(t *testing.T) {
+	a := serve(t, nil)
+	m := metadata(t, a.want(t, 201, "POST", pods, object("one")))
+	with := func(preconditions string) string {
+		return `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":` + preconditions + `}`
+	}
+	for _, p := range []string{
+		`{"resourceVersion":"0"}`, `{"resourceVersion":""}`, `{"resourceVersion":"abc"}`, `{"resourceVersion":"1"}`, `{"uid":""}`, `{"uid":"x"}`,
+		`{"uid":"` + m.UID + `","resourceVersion":"0"}`,
+	} {
+		a.refused(t, 409, "Conflict", "DELETE", pods+"/one", with(p))
+		a.refused(t, 404, "NotFound", "DELETE", pods+"/none", with(p))
+	}
+	s := a.refused(t, 409, "Conflict", "DELETE", pods+"/one", with(`{"resourceVersion":"0"}`))
+	if want := `pods "one": the ResourceVersion in the precondition (0) does not match the ResourceVersion in record (` + m.ResourceVersion + ")"; !strings.HasSuffix(s.Message, want) {
+		t.Errorf("got %q, want %q", s.Message, want)
+	}
+	a.refused(t, 400, "BadRequest", "DELETE", pods+"/one", with(`{"resourceVersion":7}`))
+	a.refused(t, 400, "BadRequest", "DELETE", pods, with(`{"resourceVersion":""}`))
+	a.want(t, 200, "DELETE", pods+"/one", with(`{"uid":"`+m.UID+`","resourceVersion":"`+m.ResourceVersion+`"}`))
 }

@@ -17,7 +17,7 @@ import (
 const yamlDepth = 256
 
 // yamlToJSON returns the one document of data as JSON of about limit bytes at most. Names keep their order, and numbers that JSON can
-// spell are spelt as they are written, so that large ones survive.
+// spell are spelt as they are written, so that large ones survive. Names that come twice do so in the JSON too.
 func yamlToJSON(data []byte, limit int64) ([]byte, error) {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
@@ -82,7 +82,6 @@ func (w *yamlWriter) sequence(n *yaml.Node, depth int) error {
 
 func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
 	w.out = append(w.out, '{')
-	names := make(map[string]struct{}, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := n.Content[i]
 		if name.Kind == yaml.AliasNode {
@@ -91,10 +90,6 @@ func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
 		if name.Kind != yaml.ScalarNode || name.Tag == "!!merge" {
 			return fmt.Errorf("line %d: want a name that is a string", name.Line)
 		}
-		if _, twice := names[name.Value]; twice {
-			return fmt.Errorf("line %d: %q is there twice", name.Line, name.Value)
-		}
-		names[name.Value] = struct{}{}
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}

@@ -1,0 +1,82 @@
+package kubeapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// A fieldValidation is what is done about members of a body that come twice: nothing, a warning, or a refusal (Kubernetes API concepts,
+// "Field validation"). Of those that are taken the last counts. Members that no schema knows are kept and no matter: objects may have any.
+type fieldValidation string
+
+const (
+	validationIgnore fieldValidation = "Ignore"
+	validationWarn   fieldValidation = "Warn"
+	validationStrict fieldValidation = "Strict"
+)
+
+// readFieldValidation reads the parameter of the query. Without one it is Warn, as in kube-apiserver.
+func readFieldValidation(q url.Values) (fieldValidation, error) {
+	switch v := fieldValidation(q.Get("fieldValidation")); v {
+	case "":
+		return validationWarn, nil
+	case validationIgnore, validationWarn, validationStrict:
+		return v, nil
+	default:
+		return "", &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fieldValidation: %q is none of Ignore, Warn and Strict", string(v))}
+	}
+}
+
+// mostWarnings bounds how much is said about one body.
+const mostWarnings = 10
+
+// settle returns a body of a write, compact JSON, without members that come twice. Warnings go to the header of w.
+func (c call) settle(w http.ResponseWriter, v fieldValidation, body []byte) ([]byte, error) {
+	unique, repeated := rawjson.DropRepeated(body)
+	if repeated == nil || v == validationIgnore {
+		return unique, nil
+	}
+	var words []string
+	for i, field := range repeated {
+		if len(words) == mostWarnings {
+			words = append(words, fmt.Sprintf("%d more duplicate fields", len(repeated)-i))
+			break
+		}
+		if text := "duplicate field " + shortQuote(field); !slices.Contains(words, text) { // it may be there three times
+			words = append(words, text)
+		}
+	}
+	if v == validationStrict {
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid,
+			Message: fmt.Sprintf("%s in version %q cannot be handled as a %s: strict decoding error: %s",
+				c.Kind, c.Version, c.Kind, strings.Join(words, ", ")),
+		}
+	}
+	for _, text := range words {
+		w.Header().Add("Warning", warning(text))
+	}
+	return unique, nil
+}
+
+// shortQuote quotes the place of a field in ASCII; who chose the names may have chosen long ones.
+func shortQuote(field string) string {
+	const most = 200
+	if len(field) > most {
+		return strconv.QuoteToASCII(strings.ToValidUTF8(field[:most], "") + "…")
+	}
+	return strconv.QuoteToASCII(field)
+}
+
+// warning spells printable ASCII as a value of the header Warning: 299 is a miscellaneous one that persists (rfc7234#section-5.5), and "-" who
+// warns. Clients of Kubernetes show the text to their users.
+func warning(text string) string {
+	return `299 - "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}

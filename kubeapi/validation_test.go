@@ -1,0 +1,140 @@
+package kubeapi
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+// twice has members that come twice, with escapes, in a list and at the top.
+const twice = `{"metadata":{"name":"one","labels":{"a":"b"},"labels":{"c":"d"}},"spec":{"a":1,"\u0061":2,"b":[{"c":1,"c":2}]},"spec\"":1,"spec\"":2}`
+
+func TestOfMembersThatComeTwiceTheLastIsKeptWithAWarning(t *testing.T) {
+	a := serve(t, nil)
+	for _, query := range []string{"", "&fieldValidation=Warn"} {
+		res := a.do(t, "POST", pods+"?dryRun=All"+query, twice)
+		want := `299 - "duplicate field \"metadata.labels\"",299 - "duplicate field \"spec.a\"",299 - "duplicate field \"spec.b[0].c\"",` +
+			`299 - "duplicate field \"spec\\\"\""`
+		if got := strings.Join(res.Header["Warning"], ","); res.StatusCode != 201 || got != want {
+			t.Errorf("%q: got %d and warnings %s, want %s", query, res.StatusCode, got, want)
+		}
+	}
+	res := a.do(t, "POST", pods+"?fieldValidation=Ignore", twice)
+	if res.StatusCode != 201 || res.Header["Warning"] != nil {
+		t.Errorf("got %d and warnings %q, want none", res.StatusCode, res.Header["Warning"])
+	}
+	got := a.want(t, 200, "GET", pods+"/one", "")
+	if !strings.Contains(got, `"spec":{"\u0061":2,"b":[{"c":2}]},"spec\"":2}`) || strings.Contains(got, `"a":"b"`) {
+		t.Errorf("got %s, want each member once", got)
+	}
+	a.want(t, 200, "PATCH", pods+"/one", `{"spec":{"a":3}}`, "Content-Type", mergePatchType)
+}
+
+func TestMembersThatComeTwiceAreRefusedIfTheClientIsStrict(t *testing.T) {
+	a := serve(t, nil)
+	const strict = "?fieldValidation=Strict"
+	refused := func(method, path, body, field string, header ...string) {
+		t.Helper()
+		s := a.refused(t, 400, "BadRequest", method, path+strict, body, header...)
+		if want := `Pod in version "v1" cannot be handled as a Pod: strict decoding error: duplicate field "` + field + `"`; !strings.HasPrefix(s.Message, want) {
+			t.Errorf("%s: got %q, want %q", body, s.Message, want)
+		}
+	}
+	refused("POST", pods, twice, "metadata.labels")
+	refused("POST", pods, "metadata: {name: one}\nspec:\n  a: 1\n  a: 2\n", "spec.a", "Content-Type", "application/yaml")
+	a.want(t, 201, "POST", pods+strict, object("one"))
+	refused("PUT", pods+"/one", twice, "metadata.labels")
+	refused("PUT", pods+"/one/status", `{"status":{"a":1,"a":2}}`, "status.a")
+	refused("PATCH", pods+"/one", `{"spec":{"a":1,"a":2}}`, "spec.a", "Content-Type", mergePatchType)
+	refused("PATCH", pods+"/one", `{"spec":{"a":1,"a":2}}`, "spec.a", "Content-Type", strategicPatchType)
+	refused("PATCH", pods+"/one", `[{"op":"add","path":"/spec","value":{"a":1,"a":2}}]`, "[0].value.a", "Content-Type", jsonPatchType)
+}
+
+func TestPatchesInWhichMembersComeTwiceLeaveOne(t *testing.T) {
+	for mediaType, patch := range map[string]string{
+		mergePatchType: `{"spec":{"a":1,"a":2}}`, strategicPatchType: `{"spec":{"a":1,"a":2}}`,
+		jsonPatchType: `[{"op":"add","path":"/spec","value":{"a":1,"a":2}}]`,
+	} {
+		a := serve(t, nil)
+		a.want(t, 201, "POST", pods, object("one"))
+		res := a.do(t, "PATCH", pods+"/one", patch, "Content-Type", mediaType)
+		if res.StatusCode != 200 || len(res.Header["Warning"]) != 1 {
+			t.Errorf("%s: got %d and warnings %q, want one", mediaType, res.StatusCode, res.Header["Warning"])
+		}
+		if got := a.want(t, 200, "GET", pods+"/one", ""); !strings.Contains(got, `"spec":{"a":2}`) {
+			t.Errorf("%s: got %s", mediaType, got)
+		}
+	}
+}
+
+func TestWarningsAreBounded(t *testing.T) {
+	a := serve(t, nil)
+	member := `"` + strings.Repeat("\u00e9\\n", 3000) + `":1,`
+	many := strings.Repeat(`{`+member+member+`"z":0},`, 30)
+	res := a.do(t, "POST", pods, `{"metadata":{"name":"one"},"spec":[`+many+`0]}`)
+	size := 0
+	for _, w := range res.Header["Warning"] {
+		size += len(w)
+	}
+	if res.StatusCode != 201 || len(res.Header["Warning"]) != mostWarnings+1 || size > 10_000 {
+		t.Errorf("got %d with %d warnings of %d bytes, want %d", res.StatusCode, len(res.Header["Warning"]), size, mostWarnings+1)
+	}
+}
+
+// A write past the rules of the collection, as other users of a database make them.
+func TestAnObjectWithMembersThatComeTwiceCanBePatched(t *testing.T) {
+	a := serve(t, nil)
+	r, _ := FindResource(a.Resources(), "pods")
+	key := listwatch.Key{Namespace: "default", Name: "one"}
+	draft := &listwatch.Draft{
+		Key: key, Before: []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":`),
+		After: []byte(`},"spec":{"a":1,"a":2}}`),
+	}
+	if _, err := a.Collection(r).Backend().Commit(t.Context(), store.Change{Key: key, New: draft}); err != nil {
+		t.Fatal(err)
+	}
+	got := a.want(t, 200, "PATCH", pods+"/one", `{"spec":{"b":3}}`, "Content-Type", mergePatchType)
+	if !strings.Contains(got, `"spec":{"a":2,"b":3}`) {
+		t.Errorf("got %s, want the last a", got)
+	}
+}
+
+func TestEveryWayToWriteChecksTheMetadata(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", deployments, web)
+	const wrong = `{"metadata":{"name":"web","ownerReferences":"x"}}`
+	const want = `metadata.ownerReferences: want a list, got "x"`
+	for _, c := range []struct {
+		method, path, body, mediaType string
+		code                          int
+		reason                        string
+	}{
+		{"POST", deployments, wrong, "application/json", 400, "BadRequest"},
+		{"POST", deployments, "metadata: {name: web, ownerReferences: x}", "application/yaml", 400, "BadRequest"},
+		{"PUT", deployments + "/web", wrong, "application/json", 400, "BadRequest"},
+		{"PUT", deployments + "/web/status", wrong, "application/json", 400, "BadRequest"},
+		{"PUT", deployments + "/web/scale", wrong, "application/json", 400, "BadRequest"},
+		{"PATCH", deployments + "/web", wrong, mergePatchType, 422, "Invalid"},
+		{"PATCH", deployments + "/web", wrong, strategicPatchType, 422, "Invalid"},
+		{"PATCH", deployments + "/web", `[{"op":"add","path":"/metadata/ownerReferences","value":"x"}]`, jsonPatchType, 422, "Invalid"},
+		{"PATCH", deployments + "/web/status", wrong, mergePatchType, 422, "Invalid"},
+		{"PATCH", deployments + "/web/scale", wrong, mergePatchType, 422, "Invalid"},
+	} {
+		s := a.refused(t, c.code, c.reason, c.method, c.path, c.body, "Content-Type", c.mediaType)
+		if !strings.HasSuffix(s.Message, want) {
+			t.Errorf("%s %s as %s: got %q, want %q", c.method, c.path, c.mediaType, s.Message, want)
+		}
+	}
+	a.refused(t, 400, "BadRequest", "PUT", deployments+"/web/status", `{"kind":"Pod","status":{}}`)
+}
+
+func TestWhatIsCreatedHasNoVersionYet(t *testing.T) {
+	a := serve(t, nil)
+	s := a.refused(t, 400, "BadRequest", "POST", pods, `{"metadata":{"name":"one","resourceVersion":"7"}}`)
+	if s.Message != "resourceVersion should not be set on objects to be created" {
+		t.Errorf("got %q", s.Message)
+	}
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one","resourceVersion":"0"}}`)
+}
