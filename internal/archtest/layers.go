@@ -103,7 +103,11 @@ var dependencies = []dependency{
 	},
 	{"go.etcd.io/etcd", []string{"store/etcd"}, "who keeps nothing in etcd must not link its client"},
 	{"go.etcd.io/bbolt", []string{"store/bolt"}, "who keeps nothing in a file must not link a database"},
-	{"github.com/tidwall/btree", []string{"internal/history"}, "the state beside the log is the one copy-on-write tree there is"},
+	{
+		"github.com/tidwall/btree",
+		[]string{"internal/history", "informer"},
+		"the state beside the log and the local store of an informer are the copy-on-write trees there are",
+	},
 	{"github.com/klauspost/compress", []string{"internal/coding"}, "what is compressed is compressed once for all, in one place"},
 	{"github.com/fxamacker/cbor", []string{"framing"}, "a codec of the wire is a framing"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "a verb of Kubernetes is kubeapi's"},

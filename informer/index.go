@@ -1,0 +1,128 @@
+package informer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/btree"
+
+	"github.com/listwatch/listwatch"
+)
+
+// An IndexFunc returns the values under which an item is found. Duplicates count once; none is fine. It must depend on nothing but the item,
+// must not change it, and must not write to the store.
+type IndexFunc[T any] func(item *Item[T]) []string
+
+// An index finds items by a value. It is a tree beside that of the items and copied as that is, so a snapshot shows both at one moment.
+type index[T any] struct {
+	name   string
+	values IndexFunc[T]
+	tree   *btree.BTreeG[posting[T]]
+}
+
+// A posting says that an item is found under value. Values that are parts of the object cost nothing beside it.
+type posting[T any] struct {
+	value string
+	item  *Item[T]
+}
+
+func newItems[T any]() *btree.BTreeG[*Item[T]] {
+	return btree.NewBTreeGOptions(func(a, b *Item[T]) bool { return a.Key.Compare(b.Key) < 0 }, btree.Options{NoLocks: true})
+}
+
+// Postings are three words, so that nodes of half the degree are of the same size.
+func newPostings[T any]() *btree.BTreeG[posting[T]] {
+	return btree.NewBTreeGOptions(func(a, b posting[T]) bool {
+		c := strings.Compare(a.value, b.value)
+		return c < 0 || c == 0 && a.item.Key.Compare(b.item.Key) < 0
+	}, btree.Options{NoLocks: true, Degree: 16})
+}
+
+// find returns the values of an item, sorted, each once. A panic becomes an error.
+func (x *index[T]) find(i *Item[T]) (values []string, err error) {
+	if i == nil {
+		return nil, nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			cause, _ := r.(error)
+			err = &listwatch.Error{
+				Code: listwatch.Invalid, Op: "index " + quote(x.name), Err: cause,
+				Message: fmt.Sprintf("its function panicked on %s at version %s: %v", i.Key, i.Version, r),
+			}
+		}
+	}()
+	values = x.values(i)
+	if len(values) > 1 {
+		values = slices.Clone(values)
+		slices.Sort(values)
+		values = slices.Compact(values)
+	}
+	return values, nil
+}
+
+// replace puts now, found under values, where before was, found under old. Either item may be nil.
+func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
+	for _, v := range old {
+		if _, stays := slices.BinarySearch(values, v); !stays {
+			x.tree.Delete(posting[T]{v, before})
+		}
+	}
+	for _, v := range values {
+		// A value that was there before goes too, with the object that it is a part of.
+		x.tree.Set(posting[T]{v, now})
+	}
+}
+
+// fill builds the tree from items.
+func (x *index[T]) fill(items *btree.BTreeG[*Item[T]]) (err error) {
+	x.tree = newPostings[T]()
+	if items == nil {
+		return nil
+	}
+	items.Scan(func(i *Item[T]) bool {
+		var values []string
+		values, err = x.find(i)
+		x.replace(nil, nil, i, values)
+		return err == nil
+	})
+	return err
+}
+
+// scan yields the items under value, in key order.
+func (x *index[T]) scan(value string, probes *probes[T], yield func(*Item[T]) bool) {
+	p := probes.take(listwatch.Key{})
+	defer probes.put(p)
+	x.tree.Ascend(posting[T]{value, p}, func(e posting[T]) bool { return e.value == value && yield(e.item) })
+}
+
+// allValues skips from value to value where many items share one.
+func (x *index[T]) allValues() []string {
+	var values []string
+	x.tree.Scan(func(e posting[T]) bool {
+		if len(values) == 0 || values[len(values)-1] != e.value {
+			values = append(values, e.value)
+		}
+		return true
+	})
+	return values
+}
+
+// probes are items that stand for a key in a search. They are kept because an item with a large T is dear to make.
+type probes[T any] struct{ pool sync.Pool }
+
+func (p *probes[T]) take(key listwatch.Key) *Item[T] {
+	i, ok := p.pool.Get().(*Item[T])
+	if !ok {
+		i = new(Item[T])
+	}
+	i.Key = key
+	return i
+}
+
+func (p *probes[T]) put(i *Item[T]) {
+	i.Key = listwatch.Key{}
+	p.pool.Put(i)
+}

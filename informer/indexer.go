@@ -1,0 +1,267 @@
+package informer
+
+import (
+	"iter"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+)
+
+// An Indexer is the local store: objects in key order, with named indexes. It is safe for concurrent use, and the zero value is ready.
+//
+// Reading takes a snapshot where it would take long, so that no reader keeps a writer waiting: a writer pays for a snapshot by copying the
+// few nodes of the trees that it then changes.
+type Indexer[T any] struct {
+	// write is held by a writer for as long as it takes, index functions included. Lock order: write before mu.
+	write sync.Mutex
+	// Guarded by write.
+	scratch []change
+
+	// mu is held for one look or one change, O(log n).
+	mu sync.RWMutex
+	// Guarded by mu; changed only with write held too.
+	version listwatch.Version
+	view    view[T]
+	// snap is what readers have of the state now; nil: nobody has asked since the last change. Guarded by mu.
+	snap *Snapshot[T]
+}
+
+// A change is what a write does to one index.
+type change struct{ old, now []string }
+
+// AddIndex adds a named index, at any time: it is complete when AddIndex returns. Writers wait while it is built, readers do not. A name that
+// is empty or taken, a nil f and one that panics are errors of code [listwatch.Invalid], and nothing is added.
+func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
+	invalid := func(message string) error {
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "add index " + quote(name), Message: message}
+	}
+	x.write.Lock()
+	defer x.write.Unlock()
+	if name == "" || f == nil {
+		return invalid("an index needs a name and a function")
+	}
+	if _, err := x.view.index(name); err == nil {
+		return invalid("there is one of that name")
+	}
+	added := index[T]{name: name, values: f}
+	if err := added.fill(x.view.items); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.init()
+	x.snap = nil
+	x.view.indexes = append(x.view.indexes, added)
+	return nil
+}
+
+// Get returns the object of a key.
+func (x *Indexer[T]) Get(key listwatch.Key) (value T, ok bool) {
+	if i, ok := x.Item(key); ok {
+		return i.Value, true
+	}
+	return value, false
+}
+
+// Item returns the object of a key with its version and labels.
+func (x *Indexer[T]) Item(key listwatch.Key) (*Item[T], bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.view.get(key)
+}
+
+// Items returns the items in key order, as they are at one moment.
+func (x *Indexer[T]) Items() iter.Seq[*Item[T]] { return x.Snapshot().Items() }
+
+// Len returns the number of objects.
+func (x *Indexer[T]) Len() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.view.len()
+}
+
+// Version returns the one up to which everything is in the store. Single objects may be newer.
+func (x *Indexer[T]) Version() listwatch.Version {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.version
+}
+
+// List returns the objects that q selects, in key order, as they are at one moment. Namespace, Name and Labels work as they do elsewhere;
+// Fields can name metadata.name and metadata.namespace. Newest and Any both mean the state in memory. What memory can't answer (other
+// fields, versions, limits, continue tokens, initial events) is an error of code [listwatch.Invalid] that says what to use instead.
+func (x *Indexer[T]) List(q listwatch.Query) ([]T, error) {
+	sel, err := newSelection(q)
+	if err != nil {
+		return nil, err
+	}
+	if sel.isOne() {
+		var found []T
+		x.mu.RLock()
+		defer x.mu.RUnlock()
+		x.view.scan(sel, func(i *Item[T]) bool { found = append(found, i.Value); return true })
+		return found, nil
+	}
+	s := x.Snapshot()
+	var all []T
+	if sel.isAll() {
+		all = make([]T, 0, s.Len())
+	}
+	s.view.scan(sel, func(i *Item[T]) bool { all = append(all, i.Value); return true })
+	return all, nil
+}
+
+// ByIndex returns the objects that an index has under value, in key order, as they are at one moment. An index that doesn't exist is an
+// error of code [listwatch.NotFound] that names those there are.
+func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
+	if found, complete, err := x.few(name, value); complete || err != nil {
+		return found, err
+	}
+	s := x.Snapshot()
+	i, err := s.view.index(name)
+	if err != nil {
+		return nil, err
+	}
+	var found []T
+	i.scan(value, s.view.probes, func(i *Item[T]) bool { found = append(found, i.Value); return true })
+	return found, nil
+}
+
+// few is ByIndex where there are few: to read them under the lock takes less than the copies that a snapshot makes the next writer pay for.
+func (x *Indexer[T]) few(name, value string) (found []T, complete bool, err error) {
+	const most = 64
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	i, err := x.view.index(name)
+	if err != nil {
+		return nil, false, err
+	}
+	complete = true
+	i.scan(value, x.view.probes, func(i *Item[T]) bool {
+		complete = len(found) < most
+		if complete {
+			found = append(found, i.Value)
+		}
+		return complete
+	})
+	return found, complete, nil
+}
+
+// IndexValues returns the values of an index, sorted. An index that doesn't exist is an error of code [listwatch.NotFound].
+func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
+	return x.Snapshot().IndexValues(name)
+}
+
+// Snapshot returns the store as it is now, at once, however large it is.
+func (x *Indexer[T]) Snapshot() *Snapshot[T] {
+	x.mu.RLock()
+	s := x.snap
+	x.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.snap == nil {
+		x.init()
+		x.snap = &Snapshot[T]{version: x.version, view: x.view.copy()}
+	}
+	return x.snap
+}
+
+// Put stores an item, in place of the one with its key. Where an index function panics, Put returns that as an error and changes nothing.
+func (x *Indexer[T]) Put(item *Item[T]) error { return x.set(item.Key, item) }
+
+// Delete removes the item of a key; it does nothing where there is none. Errors are those of Put.
+func (x *Indexer[T]) Delete(key listwatch.Key) error { return x.set(key, nil) }
+
+// set stores item, or removes what key has where item is nil.
+func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	before, ok := x.Item(key)
+	if !ok && item == nil {
+		return nil
+	}
+	// Index functions are the user's: they run before anything is changed, and readers need not wait for them.
+	changes := x.scratch[:0]
+	defer func() { clear(changes); x.scratch = changes[:0] }()
+	for i := range x.view.indexes {
+		old, err := x.view.indexes[i].find(before)
+		if err != nil {
+			return err
+		}
+		now, err := x.view.indexes[i].find(item)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, change{old, now})
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.init()
+	x.snap = nil
+	if item != nil {
+		x.view.items.Set(item)
+	} else {
+		x.view.items.Delete(before)
+	}
+	for i, c := range changes {
+		x.view.indexes[i].replace(before, c.old, item, c.now)
+	}
+	return nil
+}
+
+// Replace makes items all there is, and version the one up to which everything is here, in one step. Of two items with one key the later one
+// counts. Where an index function panics, Replace returns that as an error and changes nothing.
+func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	all := newItems[T]()
+	for _, i := range items {
+		all.Set(i)
+	}
+	indexes := make([]index[T], len(x.view.indexes))
+	for i := range indexes {
+		indexes[i] = index[T]{name: x.view.indexes[i].name, values: x.view.indexes[i].values}
+		if err := indexes[i].fill(all); err != nil {
+			return err
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.init()
+	x.snap, x.version = nil, version
+	x.view.items, x.view.indexes = all, indexes
+	return nil
+}
+
+// SetVersion says up to which version everything is in the store. It is the writer's word: lower than before is right only where versions
+// began anew.
+func (x *Indexer[T]) SetVersion(version listwatch.Version) {
+	x.write.Lock()
+	defer x.write.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.version = version
+	if x.snap != nil && x.snap.version != version {
+		x.snap = &Snapshot[T]{version: version, view: x.snap.view}
+	}
+}
+
+// init makes the zero value ready. mu is held.
+func (x *Indexer[T]) init() {
+	if x.view.items == nil {
+		x.view.items = newItems[T]()
+		x.view.probes = new(probes[T])
+	}
+}
+
+// copy returns v for readers. The trees share all nodes until one of them is written to.
+func (v *view[T]) copy() view[T] {
+	c := view[T]{items: v.items.Copy(), indexes: make([]index[T], len(v.indexes)), probes: v.probes}
+	for i, x := range v.indexes {
+		c.indexes[i] = index[T]{name: x.name, tree: x.tree.Copy()}
+	}
+	return c
+}

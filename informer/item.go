@@ -1,0 +1,100 @@
+package informer
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/listwatch/listwatch"
+)
+
+// An Item is one object as the local store keeps it: decoded once, immutable and shared. Nothing in it may be changed, nor what Value
+// points to.
+type Item[T any] struct {
+	// Key and Version are those of the object. The item of a deletion has the version of the deletion.
+	Key     listwatch.Key
+	Version listwatch.Version
+	// Value is the object, after the transformation if there is one.
+	Value T
+
+	// labels is the map of Value where that has the object's labels; the object's own where Value doesn't have them.
+	labels map[string]string
+}
+
+// Labels returns what a label selector sees of the item. The map is shared and must not be changed. An Item that was made without an object
+// has the labels of its Value.
+func (i *Item[T]) Labels() map[string]string {
+	if i.labels != nil {
+		return i.labels
+	}
+	return valueOf(&i.Value).labels
+}
+
+// newItem returns o as an item with the value that was decoded from it. What o and value both say is kept once, as value has it, so that o
+// can go: it costs a store beside the decoded objects what it doesn't share.
+func newItem[T any](o *listwatch.Object, value T) *Item[T] {
+	i := &Item[T]{Key: o.Key, Version: o.Version, Value: value, labels: o.Labels}
+	own := valueOf(&i.Value)
+	if own.key == o.Key {
+		i.Key = own.key
+	}
+	if maps.Equal(own.labels, o.Labels) {
+		i.labels = own.labels
+	}
+	return i
+}
+
+// metadata is what a value says of itself; zero where it says nothing.
+type metadata struct {
+	key    listwatch.Key
+	labels map[string]string
+}
+
+// named is what the types of Kubernetes have, by metav1.ObjectMeta.
+type named interface {
+	GetName() string
+	GetNamespace() string
+	GetLabels() map[string]string
+}
+
+// valueOf reads the metadata of *p: a struct that embeds listwatch.Metadata or is a Kubernetes type, a pointer to one, or an interface
+// that holds such a pointer. It allocates nothing.
+func valueOf[T any](p *T) metadata {
+	v := reflect.ValueOf(p)
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		if v.IsNil() {
+			return metadata{}
+		}
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct || !v.CanAddr() {
+		return metadata{}
+	}
+	if m := embedded(v); m != nil {
+		return metadata{m.Key(), m.Labels}
+	}
+	if n, ok := v.Addr().Interface().(named); ok {
+		return metadata{listwatch.Key{Namespace: n.GetNamespace(), Name: n.GetName()}, n.GetLabels()}
+	}
+	return metadata{}
+}
+
+var typeMetadata = reflect.TypeFor[listwatch.Metadata]()
+
+// embedded returns the listwatch.Metadata that is a member of v, or of a struct embedded there.
+func embedded(v reflect.Value) *listwatch.Metadata {
+	t := v.Type()
+	for i := range t.NumField() {
+		f := v.Field(i)
+		if f.Type() == typeMetadata && f.CanInterface() {
+			return f.Addr().Interface().(*listwatch.Metadata)
+		}
+	}
+	for i := range t.NumField() {
+		if f := v.Field(i); f.Kind() == reflect.Struct && t.Field(i).Anonymous {
+			if m := embedded(f); m != nil {
+				return m
+			}
+		}
+	}
+	return nil
+}

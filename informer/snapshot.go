@@ -1,0 +1,146 @@
+package informer
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/tidwall/btree"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A Snapshot is the local store as it was at one moment, objects and indexes. It is immutable, safe for concurrent use, and costs
+// memory only for what has changed since.
+type Snapshot[T any] struct {
+	version listwatch.Version
+	view    view[T]
+}
+
+// A view is objects by key and their indexes. What is in a Snapshot is never changed: the Indexer copies on write.
+type view[T any] struct {
+	items   *btree.BTreeG[*Item[T]] // nil: empty
+	indexes []index[T]
+	probes  *probes[T]
+}
+
+// Version returns the one up to which everything is in the snapshot. Single objects may be newer.
+func (s *Snapshot[T]) Version() listwatch.Version { return s.version }
+
+// Len returns the number of objects.
+func (s *Snapshot[T]) Len() int { return s.view.len() }
+
+// Get returns the object of a key.
+func (s *Snapshot[T]) Get(key listwatch.Key) (value T, ok bool) {
+	if i, ok := s.view.get(key); ok {
+		return i.Value, true
+	}
+	return value, false
+}
+
+// Items returns the items in key order.
+func (s *Snapshot[T]) Items() iter.Seq[*Item[T]] {
+	return func(yield func(*Item[T]) bool) {
+		if s.view.items != nil {
+			s.view.items.Scan(yield)
+		}
+	}
+}
+
+// All returns the objects in key order.
+func (s *Snapshot[T]) All() iter.Seq2[listwatch.Key, T] {
+	return func(yield func(listwatch.Key, T) bool) {
+		for i := range s.Items() {
+			if !yield(i.Key, i.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Select returns the objects that q selects, in key order. What q may say and what not: see [Indexer.List].
+func (s *Snapshot[T]) Select(q listwatch.Query) (iter.Seq2[listwatch.Key, T], error) {
+	sel, err := newSelection(q)
+	if err != nil {
+		return nil, err
+	}
+	return pairs(func(yield func(*Item[T]) bool) { s.view.scan(sel, yield) }), nil
+}
+
+// ByIndex returns the objects that an index has under value, in key order. An index that doesn't exist is an error of code
+// [listwatch.NotFound].
+func (s *Snapshot[T]) ByIndex(name, value string) (iter.Seq2[listwatch.Key, T], error) {
+	x, err := s.view.index(name)
+	if err != nil {
+		return nil, err
+	}
+	return pairs(func(yield func(*Item[T]) bool) { x.scan(value, s.view.probes, yield) }), nil
+}
+
+// IndexValues returns the values of an index, sorted. An index that doesn't exist is an error of code [listwatch.NotFound].
+func (s *Snapshot[T]) IndexValues(name string) ([]string, error) {
+	x, err := s.view.index(name)
+	if err != nil {
+		return nil, err
+	}
+	return x.allValues(), nil
+}
+
+func pairs[T any](items iter.Seq[*Item[T]]) iter.Seq2[listwatch.Key, T] {
+	return func(yield func(listwatch.Key, T) bool) {
+		items(func(i *Item[T]) bool { return yield(i.Key, i.Value) })
+	}
+}
+
+func (v *view[T]) len() int {
+	if v.items == nil {
+		return 0
+	}
+	return v.items.Len()
+}
+
+func (v *view[T]) get(key listwatch.Key) (*Item[T], bool) {
+	if v.items == nil {
+		return nil, false
+	}
+	p := v.probes.take(key)
+	defer v.probes.put(p)
+	return v.items.Get(p)
+}
+
+// scan yields what sel selects, in key order, until yield returns false.
+func (v *view[T]) scan(sel selection, yield func(*Item[T]) bool) {
+	if v.items == nil {
+		return
+	}
+	match := func(i *Item[T]) bool { return sel.labels.Empty() || sel.labels.Matches(i.Labels()) }
+	switch {
+	case sel.isOne():
+		if i, ok := v.get(listwatch.Key{Namespace: *sel.namespace, Name: *sel.name}); ok && sel.matchesKey(i.Key) && match(i) {
+			yield(i)
+		}
+		return
+	case sel.namespace == nil:
+		v.items.Scan(func(i *Item[T]) bool { return !sel.matchesKey(i.Key) || !match(i) || yield(i) })
+		return
+	}
+	p := v.probes.take(listwatch.Key{Namespace: *sel.namespace})
+	defer v.probes.put(p)
+	v.items.Ascend(p, func(i *Item[T]) bool {
+		return i.Key.Namespace == *sel.namespace && (!sel.matchesKey(i.Key) || !match(i) || yield(i))
+	})
+}
+
+func (v *view[T]) index(name string) (*index[T], error) {
+	names := make([]string, len(v.indexes))
+	for i := range v.indexes {
+		if v.indexes[i].name == name {
+			return &v.indexes[i], nil
+		}
+		names[i] = v.indexes[i].name
+	}
+	known := "there are none: see AddIndex"
+	if len(names) > 0 {
+		known = "there are: " + strings.Join(names, ", ")
+	}
+	return nil, &listwatch.Error{Code: listwatch.NotFound, Message: "no index " + quote(name) + "; " + known}
+}
