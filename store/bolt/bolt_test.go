@@ -1,0 +1,398 @@
+package bolt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/bolt"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+var podResource = store.Resource{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}}
+
+// A tester has a database with a collection of pods, and can close it and open it again.
+type tester struct {
+	testing.TB
+	path    string
+	options bolt.Options
+	db      *bolt.DB
+	pods    *store.Collection
+}
+
+func open(t testing.TB, o bolt.Options) *tester {
+	t.Helper()
+	s := &tester{TB: t, path: filepath.Join(t.TempDir(), "test.db"), options: o}
+	s.open()
+	t.Cleanup(s.close)
+	return s
+}
+
+func (s *tester) open() {
+	s.Helper()
+	var err error
+	if s.db, err = bolt.Open(s.path, s.options); err != nil {
+		s.Fatal(err)
+	}
+	if s.pods, err = s.db.Collection(podResource); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *tester) close() {
+	s.Helper()
+	if err := s.db.Close(); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s *tester) reopen() {
+	s.Helper()
+	s.close()
+	s.open()
+}
+
+func pod(name string, i int) []byte {
+	return fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"n","labels":{"app":"a%d"}},"spec":{"nodeName":"n%d"},"i":%d}`, name, i%2, i%3, i)
+}
+
+func podKey(name string) listwatch.Key { return listwatch.Key{Namespace: "n", Name: name} }
+
+func (s *tester) create(name string) *listwatch.Object {
+	s.Helper()
+	o, err := s.pods.Create(s.Context(), pod(name, 0))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return o
+}
+
+func (s *tester) update(name string, i int) *listwatch.Object {
+	s.Helper()
+	o, err := s.pods.Replace(s.Context(), podKey(name), pod(name, i))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return o
+}
+
+func (s *tester) delete(name string) *listwatch.Object {
+	s.Helper()
+	o, err := s.pods.Delete(s.Context(), podKey(name), store.Preconditions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return o
+}
+
+// after returns the events after v up to the newest version, as lines.
+func (s *tester) after(v listwatch.Version, q listwatch.Query) (lines []string) {
+	s.Helper()
+	q.Start, q.Version = listwatch.At, v
+	w, err := s.pods.Watch(s.Context(), q)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	for events := make([]listwatch.Event, 16); ; {
+		n, err := w.(listwatch.Poller).Poll(events)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if n == 0 {
+			return lines
+		}
+		for _, e := range events[:n] {
+			lines = append(lines, line(e.Type, e.Object))
+		}
+	}
+}
+
+func line(e listwatch.EventType, o *listwatch.Object) string {
+	return fmt.Sprintf("%v %v %v %v %v %s", e, o.Key, o.Version, o.Labels, o.Fields, o.Data)
+}
+
+// state returns a list as lines.
+func (s *tester) state(q listwatch.Query) (lines []string) {
+	s.Helper()
+	page, err := s.pods.List(s.Context(), q)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, o := range page.Items {
+		lines = append(lines, line(listwatch.Added, o))
+	}
+	return append(lines, "at "+page.Version.String())
+}
+
+// someWrites makes creates, updates and deletes, and returns the versions.
+func (s *tester) someWrites() (versions []listwatch.Version) {
+	s.Helper()
+	for i := range 4 {
+		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
+		for _, o := range []*listwatch.Object{s.create(a), s.update(a, 1), s.create(b), s.update(b, 2), s.delete(a)} {
+			versions = append(versions, o.Version)
+		}
+	}
+	return versions
+}
+
+func TestARestartChangesNothing(t *testing.T) {
+	s := open(t, bolt.Options{})
+	start, epoch := s.db.Version(), s.db.Epoch()
+	versions := append([]listwatch.Version{start}, s.someWrites()...)
+	see := func() (seen [][]string) {
+		for _, v := range versions {
+			seen = append(seen, s.after(v, listwatch.Query{}), s.state(listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: v}))
+		}
+		app, _ := listwatch.ParseLabelSelector("app=a1")
+		node, _ := listwatch.ParseFieldSelector("spec.nodeName=n1")
+		return append(seen, s.after(start, listwatch.Query{Labels: app}), s.after(start, listwatch.Query{Fields: node}))
+	}
+	before := see()
+	for range 3 {
+		s.reopen()
+		if diff := cmp.Diff(before, see()); diff != "" {
+			t.Fatalf("after a restart (-want +got):\n%s", diff)
+		}
+	}
+	if s.db.Epoch() != epoch || s.db.Version() != versions[len(versions)-1] {
+		t.Errorf("epoch %q at %d, want %q at %d", s.db.Epoch(), s.db.Version(), epoch, versions[len(versions)-1])
+	}
+	if o := s.create("new"); o.Version != versions[len(versions)-1]+1 {
+		t.Errorf("the next write has version %d, want one more than %d", o.Version, versions[len(versions)-1])
+	}
+}
+
+func TestAWatchThatReadEverythingResumesWithTheNextWrite(t *testing.T) {
+	s := open(t, bolt.Options{})
+	last := s.create("a").Version
+	s.reopen()
+	want := []string{line(listwatch.Modified, s.update("a", 1)), line(listwatch.Deleted, s.delete("a"))}
+	if diff := cmp.Diff(want, s.after(last, listwatch.Query{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
+	s := open(t, bolt.Options{Start: 7})
+	nodes, err := s.db.Collection(store.Resource{Kind: "Node"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.create("a") // 8
+	node, err := nodes.Create(t.Context(), []byte(`{"metadata":{"name":"x"}}`))
+	if err != nil || node.Version != 9 {
+		t.Fatalf("got %v, %v, want version 9", node, err)
+	}
+	s.reopen() // nodes are not declared this time
+	if o := s.create("b"); o.Version != 10 {
+		t.Errorf("got version %d, want 10", o.Version)
+	}
+	s.reopen()
+	if nodes, err = s.db.Collection(store.Resource{Kind: "Node"}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := nodes.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	events := make([]listwatch.Event, 2)
+	if n, err := w.Next(t.Context(), events); n != 1 || err != nil || events[0].Version != 9 {
+		t.Errorf("got %d events, %v, of %d; want the one of 9", n, err, events[0].Version)
+	}
+}
+
+// A collection that was never written to has its history from the time when it was declared first.
+func TestAnEmptyCollectionCanBeResumed(t *testing.T) {
+	s := open(t, bolt.Options{Start: 7})
+	if _, err := s.db.Collection(store.Resource{Kind: "Node"}); err != nil {
+		t.Fatal(err)
+	}
+	s.create("a")
+	s.reopen()
+	nodes, err := s.db.Collection(store.Resource{Kind: "Node"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := nodes.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	if n, err := w.(listwatch.Poller).Poll(make([]listwatch.Event, 1)); n != 0 || err != nil {
+		t.Errorf("got %d events, %v; want none", n, err)
+	}
+}
+
+func TestACollectionIsAddedOnceAndAsItIsKept(t *testing.T) {
+	s := open(t, bolt.Options{})
+	if _, err := s.db.Collection(podResource); !errors.Is(err, listwatch.AlreadyExists) {
+		t.Errorf("got %v, want code AlreadyExists", err)
+	}
+	s.create("a")
+	s.close()
+	var err error
+	if s.db, err = bolt.Open(s.path, s.options); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.db.Collection(store.Resource{Kind: "Pod"})
+	want := "the file keeps pods as Pod of v1 in namespaces, but it is declared as Pod of v1 without namespaces"
+	if !errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).Message != want {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	if s.pods, err = s.db.Collection(podResource); err != nil || len(s.state(listwatch.Query{})) != 2 {
+		t.Errorf("got %v, want the pod that was there", err)
+	}
+}
+
+func TestCompactForgetsHistoryForGood(t *testing.T) {
+	s := open(t, bolt.Options{})
+	before := s.create("a").Version
+	s.update("a", 1)
+	now := s.delete("a").Version
+	s.create("b")
+	state := s.state(listwatch.Query{})
+	s.db.Compact()
+	for range 2 {
+		_, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: now})
+		if !errors.Is(err, listwatch.Expired) {
+			t.Errorf("a watch from %d: got %v, want code Expired", before, err)
+		}
+		if diff := cmp.Diff(state, s.state(listwatch.Query{})); diff != "" {
+			t.Errorf("the state (-want +got):\n%s", diff)
+		}
+		s.create("c") // takes what is left of the history from the file
+		s.delete("c")
+		s.db.Compact()
+		s.create("c")
+		s.delete("c")
+		state[len(state)-1] = "at " + s.db.Version().String()
+		if n := bolt.Records(s.db, "pods"); n > 4 {
+			t.Errorf("the file has %d records, want b and those of c", n)
+		}
+		s.reopen()
+	}
+}
+
+func TestHistoryEndsWhereTheOptionsSay(t *testing.T) {
+	for name, c := range map[string]struct {
+		options bolt.Options
+		keeps   bool
+	}{
+		"age passed":   {bolt.Options{HistoryAge: time.Nanosecond}, false},
+		"default":      {bolt.Options{}, true},
+		"no limit":     {bolt.Options{HistoryAge: -1, HistoryBytes: -1}, true},
+		"bytes passed": {bolt.Options{HistoryAge: -1, HistoryBytes: 1}, false},
+	} {
+		s := open(t, c.options)
+		start := s.create("a").Version
+		for i := range 50 {
+			s.update("a", i+1)
+		}
+		records := bolt.Records(s.db, "pods")
+		if kept := records == 51; kept != c.keeps || !kept && records > 5 {
+			t.Errorf("%s: the file has %d records of 51 writes", name, records)
+		}
+		s.reopen()
+		w, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start})
+		if errors.Is(err, listwatch.Expired) == c.keeps {
+			t.Errorf("%s: got %v after a restart", name, err)
+		}
+		if err == nil {
+			_ = w.Close()
+		}
+	}
+}
+
+func TestConcurrentUpdatesAreAllThere(t *testing.T) {
+	const writers, each = 8, 25
+	s := open(t, bolt.Options{})
+	start := s.create("a").Version
+	var done sync.WaitGroup
+	for range writers {
+		done.Go(func() {
+			for range each {
+				_, err := s.pods.Update(t.Context(), podKey("a"), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+					i, err := strconv.Atoi(lastNumber(old.Data))
+					return pod("a", i+1), err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	s.reopen()
+	if got := lastNumber(mustGet(t, s, "a").Data); got != fmt.Sprint(writers*each) || s.db.Version() != start+writers*each {
+		t.Errorf("counted %s at %d, want %d at %d", got, s.db.Version(), writers*each, start+writers*each)
+	}
+}
+
+func mustGet(t testing.TB, s *tester, name string) *listwatch.Object {
+	t.Helper()
+	o, err := s.pods.Get(t.Context(), podKey(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// lastNumber returns the digits before the closing brace.
+func lastNumber(data []byte) string {
+	end := len(data) - 1
+	start := end
+	for start > 0 && data[start-1] >= '0' && data[start-1] <= '9' {
+		start--
+	}
+	return string(data[start:end])
+}
+
+func TestACallWhoseContextHasEndedWritesNothing(t *testing.T) {
+	s := open(t, bolt.Options{})
+	o := s.create("a")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, createErr := s.pods.Create(ctx, pod("b", 0))
+	_, getErr := s.pods.Get(ctx, o.Key)
+	_, replaceErr := s.pods.Replace(ctx, o.Key, pod("a", 1))
+	_, deleteErr := s.pods.Delete(ctx, o.Key, store.Preconditions{})
+	for _, err := range []error{createErr, getErr, replaceErr, deleteErr} {
+		if err != context.Canceled {
+			t.Errorf("got %v, want the error of the context as it is", err)
+		}
+	}
+	if s.db.Version() != o.Version {
+		t.Errorf("the database is at %v, want %v", s.db.Version(), o.Version)
+	}
+}
+
+func TestClosedDatabaseIsReadButNotWritten(t *testing.T) {
+	s := open(t, bolt.Options{})
+	o := s.create("a")
+	s.close()
+	if _, err := s.pods.Create(t.Context(), pod("b", 0)); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a write: got %v, want code Unavailable", err)
+	}
+	if got := mustGet(t, s, "a"); got != o {
+		t.Errorf("got %v, want what was written", got)
+	}
+	if _, err := s.db.Collection(store.Resource{Kind: "Node"}); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a new collection: got %v, want code Unavailable", err)
+	}
+	if err := s.db.Shrink(); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("Shrink: got %v, want code Unavailable", err)
+	}
+}

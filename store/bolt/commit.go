@@ -1,0 +1,187 @@
+package bolt
+
+import (
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+)
+
+// run is the committer, the one goroutine that writes: it takes all requests that wait, writes them in one transaction, and shows them to
+// everybody once they are on disk. While it waits for the disk the next ones gather.
+func (db *DB) run() {
+	defer close(db.done)
+	for {
+		batch, more := db.queue.take()
+		if !more {
+			return
+		}
+		db.commit(batch)
+	}
+}
+
+// A write is a request with its version.
+type write struct {
+	*request
+	change history.Change
+	record []byte
+}
+
+// commit makes one transaction of batch, and of history that is to be forgotten.
+func (db *DB) commit(batch []*request) {
+	db.file.Lock()
+	defer db.file.Unlock()
+	writes := db.plan(batch, time.Now())
+	trims := db.planTrims(len(writes))
+	if len(writes) == 0 && len(trims) == 0 {
+		return
+	}
+	if err := db.write(writes, trims); err != nil {
+		for _, w := range writes {
+			w.finish(nil, err)
+		}
+		return
+	}
+	for i := range trims {
+		trims[i].backend.floor = trims[i].reached
+		if trims[i].more {
+			db.queue.wake()
+		}
+	}
+	db.publish(writes)
+}
+
+// plan gives versions to those requests of batch that can be written. The others end here, or go back to the queue: of two writes to one
+// object the second is judged when the first is on disk, so that nobody is told of a conflict with what was never written.
+func (db *DB) plan(batch []*request, now time.Time) []write {
+	type place struct {
+		*backend
+		listwatch.Key
+	}
+	seen := make(map[place]bool, len(batch))
+	writes := make([]write, 0, len(batch))
+	var later []*request
+	for _, r := range batch {
+		at := place{r.backend, r.change.Key}
+		if seen[at] {
+			later = append(later, r)
+			continue
+		}
+		if !r.state.CompareAndSwap(queued, taken) {
+			continue // withdrawn
+		}
+		w, err := db.prepare(r, now)
+		if err != nil {
+			r.finish(nil, err)
+			continue
+		}
+		seen[at] = true
+		writes = append(writes, w)
+	}
+	db.queue.putBack(later)
+	return writes
+}
+
+// prepare checks r against the state and makes its record, under the next version.
+func (db *DB) prepare(r *request, now time.Time) (w write, err error) {
+	if db.broken != nil {
+		return w, db.broken
+	}
+	key, old := r.change.Key, r.backend.Log.Get(r.change.Key)
+	if versionAt(old) != versionAt(r.change.Old) {
+		return w, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
+	}
+	if old == nil && r.change.New == nil {
+		return w, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
+	}
+	version := db.last + 1
+	w = write{request: r, change: history.Change{Version: version, Old: old}}
+	rec := record{deleted: r.change.New == nil, at: now.UnixNano(), previous: versionAt(old), key: key}
+	if !rec.deleted {
+		w.change.New = r.change.New.Seal(version)
+		place := Place{Collection: r.backend.name, Key: key, Version: version}
+		if rec.data, err = db.options.Transformer.Write(place, w.change.New.Data); err != nil {
+			return w, &listwatch.Error{Code: listwatch.Unavailable, Message: "the transformer of " + db.path, Err: err}
+		}
+	}
+	w.record = rec.appendTo(make([]byte, 0, len(rec.data)+len(key.Namespace)+len(key.Name)+32), version)
+	db.last = version
+	return w, nil
+}
+
+// write writes everything in one transaction. Where that fails the versions are not used again: the failure may have been the last step,
+// after which the transaction is in the file. The next transaction begins by taking that back.
+func (db *DB) write(writes []write, trims []trim) error {
+	err := guarded(func() error {
+		return db.transact(func(tx *bbolt.Tx) error {
+			if db.doubtful {
+				if err := db.takeBack(tx); err != nil {
+					return err
+				}
+			}
+			for _, w := range writes {
+				b := tx.Bucket(bucketOf(w.backend.name))
+				b.FillPercent = appendFill
+				key := keyOf(w.change.Version)
+				if err := b.Put(key[:], w.record); err != nil {
+					return err
+				}
+			}
+			for i := range trims {
+				if err := trims[i].run(tx); err != nil {
+					return err
+				}
+			}
+			last := keyOf(db.last)
+			return tx.Bucket(headerBucket).Put(lastKey, last[:])
+		})
+	})
+	db.doubtful = err != nil
+	if err != nil {
+		err = writeError(db.path, err)
+		if listwatch.CodeOf(err) == listwatch.Corrupt {
+			db.broken = err
+		}
+	}
+	return err
+}
+
+// appendFill is how full the pages of records become: versions only grow, so that nothing will be put between them.
+const appendFill = 0.95
+
+// takeBack deletes the records that nobody was told of.
+func (db *DB) takeBack(tx *bbolt.Tx) error {
+	for name := range db.collections {
+		c := tx.Bucket(bucketOf(name)).Cursor()
+		for k, _ := c.Last(); k != nil; k, _ = c.Last() {
+			if v, err := versionOf(k); err != nil || v <= db.published {
+				break
+			}
+			if err := c.Delete(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// publish shows writes to everybody, in the order of their versions, and tells the writers.
+func (db *DB) publish(writes []write) {
+	if len(writes) == 0 {
+		return
+	}
+	for _, w := range writes {
+		w.backend.Append(w.change)
+		db.published = w.change.Version
+	}
+	db.head.Advance(db.published)
+	for _, w := range writes {
+		o := w.change.New
+		if o == nil {
+			o = w.change.Old.At(w.change.Version)
+		}
+		w.finish(o, nil)
+	}
+}

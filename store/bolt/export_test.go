@@ -1,0 +1,38 @@
+package bolt
+
+import "go.etcd.io/bbolt"
+
+// AroundTransactions has every transaction of db made by f, which is given the one to make.
+func AroundTransactions(db *DB, f func(transact func() error) error) {
+	db.file.Lock()
+	defer db.file.Unlock()
+	db.transact = func(do func(*bbolt.Tx) error) error {
+		return f(func() error { return db.bolt.Update(do) })
+	}
+}
+
+// Records returns how many records the file has of a collection.
+func Records(db *DB, collection string) (n int) {
+	db.file.Lock()
+	defer db.file.Unlock()
+	_ = db.bolt.View(func(tx *bbolt.Tx) error {
+		n = tx.Bucket(bucketOf(collection)).Stats().KeyN
+		return nil
+	})
+	return n
+}
+
+// Edit changes the file of db behind its back.
+func Edit(db *DB, f func(tx *bbolt.Tx) error) error {
+	db.file.Lock()
+	defer db.file.Unlock()
+	return db.bolt.Update(f)
+}
+
+// Names of what Edit may want to change.
+var (
+	HeaderBucket = headerBucket
+	FormatKey    = formatKey
+	BucketOf     = bucketOf
+	FloorKey     = floorKey
+)

@@ -1,0 +1,167 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/listwatch/listwatch"
+)
+
+var errTooSmall = errors.New("it is too short")
+
+// openBolt opens the file at path with bbolt, and tells whether path still names the file that is locked then.
+func openBolt(path string, readOnly bool, wait time.Duration) (db *bbolt.DB, named bool, err error) {
+	var file *os.File
+	options := &bbolt.Options{
+		ReadOnly: readOnly,
+		Timeout:  max(wait, 1), // zero would be for ever
+		// The list of free pages is kept in the file: to find them by reading all of it would take long, and where a page is damaged bbolt
+		// panics on a goroutine of its own.
+		NoFreelistSync: false, FreelistType: bbolt.FreelistMapType,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode)
+			file = f
+			return f, err
+		},
+	}
+	err = guarded(func() (err error) {
+		db, err = bbolt.Open(path, 0o600, options)
+		return err
+	})
+	if err != nil {
+		if file != nil {
+			_ = file.Close() // where bbolt panicked it is still open, and locked
+		}
+		return nil, false, err
+	}
+	locked, err := file.Stat()
+	if err != nil {
+		return nil, false, errors.Join(err, db.Close())
+	}
+	at, err := os.Stat(path)
+	return db, err == nil && os.SameFile(locked, at), nil
+}
+
+// open opens the database at path for writing, and makes it where there is none. A file that is not ours is not changed.
+func open(path string, o Options) (*bbolt.DB, error) {
+	deadline := time.Now().Add(o.LockWait)
+	for {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			db, err := create(path, o)
+			if errors.Is(err, fs.ErrExist) {
+				continue // somebody else was quicker
+			}
+			return db, err
+		case err != nil:
+			return nil, err
+		case !info.Mode().IsRegular():
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "it is no regular file"}
+		case info.Size() > 0: // one without bytes is made to a database, as bbolt does
+			if err := inspect(path, time.Until(deadline)); err != nil {
+				return nil, err
+			}
+		}
+		db, named, err := openBolt(path, false, time.Until(deadline))
+		if err != nil {
+			return nil, err
+		}
+		if named {
+			return db, initialize(db, o)
+		}
+		// While this process waited for the lock, another one put a shrunken file in the place of this.
+		if err := db.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// inspect reads from the file at path, without writing to it, whether it is one of ours and complete.
+func inspect(path string, wait time.Duration) error {
+	db, _, err := openBolt(path, true, wait)
+	if err != nil {
+		if info, statErr := os.Stat(path); statErr == nil && info.Size() < minFileSize {
+			return errors.Join(errTooSmall, err)
+		}
+		return err
+	}
+	err = guarded(func() error {
+		return db.View(func(tx *bbolt.Tx) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			if info.Size() < tx.Size() {
+				return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("the file is cut off: it has %d bytes of %d", info.Size(), tx.Size())}
+			}
+			_, err = readHeader(tx)
+			return err
+		})
+	})
+	return errors.Join(err, db.Close())
+}
+
+// minFileSize is the size of the smallest database of bbolt on any machine: four pages.
+const minFileSize = 4 << 10
+
+// create makes a database at path, which appears there complete or not at all. Where there is a file by then the error is fs.ErrExist.
+func create(path string, o Options) (*bbolt.DB, error) {
+	db, temporary, err := openBeside(path)
+	if err != nil {
+		return nil, err
+	}
+	err = initialize(db, o)
+	if err == nil {
+		if err = os.Link(temporary, path); err != nil && !errors.Is(err, fs.ErrExist) {
+			err = os.Rename(temporary, path) // a file system without links
+		}
+	}
+	if rmErr := os.Remove(temporary); err == nil && !errors.Is(rmErr, fs.ErrNotExist) {
+		err = rmErr
+	}
+	if err == nil {
+		err = syncDirectory(path)
+	}
+	if err != nil {
+		_ = db.Close() // the first error is the one to tell
+		return nil, err
+	}
+	return db, nil
+}
+
+// openBeside opens an empty file in the directory of path, for writing.
+func openBeside(path string) (db *bbolt.DB, name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	if err != nil {
+		return nil, "", err
+	}
+	name = f.Name()
+	if err = f.Close(); err == nil {
+		db, _, err = openBolt(name, false, time.Second)
+	}
+	if err != nil {
+		_ = os.Remove(name) // the first error is the one to tell
+		return nil, "", err
+	}
+	return db, name, nil
+}
+
+// syncDirectory makes sure that the name of the file at path survives a crash of the machine.
+func syncDirectory(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}

@@ -1,0 +1,155 @@
+package bolt
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+// The file is a database of bbolt with these buckets:
+//
+//	listwatch          about the file; below, "name" is the qualified name of a collection
+//	  format             the number of this layout, in decimal
+//	  epoch              random text, made with the file
+//	  last               version: the newest that was given out
+//	  probe              a known text as the Transformer wrote it
+//	  resource/name      JSON: what the collection was declared as
+//	  floor/name         version: records up to it are the state, those after it are the history
+//	collection/name    version → record
+//
+// Versions are 8 bytes, big endian.
+//
+// Invariants of a collection: the records after floor are all its writes after floor. A record at or before floor is an object whose
+// newest write it is, or the object as it was at floor, which a record after floor has replaced.
+const formatNumber = 1
+
+var (
+	headerBucket = []byte("listwatch")
+	formatKey    = []byte("format")
+	epochKey     = []byte("epoch")
+	lastKey      = []byte("last")
+	probeKey     = []byte("probe")
+)
+
+func bucketOf(collection string) []byte    { return []byte("collection/" + collection) }
+func floorKey(collection string) []byte    { return []byte("floor/" + collection) }
+func resourceKey(collection string) []byte { return []byte("resource/" + collection) }
+
+// probeText is what a Transformer is given and must return when a file is opened.
+const probeText = `{"listwatch":"probe"}`
+
+// A header is what a file says of itself.
+type header struct {
+	epoch string
+	last  listwatch.Version
+	probe []byte // part of the file
+}
+
+// readHeader reads the header, or says what the file is if it is none of ours.
+func readHeader(tx *bbolt.Tx) (h header, err error) {
+	b := tx.Bucket(headerBucket)
+	if b == nil {
+		return h, &listwatch.Error{Code: listwatch.Invalid, Message: "the file is a database of another program: it has no bucket " + string(headerBucket)}
+	}
+	format, err := strconv.Atoi(string(b.Get(formatKey)))
+	if err != nil || format < 1 {
+		return h, corruptf("its format is %q, want a number", b.Get(formatKey))
+	}
+	if format > formatNumber {
+		return h, &listwatch.Error{
+			Code:    listwatch.Unsupported,
+			Message: fmt.Sprintf("the file has format %d and was written by a newer version; this one reads format %d", format, formatNumber),
+		}
+	}
+	h.epoch, h.probe = string(b.Get(epochKey)), b.Get(probeKey)
+	if h.epoch == "" {
+		return h, corruptf("it has no epoch")
+	}
+	if h.last, err = versionOf(b.Get(lastKey)); err != nil {
+		return h, corruptf("last: %w", err)
+	}
+	return h, nil
+}
+
+// initialize writes the header of a database that has nothing in it yet; of any other it changes nothing.
+func initialize(db *bbolt.DB, o Options) error {
+	empty := false
+	err := guarded(func() error {
+		return db.View(func(tx *bbolt.Tx) error {
+			first, _ := tx.Cursor().First()
+			empty = first == nil
+			return nil
+		})
+	})
+	if err != nil || !empty {
+		return err
+	}
+	probe, err := o.Transformer.Write(Place{}, []byte(probeText))
+	if err != nil {
+		return fmt.Errorf("transformer: %w", err)
+	}
+	return guarded(func() error {
+		return db.Update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucket(headerBucket)
+			if err != nil {
+				return err
+			}
+			last := keyOf(o.Start)
+			for _, kv := range [][2][]byte{{formatKey, strconv.AppendInt(nil, formatNumber, 10)}, {epochKey, []byte(rand.Text())}, {lastKey, last[:]}, {probeKey, probe}} {
+				if err := b.Put(kv[0], kv[1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// declared is how a resource is kept, in JSON.
+type declared struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespaced bool   `json:"namespaced"`
+}
+
+func (d declared) String() string {
+	scope := "without namespaces"
+	if d.Namespaced {
+		scope = "in namespaces"
+	}
+	return fmt.Sprintf("%s of %s %s", d.Kind, d.APIVersion, scope)
+}
+
+// declare sees to it that the file has the collection that r declares, and that it holds what r says.
+func declare(tx *bbolt.Tx, r store.Resource, last listwatch.Version) error {
+	name, want := r.QualifiedName(), declared{r.APIVersion, r.Kind, r.Namespaced}
+	b := tx.Bucket(headerBucket)
+	if kept := b.Get(resourceKey(name)); kept != nil {
+		var have declared
+		if err := json.Unmarshal(kept, &have); err != nil {
+			return corruptf("the declaration of %s: %w", name, err)
+		}
+		if have != want {
+			return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the file keeps %s as %v, but it is declared as %v", name, have, want)}
+		}
+		return nil
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.CreateBucket(bucketOf(name)); err != nil {
+		return err
+	}
+	floor := keyOf(last)
+	if err := b.Put(floorKey(name), floor[:]); err != nil {
+		return err
+	}
+	return b.Put(resourceKey(name), text)
+}

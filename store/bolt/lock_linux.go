@@ -1,0 +1,43 @@
+package bolt
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// lockHolder names the process that has the file at path locked, as far as the kernel shows it.
+func lockHolder(path string) string {
+	const unknown = "another process"
+	info, err := os.Stat(path)
+	if err != nil {
+		return unknown
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return unknown
+	}
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return unknown
+	}
+	defer func() { _ = locks.Close() }() // only read
+	dev := uint64(stat.Dev)
+	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
+	inode := fmt.Sprintf("%02x:%02x:%d", major, minor, stat.Ino)
+	for lines := bufio.NewScanner(locks); lines.Scan(); {
+		// 1: FLOCK  ADVISORY  WRITE 4711 fd:00:131 0 EOF
+		f := strings.Fields(lines.Text())
+		if len(f) < 6 || f[1] != "FLOCK" || f[5] != inode {
+			continue
+		}
+		name, err := os.ReadFile("/proc/" + f[4] + "/comm")
+		if err != nil {
+			return "process " + f[4]
+		}
+		return fmt.Sprintf("process %s (%s)", f[4], strings.TrimSpace(string(name)))
+	}
+	return unknown
+}

@@ -1,0 +1,52 @@
+package bolt
+
+import (
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// Options are what a database is opened with. The zero Options are sound.
+type Options struct {
+	// HistoryAge is how long a write can be watched from, and longer while nothing else is written. Zero: 5 minutes;
+	// negative: for ever.
+	HistoryAge time.Duration
+	// HistoryBytes is how many bytes the history of each collection may hold beside its current objects, in memory and, within some
+	// per cent, in the file. Zero: 256 MiB; negative: unlimited. The newest write stays, however large.
+	HistoryBytes int64
+	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
+	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
+	FrameBytes int64
+	// Start is the version of a database that is made; the first write has the next one. Zero: the wall clock in microseconds, so that
+	// clients of a file that was deleted find that their versions are too old, and not still to come.
+	Start listwatch.Version
+	// LockWait is how long Open waits for another process to let go of the file. Zero: 5 seconds; negative: not at all.
+	LockWait time.Duration
+	// ShrinkFree is how many bytes of an existing file may be free: where it is more, and more than half of the file, Open rewrites the
+	// file without them. Zero: 64 MiB; negative: any number, Open never rewrites it.
+	ShrinkFree int64
+	// Transformer changes objects on their way to the file and back. Nil: they are kept as they are. A file must always be opened with
+	// the one that it was made with.
+	Transformer Transformer
+}
+
+const (
+	defaultLockWait   = 5 * time.Second
+	defaultShrinkFree = 64 << 20
+)
+
+func (o Options) withDefaults() Options {
+	if o.LockWait == 0 {
+		o.LockWait = defaultLockWait
+	}
+	if o.ShrinkFree == 0 {
+		o.ShrinkFree = defaultShrinkFree
+	}
+	if o.Transformer == nil {
+		o.Transformer = identity{}
+	}
+	if o.Start == 0 {
+		o.Start = listwatch.Version(time.Now().UnixMicro())
+	}
+	return o
+}
