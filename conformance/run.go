@@ -11,6 +11,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/lane"
+	"github.com/listwatch/listwatch/conformance/mutants"
 )
 
 // What a run is about; see package cases.
@@ -69,6 +71,9 @@ type Report struct {
 	Outcomes []Outcome `json:"outcomes"`
 	// Unmatched are patterns of known failures that no selected case bears.
 	Unmatched []string `json:"unmatched,omitempty"`
+	// Mutants and Faults say how hard this module and the suite itself were tried, in a run that did that; nil: it did not.
+	Mutants *mutants.Result `json:"mutants,omitempty"`
+	Faults  *lane.Result    `json:"faults,omitempty"`
 }
 
 // Execute runs the cases on the target, one after another, and tells each outcome to progress, if it is not nil. Where ctx ends, the rest
@@ -165,10 +170,11 @@ func (o Options) judge(out Outcome) Outcome {
 	return out
 }
 
-// OK reports whether the run found nothing wrong: no failure, no expected one that did not come, no pattern that names nothing, and
-// everything was run.
+// OK reports whether the run found nothing wrong: no failure, no expected one that did not come, no pattern that names nothing, everything
+// was run, no mutant survived, and nobody missed anything under faults.
 func (r *Report) OK() bool {
-	return len(r.Unmatched) == 0 && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.Bad() })
+	return len(r.Unmatched) == 0 && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.Bad() }) &&
+		(r.Mutants == nil || r.Mutants.OK()) && (r.Faults == nil || r.Faults.OK())
 }
 
 // Unusable reports whether nothing could be learnt: no case began.

@@ -31,7 +31,7 @@ target can't be tested at all.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newConformanceServer(), newConformanceClient(), newConformanceList(), newConformanceExplain(), newConformanceCheck(),
+		newConformanceServer(), newConformanceClient(), newConformanceSelf(), newConformanceList(), newConformanceExplain(), newConformanceCheck(),
 		newConformanceDiff(),
 	)
 	return cmd
@@ -53,7 +53,7 @@ func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.skip, "skip", nil, "cases to leave out, in the same way; repeatable")
 	f.BoolVar(&o.strict, "strict", false, "take every rule that is broken for a failure, also one that is no must")
 	f.Uint64Var(&o.seed, "seed", 0, "what random cases begin from; zero: another one each time")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long a case waits for what must come; below 2s sound servers fail")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long a case waits for what must come; at least 2s")
 	f.StringVar(&o.known, "known-failures", "", `file with the failures that are expected, a line each: PATTERN # REASON`)
 	f.StringVar(&o.json, "json", "", "file for a report that can be read back, compared and kept")
 	f.StringVar(&o.junit, "junit", "", "file for a report that build servers read")
@@ -61,19 +61,18 @@ func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.markdown, "md", "", "file for a report in Markdown")
 }
 
+// minTimeout is how long a case waits at the least: some wait for what a sound server does after a second.
+const minTimeout = 2 * time.Second
+
 // options are what the flags mean for a run.
 func (o *suiteOptions) options(subject cases.Subject) (conformance.Options, error) {
 	all := conformance.Options{Subject: subject, Run: o.run, Skip: o.skip, Strict: o.strict}
-	if o.timeout <= 0 {
-		return all, usagef("--timeout %v: want a time to wait", o.timeout)
+	if o.timeout < minTimeout {
+		return all, usagef("--timeout %v: want at least %v, or servers fail that are sound", o.timeout, minTimeout)
 	}
 	if o.known != "" {
-		f, err := os.Open(o.known)
-		if err != nil {
-			return all, usagef("--known-failures: %w", err)
-		}
-		defer f.Close()
-		if all.Known, err = conformance.ParseKnown(f); err != nil {
+		var err error
+		if all.Known, err = conformance.ReadKnown(o.known); err != nil {
 			return all, usagef("--known-failures %s: %w", o.known, err)
 		}
 	}
@@ -83,15 +82,29 @@ func (o *suiteOptions) options(subject cases.Subject) (conformance.Options, erro
 	return all, nil
 }
 
-// execute runs the cases, shows them as they come and writes all reports. command is how to begin such a run again.
-func (o *suiteOptions) execute(ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer) error {
+// more is what a run does after its cases.
+type more func(ctx context.Context, r *conformance.Report, p *report.Progress) error
+
+// execute runs the cases and what is after them, shows them as they come and writes all reports. command is how to begin such a run again.
+func (o *suiteOptions) execute(
+	ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer, after ...more,
+) error {
 	t.Seed = o.seed
 	width, colour := terminal(out)
 	progress := report.NewProgress(out, width, colour)
 	r, err := conformance.Execute(ctx, t, all, progress.Add)
+	var left error
+	for _, f := range after {
+		if err == nil && left == nil {
+			left = f(ctx, r, progress)
+		}
+	}
 	progress.Close()
 	if err != nil {
 		return err
+	}
+	if left != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("the run was not finished: %v", left))
 	}
 	r.Command = append(command, o.words()...)
 	err = errors.Join(report.Text(out, r), o.write(r))
@@ -100,7 +113,7 @@ func (o *suiteOptions) execute(ctx context.Context, t conformance.Target, all co
 		return err
 	case r.Unusable():
 		return exitError(exitUnusable)
-	case !r.OK():
+	case !r.OK() || left != nil:
 		return exitError(exitFailure)
 	}
 	return nil

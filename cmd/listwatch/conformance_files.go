@@ -41,7 +41,11 @@ func checkHistories(dir string, out io.Writer) error {
 		bad++
 		fmt.Fprintf(out, "FAIL  %s\n%v\n\n", c.Path, err)
 	}
-	fmt.Fprintf(out, "%d histories, %d of them not sound\n", len(all), bad)
+	what := "histories"
+	if len(all) == 1 {
+		what = "history"
+	}
+	fmt.Fprintf(out, "%d %s, %d of them not sound\n", len(all), what, bad)
 	if bad > 0 {
 		return exitError(exitFailure)
 	}

@@ -43,6 +43,20 @@ func TestConformanceOfOurServer(t *testing.T) {
 	}
 }
 
+func TestConformanceOfItselfHasFiguresOfFaultsThatCanBeJudgedAgain(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
+	out, notes, code := conform(t, "self", "--run", "handshake/accept-406", "--mutants=false", "--faults", "1s", "--histories", dir, "--json", file)
+	if code != exitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended streams") {
+		t.Errorf("got %d, %s\n%s", code, out, notes)
+	}
+	if r, err := readReport(file); err != nil || r.Faults == nil || r.Faults.Report.Summary.Events == 0 || r.Mutants != nil {
+		t.Errorf("got %+v, %v; want figures of faults", r, err)
+	}
+	if out, _, code := conform(t, "check", dir); code != exitOK || !strings.Contains(out, "1 history, 0 of them not sound") {
+		t.Errorf("the history that was kept: got %d, %s", code, out)
+	}
+}
+
 func TestAKnownFailureThatPassesFailsTheRun(t *testing.T) {
 	s := startServer(t)
 	known := writeFile(t, "handshake/accept-406 # on purpose\n")
@@ -91,6 +105,8 @@ func TestConformanceThatCantBeginSaysWhy(t *testing.T) {
 		{[]string{"server", "--exec", "exit 1"}, exitUnusable, "it ended before"},
 		{[]string{"client"}, exitUsage, "--exec"},
 		{[]string{"client", "--exec", "exit 1"}, exitUnusable, "it ended before"},
+		{[]string{"self", "--faults", "-1s"}, exitUsage, "--faults"},
+		{[]string{"self", "--timeout", "1s"}, exitUsage, "at least 2s"},
 		{[]string{"explain", "from-rv"}, exitUsage, "resume/from-rv"},
 		{[]string{"explain", "nothing"}, exitUsage, "there is no case"},
 		{[]string{"check", "/nowhere"}, exitUnusable, "nowhere"},

@@ -1,9 +1,6 @@
 package cases
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
 // Notices reports whether c fails on the target in any of its ways: what fails nobody proves nothing. bubble runs a function with a clock of
 // its own and a context that ends with that; where it is nil, the lane that needs one is left out. A case without a test here notices nothing.
@@ -31,9 +28,6 @@ func (c Case) Notices(ctx context.Context, target Target, bubble func(run func(c
 	}
 	return false
 }
-
-// NeedsBubble reports whether c can be run with a clock of its own alone.
-func (c Case) NeedsBubble() bool { return strings.Trim(c.Lane, "f") == "" }
 
 func (c Case) failsInBubble(ctx context.Context, target Target, w way) bool {
 	r := newRecorder(ctx, c.ID)

@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -57,5 +58,18 @@ func TestMutantsHaveNamesOfTheirOwn(t *testing.T) {
 			t.Errorf("%q: it has no name, breaks nothing, or comes twice", m.Name)
 		}
 		seen[m.Name] = true
+	}
+}
+
+func TestRunCountsWhatIsKilled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := Run(ctx, nil); r != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that was ended: got %v, %v", r, err)
+	}
+	killed, blind, left := []string{"a/b"}, []string{"a/c"}, []string{"a/d"}
+	r := Result{Trials: []Trial{{Name: "1", Killers: killed}, {Name: "2", Killers: killed, Blind: blind}, {Name: "3", Left: left}, {Name: "4", Killers: killed, Left: left}}}
+	if k, s, l := r.Counts(); k != 2 || s != 1 || l != 1 || r.OK() {
+		t.Errorf("got %d killed, %d survived, %d left, OK %v; want 2, 1, 1, false", k, s, l, r.OK())
 	}
 }

@@ -35,13 +35,37 @@ type view struct {
 	Target, Headline, State string
 	Tiles                   []tile
 	Findings                []findingView
-	Unmatched               []string
+	Trials                  []trialFinding
+	tried
+	Unmatched []string
 	heatMap
 	Verdicts []cases.Verdict
 	Levels   []figureRow
 	Skipped  []Reason
 	foot
 	Runs []runView
+}
+
+// tried is what a run tried on itself; empty where it did not.
+type tried struct {
+	MutantFigures, FaultFigures []figure
+	Faults                      []faultRow
+	LeftMutants                 []string
+}
+
+func newTried(r *conformance.Report) (t tried) {
+	if m := r.Mutants; m != nil {
+		t.MutantFigures = mutantFigures(m)
+		for _, trial := range m.Trials {
+			if trialVerdict(trial) == cases.Skip {
+				t.LeftMutants = append(t.LeftMutants, trial.Name)
+			}
+		}
+	}
+	if f := r.Faults; f != nil {
+		t.FaultFigures, t.Faults = faultFigures(f), faultRows(f)
+	}
+	return t
 }
 
 type foot struct {
@@ -81,7 +105,7 @@ func newView(r *conformance.Report) view {
 		Style: template.CSS(pageCSS), Script: template.JS(pageJS), // they are our own
 		Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: state(r, s),
 		Tiles: tiles(r, s), Unmatched: r.Unmatched, heatMap: newHeatMap(r, s),
-		Skipped: s.Skipped,
+		Skipped: s.Skipped, Trials: trialFindings(r), tried: newTried(r),
 		foot: foot{
 			Notes: r.Notes, Tool: r.Tool, Started: r.Started.Format("2006-01-02T15:04:05Z"),
 			StartedText: r.Started.Format("2 January 2006, 15:04 UTC"), Command: strings.TrimSuffix(again(r, ""), " --run ''"),
@@ -133,5 +157,22 @@ func tiles(r *conformance.Report, s Summary) []tile {
 			}[v], class})
 		}
 	}
-	return append(all, tile{fmt.Sprint(s.ByVerdict[cases.Skip]), "cases skipped", ""}, tile{fmt.Sprintf("%.1f s", r.Seconds), "in all", ""})
+	all = append(all, tile{fmt.Sprint(s.ByVerdict[cases.Skip]), "cases skipped", ""})
+	if m := r.Mutants; m != nil {
+		killed, survived, _ := m.Counts()
+		all = append(all, tile{fmt.Sprintf("%d of %d", killed, len(m.Trials)), "mutants killed", good(survived == 0)})
+	}
+	if f := r.Faults; f != nil {
+		n := f.Report.Summary
+		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""}, tile{fmt.Sprint(n.Violations), "violations", good(f.OK())})
+	}
+	return append(all, tile{fmt.Sprintf("%.1f s", r.Seconds), "in all", ""})
+}
+
+// good is the class of a figure that is as it must be.
+func good(ok bool) string {
+	if ok {
+		return "pass"
+	}
+	return "fail"
 }

@@ -49,7 +49,7 @@ type (
 	}
 )
 
-// JUnit writes r as JUnit's XML: a suite for each group, a test for each run. A warning is no failure there, but text; an expected failure is
+// JUnit writes r as JUnit's XML: a suite for each group, a test for each run and each mutant. A warning is no failure there, but text; an expected failure is
 // skipped.
 func JUnit(w io.Writer, r *conformance.Report) error {
 	all := suites{Name: "listwatch conformance: " + r.Target, Time: seconds(r.Seconds)}
@@ -63,6 +63,7 @@ func JUnit(w io.Writer, r *conformance.Report) error {
 		}
 		s.add(r, o)
 	}
+	all.Suites = append(all.Suites, triedSuites(r)...)
 	for _, s := range all.Suites {
 		s.Time = seconds(s.seconds)
 		all.Tests += s.Tests
@@ -101,6 +102,45 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 		t.Out = string(o.Verdict) + ": " + why.Text
 	}
 	s.Cases = append(s.Cases, t)
+}
+
+// triedSuites are a suite with a test for each mutant, and one with a test for what was seen under faults; its figures are its text.
+func triedSuites(r *conformance.Report) (all []*suite) {
+	wrong := map[string]*problem{}
+	for _, f := range trialFindings(r) {
+		wrong[f.Name] = &problem{Message: f.Says, Text: strings.Join(f.Messages, "\n")}
+	}
+	add := func(name string, seconds float64, tests ...testcase) {
+		s := &suite{Name: name, Tests: len(tests), Timestamp: r.Started.Format("2006-01-02T15:04:05"), Cases: tests, seconds: seconds}
+		for _, t := range tests {
+			if t.Failure != nil {
+				s.Failures++
+			}
+			if t.Skipped != nil {
+				s.Skipped++
+			}
+		}
+		all = append(all, s)
+	}
+	if m := r.Mutants; m != nil {
+		var tests []testcase
+		for _, t := range m.Trials {
+			test := testcase{Class: mutantGroup, Name: t.Name, Time: seconds(0), Failure: wrong[mutantGroup+"/"+t.Name]}
+			if trialVerdict(t) == cases.Skip {
+				test.Skipped = &problem{Message: "only go test can tell: " + strings.Join(t.Left, ", ")}
+			}
+			tests = append(tests, test)
+		}
+		add(mutantGroup, m.Seconds, tests...)
+	}
+	if f := r.Faults; f != nil {
+		text := joinFigures(faultFigures(f))
+		for _, row := range faultRows(f) {
+			text += fmt.Sprintf("\n%s bit %d times and ended %d streams", row.Kind, row.Bit, row.Ended)
+		}
+		add(faultGroup, f.Seconds, testcase{Class: faultGroup, Name: "guarantees", Time: seconds(f.Seconds), Failure: wrong[faultGroup], Out: text})
+	}
+	return all
 }
 
 func firstLine(o conformance.Outcome) string {

@@ -16,8 +16,13 @@ func Markdown(w io.Writer, r *conformance.Report) error {
 	s := Summarize(r)
 	fmt.Fprintf(out, "# Conformance of %s\n\n%s.\n\n", inline(r.Target), inline(Headline(r)))
 	writeMarkdownFigures(out, s)
+	writeMarkdownTried(out, r)
 	for _, f := range Findings(r) {
 		writeMarkdownFinding(out, f)
+	}
+	for _, f := range trialFindings(r) {
+		fmt.Fprintf(out, "## FAIL: %s\n\n%s.\n\n", inline(f.Name), inline(f.Says))
+		writeFence(out, strings.Join(f.Messages, "\n"))
 	}
 	if len(r.Unmatched) > 0 {
 		fmt.Fprintf(out, "## Known failures that name no run\n\n")
@@ -63,6 +68,21 @@ func writeMarkdownFigures(out io.Writer, s Summary) {
 			fmt.Fprintf(out, " %d |", n)
 		}
 		fmt.Fprintln(out)
+	}
+	fmt.Fprintln(out)
+}
+
+func writeMarkdownTried(out io.Writer, r *conformance.Report) {
+	if m := r.Mutants; m != nil {
+		fmt.Fprintf(out, "**Mutants**: %s.\n\n", joinFigures(mutantFigures(m)))
+	}
+	f := r.Faults
+	if f == nil {
+		return
+	}
+	fmt.Fprintf(out, "**Under faults**: %s.\n\n| fault | bit | ended streams |\n|---|--:|--:|\n", joinFigures(faultFigures(f)))
+	for _, row := range faultRows(f) {
+		fmt.Fprintf(out, "| %s | %d | %d |\n", inline(row.Kind), row.Bit, row.Ended)
 	}
 	fmt.Fprintln(out)
 }

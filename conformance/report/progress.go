@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/mutants"
 )
 
 // A Progress shows a run while it goes on: on a terminal a strip for each group that grows by a sign for every run, elsewhere a line for each
@@ -53,16 +54,36 @@ func (p *Progress) Add(o conformance.Outcome) {
 	fmt.Fprint(p.out, "\r\x1b[K"+p.line())
 }
 
+// AddMutant shows what the cases made of a mutant: a sign on a terminal, elsewhere a line where it survived.
+func (p *Progress) AddMutant(t mutants.Trial) {
+	if v := trialVerdict(t); p.width > 0 || v == cases.Fail {
+		p.Add(conformance.Outcome{ID: mutantGroup + "/" + t.Name, Verdict: v})
+	}
+}
+
+// Say shows a line of its own, about what takes long and has no steps.
+func (p *Progress) Say(what, line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finish()
+	fmt.Fprintf(p.out, "%-12s %s\n", what, line)
+}
+
 // Close writes what is left.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.finish()
+	fmt.Fprintln(p.out)
+}
+
+// finish ends the line at hand.
+func (p *Progress) finish() {
 	p.endStrip()
 	if len(p.last) > 0 {
 		p.writeCase()
 	}
 	p.group = ""
-	fmt.Fprintln(p.out)
 }
 
 func (p *Progress) endStrip() {

@@ -14,7 +14,10 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/lane"
+	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/report"
+	"github.com/listwatch/listwatch/conformance/watchcheck"
 )
 
 func outcome(id, way string, v cases.Verdict, messages ...string) conformance.Outcome {
@@ -149,6 +152,55 @@ func TestThePageNeedsNothingElseAndIsNotBrokenByWhatItQuotes(t *testing.T) {
 	}
 	if n := strings.Count(page, "</script>"); n != 2 {
 		t.Errorf("got %d scripts that end, want 2", n)
+	}
+}
+
+// tried is a sample of a run of the suite on itself, in which a mutant survived and an event was lost under faults.
+func tried() *conformance.Report {
+	r := sample()
+	r.Outcomes, r.Unmatched = r.Outcomes[2:3], nil
+	r.Mutants = &mutants.Result{Seconds: 2, Trials: []mutants.Trial{
+		{Name: "loses-one", Killers: []string{"event/recreate"}}, {Name: "says-<b>", Killers: []string{"event/recreate"}, Blind: []string{"select/label-ops"}},
+		{Name: "never-pings", Left: []string{"timeout/heartbeat"}},
+	}}
+	r.Faults = &lane.Result{Seconds: 3, Report: &watchcheck.Report{
+		Meta: watchcheck.Meta{Seed: 17, Require: watchcheck.Requirements{Lists: 3}},
+		Summary: watchcheck.Summary{
+			Events: 1234, Writes: 99, Violations: 2, Bit: map[string]int{"cut": 5, "drip": 4}, Ended: map[string]int{"cut": 3, "kill": 6},
+		},
+		Violations: []watchcheck.Violation{{Rule: watchcheck.Reliable, Watcher: "h1 & more", Session: 0, Frame: 4, Want: "ADDED a/n1", Got: "nothing"}},
+	}}
+	return r
+}
+
+func TestEveryReportHasTheFiguresOfMutantsAndFaults(t *testing.T) {
+	for name, write := range map[string]func(io.Writer, *conformance.Report) error{
+		"text": report.Text, "HTML": report.HTML, "Markdown": report.Markdown, "JUnit": report.JUnit, "JSON": report.JSON,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := write(&b, tried()); err != nil {
+				t.Fatal(err)
+			}
+			wantParts(t, b.String(), "1234", "cut", "kill", "select/label-ops", "says-", "ADDED a/n1", "17")
+			if name != "JSON" {
+				wantParts(t, b.String(), "too easy", "mutants")
+			}
+			if name != "JUnit" && name != "JSON" {
+				wantParts(t, b.String(), "FAILED: mutants/says-", "1 of 3 mutants killed and 1 left; under faults 2 violations of 1234 events")
+			}
+			if strings.Contains(b.String(), "<b>") && name != "text" && name != "JSON" && name != "HTML" {
+				t.Errorf("what is quoted breaks %s", name)
+			}
+		})
+	}
+	if tried().OK() {
+		t.Error("a run in which a mutant survived is OK")
+	}
+	healthy := tried()
+	healthy.Mutants.Trials, healthy.Faults.Report = healthy.Mutants.Trials[:1], &watchcheck.Report{}
+	if !healthy.OK() {
+		t.Error("a run in which nothing survived is not OK")
 	}
 }
 

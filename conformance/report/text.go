@@ -21,6 +21,7 @@ func Text(w io.Writer, r *conformance.Report) error {
 		writeFinding(out, f)
 	}
 	writeExpected(out, r)
+	writeTrialFindings(out, r)
 	for _, p := range r.Unmatched {
 		fmt.Fprintf(out, "FAIL  the known failure %q names no run: is it mended, or misspelt?\n\n", p)
 	}
@@ -117,6 +118,7 @@ func writeFigures(out io.Writer, r *conformance.Report, s Summary) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintln(out)
+	writeTried(out, r)
 	for _, n := range r.Notes {
 		fmt.Fprintf(out, "Note: %s.\n", strings.TrimSuffix(n, "."))
 	}
@@ -134,6 +136,8 @@ func Headline(r *conformance.Report) string {
 		verdict = fmt.Sprintf("FAILED: %s did not pass", plural(bad, "run"))
 	case len(r.Unmatched) > 0:
 		verdict = "FAILED: there are known failures that name no run"
+	case len(trialFindings(r)) > 0:
+		verdict = "FAILED: " + strings.Join(trialNames(r), ", ")
 	case s.RunsByVerdict[cases.NotRun] > 0:
 		verdict = fmt.Sprintf("NOT FINISHED: %s left", plural(s.RunsByVerdict[cases.NotRun], "run"))
 	case s.RunsByVerdict[cases.Pass] == 0:
@@ -143,7 +147,7 @@ func Headline(r *conformance.Report) string {
 	default:
 		verdict = "ok: " + verdict
 	}
-	return fmt.Sprintf("%s: %s of %s in %.1f s: %s", r.Target, plural(s.Runs, "run"), plural(s.Cases, "case"), r.Seconds, verdict)
+	return fmt.Sprintf("%s: %s of %s in %.1f s: %s%s", r.Target, plural(s.Runs, "run"), plural(s.Cases, "case"), r.Seconds, verdict, triedLine(r))
 }
 
 func plural(n int, what string) string {

@@ -1,0 +1,107 @@
+package mutants
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch/conformance/cases"
+)
+
+// A Trial is what the cases made of one mutant.
+type Trial struct {
+	// Name is that of the mutant.
+	Name string `json:"name"`
+	// Killers are the cases that failed, as they must; Blind those that did not; Left those that need a clock of their own to fail,
+	// so that only go test can tell.
+	Killers []string `json:"killers,omitempty"`
+	Blind   []string `json:"blind,omitempty"`
+	Left    []string `json:"left,omitempty"`
+}
+
+// Killed reports whether every case that was run has noticed, and one was.
+func (t Trial) Killed() bool { return len(t.Killers) > 0 && len(t.Blind) == 0 }
+
+// A Result is what the cases made of all mutants.
+type Result struct {
+	Trials  []Trial `json:"trials"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Counts returns how many mutants were killed, how many survived, and of how many only go test can tell.
+func (r *Result) Counts() (killed, survived, left int) {
+	for _, t := range r.Trials {
+		switch {
+		case t.Killed():
+			killed++
+		case len(t.Blind) > 0:
+			survived++
+		default:
+			left++
+		}
+	}
+	return killed, survived, left
+}
+
+// OK reports whether no mutant survived.
+func (r *Result) OK() bool {
+	_, survived, _ := r.Counts()
+	return survived == 0
+}
+
+// workers is how many mutants are tried at a time. Most of what a trial does is waiting for what the mutant keeps back.
+const workers = 6
+
+// Run tries every mutant on real sockets of this machine, and tells each trial to progress, if it is not nil. Where ctx ends it returns why.
+func Run(ctx context.Context, progress func(Trial)) (*Result, error) {
+	begun, all := time.Now(), All()
+	r := &Result{Trials: make([]Trial, len(all))}
+	known := map[string]cases.Case{}
+	for _, c := range cases.All() {
+		known[c.ID] = c
+	}
+	next := make(chan int)
+	var mu sync.Mutex // guards progress
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := range next {
+				t := all[i].try(ctx, known)
+				r.Trials[i] = t
+				mu.Lock()
+				if progress != nil && ctx.Err() == nil {
+					progress(t)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range all {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	r.Seconds = time.Since(begun).Seconds()
+	return r, nil
+}
+
+// try runs the cases that m breaks.
+func (m Mutant) try(ctx context.Context, known map[string]cases.Case) Trial {
+	t := Trial{Name: m.Name}
+	for _, id := range m.Breaks {
+		c, target := known[id], m.Target()
+		switch {
+		case c.Notices(ctx, target, nil):
+			t.Killers = append(t.Killers, id)
+		case strings.Contains(c.Lane, "f"): // with a clock of its own it may notice
+			t.Left = append(t.Left, id)
+		default:
+			t.Blind = append(t.Blind, id)
+		}
+	}
+	return t
+}
