@@ -50,20 +50,19 @@ type run struct {
 // Run follows until ctx ends, and returns its error.
 func (f *Follower) Run(ctx context.Context) error {
 	r := &run{Follower: f}
-	for {
+	for ctx.Err() == nil {
 		end := r.stream(ctx)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			break
 		}
 		r.judge(end.Err)
 		wait := r.waits.After(f.Backoff, end)
 		if f.Lost != nil {
 			f.Lost(end.Err, wait, !r.following)
 		}
-		if err := sleep(ctx, wait); err != nil {
-			return err
-		}
+		_ = sleep(ctx, wait)
 	}
+	return ctx.Err()
 }
 
 // stream opens a watch and reads it to its end.
@@ -99,27 +98,28 @@ func (r *run) read(ctx context.Context, w listwatch.Watcher) (received int, err 
 	}
 }
 
-// take passes on what is new. Where the sink refuses it, the state is asked for again.
+// take passes on what is new. Where something is wrong with it, or the sink refuses it, the state is asked for again.
 func (r *run) take(events []listwatch.Event) error {
-	admitted := events[:0]
+	admitted, wrong := events[:0], error(nil)
 	for _, e := range events {
 		pass, err := r.admit(&e)
 		if err != nil {
-			r.restart(r.progress.Newest())
-			return err
+			wrong = err
+			break
 		}
 		if pass {
 			admitted = append(admitted, e)
 		}
 	}
-	if len(admitted) == 0 {
-		return nil
+	if len(admitted) > 0 {
+		if err := r.Sink.Take(admitted); err != nil {
+			wrong = err
+		}
 	}
-	if err := r.Sink.Take(admitted); err != nil {
+	if wrong != nil {
 		r.restart(r.progress.Newest())
-		return err
 	}
-	return nil
+	return wrong
 }
 
 // admit takes e into account, and reports whether the sink is to see it.

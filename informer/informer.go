@@ -1,0 +1,197 @@
+package informer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// An Informer keeps a typed copy of a collection up to date, and tells handlers what changes. The zero Informer but for Source is ready;
+// Run makes it work. Its methods are safe for concurrent use, before, during and after Run; fields must not be changed once one of them was
+// called, and it must not be copied.
+//
+// # Promises
+//
+// The local store is the state of the selection at one version after another: never an older one after a newer one, and after every
+// interruption the same as a fresh list. For each object a handler sees a subsequence of its states, in order, that ends with the one that
+// is there now; it sees Add, then Updates, then Delete, and never a state that the local store did not have before the call. Changes of
+// different objects come in the order in which they first waited, and states that came while others waited may be left out; see
+// [HandlerOptions].
+type Informer[T any] struct {
+	// Source is followed: a store, a Remote, a relay.
+	Source listwatch.Source
+	// Query selects, by its Namespace, Name, Labels and Fields; the rest is ignored.
+	Query listwatch.Query
+	// Decode, Transform, PageSize, Backoff and Trace are as in [Reflector].
+	Decode    func(*listwatch.Object) (T, error)
+	Transform func(T) (T, error)
+	PageSize  int
+	Backoff   listwatch.Backoff
+	Trace     *Trace
+	// Resync is how often a handler that doesn't say otherwise is shown the whole local store. Zero or negative: never.
+	Resync time.Duration
+	// DetectMutations has every stored value compared from time to time with what it was, to find code that modifies what it was given. It
+	// panics where it finds one. It is for tests: it doubles the memory.
+	DetectMutations bool
+
+	once     sync.Once
+	store    Indexer[T]
+	fifo     DeltaFIFO[T]
+	begun    atomic.Bool    // Run was called
+	over     chan struct{}  // closed when Run ends
+	handlers sync.WaitGroup // their goroutines
+
+	mu sync.Mutex
+	// Guarded by mu, which is taken before the locks of store, fifo and queues.
+	registrations map[*Registration[T]]struct{}
+	isSynced      bool      // the first state is in the store, and every registration has its mark
+	waiters       []*waiter // for versions
+}
+
+// init makes what the zero value lacks.
+func (i *Informer[T]) init() {
+	i.once.Do(func() {
+		i.registrations = make(map[*Registration[T]]struct{})
+		i.fifo.Known = &i.store
+		i.over = make(chan struct{})
+	})
+}
+
+// Run keeps the store up to date and the handlers called until ctx ends, and returns ctx.Err() once the last call of a handler has returned.
+// An Informer runs once: a second Run is an error of code Invalid. Whatever goes wrong at the Source is told to Trace and tried again.
+func (i *Informer[T]) Run(ctx context.Context) error {
+	if i.Source == nil {
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "run an informer", Message: "it has no Source"}
+	}
+	if i.begun.Swap(true) {
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "run an informer", Message: "it runs, or has run: make another one"}
+	}
+	i.init()
+	var work sync.WaitGroup
+	work.Go(func() {
+		r := &Reflector[T]{
+			Source: i.Source, Sink: (*intake[T])(i), Query: i.Query, Decode: i.Decode, Transform: i.Transform, PageSize: i.PageSize,
+			Backoff: i.Backoff, Trace: i.Trace,
+		}
+		_ = r.Run(ctx)
+	})
+	if i.DetectMutations {
+		work.Go(func() { i.detectMutations(ctx) })
+	}
+	for i.fifo.Pop(ctx, i.process) == nil {
+		i.advance()
+		i.giveWay(ctx)
+	}
+	work.Wait()
+	i.end()
+	i.handlers.Wait()
+	return ctx.Err()
+}
+
+// end lets nothing begin any more.
+func (i *Informer[T]) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	close(i.over)
+	for r := range i.registrations {
+		if r.timer != nil {
+			r.timer.Stop()
+		}
+	}
+}
+
+func (i *Informer[T]) isOver() bool {
+	select {
+	case <-i.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// An intake is an Informer as the Sink of its Reflector.
+type intake[T any] Informer[T]
+
+// Replace implements Sink.
+func (i *intake[T]) Replace(items []*Item[T], version listwatch.Version) error {
+	defer (*Informer[T])(i).advance() // there may be nothing to pop
+	return i.fifo.Replace(items, version)
+}
+
+// Apply implements Sink.
+func (i *intake[T]) Apply(d Delta[T]) error { return i.fifo.Apply(d) }
+
+// Bookmark implements Sink.
+func (i *intake[T]) Bookmark(version listwatch.Version) error {
+	defer (*Informer[T])(i).advance()
+	i.fifo.Bookmark(version)
+	return nil
+}
+
+// advance makes known how far the store has come.
+func (i *Informer[T]) advance() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	version := i.fifo.Version()
+	i.store.SetVersion(version)
+	if !i.isSynced && i.fifo.HasSynced() {
+		i.isSynced = true
+		for r := range i.registrations {
+			r.markSynced()
+		}
+	}
+	i.waiters = slices.DeleteFunc(i.waiters, func(w *waiter) bool { return w.tell(version, i.isSynced) })
+}
+
+// process stores what the deltas of one key say, and tells the handlers. It fails never.
+func (i *Informer[T]) process(deltas Deltas[T], _ bool) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for d := range deltas.All() {
+		i.apply(d)
+	}
+	return nil
+}
+
+// apply is called with mu held.
+func (i *Informer[T]) apply(d Delta[T]) {
+	key := d.Item.Key
+	old, _ := i.store.Item(key)
+	n := notice[T]{key: key, old: old, now: d.Item, initial: d.Initial}
+	switch {
+	case d.Type == DeltaDeleted:
+		if old == nil {
+			return
+		}
+		i.store.Delete(key)
+		n.deleted, n.unknown, n.at = true, d.FinalStateUnknown, d.Item.Version
+	case old != nil && old.Version == d.Item.Version:
+		return // a list showed what is known
+	default:
+		if err := i.store.Put(d.Item); err != nil {
+			panic(err) // of an index function: the program's, as that of a handler
+		}
+	}
+	for r := range i.registrations {
+		r.inbox.push(n)
+	}
+}
+
+// giveWay waits for the handlers that are not to miss anything.
+func (i *Informer[T]) giveWay(ctx context.Context) {
+	i.mu.Lock()
+	var slow []*Registration[T]
+	for r := range i.registrations {
+		if r.inbox.bound > 0 && r.inbox.len() >= r.inbox.bound {
+			slow = append(slow, r)
+		}
+	}
+	i.mu.Unlock()
+	for _, r := range slow {
+		r.inbox.waitForRoom(ctx, r.removed)
+	}
+}

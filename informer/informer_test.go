@@ -1,0 +1,349 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// A Thing is what the tests keep.
+type Thing struct {
+	listwatch.Metadata `json:"metadata"`
+	Spec               int `json:"spec"`
+}
+
+// A world is a store and an informer of its things.
+type world struct {
+	t      *testing.T
+	things *store.Typed[Thing]
+	*informer.Informer[Thing]
+}
+
+// newWorld returns a store that has things with these names, and an informer of it that does not run yet.
+func newWorld(t *testing.T, names ...string) *world {
+	t.Helper()
+	things := memory.New[Thing]()
+	w := &world{t: t, things: things, Informer: &informer.Informer[Thing]{Source: things}}
+	for _, name := range names {
+		w.put(name, 1)
+	}
+	return w
+}
+
+// runs runs the informer until the test ends.
+func (w *world) runs() *world {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			w.t.Errorf("Run returned %v, want %v", err, context.Canceled)
+		}
+	})
+	return w
+}
+
+func (w *world) put(name string, spec int) listwatch.Version {
+	w.t.Helper()
+	key := listwatch.Key{Name: name}
+	thing, err := w.things.Update(w.t.Context(), key, func(t *Thing) error {
+		t.Spec = spec
+		return nil
+	})
+	if listwatch.CodeOf(err) == listwatch.NotFound {
+		thing, err = w.things.Create(w.t.Context(), Thing{Metadata: listwatch.Metadata{Name: name}, Spec: spec})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return thing.Version()
+}
+
+func (w *world) remove(name string) listwatch.Version {
+	w.t.Helper()
+	thing, err := w.things.Delete(w.t.Context(), listwatch.Key{Name: name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return thing.Version()
+}
+
+// A diary is what a handler was told: "+a1!" for an initial add of a with spec 1, "+a1", "a1>2", "a1=" for a resync, "-a2", and "-a2?" where
+// the final state is unknown.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+	held  chan struct{} // where it is not nil, calls wait for it
+}
+
+func (d *diary) write(line string) {
+	d.mu.Lock()
+	d.lines = append(d.lines, line)
+	held := d.held
+	d.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+}
+
+func (d *diary) read() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.lines, " ")
+}
+
+// clear returns what read does, and begins anew.
+func (d *diary) clear() string {
+	defer func() { d.mu.Lock(); d.lines = nil; d.mu.Unlock() }()
+	return d.read()
+}
+
+func (d *diary) handler() informer.Handler[Thing] {
+	return informer.Handler[Thing]{
+		OnAdd: func(t Thing, initial bool) {
+			d.write(fmt.Sprintf("+%s%d%s", t.Name, t.Spec, map[bool]string{true: "!"}[initial]))
+		},
+		OnUpdate: func(old, t Thing) {
+			if old.ResourceVersion == t.ResourceVersion {
+				d.write(fmt.Sprintf("%s%d=", t.Name, t.Spec))
+				return
+			}
+			d.write(fmt.Sprintf("%s%d>%d", t.Name, old.Spec, t.Spec))
+		},
+		OnDelete: func(g informer.Deleted[Thing]) {
+			d.write(fmt.Sprintf("-%s%d%s", g.Value.Name, g.Value.Spec, map[bool]string{true: "?"}[g.FinalStateUnknown]))
+		},
+	}
+}
+
+func (w *world) wants(what, want, got string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// inTime runs a test in fake time.
+func inTime(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+
+func TestAHandlerSeesTheStateAndThenEachChange(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t, "a", "b"), &diary{}
+		w.Handle(d.handler(), nil)
+		w.runs()
+		if err := w.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.wants("after the sync", "+a1! +b1!", d.clear())
+		for _, step := range []struct {
+			do   func()
+			want string
+		}{
+			{func() { w.put("a", 2) }, "a1>2"},
+			{func() { w.put("c", 1) }, "+c1"},
+			{func() { w.remove("b") }, "-b1"},
+			{func() { w.put("b", 7) }, "+b7"},
+		} {
+			step.do()
+			synctest.Wait()
+			w.wants("a change", step.want, d.clear())
+		}
+	})
+}
+
+func TestALateHandlerGetsEachObjectOnce(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t, "a", "b").runs(), &diary{}
+		w.put("c", 1)
+		synctest.Wait()
+		r := w.Handle(d.handler(), nil)
+		w.put("d", 1)
+		if err := r.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.wants("what a late handler gets", "+a1! +b1! +c1! +d1", d.read())
+	})
+}
+
+func TestARemovedHandlerIsNotCalledAnyMore(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t, "a"), &diary{}
+		r := w.Handle(d.handler(), nil)
+		w.runs()
+		synctest.Wait()
+		r.Remove()
+		r.Remove()
+		w.put("a", 2)
+		synctest.Wait()
+		w.wants("what it got", "+a1!", d.read())
+		late := w.Handle((&diary{held: make(chan struct{})}).handler(), nil)
+		late.Remove()
+		if err := late.WaitForSync(t.Context()); err != nil && listwatch.CodeOf(err) != listwatch.Unavailable {
+			t.Errorf("waiting for a removed handler: %v, want %v", err, listwatch.Unavailable)
+		}
+	})
+}
+
+func TestASlowHandlerGetsTheNewestStateOfEachObject(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, slow, quick := newWorld(t, "a", "b", "x"), &diary{held: make(chan struct{})}, &diary{}
+		r := w.Handle(slow.handler(), nil)
+		w.Handle(quick.handler(), nil)
+		w.runs()
+		synctest.Wait() // the first call hangs
+		w.wants("the quick one", "+a1! +b1! +x1!", quick.clear())
+		for spec := range 1000 {
+			w.put("a", spec+2)
+		}
+		for i := range 1000 { // objects that the slow one never hears of
+			w.put(fmt.Sprint("n", i), 1)
+			w.remove(fmt.Sprint("n", i))
+		}
+		w.remove("x")
+		w.remove("a")
+		w.put("a", 5)
+		synctest.Wait()
+		if n := r.Pending(); n != 2 {
+			t.Errorf("%d calls wait for the slow handler, want 2: for a and b", n)
+		}
+		if w.HasSynced() {
+			t.Error("it has synced while a handler hangs in the first state")
+		}
+		close(slow.held)
+		synctest.Wait()
+		w.wants("the slow one", "+a1! +b1! -a1001 +a5", slow.read())
+		if got := quick.read(); !strings.Contains(got, "-x1") || !strings.HasSuffix(got, "5") {
+			t.Errorf("the quick one got %q, want the end of x and a with 5 at last", got)
+		}
+		if !w.HasSynced() {
+			t.Error("it has not synced, and all handlers have returned")
+		}
+	})
+}
+
+func TestAHandlerThatBlocksMissesNothing(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t), &diary{held: make(chan struct{})}
+		w.Handle(d.handler(), &informer.HandlerOptions{Block: 2})
+		w.runs()
+		synctest.Wait()
+		var want []string
+		for i := range 20 {
+			w.put(fmt.Sprint("n", i), 1)
+			want = append(want, fmt.Sprintf("+n%d1", i))
+			synctest.Wait()
+		}
+		if n := w.Len(); n > 4 {
+			t.Errorf("the store has %d objects while a handler that blocks hangs with room for 2", n)
+		}
+		close(d.held)
+		synctest.Wait()
+		w.wants("what it got", strings.Join(want, " "), d.read())
+	})
+}
+
+func TestResyncShowsTheStoreAndAsksTheSourceForNothing(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d, never := newWorld(t, "a", "b"), &diary{}, &diary{}
+		w.Resync = time.Minute
+		w.Handle(d.handler(), nil)
+		w.Handle(never.handler(), &informer.HandlerOptions{Resync: -1})
+		w.runs()
+		synctest.Wait()
+		d.clear()
+		time.Sleep(2*time.Minute + time.Second)
+		synctest.Wait()
+		w.wants("after two periods", "a1= b1= a1= b1=", d.read())
+		w.wants("without resync", "+a1! +b1!", never.read())
+	})
+}
+
+func TestWhoWritesAndWaitsForTheVersionReadsItsWrite(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t).runs()
+		for spec := range 50 {
+			if err := w.WaitForVersion(t.Context(), w.put("a", spec)); err != nil {
+				t.Fatal(err)
+			}
+			if a, ok := w.Get(listwatch.Key{Name: "a"}); !ok || a.Spec != spec {
+				t.Fatalf("after its version the store has %+v, %v; want spec %d", a, ok, spec)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.WaitForVersion(ctx, 1<<62); err != context.DeadlineExceeded {
+			t.Errorf("waiting for a version that never comes: %v, want the context's error", err)
+		}
+	})
+}
+
+func TestChangesIsAHandlerThatIsRangedOver(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, "a").runs()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var got []string
+		for c := range w.Changes(ctx, nil) {
+			got = append(got, fmt.Sprintf("%s %s %d>%d %v", c.Type, c.Key, c.Old.Spec, c.New.Spec, c.Initial))
+			switch len(got) {
+			case 1:
+				w.put("a", 2)
+			case 2:
+				w.remove("a")
+			case 3:
+				cancel()
+			}
+		}
+		w.wants("changes", "appeared a 0>1 true|changed a 1>2 false|disappeared a 2>2 false", strings.Join(got, "|"))
+	})
+}
+
+func TestAnEmptyCollectionSyncs(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := w.Handle((&diary{}).handler(), nil)
+		w.runs()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := w.WaitForSync(ctx); err != nil || !r.HasSynced() || !w.HasSynced() {
+			t.Errorf("an empty collection: %v, handler synced %v, informer synced %v", err, r.HasSynced(), w.HasSynced())
+		}
+	})
+}
+
+func TestAnInformerRunsOnceAndNeedsASource(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		if err := new(informer.Informer[Thing]).Run(t.Context()); listwatch.CodeOf(err) != listwatch.Invalid {
+			t.Errorf("without a Source: %v, want %v", err, listwatch.Invalid)
+		}
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := w.Run(ctx); err != context.Canceled {
+			t.Errorf("Run with a context that is over: %v", err)
+		}
+		if err := w.Run(t.Context()); listwatch.CodeOf(err) != listwatch.Invalid {
+			t.Errorf("a second Run: %v, want %v", err, listwatch.Invalid)
+		}
+		if err := w.WaitForSync(t.Context()); listwatch.CodeOf(err) != listwatch.Unavailable {
+			t.Errorf("waiting for one that is over: %v, want %v", err, listwatch.Unavailable)
+		}
+		for range w.Changes(t.Context(), nil) {
+			t.Error("there are changes where nothing runs any more")
+		}
+		w.Handle((&diary{}).handler(), nil)
+	})
+}

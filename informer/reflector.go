@@ -1,0 +1,134 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/follow"
+)
+
+// A Sink takes what a [Reflector] sees; [DeltaFIFO] is one. One goroutine calls it. An error makes the Reflector ask for the whole state
+// again: what a Sink could not store must not be passed over.
+type Sink[T any] interface {
+	// Replace is the whole state, in key order, at version. The Sink may keep items.
+	Replace(items []*Item[T], version listwatch.Version) error
+	// Apply is a change: Added, Updated or Deleted.
+	Apply(d Delta[T]) error
+	// Bookmark says that everything up to version has been given.
+	Bookmark(version listwatch.Version) error
+}
+
+// A Reflector keeps a Sink up to date with a Source: it streams the state and then follows the changes, for ever, through every interruption.
+//
+// A Source that can't stream its state is listed in pages instead, and not asked to stream again for an hour. After an end it goes on where it was; where the
+// history is gone ([listwatch.Expired]), or something came that could not be decoded or stored, it asks for the state again: not older
+// than what it has seen, and where the Source can't give that, the newest. A state that breaks off is dropped. These are the rules of
+// client-go's Reflector, but that nothing is ever skipped.
+//
+// Fields must not be changed while it runs.
+type Reflector[T any] struct {
+	// Source is followed, Sink is fed.
+	Source listwatch.Source
+	Sink   Sink[T]
+	// Query selects, by its Namespace, Name, Labels and Fields; the rest is ignored.
+	Query listwatch.Query
+	// Decode makes a value of an object. nil: [listwatch.Decode].
+	Decode func(*listwatch.Object) (T, error)
+	// Transform changes a value before it is stored, for instance to drop what nobody needs; nil: as it came. It is called once for each
+	// object that comes.
+	Transform func(T) (T, error)
+	// PageSize is how many objects a page of a list has. Zero: 500; negative: all of them.
+	PageSize int
+	// Backoff is how long to wait before another stream. The zero value is that of client-go: 0.8 s, doubled to 30 s.
+	Backoff listwatch.Backoff
+	// Trace is told what happens; nil: nobody.
+	Trace *Trace
+}
+
+// Run feeds the Sink until ctx ends, and returns ctx.Err().
+func (r *Reflector[T]) Run(ctx context.Context) error {
+	f := &follow.Follower{
+		Source: r.Source, Sink: &reflection[T]{Reflector: r}, Query: r.Query, PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
+	}
+	return f.Run(ctx)
+}
+
+// A reflection is what a Reflector is in the middle of.
+type reflection[T any] struct {
+	*Reflector[T]
+	state []*Item[T] // of the initial events that have come
+	begun time.Time
+}
+
+// Begin implements follow.Sink.
+func (r *reflection[T]) Begin() { r.state, r.begun = nil, time.Now() }
+
+// Take implements follow.Sink.
+func (r *reflection[T]) Take(events []listwatch.Event) error {
+	for _, e := range events {
+		if err := r.take(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reflection[T]) take(e listwatch.Event) error {
+	switch e.Type {
+	case listwatch.Bookmark:
+		return r.Sink.Bookmark(e.Version)
+	case listwatch.Synced:
+		state := r.state
+		r.state = nil
+		if err := r.Sink.Replace(state, e.Version); err != nil {
+			return err
+		}
+		r.Trace.replaced(len(state), e.Version, time.Since(r.begun))
+		return nil
+	}
+	item, err := r.item(e.Object)
+	if err != nil {
+		return err
+	}
+	switch {
+	case e.Initial:
+		r.state = append(r.state, item)
+		return nil
+	case e.Type == listwatch.Deleted:
+		return r.Sink.Apply(Delta[T]{Type: DeltaDeleted, Item: item})
+	case e.Type == listwatch.Added:
+		return r.Sink.Apply(Delta[T]{Type: DeltaAdded, Item: item})
+	}
+	return r.Sink.Apply(Delta[T]{Type: DeltaUpdated, Item: item})
+}
+
+// item decodes o. What is wrong with it, and a panic of a function that is not ours, is an error that names it.
+func (r *reflection[T]) item(o *listwatch.Object) (item *Item[T], err error) {
+	at := "decode"
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		if err != nil {
+			err = &listwatch.Error{Code: listwatch.Corrupt, Op: at + " " + o.Key.String() + " at version " + o.Version.String(), Err: err}
+			r.Trace.refused(o, err)
+		}
+	}()
+	decode := r.Decode
+	if decode == nil {
+		decode = listwatch.Decode[T]
+	}
+	value, err := decode(o)
+	if err != nil {
+		return nil, err
+	}
+	if r.Transform != nil {
+		at = "transform"
+		if value, err = r.Transform(value); err != nil {
+			return nil, err
+		}
+	}
+	return newItem(o, value), nil
+}
