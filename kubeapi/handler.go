@@ -45,11 +45,16 @@ type served struct {
 	scale      *scalePaths // nil: the objects have no scale
 }
 
-// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists; columns or a scale that make no sense are one
-// of code Invalid.
+// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists; one that could not be reached or not be told from
+// others, and columns or a scale that make no sense, are one of code Invalid.
 func (h *Handler) Add(r Resource, c *store.Collection) error {
-	if _, taken := h.find(r.Group, r.Version, r.Plural); taken {
-		return &listwatch.Error{Code: listwatch.AlreadyExists, Message: r.Path("") + " is served already"}
+	if err := r.check(); err != nil {
+		return err
+	}
+	for _, s := range h.resources {
+		if err := r.checkBeside(s.Resource); err != nil {
+			return err
+		}
 	}
 	t, err := newTable(r.Columns)
 	if err != nil {

@@ -36,6 +36,9 @@ func ParseResource(s string) (Resource, error) {
 	case scope != "" || strings.HasSuffix(options, ","):
 		return Resource{}, badResource(s, fmt.Sprintf("after the kind there may be ,cluster and not %q", ","+scope))
 	}
+	if err := r.check(); err != nil {
+		return Resource{}, err
+	}
 	return r.withDefaults(), nil
 }
 

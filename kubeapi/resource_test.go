@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,9 +32,47 @@ func TestAResourceIsReadFromKubectlsNotation(t *testing.T) {
 		"", "widgets", "widgets=Widget", "widgets.v1.demo", "widgets.v1.demo=", "widgets.v1.demo=widget", "Widgets.v1.demo=Widget",
 		"widgets.1.demo=Widget", "widgets.v1.=Widget", "widgets.v1.Demo=Widget", "widgets.v1.demo=Widget,", "widgets.v1.demo=Widget,global",
 		"watch.v1.demo=Watch", ".v1.demo=Widget", "widgets.v1.demo=Wid/get", "widgets.v0.demo=Widget",
+		// Their paths are others', or their kinds mean something else.
+		"status.v1=State", "finalize.v1=Finalize", "namespaces.v1.demo=Namespace,cluster", "status.v1=Status,cluster",
+		"lists.v1=List", "options.v1.demo=DeleteOptions", "events.v1.demo=WatchEvent",
 	} {
 		if r, err := ParseResource(text); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%q: got %+v, %v, want Invalid", text, r, err)
+		}
+	}
+}
+
+func TestResourcesThatCannotBeToldApartAreNotServedTogether(t *testing.T) {
+	for text, want := range map[string]string{
+		"pods.v1=Thing":        "/api/v1/pods is served already",
+		"things.v1=Pod":        `resource "things": the kind Pod is that of pods`,
+		"things.v1=PodList":    `resource "things": the kind PodList is that of pods`,
+		"pod.v1=Thing":         `resource "pod": "pod" is a word for pods`,
+		"things.v1=Po":         `resource "things": "po" is a word for pods`,
+		"things.v2=Deploy":     "",
+		"deploys.v2.apps=Cm":   "",
+		"pods.v2=Pod":          "",
+		"pods.v1.demo=Pod":     "",
+		"status.v1.demo=State": "",
+	} {
+		r, err := ParseResource(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := new(Handler)
+		for _, other := range DefaultResources() {
+			if err := h.Add(other, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = h.Add(r, nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(listwatch.AsError(err).Message, want)) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+	for _, r := range []Resource{{}, {Version: "v1", Plural: "things"}, {Version: "1", Plural: "things", Kind: "Thing"}, {Version: "v1", Plural: "status", Kind: "State", Namespaced: true}} {
+		if err := new(Handler).Add(r, nil); !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("%+v: got %v, want Invalid", r, err)
 		}
 	}
 }
@@ -52,8 +91,7 @@ func FuzzParseResource(f *testing.F) {
 		}
 		got, ok := parseRoute(r.Path(ns) + "/name")
 		want := route{group: r.Group, version: r.Version, plural: r.Plural, namespace: ns, name: "name"}
-		// The core group's own namespaces can't be told from scopes; nobody declares them as namespaced.
-		if r.Plural != "namespaces" && (!ok || got != want) {
+		if !ok || got != want {
 			t.Errorf("%q: its path reads as %+v, want %+v", s, got, want)
 		}
 	})
