@@ -39,13 +39,13 @@ type Change[T any] struct {
 	// Resync is true where nothing happened, and the handler asked to be called from time to time.
 	Resync bool
 	// FinalStateUnknown is true where the object disappeared while the informer was cut off from the history: New is the last state that
-	// was seen, not that of the deletion, and Version is that of the list in which the object was missing.
+	// was seen, not that of the deletion, and Version is the version of that state.
 	FinalStateUnknown bool
 }
 
 // A Deleted is the last that is known of an object that is gone. It is the same type whether the deletion was seen or inferred.
 type Deleted[T any] struct {
-	// Key names the object, Version is when it was found gone.
+	// Key names the object, Version is that of the deletion.
 	Key     listwatch.Key
 	Version listwatch.Version
 	// Value is its last state.

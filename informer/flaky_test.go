@@ -1,0 +1,87 @@
+package informer_test
+
+import (
+	"context"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A flaky source is one whose watches can be cut off, and kept off.
+type flaky struct {
+	listwatch.Source
+
+	mu      sync.Mutex
+	refusal error // of watches; nil: they are opened
+	cut     chan struct{}
+	end     error // what a cut watch ends with
+	watches []listwatch.Query
+	lists   int
+}
+
+func newFlaky(s listwatch.Source) *flaky { return &flaky{Source: s, cut: make(chan struct{})} }
+
+// breaks ends all watches with err, and refuses others with refusal; nil: it opens them.
+func (f *flaky) breaks(err, refusal error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end, f.refusal = err, refusal
+	close(f.cut)
+	f.cut = make(chan struct{})
+}
+
+// heals opens watches again.
+func (f *flaky) heals() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refusal = nil
+}
+
+func (f *flaky) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	f.mu.Lock()
+	f.lists++
+	f.mu.Unlock()
+	return f.Source.List(ctx, q)
+}
+
+func (f *flaky) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	f.mu.Lock()
+	f.watches = append(f.watches, q)
+	refusal, cut := f.refusal, f.cut
+	f.mu.Unlock()
+	if refusal != nil {
+		return nil, refusal
+	}
+	w, err := f.Source.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &flakyWatcher{w, f, cut}, nil
+}
+
+type flakyWatcher struct {
+	listwatch.Watcher
+	source *flaky
+	cut    chan struct{}
+}
+
+func (w *flakyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-w.cut:
+			cancel()
+		case <-stop:
+		}
+	}()
+	n, err := w.Watcher.Next(within, dst)
+	if err == context.Canceled && ctx.Err() == nil {
+		w.source.mu.Lock()
+		defer w.source.mu.Unlock()
+		return 0, w.source.end
+	}
+	return n, err
+}

@@ -1,0 +1,150 @@
+package informer_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/informer"
+)
+
+// sorted returns the words of a line in order.
+func sorted(line string) string {
+	words := strings.Fields(line)
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// A replay is what a handler believes, made of what it was told. It finds calls that contradict it.
+type replay struct {
+	mu    sync.Mutex
+	holds map[string]Thing
+	wrong []string
+	pause func()
+}
+
+func (r *replay) handler() informer.Handler[Thing] {
+	return informer.Handler[Thing]{
+		OnAdd: func(t Thing, _ bool) {
+			r.pause()
+			r.see(t, func(was Thing, known bool) bool { return !known })
+		},
+		OnUpdate: func(old, t Thing) {
+			r.pause()
+			r.see(t, func(was Thing, known bool) bool { return known && was.Version() == old.Version() && t.Version() > was.Version() })
+		},
+		OnDelete: func(g informer.Deleted[Thing]) {
+			r.pause()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if was, known := r.holds[g.Key.Name]; !known || g.Version < was.Version() {
+				r.wrong = append(r.wrong, fmt.Sprintf("deleted %s at %d, and it holds %+v", g.Key, g.Version, was))
+			}
+			delete(r.holds, g.Key.Name)
+		},
+	}
+}
+
+func (r *replay) see(t Thing, right func(was Thing, known bool) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if was, known := r.holds[t.Name]; !right(was, known) {
+		r.wrong = append(r.wrong, fmt.Sprintf("told of %s at %d, and it holds %+v", t.Name, t.Version(), was))
+	}
+	r.holds[t.Name] = t
+}
+
+// Whatever happens to the source, and however slow the handlers are, each of them and the store end with what is there.
+func TestStoreAndHandlersEndEqualToTheSourceAfterAnyHistory(t *testing.T) {
+	for range 60 {
+		seed := rand.Uint64()
+		inTime(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			w := newWorld(t, "a", "b", "c")
+			f := w.withFlaky()
+			var replays []*replay
+			handle := func() {
+				r := &replay{holds: map[string]Thing{}, pause: func() {}}
+				if rng.IntN(2) == 0 {
+					r.pause = func() { time.Sleep(time.Second) }
+				}
+				replays = append(replays, r)
+				w.Handle(r.handler(), &informer.HandlerOptions{Block: rng.IntN(2) * 3})
+			}
+			handle()
+			handle()
+			w.runs()
+			for range 150 {
+				w.step(rng, f, handle)
+			}
+			f.heals()
+			last := w.put("a", -1)
+			if err := w.WaitForVersion(t.Context(), last); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			w.compare(seed, replays)
+		})
+	}
+}
+
+// step does one thing at random.
+func (w *world) step(rng *rand.Rand, f *flaky, handle func()) {
+	name := string(rune('a' + rng.IntN(8)))
+	switch n := rng.IntN(20); {
+	case n < 10:
+		w.put(name, rng.IntN(1000))
+	case n < 14:
+		if _, err := w.things.Get(w.t.Context(), listwatch.Key{Name: name}); err == nil {
+			w.remove(name)
+		}
+	case n == 14:
+		f.breaks([]error{io.EOF, errAway, errExpired}[rng.IntN(3)], []error{nil, errAway}[rng.IntN(2)])
+	case n == 15:
+		f.heals()
+	case n == 16 && rng.IntN(4) == 0:
+		handle()
+	case n == 17:
+		time.Sleep(time.Duration(rng.IntN(60)) * time.Second)
+	default:
+		synctest.Wait()
+	}
+}
+
+// compare holds store and replays against a list.
+func (w *world) compare(seed uint64, replays []*replay) {
+	w.t.Helper()
+	things, _, err := w.things.Items(w.t.Context(), listwatch.Query{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	stored, err := w.List(listwatch.Query{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := cmp.Diff(things, stored); diff != "" {
+		w.t.Errorf("seed %d: the store differs from a list (-list +store):\n%s", seed, diff)
+	}
+	want := map[string]Thing{}
+	for _, t := range things {
+		want[t.Name] = t
+	}
+	for n, r := range replays {
+		if diff := cmp.Diff(want, r.holds); diff != "" {
+			w.t.Errorf("seed %d: handler %d believes something else (-list +handler):\n%s", seed, n, diff)
+		}
+		if len(r.wrong) > 0 {
+			w.t.Errorf("seed %d: handler %d was %s", seed, n, strings.Join(r.wrong, "\nand "))
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package informer_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/informer"
+)
+
+var (
+	errExpired = &listwatch.Error{Code: listwatch.Expired}
+	errAway    = &listwatch.Error{Code: listwatch.Unavailable}
+)
+
+// withFlaky puts a flaky source between the store and the informer.
+func (w *world) withFlaky() *flaky {
+	f := newFlaky(w.Source)
+	w.Source = f
+	return f
+}
+
+func TestWhatVanishedAcrossARelistIsDeletedWithTheStateThatWasSeenLast(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t, "a", "b", "c"), &diary{}
+		f := w.withFlaky()
+		w.Handle(d.handler(), nil)
+		w.runs()
+		synctest.Wait()
+		d.clear()
+
+		f.breaks(errExpired, errAway)
+		synctest.Wait()
+		w.put("b", 5)
+		w.remove("b")
+		w.put("a", 2)
+		w.put("new", 1)
+		time.Sleep(time.Minute)
+		f.heals()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.wants("after the relist", "+new1 -b1? a1>2", sorted(d.read()))
+		if q := f.watches[len(f.watches)-1]; q.Start != listwatch.At || !q.SendsInitialEvents() {
+			t.Errorf("the last watch asks %+v, want the state, not older than what was seen", q)
+		}
+	})
+}
+
+func TestAnInterruptionThatCanBeResumedTellsHandlersNothing(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t, "a", "b"), &diary{}
+		f := w.withFlaky()
+		w.Handle(d.handler(), nil)
+		w.runs()
+		synctest.Wait()
+		d.clear()
+		for n, end := range []error{io.EOF, errAway, errExpired} {
+			f.breaks(end, nil)
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			w.wants(fmt.Sprint("after ", end), "", d.read())
+			w.put("a", n+2)
+			synctest.Wait()
+			w.wants("a change after it", fmt.Sprintf("a%d>%d", n+1, n+2), d.clear())
+		}
+		if f.lists != 0 {
+			t.Errorf("it listed %d times, and the source streams its state", f.lists)
+		}
+	})
+}
+
+func TestAnObjectThatCantBeDecodedIsNeverPassedOver(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t, "a"), &diary{}
+		refused, relists := 0, 0
+		w.Trace = &informer.Trace{
+			Refused: func(*listwatch.Object, error) { refused++ },
+			Lost: func(err error, _ time.Duration, relist bool) {
+				if relist && errors.Is(err, listwatch.Corrupt) {
+					relists++
+				}
+			},
+		}
+		w.Transform = func(t Thing) (Thing, error) {
+			switch t.Spec {
+			case 13:
+				return t, errors.New("thirteen brings bad luck")
+			case 14:
+				panic("fourteen is worse")
+			}
+			return t, nil
+		}
+		w.Handle(d.handler(), nil)
+		w.runs()
+		synctest.Wait()
+		good := w.Version()
+		w.put("b", 13)
+		after := w.put("a", 2)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if refused < 2 || relists < 2 || relists > 60 {
+			t.Errorf("refused %d times, listed again %d times; want both often, and the latter with waits between", refused, relists)
+		}
+		if v := w.Version(); v != good {
+			t.Errorf("the store claims version %d, and what came after %d was not understood", v, good)
+		}
+		w.put("b", 14)
+		time.Sleep(10 * time.Minute)
+		w.put("b", 15)
+		if err := w.WaitForVersion(t.Context(), after); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.wants("in all", "+a1! +b15 a1>2", sorted(d.read()))
+	})
+}
+
+func TestTransformIsWhatIsStored(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.Transform = func(t Thing) (Thing, error) {
+			t.Spec *= 10
+			return t, nil
+		}
+		if err := w.AddIndex("spec", func(i *informer.Item[Thing]) []string { return []string{fmt.Sprint(i.Value.Spec)} }); err != nil {
+			t.Fatal(err)
+		}
+		w.runs()
+		if err := w.WaitForVersion(t.Context(), w.put("b", 4)); err != nil {
+			t.Fatal(err)
+		}
+		found, err := w.ByIndex("spec", "40")
+		if err != nil || len(found) != 1 || found[0].Name != "b" {
+			t.Errorf("spec 40: %v, %v; want b", found, err)
+		}
+	})
+}
