@@ -234,8 +234,8 @@ func (f *DeltaFIFO[T]) Synced() <-chan struct{} {
 	return f.first.done
 }
 
-// Version returns the one up to which everything was popped and handled. It never goes back but for a Replace at a lower version: then versions
-// began anew.
+// Version returns the one up to which everything was popped and handled. It never goes back but for a Replace at a lower version than was told
+// before: then versions may have begun anew, and nothing is claimed until all of it is handled.
 func (f *DeltaFIFO[T]) Version() listwatch.Version {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -52,9 +52,11 @@ func (f *DeltaFIFO[T]) missing(items []*Item[T]) int {
 	return n
 }
 
-// begin makes version the newest that was told.
+// begin makes version the newest that was told. Where a newer one was told before, it may belong to another epoch, and nothing of that can be
+// claimed in this one.
 func (f *DeltaFIFO[T]) begin(version listwatch.Version) {
-	if f.claim() > version {
+	f.claim()
+	if f.claims.told > version {
 		f.claims.handled = 0
 	}
 	f.claims.told, f.claims.floor = version, version
