@@ -1,0 +1,173 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// List implements [listwatch.Source], from what is here. The newest state is waited for as far as the upstream says that there is one.
+func (r *Relay) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	for {
+		g, err := r.current(ctx)
+		if err != nil {
+			return listwatch.Page{}, err
+		}
+		exact := q
+		if q.Start == listwatch.Newest && q.Continue == "" {
+			if exact, err = r.pin(ctx, g, q); err != nil {
+				return listwatch.Page{}, err
+			}
+		}
+		if g.isOver() {
+			continue
+		}
+		if exact.Start == listwatch.At {
+			r.prober.want(g, exact.Version)
+		}
+		bounded, cancel := g.within(ctx)
+		page, err := g.log.List(bounded, exact)
+		cancel()
+		if !g.isOver() || ctx.Err() != nil {
+			return page, err
+		}
+	}
+}
+
+// Watch implements [listwatch.Source], from what is here. It waits for nothing but the first state and, where it is to begin with the newest,
+// for the upstream to say which that is; the Watcher waits for the version.
+func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	for {
+		g, err := r.current(ctx)
+		if err != nil {
+			return nil, err
+		}
+		exact := q
+		if q.Start == listwatch.Newest {
+			if exact, err = r.pin(ctx, g, q); err != nil {
+				return nil, err
+			}
+		}
+		if g.isOver() {
+			continue
+		}
+		if exact.Start == listwatch.At {
+			if torn := listwatch.Version(g.torn.Load()); torn != 0 && exact.Version == torn && !exact.SendsInitialEvents() {
+				return nil, tornVersion(torn)
+			}
+			r.prober.want(g, exact.Version)
+		}
+		return g.log.Watch(ctx, exact)
+	}
+}
+
+// Get returns the newest object at key, or nil; it waits as a List of the newest state does.
+func (r *Relay) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
+	// A page of one object tells that the state is new enough, or why not.
+	if _, err := r.List(ctx, listwatch.Query{Namespace: key.Namespace, Limit: 1}); err != nil {
+		return nil, err
+	}
+	g, err := r.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.log.Get(key), nil
+}
+
+// Describe implements [listwatch.Describer]: what the upstream says of itself, with the epoch that the state is of.
+func (r *Relay) Describe() listwatch.Description {
+	if g, _, _ := r.latest.get(); g != nil {
+		return g.description
+	}
+	return r.describe("")
+}
+
+func (r *Relay) describe(epoch string) listwatch.Description {
+	d := listwatch.Describe(r.upstream.Source)
+	d.Epoch = epoch
+	if r.options.Fields != nil {
+		d.Fields = r.options.Fields
+	}
+	return d
+}
+
+// current returns what to read from. It waits for the first state, for a while.
+func (r *Relay) current(ctx context.Context) (*generation, error) {
+	g, changed, closed := r.latest.get()
+	switch {
+	case closed:
+		return nil, errClosed
+	case g != nil && !g.isOver():
+		return g, nil
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil, notReady(r.progress.err())
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if g, changed, closed = r.latest.get(); closed {
+			return nil, errClosed
+		}
+		if g != nil && !g.isOver() {
+			return g, nil
+		}
+	}
+}
+
+// pin returns q, a query from the newest state of g, as one from a version that is as new. Where the upstream has turned out to be of
+// another epoch, it waits for the state of that to take the place of g.
+func (r *Relay) pin(ctx context.Context, g *generation, q listwatch.Query) (listwatch.Query, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
+	defer cancel()
+	v, err := r.asker.newest(ctx)
+	if listwatch.CodeOf(err) == listwatch.Expired {
+		select {
+		case <-g.ctx.Done():
+			return q, nil
+		case <-ctx.Done():
+		}
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, errClosed):
+		return q, errClosed
+	case errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == errNoAnswer:
+		return q, cantAsk(errNoAnswer)
+	case ctx.Err() != nil && context.Cause(ctx) != errNoAnswer:
+		return q, ctx.Err()
+	default:
+		return q, cantAsk(err)
+	}
+	initial := listwatch.No
+	if q.SendsInitialEvents() {
+		initial = listwatch.Yes
+	}
+	q.InitialEvents, q.Match = initial, listwatch.NotOlderThan
+	if q.Start, q.Version = listwatch.At, v; v == 0 {
+		q.Start = listwatch.Any
+	}
+	return q, nil
+}
+
+var errNoAnswer = errors.New("the upstream does not answer")
+
+// Compact forgets the history: a watch from any version before the newest that is here is Expired. Watches that have read everything go on.
+// It waits as a List of the newest state does.
+func (r *Relay) Compact(ctx context.Context) error {
+	if _, err := r.List(ctx, listwatch.Query{Limit: 1}); err != nil {
+		return err
+	}
+	g, err := r.current(ctx)
+	if err != nil {
+		return err
+	}
+	g.log.Compact()
+	return nil
+}

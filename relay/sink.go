@@ -1,0 +1,183 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/follow"
+	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// A sink makes a log of what comes from upstream.
+type sink struct {
+	// Immutable after construction.
+	relay *Relay
+	ctx   context.Context // of the relay
+
+	// Owned by the follower.
+	state   []*listwatch.Object // of the state that is on its way
+	changes []history.Change    // scratch
+	newest  listwatch.Version   // of the newest event that was appended
+	torn    bool                // the state must be had anew, whatever its version
+}
+
+var _ follow.Sink = (*sink)(nil)
+
+// Begin implements [follow.Sink].
+func (s *sink) Begin() { s.state = nil }
+
+// Take implements [follow.Sink]. What is of one version goes into the log at once.
+func (s *sink) Take(events []listwatch.Event) error {
+	s.relay.progress.heard()
+	for len(events) > 0 {
+		n := 1
+		var err error
+		switch e := events[0]; {
+		case e.Initial:
+			s.state = append(s.state, s.object(e.Object))
+		case e.Type == listwatch.Synced:
+			s.synced(e)
+		case e.Type == listwatch.Bookmark:
+			err = s.bookmark(e)
+		default:
+			for n < len(events) && isChange(events[n]) && events[n].Version == e.Version {
+				n++
+			}
+			err = s.append(events[:n])
+		}
+		if err != nil {
+			return err
+		}
+		events = events[n:]
+	}
+	return nil
+}
+
+func isChange(e listwatch.Event) bool {
+	return e.Type != listwatch.Bookmark && e.Type != listwatch.Synced && !e.Initial
+}
+
+// object returns o with the fields that can be selected by. Its bytes are shared.
+func (s *sink) object(o *listwatch.Object) *listwatch.Object {
+	if s.relay.options.Fields == nil {
+		return o
+	}
+	fields := s.relay.fields.ReadFields(o.Data)
+	return &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Fields: fields, Data: o.Data}
+}
+
+// synced puts the state that has come in place.
+func (s *sink) synced(e listwatch.Event) {
+	r, v := s.relay, e.Version
+	d := r.describe(epochOf(e, r.upstream.Source))
+	r.upstream.begun(d.Epoch)
+	g := r.latest.filled()
+	torn := s.torn
+	s.torn = false
+	switch {
+	case g == nil || g.description.Epoch != d.Epoch || v < g.head.Version():
+		s.begin(g, d, v)
+	case v > g.head.Version() || torn:
+		g.reset(s.state, v)
+		r.options.Trace.began(v, len(s.state))
+		// The state is of the version that the log is at: there was no write in between, so nobody has missed anything.
+	}
+	s.newest, s.state = v, nil
+}
+
+// begin makes a generation of the state; old is the one before.
+func (s *sink) begin(old *generation, d listwatch.Description, v listwatch.Version) {
+	r := s.relay
+	g := newGeneration(r.options, d, v)
+	g.reset(s.state, v)
+	r.progress.forget()
+	r.latest.begin(g)
+	var why error
+	if old != nil {
+		if why = wentBack(old.head.Version(), v); old.description.Epoch != d.Epoch {
+			why = anotherEpoch(old.description.Epoch, d.Epoch)
+		}
+	}
+	objects := len(s.state)
+	show := func() {
+		if r.latest.show(g, why) {
+			r.options.Trace.began(v, objects)
+		}
+	}
+	target := r.upstream.target()
+	if target <= v {
+		show()
+		return
+	}
+	// The past is read first, so that nobody is shown a state that the relay knows to be old. An error means that the version was not
+	// reached in good time, or that the relay is closed: then nothing better is to be had.
+	r.prober.want(g, target)
+	r.tasks.start(func() {
+		_ = g.head.Wait(s.ctx, target)
+		show()
+	})
+}
+
+// bookmark moves the head on, and with it every silent watcher.
+func (s *sink) bookmark(e listwatch.Event) error {
+	g := s.relay.latest.filled()
+	if epoch := annotatedEpoch(e); epoch != "" && epoch != g.description.Epoch && g.description.Epoch != "" {
+		return anotherEpoch(g.description.Epoch, epoch)
+	}
+	g.head.Advance(e.Version)
+	return nil
+}
+
+// append adds the changes of one version.
+func (s *sink) append(events []listwatch.Event) error {
+	g, v := s.relay.latest.filled(), events[0].Version
+	if v <= s.newest {
+		// Others of this version have been shown without these, and the head may have told watchers that they had all.
+		s.torn = true
+		g.torn.Store(uint64(v))
+		return corrupt(fmt.Sprintf("changes of version %d came after others of it", v))
+	}
+	s.changes = s.changes[:0]
+	for _, e := range events {
+		c, err := s.change(g, e)
+		if err != nil {
+			return err
+		}
+		s.changes = append(s.changes, c)
+	}
+	g.log.Append(s.changes...)
+	g.head.Advance(v)
+	s.newest = v
+	clear(s.changes)
+	return nil
+}
+
+// change returns what e did. An event that does not fit to the state means that one before it is missing.
+func (s *sink) change(g *generation, e listwatch.Event) (history.Change, error) {
+	c := history.Change{Version: e.Version, Old: g.log.Get(e.Object.Key)}
+	if e.Type != listwatch.Deleted {
+		c.New = s.object(e.Object)
+	}
+	if (e.Type == listwatch.Added) != (c.Old == nil) {
+		return c, corrupt(fmt.Sprintf("%s %s at version %d does not fit to the state: an event must have been lost", e.Type, e.Object.Key, e.Version))
+	}
+	return c, nil
+}
+
+// epochOf returns the epoch that the bookmark e bears, or else the one that source describes.
+func epochOf(e listwatch.Event, source listwatch.Source) string {
+	if epoch := annotatedEpoch(e); epoch != "" {
+		return epoch
+	}
+	return listwatch.Describe(source).Epoch
+}
+
+func annotatedEpoch(e listwatch.Event) string {
+	epoch, err := rawjson.String(rawjson.Lookup(e.Object.Data, "metadata", "annotations", listwatch.AnnotationEpoch))
+	if err != nil {
+		return ""
+	}
+	return epoch
+}
