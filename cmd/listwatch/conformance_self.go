@@ -31,9 +31,19 @@ func newConformanceSelf() *cobra.Command {
 
 After the cases come the mutants, which are that server or client with one defect each: the cases about a defect must fail. Then comes a system under
 faults: connections are reset, cut, stalled and dripped, the server is killed, drained and started again, history is compacted away, and all that the
-watchers saw is held to the guarantees of a watch. The report has the figures of all three. It takes about a minute.`,
+watchers saw is held to the guarantees of a watch. The report has the figures of all three. It takes about a minute.
+
+With --run or --skip there are cases alone, unless --mutants or --faults says otherwise.`,
 		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.conform(cmd.Context(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(o.run)+len(o.skip) > 0 {
+				o.mutants = o.mutants && cmd.Flags().Changed("mutants")
+				if !cmd.Flags().Changed("faults") {
+					o.faults = 0
+				}
+			}
+			return o.conform(cmd.Context(), cmd.OutOrStdout())
+		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.mutants, "mutants", true, "try the mutants")

@@ -45,7 +45,7 @@ func TestConformanceOfOurServer(t *testing.T) {
 
 func TestConformanceOfItselfHasFiguresOfFaultsThatCanBeJudgedAgain(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
-	out, notes, code := conform(t, "self", "--run", "handshake/accept-406", "--mutants=false", "--faults", "1s", "--histories", dir, "--json", file)
+	out, notes, code := conform(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file)
 	if code != exitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended streams") {
 		t.Errorf("got %d, %s\n%s", code, out, notes)
 	}

@@ -99,9 +99,17 @@ func (c Case) executeOn(ctx context.Context, target Target, w way, o *Outcome) {
 	case Pass, NotRun:
 	default:
 		o.Messages, o.Log = slices.Clone(r.messages), slices.Clone(r.log)
-		o.Timeline = strings.Split(log.String(), "\n")
+	}
+	if lines := log.String(); lines != "" {
+		o.Timeline = strings.Split(lines, "\n")
+		if v := o.Verdict; v == Pass || v == Info {
+			o.Timeline = o.Timeline[max(0, len(o.Timeline)-shownOfPass):]
+		}
 	}
 }
+
+// shownOfPass is how much of its timeline a run that passed keeps: enough to see what the case does.
+const shownOfPass = 20
 
 // judge turns what r recorded into a verdict. begun: there was a site.
 func (c Case) judge(r *recorder, begun bool) Verdict {

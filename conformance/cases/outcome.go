@@ -36,7 +36,7 @@ type Outcome struct {
 	// Messages are what the case found wrong, in order, or figures of an Info; Reason is why it was skipped or not run.
 	Messages []string `json:"messages,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
-	// Log is what the case told beside; Timeline what it did and saw at the end, a line each. Both are there for failures alone.
+	// Log is what the case told beside, for failures alone; Timeline what it did and saw at the end, a line each: a few where it passed.
 	Log      []string `json:"log,omitempty"`
 	Timeline []string `json:"timeline,omitempty"`
 	// Seconds is the time it took.

@@ -19,6 +19,7 @@ type chip struct {
 	Verdict cases.Verdict
 	Sign    string
 	Count   int
+	Word    string
 }
 
 type groupView struct {
@@ -50,7 +51,7 @@ var marks = map[cases.Verdict]string{
 func newHeatMap(r *conformance.Report, s Summary) heatMap {
 	m := heatMap{Ways: columns(r)}
 	for _, v := range present(s.RunsByVerdict) {
-		m.Chips = append(m.Chips, chip{v, marks[v], s.RunsByVerdict[v]})
+		m.Chips = append(m.Chips, chip{v, marks[v], s.RunsByVerdict[v], words[v]})
 	}
 	for _, c := range byCase(r) {
 		name, _, _ := strings.Cut(c[0].ID, "/")

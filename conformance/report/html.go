@@ -160,7 +160,7 @@ func tiles(r *conformance.Report, s Summary) []tile {
 	all = append(all, tile{fmt.Sprint(s.ByVerdict[cases.Skip]), "cases skipped", ""})
 	if m := r.Mutants; m != nil {
 		killed, survived, _ := m.Counts()
-		all = append(all, tile{fmt.Sprintf("%d of %d", killed, len(m.Trials)), "mutants killed", good(survived == 0)})
+		all = append(all, tile{fmt.Sprintf("%d/%d", killed, len(m.Trials)), "mutants killed", good(survived == 0)})
 	}
 	if f := r.Faults; f != nil {
 		n := f.Report.Summary

@@ -160,7 +160,8 @@ func tried() *conformance.Report {
 	r := sample()
 	r.Outcomes, r.Unmatched = r.Outcomes[2:3], nil
 	r.Mutants = &mutants.Result{Seconds: 2, Trials: []mutants.Trial{
-		{Name: "loses-one", Killers: []string{"event/recreate"}}, {Name: "says-<b>", Killers: []string{"event/recreate"}, Blind: []string{"select/label-ops"}},
+		{Name: "loses-one", Killers: []string{"event/recreate"}},
+		{Name: "says-<b>", Killers: []string{"event/recreate"}, Blind: []string{"select/label-ops"}},
 		{Name: "never-pings", Left: []string{"timeout/heartbeat"}},
 	}}
 	r.Faults = &lane.Result{Seconds: 3, Report: &watchcheck.Report{

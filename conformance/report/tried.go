@@ -89,8 +89,11 @@ func mutantFigures(r *mutants.Result) []figure {
 		noticed += len(t.Killers)
 	}
 	return []figure{
-		{len(r.Trials), "mutants"}, {killed, "killed"}, {survived, "survived"}, {left, "left to go test, which has a clock of its own"},
-		{noticed, "times that a case noticed one"},
+		{len(r.Trials), "mutants"},
+		{killed, "killed"},
+		{survived, "survived"},
+		{left, "left to go test"},
+		{noticed, "times a case noticed"},
 	}
 }
 
@@ -98,9 +101,17 @@ func mutantFigures(r *mutants.Result) []figure {
 func faultFigures(f *lane.Result) []figure {
 	s := f.Report.Summary
 	return []figure{
-		{s.Violations, "violations"}, {s.Events, "events checked"}, {s.Writes, "writes"}, {s.Watchers, "watchers"}, {s.Streams, "streams"},
-		{s.Bookmarks, "bookmarks"}, {s.Snapshots, "snapshots"}, {s.Lists, "lists"}, {s.Resumes, "resumes"},
-		{s.Expired, "streams told that history is gone"}, {s.Relists, "states got after that"},
+		{s.Violations, "violations"},
+		{s.Events, "events checked"},
+		{s.Writes, "writes"},
+		{s.Watchers, "watchers"},
+		{s.Streams, "streams"},
+		{s.Bookmarks, "bookmarks"},
+		{s.Snapshots, "snapshots"},
+		{s.Lists, "lists"},
+		{s.Resumes, "resumes"},
+		{s.Expired, "told that history is gone"},
+		{s.Relists, "states got anew"},
 	}
 }
 
@@ -135,10 +146,10 @@ func joinFigures(all []figure) string {
 // writeTried writes the figures of what a run tried on itself.
 func writeTried(out io.Writer, r *conformance.Report) {
 	if m := r.Mutants; m != nil {
-		fmt.Fprintf(out, "mutants   %s; %.1f s\n", joinFigures(mutantFigures(m)), m.Seconds)
+		fmt.Fprintf(out, "%s; %.1f s\n", joinFigures(mutantFigures(m)), m.Seconds)
 	}
 	if f := r.Faults; f != nil {
-		fmt.Fprintf(out, "faults    %s; %.1f s\n", joinFigures(faultFigures(f)), f.Seconds)
+		fmt.Fprintf(out, "under faults: %s; %.1f s\n", joinFigures(faultFigures(f)), f.Seconds)
 		fmt.Fprintf(out, "\n%-12s%6s%16s\n", "fault", "bit", "ended streams")
 		for _, row := range faultRows(f) {
 			fmt.Fprintf(out, "%-12s%6d%16d\n", row.Kind, row.Bit, row.Ended)
