@@ -37,7 +37,7 @@ type DB struct {
 //
 // The error has code Unavailable where another process has the file for longer than o.LockWait, or the disk is full; Forbidden where file
 // or directory can't be written; Invalid where the file is none of this store, or one of another Transformer; Unsupported where a newer
-// version of this store wrote it; Corrupt where it is cut off or damaged. No file but an empty one is changed then.
+// version of this store wrote it; Corrupt where it is cut off or damaged. The file is not changed then.
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	b, err := open(path, o)

@@ -43,7 +43,7 @@ func openError(path string, err error) error {
 		e.Code, e.Message = listwatch.Forbidden, "the file and its directory must be writable"
 	case outOfSpace(err):
 		e.Code, e.Message = listwatch.Unavailable, "the disk is full"
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, errTooSmall):
+	case errors.Is(err, errUnreadable):
 		e.Code, e.Message = listwatch.Invalid, "the file is no database of listwatch, or a torn one"
 	case errors.As(err, &d), errors.Is(err, berrors.ErrChecksum):
 		e.Code, e.Message = listwatch.Corrupt, "the file is damaged"

@@ -36,3 +36,17 @@ var (
 	BucketOf     = bucketOf
 	FloorKey     = floorKey
 )
+
+// Waiting returns how many writes wait for the committer.
+func Waiting(db *DB) int {
+	db.queue.mu.Lock()
+	defer db.queue.mu.Unlock()
+	return len(db.queue.requests)
+}
+
+// NoSync leaves it to the operating system when transactions of db reach the disk, which is quick and fit for nothing but tests.
+func NoSync(db *DB) {
+	db.file.Lock()
+	defer db.file.Unlock()
+	db.bolt.NoSync = true
+}

@@ -6,14 +6,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/listwatch/listwatch"
 )
 
-var errTooSmall = errors.New("it is too short")
+// errUnreadable is what bbolt can't make anything of.
+var errUnreadable = errors.New("bbolt can't read it")
 
 // openBolt opens the file at path with bbolt, and tells whether path still names the file that is locked then.
 func openBolt(path string, readOnly bool, wait time.Duration) (db *bbolt.DB, named bool, err error) {
@@ -64,17 +67,19 @@ func open(path string, o Options) (*bbolt.DB, error) {
 			return nil, err
 		case !info.Mode().IsRegular():
 			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "it is no regular file"}
-		case info.Size() > 0: // one without bytes is made to a database, as bbolt does
-			if err := inspect(path, time.Until(deadline)); err != nil {
-				return nil, err
-			}
+		case info.Size() == 0:
+			// Ours are never empty. bbolt would make a database of it, and nobody would learn that there has been another.
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the file is empty; where nothing is missed, remove it to begin anew"}
+		}
+		if err := inspect(path, time.Until(deadline)); err != nil {
+			return nil, err
 		}
 		db, named, err := openBolt(path, false, time.Until(deadline))
 		if err != nil {
 			return nil, err
 		}
 		if named {
-			return db, initialize(db, o)
+			return db, nil
 		}
 		// While this process waited for the lock, another one put a shrunken file in the place of this.
 		if err := db.Close(); err != nil {
@@ -87,10 +92,7 @@ func open(path string, o Options) (*bbolt.DB, error) {
 func inspect(path string, wait time.Duration) error {
 	db, _, err := openBolt(path, true, wait)
 	if err != nil {
-		if info, statErr := os.Stat(path); statErr == nil && info.Size() < minFileSize {
-			return errors.Join(errTooSmall, err)
-		}
-		return err
+		return unreadable(err)
 	}
 	err = guarded(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
@@ -108,8 +110,16 @@ func inspect(path string, wait time.Duration) error {
 	return errors.Join(err, db.Close())
 }
 
-// minFileSize is the size of the smallest database of bbolt on any machine: four pages.
-const minFileSize = 4 << 10
+// unreadable adds errUnreadable to an error of bbolt about the content of a file. Most of them have no name, so what others say is left
+// out: those of the system, of waiting, and of damage.
+func unreadable(err error) error {
+	_, system := errors.AsType[syscall.Errno](err)
+	_, panicked := errors.AsType[damaged](err)
+	if system || panicked || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, berrors.ErrChecksum) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnreadable, err)
+}
 
 // create makes a database at path, which appears there complete or not at all. Where there is a file by then the error is fs.ErrExist.
 func create(path string, o Options) (*bbolt.DB, error) {

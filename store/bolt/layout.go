@@ -77,19 +77,8 @@ func readHeader(tx *bbolt.Tx) (h header, err error) {
 	return h, nil
 }
 
-// initialize writes the header of a database that has nothing in it yet; of any other it changes nothing.
+// initialize writes the header of a database that has nothing in it yet.
 func initialize(db *bbolt.DB, o Options) error {
-	empty := false
-	err := guarded(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
-			first, _ := tx.Cursor().First()
-			empty = first == nil
-			return nil
-		})
-	})
-	if err != nil || !empty {
-		return err
-	}
 	probe, err := o.Transformer.Write(Place{}, []byte(probeText))
 	if err != nil {
 		return fmt.Errorf("transformer: %w", err)

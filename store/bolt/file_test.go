@@ -1,0 +1,323 @@
+package bolt_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store/bolt"
+)
+
+// refused demands that the file at path can't be opened, with this code and these words, and is not changed by that.
+func refused(t *testing.T, path string, code listwatch.Code, words ...string) {
+	t.Helper()
+	before, _ := os.ReadFile(path)
+	db, err := bolt.Open(path, bolt.Options{LockWait: -1})
+	if err == nil {
+		_ = db.Close()
+	}
+	for _, want := range append(words, path) {
+		if !errors.Is(err, code) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want code %v and %q", err, code, want)
+		}
+	}
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		t.Error("the file was changed")
+	}
+}
+
+func writeFile(t testing.TB, data []byte) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "test.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestFileInUseIsNamedWithItsUser(t *testing.T) {
+	s := open(t, bolt.Options{})
+	refused(t, s.path, listwatch.Unavailable, "in use by process "+fmt.Sprint(os.Getpid())+" (", "one process at a time")
+}
+
+func TestOpenWaitsForAnotherProcessToEnd(t *testing.T) {
+	s := open(t, bolt.Options{})
+	o := s.create("a")
+	opened := make(chan error)
+	var second *bolt.DB
+	go func() {
+		var err error
+		second, err = bolt.Open(s.path, bolt.Options{LockWait: time.Minute})
+		opened <- err
+	}()
+	// The file shrinks before it is let go: the one that the other waits for is no longer the one of that name.
+	if err := s.db.Shrink(); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	s.db = second
+	var err error
+	if s.pods, err = second.Collection(podResource); err != nil || mustGet(t, s, "a").Version != o.Version {
+		t.Errorf("got %v, want what the first wrote", err)
+	}
+}
+
+func TestForeignFilesAreRefused(t *testing.T) {
+	refused(t, writeFile(t, nil), listwatch.Invalid, "the file is empty")
+	refused(t, writeFile(t, []byte("hello")), listwatch.Invalid, "no database of listwatch")
+	refused(t, writeFile(t, bytes.Repeat([]byte("hello, world. "), 10000)), listwatch.Invalid, "no database of listwatch")
+	refused(t, writeFile(t, make([]byte, 1<<20)), listwatch.Invalid, "no database of listwatch")
+	refused(t, t.TempDir(), listwatch.Invalid, "no regular file")
+	refused(t, filepath.Join(t.TempDir(), "none", "test.db"), listwatch.Invalid, "no such directory")
+
+	other := filepath.Join(t.TempDir(), "other.db")
+	db, err := bbolt.Open(other, 0o600, &bbolt.Options{NoFreelistSync: true}) // as etcd does
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("key"))
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, other, listwatch.Invalid, "a database of another program")
+}
+
+func TestFilesOfNewerVersionsAreRefused(t *testing.T) {
+	for format, code := range map[string]listwatch.Code{"2": listwatch.Unsupported, "": listwatch.Corrupt, "0": listwatch.Corrupt, "x": listwatch.Corrupt} {
+		s := open(t, bolt.Options{})
+		if err := bolt.Edit(s.db, func(tx *bbolt.Tx) error { return tx.Bucket(bolt.HeaderBucket).Put(bolt.FormatKey, []byte(format)) }); err != nil {
+			t.Fatal(err)
+		}
+		s.close()
+		refused(t, s.path, code, "format")
+	}
+}
+
+func TestReadOnlyFilesAreRefused(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("nothing is read-only for root; cmd/listwatch tests it as another user")
+	}
+	s := open(t, bolt.Options{})
+	s.close()
+	if err := os.Chmod(s.path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, s.path, listwatch.Forbidden, "must be writable")
+}
+
+func TestNothingIsLeftBesideTheFile(t *testing.T) {
+	s := open(t, bolt.Options{})
+	s.create("a")
+	if err := s.db.Shrink(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(s.path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the directory has %v, %v; want the file alone", entries, err)
+	}
+	if info, err := entries[0].Info(); err != nil || info.Mode() != 0o600 {
+		t.Errorf("its mode is %v, %v; want 0600", info.Mode(), err)
+	}
+}
+
+// filled returns the bytes of a database with some hundred pages, and what it shows.
+func filled(t testing.TB) (data []byte, seen string, start listwatch.Version) {
+	s := open(t, bolt.Options{})
+	start = s.db.Version()
+	for i := range 40 {
+		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"big%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 100*i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.someWrites()
+	seen = strings.Join(append(s.after(start, listwatch.Query{}), s.state(listwatch.Query{})...), "\n")
+	s.close()
+	return readFile(t, s.path), seen, start
+}
+
+// look opens a file and returns what it shows of the collection of pods, history included.
+func look(t testing.TB, path string, start listwatch.Version) (string, error) {
+	t.Helper()
+	s := &tester{TB: t, path: path}
+	var err error
+	if s.db, err = bolt.Open(path, bolt.Options{ShrinkFree: -1}); err != nil {
+		return "", err
+	}
+	defer s.close()
+	if s.pods, err = s.db.Collection(podResource); err != nil {
+		return "", err
+	}
+	return strings.Join(append(s.after(start, listwatch.Query{}), s.state(listwatch.Query{})...), "\n"), nil
+}
+
+func TestTruncatedFileIsRefusedWhereverItIsCut(t *testing.T) {
+	data, _, start := filled(t)
+	used := usedBytes(t, data)
+	cuts := []int{1, 15, 16, 100, 1000, 4095, 4096, 4097, 8191, 8192, 8193, 12288, 16384, used - 1, used - 4096}
+	for range 50 {
+		cuts = append(cuts, 1+rand.IntN(used-1))
+	}
+	for _, n := range cuts {
+		path := writeFile(t, data[:n])
+		_, err := look(t, path, start)
+		if code := listwatch.CodeOf(err); code != listwatch.Corrupt && code != listwatch.Invalid || !strings.Contains(fmt.Sprint(err), path) {
+			t.Errorf("cut to %d of %d bytes: got %v, want code Corrupt or Invalid", n, used, err)
+		}
+		if got := readFile(t, path); !bytes.Equal(got, data[:n]) {
+			t.Errorf("cut to %d of %d bytes: the file was changed", n, used)
+		}
+	}
+}
+
+// usedBytes returns how many bytes of a database are in use: the file may be longer.
+func usedBytes(t testing.TB, data []byte) (n int) {
+	db, err := bbolt.Open(writeFile(t, data), 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.View(func(tx *bbolt.Tx) error { n = int(tx.Size()); return nil })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Where a part of the file has changed, what is shown is right or nothing is. The newest of the two meta pages is the exception: without it
+// bbolt goes on from the transaction before.
+func TestDamageIsNeverShown(t *testing.T) {
+	data, seen, start := filled(t)
+	meta := 2 * os.Getpagesize()
+	found := 0
+	for range 150 {
+		damagedData := bytes.Clone(data)
+		at, n := meta+rand.IntN(usedBytes(t, data)-meta), 1+rand.IntN(64)
+		part := damagedData[at:min(at+n, len(data))]
+		if clear(part); rand.IntN(2) == 0 {
+			for i := range part {
+				part[i] = byte(rand.Uint32())
+			}
+		}
+		got, err := look(t, writeFile(t, damagedData), start)
+		if err != nil {
+			found++
+			if code := listwatch.CodeOf(err); code != listwatch.Corrupt && code != listwatch.Invalid && code != listwatch.Expired && code != listwatch.Unsupported {
+				t.Errorf("%d bytes at %d: got %v, want code Corrupt", n, at, err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(strings.Split(seen, "\n"), strings.Split(got, "\n")); diff != "" {
+			t.Fatalf("%d bytes at %d (-want +got):\n%s", n, at, diff)
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d of 150 damages were found, want more", found)
+	}
+}
+
+func TestShrinkGivesFreeSpaceBack(t *testing.T) {
+	s := open(t, bolt.Options{})
+	for i := range 200 {
+		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 10000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 199 {
+		s.delete(fmt.Sprint("p", i))
+	}
+	s.db.Compact()
+	for bolt.Records(s.db, "pods") > 2 {
+		runtime.Gosched()
+	}
+	state, size := s.state(listwatch.Query{}), fileSize(t, s.path)
+	if err := s.db.Shrink(); err != nil {
+		t.Fatal(err)
+	}
+	if now := fileSize(t, s.path); now > size/4 {
+		t.Errorf("the file has %d bytes after %d, with one object in it", now, size)
+	}
+	if diff := cmp.Diff(state, s.state(listwatch.Query{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	o := s.create("after")
+	s.reopen()
+	if mustGet(t, s, "after").Version != o.Version {
+		t.Error("what was written after Shrink is lost")
+	}
+}
+
+func TestOpenShrinksAFileThatIsMostlyFree(t *testing.T) {
+	s := open(t, bolt.Options{ShrinkFree: 1 << 16, HistoryBytes: 1})
+	for i := range 100 {
+		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 10000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		s.delete(fmt.Sprint("p", i))
+	}
+	s.create("a")
+	size := fileSize(t, s.path)
+	s.options.ShrinkFree = -1
+	s.reopen()
+	if now := fileSize(t, s.path); now != size {
+		t.Errorf("the file has %d bytes after %d, and was not to shrink", now, size)
+	}
+	s.options.ShrinkFree = 1 << 16
+	s.reopen()
+	if now := fileSize(t, s.path); now > size/4 {
+		t.Errorf("the file has %d bytes after %d, with one object in it", now, size)
+	}
+	mustGet(t, s, "a")
+}
+
+func fileSize(t testing.TB, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+func TestDeletedFileIsMadeAnew(t *testing.T) {
+	s := open(t, bolt.Options{})
+	last, epoch := s.create("a").Version, s.db.Epoch()
+	s.close()
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	s.open()
+	if s.db.Epoch() == epoch || s.db.Version() <= last {
+		t.Errorf("epoch %q at %d, want another than %q after %d", s.db.Epoch(), s.db.Version(), epoch, last)
+	}
+	if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: last}); !errors.Is(err, listwatch.Expired) {
+		t.Errorf("a watch from the old file: got %v, want code Expired", err)
+	}
+}
