@@ -17,7 +17,9 @@ type Database = cases.Database
 // TestSource tests a store: the contract of [listwatch.Source] and [listwatch.Watcher] in process, and every case of the protocol that is
 // about servers, through this module's server over HTTP/1.1. open is called for each test; it fails t or returns a new, empty database
 // whose history holds at most historyBytes (zero: as usual) and that is closed by t.Cleanup.
-func TestSource(t *testing.T, open func(t T, historyBytes int64) Database) {
+//
+// Cases that ask for what a store does not offer are skipped where except has them, with its reason.
+func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
 	for _, test := range contract {
 		t.Run("contract/"+test.name, func(t *testing.T) {
 			c, err := open(t, 0).Collection(store.Resource{APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true})
@@ -31,10 +33,20 @@ func TestSource(t *testing.T, open func(t T, historyBytes int64) Database) {
 	target.Ways, target.Bubbles = []string{"h1"}, false
 	for _, c := range List() {
 		if c.Subject != cases.Client {
-			t.Run(c.ID, func(t *testing.T) { c.Test(t, target) })
+			t.Run(c.ID, func(t *testing.T) {
+				for _, e := range except {
+					if reason := e[c.ID]; reason != "" {
+						t.Skip(reason)
+					}
+				}
+				c.Test(t, target)
+			})
 		}
 	}
 }
+
+// Exceptions are cases, by their ID, and why they can't hold.
+type Exceptions map[string]string
 
 // contract is what a Watcher promises beside its events.
 var contract = []struct {

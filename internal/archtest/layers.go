@@ -102,6 +102,8 @@ var dependencies = []dependency{
 		"net/http serves and dials HTTP/2; frames by hand are for the transport and for hostile peers",
 	},
 	{"go.etcd.io/etcd", []string{"store/etcd"}, "who keeps nothing in etcd must not link its client"},
+	{"google.golang.org/grpc", []string{"store/etcd"}, "etcd is spoken to by gRPC, and nobody else is"},
+	{"go.uber.org/zap", []string{"store/etcd"}, "etcd's client wants a logger, to be told to be silent"},
 	{"go.etcd.io/bbolt", []string{"store/bolt"}, "who keeps nothing in a file must not link a database"},
 	{
 		"github.com/tidwall/btree",

@@ -1,0 +1,2 @@
+// Package etcd tests the store over a real etcd.
+package etcd

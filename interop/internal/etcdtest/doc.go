@@ -1,0 +1,2 @@
+// Package etcdtest runs etcd inside a test.
+package etcdtest

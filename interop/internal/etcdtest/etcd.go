@@ -1,0 +1,94 @@
+package etcdtest
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// startTime is how long etcd may take to be ready.
+const startTime = time.Minute
+
+// A Server is an etcd of one member in this process, with a client to it.
+type Server struct {
+	*clientv3.Client
+	// URL is where it listens.
+	URL string
+
+	t      testing.TB
+	config *embed.Config
+	etcd   *embed.Etcd
+}
+
+// Start starts an etcd that ends with the test. change, where not nil, changes its configuration before.
+func Start(t testing.TB, change func(*embed.Config)) *Server {
+	t.Helper()
+	c := embed.NewConfig()
+	// It is not there to survive a crash.
+	c.Dir, c.UnsafeNoFsync = t.TempDir(), true
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	// Nobody dials what it advertises: it is alone, and its port is asked for below.
+	anywhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	c.ListenClientUrls, c.AdvertiseClientUrls = anywhere, anywhere
+	c.ListenPeerUrls, c.AdvertisePeerUrls = anywhere, anywhere
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	if change != nil {
+		change(c)
+	}
+	s := &Server{t: t, config: c}
+	s.start()
+	s.URL = c.ListenClientUrls[0].Scheme + "://" + s.etcd.Clients[0].Addr().String()
+	t.Cleanup(func() { s.Stop() })
+	s.Client = Dial(t, s.URL)
+	return s
+}
+
+func (s *Server) start() {
+	s.t.Helper()
+	e, err := embed.StartEtcd(s.config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.etcd = e
+	select {
+	case <-e.Server.ReadyNotify():
+	case err := <-e.Err():
+		s.t.Fatal(err)
+	case <-time.After(startTime):
+		s.t.Fatal("etcd is not ready")
+	}
+}
+
+// Stop ends the server. Start it again with Restart.
+func (s *Server) Stop() {
+	if s.etcd != nil {
+		s.etcd.Close()
+		s.etcd = nil
+	}
+}
+
+// Restart starts the server again, at the same address and with the same data.
+func (s *Server) Restart() {
+	s.t.Helper()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.config.ListenClientUrls = []url.URL{*u}
+	s.start()
+}
+
+// Dial returns a client of the servers at urls that is closed with the test.
+func Dial(t testing.TB, urls ...string) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: startTime, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}

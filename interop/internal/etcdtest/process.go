@@ -1,0 +1,221 @@
+package etcdtest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// memberEnv holds the configuration of the member that a process is.
+const memberEnv = "LISTWATCH_TEST_ETCD"
+
+// member is the configuration of a member that is a process.
+type member struct {
+	Name, Dir       string
+	Client, Peer    string // where it listens
+	AdvertisedPeer  string
+	Cluster         string
+	MaxRequestBytes uint
+	SnapshotCount   uint64
+}
+
+// Main is for TestMain: a process that was started to be etcd is one, and does not return.
+func Main() {
+	text := os.Getenv(memberEnv)
+	if text == "" {
+		return
+	}
+	var m member
+	err := json.Unmarshal([]byte(text), &m)
+	if err == nil {
+		err = m.run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "etcd:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func (m *member) run() error {
+	c := embed.NewConfig()
+	c.Name, c.Dir = m.Name, m.Dir
+	c.UnsafeNoFsync = true // it survives the death of its process, not that of the machine
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	c.ListenClientUrls, c.AdvertiseClientUrls = urls(m.Client), urls(m.Client)
+	c.ListenPeerUrls, c.AdvertisePeerUrls = urls(m.Peer), urls(m.AdvertisedPeer)
+	c.InitialCluster = m.Cluster
+	c.TickMs, c.ElectionMs = 50, 500
+	if m.MaxRequestBytes > 0 {
+		c.MaxRequestBytes = m.MaxRequestBytes
+	}
+	if m.SnapshotCount > 0 {
+		c.SnapshotCount = m.SnapshotCount
+	}
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	orphaned := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the test does, however it ends
+		close(orphaned)
+	}()
+	select {
+	case <-e.Server.ReadyNotify():
+		fmt.Println("ready")
+	case err := <-e.Err():
+		return err
+	case <-orphaned:
+		return nil
+	}
+	select {
+	case <-stop:
+		e.Close()
+	case <-orphaned:
+	}
+	return nil
+}
+
+func urls(text string) []url.URL {
+	u, err := url.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return []url.URL{*u}
+}
+
+// A Process is a member of a cluster in a process of its own. Its methods are for the goroutine of the test.
+type Process struct {
+	// URL is where clients connect.
+	URL string
+
+	t      testing.TB
+	member member
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	ready  chan error
+}
+
+// StartProcess starts an etcd of one member in a process of its own, which ends with the test.
+func StartProcess(t testing.TB) *Process {
+	t.Helper()
+	return StartCluster(t, 1, nil)[0]
+}
+
+// StartCluster starts an etcd of n members, each in a process of its own. via, where not nil, returns the URL by which the other members reach the
+// one of a number, which listens at peer.
+func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*Process {
+	t.Helper()
+	members := make([]*Process, n)
+	var cluster []string
+	for i := range members {
+		m := member{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: freeURL(t), Peer: freeURL(t), MaxRequestBytes: 8 << 20}
+		m.AdvertisedPeer = m.Peer
+		if via != nil {
+			m.AdvertisedPeer = via(i, m.Peer)
+		}
+		cluster = append(cluster, m.Name+"="+m.AdvertisedPeer)
+		members[i] = &Process{URL: m.Client, t: t, member: m}
+	}
+	for _, p := range members {
+		p.member.Cluster = strings.Join(cluster, ",")
+		p.start()
+		t.Cleanup(p.Kill)
+	}
+	for _, p := range members {
+		p.awaitReady()
+	}
+	return members
+}
+
+// freeURL returns one that nobody listens at.
+func freeURL(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+func (p *Process) start() {
+	p.t.Helper()
+	config, err := json.Marshal(p.member)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), memberEnv+"="+string(config))
+	p.cmd.Stderr = os.Stderr
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		p.t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.ready = make(chan error, 1)
+	go func() {
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err == nil && line != "ready\n" {
+			err = fmt.Errorf("etcd said %q", line)
+		}
+		p.ready <- err
+	}()
+}
+
+func (p *Process) awaitReady() {
+	p.t.Helper()
+	if err := <-p.ready; err != nil {
+		p.t.Fatalf("etcd did not start: %v", err)
+	}
+}
+
+// Kill ends the process at once, by SIGKILL.
+func (p *Process) Kill() {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill() // it may be gone
+	_ = p.cmd.Wait()
+	p.stdin.Close()
+	p.cmd = nil
+}
+
+// Restart starts the process again after Kill, and waits until it is ready.
+func (p *Process) Restart() {
+	p.t.Helper()
+	p.start()
+	p.awaitReady()
+}
+
+// Pause stops the process, by SIGSTOP, until Resume.
+func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Resume lets the process go on.
+func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}

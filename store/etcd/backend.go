@@ -1,0 +1,161 @@
+package etcd
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/store"
+)
+
+// A backend keeps one collection. Its log follows etcd.
+type backend struct {
+	*history.Log
+
+	// Immutable after construction.
+	db       *DB
+	resource store.Resource
+	name     string
+	location location
+	head     *history.Head // everything up to it is in the log
+	began    time.Time
+
+	wanted wanted
+
+	// Owned by the goroutine that follows; before it starts, by who loads.
+	hidden  map[string]bool // keys that hold no object
+	audited time.Time
+}
+
+// wanted is the version that somebody waits for.
+type wanted struct {
+	heard atomic.Int64  // when etcd was heard of last, in nanoseconds since 1970
+	kick  chan struct{} // wakes who asks for progress
+
+	mu sync.Mutex
+	// Guarded by mu.
+	version listwatch.Version
+	until   time.Time
+}
+
+var _ store.Backend = (*backend)(nil)
+
+func newBackend(db *DB, r store.Resource) *backend {
+	b := &backend{
+		db: db, resource: r, name: r.QualifiedName(), location: newLocation(db.options, r), head: new(history.Head),
+		began: time.Now(), wanted: wanted{kick: make(chan struct{}, 1)},
+	}
+	b.Log = history.New(history.Options{
+		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameBytes: db.options.FrameBytes,
+		Description: r.Description(db.Epoch()), Head: b.head,
+	})
+	return b
+}
+
+// want says that somebody waits for the log to come to v: etcd is asked for its progress until it has.
+func (b *backend) want(v listwatch.Version) {
+	if b.head.Version() >= v {
+		return
+	}
+	w := &b.wanted
+	w.mu.Lock()
+	w.version = max(w.version, v)
+	w.until = time.Now().Add(patience)
+	w.mu.Unlock()
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// behind reports whether somebody waits for more than the log has.
+func (b *backend) behind() bool {
+	w := &b.wanted
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b.head.Version() < w.version && time.Now().Before(w.until) {
+		return true
+	}
+	w.version = 0 // reached, or given up
+	return false
+}
+
+// List implements [listwatch.Source].
+func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	switch {
+	case q.Continue != "":
+		// The page before may have come from a server that is further on.
+		if p, err := history.ParsePosition(q.Continue); err == nil && p.Version > b.head.Version() {
+			b.want(p.Version)
+			if err := b.head.Wait(ctx, p.Version); err != nil {
+				return listwatch.Page{}, err
+			}
+		}
+	case q.Start == listwatch.Newest:
+		if err := b.catchUp(ctx); err != nil {
+			return listwatch.Page{}, err
+		}
+	case q.Start == listwatch.At:
+		b.want(q.Version)
+	}
+	return b.Log.List(ctx, q)
+}
+
+// Watch implements [listwatch.Source].
+func (b *backend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	switch q.Start {
+	case listwatch.Newest:
+		if err := b.catchUp(ctx); err != nil {
+			return nil, err
+		}
+	case listwatch.At:
+		b.want(q.Version)
+	}
+	return b.Log.Watch(ctx, q)
+}
+
+// Get returns the newest object at key, or nil. It asks etcd.
+func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
+	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
+	defer cancel()
+	path := b.location.path(key)
+	floor := b.db.seen.floor()
+	got, err := b.db.client.Get(limited, path)
+	if err != nil {
+		return nil, failed(ctx, "etcd: get "+path, err)
+	}
+	if err := b.db.check(got.Header, floor); err != nil {
+		return nil, err
+	}
+	if len(got.Kvs) == 0 {
+		return nil, nil
+	}
+	return b.read(key, got.Kvs[0])
+}
+
+// read returns the object that kv holds: the one of the log where that has it.
+func (b *backend) read(key listwatch.Key, kv *keyValue) (*listwatch.Object, error) {
+	v := listwatch.Version(kv.ModRevision)
+	if o := b.Log.Get(key); o != nil && o.Version == v {
+		return o, nil
+	}
+	value := kv.Value
+	if t := b.db.options.Transform; t != nil {
+		var err error
+		if value, err = t.Read(Place{b.name, key}, value); err != nil {
+			return nil, unreadable(kv.Key, err)
+		}
+	}
+	o, err := decode(b.resource, key, value, v)
+	if err != nil {
+		return nil, unreadable(kv.Key, err)
+	}
+	return o, nil
+}
+
+func unreadable(path []byte, err error) error {
+	return &listwatch.Error{Code: listwatch.Corrupt, Op: "etcd: key " + string(path), Err: err}
+}

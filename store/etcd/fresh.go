@@ -1,0 +1,157 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/listwatch/listwatch"
+)
+
+// patience is how long a read waits for the newest state.
+const patience = 3 * time.Second
+
+// revisions reads the newest revision of etcd. A caller gets one that was read after the call: those who come while a read is under way share
+// the next one, so that there is never more than one, however many callers there are.
+type revisions struct {
+	read func(context.Context) (int64, error) // immutable
+
+	mu sync.Mutex
+	// Guarded by mu.
+	running bool
+	next    *reading // the one that begins when that under way has ended; nil: nobody waits for it
+}
+
+type reading struct {
+	done chan struct{}
+	// Immutable once done is closed.
+	revision int64
+	err      error
+}
+
+// newest returns a revision that is not less than that of any write acknowledged before the call. ctx bounds the waiting, life the read.
+func (r *revisions) newest(ctx, life context.Context) (int64, error) {
+	r.mu.Lock()
+	mine := r.next
+	if mine == nil {
+		mine = &reading{done: make(chan struct{})}
+		r.next = mine
+	}
+	if !r.running {
+		r.running = true
+		go r.run(life) // ends by itself when nobody waits; life ends its reads
+	}
+	r.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.revision, mine.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (r *revisions) run(life context.Context) {
+	for {
+		r.mu.Lock()
+		now := r.next
+		r.next = nil
+		if now == nil {
+			r.running = false
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		now.revision, now.err = r.read(life)
+		close(now.done)
+	}
+}
+
+// readTry is how long one member may take to tell the revision before another is asked.
+const readTry = time.Second
+
+// readRevision asks etcd for its newest revision by a linearized read.
+func (db *DB) readRevision(ctx context.Context) (revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		try, done := context.WithTimeout(ctx, readTry)
+		floor := db.seen.floor()
+		var got *clientv3.GetResponse
+		got, err = db.client.Get(try, db.options.Prefix+"/", clientv3.WithCountOnly())
+		done()
+		switch {
+		case err == nil:
+			return got.Header.Revision, db.check(got.Header, floor)
+		case ctx.Err() != nil || codeOf(err) != listwatch.Unavailable:
+			return 0, err
+		}
+	}
+}
+
+// check looks for signs that etcd is not what it was: another cluster, or one whose past was restored. Everything in memory is worth nothing then, and
+// its versions will be used again for other states. floor is that of seen from before a linearized request, or zero.
+func (db *DB) check(h *pb.ResponseHeader, floor int64) error {
+	s := &db.seen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.broken != nil:
+	case h.GetClusterId() != db.cluster:
+		s.broken = fmt.Errorf("cluster %x is not %x, which this server began with", h.GetClusterId(), db.cluster)
+	case h.GetRevision() < floor:
+		s.broken = fmt.Errorf("etcd is at revision %d and was at %d: it was restored from a backup", h.GetRevision(), floor)
+	}
+	if s.broken != nil {
+		return &listwatch.Error{Code: listwatch.Unavailable, Op: "etcd", Message: "start the server again", Err: s.broken}
+	}
+	if floor != 0 {
+		s.revision = max(s.revision, h.GetRevision())
+	}
+	return nil
+}
+
+// seen is what etcd said of itself.
+type seen struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	revision int64 // the newest by a linearized request
+	broken   error // why nothing can be trusted any more
+}
+
+// floor returns a revision that no linearized request that is sent from now on may be below.
+func (s *seen) floor() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.revision, 1)
+}
+
+// catchUp returns when the log of b has everything that etcd had at the call. It is an error of code NotYet where that can't be said in time.
+func (b *backend) catchUp(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	revision, err := b.db.revisions.newest(limited, b.db.life)
+	if err == nil {
+		b.want(listwatch.Version(revision))
+		err = b.head.Wait(limited, listwatch.Version(revision))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case codeOfRead(err) == listwatch.Unavailable || codeOfRead(err) == listwatch.NotYet:
+		return notFresh(err)
+	}
+	return failed(ctx, "etcd", err)
+}
+
+func codeOfRead(err error) listwatch.Code {
+	if c := listwatch.CodeOf(err); c != listwatch.Unknown {
+		return c
+	}
+	return codeOf(err)
+}

@@ -1,0 +1,74 @@
+package etcd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+// DefaultLayout keeps a collection under its plural with its group: "pods", "deployments.apps".
+func DefaultLayout(r store.Resource) string { return r.QualifiedName() }
+
+// KubernetesLayout keeps a collection where kube-apiserver does, below its prefix /registry: custom resources under group/plural, its own under the
+// plural, and a few under names of old. kube-apiserver keeps its own resources as Protocol Buffers unless told otherwise, which this package can't
+// read; custom resources are always JSON.
+func KubernetesLayout(r store.Resource) string {
+	r = r.WithDefaults()
+	group := r.Group()
+	if old, ok := oldNames[r.QualifiedName()]; ok {
+		return old
+	}
+	switch {
+	case group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io":
+		return group + "/" + r.Plural
+	case !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io"):
+		return r.Plural
+	}
+	return group + "/" + r.Plural
+}
+
+// oldNames are where kube-apiserver keeps what it once called otherwise (SpecialDefaultResourcePrefixes).
+var oldNames = map[string]string{
+	"replicationcontrollers":      "controllers",
+	"endpoints":                   "services/endpoints",
+	"services":                    "services/specs",
+	"nodes":                       "minions",
+	"ingresses.networking.k8s.io": "ingress",
+}
+
+// A location is where a collection is in etcd.
+type location struct {
+	dir        string // ends with a slash
+	namespaced bool
+}
+
+func newLocation(o Options, r store.Resource) location {
+	return location{strings.TrimRight(o.Prefix, "/") + "/" + strings.Trim(o.Layout(r), "/") + "/", r.Namespaced}
+}
+
+// end is the first key after all those of the location.
+func (l location) end() string { return l.dir[:len(l.dir)-1] + "0" } // '0' comes after '/'
+
+func (l location) path(k listwatch.Key) string {
+	if l.namespaced {
+		return l.dir + k.Namespace + "/" + k.Name
+	}
+	return l.dir + k.Name
+}
+
+// key returns the key of the object at path, which is in the location.
+func (l location) key(path string) (k listwatch.Key, err error) {
+	rest := strings.TrimPrefix(path, l.dir)
+	k.Name = rest
+	ok := true
+	if l.namespaced {
+		k.Namespace, k.Name, ok = strings.Cut(rest, "/")
+		ok = ok && k.Namespace != ""
+	}
+	if !ok || k.Name == "" || strings.Contains(k.Name, "/") {
+		return k, fmt.Errorf("want %s", l.path(listwatch.Key{Namespace: "NAMESPACE", Name: "NAME"}))
+	}
+	return k, nil
+}
