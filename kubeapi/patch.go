@@ -55,23 +55,23 @@ func readPatch(contentType string, data []byte, t *schema.Type, settle func([]by
 	if err != nil || !slices.Contains(patchTypes(t), mediaType) {
 		return nil, unknownPatch(contentType, mediaType, t)
 	}
-	compact, err := rawjson.Compact(data)
+	patch, err := compact(data)
 	if err != nil {
 		return nil, badPatch(err)
 	}
-	if compact, err = settle(compact); err != nil {
+	if patch, err = settle(patch); err != nil {
 		return nil, err
 	}
 	if mediaType == jsonPatchType {
-		return readJSONPatch(compact)
+		return readJSONPatch(patch)
 	}
-	if compact[0] != '{' {
+	if patch[0] != '{' {
 		return nil, badPatch(fmt.Errorf("a merge patch must be a JSON object"))
 	}
 	if mediaType == strategicPatchType {
-		return func(doc []byte) ([]byte, error) { return strategicpatch.Apply(doc, compact, t) }, nil
+		return func(doc []byte) ([]byte, error) { return strategicpatch.Apply(doc, patch, t) }, nil
 	}
-	return func(doc []byte) ([]byte, error) { return mergePatch(doc, compact) }, nil
+	return func(doc []byte) ([]byte, error) { return mergePatch(doc, patch) }, nil
 }
 
 // readJSONPatch reads a list of operations (RFC 6902).

@@ -138,3 +138,52 @@ func TestWhatIsCreatedHasNoVersionYet(t *testing.T) {
 	}
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one","resourceVersion":"0"}}`)
 }
+
+func TestNumbersThatFewCanReadAreKeptWithAWarning(t *testing.T) {
+	long := strings.Repeat("9", 400)
+	for spec, number := range map[string]string{
+		`1e400`: `1e400`, `{"a":["\\\"",-1.5E+309]}`: `-1.5E+309`, long: long[:40],
+		`["1e400",1e308,1e-400,-0,18446744073709551617,` + long[:300] + `]`: "",
+	} {
+		a := serve(t, nil)
+		body := `{"metadata":{"name":"one"},"spec":` + spec + `}`
+		text := "the number " + number + " is beyond the range of 64-bit floating point"
+		if number == "" {
+			a.want(t, 201, "POST", pods+"?fieldValidation=Strict", body)
+			continue
+		}
+		if s := a.refused(t, 400, "BadRequest", "POST", pods+"?fieldValidation=Strict", body); !strings.HasSuffix(s.Message, "strict decoding error: "+text) {
+			t.Errorf("%.40s: got %q, want %q", spec, s.Message, text)
+		}
+		res := a.do(t, "POST", pods, body)
+		if res.StatusCode != 201 || res.Header.Get("Warning") != `299 - "`+text+`"` {
+			t.Errorf("%.40s: got %d and the warning %s, want %s", spec, res.StatusCode, res.Header.Get("Warning"), text)
+		}
+		if got := a.want(t, 200, "GET", pods+"/one", ""); !strings.Contains(got, spec) {
+			t.Errorf("%.40s: got %s", spec, got)
+		}
+	}
+}
+
+func TestBodiesThatNoClientCouldReadAreRefused(t *testing.T) {
+	a := serve(t, nil)
+	nested := func(n int) string {
+		return `{"metadata":{"name":"one"},"spec":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`
+	}
+	if s := a.refused(t, 400, "BadRequest", "POST", pods, nested(241)); s.Message != "the object is nested 241 levels deep; 240 are allowed" {
+		t.Errorf("got %q", s.Message)
+	}
+	a.want(t, 201, "POST", pods, nested(240))
+	a.refused(t, 400, "BadRequest", "PATCH", pods+"/one", `[{"op":"copy","from":"/spec","path":"/spec/0"}]`, "Content-Type", jsonPatchType)
+	if s := a.refused(t, 400, "BadRequest", "POST", pods, "\ufeff"+object("two")); !strings.Contains(s.Message, "byte order mark") {
+		t.Errorf("got %q, want it to name the byte order mark", s.Message)
+	}
+}
+
+func TestAnObjectOfAnotherKindIsRefusedAsThat(t *testing.T) {
+	a := serve(t, nil)
+	s := a.refused(t, 400, "BadRequest", "POST", pods, `{"kind":"List","apiVersion":"v1","items":[]}`)
+	if s.Message != `kind is "List", but pods holds "Pod"` {
+		t.Errorf("got %q", s.Message)
+	}
+}

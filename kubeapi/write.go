@@ -25,9 +25,6 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 		if c.subresource == "" {
 			return to.Replace(ctx, c.key(), data)
 		}
-		if err := c.checkTypes(data); err != nil {
-			return nil, err
-		}
 		return c.change(ctx, to, func([]byte) ([]byte, error) { return data, nil })
 	})
 }
@@ -45,10 +42,13 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int
 	if len(data) == 0 {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request is empty; it must be the object, in JSON"}
 	}
-	if data, err = rawjson.Compact(data); err != nil {
+	if data, err = compact(data); err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
 	}
 	if data, err = c.settle(w, validation, data); err != nil {
+		return err
+	}
+	if err := c.checkTypes(data); err != nil {
 		return err
 	}
 	o, err := do(r.Context(), to, data)

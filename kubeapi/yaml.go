@@ -21,17 +21,35 @@ const yamlDepth = 256
 func yamlToJSON(data []byte, limit int64) ([]byte, error) {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
-	if err := in.Decode(&document); err != nil {
+	switch err := in.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, badYAML(errors.New("there is nothing in it"))
+	case err != nil:
 		return nil, badYAML(err)
 	}
-	if err := in.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, badYAML(errors.New("want one document"))
+	for {
+		var more yaml.Node
+		err := in.Decode(&more)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, badYAML(err)
+		}
+		if !isEmpty(&more) { // files often end with a line that begins another
+			return nil, badYAML(errors.New("want one document"))
+		}
 	}
 	w := yamlWriter{limit: limit}
 	if err := w.value(&document, 0); err != nil {
 		return nil, badYAML(err)
 	}
 	return w.out, nil
+}
+
+func isEmpty(document *yaml.Node) bool {
+	root := document.Content[0]
+	return root.Kind == yaml.ScalarNode && root.Value == "" && root.ShortTag() == "!!null"
 }
 
 func badYAML(err error) error {
@@ -87,7 +105,10 @@ func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
 		if name.Kind == yaml.AliasNode {
 			name = name.Alias
 		}
-		if name.Kind != yaml.ScalarNode || name.Tag == "!!merge" {
+		if name.Tag == "!!merge" {
+			return fmt.Errorf("line %d: merges by << are not understood: write the members out", name.Line)
+		}
+		if name.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: want a name that is a string", name.Line)
 		}
 		if i > 0 {

@@ -23,6 +23,8 @@ func TestYAMLBecomesTheJSONThatItMeans(t *testing.T) {
 		"a: &x {b: 1}\nc: *x":              `{"a":{"b":1},"c":{"b":1}}`,
 		"s: |\n  a <b>\n  c\n":             `{"s":"a <b>\nc\n"}`,
 		"a: 1\na: 2":                       `{"a":1,"a":2}`,
+		"a: 1\n---\n":                      `{"a":1}`,
+		"a: 1\n---\n# end\n---\n":          `{"a":1}`,
 		"---\na: 1\n":                      `{"a":1}`,
 		`{"a": [1, {"b": null}]}`:          `{"a":[1,{"b":null}]}`,
 	} {
@@ -35,7 +37,7 @@ func TestYAMLBecomesTheJSONThatItMeans(t *testing.T) {
 func TestYAMLThatJSONCannotSayIsRefused(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
 	for _, yaml := range []string{
-		"", "a: 1\n---\nb: 2\n", "a: .inf", "a: !!binary aGVsbG8=", "? [a]\n: b", "a: &x {b: *x}", "a: &x {b: 1}\nc: {<<: *x}", ": : :", "a: *b",
+		"", "# nothing", "a: 1\n---\nb: 2\n", "a: 1\n---\n''\n", "a: 1\n---\n: : :", "a: .inf", "a: !!binary aGVsbG8=", "? [a]\n: b", "a: &x {b: *x}", "a: &x {b: 1}\nc: {<<: *x}", ": : :", "a: *b",
 		bomb, "a: " + strings.Repeat("[", 300) + strings.Repeat("]", 300), "\tx", "a: \x80",
 	} {
 		got, err := yamlToJSON([]byte(yaml), 1000)

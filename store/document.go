@@ -16,11 +16,18 @@ type document struct {
 	size    int              // of the JSON
 }
 
+// maxDepth is how deep objects may nest. Of clients' parsers the strictest gives up at 255 levels (Gson, which Kubernetes' client for Java has),
+// Python's at 1,000, and a list and an event have some levels around the object: one that is deeper would make lists unreadable.
+const maxDepth = 240
+
 // readDocument takes data apart; space may be in it. Kubernetes answers 400 where that can't be done, and so do we.
 func readDocument(data []byte) (*document, error) {
 	compact, err := rawjson.Compact(data)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+	}
+	if n := rawjson.Depth(compact); n > maxDepth {
+		return nil, badRequest("the object is nested %d levels deep; %d are allowed", n, maxDepth)
 	}
 	if _, repeated := rawjson.DropRepeated(compact); repeated != nil {
 		const most = 10

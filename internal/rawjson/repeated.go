@@ -163,3 +163,20 @@ func decoded(raw []byte) []byte {
 	text, _ := String(raw) // it is a string
 	return append([]byte{}, text...)
 }
+
+// Depth returns how many objects and arrays of doc, JSON, are at most in one another.
+func Depth(doc []byte) int {
+	depth, most := 0, 0
+	for i := 0; i < len(doc); i++ {
+		switch doc[i] {
+		case '"':
+			i = skipString(doc, i) - 1
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return most
+}

@@ -45,6 +45,14 @@ func TestNamesThatComeTwiceAreFoundAmongMany(t *testing.T) {
 	}
 }
 
+func TestDepthCountsWhatIsInOneAnother(t *testing.T) {
+	for doc, want := range map[string]int{``: 0, `7`: 0, `"[[\"["`: 0, `{}`: 1, `[{"[":[]},{"a":{"b":[1]}},[]]`: 4} {
+		if got := Depth([]byte(doc)); got != want {
+			t.Errorf("%s: got %d, want %d", doc, got, want)
+		}
+	}
+}
+
 func FuzzDropRepeated(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":1,"b":[{"c":1,"\u0063":2}]},"a":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
