@@ -125,6 +125,7 @@ func All() []Case {
 		largeCases,
 		unicodeCases,
 		concCases,
+		informerCases,
 	)
 }
 

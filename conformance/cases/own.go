@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -33,9 +34,10 @@ type Wrap struct {
 	HTTP func(*http.Server)
 	// Network stands between the server and its clients, below HTTP.
 	Network func(transport.Network) transport.Network
-	// Dialler and Client are those of the Target.
-	Dialler func(transport.Client) transport.Client
-	Client  func(*client.Remote) listwatch.Source
+	// Dialler, Client and Informer are those of the Target.
+	Dialler  func(transport.Client) transport.Client
+	Client   func(*client.Remote) listwatch.Source
+	Informer func(*informer.Informer[*listwatch.Object]) Cache
 }
 
 // A Database makes collections. Every one that a case opens is new and empty, and knows nothing of the others.
@@ -55,7 +57,7 @@ func Own(name string, w Wrap) Target {
 // collections is bounded by Setup.HistoryBytes, as in [memory.Options].
 func Over(name string, open func(t T, s Setup) Database, w Wrap) Target {
 	return Target{
-		Name: name, Offers: ^Ability(0), Bubbles: true, Dialler: w.Dialler, Client: w.Client,
+		Name: name, Offers: ^Ability(0), Bubbles: true, Dialler: w.Dialler, Client: w.Client, Informer: w.Informer,
 		Open: func(t T, s Setup) *Site {
 			t.Helper()
 			return newOwn(t, s, w, open(t, s)).serve()

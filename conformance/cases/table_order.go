@@ -68,8 +68,8 @@ var orderCases = []Case{
 		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
 	},
 	{
-		ID: "order/converge", Level: Must, Subject: Both, On: all, Lane: "x",
-		Says:      "when the faults are over every informer soon equals a list at the newest version",
-		Elsewhere: "needs the informer",
+		ID: "order/converge", Level: Must, Subject: Both, On: all, Lane: "f",
+		Says:  "when the faults are over every informer soon equals a list at the newest version",
+		needs: Writes | Alone | Compacts | Inside, run: informersConverge,
 	},
 }

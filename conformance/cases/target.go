@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -110,6 +111,8 @@ type Target struct {
 	// Client the one that resumes; it returns nil where there is none.
 	Dialler func(transport.Client) transport.Client
 	Client  func(*client.Remote) listwatch.Source
+	// Informer, where it is not nil, puts another in the place of our informer.
+	Informer func(*informer.Informer[*listwatch.Object]) Cache
 	// Patience is how long a case waits for what must come. Zero: 10 s.
 	Patience time.Duration
 	// Seed is what random cases begin from. Zero: another one each time.

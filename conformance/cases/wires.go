@@ -3,15 +3,21 @@ package cases
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // wires are the connections of one client, which can be made to fail.
 type wires struct {
-	mu  sync.Mutex
-	all []*wire // guarded by mu
+	away atomic.Bool // nobody can be reached
+
+	mu sync.Mutex
+	// Guarded by mu.
+	all   []*wire
+	tried []time.Time // when a connection was asked for
 }
 
 // wired returns e with a client of its own, whose connections are the wires.
@@ -19,6 +25,12 @@ func (e *env) wired() (*env, *wires) {
 	ws, s := &wires{}, *e.Site
 	dial := s.Network.Dial
 	s.Network.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ws.mu.Lock()
+		ws.tried = append(ws.tried, time.Now())
+		ws.mu.Unlock()
+		if ws.away.Load() {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
@@ -45,6 +57,25 @@ func (ws *wires) count() int {
 	defer ws.mu.Unlock()
 	return len(ws.all)
 }
+
+// cut resets all connections; away: nobody can be reached until back.
+func (ws *wires) cut(away bool) {
+	ws.away.Store(away)
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, w := range ws.all {
+		w.reset()
+	}
+}
+
+// dials returns when connections were asked for.
+func (ws *wires) dials() []time.Time {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return slices.Clone(ws.tried)
+}
+
+func (ws *wires) back() { ws.away.Store(false) }
 
 func (ws *wires) last() *wire {
 	ws.mu.Lock()

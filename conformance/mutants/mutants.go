@@ -54,5 +54,6 @@ func All() []Mutant {
 		compMutants,
 		concMutants,
 		limitMutants,
+		informerMutants,
 	)
 }
