@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -13,12 +16,15 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// deleteOptions are what of metav1.DeleteOptions means something here. Grace periods and propagation policies are accepted: nothing
-// depends on an object.
+// deleteOptions are what of metav1.DeleteOptions means something here, or is at least checked: grace periods and propagation policies are
+// accepted, and nothing depends on an object.
 type deleteOptions struct {
-	Kind          string
-	DryRun        []string
-	Preconditions struct{ UID, ResourceVersion *string }
+	Kind               string
+	DryRun             []string
+	GracePeriodSeconds *int64
+	OrphanDependents   *bool
+	PropagationPolicy  *string
+	Preconditions      struct{ UID, ResourceVersion *string }
 }
 
 // readDelete reads the body of a delete, which may be empty, and returns what it is about.
@@ -28,17 +34,57 @@ func (h *Handler) readDelete(w http.ResponseWriter, r *http.Request, c call) (fr
 		return nil, o, err
 	}
 	data, err := h.readObject(w, r)
-	if err != nil || len(data) == 0 {
-		return from, o, err
+	if err != nil {
+		return nil, o, err
 	}
-	if err := json.Unmarshal(data, &o); err != nil {
-		return nil, o, &listwatch.Error{Code: listwatch.Invalid, Message: "the body of a delete must be DeleteOptions, in JSON", Err: err}
+	if len(data) == 0 {
+		err = o.readQuery(r.URL.Query())
+	} else {
+		err = o.readBody(data)
 	}
-	if o.Kind != "" && o.Kind != "DeleteOptions" {
-		return nil, o, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the body of a delete must be DeleteOptions, got kind %q", o.Kind)}
+	if err != nil {
+		return nil, o, err
+	}
+	if policy := o.PropagationPolicy; policy != nil && !slices.Contains([]string{"", "Orphan", "Background", "Foreground"}, *policy) {
+		return nil, o, badDelete(fmt.Sprintf("propagationPolicy is %q, want Orphan, Background or Foreground", *policy))
 	}
 	from, err = c.dryIf(from, o.DryRun)
 	return from, o, err
+}
+
+// readBody reads options from JSON.
+func (o *deleteOptions) readBody(data []byte) error {
+	err := json.Unmarshal(data, o)
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if e.Field == "" {
+			return badDelete("it is " + e.Value)
+		}
+		return badDelete(e.Field + " can't be " + e.Value)
+	}
+	switch {
+	case err != nil:
+		return badDelete(err.Error())
+	case o.Kind != "" && o.Kind != "DeleteOptions":
+		return badDelete(fmt.Sprintf("its kind is %q", o.Kind))
+	}
+	return nil
+}
+
+// readQuery reads options from the query, which counts where there is no body.
+func (o *deleteOptions) readQuery(q url.Values) error {
+	if v := q.Get("gracePeriodSeconds"); v != "" {
+		if _, err := strconv.ParseInt(v, 10, 64); err != nil {
+			return badDelete(fmt.Sprintf("gracePeriodSeconds is %q, want a whole number", v))
+		}
+	}
+	if v := q.Get("propagationPolicy"); v != "" {
+		o.PropagationPolicy = &v
+	}
+	return nil
+}
+
+func badDelete(why string) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body or the query of a delete must be DeleteOptions: " + why}
 }
 
 // delete answers a DELETE of an object: with a Status where it is gone, with the object where finalizers hold it.

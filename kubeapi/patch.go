@@ -76,6 +76,20 @@ func readPatch(contentType string, data []byte, t *schema.Type, settle func([]by
 
 // readJSONPatch reads a list of operations (RFC 6902).
 func readJSONPatch(data []byte) (patcher, error) {
+	// The library's errors speak of its types.
+	if data[0] != '[' {
+		return nil, badPatch(errors.New("a JSON patch must be a list of operations"))
+	}
+	i := -1
+	err := rawjson.Elements(data, func(at rawjson.Span) error {
+		if i++; data[at.Start] != '{' {
+			return fmt.Errorf("operation %d is no object", i)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, badPatch(err)
+	}
 	operations, err := jsonpatch.DecodePatch(data)
 	if err != nil {
 		return nil, badPatch(err)

@@ -196,3 +196,15 @@ func FuzzJSONPatch(f *testing.F) {
 		}
 	})
 }
+
+func TestAJSONPatchThatIsNoneIsRefusedInPlainWords(t *testing.T) {
+	for patch, want := range map[string]string{
+		`{}`: "a JSON patch must be a list of operations", `null`: "a JSON patch must be a list of operations",
+		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is no object", `[null]`: "operation 0 is no object",
+	} {
+		_, err := apply(t, jsonPatchType, `{"a":1}`, patch)
+		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 || e.Err == nil || e.Err.Error() != want {
+			t.Errorf("%s: got %v, want 400 and %s", patch, err, want)
+		}
+	}
+}

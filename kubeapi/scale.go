@@ -167,6 +167,9 @@ func (c call) readScale(data []byte) (int64, error) {
 	if len(kind) > 0 && kind.text() != scaleResource.Kind || len(apiVersion) > 0 && apiVersion.text() != scaleResource.APIVersion() {
 		return 0, badScale(fmt.Sprintf("it is a %s of %s", kind, apiVersion))
 	}
+	if spec := value(data).at("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
+		return 0, badScale("spec is no object")
+	}
 	replicas := string(rawjson.Lookup(data, "spec", "replicas"))
 	if replicas == "" || replicas == "null" {
 		return 0, nil

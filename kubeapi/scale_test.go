@@ -104,18 +104,20 @@ func TestAScaleIsRefusedAsKubernetesDoes(t *testing.T) {
 	a.want(t, 201, "POST", deployments, web)
 	a.refused(t, 409, "Conflict", "PUT", ofWeb, `{"metadata":{"name":"web","resourceVersion":"1"},"spec":{"replicas":5}}`)
 	a.refused(t, 409, "Conflict", "PATCH", ofWeb, `{"metadata":{"uid":"other"},"spec":{"replicas":5}}`, "Content-Type", "application/merge-patch+json")
-	negative := a.refused(t, 422, "Invalid", "PUT", ofWeb, `{"spec":{"replicas":-1}}`)
+	named := func(members string) string { return `{"metadata":{"name":"web"},` + members + `}` }
+	negative := a.refused(t, 422, "Invalid", "PUT", ofWeb, `{"metadata":{"name":"web"},"spec":{"replicas":-1}}`)
 	if negative.Details == nil || len(negative.Details.Causes) != 1 || negative.Details.Causes[0].Field != "spec.replicas" {
 		t.Errorf("got %+v, want spec.replicas as the cause", negative.Details)
 	}
 	for _, body := range []string{
-		``, `[]`, `{"kind":"Deployment","spec":{"replicas":5}}`, `{"apiVersion":"apps/v1","spec":{"replicas":5}}`,
-		`{"spec":{"replicas":"5"}}`, `{"spec":{"replicas":5.5}}`, `{"spec":{"replicas":4294967296}}`, `{"metadata":{"name":"other"}}`,
+		``, `[]`, `{}`, `{"spec":{"replicas":5}}`, `{"metadata":{"name":"other"}}`,
+		named(`"kind":"Deployment","spec":{"replicas":5}`), named(`"apiVersion":"apps/v1","spec":{"replicas":5}`), named(`"spec":7`),
+		named(`"spec":{"replicas":"5"}`), named(`"spec":{"replicas":5.5}`), named(`"spec":{"replicas":4294967296}`),
 	} {
 		a.refused(t, 400, "BadRequest", "PUT", ofWeb, body)
 	}
 	a.refused(t, 404, "NotFound", "GET", deployments+"/none/scale", "")
-	a.refused(t, 404, "NotFound", "PUT", deployments+"/none/scale", `{"spec":{"replicas":5}}`)
+	a.refused(t, 404, "NotFound", "PUT", deployments+"/none/scale", `{"metadata":{"name":"none"},"spec":{"replicas":5}}`)
 	a.refused(t, 404, "NotFound", "GET", pods+"/one/scale", "")
 	a.refused(t, 405, "MethodNotAllowed", "DELETE", ofWeb, "")
 	if s := readScaled(t, a.want(t, 200, "GET", ofWeb, "")); s.Spec.Replicas != 2 {
@@ -132,7 +134,7 @@ func TestAScaleIsAuthorizedAsASubresource(t *testing.T) {
 		}
 	})
 	a.want(t, 404, "GET", ofWeb, "")
-	a.want(t, 404, "PUT", ofWeb, `{}`)
+	a.want(t, 404, "PUT", ofWeb, object("web"))
 	if want := []string{"get deployments/scale", "update deployments/scale"}; !slices.Equal(asked, want) {
 		t.Errorf("got %q, want %q", asked, want)
 	}
@@ -180,7 +182,7 @@ func TestAResourceSaysWhereItsScaleIs(t *testing.T) {
 	a := serve(t, func(h *Handler) { addTo(t, h, r) })
 	const farms = "/apis/demo.example.com/v1/namespaces/default/farms"
 	a.want(t, 201, "POST", farms, `{"metadata":{"name":"one"},"status":{"selector":"a in (b)"}}`)
-	if s := readScaled(t, a.want(t, 200, "PUT", farms+"/one/scale", `{"spec":{"replicas":3}}`)); s.Spec.Replicas != 3 || s.Status.Selector != "a in (b)" {
+	if s := readScaled(t, a.want(t, 200, "PUT", farms+"/one/scale", `{"metadata":{"name":"one"},"spec":{"replicas":3}}`)); s.Spec.Replicas != 3 || s.Status.Selector != "a in (b)" {
 		t.Errorf("got %+v, want 3 replicas and the selector as it is", s)
 	}
 	if o := a.want(t, 200, "GET", farms+"/one", ""); !strings.Contains(o, `"spec":{"fields":{"count":3}}`) {

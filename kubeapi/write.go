@@ -25,6 +25,9 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 		if c.subresource == "" {
 			return to.Replace(ctx, c.key(), data)
 		}
+		if metaText(data, "name") == "" {
+			return nil, c.misnamed("name", "", c.name) // what is sent without it was perhaps not meant to empty the subresource
+		}
 		return c.change(ctx, to, func([]byte) ([]byte, error) { return data, nil })
 	})
 }
@@ -144,10 +147,7 @@ func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*lis
 func (c call) sameObject(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metaText(old.Data, name), metaText(next, name); got != "" && got != want {
-			return &listwatch.Error{
-				Code:    listwatch.Invalid,
-				Message: fmt.Sprintf("the %s of the object (%s) must be the one it was asked for by (%s)", name, got, want),
-			}
+			return c.misnamed(name, got, want)
 		}
 	}
 	for _, name := range []string{"uid", "resourceVersion"} {
@@ -159,6 +159,12 @@ func (c call) sameObject(old *listwatch.Object, next []byte) error {
 			"the object has been modified; please apply your changes to the latest version and try again", name))
 	}
 	return nil
+}
+
+func (c call) misnamed(member, got, want string) error {
+	return &listwatch.Error{
+		Code: listwatch.Invalid, Message: fmt.Sprintf("the %s of the object (%s) must be the one it was asked for by (%s)", member, got, want),
+	}
 }
 
 func (c call) conflict(old *listwatch.Object, why string) error {

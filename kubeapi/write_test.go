@@ -114,7 +114,8 @@ func TestTheStatusIsWrittenApart(t *testing.T) {
 		t.Errorf("got %s, want no status left", got)
 	}
 	a.want(t, 201, "POST", "/api/v1/namespaces", object("n"))
-	a.want(t, 200, "PUT", "/api/v1/namespaces/n/status", `{"status":{"phase":"Active"}}`)
+	a.want(t, 200, "PUT", "/api/v1/namespaces/n/status", `{"metadata":{"name":"n"},"status":{"phase":"Active"}}`)
+	a.refused(t, 400, "BadRequest", "PUT", "/api/v1/namespaces/n/status", `{"status":{}}`)
 }
 
 func TestAPreconditionThatIsNoStringIsRefused(t *testing.T) {
@@ -249,4 +250,22 @@ func TestEveryPreconditionOfADeleteThatIsGivenCounts(t *testing.T) {
 	a.refused(t, 400, "BadRequest", "DELETE", pods+"/one", with(`{"resourceVersion":7}`))
 	a.refused(t, 400, "BadRequest", "DELETE", pods, with(`{"resourceVersion":""}`))
 	a.want(t, 200, "DELETE", pods+"/one", with(`{"uid":"`+m.UID+`","resourceVersion":"`+m.ResourceVersion+`"}`))
+}
+
+func TestOptionsOfADeleteAreChecked(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, object("one"))
+	for body, want := range map[string]string{
+		`[]`: "it is array", `7`: "it is number", `{"kind":"Pod"}`: `its kind is "Pod"`, `{"preconditions":7}`: "can't be number",
+		`{"gracePeriodSeconds":"x"}`: "can't be string", `{"propagationPolicy":"Some"}`: "want Orphan, Background or Foreground",
+		`{"dryRun":"All"}`: "can't be string", `{"orphanDependents":1}`: "can't be number", `{"kind`: "unexpected end",
+	} {
+		if s := a.refused(t, 400, "BadRequest", "DELETE", pods+"/one", body); !strings.Contains(s.Message, want) || strings.Contains(s.Message, "kubeapi") {
+			t.Errorf("%s: got %q, want %q", body, s.Message, want)
+		}
+	}
+	for _, query := range []string{"?gracePeriodSeconds=x", "?propagationPolicy=Some"} {
+		a.refused(t, 400, "BadRequest", "DELETE", pods+"/one"+query, "")
+	}
+	a.want(t, 200, "DELETE", pods+"/one?gracePeriodSeconds=0&propagationPolicy=Foreground", "")
 }
