@@ -3,25 +3,31 @@ package conformance_test
 import (
 	"context"
 	"io"
+	"math"
 	"net"
 	"sync/atomic"
 	"syscall"
 )
 
-// A cutter dials connections that break after a number of bytes have come: in the middle of whatever is on its way.
+// A cutter dials connections that break after a number of bytes have come: in the middle of whatever is on its way. It counts them.
 type cutter struct {
 	after int  // bytes; zero: never
 	reset bool // by a reset, otherwise by an end that nobody announced
 
 	fired atomic.Bool
+	read  atomic.Int64 // bytes
 }
 
 func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-	if err != nil || c.after == 0 {
-		return conn, err
+	if err != nil {
+		return nil, err
 	}
-	return &cutConn{Conn: conn, cutter: c, left: c.after}, nil
+	left := c.after
+	if left == 0 {
+		left = math.MaxInt
+	}
+	return &cutConn{Conn: conn, cutter: c, left: left}, nil
 }
 
 type cutConn struct {
@@ -36,6 +42,7 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(p[:min(len(p), c.left)])
 	c.left -= n
+	c.cutter.read.Add(int64(n))
 	return n, err
 }
 

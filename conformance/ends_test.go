@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch/framing"
@@ -50,6 +51,8 @@ type cell struct {
 	tls     bool
 	client  clientEnd
 	framing framing.Framer
+	// compression is what the client asks for.
+	compression compression
 }
 
 // cells returns the whole matrix, what can't work too.
@@ -59,7 +62,9 @@ func cells() []cell {
 		for _, tls := range []bool{false, true} {
 			for _, c := range clientEnds {
 				for _, f := range framing.Default().Framers() {
-					all = append(all, cell{s, tls, c, f})
+					for _, z := range compressions {
+						all = append(all, cell{s, tls, c, f, z})
+					}
 				}
 			}
 		}
@@ -67,9 +72,15 @@ func cells() []cell {
 	return all
 }
 
+// cellsThat returns those of the matrix that belong.
+func cellsThat(belong func(cell) bool) []cell {
+	return slices.DeleteFunc(cells(), func(c cell) bool { return !belong(c) })
+}
+
 // String names c so that go test -run takes the name as it is.
 func (c cell) String() string {
-	return fmt.Sprintf("server=%s,%s/client=%s/framing=%s", c.server.name, wire(c.tls), c.client.name, framingName(c.framing))
+	return fmt.Sprintf("server=%s,%s/client=%s/framing=%s/compression=%s",
+		c.server.name, wire(c.tls), c.client.name, framingName(c.framing), c.compression.name)
 }
 
 func wire(tls bool) string {
@@ -83,8 +94,14 @@ func framingName(f framing.Framer) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."))
 }
 
-// legal reports whether c can work.
-func (c cell) legal() bool { return c.sameTransport() && c.askable() }
+// legal reports whether c can work: all that is asked for can be had.
+func (c cell) legal() bool { return !c.refused() && (c.compression.name == "none" || c.isCompressed()) }
+
+// refused reports whether there can be no stream.
+func (c cell) refused() bool { return !c.sameTransport() || !c.askable() }
+
+// plain reports whether there can be a stream, but none that is compressed as the client asks.
+func (c cell) plain() bool { return !c.refused() && !c.legal() }
 
 // askable reports whether the client can ask for the framing: over WebSocket it needs a form for one message.
 func (c cell) askable() bool {

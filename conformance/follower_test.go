@@ -57,13 +57,17 @@ func (t *tally) add(o tally) {
 	t.replays += o.replays
 }
 
+// Sessions at home end after leastAtHome bytes and at random up to moreAtHome besides: soon enough for a compressed history to be longer than all
+// of them. An event takes more than 400 bytes then.
+const leastAtHome, moreAtHome = 32 << 10, minEvents*80 - 32<<10
+
 // newFollower plans where a follower goes. Most sessions end long before the history does, so all cuts happen.
 func newFollower(m *matrix, number int, home cell) *follower {
 	f := &follower{home: home, number: number, selector: selectors[number%len(selectors)], matrix: m, rand: randomFor(firstFollower + uint64(number))}
 	for range minCuts + f.rand.IntN(2) {
 		f.legs = append(f.legs,
-			leg{cell: home, cut: 64<<10 + f.rand.IntN(1<<20), reset: f.rand.IntN(2) == 0},
-			leg{cell: f.elsewhere(), away: true, cut: 16<<10 + f.rand.IntN(64<<10), reset: f.rand.IntN(2) == 0})
+			leg{cell: home, cut: leastAtHome + f.rand.IntN(moreAtHome), reset: f.rand.IntN(2) == 0},
+			leg{cell: f.elsewhere(), away: true, cut: leastElsewhere + f.rand.IntN(moreElsewhere), reset: f.rand.IntN(2) == 0})
 	}
 	f.legs = append(f.legs, leg{cell: home})
 	return f
@@ -103,21 +107,30 @@ func (f *follower) follow(ctx context.Context, l leg) (done bool, err error) {
 		defer c.CloseIdleConnections()
 	}
 	resumed, head := f.tally.cuts > 0, f.matrix.ledger.head()
-	receiver, err := client.Dial(ctx, f.request(s, l.cell.framing))
+	r := f.request(s, l.cell.framing)
+	l.cell.ask(r)
+	receiver, err := client.Dial(ctx, r)
 	if err != nil {
 		return false, err
 	}
 	defer receiver.Close()
 	f.matrix.opened(f.number)
-	before := f.tally.replayed
+	if err := l.cell.checkAnswer(receiver.Header()); err != nil {
+		return false, err
+	}
+	before, size := f.tally.replayed, 0
 	for {
 		e, err := receiver.Receive()
 		if err != nil {
 			return false, f.endOfCut(cut, err)
 		}
+		size += len(e.Object)
 		done, err := f.take(ctx, l, e)
-		if err != nil || done {
-			return done, err
+		if err != nil {
+			return false, err
+		}
+		if done {
+			return true, l.checkSize(size, cut.read.Load())
 		}
 		if resumed && f.last <= head {
 			if f.tally.replayed == before {
@@ -126,6 +139,15 @@ func (f *follower) follow(ctx context.Context, l leg) (done bool, err error) {
 			f.tally.replayed++
 		}
 	}
+}
+
+// checkSize says whether a session that asked for compression was smaller for it. What is before the events is left out of account where there
+// are many.
+func (l leg) checkSize(events int, read int64) error {
+	if l.cell.isCompressed() && events > 1<<20 && read >= int64(events) {
+		return fmt.Errorf("events of %d bytes took %d on the wire", events, read)
+	}
+	return nil
 }
 
 // request asks for what comes after the last version, as an EventSource does where the framing is its own and it is not the first

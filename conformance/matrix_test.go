@@ -13,12 +13,8 @@ import (
 )
 
 const (
-	// minEvents is how many events each cell carries at least.
-	minEvents = 10_000
-	// elsewhereEvents are how many a watcher of a cell gets over other cells, at most and about: its legs away from home are short.
-	elsewhereEvents = 400
-	minCuts         = 3
-	writers         = 4
+	minCuts = 3
+	writers = 4
 
 	// Actors have random numbers of their own: writers, then followers.
 	firstFollower = 100
@@ -69,7 +65,7 @@ func TestEveryCellTellsTheSameHistory(t *testing.T) {
 	}
 	history := m.ledger.history()
 	var all tally
-	byTransport := make(map[string]*tally)
+	parts := make(map[string]*tally) // by transport, and by compression
 	for i, f := range followers {
 		err := <-faults[i]
 		t.Run(f.home.String(), func(t *testing.T) {
@@ -82,17 +78,18 @@ func TestEveryCellTellsTheSameHistory(t *testing.T) {
 			t.Logf("%d events, %d of them here, %d cuts, %d within an event, %d resumes replayed %d events",
 				len(f.versions), f.tally.atHome, f.tally.cuts, f.tally.torn, f.tally.replays, f.tally.replayed)
 		})
-		name := f.home.client.transport
-		if byTransport[name] == nil {
-			byTransport[name] = new(tally)
+		for _, name := range []string{f.home.client.transport, "compression " + f.home.compression.name} {
+			if parts[name] == nil {
+				parts[name] = new(tally)
+			}
+			parts[name].add(f.tally)
 		}
-		byTransport[name].add(f.tally)
 		all.add(f.tally)
 	}
 	m.checkUntouched(t, history)
 	t.Logf("%d cells, %d writes, %d events over the cells themselves, %d cuts, %d within an event, %d resumes replayed %d events",
 		len(followers), len(history), all.atHome, all.cuts, all.torn, all.replays, all.replayed)
-	for name, tally := range byTransport {
+	for name, tally := range parts {
 		if tally.torn == 0 || tally.replays == 0 {
 			t.Errorf("%s: %d cuts fell within an event and %d resumes replayed history, want some of both: this run proves little",
 				name, tally.torn, tally.replays)
@@ -107,11 +104,7 @@ func newMatrix(t *testing.T) *matrix {
 		t.Fatal(err)
 	}
 	m := &matrix{things: things, start: db.Version(), ledger: newLedger(), begun: make(map[int]bool), ready: make(chan struct{})}
-	for _, c := range cells() {
-		if c.legal() {
-			m.cells = append(m.cells, c)
-		}
-	}
+	m.cells = chosen(cellsThat(cell.legal))
 	m.pace = newPace(len(m.cells))
 	m.sites = openSites(t, things)
 	return m

@@ -2,5 +2,12 @@
 
 package conformance_test
 
-// largeEach is how many large objects each writer writes.
-const largeEach = 3
+// See race_test.go.
+const (
+	raced                         = false
+	minEvents                     = 6000
+	elsewhereEvents               = 800
+	leastElsewhere, moreElsewhere = 16 << 10, 64 << 10
+	largeEach, largeEvery         = 3, 700
+	largeSize                     = 1 << 20
+)

@@ -25,10 +25,7 @@ func TestEveryIllegalCellIsRefused(t *testing.T) {
 	things := newThings(t)
 	for _, port := range []string{"shared", "own"} {
 		sites := make(map[siteKey]*site)
-		for _, c := range cells() {
-			if c.legal() {
-				continue
-			}
+		for _, c := range chosen(cellsThat(cell.refused)) {
 			key := siteKey{c.server.name, c.tls}
 			if sites[key] == nil {
 				sites[key] = openSite(t, things, c.server, c.tls, protocolsOf(c.server, port))
@@ -70,9 +67,11 @@ func testRefusal(t *testing.T, c cell, s *site, port string) {
 	}
 	u := s.url
 	u.RawQuery = "watch=1"
-	r, err := client.Dial(ctx, &transport.Request{URL: &u, Framings: []framing.Framer{c.framing}})
+	r := &transport.Request{URL: &u, Header: make(http.Header), Framings: []framing.Framer{c.framing}}
+	c.ask(r)
+	receiver, err := client.Dial(ctx, r)
 	if err == nil {
-		r.Close()
+		receiver.Close()
 		t.Fatal("got a stream")
 	}
 	switch e := listwatch.AsError(err); {

@@ -16,9 +16,6 @@ import (
 
 const (
 	objectSize = 1 << 10
-	largeSize  = 1 << 20
-	// largeEvery is after how many writes one is large, until there are largeEach.
-	largeEvery = 700
 	namesEach  = 24
 	// metadataSize is about what metadata and the rest around a spec take.
 	metadataSize = 250
