@@ -1,0 +1,319 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/listwatch/listwatch"
+)
+
+// thing is what the tests of the store and the queue keep.
+type thing struct {
+	listwatch.Metadata `json:"metadata"`
+
+	Node string `json:"node,omitempty"`
+}
+
+func thingAt(key listwatch.Key, v listwatch.Version, node string) *Item[*thing] {
+	t := &thing{Metadata: listwatch.Metadata{Namespace: key.Namespace, Name: key.Name, ResourceVersion: v.String()}, Node: node}
+	return &Item[*thing]{Key: key, Version: v, Value: t}
+}
+
+func keyOf(name string) listwatch.Key { return listwatch.Key{Namespace: "ns", Name: name} }
+
+var storyKeys = []listwatch.Key{keyOf("a"), keyOf("b"), keyOf("c"), keyOf("d")}
+
+// A story is a database as its writer sees it: the specification of what a queue and a store make of what they are told.
+type story struct {
+	log   []Delta[*thing] // of this epoch; the first has version 1
+	now   map[listwatch.Key]listwatch.Version
+	epoch int
+}
+
+func (s *story) version() listwatch.Version { return listwatch.Version(len(s.log)) }
+
+func (s *story) write(key listwatch.Key, exists bool) {
+	v := s.version() + 1
+	d := Delta[*thing]{Type: DeltaAdded, Item: thingAt(key, v, strconv.Itoa(s.epoch))}
+	switch _, ok := s.now[key]; {
+	case !exists && !ok:
+		return
+	case !exists:
+		d.Type = DeltaDeleted
+		delete(s.now, key)
+	default:
+		if ok {
+			d.Type = DeltaUpdated
+		}
+		s.now[key] = v
+	}
+	s.log = append(s.log, d)
+}
+
+func (s *story) list() []*Item[*thing] {
+	var items []*Item[*thing]
+	for _, key := range storyKeys {
+		if v, ok := s.now[key]; ok {
+			items = append(items, thingAt(key, v, strconv.Itoa(s.epoch)))
+		}
+	}
+	return items
+}
+
+// restart begins another epoch with the objects of keep: their versions begin at 1.
+func (s *story) restart(keep []listwatch.Key) {
+	s.epoch++
+	s.log, s.now = nil, make(map[listwatch.Key]listwatch.Version)
+	for _, k := range keep {
+		s.write(k, true)
+	}
+}
+
+// mayBe reports whether key had version v (zero: did not exist) at version since or later.
+func (s *story) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
+	var state listwatch.Version
+	for i, d := range s.log {
+		if at := listwatch.Version(i + 1); at > since && state == v {
+			return true
+		}
+		if d.Item.Key == key {
+			state = d.Item.Version
+			if d.Type == DeltaDeleted {
+				state = 0
+			}
+		}
+	}
+	return state == v
+}
+
+// A walk tells a story to a queue, at random, and checks what comes out of it.
+type walk struct {
+	*rapid.T
+	story
+	fifo   DeltaFIFO[*thing]
+	store  Indexer[*thing]
+	told   int                                 // how many of the log were delivered
+	view   map[listwatch.Key]listwatch.Version // what one knows who sees nothing but deltas
+	last   map[listwatch.Key]listwatch.Version // what was handled, in this epoch
+	listed bool
+	first  listwatch.Version // of the first list, in this epoch
+	claim  listwatch.Version
+	// refused: the store lacks something that it was given, and until a list has brought it no claim holds.
+	refused bool
+}
+
+var errRefused = errors.New("refused")
+
+func (w *walk) anyKey() listwatch.Key { return rapid.SampledFrom(storyKeys).Draw(w.T, "key") }
+
+func (w *walk) writeSome() { w.write(w.anyKey(), rapid.IntRange(0, 2).Draw(w.T, "exists") > 0) }
+
+func (w *walk) deliver() {
+	n := rapid.IntRange(0, len(w.log)-w.told).Draw(w.T, "deliver")
+	batch := w.log[w.told : w.told+n]
+	w.told += n
+	if err := w.fifo.Apply(batch...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// repeat is a stream that resumes too early, after a bookmark.
+func (w *walk) repeat() {
+	w.fifo.Bookmark(listwatch.Version(w.told))
+	back := rapid.IntRange(0, w.told).Draw(w.T, "back")
+	before := w.fifo.Len()
+	if err := w.fifo.Apply(w.log[w.told-back : w.told]...); err != nil {
+		w.Fatal(err)
+	}
+	if w.fifo.Len() != before {
+		w.Fatalf("a repetition of %d events changed the queue: %d keys, before %d", back, w.fifo.Len(), before)
+	}
+}
+
+// relist tells the newest state; the events up to there are lost.
+func (w *walk) relist() {
+	if err := w.fifo.Replace(w.list(), w.version()); err != nil {
+		w.Fatal(err)
+	}
+	w.told = len(w.log)
+	if !w.listed {
+		w.listed, w.first = true, w.version()
+	}
+}
+
+func (w *walk) newEpoch() {
+	if w.told == 0 {
+		return
+	}
+	before := w.told
+	w.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(storyKeys), 0, 3, rapid.ID).Draw(w.T, "keep"))
+	if len(w.log) >= before {
+		w.restart(nil) // another epoch is known by its lower version
+	}
+	w.last = make(map[listwatch.Key]listwatch.Version)
+	w.first, w.claim = 0, 0
+	w.relist()
+}
+
+func (w *walk) pop() {
+	if w.fifo.Len() == 0 {
+		return
+	}
+	err := w.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error {
+		w.something("before the handler")
+		if rapid.IntRange(0, 19).Draw(w.T, "refuse") == 0 {
+			w.refused = true
+			return errRefused
+		}
+		w.handleAll(d)
+		w.something("after the handler")
+		return nil
+	})
+	if errors.Is(err, errRefused) {
+		w.relist() // as everybody must whose store refuses something
+	} else if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// something is what may happen while a key is being handled.
+func (w *walk) something(when string) {
+	switch rapid.IntRange(0, 9).Draw(w.T, when) {
+	case 0:
+		w.writeSome()
+		w.deliver()
+	case 1:
+		w.writeSome()
+		w.relist()
+	case 2:
+		w.newEpoch()
+	case 3:
+		w.fifo.Resync()
+	}
+	w.check(w.T)
+}
+
+func (w *walk) handleAll(d Deltas[*thing]) {
+	if d.Len() < 1 || d.Len() > 2 || d.Len() == 2 && d.At(0).Type != DeltaDeleted {
+		w.Fatalf("deltas of %s: %v", d.Key, d)
+	}
+	for delta := range d.All() {
+		w.handle(d.Key, delta)
+		v, last := delta.Item.Version, w.last[d.Key]
+		if delta.Item.Value.Node != strconv.Itoa(w.epoch) || delta.FinalStateUnknown {
+			continue
+		}
+		if v < last || v == last && delta.Type != DeltaReplaced && delta.Type != DeltaSync {
+			w.Fatalf("%s goes from version %d to %s at %d", d.Key, last, delta.Type, v)
+		}
+		w.last[d.Key] = v
+	}
+}
+
+func (w *walk) handle(key listwatch.Key, d Delta[*thing]) {
+	if d.Item.Key != key {
+		w.Fatalf("the deltas of %s have one of %s", key, d.Item.Key)
+	}
+	_, known := w.store.Item(key)
+	switch d.Type {
+	case DeltaAdded:
+		if known {
+			w.Fatalf("%s is told as added and was known", key)
+		}
+	case DeltaUpdated, DeltaSync, DeltaDeleted:
+		if !known && !w.refused {
+			w.Fatalf("%s is told as %s and was not known", key, d.Type)
+		}
+	}
+	var err error
+	if d.Type == DeltaDeleted {
+		delete(w.view, key)
+		err = w.store.Delete(key)
+	} else {
+		w.view[key] = d.Item.Version
+		err = w.store.Put(d.Item)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// check holds the queue and the store to their promises.
+func (w *walk) check(*rapid.T) {
+	if n := w.fifo.Len(); n > len(storyKeys) {
+		w.Fatalf("%d keys wait; there are %d", n, len(storyKeys))
+	}
+	v := w.fifo.Version()
+	if v < w.claim || v > w.version() {
+		w.Fatalf("the version goes from %d to %d, the newest is %d", w.claim, v, w.version())
+	}
+	w.claim = v
+	if w.fifo.HasSynced() {
+		if !w.listed {
+			w.Fatal("synced without a list")
+		}
+		v = max(v, w.first)
+	}
+	for _, key := range storyKeys {
+		have := w.view[key]
+		if i, ok := w.store.Item(key); ok != (have > 0) || ok && i.Version != have {
+			w.Fatalf("the store has %v of %s, the deltas told version %d", i, key, have)
+		}
+		if v > 0 && !w.refused && !w.mayBe(key, have, v) {
+			w.Fatalf("everything up to %d is claimed to be handled, but %s is at %d", v, key, have)
+		}
+	}
+}
+
+func TestStoreEndsEqualToTheNewestStateWhateverIsLostOrRepeated(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := &walk{T: rt, view: map[listwatch.Key]listwatch.Version{}, last: map[listwatch.Key]listwatch.Version{}}
+		w.now = map[listwatch.Key]listwatch.Version{}
+		w.fifo.Known = &w.store
+		rt.Repeat(map[string]func(*rapid.T){
+			"write":   func(*rapid.T) { w.writeSome() },
+			"write 2": func(*rapid.T) { w.writeSome(); w.writeSome() },
+			"deliver": func(*rapid.T) { w.deliver() },
+			"repeat":  func(*rapid.T) { w.repeat() },
+			"relist":  func(*rapid.T) { w.relist() },
+			"epoch":   func(*rapid.T) { w.newEpoch() },
+			"sync":    func(*rapid.T) { w.fifo.Sync(w.anyKey(), w.anyKey()) },
+			"pop":     func(*rapid.T) { w.pop() },
+			"pop 2":   func(*rapid.T) { w.pop(); w.pop() },
+			"": func(t *rapid.T) {
+				w.refused = w.refused && w.fifo.Len() > 0
+				w.check(t)
+			},
+		})
+		w.settle()
+	})
+}
+
+// settle tells the rest and takes everything out.
+func (w *walk) settle() {
+	if err := w.fifo.Apply(w.log[w.told:]...); err != nil {
+		w.Fatal(err)
+	}
+	w.told = len(w.log)
+	for w.fifo.Len() > 0 {
+		err := w.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error { w.handleAll(d); return nil })
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.check(w.T)
+	}
+	if !maps.Equal(w.view, w.now) {
+		w.Fatalf("the store ends with %v, the newest state is %v", w.view, w.now)
+	}
+	if got := w.fifo.Version(); got != w.version() {
+		w.Fatalf("everything was handled, and the version is %d, want %d", got, w.version())
+	}
+	if w.fifo.HasSynced() != w.listed {
+		w.Fatalf("synced: %t, listed: %t", w.fifo.HasSynced(), w.listed)
+	}
+}
