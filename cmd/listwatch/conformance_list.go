@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
@@ -27,23 +28,37 @@ type listedCase struct {
 func newConformanceList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List all cases",
-		Args:  args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return listJSON(cmd.OutOrStdout())
+		Use:   "list [PATTERN...]",
+		Short: "List the cases",
+		Long:  "List all cases, or those that a pattern names, as in resume or 'resume/rv-*'.",
+		RunE: func(cmd *cobra.Command, patterns []string) error {
+			all, err := listed(patterns)
+			if err != nil {
+				return err
 			}
-			return listText(cmd.OutOrStdout())
+			if asJSON {
+				return listJSON(cmd.OutOrStdout(), all)
+			}
+			return listText(cmd.OutOrStdout(), all)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
 }
 
-func listJSON(w io.Writer) error {
-	var all []listedCase
-	for _, c := range conformance.List() {
+// listed are the cases that patterns name; all, where there is none.
+func listed(patterns []string) ([]conformance.Case, error) {
+	if err := (conformance.Options{Run: patterns}).Check(); err != nil {
+		return nil, usageError{err}
+	}
+	return slices.DeleteFunc(conformance.List(), func(c conformance.Case) bool {
+		return len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool { return conformance.Match(p, c.ID) })
+	}), nil
+}
+
+func listJSON(w io.Writer, listed []conformance.Case) error {
+	all := []listedCase{}
+	for _, c := range listed {
 		all = append(all, listedCase{
 			c.ID, c.Level.Word(), c.Subject.Word(), strings.Fields(c.On), c.Lane, c.Says, strings.Fields(c.Needs().String()), c.Elsewhere,
 		})
@@ -54,17 +69,17 @@ func listJSON(w io.Writer) error {
 	return e.Encode(all)
 }
 
-func listText(w io.Writer) error {
+func listText(w io.Writer, listed []conformance.Case) error {
 	out := bufio.NewWriter(w)
 	group := ""
-	for _, c := range conformance.List() {
+	for _, c := range listed {
 		if c.Group() != group {
 			group = c.Group()
 			fmt.Fprintf(out, "\n%s\n", group)
 		}
 		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Word(), c.Subject.Word(), c.On, c.Says)
 	}
-	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID says more\n", len(conformance.List()))
+	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID says more\n", len(listed))
 	return out.Flush()
 }
 
@@ -91,6 +106,17 @@ func newConformanceExplain() *cobra.Command {
 	}
 }
 
+// lanes say where cases are run.
+var lanes = map[rune]string{'r': "real sockets", 'f': "a clock of its own, in go test", 'x': "a system under faults"}
+
+func lanesOf(c conformance.Case) string {
+	var all []string
+	for _, l := range c.Lane {
+		all = append(all, lanes[l])
+	}
+	return strings.Join(all, "; ")
+}
+
 func explain(w io.Writer, c conformance.Case) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\n\n  %s\n\n", c.ID, c.Says)
@@ -102,11 +128,14 @@ func explain(w io.Writer, c conformance.Case) error {
 	line("level", c.Level.Word()+": "+c.Level.Meaning())
 	line("about", c.Subject.Word())
 	line("over", c.On)
-	line("lane", map[bool]string{true: "real sockets", false: "a clock of its own, so that only go test runs it"}[strings.Contains(c.Lane, "r")])
+	line("lane", lanesOf(c))
 	line("needs", c.Needs().String())
 	switch {
+	case strings.HasPrefix(c.Elsewhere, "lives in "):
+		at := strings.Fields(strings.TrimPrefix(c.Elsewhere, "lives in "))
+		line("run it", "go test ./"+at[0]+" -run '^"+at[len(at)-1]+"$'")
 	case c.Elsewhere != "":
-		line("test", c.Elsewhere)
+		line("test", "none yet: it "+c.Elsewhere)
 	case c.Subject == cases.Client:
 		line("run it", "listwatch conformance client --exec COMMAND --run "+c.ID)
 	case strings.Contains(c.Lane, "r"):

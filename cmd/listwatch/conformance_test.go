@@ -124,6 +124,12 @@ func TestConformanceTellsOfItsCases(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &all); code != exitOK || err != nil || len(all) != len(conformance.List()) || all[0].Says == "" {
 		t.Errorf("got %d, %v, %d cases", code, err, len(all))
 	}
+	if out, _, code := conform(t, "list", "resume/rv-*"); code != exitOK || strings.Contains(out, "resume/from-rv") || !strings.Contains(out, "resume/rv-zero") {
+		t.Errorf("got %d, %s", code, out)
+	}
+	if out, _, code := conform(t, "explain", "order/mixed"); code != exitOK || !strings.Contains(out, "go test ./conformance/lane -run '^TestWatchers") {
+		t.Errorf("got %d, %s", code, out)
+	}
 	if out, _, code := conform(t, "list"); code != exitOK || !strings.Contains(out, "resume/from-rv") {
 		t.Errorf("got %d, %s", code, out)
 	}

@@ -41,7 +41,7 @@ func (c Case) excuse(target Target) string {
 	missing := c.needs &^ target.Offers
 	switch {
 	case c.run == nil:
-		return c.Elsewhere
+		return c.elsewhere()
 	case missing != 0:
 		return missing.lack()
 	case !strings.Contains(c.Lane, "r"):
@@ -50,6 +50,14 @@ func (c Case) excuse(target Target) string {
 		return "it is about transports that are not tested: " + c.On
 	}
 	return ""
+}
+
+// elsewhere says why a case that has no test here can't be run. Where it lives is of use to those who work on this module: explain tells.
+func (c Case) elsewhere() string {
+	if strings.HasPrefix(c.Elsewhere, "lives in ") {
+		return "only go test of this module runs it; explain says which"
+	}
+	return "nothing tests it yet: it " + c.Elsewhere
 }
 
 // Ways returns the names of the ways in which c is tested on the target.
@@ -62,7 +70,8 @@ func (c Case) Ways(target Target) []string {
 }
 
 func (c Case) executeOn(ctx context.Context, target Target, w way, o *Outcome) {
-	ctx, cancel := context.WithTimeoutCause(ctx, caseTime, errHung)
+	limit := max(caseTime, 3*target.Patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, hung(limit))
 	defer cancel()
 	start := time.Now()
 	r := newRecorder(ctx, o.Name())

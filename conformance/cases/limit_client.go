@@ -52,7 +52,11 @@ func (e *env) refusedEvent(what string, s *stream) {
 		_, err = w.Event()
 	}
 	if !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("%s: got %s %.100s, %v; want an error of code Corrupt", what, w.Type, w.Object, err)
+		got := "nothing"
+		if w.Type != "" {
+			got = fmt.Sprintf("%s %.100s", w.Type, w.Object)
+		}
+		e.Errorf("%s: got %s, and the error %v; want an error of code Corrupt", what, got, err)
 	}
 }
 
@@ -131,7 +135,7 @@ func redirect(e *env) {
 				continue
 			}
 			if err != nil {
-				e.Fatalf("%d to %s: %v", code, to, err)
+				e.Fatalf("a redirect of status %d to %s: got the error %v, want the watch behind it", code, to, err)
 			}
 			s.want("ADDED a")
 			h := <-got

@@ -56,11 +56,14 @@ func (c Case) outcome(target Target, w string) Outcome {
 	return Outcome{ID: c.ID, Way: w, Target: target.Name, Level: c.Level, Subject: c.Subject, Says: c.Says}
 }
 
-// caseTime is how long a case may run; those that wait for something give up before.
+// caseTime is how long a case may run at the least; those that wait for something give up before.
 const caseTime = 30 * time.Second
 
-// errHung is the message of a case that did not come to its end.
-var errHung = fmt.Errorf("the case did not end within %v", caseTime)
+// hung is the error of a case that did not come to its end in the time it had.
+type hung time.Duration
+
+// Error says how long that was.
+func (h hung) Error() string { return fmt.Sprintf("the case did not end within %v", time.Duration(h)) }
 
 // Bad reports whether a verdict makes a run fail.
 func (v Verdict) Bad() bool {

@@ -63,12 +63,13 @@ func (r *recorder) cleanUp() {
 
 // giveUp ends the listening to a case that has not ended: where it took too long it is a failure, and else the run was interrupted.
 func (r *recorder) giveUp(cause error) {
-	if cause == errHung {
+	_, late := cause.(hung)
+	if late {
 		r.Error(cause)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over = true; cause != errHung {
+	if r.over = true; !late {
 		r.interrupted = cause
 	}
 }

@@ -147,7 +147,12 @@ func Headline(r *conformance.Report) string {
 	default:
 		verdict = "ok: " + verdict
 	}
-	return fmt.Sprintf("%s: %s of %s in %.1f s: %s%s", r.Target, plural(s.Runs, "run"), plural(s.Cases, "case"), r.Seconds, verdict, triedLine(r))
+	skipped := ""
+	if n := s.ByVerdict[cases.Skip]; n > 0 {
+		skipped = fmt.Sprintf(" and %d skipped", n)
+	}
+	return fmt.Sprintf("%s: %s of %s%s in %.1f s: %s%s",
+		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[cases.Skip], "case"), skipped, r.Seconds, verdict, triedLine(r))
 }
 
 func plural(n int, what string) string {

@@ -36,7 +36,11 @@ func URL(ctx context.Context, address string, a Access) (cases.Target, error) {
 		return cases.Target{}, unusable(address, invalidf("a GET is answered with kind %q, want a list, as in PodList", list.Kind))
 	}
 	site := cases.Site{URL: u, Kind: kind, Network: a.network(), Header: a.Header}
-	t := cases.Target{Name: u.Host, Patience: a.Patience, Open: func(t cases.T, _ cases.Setup) *cases.Site {
+	notes := []string{"of a URL alone the cases are those that write nothing"}
+	if strings.HasPrefix(u.Path, "/api/") || strings.HasPrefix(u.Path, "/apis/") {
+		notes[0] += fmt.Sprintf("; for Kubernetes' API at %s://%s there is --kube, which writes and tests far more", u.Scheme, u.Host)
+	}
+	t := cases.Target{Name: u.Host, Patience: a.Patience, Notes: notes, Open: func(t cases.T, _ cases.Setup) *cases.Site {
 		t.Helper()
 		alive(t, u)
 		s := site
