@@ -24,7 +24,15 @@ import (
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+// asProgram is a variable of the environment: where it is set, the test binary is the program, for tests that need a process to kill.
+const asProgram = "LISTWATCH_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	leaktest.Main(m)
+}
 
 // patience is when a test gives up waiting, to say for what.
 const patience = 30 * time.Second

@@ -17,6 +17,8 @@ const (
 	exitUsage
 	// exitUnusable: there was nothing to test.
 	exitUnusable
+	// exitUnfit: what is stored can't be served before somebody has done something about it.
+	exitUnfit
 )
 
 // A usageError is a command line that can't be understood, or parts of it that don't go together.
@@ -48,6 +50,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	fmt.Fprintf(stderr, "listwatch: %s\n", message)
 	if _, ok := errors.AsType[unusableError](err); ok {
 		return exitUnusable
+	}
+	if _, ok := errors.AsType[unfitError](err); ok {
+		return exitUnfit
 	}
 	return exitFailure
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
-	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 	"github.com/spf13/cobra"
@@ -25,20 +24,20 @@ type serveOptions struct {
 	tokenFile                string
 	insecure, noCompression  bool
 	origins, resources       []string
-	historyAge               time.Duration
-	historyBytes             byteSize
+	store                    storeOptions
 	demo, verbose            bool
 }
 
 func newServe() *cobra.Command {
-	o := serveOptions{historyBytes: 256 << 20}
+	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve collections in memory at the paths of Kubernetes",
-		Long: `Serve collections in memory at the paths of Kubernetes, over HTTP/1.1, HTTP/2 and WebSocket, and print commands to try.
+		Short: "Serve collections at the paths of Kubernetes",
+		Long: `Serve collections at the paths of Kubernetes, over HTTP/1.1, HTTP/2 and WebSocket, and print commands to try.
 
 Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server works with them: docs/kubernetes.md.
-Nothing is kept when the server ends.
+They are in memory, and nothing is kept when the server ends; with --data FILE they are in a file, history included, and watches go on where they
+were when the server is there again, however it ended.
 
 On loopback anybody may do everything, unless --token-file is given; with --client-ca, only https asks for certificates. Elsewhere
 the server refuses to listen without credentials, unless --insecure is given. The first SIGINT or SIGTERM ends all watches cleanly,
@@ -61,8 +60,7 @@ the second ends the server at once.`,
 	f.StringArrayVar(&o.origins, "allow-origin", nil, "origin whose pages may use the server beside its own, as in http://127.0.0.1:*; repeatable")
 	f.StringArrayVar(&o.resources, "resource", nil, "further resource, as in widgets.v1.demo.example.com=Widget, with ,cluster for one without namespaces; repeatable")
 	f.BoolVar(&o.noCompression, "no-compression", false, "compress nothing, whatever clients can decompress: where objects hold secrets beside text of others")
-	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
-	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
+	o.store.register(f)
 	f.StringVar(&o.debugAddr, "debug-addr", "", "where to serve /debug/pprof/, GET /debug/watches and POST /debug/compact, without credentials")
 	f.BoolVar(&o.demo, "demo", false, "keep changing some objects")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refusal")
@@ -72,7 +70,7 @@ the second ends the server at once.`,
 // A service is what serve runs.
 type service struct {
 	log  *slog.Logger
-	db   *memory.DB
+	db   database
 	api  *kubeapi.Handler
 	ends []*endpoint
 }
@@ -84,8 +82,15 @@ func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
 	}
 	s := &service{
 		log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level})),
-		db:  memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)}),
 	}
+	var err error
+	if s.db, err = o.store.open(); err != nil {
+		return err
+	}
+	return errors.Join(s.run(ctx, o, out), s.db.Close())
+}
+
+func (s *service) run(ctx context.Context, o *serveOptions, out io.Writer) error {
 	if err := s.prepare(o); err != nil {
 		return err
 	}
@@ -130,6 +135,8 @@ func (s *service) addResources(more []string) error {
 		c, err := s.db.Collection(r.Declare())
 		if err == nil {
 			err = s.api.Add(r, c)
+		} else {
+			err = dataError(err)
 		}
 		if errors.Is(err, listwatch.AlreadyExists) {
 			return usagef("--resource: %s is declared twice, or is one of the defaults", r.QualifiedName())

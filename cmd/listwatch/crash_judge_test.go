@@ -1,0 +1,120 @@
+package main
+
+import (
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// truth is the history as the file has it in the end, which everything else is held against.
+func (c *crash) truth(start listwatch.Version) (facts []fact) {
+	c.Helper()
+	page := c.list()
+	w, err := (&client.Remote{URL: c.url}).Watch(c.Context(), listwatch.Query{Start: listwatch.At, Version: start})
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer w.Close()
+	state := map[listwatch.Key]string{}
+	for e, err := range listwatch.All(c.Context(), w) {
+		if err != nil {
+			c.Fatal(err)
+		}
+		f := factOf(e.Type, e.Object)
+		if len(facts) > 0 && f.version <= facts[len(facts)-1].version {
+			c.Fatalf("the history has version %d after %d", f.version, facts[len(facts)-1].version)
+		}
+		facts = append(facts, f)
+		if delete(state, f.key); f.kind != listwatch.Deleted {
+			state[f.key] = f.data
+		}
+		if f.version == page.Version {
+			break
+		}
+	}
+	for _, o := range page.Items {
+		if state[o.Key] != string(o.Data) {
+			c.Errorf("the list has %s, the history ends with %s", o.Data, state[o.Key])
+		}
+	}
+	if len(page.Items) != len(state) {
+		c.Errorf("the list has %d objects, the history leaves %d", len(page.Items), len(state))
+	}
+	return facts
+}
+
+func (c *crash) judgeWrites(truth []fact) {
+	c.Helper()
+	there := make(map[fact]int, len(truth))
+	for _, f := range truth {
+		if f.kind == listwatch.Deleted {
+			f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))
+		}
+		there[f]++
+	}
+	for _, f := range c.acked {
+		if there[f] != 1 {
+			c.Errorf("acknowledged, and %d times in the history: %+v", there[f], f)
+		}
+	}
+}
+
+// judgeWatcher waits until s has seen as much as there is, and compares.
+func (c *crash) judgeWatcher(i int, s *sighting, truth []fact) {
+	c.Helper()
+	var want []fact
+	selected := map[listwatch.Key]bool{}
+	for _, f := range truth {
+		o, err := listwatch.ParseObject([]byte(f.data))
+		if err != nil {
+			c.Fatal(err)
+		}
+		before, now := selected[f.key], f.kind != listwatch.Deleted && s.query.Labels.Matches(o.Labels)
+		selected[f.key] = now
+		switch {
+		case before && now:
+			f.kind = listwatch.Modified
+		case now:
+			f.kind = listwatch.Added
+		case before:
+			f.kind, f.data = listwatch.Deleted, "" // the last state that was selected, at another version
+		default:
+			continue
+		}
+		want = append(want, f)
+	}
+	late := time.After(patience)
+	for {
+		s.mu.Lock()
+		got, err := s.facts, s.err
+		s.mu.Unlock()
+		if err != nil {
+			c.Errorf("watcher %d ended with %v", i, err)
+			return
+		}
+		for n := range min(len(got), len(want)) {
+			f := got[n]
+			if f.kind == listwatch.Deleted {
+				f.data, want[n].data = "", ""
+			}
+			if f != want[n] {
+				c.Errorf("watcher %d: event %d is %+v, want %+v", i, n, f, want[n])
+				return
+			}
+		}
+		if len(got) > len(want) {
+			c.Errorf("watcher %d has seen %d events, want %d", i, len(got), len(want))
+		}
+		if len(got) >= len(want) {
+			return
+		}
+		select {
+		case <-s.changed:
+		case <-late:
+			c.Errorf("watcher %d has seen %d of %d events", i, len(got), len(want))
+			return
+		}
+	}
+}

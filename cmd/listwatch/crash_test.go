@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
+)
+
+var (
+	crashFor   = flag.Duration("crash.for", 10*time.Second, "how long the server is killed again and again")
+	crashEvery = flag.Duration("crash.every", 500*time.Millisecond, "how long a server lives between it serves and is killed")
+)
+
+const crashWriters = 8
+
+// A crash is a server that is killed under its writers and watchers.
+type crash struct {
+	*testing.T
+	url string // of all pods
+
+	mu sync.Mutex
+	// Guarded by mu.
+	up      chan struct{} // closed while the server is up
+	acked   []fact        // what writers were told
+	unknown int           // writes whose answer was lost
+	resumed int           // streams opened that went on from a version
+}
+
+// A fact is one change as somebody saw it. What answers a delete is not the object but its uid: then there is no version, and data is that.
+type fact struct {
+	kind    listwatch.EventType
+	key     listwatch.Key
+	version listwatch.Version
+	data    string
+}
+
+func factOf(kind listwatch.EventType, o *listwatch.Object) fact {
+	return fact{kind, o.Key, o.Version, string(o.Data)}
+}
+
+// A server over a file is killed by SIGKILL again and again, while writers write and watchers watch over all transports. Then: what was
+// acknowledged is there, no version was given to two writes, and every watcher has seen every event after its start exactly once.
+func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	c := &crash{T: t, url: "http://" + address + "/api/v1/pods", up: make(chan struct{})}
+	args := []string{"serve", "--addr", address, "--data", filepath.Join(t.TempDir(), "crash.db"), "--history-age", "-1s"}
+	server := startProcess(t, nil, args...)
+	server.serves(t)
+	c.setUp(true)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var writers, watchers sync.WaitGroup
+	start := c.list().Version
+	selected, err := listwatch.ParseLabelSelector("app=a1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := listwatch.Query{Start: listwatch.At, Version: start}
+	some := all
+	some.Labels = selected
+	var seen []*sighting
+	for _, w := range []struct {
+		transport transport.Client
+		query     listwatch.Query
+	}{{&chunked.Client{}, all}, {&chunked.Client{}, some}, {&h2.Client{}, all}, {&websocket.Client{}, all}} {
+		s := &sighting{query: w.query, changed: make(chan struct{}, 1)}
+		seen = append(seen, s)
+		watchers.Go(func() { c.watch(ctx, w.transport, s) })
+	}
+	writing, stopWriting := context.WithCancel(ctx)
+	for i := range crashWriters {
+		writers.Go(func() { c.write(writing, i) })
+	}
+
+	kills := 0
+	over := time.After(*crashFor)
+	for again := true; again; {
+		select {
+		case <-time.After(*crashEvery):
+			kills++
+			c.setUp(false)
+			server.kill()
+			server = startProcess(t, nil, args...)
+			server.serves(t)
+			c.setUp(true)
+		case <-over:
+			again = false
+		}
+	}
+	stopWriting()
+	writers.Wait()
+
+	truth := c.truth(start)
+	c.judgeWrites(truth)
+	for i, s := range seen {
+		c.judgeWatcher(i, s, truth)
+	}
+	cancel()
+	watchers.Wait()
+	t.Logf("%d kills, %d acknowledged writes, %d whose answer was lost, %d events in the history, %d streams resumed",
+		kills, len(c.acked), c.unknown, len(truth), c.resumed)
+	if kills < 2 || len(c.acked) < 10*kills || c.resumed < kills {
+		t.Error("that was too easy")
+	}
+}
+
+func (c *crash) setUp(up bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if up {
+		close(c.up)
+	} else {
+		c.up = make(chan struct{})
+	}
+}
+
+// awaitUp returns when the server serves, or ctx ends.
+func (c *crash) awaitUp(ctx context.Context) {
+	c.mu.Lock()
+	up := c.up
+	c.mu.Unlock()
+	select {
+	case <-up:
+	case <-ctx.Done():
+	}
+}
+
+func (c *crash) list() listwatch.Page {
+	c.Helper()
+	page, err := (&client.Remote{URL: c.url}).List(c.Context(), listwatch.Query{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return page
+}
+
+// write makes changes to some objects of its own, one after the other, until ctx ends.
+func (c *crash) write(ctx context.Context, writer int) {
+	there := make(map[string]bool)
+	h := &http.Client{Transport: &http.Transport{}}
+	defer h.CloseIdleConnections()
+	for i := 0; ctx.Err() == nil; i++ {
+		c.awaitUp(ctx)
+		name := fmt.Sprintf("w%d-%d", writer, rand.IntN(3))
+		pods := strings.Replace(c.url, "/pods", "/namespaces/default/pods", 1)
+		kind, method, url := listwatch.Added, http.MethodPost, pods
+		switch known := there[name]; {
+		case known && rand.IntN(4) == 0:
+			kind, method, url = listwatch.Deleted, http.MethodDelete, pods+"/"+name
+		case known:
+			kind, method, url = listwatch.Modified, http.MethodPut, pods+"/"+name
+		}
+		body := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a%d"}},"n":%d}`, name, rand.IntN(2), i)
+		code, answer, err := send(h, method, url, body)
+		switch {
+		case err != nil || code >= 500:
+			c.mu.Lock()
+			c.unknown++
+			c.mu.Unlock()
+			c.awaitUp(ctx)
+			if code, _, err = send(h, http.MethodGet, pods+"/"+name, nil); err == nil {
+				there[name] = code == http.StatusOK
+			}
+		case code == http.StatusConflict || code == http.StatusNotFound:
+			there[name] = code == http.StatusConflict // what was not known is known now
+		case code > 299:
+			c.Errorf("%s %s: %d %s", method, url, code, answer)
+			return
+		default:
+			there[name] = kind != listwatch.Deleted
+			c.acknowledged(kind, listwatch.Key{Namespace: "default", Name: name}, answer)
+		}
+	}
+}
+
+// acknowledged notes what a writer was told.
+func (c *crash) acknowledged(kind listwatch.EventType, key listwatch.Key, answer []byte) {
+	f := fact{kind: kind, key: key}
+	if kind == listwatch.Deleted {
+		f.data = string(rawjson.Lookup(answer, "details", "uid"))
+	} else if o, err := listwatch.ParseObject(answer); err == nil {
+		f = factOf(kind, o)
+	}
+	if f.data == "" {
+		c.Errorf("%v of %v was answered by %s", kind, key, answer)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acked = append(c.acked, f)
+}
+
+// send makes a request that is not given up when the test wants to end: its answer counts.
+func send(h *http.Client, method, url string, body []byte) (code int, answer []byte, err error) {
+	r, err := http.NewRequest(method, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := h.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+// A sighting is what one watcher has seen.
+type sighting struct {
+	query   listwatch.Query
+	changed chan struct{} // of one place
+
+	mu sync.Mutex
+	// Guarded by mu.
+	facts []fact
+	err   error
+}
+
+// watch follows the pods by one watcher, through all kills, until ctx ends.
+func (c *crash) watch(ctx context.Context, over transport.Client, s *sighting) {
+	remote := &client.Remote{
+		URL: c.url, Transports: []transport.Client{over},
+		Backoff: listwatch.Backoff{Min: 20 * time.Millisecond, Max: 100 * time.Millisecond},
+		Trace: &client.Trace{Opened: func(_ string, from listwatch.Version) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if from > s.query.Version {
+				c.resumed++
+			}
+		}},
+	}
+	w, err := remote.Watch(ctx, s.query)
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	defer w.Close()
+	for e, err := range listwatch.All(ctx, w) {
+		s.mu.Lock()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			s.err = err
+		}
+		if err == nil && e.Object != nil {
+			s.facts = append(s.facts, factOf(e.Type, e.Object))
+		}
+		s.mu.Unlock()
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+}

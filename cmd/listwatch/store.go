@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/bolt"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/spf13/pflag"
+)
+
+// A database is a store that serve can serve.
+type database interface {
+	Collection(r store.Resource) (*store.Collection, error)
+	Version() listwatch.Version
+	Compact()
+	Close() error
+}
+
+// storeOptions are the flags of serve about what keeps the objects.
+type storeOptions struct {
+	data         string
+	historyAge   time.Duration
+	historyBytes byteSize
+}
+
+func (o *storeOptions) register(f *pflag.FlagSet) {
+	o.historyBytes = 256 << 20
+	f.StringVar(&o.data, "data", "", "file to keep objects and their history in, made where there is none; empty: memory")
+	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
+	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
+}
+
+// open opens the store. What opens must be closed.
+func (o *storeOptions) open() (database, error) {
+	if o.data == "" {
+		return inMemory{memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})}, nil
+	}
+	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})
+	if err != nil {
+		return nil, dataError(err)
+	}
+	return db, nil
+}
+
+// inMemory is a database that needs no closing.
+type inMemory struct{ *memory.DB }
+
+func (inMemory) Close() error { return nil }
+
+// An unfitError is about data that can't be served until somebody has done something about it: to try again is of no use.
+type unfitError struct{ error }
+
+func (e unfitError) Unwrap() error { return e.error }
+
+// dataError tells errors of a store that go by themselves from those that don't.
+func dataError(err error) error {
+	for _, code := range []listwatch.Code{listwatch.Invalid, listwatch.Unsupported, listwatch.Corrupt, listwatch.Forbidden} {
+		if errors.Is(err, code) {
+			return unfitError{err}
+		}
+	}
+	return err
+}
