@@ -18,7 +18,7 @@ func (u *upstream) looksBack() bool {
 	return deep
 }
 
-// goShallow makes the next state be the newest.
+// goShallow makes the next state be the newest: what came of one with a past can't be used, or not any more.
 func (u *upstream) goShallow() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
@@ -96,8 +97,10 @@ func watch(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Watche
 func next(t testing.TB, w listwatch.Watcher, n int) []listwatch.Event {
 	t.Helper()
 	events := make([]listwatch.Event, n)
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
 	for got := 0; got < n; {
-		k, err := w.Next(t.Context(), events[got:])
+		k, err := w.Next(ctx, events[got:])
 		if err != nil {
 			t.Fatalf("after %d of %d events: %v", got, n, err)
 		}
@@ -106,12 +109,17 @@ func next(t testing.TB, w listwatch.Watcher, n int) []listwatch.Event {
 	return events
 }
 
-// wantEnd reads w to its end, and returns that.
+// long is more than anything takes, in a bubble's time.
+const long = 10 * time.Minute
+
+// end reads w to its end, and returns that.
 func end(t testing.TB, w listwatch.Watcher) (events int, err error) {
 	t.Helper()
 	var batch [16]listwatch.Event
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
 	for {
-		n, err := w.Next(t.Context(), batch[:])
+		n, err := w.Next(ctx, batch[:])
 		events += n
 		if err != nil {
 			return events, err

@@ -48,6 +48,7 @@ func (s *sink) Take(events []listwatch.Event) error {
 			err = s.append(events[:n])
 		}
 		if err != nil {
+			s.relay.upstream.goShallow()
 			return err
 		}
 		events = events[n:]

@@ -129,16 +129,15 @@ type tap struct {
 	upstream *upstream
 	poller   listwatch.Poller // Watcher, if it is one; nil: it is not
 	initial  bool             // it began with the state
-	past     bool             // that state is not the newest
 	signal   chan struct{}    // one place; filled when poller is to be looked at
 	raise    func()
 
 	following bool // its state has come; guarded by upstream.mu
 
 	// Owned by the reader.
+	past     bool              // it has not come to where the state was when it began
 	pending  []listwatch.Event // before those of Watcher
 	position listwatch.Version // of the newest bookmark that was made here
-	received bool              // something has come of Watcher
 
 	mu    sync.Mutex
 	cause error // guarded by mu; what the relay ended it with
@@ -158,15 +157,20 @@ func (t *tap) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 		next = t.poll
 	}
 	n, err := next(ctx, dst)
-	t.received = t.received || n > 0
+	if n > 0 && t.past && dst[n-1].Version >= t.upstream.target() {
+		t.past = false
+	}
 	if err == nil {
 		return n, nil
 	}
 	if cause := t.failure(); cause != nil {
 		return n, cause
 	}
-	if t.past && !t.received && listwatch.CodeOf(err) == listwatch.Expired {
-		t.upstream.goShallow()
+	switch listwatch.CodeOf(err) {
+	case listwatch.Expired, listwatch.Corrupt, listwatch.Unsupported:
+		if t.past {
+			t.upstream.goShallow() // it would lead to the same place again
+		}
 	}
 	return n, err
 }
