@@ -4,14 +4,14 @@
 // each object once; a [DeltaFIFO] holds what was not handled yet, compressed per key; an [Indexer] is the local store, with indexes.
 //
 //	flags := &informer.Informer[Flag]{Source: source}
-//	flags.AddHandler(informer.Handler[Flag]{
+//	flags.Handle(informer.Handler[Flag]{
 //		OnAdd:    func(f Flag, initial bool) { fmt.Println("there is", f.Name) },
 //		OnUpdate: func(before, now Flag) { fmt.Println("changed:", now.Name) },
 //		OnDelete: func(d informer.Deleted[Flag]) { fmt.Println("gone:", d.Key) },
-//	})
+//	}, nil)
 //	go flags.Run(ctx)
-//	err := flags.WaitForSync(ctx)                       // everything that was there is here now, and was handled
-//	all, err := flags.Store().List(listwatch.Query{})   // from memory
+//	err := flags.WaitForSync(ctx)              // everything that was there is here now, and was handled
+//	all, err := flags.List(listwatch.Query{})  // from memory
 //
 // # Promises
 //

@@ -1,0 +1,45 @@
+package informer_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var testName = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`")
+
+func TestEveryTestThatTheDocumentNamesIsThere(t *testing.T) {
+	doc, err := os.ReadFile("../docs/informer.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := testName.FindAllStringSubmatch(string(doc), -1)
+	if len(named) < 30 {
+		t.Errorf("docs/informer.md names %d tests, want one for each row", len(named))
+	}
+	for _, n := range named {
+		if pkg, name := n[1], n[2]; !strings.Contains(testsOf(t, pkg), "\nfunc "+name+"(") {
+			t.Errorf("docs/informer.md names %s.%s, and there is no such test", pkg, name)
+		}
+	}
+}
+
+// testsOf returns the source of a package's tests.
+func testsOf(t *testing.T, pkg string) string {
+	t.Helper()
+	files, err := filepath.Glob("../" + pkg + "/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(data)
+	}
+	return all.String()
+}
