@@ -1,0 +1,394 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/listwatch/listwatch"
+)
+
+func byNode(i *Item[*thing]) []string { return []string{i.Value.Node} }
+
+// put stores things such as "ns/a@5=node1".
+func put(t testing.TB, x *Indexer[*thing], words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if err := x.Put(parseThing(word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func parseThing(word string) *Item[*thing] {
+	key, node, _ := strings.Cut(word, "=")
+	namespace, name, ok := strings.Cut(key, "/")
+	if !ok {
+		namespace, name = "", key
+	}
+	i := thingAt(listwatch.Key{Namespace: namespace, Name: name}, 1, node)
+	i.Value.Labels = map[string]string{"node": node}
+	return i
+}
+
+func names(things []*thing) string {
+	var all []string
+	for _, s := range things {
+		all = append(all, s.Key().String())
+	}
+	return strings.Join(all, " ")
+}
+
+func parseLabels(t testing.TB, s string) listwatch.LabelSelector {
+	t.Helper()
+	l, err := listwatch.ParseLabelSelector(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func parseFields(t testing.TB, s string) listwatch.FieldSelector {
+	t.Helper()
+	f, err := listwatch.ParseFieldSelector(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestListSelectsFromMemoryInKeyOrder(t *testing.T) {
+	var x Indexer[*thing]
+	put(t, &x, "b/x=1", "a/z=2", "a/y=1", "c=1", "b/y=2", "ab/y=1")
+	for _, c := range []struct {
+		q    listwatch.Query
+		want string
+	}{
+		{listwatch.Query{}, "c a/y a/z ab/y b/x b/y"},
+		{listwatch.Query{Start: listwatch.Any}, "c a/y a/z ab/y b/x b/y"},
+		{listwatch.Query{Namespace: "a"}, "a/y a/z"},
+		{listwatch.Query{Namespace: "aa"}, ""},
+		{listwatch.Query{Namespace: "b", Name: "y"}, "b/y"},
+		{listwatch.Query{Namespace: "b", Name: "z"}, ""},
+		{listwatch.Query{Name: "y"}, "a/y ab/y b/y"},
+		{listwatch.Query{Labels: parseLabels(t, "node=1")}, "c a/y ab/y b/x"},
+		{listwatch.Query{Namespace: "a", Labels: parseLabels(t, "node!=1")}, "a/z"},
+		{listwatch.Query{Namespace: "b", Name: "y", Labels: parseLabels(t, "node=1")}, ""},
+		{listwatch.Query{Fields: parseFields(t, "metadata.name=y")}, "a/y ab/y b/y"},
+		{listwatch.Query{Fields: parseFields(t, "metadata.name!=y,metadata.namespace!=a")}, "c b/x"},
+		{listwatch.Query{Fields: parseFields(t, "metadata.namespace=")}, "c"},
+		{listwatch.Query{Fields: parseFields(t, "metadata.namespace=b")}, "b/x b/y"},
+		{listwatch.Query{Namespace: "a", Fields: parseFields(t, "metadata.namespace=b")}, ""},
+		{listwatch.Query{Namespace: "b", Fields: parseFields(t, "metadata.name=x")}, "b/x"},
+		{listwatch.Query{Namespace: "b", Name: "x", Fields: parseFields(t, "metadata.name=y")}, ""},
+	} {
+		got, err := x.List(c.q)
+		if err != nil || names(got) != c.want {
+			t.Errorf("%+v: got %q and %v, want %q", c.q, names(got), err, c.want)
+		}
+		selected, err := x.Snapshot().Select(c.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for key, s := range selected {
+			if key != s.Key() {
+				t.Errorf("%s comes with the key %s", s.Key(), key)
+			}
+			all = append(all, key.String())
+		}
+		if strings.Join(all, " ") != c.want {
+			t.Errorf("a snapshot of %+v: got %q, want %q", c.q, all, c.want)
+		}
+	}
+}
+
+func TestListRefusesWhatMemoryCannotAnswer(t *testing.T) {
+	var x Indexer[*thing]
+	for _, c := range []struct {
+		q    listwatch.Query
+		want string
+	}{
+		{listwatch.Query{Fields: parseFields(t, "spec.nodeName=n")}, "ByIndex"},
+		{listwatch.Query{Start: listwatch.At, Version: 5}, "WaitForVersion"},
+		{listwatch.Query{Match: listwatch.Exact}, "WaitForVersion"},
+		{listwatch.Query{Limit: 5}, "Snapshot"},
+		{listwatch.Query{Continue: "x"}, "Snapshot"},
+		{listwatch.Query{InitialEvents: listwatch.Yes}, "watch"},
+		{listwatch.Query{Bookmarks: true}, "watch"},
+	} {
+		_, err := x.List(c.q)
+		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: got %v, want Invalid with a word of %s", c.q, err, c.want)
+		}
+		if _, err := x.Snapshot().Select(c.q); !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("a snapshot of %+v: got %v, want Invalid", c.q, err)
+		}
+	}
+}
+
+func TestTheZeroIndexerIsEmptyAndReady(t *testing.T) {
+	var x Indexer[thing]
+	if _, ok := x.Get(keyOf("a")); ok || x.Len() != 0 || x.Version() != 0 || x.Delete(keyOf("a")) != nil {
+		t.Error("the zero Indexer is not empty")
+	}
+	if err := x.AddIndex("node", func(i *Item[thing]) []string { return []string{i.Value.Node} }); err != nil {
+		t.Fatal(err)
+	}
+	if values, err := x.IndexValues("node"); err != nil || len(values) != 0 {
+		t.Errorf("got %v and %v, want no values", values, err)
+	}
+	if s := new(Indexer[thing]).Snapshot(); s.Len() != 0 || s.Version() != 0 {
+		t.Error("a snapshot of the zero Indexer is not empty")
+	}
+	if err := x.Put(&Item[thing]{Key: keyOf("a"), Value: thing{Node: "n"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := x.ByIndex("node", "n"); err != nil || len(got) != 1 {
+		t.Errorf("got %v and %v, want the one thing", got, err)
+	}
+}
+
+func TestIndexesFollowTheStore(t *testing.T) {
+	var x Indexer[*thing]
+	put(t, &x, "ns/a=1 2 2 1", "ns/b=2")
+	words := func(i *Item[*thing]) []string { return strings.Fields(i.Value.Node) }
+	if err := x.AddIndex("words", words); err != nil { // with a store that is not empty
+		t.Fatal(err)
+	}
+	want := func(value, want string) {
+		t.Helper()
+		got, err := x.ByIndex("words", value)
+		if err != nil || names(got) != want {
+			t.Errorf("under %q: got %q and %v, want %q", value, names(got), err, want)
+		}
+	}
+	want("1", "ns/a")
+	want("2", "ns/a ns/b")
+	put(t, &x, "ns/a=2 3", "ns/c=3")
+	want("1", "")
+	want("2", "ns/a ns/b")
+	want("3", "ns/a ns/c")
+	if got, _ := x.ByIndex("words", "2"); got[0].Node != "2 3" {
+		t.Errorf("the index has an old object: %q", got[0].Node)
+	}
+	if err := x.Delete(listwatch.Key{Namespace: "ns", Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	want("2", "ns/b")
+	if values, _ := x.IndexValues("words"); !slices.Equal(values, []string{"2", "3"}) {
+		t.Errorf("got the values %q, want 2 and 3", values)
+	}
+	if err := x.Replace([]*Item[*thing]{parseThing("ns/d=4"), parseThing("ns/e=4"), parseThing("ns/d=5")}, 9); err != nil {
+		t.Fatal(err)
+	}
+	want("2", "")
+	want("4", "ns/e")
+	want("5", "ns/d")
+	if x.Len() != 2 || x.Version() != 9 {
+		t.Errorf("got %d objects at version %d, want 2 at 9", x.Len(), x.Version())
+	}
+}
+
+func TestALargeIndexValueIsWhole(t *testing.T) {
+	var x Indexer[*thing]
+	if err := x.AddIndex("node", byNode); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		put(t, &x, fmt.Sprintf("ns/%d=%d", i, i%3))
+		for node := range 3 {
+			got, err := x.ByIndex("node", fmt.Sprint(node))
+			if want := (i + 3 - node) / 3; err != nil || len(got) != want {
+				t.Fatalf("%d things under %d of %d and %v, want %d", len(got), node, i+1, err, want)
+			}
+		}
+	}
+}
+
+func TestIndexErrorsNameWhatIsThere(t *testing.T) {
+	var x Indexer[*thing]
+	for _, err := range []error{x.AddIndex("", byNode), x.AddIndex("a", nil)} {
+		if !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("got %v, want Invalid", err)
+		}
+	}
+	_, err := x.ByIndex("nodes", "1")
+	if !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), "AddIndex") {
+		t.Errorf("got %v, want NotFound with a word of AddIndex", err)
+	}
+	for _, name := range []string{"node", "zone"} {
+		if err := x.AddIndex(name, byNode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.AddIndex("node", byNode); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("a name twice: got %v, want Invalid", err)
+	}
+	_, err = x.ByIndex("nodes", "1")
+	_, err2 := x.IndexValues("nodes")
+	_, err3 := x.Snapshot().ByIndex("nodes", "1")
+	for _, err := range []error{err, err2, err3} {
+		if !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), `"nodes"; there are: node, zone`) {
+			t.Errorf("got %v, want NotFound and the names", err)
+		}
+	}
+}
+
+func TestAPanicInAnIndexFuncChangesNothing(t *testing.T) {
+	var x Indexer[*thing]
+	put(t, &x, "ns/a=ok")
+	if err := x.AddIndex("node", byNode); err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("bad node")
+	picky := func(i *Item[*thing]) []string {
+		if i.Value.Node == "bad" {
+			panic(cause)
+		}
+		return nil
+	}
+	if err := x.AddIndex("picky", picky); err != nil {
+		t.Fatal(err)
+	}
+	before := x.Snapshot()
+	_ = x.AddIndex("last", byNode)
+	for name, err := range map[string]error{
+		"Put new": x.Put(parseThing("ns/b=bad")), "Put old": x.Put(parseThing("ns/a=bad")),
+		"Replace": x.Replace([]*Item[*thing]{parseThing("ns/c=1"), parseThing("ns/b=bad")}, 9),
+	} {
+		if !errors.Is(err, listwatch.Invalid) || !errors.Is(err, cause) || !strings.Contains(err.Error(), `index "picky"`) {
+			t.Errorf("%s: got %v, want Invalid, the index and the cause", name, err)
+		}
+	}
+	if got, _ := x.ByIndex("node", "ok"); names(got) != "ns/a" || x.Len() != 1 || x.Version() != before.Version() {
+		t.Errorf("got %q of %d things, want ns/a alone", names(got), x.Len())
+	}
+	if values, _ := x.IndexValues("node"); !slices.Equal(values, []string{"ok"}) {
+		t.Errorf("got the values %q, want ok", values)
+	}
+	err := x.AddIndex("broken", func(*Item[*thing]) []string { panic("always") })
+	if _, missing := x.ByIndex("broken", ""); !errors.Is(err, listwatch.Invalid) || !errors.Is(missing, listwatch.NotFound) {
+		t.Errorf("got %v, then %v; want Invalid and no such index", err, missing)
+	}
+	put(t, &x, "ns/b=fine")
+}
+
+func TestAnIndexFuncMayReadTheStore(t *testing.T) {
+	var x Indexer[*thing]
+	put(t, &x, "ns/a=1")
+	err := x.AddIndex("count", func(*Item[*thing]) []string {
+		x.Get(keyOf("a"))
+		return []string{fmt.Sprint(x.Snapshot().Len() > 0)}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, &x, "ns/b=1")
+}
+
+// An Indexer and its snapshots are compared with a map.
+func TestSnapshotsStayAsTheyWere(t *testing.T) {
+	type shot struct {
+		s    *Snapshot[*thing]
+		want string
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		var x Indexer[*thing]
+		model := map[string]string{}
+		var shots []shot
+		if err := x.AddIndex("early", byNode); err != nil {
+			rt.Fatal(err)
+		}
+		// Some hundred keys make trees of several nodes.
+		key := func() string { return fmt.Sprintf("ns/%d", rapid.IntRange(0, 400).Draw(rt, "key")) }
+		fill := func(n int) {
+			for range n {
+				k, node := key(), fmt.Sprint(rapid.IntRange(0, 3).Draw(rt, "node"))
+				model[k] = node
+				put(t, &x, k+"="+node)
+			}
+		}
+		fill(rapid.SampledFrom([]int{0, 1, 300}).Draw(rt, "fill"))
+		rt.Repeat(map[string]func(*rapid.T){
+			"put": func(*rapid.T) { fill(1) },
+			"delete": func(*rapid.T) {
+				k := key()
+				delete(model, k)
+				_ = x.Delete(parseThing(k).Key)
+			},
+			"version": func(*rapid.T) { x.SetVersion(x.Version() + 1) },
+			"replace": func(*rapid.T) {
+				var all []*Item[*thing]
+				for k := range model {
+					if len(k)%2 == 0 {
+						delete(model, k)
+						continue
+					}
+					all = append(all, parseThing(k+"="+model[k]))
+				}
+				_ = x.Replace(all, x.Version()+1)
+			},
+			"late index": func(*rapid.T) { _ = x.AddIndex("late", byNode) },
+			"snapshot": func(*rapid.T) {
+				shots = append(shots, shot{x.Snapshot(), describe(x.Version(), model)})
+			},
+			"": func(rt *rapid.T) {
+				for _, s := range append(shots, shot{x.Snapshot(), describe(x.Version(), model)}) {
+					if got := whole(rt, s.s); got != s.want {
+						rt.Fatalf("got %s\nwant %s", got, s.want)
+					}
+				}
+			},
+		})
+	})
+}
+
+func describe(v listwatch.Version, model map[string]string) string {
+	var all []string
+	for k, node := range model {
+		all = append(all, k+"="+node)
+	}
+	slices.Sort(all)
+	return fmt.Sprint(v, len(all), all)
+}
+
+// whole describes a snapshot, and fails where its parts don't agree.
+func whole(t *rapid.T, s *Snapshot[*thing]) string {
+	model := map[string]string{}
+	var last listwatch.Key
+	for key, v := range s.All() {
+		if last.Compare(key) >= 0 {
+			t.Fatalf("%s comes after %s", key, last)
+		}
+		last = key
+		model[key.String()] = v.Node
+		if got, ok := s.Get(key); !ok || got != v {
+			t.Fatalf("Get(%s) is %v, %t", key, got, ok)
+		}
+	}
+	for _, x := range s.view.indexes {
+		found := 0
+		values, _ := s.IndexValues(x.name)
+		for _, value := range values {
+			things, err := s.ByIndex(x.name, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for key, v := range things {
+				if model[key.String()] != value || v.Node != value {
+					t.Fatalf("index %s has %s under %s, and it is at %s", x.name, key, value, model[key.String()])
+				}
+				found++
+			}
+		}
+		if found != len(model) || s.Len() != len(model) {
+			t.Fatalf("index %s has %d of %d things; Len is %d", x.name, found, len(model), s.Len())
+		}
+	}
+	return describe(s.Version(), model)
+}

@@ -1,0 +1,114 @@
+package informer
+
+import (
+	"maps"
+	"testing"
+	"unsafe"
+
+	"github.com/listwatch/listwatch"
+)
+
+// objectMeta has what the types of Kubernetes have.
+type objectMeta struct {
+	Name, Namespace string
+	Labels          map[string]string
+}
+
+func (m *objectMeta) GetName() string              { return m.Name }
+func (m *objectMeta) GetNamespace() string         { return m.Namespace }
+func (m *objectMeta) GetLabels() map[string]string { return m.Labels }
+
+type kubePod struct {
+	objectMeta
+	Node string
+}
+
+type base struct{ listwatch.Metadata }
+
+type nested struct {
+	Spec string
+	base
+}
+
+type bare struct{ Spec string }
+
+func objectOf(namespace, name, app string) *listwatch.Object {
+	fresh := func(s string) string { return string([]byte(s)) }
+	return &listwatch.Object{
+		Key:     listwatch.Key{Namespace: fresh(namespace), Name: fresh(name)},
+		Version: 7, Labels: map[string]string{"app": fresh(app)},
+	}
+}
+
+func sameString(a, b string) bool { return a == b && unsafe.StringData(a) == unsafe.StringData(b) }
+
+// sharing makes an item of value and says whether it shares the value's key and labels.
+func sharing[T any](value T, key listwatch.Key, labels map[string]string) (sharesKey, sharesLabels bool) {
+	o := objectOf("ns", "a", "web")
+	i := newItem(o, value)
+	sharesKey = sameString(i.Key.Name, key.Name) && sameString(i.Key.Namespace, key.Namespace)
+	labels["probe"] = "" // maps are the same where a change of one is seen in the other
+	_, sharesLabels = i.Labels()["probe"]
+	return sharesKey && i.Key == o.Key, sharesLabels
+}
+
+func TestAnItemKeepsNothingTwice(t *testing.T) {
+	o := objectOf("ns", "a", "web")
+	m := func() listwatch.Metadata {
+		return listwatch.Metadata{Namespace: o.Key.Namespace, Name: o.Key.Name, Labels: maps.Clone(o.Labels)}
+	}
+	om := func() objectMeta { return objectMeta{o.Key.Name, o.Key.Namespace, maps.Clone(o.Labels)} }
+	check := func(name string, sharesKey, sharesLabels bool) {
+		if !sharesKey || !sharesLabels {
+			t.Errorf("%s: shares its key: %t, its labels: %t; want both", name, sharesKey, sharesLabels)
+		}
+	}
+	s := thing{Metadata: m()}
+	k, l := sharing(s, o.Key, s.Labels)
+	check("a struct", k, l)
+	p := &thing{Metadata: m()}
+	k, l = sharing(p, o.Key, p.Labels)
+	check("a pointer", k, l)
+	p = &thing{Metadata: m()}
+	k, l = sharing[any](p, o.Key, p.Labels)
+	check("a pointer in an interface", k, l)
+	e := nested{base: base{m()}}
+	k, l = sharing(e, o.Key, e.Labels)
+	check("embedded deeper, and unexported", k, l)
+	pod := &kubePod{objectMeta: om()}
+	k, l = sharing(pod, o.Key, pod.Labels)
+	check("a pointer to a type of Kubernetes", k, l)
+	pod = &kubePod{objectMeta: om()}
+	k, l = sharing(*pod, o.Key, pod.Labels)
+	check("a type of Kubernetes", k, l)
+}
+
+func TestAnItemKnowsItsObjectWhereTheValueDoesNot(t *testing.T) {
+	o := objectOf("ns", "a", "web")
+	stripped := &thing{Metadata: listwatch.Metadata{Name: "other"}}
+	for name, i := range map[string]interface{ Labels() map[string]string }{
+		"no metadata": newItem(o, bare{}), "a nil pointer": newItem[*thing](o, nil), "nothing in an interface": newItem[any](o, nil),
+		"a struct in an interface": newItem[any](o, bare{}), "text": newItem(o, "text"), "a transformed value": newItem(o, stripped),
+	} {
+		if !maps.Equal(i.Labels(), o.Labels) {
+			t.Errorf("%s: got labels %v, want %v", name, i.Labels(), o.Labels)
+		}
+	}
+	if i := newItem(o, stripped); i.Key != o.Key || i.Version != o.Version {
+		t.Errorf("got %s at %d, want %s at %d", i.Key, i.Version, o.Key, o.Version)
+	}
+	made := &Item[thing]{Value: thing{Metadata: listwatch.Metadata{Labels: o.Labels}}}
+	if !maps.Equal(made.Labels(), o.Labels) {
+		t.Errorf("an item without an object has labels %v, want those of its value", made.Labels())
+	}
+}
+
+func TestMetadataIsReadWithoutAllocation(t *testing.T) {
+	s, p, pod := thing{}, &thing{}, &kubePod{}
+	allocs := testing.AllocsPerRun(100, func() {
+		_, _, _ = valueOf(&s), valueOf(&p), valueOf(&pod)
+	})
+	if allocs != 0 {
+		t.Errorf("got %v allocations, want none", allocs)
+	}
+}

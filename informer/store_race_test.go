@@ -1,0 +1,193 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+// In this test things wander between nodes in pairs: whoever sees one moment sees each node with as many things as the store says.
+func TestReadersSeeOneMomentWhileWritersWrite(t *testing.T) {
+	const things, nodes, rounds = 200, 4, 2000
+	var x Indexer[*thing]
+	for i := range things {
+		put(t, &x, fmt.Sprintf("ns/%d=%d", i, i%nodes))
+	}
+	if err := x.AddIndex("node", byNode); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var readers, writers sync.WaitGroup
+	reader := func(read func() error) {
+		readers.Go(func() {
+			for {
+				if err := read(); err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	reader(func() error { return agree(x.Snapshot(), things) })
+	reader(func() error {
+		all, err := x.List(listwatch.Query{Namespace: "ns"})
+		if err != nil || len(all) != things {
+			return fmt.Errorf("a list has %d things and error %w, want %d", len(all), err, things)
+		}
+		return nil
+	})
+	reader(func() error {
+		_, err := x.ByIndex("node", "1")
+		x.Get(keyOf("7"))
+		return errors.Join(err, x.AddIndex(fmt.Sprint("late", rand.Int()), func(*Item[*thing]) []string { return nil }))
+	})
+	for w := range 2 {
+		writers.Go(func() {
+			for i := range rounds {
+				word := fmt.Sprintf("ns/%d=%d", rand.IntN(things), rand.IntN(nodes))
+				if err := x.Put(parseThing(word)); err != nil {
+					t.Error(err)
+				}
+				if w == 0 {
+					x.SetVersion(listwatch.Version(i))
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	readers.Wait()
+}
+
+// agree compares the index of a snapshot with its items.
+func agree(s *Snapshot[*thing], want int) error {
+	byNode := map[string]int{}
+	for _, v := range s.All() {
+		byNode[v.Node]++
+	}
+	total := 0
+	for node, n := range byNode {
+		found, err := s.ByIndex("node", node)
+		if err != nil {
+			return err
+		}
+		i := 0
+		for key, v := range found {
+			if v.Node != node {
+				return fmt.Errorf("%s is under %s and at %s", key, node, v.Node)
+			}
+			i++
+		}
+		if i != n {
+			return fmt.Errorf("the index has %d things under %s, there are %d", i, node, n)
+		}
+		total += n
+	}
+	if total != want || s.Len() != want {
+		return fmt.Errorf("there are %d things, Len says %d, want %d", total, s.Len(), want)
+	}
+	return nil
+}
+
+// A list in progress must not keep a writer waiting: here it never ends before the writer is done.
+func TestAListInProgressKeepsNoWriterWaiting(t *testing.T) {
+	var x Indexer[*thing]
+	if err := x.AddIndex("node", byNode); err != nil {
+		t.Fatal(err)
+	}
+	put(t, &x, "ns/a=1", "ns/b=1", "ns/c=1")
+	found, err := x.Snapshot().ByIndex("node", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range x.Snapshot().All() {
+		n := 0
+		for range found {
+			wrote := make(chan struct{})
+			go func() {
+				defer close(wrote)
+				put(t, &x, fmt.Sprintf("ns/new%d=1", n))
+				_ = x.Delete(keyOf("b"))
+			}()
+			<-wrote
+			n++
+		}
+		if n != 3 {
+			t.Errorf("the list shows %d things, want the 3 there were", n)
+		}
+		break
+	}
+}
+
+// Many goroutines tell a story in order, one lists it again and again, one asks for syncs, one handles; the store ends as the story does.
+func TestManyProducersAndRelistsEndEqualToTheNewestState(t *testing.T) {
+	const writes = 5000
+	q := newTester(t)
+	var mu sync.Mutex // makes the order of the story
+	tale := story{now: map[listwatch.Key]listwatch.Version{}}
+	tell := func(r *rand.Rand) error {
+		mu.Lock()
+		defer mu.Unlock()
+		before := len(tale.log)
+		tale.write(storyKeys[r.IntN(len(storyKeys))], r.IntN(3) > 0)
+		if r.IntN(50) == 0 {
+			return q.fifo.Replace(tale.list(), tale.version()) // instead of the event
+		}
+		if r.IntN(10) == 0 {
+			q.fifo.Resync()
+		}
+		return q.fifo.Apply(tale.log[before:]...)
+	}
+	var producers, others sync.WaitGroup
+	for p := range 4 {
+		producers.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(p)))
+			for range writes {
+				if err := tell(r); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	others.Go(func() {
+		var claimed listwatch.Version
+		for {
+			err := q.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error { return q.keep(d) })
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if v := q.fifo.Version(); v < claimed || q.fifo.Len() > len(storyKeys) {
+				t.Errorf("the version goes from %d to %d, %d keys wait", claimed, v, q.fifo.Len())
+			} else {
+				claimed = v
+			}
+		}
+	})
+	others.Go(func() { <-q.fifo.Synced() })
+	producers.Wait()
+	q.fifo.Close()
+	others.Wait()
+	got := map[listwatch.Key]listwatch.Version{}
+	for i := range q.store.Items() {
+		got[i.Key] = i.Version
+	}
+	if !maps.Equal(got, tale.now) || q.fifo.Version() != tale.version() {
+		t.Errorf("the store ends with %v at %d, want %v at %d", got, q.fifo.Version(), tale.now, tale.version())
+	}
+	if keys := slices.Collect(maps.Keys(q.fifo.queue.entries)); len(keys) > 0 {
+		t.Errorf("the queue keeps %v", keys)
+	}
+}
