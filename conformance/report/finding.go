@@ -78,6 +78,23 @@ func where(r *conformance.Report, f Finding) string {
 	return f.ID + " over " + compress(ways, waysOf(r, f.ID))
 }
 
+// versionSaid is how messages and timelines name a version.
+var versionSaid = regexp.MustCompile(`\b(?:at|version) ([0-9]+)\b`)
+
+// concerned reports, for each line of a timeline, whether it is about a version that a message names: the write that was told wrongly.
+func concerned(messages, timeline []string) []bool {
+	named := map[string]bool{}
+	for _, m := range versionSaid.FindAllStringSubmatch(strings.Join(messages, "\n"), -1) {
+		named[m[1]] = true
+	}
+	all := make([]bool, len(timeline))
+	for i, line := range timeline {
+		m := versionSaid.FindStringSubmatch(line)
+		all[i] = m != nil && named[m[1]]
+	}
+	return all
+}
+
 func split(name string) (id, way string) {
 	if strings.Count(name, "/") < 2 {
 		return name, ""

@@ -79,6 +79,13 @@ type findingView struct {
 	Finding
 	Level string
 	Open  bool
+	Lines []lineView
+}
+
+// A lineView is a line of a timeline; Hit: a message is about it.
+type lineView struct {
+	Text string
+	Hit  bool
 }
 
 // A runView is what a click shows.
@@ -113,7 +120,11 @@ func newView(r *conformance.Report) view {
 	}
 	for i, f := range Findings(r) {
 		f.Timeline = slices.DeleteFunc(slices.Clone(f.Timeline), func(line string) bool { return line == "" })
-		v.Findings = append(v.Findings, findingView{Finding: f, Level: f.Level.Word(), Open: i < openFindings})
+		view := findingView{Finding: f, Level: f.Level.Word(), Open: i < openFindings}
+		for i, hit := range concerned(f.Messages, f.Timeline) {
+			view.Lines = append(view.Lines, lineView{f.Timeline[i], hit})
+		}
+		v.Findings = append(v.Findings, view)
 	}
 	v.Verdicts, v.Levels = s.figures()
 	for _, o := range r.Outcomes {

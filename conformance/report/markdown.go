@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
@@ -102,7 +103,11 @@ func writeMarkdownFinding(out io.Writer, f Finding) {
 	writeFence(out, text.String())
 	if shown, _ := lastLines(f.Timeline); len(shown) > 0 {
 		fmt.Fprintf(out, "<details><summary>What happened before, over %s</summary>\n\n", f.Way)
-		writeFence(out, strings.Join(shown, "\n"))
+		lines := slices.Clone(shown)
+		for i, yes := range concerned(f.Messages, shown) {
+			lines[i] = mark(yes) + lines[i]
+		}
+		writeFence(out, strings.Join(lines, "\n"))
 		fmt.Fprintf(out, "</details>\n\n")
 	}
 	if f.Again != "" {

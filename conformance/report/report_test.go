@@ -32,6 +32,8 @@ func sample() *conformance.Report {
 	skipped.Reason = "it can't <be> drained"
 	failed := outcome("resume/from-rv", "h2", cases.Fail, `got version 17, want "ADDED a" </script><b>`)
 	failed.Timeline, failed.Log = []string{"   0.1 ms  put a []: version 16", "   0.2 ms  received ADDED b at version 17"}, []string{"seed 5"}
+	first := outcome("resume/from-rv", "h1", cases.Fail, `got version 17, want "ADDED a" </script><b>`)
+	first.Timeline = failed.Timeline
 	known := outcome("select/field-name", "h1", cases.XFail, "got 200")
 	known.Reason = "it has | no fields"
 	warned := outcome("error/negotiated", "h1", cases.Warn, "got text/html")
@@ -41,7 +43,7 @@ func sample() *conformance.Report {
 		Notes: []string{"ws is not tested"}, Command: []string{"listwatch", "conformance", "server", "--url", "http://h/x y", "--token", "$TOKEN"},
 		Unmatched: []string{"no/such"},
 		Outcomes: []conformance.Outcome{
-			outcome("resume/from-rv", "h1", cases.Fail, `got version 16, want "ADDED a" </script><b>`), failed,
+			first, failed,
 			outcome("resume/from-rv", "ws-gorilla", cases.Pass), skipped, known, warned,
 			outcome("event/latency", "h1", cases.Info, "3 ms"), outcome("select/label-ops", "h1", cases.XPass),
 			outcome("bookmark/shape", "h1", cases.SetupError, "dial: refused"), outcome("bookmark/sound", "h1", cases.SetupError, "dial: refused"),
@@ -83,7 +85,8 @@ func TestFailuresOfOneCauseAreOneFinding(t *testing.T) {
 
 func TestTextExplainsAFailure(t *testing.T) {
 	wantParts(t, text(t, report.Text),
-		"FAIL  resume/from-rv over h1, h2", "must: rule of resume/from-rv", `got version 16, want "ADDED a"`,
+		"    >    0.2 ms  received ADDED b at version 17", "         0.1 ms  put a []: version 16",
+		"FAIL  resume/from-rv over h1, h2", "must: rule of resume/from-rv", `got version 17, want "ADDED a"`,
 		"again: listwatch conformance server --url 'http://h/x y' --token $TOKEN --run resume/from-rv/h1",
 		`the known failure "no/such" names no run`, "xfail select/field-name/h1: it has | no fields",
 		"    1  it can't <be> drained", "Note: ws is not tested.", "FAILED: 5 runs did not pass")

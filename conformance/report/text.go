@@ -53,14 +53,23 @@ func writeFinding(out io.Writer, f Finding) {
 		if lost > 0 {
 			fmt.Fprintf(out, "        … %d earlier lines\n", lost)
 		}
-		for _, line := range shown {
-			fmt.Fprintf(out, "      %s\n", line)
+		marked := concerned(f.Messages, shown)
+		for i, line := range shown {
+			fmt.Fprintf(out, "    %s %s\n", mark(marked[i]), line)
 		}
 	}
 	if f.Again != "" {
 		fmt.Fprintf(out, "\n      again: %s\n", f.Again)
 	}
 	fmt.Fprintln(out)
+}
+
+// mark is in front of a line that a message is about.
+func mark(yes bool) string {
+	if yes {
+		return ">"
+	}
+	return " "
 }
 
 // writeBlock writes text with prefix before its first line and as much space before the others.

@@ -30,7 +30,9 @@
       add(body, "h3", "", "What happened, in milliseconds since the case began");
       const lines = add(body, "pre", "timeline", "");
       lines.tabIndex = 0;
-      for (const line of r.timeline) add(lines, "span", "", line);
+      const version = (text) => [...text.matchAll(/\b(?:at|version) (\d+)\b/g)].map((m) => m[1]);
+      const named = new Set((r.messages || []).flatMap(version));
+      for (const line of r.timeline) add(lines, "span", version(line).slice(0, 1).some((v) => named.has(v)) ? "hit" : "", line);
     }
     if (r.again) {
       const p = add(body, "p", "again", "");
