@@ -19,7 +19,13 @@ type process struct {
 // startProcess runs the program; attributes may be nil.
 func startProcess(t *testing.T, attributes *syscall.SysProcAttr, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
+	return startBinary(t, os.Args[0], attributes, args...)
+}
+
+// startBinary is startProcess with a copy of the test binary.
+func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), asProgram+"=1")
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = p.stdout, p.stderr, attributes
 	if err := p.cmd.Start(); err != nil {
@@ -46,6 +52,12 @@ func (p *process) serves(t *testing.T) (url string) {
 	_, url, _ = strings.Cut(text, "Serving on ")
 	url, _, _ = strings.Cut(url, " ")
 	return url
+}
+
+// started returns a channel that is closed once the process has said something on stdout.
+func (p *process) started() <-chan struct{} {
+	_, changed := p.stdout.state()
+	return changed
 }
 
 // exit waits for the end and returns the exit code and what was said on stderr.

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// onSmallDisk is a variable of the environment: a directory over which the process mounts a file system of a MiB, for itself alone,
+// before it is the program.
+const onSmallDisk = "LISTWATCH_TEST_SMALL_DISK"
+
+// exitNoDisk: the system allows no mount.
+const exitNoDisk = 99
+
+func init() {
+	dir := os.Getenv(onSmallDisk)
+	if dir == "" {
+		return
+	}
+	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitNoDisk)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitNoDisk)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 512<<10), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitNoDisk)
+	}
+}
+
+func TestAFullDiskFailsWritesUntilThereIsSpaceAgain(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(onSmallDisk, dir)
+	attributes := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		attributes.Cloneflags |= syscall.CLONE_NEWUSER
+		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	p := startProcess(t, attributes, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "test.db"))
+	select {
+	case <-p.ended:
+		if code, said := p.exit(); code == exitNoDisk {
+			t.Skip("this system allows no file system of our own: " + said)
+		}
+	case <-p.started():
+	}
+	base := p.serves(t)
+	big := strings.Repeat("x", 20_000)
+	put := func(i int) (int, string) {
+		code, _, body := request(t, http.MethodPost, base+podsPath, fmt.Sprintf(`{"metadata":{"name":"p%d"},"data":%q}`, i, big))
+		return code, body
+	}
+	n := 0
+	for ; n < 1000; n++ {
+		code, body := put(n)
+		if code == http.StatusCreated {
+			continue
+		}
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, "there is no space left for") || !strings.Contains(body, `"kind":"Status"`) {
+			t.Errorf("write %d: got %d %s, want 503 that says there is no space", n, code, body)
+		}
+		break
+	}
+	if n < 2 || n == 1000 {
+		t.Fatalf("%d writes went well on a disk of 1 MiB", n)
+	}
+	for range 3 { // it stays full, and nothing breaks
+		if code, body := put(n); code != http.StatusServiceUnavailable {
+			t.Errorf("got %d %s", code, body)
+		}
+	}
+	for i := range n {
+		if code, _, body := request(t, http.MethodGet, fmt.Sprintf("%s%s/p%d", base, podsPath, i), ""); code != http.StatusOK || !strings.Contains(body, big) {
+			t.Errorf("p%d, written before: %d", i, code)
+		}
+	}
+	// The process has a view of its own of the directory.
+	if err := os.Remove(fmt.Sprintf("/proc/%d/root%s/ballast", p.cmd.Process.Pid, dir)); err != nil {
+		t.Fatal(err)
+	}
+	if code, body := put(n); code != http.StatusCreated {
+		t.Errorf("with space again: got %d %s", code, body)
+	}
+	t.Logf("the disk was full after %d writes", n)
+}
+
+func TestDataThatIsReadOnlyIsNamed(t *testing.T) {
+	dir, err := os.MkdirTemp("", "listwatch-test-") // in no directory that is another user's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "test.db")
+	s := startServer(t, "--data", file)
+	s.interrupt()
+	s.exit(t)
+	attributes, binary := (*syscall.SysProcAttr)(nil), os.Args[0]
+	if os.Geteuid() == 0 { // for whom nothing is read-only
+		const nobody = 65534
+		attributes, binary = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}, filepath.Join(dir, "program")
+		data, err := os.ReadFile(os.Args[0])
+		if err == nil {
+			err = os.WriteFile(binary, data, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []os.FileMode{0o444, 0} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		p := startBinary(t, binary, attributes, "serve", "--addr", "127.0.0.1:0", "--data", file)
+		if code, said := p.exit(); code != exitUnfit || !strings.Contains(said, "must be writable") || !strings.Contains(said, file) {
+			t.Errorf("mode %v: exit code %d, and it said %q", mode, code, said)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/bolt"
+)
+
+func TestAWatchGoesOnAcrossARestart(t *testing.T) {
+	file, address := filepath.Join(t.TempDir(), "test.db"), freeAddress(t)
+	args := []string{"--addr", address, "--data", file}
+	s := startServer(t, args...)
+	create(t, s.http, podsPath, "before")
+	opened := make(chan listwatch.Version, 16)
+	remote := &client.Remote{
+		URL: s.http + "/api/v1/pods", Backoff: listwatch.Backoff{Min: 1, Max: 1},
+		Trace: &client.Trace{Opened: func(_ string, from listwatch.Version) { opened <- from }},
+	}
+	w, err := remote.Watch(t.Context(), listwatch.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	next := func(want string) {
+		t.Helper()
+		events := make([]listwatch.Event, 1)
+		if n, err := w.Next(t.Context(), events); n != 1 || err != nil || events[0].Object.Key.Name != want {
+			t.Fatalf("got %d events, %v, %+v; want %s", n, err, events[0].Object, want)
+		}
+	}
+	next("before")
+	header := epochOf(t, s.http)
+	s.interrupt()
+	if code := s.exit(t); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, s.stderr)
+	}
+	s = startServer(t, args...)
+	if got := epochOf(t, s.http); got != header || got == "" {
+		t.Errorf("the epoch is %q after %q", got, header)
+	}
+	create(t, s.http, podsPath, "after")
+	next("after")
+	if first := <-opened; first != 0 {
+		t.Errorf("the first stream began at %d, want the state", first)
+	}
+	for len(opened) > 0 {
+		if from := <-opened; from == 0 {
+			t.Error("a stream began with the state again")
+		}
+	}
+}
+
+// epochOf returns the epoch that a server says in a header.
+func epochOf(t *testing.T, base string) string {
+	t.Helper()
+	_, h, _ := request(t, http.MethodGet, base+"/api/v1/pods", "")
+	return h.Get("Listwatch-Epoch")
+}
+
+// unusable demands that serve ends with code, and says these words about the file in one line.
+func unusable(t *testing.T, file string, code int, words ...string) {
+	t.Helper()
+	p := start(t, "serve", "--addr", "127.0.0.1:0", "--data", file)
+	got := p.exit(t)
+	said := p.stderr.String()
+	for _, want := range append(words, file) {
+		if got != code || !strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("exit code %d, and it said %q; want %d and %q in one line", got, said, code, want)
+		}
+	}
+}
+
+func TestDataThatCannotBeServedIsNamed(t *testing.T) {
+	foreign := writeFile(t, strings.Repeat("hello, world. ", 1000))
+	unusable(t, foreign, exitUnfit, "no database of listwatch")
+	unusable(t, t.TempDir(), exitUnfit, "no regular file")
+	unusable(t, filepath.Join(t.TempDir(), "none", "test.db"), exitUnfit, "no such directory")
+
+	file := filepath.Join(t.TempDir(), "test.db")
+	db, err := bolt.Open(file, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The program and others may not agree on what a resource is.
+	if _, err := db.Collection(store.Resource{Kind: "Pod"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	unusable(t, file, exitUnfit, "the file keeps pods as Pod of v1 without namespaces, but it is declared as Pod of v1 in namespaces")
+
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unusable(t, writeFile(t, string(data[:len(data)/2])), exitUnfit, "open ")
+}
+
+func TestDataInUseNamesItsUser(t *testing.T) {
+	t.Parallel() // for it waits
+	file := filepath.Join(t.TempDir(), "test.db")
+	db, err := bolt.Open(file, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unusable(t, file, exitFailure, fmt.Sprintf("in use by process %d (", os.Getpid()), "one process at a time")
+	if err := errors.Join(db.Close(), os.Remove(file)); err != nil {
+		t.Fatal(err)
+	}
+}
