@@ -115,7 +115,7 @@ func (w *world) step(rng *rand.Rand, f *flaky, handle func()) {
 	case n == 16 && rng.IntN(4) == 0:
 		handle()
 	case n == 17:
-		time.Sleep(time.Duration(rng.IntN(60)) * time.Second)
+		<-time.After(time.Duration(rng.IntN(60)) * time.Second)
 	default:
 		synctest.Wait()
 	}

@@ -1,0 +1,56 @@
+// Keeps as many instances as each app wants: a controller, with informers that read and a queue of what has to be looked at.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	apps, instances := memory.New[App](), memory.New[Instance]()
+	// Both could as well be a client.Remote: an informer does not care.
+	c, err := newController(apps, instances, instances)
+	if err != nil {
+		log.Fatal(err)
+	}
+	c.instances.Handle(informer.Handler[Instance]{
+		OnAdd:    func(i Instance, _ bool) { fmt.Println("started", i.Name) },
+		OnDelete: func(d informer.Deleted[Instance]) { fmt.Println("stopped", d.Key) },
+	}, nil)
+	go scale(ctx, func(replicas int) error {
+		_, err := apps.Update(ctx, listwatch.Key{Name: "web"}, func(a *App) error { a.Replicas = replicas; return nil })
+		if listwatch.CodeOf(err) == listwatch.NotFound {
+			_, err = apps.Create(ctx, App{Metadata: listwatch.Metadata{Name: "web"}, Replicas: replicas})
+		}
+		return err
+	})
+	c.run(ctx, 2)
+}
+
+// scale wants another number every two seconds.
+func scale(ctx context.Context, want func(replicas int) error) {
+	ticker := time.NewTicker(2 * time.Second)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		replicas := []int{3, 5, 1}[n%3]
+		fmt.Println("wanted:", replicas)
+		if err := want(replicas); err != nil {
+			log.Print(err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
