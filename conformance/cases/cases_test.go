@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,11 +17,16 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestCases runs every case in every way its rule names: TestCases/handshake/accept-q/ws-gorilla. A run without a filter fails where one
-// was left out, or where a case does not say what it needs.
+// was left out, or where a case does not say what it needs. Under the race detector the ways are those of [racedWays].
 func TestCases(t *testing.T) {
-	target := Own("listwatch", Wrap{})
 	ran, used := map[string]bool{}, map[string]Ability{}
-	for _, c := range All() {
+	targets := map[string]Target{}
+	for i, c := range All() {
+		target := Own("listwatch", Wrap{})
+		if raced {
+			target.Ways = c.racedWays(i)
+		}
+		targets[c.ID] = target
 		t.Run(c.ID, func(t *testing.T) {
 			c.test(t, target, func(name string, a Ability) {
 				ran[c.ID+"/"+name] = true
@@ -35,13 +41,61 @@ func TestCases(t *testing.T) {
 		if c.run == nil {
 			continue
 		}
-		for _, w := range c.waysOf(target) {
+		for _, w := range c.waysOf(targets[c.ID]) {
 			if !ran[c.ID+"/"+w.name] && !ran[c.ID+"/"+w.name+"/fake"] {
 				t.Errorf("%s was not run on %s", c.ID, w.name)
 			}
 		}
 		if got := used[c.ID] | c.setupNeeds(); got != c.needs&^hidden {
 			t.Errorf("%s uses %q, and says that it needs %q", c.ID, got, c.needs)
+		}
+	}
+}
+
+// racedWays returns one way over each transport, in turn, for a case about several of them; all ways, for one about a single transport. What the
+// race detector is to look at are the two halves of a way, which meet every group of cases.
+func (c Case) racedWays(turn int) []string {
+	if len(strings.Fields(c.On)) == 1 {
+		return Ways()
+	}
+	byTransport := map[string][]string{}
+	for _, w := range ways {
+		byTransport[w.on] = append(byTransport[w.on], w.name)
+	}
+	var chosen []string
+	for _, names := range byTransport {
+		chosen = append(chosen, names[turn%len(names)])
+	}
+	return chosen
+}
+
+func TestCasesUnderTheRaceDetectorMeetEveryTransportAndGroupsEveryWay(t *testing.T) {
+	want, met := map[string]bool{}, map[string]bool{}
+	for i, c := range All() {
+		target := Own("", Wrap{})
+		all := c.waysOf(target)
+		target.Ways = c.racedWays(i)
+		some := c.waysOf(target)
+		on := func(ways []way) (transports []string) {
+			for _, w := range ways {
+				transports = append(transports, w.on)
+			}
+			slices.Sort(transports)
+			return slices.Compact(transports)
+		}
+		if !slices.Equal(on(some), on(all)) {
+			t.Errorf("%s: got the transports %v, want %v", c.ID, on(some), on(all))
+		}
+		for _, w := range all {
+			want[c.Group()+" "+w.name] = true
+		}
+		for _, w := range some {
+			met[c.Group()+" "+w.name] = true
+		}
+	}
+	for pair := range want {
+		if !met[pair] {
+			t.Errorf("%s: they don't meet", pair)
 		}
 	}
 }

@@ -65,7 +65,12 @@ func (a *answer) version(rv string) listwatch.Version {
 }
 
 // tries is how often listThenWatch tries.
-const tries = 1000
+func tries() int {
+	if raced {
+		return 150
+	}
+	return 1000
+}
 
 // listThenWatch lists and then watches from the list's version while another goroutine writes: every write must be in the one or in the
 // other. All writes are to this collection, so that the versions of a watch have no holes.
@@ -95,7 +100,7 @@ func listThenWatch(e *env) {
 		list   listed
 		events []listwatch.Event
 	}
-	all := make([]try, tries)
+	all := make([]try, tries())
 	lists := e.lister()
 	for i := range all {
 		t := &all[i]

@@ -201,7 +201,11 @@ var selectors = map[string]func(map[string]string) bool{
 
 // selectProperty holds four watches of a random history against the projection of that history: 10,000 steps over all variants.
 func selectProperty(e *env) {
-	const steps, burst = 2000, 50
+	const burst = 50
+	steps := 2000
+	if raced {
+		steps = 500
+	}
 	random := e.random()
 	start := e.put("a")
 	watches := map[string]*stream{}
