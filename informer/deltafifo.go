@@ -138,22 +138,28 @@ func (f *DeltaFIFO[T]) Resync() {
 // What was popped stays popped, also where handle fails. Pop returns ctx.Err() where ctx ends first, and [io.EOF] when the queue was closed
 // and is empty.
 func (f *DeltaFIFO[T]) Pop(ctx context.Context, handle func(deltas Deltas[T], isInitial bool) error) error {
-	if err := ctx.Err(); err != nil {
+	deltas, err := f.next(ctx)
+	if err != nil {
 		return err
 	}
+	defer f.finish()
+	return handle(deltas, deltas.d[0].Initial)
+}
+
+// next waits until the head could be made the current entry.
+func (f *DeltaFIFO[T]) next(ctx context.Context) (Deltas[T], error) {
+	if err := ctx.Err(); err != nil {
+		return Deltas[T]{}, err
+	}
 	for {
-		deltas, ready, err := f.take()
-		if err != nil {
-			return err
-		}
-		if ready == nil {
-			defer f.finish()
-			return handle(deltas, deltas.d[0].Initial)
+		d, ready, err := f.take()
+		if err != nil || ready == nil {
+			return d, err
 		}
 		select {
 		case <-ready:
 		case <-ctx.Done():
-			return ctx.Err()
+			return d, ctx.Err()
 		}
 	}
 }

@@ -62,11 +62,16 @@ func (q *queue[T]) len() int { return len(q.entries) }
 
 func (q *queue[T]) get(key listwatch.Key) *entry[T] { return q.entries[key] }
 
+// expect makes the map, for n keys to come.
+func (q *queue[T]) expect(n int) {
+	if q.entries == nil {
+		q.entries = make(map[listwatch.Key]*entry[T], n)
+	}
+}
+
 // push appends e, which is that of key.
 func (q *queue[T]) push(key listwatch.Key, e *entry[T]) {
-	if q.entries == nil {
-		q.entries = make(map[listwatch.Key]*entry[T])
-	}
+	q.expect(1)
 	q.entries[key] = e
 	q.most = max(q.most, len(q.entries))
 	e.prev, e.next = q.tail, nil

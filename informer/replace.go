@@ -26,6 +26,7 @@ func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) erro
 // showAll tells items. Their entries are made at once.
 func (f *DeltaFIFO[T]) showAll(items []*Item[T]) {
 	slab := make([]entry[T], f.missing(items))
+	f.queue.expect(len(slab))
 	for _, i := range items {
 		e := f.queue.get(i.Key)
 		if e == nil {
