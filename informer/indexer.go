@@ -22,6 +22,7 @@ type Indexer[T any] struct {
 	// Guarded by mu; changed only with write held too.
 	version listwatch.Version
 	view    view[T]
+	lookup  lookup[T]
 	// snap is what readers have of the state now; nil: nobody has asked since the last change. Guarded by mu.
 	snap *Snapshot[T]
 }
@@ -67,6 +68,9 @@ func (x *Indexer[T]) Get(key listwatch.Key) (value T, ok bool) {
 func (x *Indexer[T]) Item(key listwatch.Key) (*Item[T], bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	if i, sure := x.lookup.get(key); sure {
+		return i, i != nil
+	}
 	return x.view.get(key)
 }
 
@@ -203,8 +207,10 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 	x.snap = nil
 	if item != nil {
 		x.view.items.Set(item)
+		x.lookup.put(item)
 	} else {
 		x.view.items.Delete(before)
+		x.lookup.remove(key)
 	}
 	for i, c := range changes {
 		x.view.indexes[i].replace(before, c.old, item, c.now)
@@ -217,9 +223,10 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error {
 	x.write.Lock()
 	defer x.write.Unlock()
-	all := newItems[T]()
+	all, found := newItems[T](), newLookup[T](len(items))
 	for _, i := range items {
 		all.Set(i)
+		found.put(i)
 	}
 	indexes := make([]index[T], len(x.view.indexes))
 	for i := range indexes {
@@ -232,7 +239,7 @@ func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error 
 	defer x.mu.Unlock()
 	x.init()
 	x.snap, x.version = nil, version
-	x.view.items, x.view.indexes = all, indexes
+	x.view.items, x.view.indexes, x.lookup = all, indexes, found
 	return nil
 }
 
@@ -254,6 +261,9 @@ func (x *Indexer[T]) init() {
 	if x.view.items == nil {
 		x.view.items = newItems[T]()
 		x.view.probes = new(probes[T])
+		if x.lookup.items == nil {
+			x.lookup = newLookup[T](0)
+		}
 	}
 }
 
