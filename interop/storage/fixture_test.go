@@ -36,7 +36,11 @@ type fixture struct {
 	codec *breakable
 	pods  *store.Collection
 	other *store.Collection // another collection of the same database
+	lags  bool              // a list that takes any state may be one from before the newest write to another collection
 }
+
+// A lagging database is one whose collections follow something each for itself.
+type lagging interface{ lags() }
 
 var podResource = store.Resource{
 	APIVersion: examplev1.SchemeGroupVersion.String(), Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"},
@@ -51,6 +55,7 @@ func newFixture(t testing.TB, open opener) *fixture {
 	}
 	f := &fixture{codec: &breakable{Codec: apitesting.TestCodec(serializer.NewCodecFactory(scheme), examplev1.SchemeGroupVersion)}}
 	db := open(t)
+	_, f.lags = db.(lagging)
 	var err error
 	if f.pods, err = db.Collection(podResource); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ var reads = []runner{
 		storagetesting.RunTestList(ctx, t, f, f.compact, false, nil)
 	}},
 	{name: "RunTestConsistentList", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestConsistentList(ctx, t, f, f.advance, false, true, false)
+		storagetesting.RunTestConsistentList(ctx, t, f, f.advance, f.lags, true, true)
 	}},
 	{name: "RunTestGetListNonRecursive", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestGetListNonRecursive(ctx, t, f.advance, f)

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kube "k8s.io/apiserver/pkg/storage"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -181,7 +183,27 @@ func (s *Storage) same(ctx context.Context, st *state, next runtime.Object) (boo
 	if err != nil {
 		return false, err
 	}
-	return bytes.Equal(d.Seal(st.kept.Version).Data, st.kept.Data), nil
+	before, after := withoutVersion(st.kept.Data)
+	nextBefore, nextAfter := withoutVersion(d.Seal(st.kept.Version).Data)
+	return bytes.Equal(slices.Concat(before, after), slices.Concat(nextBefore, nextAfter)), nil
+}
+
+// withoutVersion returns what is around metadata.resourceVersion, which a store may keep at another place than it was written at.
+func withoutVersion(data []byte) (before, after []byte) {
+	meta, err := rawjson.Find(data, "metadata")
+	if err != nil {
+		return data, nil
+	}
+	version, err := rawjson.Find(meta.Of(data), "resourceVersion")
+	if err != nil || version.Empty() {
+		return data, nil
+	}
+	version = version.Shift(meta.Start)
+	before = bytes.TrimSuffix(data[:version.Start], []byte(`"resourceVersion":`))
+	if rest, ok := bytes.CutPrefix(data[version.End:], []byte(",")); ok {
+		return before, rest
+	}
+	return bytes.TrimSuffix(before, []byte(",")), data[version.End:]
 }
 
 // Delete implements [kube.Interface].

@@ -87,12 +87,8 @@ func (b *backend) behind() bool {
 func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	switch {
 	case q.Continue != "":
-		// The page before may have come from a server that is further on.
-		if p, err := history.ParsePosition(q.Continue); err == nil && p.Version > b.head.Version() {
-			b.want(p.Version)
-			if err := b.head.Wait(ctx, p.Version); err != nil {
-				return listwatch.Page{}, err
-			}
+		if err := b.reach(ctx, q.Continue); err != nil {
+			return listwatch.Page{}, err
 		}
 	case q.Start == listwatch.Newest:
 		if err := b.catchUp(ctx); err != nil {
@@ -102,6 +98,26 @@ func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, 
 		b.want(q.Version)
 	}
 	return b.Log.List(ctx, q)
+}
+
+// reach waits until a list can go on that another server may have begun, which was further on.
+func (b *backend) reach(ctx context.Context, token string) error {
+	p, err := history.ParsePosition(token)
+	switch {
+	case err != nil:
+		return nil //nolint:nilerr // the log says it in its own way
+	case p.Version == 0:
+		return b.catchUp(ctx)
+	}
+	b.want(p.Version)
+	return b.head.Wait(ctx, p.Version)
+}
+
+// CompactTo forgets the history before v in memory, as [history.Log.CompactTo] does.
+func (b *backend) CompactTo(v listwatch.Version) {
+	b.want(v)
+	_ = b.head.Wait(b.db.life, v) // where etcd is lost, what is there is forgotten
+	b.Log.CompactTo(v)
 }
 
 // Watch implements [listwatch.Source].

@@ -52,23 +52,22 @@ func newLocation(o Options, r store.Resource) location {
 func (l location) end() string { return l.dir[:len(l.dir)-1] + "0" } // '0' comes after '/'
 
 func (l location) path(k listwatch.Key) string {
-	if l.namespaced {
+	if k.Namespace != "" {
 		return l.dir + k.Namespace + "/" + k.Name
 	}
 	return l.dir + k.Name
 }
 
 // key returns the key of the object at path, which is in the location.
-func (l location) key(path string) (k listwatch.Key, err error) {
-	rest := strings.TrimPrefix(path, l.dir)
-	k.Name = rest
-	ok := true
-	if l.namespaced {
-		k.Namespace, k.Name, ok = strings.Cut(rest, "/")
-		ok = ok && k.Namespace != ""
+func (l location) key(path string) (listwatch.Key, error) {
+	first, second, two := strings.Cut(strings.TrimPrefix(path, l.dir), "/")
+	switch {
+	case !two && first != "":
+		return listwatch.Key{Name: first}, nil
+	case two && l.namespaced && first != "" && second != "" && !strings.Contains(second, "/"):
+		return listwatch.Key{Namespace: first, Name: second}, nil
+	case l.namespaced:
+		return listwatch.Key{}, fmt.Errorf("want %sNAMESPACE/NAME", l.dir)
 	}
-	if !ok || k.Name == "" || strings.Contains(k.Name, "/") {
-		return k, fmt.Errorf("want %s", l.path(listwatch.Key{Namespace: "NAMESPACE", Name: "NAME"}))
-	}
-	return k, nil
+	return listwatch.Key{}, fmt.Errorf("want %sNAME", l.dir)
 }

@@ -27,7 +27,7 @@ func encode(d *listwatch.Draft) []byte {
 var errProtobuf = errors.New("it is Protocol Buffers, want JSON")
 
 // decode returns the object that value is at version v. Its resourceVersion stands behind its uid, where Kubernetes has it, else at the end
-// of its metadata.
+// of its metadata. Its key is where it is, whatever it says itself: so it is in Kubernetes, too.
 func decode(r store.Resource, key listwatch.Key, value []byte, v listwatch.Version) (*listwatch.Object, error) {
 	if bytes.HasPrefix(value, []byte("k8s\x00")) {
 		return nil, errProtobuf
@@ -35,9 +35,6 @@ func decode(r store.Resource, key listwatch.Key, value []byte, v listwatch.Versi
 	o, err := listwatch.ParseObject(value)
 	if err != nil {
 		return nil, err
-	}
-	if o.Key != key {
-		return nil, fmt.Errorf("it is named %s, want %s", o.Key, key)
 	}
 	if kind := rawjson.Lookup(o.Data, "kind"); len(kind) > 0 {
 		if s, err := rawjson.String(kind); err != nil || s != r.Kind {
