@@ -98,7 +98,7 @@ func (x *index[T]) scan(value string, probes *probes[T], yield func(*Item[T]) bo
 	x.tree.Ascend(posting[T]{value, p}, func(e posting[T]) bool { return e.value == value && yield(e.item) })
 }
 
-// allValues skips from value to value where many items share one.
+// allValues returns the values, sorted, each once.
 func (x *index[T]) allValues() []string {
 	var values []string
 	x.tree.Scan(func(e posting[T]) bool {

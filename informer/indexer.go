@@ -133,7 +133,7 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 
 // few is ByIndex where there are few: to read them under the lock takes less than the copies that a snapshot makes the next writer pay for.
 func (x *Indexer[T]) few(name, value string) (found []T, complete bool, err error) {
-	const most = 64
+	const most = 128 // some microseconds; as many pods as a node has
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	i, err := x.view.index(name)
