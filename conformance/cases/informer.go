@@ -2,6 +2,7 @@ package cases
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -148,10 +149,10 @@ func informerHasSynced(e *env) {
 			e.put("b")
 		}
 		c, goOn := e.copies(), make(chan struct{})
-		handled := 0
+		var handled atomic.Int64
 		c.cache.Tell(func(Told) {
 			<-goOn
-			handled++
+			handled.Add(1)
 		})
 		c.cut(true)
 		if c.cache.HasSynced() {
@@ -169,8 +170,8 @@ func informerHasSynced(e *env) {
 		}
 		close(goOn)
 		e.settle()
-		if !c.cache.HasSynced() || (handled == 0) != empty {
-			e.Errorf("synced is %v after %d calls of the handler; want true, the collection is empty: %v", c.cache.HasSynced(), handled, empty)
+		if !c.cache.HasSynced() || (handled.Load() == 0) != empty {
+			e.Errorf("synced is %v after %d calls of the handler; want true, the collection is empty: %v", c.cache.HasSynced(), handled.Load(), empty)
 		}
 	}
 }

@@ -37,8 +37,8 @@ var informerMutants = []Mutant{
 		return &stubborn{Cache: c, first: map[listwatch.Key]*listwatch.Object{}}
 	})},
 	{"informer-has-synced-at-once", []string{"informer/has-synced"}, onCaches(func(c cases.Cache) cases.Cache { return premature{c} })},
-	{"informer-does-not-wait", []string{"informer/backoff"}, cases.Wrap{Informer: func(i *informer.Informer[*listwatch.Object]) cases.Cache {
-		i.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
+	{"informer-waits-the-same-each-time", []string{"informer/backoff"}, cases.Wrap{Informer: func(i *informer.Informer[*listwatch.Object]) cases.Cache {
+		i.Backoff = listwatch.Backoff{Min: 10 * time.Second, Max: 10 * time.Second}
 		return cases.CacheOf(i)
 	}}},
 }
