@@ -162,10 +162,10 @@ func (h *Handler) resourceList(group, version string) (map[string]any, bool) {
 	for _, r := range resources {
 		list = append(list, apiResource{
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
-			Verbs: verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+			Verbs: r.verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 		})
 		for _, s := range r.subresources() {
-			of := apiResource{Name: r.Plural + "/" + s.name, Namespaced: r.Namespaced, Kind: s.kind.Kind, Verbs: subresourceVerbs}
+			of := apiResource{Name: r.Plural + "/" + s.name, Namespaced: r.Namespaced, Kind: s.kind.Kind, Verbs: r.subresourceVerbs()}
 			if s.kind != r.groupVersionKind() {
 				of.Group, of.Version = s.kind.Group, s.kind.Version
 			}

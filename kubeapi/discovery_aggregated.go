@@ -97,13 +97,13 @@ func (h *Handler) discovered(group, version string) discoveredVersion {
 		kind := r.groupVersionKind()
 		d := discoveredResource{
 			Resource: r.Plural, ResponseKind: kind, Scope: "Cluster", SingularResource: r.Singular,
-			Verbs: verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+			Verbs: r.verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 		}
 		if r.Namespaced {
 			d.Scope = "Namespaced"
 		}
 		for _, s := range r.subresources() {
-			d.Subresources = append(d.Subresources, discoveredSubresource{s.name, s.kind, subresourceVerbs})
+			d.Subresources = append(d.Subresources, discoveredSubresource{s.name, s.kind, r.subresourceVerbs()})
 		}
 		v.Resources = append(v.Resources, d)
 	}

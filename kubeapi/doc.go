@@ -10,7 +10,8 @@
 //	}
 //	http.ListenAndServe("127.0.0.1:8080", &api)
 //
-// Objects are any JSON with kind, apiVersion and metadata. No namespace object is needed before one is used, and deleting one
+// Objects are any JSON with kind, apiVersion and metadata; fields of which the types are known, those of the metadata and of the schema, must
+// have them, so that typed clients can decode what they list. No namespace object is needed before one is used, and deleting one
 // deletes nothing else: there are no controllers here, and a write may set the status with everything else. Bodies are JSON,
 // YAML or, for Kubernetes' own kinds, Protocol Buffers; patches are merge patches, JSON patches or, for resources with a schema, strategic
 // merge patches. Server-side apply is answered 415. Answers are JSON.

@@ -26,6 +26,8 @@ type Handler struct {
 	Authorize Authorizer
 	// BodyBytes bounds the bodies of requests. Zero: 3 MiB, as in kube-apiserver; negative: no limit. More is answered 413.
 	BodyBytes int64
+	// Ready says why the server is not ready, for /readyz; its error is shown to whoever asks. Nil: it is, unless it drains.
+	Ready func() error
 
 	// Immutable once in use.
 	resources []served
@@ -157,11 +159,28 @@ func (c call) key() listwatch.Key {
 	return listwatch.Key{Namespace: c.namespace, Name: c.name}
 }
 
-// verbs are what can be done with every resource, as discovery tells it.
-var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+// verbs are what can be done with a resource, as discovery tells it, readVerbs what changes nothing.
+var (
+	verbs     = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	readVerbs = []string{"get", "list", "watch"}
+)
 
 // subresourceVerbs are what can be done with a subresource.
 var subresourceVerbs = []string{"get", "patch", "update"}
+
+func (r Resource) verbs() []string {
+	if r.ReadOnly {
+		return readVerbs
+	}
+	return verbs
+}
+
+func (r Resource) subresourceVerbs() []string {
+	if r.ReadOnly {
+		return subresourceVerbs[:1]
+	}
+	return subresourceVerbs
+}
 
 // A subresource is a part of every object of a resource, or another view of it, with a path of its own.
 type subresource struct {
@@ -224,6 +243,14 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 
 // verb returns Kubernetes' word for what r does; empty where the path does not allow the method.
 func (c call) verb(r *http.Request) string {
+	verb := c.verbOf(r)
+	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
+		return ""
+	}
+	return verb
+}
+
+func (c call) verbOf(r *http.Request) string {
 	if c.subresource != "" {
 		return subresourceVerb(r.Method)
 	}
@@ -273,6 +300,8 @@ func (c call) creates() bool {
 
 func (c call) allowed() string {
 	switch {
+	case c.ReadOnly:
+		return "GET, HEAD"
 	case c.subresource != "":
 		return "GET, HEAD, PUT, PATCH"
 	case c.name != "":

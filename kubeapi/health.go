@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -35,13 +36,25 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 	head.Set("Content-Type", "text/plain; charset=utf-8")
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Cache-Control", "no-cache, private")
-	if r.URL.Path == "/readyz" && h.draining.Load() {
+	if err := h.ready(); r.URL.Path == "/readyz" && err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, "the server is shutting down")
+		fmt.Fprintln(w, err)
 		return true
 	}
 	fmt.Fprint(w, "ok")
 	return true
+}
+
+var errDraining = errors.New("the server is shutting down")
+
+func (h *Handler) ready() error {
+	switch {
+	case h.draining.Load():
+		return errDraining
+	case h.Ready != nil:
+		return h.Ready()
+	}
+	return nil
 }
 
 // versionInfo is what clients compare themselves with: the version of Kubernetes whose list-watch this is.

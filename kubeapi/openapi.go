@@ -180,6 +180,13 @@ func (r Resource) addPaths(paths jsonObject, op operation) {
 		paths[one+"/scale"] = readAndWrite(scaleResource)
 	}
 	paths[one].(jsonObject)["delete"] = op(r, "delete")
+	if r.ReadOnly {
+		for _, path := range []string{r.Path("{namespace}"), one, one + "/status", one + "/scale"} {
+			if ops, ok := paths[path].(jsonObject); ok {
+				paths[path] = jsonObject{"get": ops["get"]}
+			}
+		}
+	}
 }
 
 func (r Resource) operation(action string, write bool, parameter func(name string) jsonObject) jsonObject {

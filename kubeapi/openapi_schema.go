@@ -30,7 +30,7 @@ func withMetadata(t *schema.Type) *schema.Type {
 
 // scaleSchema is what is known of the objects of the scale subresource.
 func scaleSchema() *schema.Type {
-	replicas := schema.Field{Scalar: schema.Integer}
+	replicas := schema.Field{Scalar: schema.Int32}
 	return withMetadata(&schema.Type{Fields: map[string]schema.Field{
 		"spec": {Type: &schema.Type{Fields: map[string]schema.Field{"replicas": replicas}}},
 		"status": {Type: &schema.Type{Fields: map[string]schema.Field{
@@ -104,7 +104,7 @@ func describe(s jsonObject, descriptions map[string]string) {
 
 // addResource adds what can be had at the paths of r.
 func (d *definitions) addResource(r Resource) {
-	d.addKind(r, r.Kind+" is an object of any content: the server checks its type and its metadata and keeps everything else as it is written.")
+	d.addKind(r, r.Kind+" is an object: the server checks the types that it knows, and keeps all as it is written.")
 	scale := scaleResource
 	if _, there := d.all[scale.schemaName()]; r.Scale == nil || there {
 		return
@@ -206,6 +206,10 @@ func (d *definitions) scalar(s schema.Scalar) jsonObject {
 		return jsonObject{"x-kubernetes-preserve-unknown-fields": true} // kubectl explain takes an empty schema for none
 	case schema.Time, schema.Bytes:
 		return jsonObject{"type": "string", "format": string(s)}
+	case schema.MicroTime:
+		return jsonObject{"type": "string", "format": string(schema.Time)}
+	case schema.Int32:
+		return jsonObject{"type": string(schema.Integer), "format": string(s)}
 	case schema.IntOrString:
 		either := oneOf(schema.Integer, schema.String)
 		either["format"] = string(s)

@@ -31,10 +31,12 @@ type Resource struct {
 	// NoCompression answers requests for the resource as if no client could decompress anything; see
 	// [watchserver.Server.NoCompression], which does so for all.
 	NoCompression bool
+	// ReadOnly serves no writes: they are answered 405, and discovery names the verbs get, list and watch alone.
+	ReadOnly bool
 	// Columns are what kubectl get shows beside the name. Nil: the age; empty: nothing.
 	Columns []Column
-	// Schema is what is known of the objects, for OpenAPI and for strategic merge patches; their metadata is known without it. Nil:
-	// nothing, and strategic merge patches are refused, as for custom resources in Kubernetes.
+	// Schema is what is known of the objects, for OpenAPI, for strategic merge patches, and to refuse values of other types; their metadata
+	// is known without it. Nil: nothing, and strategic merge patches are refused, as for custom resources in Kubernetes.
 	Schema *schema.Type
 }
 

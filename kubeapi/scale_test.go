@@ -17,7 +17,7 @@ const (
 )
 
 // web is a deployment of two that there are one of.
-const web = `{"metadata":{"name":"web"},"spec":{"paused":1e400,"replicas":2,"selector":{"matchLabels":{"app":"web"},` +
+const web = `{"metadata":{"name":"web"},"spec":{"odd":1e400,"replicas":2,"selector":{"matchLabels":{"app":"web"},` +
 	`"matchExpressions":[{"key":"tier","operator":"In","values":["a","b"]}]}},"status":{"replicas":1}}`
 
 // scaled is what a test looks at of a Scale.
@@ -74,7 +74,7 @@ func TestAScaleChangesTheWantedReplicasAlone(t *testing.T) {
 	if after.Generation != before.Generation+1 || len(after.Labels) > 0 {
 		t.Errorf("got %+v, want the next generation and no labels", after)
 	}
-	if !strings.Contains(o, `"spec":{"paused":1e400,"replicas":5,"selector"`) || !strings.Contains(o, `"status":{"replicas":1}`) {
+	if !strings.Contains(o, `"spec":{"odd":1e400,"replicas":5,"selector"`) || !strings.Contains(o, `"status":{"replicas":1}`) {
 		t.Errorf("got %s, want all but the replicas as it was written", o)
 	}
 

@@ -16,14 +16,14 @@ func (a *api) strategic(t *testing.T, path, patch string) string {
 
 func TestAStrategicMergePatchMergesListsByTheirKeys(t *testing.T) {
 	a := serve(t, nil)
-	a.want(t, 201, "POST", deployments, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","finalizers":["example.com/a"]},"spec":{"replicas":9007199254740993,`+
+	a.want(t, 201, "POST", deployments, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","finalizers":["example.com/a"]},"spec":{"odd":9007199254740993,`+
 		`"strategy":{"type":"RollingUpdate","rollingUpdate":{}},`+
 		`"template":{"spec":{"containers":[{"name":"app","image":"app:1","env":[{"name":"A","value":"1"}],"args":["x"]},{"name":"side","image":"side:1"}]}}}}`)
 	got := a.strategic(t, deployments+"/web", `{"metadata":{"finalizers":["example.com/b"]},"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"},"template":{"spec":{`+
 		`"$setElementOrder/containers":[{"name":"app"},{"name":"new"}],`+
 		`"containers":[{"name":"app","image":"app:2","env":[{"name":"B","value":"2"}],"args":["y"]},{"name":"new","image":"new:1"},{"$patch":"delete","name":"side"}]}}}}`)
 	for _, want := range []string{
-		`"finalizers":["example.com/b","example.com/a"]`, `"replicas":9007199254740993`, `"strategy":{"type":"Recreate"}`,
+		`"finalizers":["example.com/b","example.com/a"]`, `"odd":9007199254740993`, `"strategy":{"type":"Recreate"}`,
 		`"containers":[{"name":"app","image":"app:2","env":[{"name":"B","value":"2"},{"name":"A","value":"1"}],"args":["y"]},{"name":"new","image":"new:1"}]`,
 	} {
 		if !strings.Contains(got, want) {
@@ -52,13 +52,13 @@ func TestAStrategicMergePatchOfASubresource(t *testing.T) {
 
 func TestAStrategicMergePatchThatIsWrongNamesTheField(t *testing.T) {
 	a := serve(t, nil)
-	a.want(t, 201, "POST", deployments, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web"},"spec":{"template":{"spec":{"containers":[{"name":"app"}],"volumes":{}}}}}`)
+	a.want(t, 201, "POST", deployments, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web"},"spec":{"template":{"spec":{"containers":[{"name":"app"}]}}},"odd":{}}`)
 	for patch, want := range map[string]struct {
 		code          int
 		reason, field string
 	}{
 		`{"spec":{"template":{"spec":{"containers":[{"image":"app:2"}]}}}}`:                        {400, "BadRequest", "spec.template.spec.containers[0].name"},
-		`{"spec":{"template":{"spec":{"$setElementOrder/volumes":[{"name":"a"}]}}}}`:               {422, "Invalid", "spec.template.spec.volumes"},
+		`{"$setElementOrder/odd":[{"name":"a"}]}`:                                                  {422, "Invalid", "odd"},
 		`{"spec":{"template":{"spec":{"containers":[{"name":"app","$patch":"remove"}]}}}}`:         {400, "BadRequest", "spec.template.spec.containers[0].$patch"},
 		`{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate","rollingUpdate":{"a":1}}}}`: {400, "BadRequest", "spec.strategy.rollingUpdate"},
 	} {

@@ -73,7 +73,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	a := serve(t, nil)
 	member := `"` + strings.Repeat("\u00e9\\n", 3000) + `":1,`
 	many := strings.Repeat(`{`+member+member+`"z":0},`, 30)
-	res := a.do(t, "POST", pods, `{"metadata":{"name":"one"},"spec":[`+many+`0]}`)
+	res := a.do(t, "POST", pods, `{"metadata":{"name":"one"},"odd":[`+many+`0]}`)
 	size := 0
 	for _, w := range res.Header["Warning"] {
 		size += len(w)
@@ -146,7 +146,7 @@ func TestNumbersThatFewCanReadAreKeptWithAWarning(t *testing.T) {
 		`["1e400",1e308,1e-400,-0,18446744073709551617,` + long[:300] + `]`: "",
 	} {
 		a := serve(t, nil)
-		body := `{"metadata":{"name":"one"},"spec":` + spec + `}`
+		body := `{"metadata":{"name":"one"},"odd":` + spec + `}`
 		text := "the number " + number + " is beyond the range of 64-bit floating point"
 		if number == "" {
 			a.want(t, 201, "POST", pods+"?fieldValidation=Strict", body)
@@ -168,13 +168,13 @@ func TestNumbersThatFewCanReadAreKeptWithAWarning(t *testing.T) {
 func TestBodiesThatNoClientCouldReadAreRefused(t *testing.T) {
 	a := serve(t, nil)
 	nested := func(n int) string {
-		return `{"metadata":{"name":"one"},"spec":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`
+		return `{"metadata":{"name":"one"},"odd":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`
 	}
 	if s := a.refused(t, 400, "BadRequest", "POST", pods, nested(241)); s.Message != "the object is nested 241 levels deep; 240 are allowed" {
 		t.Errorf("got %q", s.Message)
 	}
 	a.want(t, 201, "POST", pods, nested(240))
-	a.refused(t, 400, "BadRequest", "PATCH", pods+"/one", `[{"op":"copy","from":"/spec","path":"/spec/0"}]`, "Content-Type", jsonPatchType)
+	a.refused(t, 400, "BadRequest", "PATCH", pods+"/one", `[{"op":"copy","from":"/odd","path":"/odd/0"}]`, "Content-Type", jsonPatchType)
 	if s := a.refused(t, 400, "BadRequest", "POST", pods, "\ufeff"+object("two")); !strings.Contains(s.Message, "byte order mark") {
 		t.Errorf("got %q, want it to name the byte order mark", s.Message)
 	}
@@ -186,4 +186,27 @@ func TestAnObjectOfAnotherKindIsRefusedAsThat(t *testing.T) {
 	if s.Message != `kind is "List", but pods holds "Pod"` {
 		t.Errorf("got %q", s.Message)
 	}
+}
+
+func TestFieldsOfTheKindsOfKubernetesHaveTheirTypes(t *testing.T) {
+	a := serve(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"a","mine":{"any":[7]}}]},"mine":7}`)
+	for body, want := range map[string]string{
+		`"spec":7`:                 `spec: want an object, got 7`,
+		`"spec":{"containers":{}}`: `spec.containers: want a list, got an object`,
+		`"spec":{"containers":[{"ports":[{"containerPort":"80"}]}]}`: `spec.containers[0].ports[0].containerPort: want a whole number of 32 bits, got "80"`,
+		`"spec":{"nodeSelector":{"a.b":true}}`:                       `spec.nodeSelector["a.b"]: want a string, got true`,
+		`"status":{"startTime":"soon"}`:                              `status.startTime: want a time such as "2006-01-02T15:04:05Z", got "soon"`,
+	} {
+		body = `{"metadata":{"name":"one"},` + body + `}`
+		for method, path := range map[string]string{"POST": pods, "PUT": pods + "/one"} {
+			if s := a.refused(t, 400, "BadRequest", method, path, body); s.Message != want {
+				t.Errorf("%s %s: got %q, want %q", method, body, s.Message, want)
+			}
+		}
+		if s := a.refused(t, 422, "Invalid", "PATCH", pods+"/one", body, "Content-Type", mergePatchType); !strings.HasSuffix(s.Message, want) {
+			t.Errorf("patch %s: got %q, want %q", body, s.Message, want)
+		}
+	}
+	a.want(t, 201, "POST", "/apis/demo.example.com/v1/gadgets", `{"metadata":{"name":"one"},"spec":7}`)
 }

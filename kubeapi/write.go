@@ -99,12 +99,16 @@ func (h *Handler) bounded(p patcher) patcher {
 	}
 }
 
-// checkTypes checks what is written, compact JSON; see [store.Resource.CheckTypes].
+// checkTypes checks what is written, compact JSON, as far as its types are known: those of the metadata always are. See
+// [store.Resource.CheckTypes].
 func (c call) checkTypes(data []byte) error {
 	if c.subresource == "scale" {
 		return scaleResource.Declare().CheckTypes(data)
 	}
-	return c.collection.Resource().CheckTypes(data)
+	if err := c.collection.Resource().CheckTypes(data); err != nil {
+		return err
+	}
+	return c.Schema.Check(data)
 }
 
 // typed refuses patches that make of an object what could not be read; the patch by itself may be fine.

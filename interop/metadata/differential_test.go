@@ -46,6 +46,17 @@ func oddPlace(t testing.TB, random *rand.Rand) map[string]any {
 	if err := json.Unmarshal([]byte(whole), &meta); err != nil {
 		t.Fatal(err)
 	}
+	putOdd(meta, random)
+	for _, name := range sorted(meta) {
+		if random.IntN(10) == 0 {
+			delete(meta, name)
+		}
+	}
+	return meta
+}
+
+// putOdd puts something odd in one place of o, if there is any.
+func putOdd(o map[string]any, random *rand.Rand) {
 	var places []func(any)
 	var find func(v any)
 	find = func(v any) {
@@ -62,14 +73,10 @@ func oddPlace(t testing.TB, random *rand.Rand) map[string]any {
 			}
 		}
 	}
-	find(meta)
-	places[random.IntN(len(places))](json.RawMessage(odd[random.IntN(len(odd))]))
-	for _, name := range sorted(meta) {
-		if random.IntN(10) == 0 {
-			delete(meta, name)
-		}
+	find(o)
+	if len(places) > 0 {
+		places[random.IntN(len(places))](json.RawMessage(odd[random.IntN(len(odd))]))
 	}
-	return meta
 }
 
 func sorted(m map[string]any) []string {

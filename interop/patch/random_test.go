@@ -91,7 +91,7 @@ func (g generator) keyed(f schema.Field, depth int) any {
 func (g generator) keys(f schema.Field, n int) []any {
 	var keys []any
 	for i := range 5 {
-		if f.Type.Field(f.MergeKey).Scalar == schema.Integer {
+		if f.Type.Field(f.MergeKey).Scalar == schema.Int32 {
 			keys = append(keys, 80+i)
 		} else {
 			keys = append(keys, string(rune('a'+i)))
@@ -103,11 +103,11 @@ func (g generator) keys(f schema.Field, n int) []any {
 
 func (g generator) scalar(s schema.Scalar) any {
 	switch s {
-	case schema.Integer:
+	case schema.Integer, schema.Int32:
 		return g.IntN(5)
 	case schema.Boolean:
 		return g.chance(50)
-	case schema.Time:
+	case schema.Time, schema.MicroTime:
 		return "2026-01-02T03:04:05.000000Z" // as a metav1.Time and as a metav1.MicroTime
 	case schema.Bytes:
 		return "AQ=="

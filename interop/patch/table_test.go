@@ -38,7 +38,7 @@ type writer struct {
 
 // scalars are the types that encode themselves as something else than their Go kind says.
 var scalars = map[reflect.Type]string{
-	reflect.TypeFor[metav1.Time](): "date-time", reflect.TypeFor[metav1.MicroTime](): "date-time",
+	reflect.TypeFor[metav1.Time](): "date-time", reflect.TypeFor[metav1.MicroTime](): "micro-time",
 	reflect.TypeFor[intstr.IntOrString](): "int-or-string", reflect.TypeFor[resource.Quantity](): "quantity",
 	reflect.TypeFor[[]byte](): "byte", reflect.TypeFor[metav1.FieldsV1](): "any",
 }
@@ -60,7 +60,9 @@ func (w *writer) name(t reflect.Type) string {
 		return "string"
 	case reflect.Bool:
 		return "boolean"
-	case reflect.Int, reflect.Int32, reflect.Int64:
+	case reflect.Int32:
+		return "int32"
+	case reflect.Int, reflect.Int64:
 		return "integer"
 	case reflect.Struct:
 		if !t.Implements(reflect.TypeFor[json.Marshaler]()) && !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {

@@ -102,7 +102,7 @@ func parseType(s string, typeOf func(string) *Type) (Field, error) {
 	}
 	var f Field
 	s, f.List = strings.CutPrefix(s, "[]")
-	scalars := []Scalar{String, Integer, Number, Boolean, Time, Bytes, IntOrString, Quantity}
+	scalars := []Scalar{String, Integer, Int32, Number, Boolean, Time, MicroTime, Bytes, IntOrString, Quantity}
 	switch {
 	case s == "any":
 	case strings.Contains(s, "."):

@@ -1,5 +1,5 @@
 // Package schema says what fields objects have: enough for OpenAPI to show them, and for strategic merge patches to know which lists
-// are merged, and by which key. It is no validation: objects may have fields that no Type knows.
+// are merged, and by which key. [Type.Check] holds objects to what is known; they may have fields that no Type knows.
 //
 // A [Type] is declared in Go,
 //
@@ -52,9 +52,13 @@ const (
 	Integer Scalar = "integer"
 	Number  Scalar = "number"
 	Boolean Scalar = "boolean"
+	// Int32 is an Integer of 32 bits; Integers have 64.
+	Int32 Scalar = "int32"
 	// Time is a string in the form of RFC 3339; Bytes are base64 (RFC 4648).
 	Time  Scalar = "date-time"
 	Bytes Scalar = "byte"
+	// MicroTime is a Time with six digits behind the second, no more and no less (metav1.MicroTime).
+	MicroTime Scalar = "micro-time"
 	// IntOrString is either, and Quantity is a number or a string of one with a unit.
 	IntOrString Scalar = "int-or-string"
 	Quantity    Scalar = "quantity"

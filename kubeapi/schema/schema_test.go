@@ -52,8 +52,8 @@ func TestTextThatTellsNoTypesIsRefused(t *testing.T) {
 		"x.A\n\ta string merge":                  `line 2: "merge" is no strategy: want merge, merge=KEY (both for lists) or retainKeys`,
 		"x.A\n\ta []string mend":                 `line 2: "mend" is no strategy: want merge, merge=KEY (both for lists) or retainKeys`,
 		"x.A\n\ta x.B":                           "the type x.B is used and not there",
-		"x.A\n\ta text":                          `line 2: "text" is no type: want any, one of [string integer number boolean date-time byte int-or-string quantity], or a name with a dot`,
-		"x.A\n\tb string\n\ta map[string]text x": `line 3: "text" is no type: want any, one of [string integer number boolean date-time byte int-or-string quantity], or a name with a dot`,
+		"x.A\n\ta text":                          `line 2: "text" is no type: want any, one of [string integer int32 number boolean date-time micro-time byte int-or-string quantity], or a name with a dot`,
+		"x.A\n\tb string\n\ta map[string]text x": `line 3: "text" is no type: want any, one of [string integer int32 number boolean date-time micro-time byte int-or-string quantity], or a name with a dot`,
 	} {
 		got, err := Parse(text)
 		if e := listwatch.AsError(err); !errors.Is(err, listwatch.Invalid) || e.Message != want {

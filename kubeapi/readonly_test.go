@@ -1,0 +1,46 @@
+package kubeapi
+
+import (
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+func TestAResourceThatIsReadOnlyServesNoWrites(t *testing.T) {
+	h := &Handler{Ready: func() error { return errors.New("the source is far behind") }}
+	r := DefaultResources()[3] // deployments, which can be scaled
+	r.ReadOnly = true
+	c, err := memory.Open(memory.Options{}).Collection(r.Declare())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"web","namespace":"default"},"spec":{"replicas":1}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Add(r, c); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	a := &api{h, server.URL}
+
+	const all = "/apis/apps/v1/namespaces/default/deployments"
+	for _, path := range []string{all, all + "/web", all + "/web/status", all + "/web/scale"} {
+		a.want(t, 200, "GET", path, "")
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+			a.want(t, 405, method, path, `{"metadata":{"name":"web"}}`)
+		}
+	}
+	for _, path := range []string{"/apis/apps/v1", "/openapi/v2", "/openapi/v3/apis/apps/v1"} {
+		if got := a.want(t, 200, "GET", path, ""); strings.Contains(got, `"patch"`) || strings.Contains(got, `"create"`) || strings.Contains(got, `"post"`) {
+			t.Errorf("%s tells of writes: %s", path, got)
+		}
+	}
+	if got := a.want(t, 503, "GET", "/readyz", ""); !strings.Contains(got, "far behind") {
+		t.Errorf("/readyz says %q, want why it is not ready", got)
+	}
+	a.want(t, 200, "GET", "/healthz", "")
+}

@@ -1,0 +1,65 @@
+package schema
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+func TestValuesOfOtherTypesAreNamed(t *testing.T) {
+	types, err := Parse("x.A\n\ts string\n\ti integer\n\tj int32\n\tn number\n\tb boolean\n\tt date-time\n\tu micro-time\n\ty byte\n\te int-or-string\n\tq quantity\n" +
+		"\tany any\n\ta []x.A\n\tl []string merge\n\tm map[string][]integer\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for doc, want := range map[string]string{
+		`{"s":"","i":-9223372036854775808,"j":7,"n":1e400,"b":false,"t":"2006-01-02T15:04:05.5+01:00","y":"aGk=","e":"x","q":"1.5Gi","any":[{}]}`: "",
+		`{"s":null,"i":null,"a":[null,{}],"l":[null],"m":{"x":null,"y":[null]},"other":{"s":7}}`:                                                  "",
+		`{"e":-7,"q":0.5,"a":[],"l":[],"m":{}}`: "",
+		`{"q":" 1Ki "}`:                         "",
+		`{"q":""}`:                              `q: want a quantity such as "100m" or "2Gi", got ""`,
+		`{"s":7}`:                               "s: want a string, got 7",
+		`{"i":1.0}`:                             "i: want a whole number of 64 bits, got 1.0",
+		`{"j":2147483648}`:                      "j: want a whole number of 32 bits, got 2147483648",
+		`{"n":"1"}`:                             `n: want a number, got "1"`,
+		`{"b":0}`:                               "b: want true or false, got 0",
+		`{"t":"2006-01-02"}`:                    `t: want a time such as "2006-01-02T15:04:05Z", got "2006-01-02"`,
+		`{"u":"2006-01-02T15:04:05.123456+01:00"}`: "",
+		`{"u":"2006-01-02T15:04:05Z"}`:             `u: want a time such as "2006-01-02T15:04:05.000000Z", got "2006-01-02T15:04:05Z"`,
+		`{"y":"?"}`:                                `y: want a string in base64, got "?"`,
+		`{"e":1.5}`:                                "e: want a whole number of 32 bits or a string, got 1.5",
+		`{"q":"much"}`:                             `q: want a quantity such as "100m" or "2Gi", got "much"`,
+		`{"q":{}}`:                                 `q: want a quantity such as "100m" or "2Gi", got an object`,
+		`{"a":{}}`:                                 "a: want a list, got an object",
+		`{"a":[{},{"a":[{"s":[]}]}]}`:              "a[1].a[0].s: want a string, got a list",
+		`{"l":["x",7]}`:                            "l[1]: want a string, got 7",
+		`{"m":{"x.y":[1,"2"]}}`:                    `m["x.y"][1]: want a whole number of 64 bits, got "2"`,
+		`{"m":7}`:                                  "m: want an object, got 7",
+		`[]`:                                       "the object: want an object, got a list",
+		`{"s":` + strings.Repeat("1", 99) + `}`:    "s: want a string, got " + strings.Repeat("1", 40) + "…",
+	} {
+		err := types["x.A"].Check([]byte(doc))
+		if want == "" && err != nil || want != "" && (!errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).Message != want) {
+			t.Errorf("%s: got %v, want %q", doc, err, want)
+		}
+	}
+	if err := (*Type)(nil).Check([]byte(`7`)); err != nil {
+		t.Errorf("nothing known: got %v", err)
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"ports":[{"containerPort":1}],"resources":{"limits":{"cpu":"1"}}}]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		doc, err := rawjson.Compact(data)
+		if err != nil {
+			return
+		}
+		if err := Kubernetes("io.k8s.api.core.v1.Pod").Check(doc); err != nil && !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("%s: got %v", doc, err)
+		}
+	})
+}
