@@ -41,7 +41,8 @@ func (s *selection) selective() bool {
 	return s.name != "" || !s.labels.Empty() || !s.fields.Empty()
 }
 
-// transition says what r means to s.
+// transition says what r means to s. What counts is whether the object was selected before, not whether it was there.
+// select/leaves-selector: an object that stops matching is DELETED, one that begins to is ADDED.
 func (s *selection) transition(r *record) transition {
 	before, after := s.matches(r.old), s.matches(r.new)
 	switch {
