@@ -271,3 +271,29 @@ func TestVersionAndHelpSucceed(t *testing.T) {
 		}
 	}
 }
+
+func TestAnInformerShowsItsStore(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0")
+	create(t, s.http, podsPath, "one")
+	p := start(t, "watch", "pods", "--informer", "--server", s.http)
+	wants := func(what string) {
+		t.Helper()
+		p.stdout.await(t, what, p.ended, func(text string) bool { return strings.Contains(text, what) })
+	}
+	wants("1 objects at version")
+	create(t, s.http, podsPath, "two")
+	wants("2 objects at version")
+	request(t, "DELETE", s.http+podsPath+"/one", "")
+	wants("+1 ~0 -1 since")
+	p.interrupt()
+	if code := p.exit(t); code != exitOK || p.stderr.String() != "" {
+		t.Errorf("got %d %q at the interrupt, want 0 and silence", code, p.stderr)
+	}
+	if _, stderr := get(t, exitUsage, "watch", "pods", "--informer", "-o", "json"); !strings.Contains(stderr, "--output") {
+		t.Errorf("-o with --informer: %q, want a message that names it", stderr)
+	}
+	_, stderr := get(t, exitFailure, "watch", s.http+"/api/v1/nothing", "--informer")
+	if !strings.Contains(stderr, "not found") {
+		t.Errorf("a collection that isn't there: %q, want a message that says so", stderr)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // watchOptions are the flags of watch.
@@ -18,6 +19,7 @@ type watchOptions struct {
 	selection
 	exitAfter int
 	bookmarks bool
+	informer  bool
 }
 
 func newWatch() *cobra.Command {
@@ -28,11 +30,18 @@ func newWatch() *cobra.Command {
 		Long: `Follow the changes of a collection: first what is there, as ADDED, then every change, until it is interrupted. Where the connection
 breaks it is made anew, and nothing is lost or comes twice.
 
+With --informer the events are kept in a local store, and what is shown is that store: how many objects it has, its version, and how far it is behind
+the server. A collection in which nothing happens may be some versions behind, for up to a minute, while others of the server are written to:
+then a bookmark says that nothing was missed.
+
 ` + whatArgument,
 		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.exitAfter < 0 {
 				return usagef("--exit-after %d: want a number that is not negative", o.exitAfter)
+			}
+			if err := o.checkInformer(cmd.Flags()); err != nil {
+				return err
 			}
 			t, err := o.target(cmd.Context(), args, cmd.Flags())
 			if err != nil {
@@ -46,9 +55,20 @@ breaks it is made anew, and nothing is lost or comes twice.
 	f.StringVar(&o.version, "resource-version", "", "show only what comes after it; empty: begin with the state")
 	f.StringVar(&o.transport, "transport", "auto", "auto, chunked, h2 or websocket")
 	f.StringVar(&o.framing, "framing", "json", "json, cbor, sse, seq or prefixed: how events travel")
-	f.IntVar(&o.exitAfter, "exit-after", 0, "end after so many events; 0: never")
+	f.IntVar(&o.exitAfter, "exit-after", 0, "end after so many events, or lines of --informer; 0: never")
 	f.BoolVar(&o.bookmarks, "bookmarks", false, "show bookmarks, too")
+	f.BoolVar(&o.informer, "informer", false, "show a local store that follows the collection, in place of the events")
 	return cmd
+}
+
+// checkInformer refuses what an informer has no use for.
+func (o *watchOptions) checkInformer(f *pflag.FlagSet) error {
+	for _, name := range []string{"resource-version", "bookmarks", "output"} {
+		if o.informer && f.Changed(name) {
+			return usagef("--%s can't be given with --informer, which shows its store, from the state on", name)
+		}
+	}
+	return nil
 }
 
 func (o *watchOptions) watch(ctx context.Context, t *target, out, notes io.Writer) error {
@@ -57,6 +77,9 @@ func (o *watchOptions) watch(ctx context.Context, t *target, out, notes io.Write
 		return err
 	}
 	defer remote.Close()
+	if o.informer {
+		return o.mirror(ctx, t, remote, out, notes)
+	}
 	remote.Trace = &client.Trace{Lost: func(err error, wait time.Duration) { noteLoss(notes, err, wait) }}
 	t.query.Bookmarks = o.bookmarks
 	w, err := remote.Watch(ctx, t.query)
