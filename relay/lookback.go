@@ -53,22 +53,29 @@ func (u *upstream) watchPast(ctx context.Context, q listwatch.Query) ([]listwatc
 	return state, w
 }
 
-// past returns a version before newest of which the upstream still has the state, the older the better, and at least demand; zero: it has none.
+// past returns the oldest version of which the upstream still has the state, as far as lookback and demand let it; zero: there is none before
+// newest. Each question is for a page of one object, of which there are two for each bit of lookback at most, and mostly one in all.
 func (u *upstream) past(ctx context.Context, newest, demand listwatch.Version) listwatch.Version {
 	if newest <= max(demand, 1) {
 		return 0
 	}
-	for back := min(listwatch.Version(u.lookback), newest-1); back > 0; back /= 2 {
-		at := max(newest-back, demand)
-		_, err := u.Source.List(ctx, listwatch.Query{Start: listwatch.At, Version: at, Match: listwatch.Exact, Limit: 1})
-		if err == nil {
-			return at
-		}
-		if listwatch.CodeOf(err) != listwatch.Expired {
+	// The state lo versions back is there, the one hi versions back is not.
+	lo, hi := listwatch.Version(0), min(listwatch.Version(u.lookback), newest-max(demand, 1))+1
+	for step := hi - 1; lo+1 < hi; step = (lo + hi) / 2 {
+		_, err := u.Source.List(ctx, listwatch.Query{Start: listwatch.At, Version: newest - step, Match: listwatch.Exact, Limit: 1})
+		switch {
+		case err == nil:
+			lo = step
+		case listwatch.CodeOf(err) == listwatch.Expired:
+			hi = step
+		default:
 			return 0
 		}
 	}
-	return 0
+	if lo == 0 {
+		return 0
+	}
+	return newest - lo
 }
 
 // stateAt returns the state at version at as the initial events of a watch, with their end.

@@ -20,13 +20,14 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 type origin struct {
 	testing.TB
 	*store.Collection
-	db *memory.DB
+	db    *memory.DB
+	start listwatch.Version // of the empty database
 }
 
 func openOrigin(t testing.TB) *origin {
 	t.Helper()
 	db := memory.Open(memory.Options{})
-	return &origin{t, collection(t, db, "Thing"), db}
+	return &origin{t, collection(t, db, "Thing"), db, db.Version()}
 }
 
 func collection(t testing.TB, db *memory.DB, kind string) *store.Collection {

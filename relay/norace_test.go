@@ -1,0 +1,6 @@
+//go:build !race
+
+package relay_test
+
+// raceEnabled says that the race detector is at work.
+const raceEnabled = false
