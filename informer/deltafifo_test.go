@@ -141,6 +141,8 @@ func TestWhatWaitsIsFoldedIntoOneEntryPerKey(t *testing.T) {
 		{"a deletion that is older than what is known", "+a5 !", "-a4 -a5", ""},
 		{"a deletion told twice", "+a1 !", "-a2 -a2", "a: Deleted 2"},
 		{"an addition from before the deletion", "+a1 !", "-a3 +a2", "a: Deleted 3"},
+		{"an older update of what waits", "", "+a1 *a3 *a2", "a: Added 3"},
+		{"an addition from before a deletion that waits behind an update", "+a1 !", "*a2 -a4 +a3", "a: Deleted 4"},
 		{"what a bookmark covers is a repetition, also of what is gone", "+a1 ! -a2 ! @2", "+a1", ""},
 		{"a resumed stream without a bookmark ends right", "+a1 ! -a2 !", "+a1 -a2", ""},
 		{"version zero is none", "+a0 !", "*a0", "a: Updated 0"},
@@ -257,6 +259,26 @@ func TestVersionClaimsNothingThatWaits(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestASyncHoldsNoVersionBack(t *testing.T) {
+	q := newTester(t)
+	q.do("+a1 ! @9 ~a")
+	if got := q.fifo.Version(); got != 9 {
+		t.Errorf("with a sync waiting the version is %d, want 9", got)
+	}
+}
+
+// What the store had before anything was told has versions of another time.
+func TestVersionsOfAnotherEpochAreNotCompared(t *testing.T) {
+	q := newTester(t)
+	if err := q.store.Put(items("a9")[0]); err != nil {
+		t.Fatal(err)
+	}
+	q.do("*a3")
+	if got, want := q.rest(), "a: Updated 3"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestSyncedMeansHandled(t *testing.T) {
