@@ -20,7 +20,7 @@
 //
 // A path is read in path.go and dispatched in handler.go. The get is in verbs.go, the writes in write.go, delete.go and patch.go, the scale
 // of an object in scale.go; lists and watches are package watchserver's. Bodies are read in body.go, those in Protocol Buffers by package
-// protobody. What is known of the fields of objects is in package schema, and strategic merge patches are in package strategicpatch. What
+// protobody; what is done about members that come twice is in validation.go. What is known of the fields of objects is in package schema, and strategic merge patches are in package strategicpatch. What
 // there is is told by discovery.go and openapi.go, and auth.go and tokens.go say who is asking. Tables and metadata alone are in table.go,
 // and what kubectl shows of a resource in columns.go.
 package kubeapi

@@ -181,7 +181,11 @@ func (c *Collection) redraft(old *listwatch.Object, data []byte) (next *listwatc
 }
 
 func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {
-	doc, err := readDocument(data)
+	compact, err := compactObject(data)
+	if err != nil {
+		return p, err
+	}
+	doc, err := splitDocument(compact) // all else is checked when it is written
 	if err != nil {
 		return p, err
 	}

@@ -22,9 +22,9 @@ const maxDepth = 240
 
 // readDocument takes data apart; space may be in it. Kubernetes answers 400 where that can't be done, and so do we.
 func readDocument(data []byte) (*document, error) {
-	compact, err := rawjson.Compact(data)
+	compact, err := compactObject(data)
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+		return nil, err
 	}
 	if n := rawjson.Depth(compact); n > maxDepth {
 		return nil, badRequest("the object is nested %d levels deep; %d are allowed", n, maxDepth)
@@ -35,6 +35,14 @@ func readDocument(data []byte) (*document, error) {
 			strings.Join(repeated[:min(len(repeated), most)], ", "))
 	}
 	return splitDocument(compact)
+}
+
+func compactObject(data []byte) ([]byte, error) {
+	compact, err := rawjson.Compact(data)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+	}
+	return compact, nil
 }
 
 // splitDocument is readDocument for JSON that is compact already.
