@@ -53,8 +53,14 @@ func ParseObject(data []byte) (*Object, error) {
 	if err != nil {
 		return nil, &Error{Code: Invalid, Message: "an object must be JSON", Err: err}
 	}
-	o := &Object{Data: compact}
-	meta, err := rawjson.Find(compact, "metadata")
+	return AdoptObject(compact)
+}
+
+// AdoptObject is [ParseObject] for JSON that is known to be valid, in UTF-8, on one line and without insignificant space: it is not read
+// again to find that out, and the object keeps data itself. Anything else may panic.
+func AdoptObject(data []byte) (*Object, error) {
+	o := &Object{Data: data}
+	meta, err := rawjson.Find(data, "metadata")
 	if err == nil && meta.Empty() {
 		err = errNoMetadata
 	}
@@ -62,7 +68,7 @@ func ParseObject(data []byte) (*Object, error) {
 		return nil, &Error{Code: Invalid, Message: "an object must have metadata", Err: err}
 	}
 	if err := o.readMetadata(meta); err != nil {
-		return nil, &Error{Code: Invalid, Message: "metadata of " + excerpt(compact), Err: err}
+		return nil, &Error{Code: Invalid, Message: "metadata of " + excerpt(data), Err: err}
 	}
 	return o, nil
 }

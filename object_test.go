@@ -305,3 +305,17 @@ func BenchmarkParseObject(b *testing.B) {
 		}
 	}
 }
+
+func TestAdoptObjectKeepsTheBytesAndReadsTheSame(t *testing.T) {
+	data := []byte(`{"kind":"Pod","metadata":{"name":"a","namespace":"ns","labels":{"l":"v"},"resourceVersion":"7"}}`)
+	o, err := listwatch.AdoptObject(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := parse(t, string(data)); o.Key != want.Key || o.Version != want.Version || o.Labels["l"] != "v" || &o.Data[0] != &data[0] {
+		t.Errorf("got %+v, want %+v in the same bytes", o, want)
+	}
+	if _, err := listwatch.AdoptObject([]byte(`{"a":1}`)); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("an object without metadata: got %v, want Invalid", err)
+	}
+}

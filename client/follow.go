@@ -53,7 +53,7 @@ func (f *follower) follow(ctx context.Context, s *stream) error {
 		if err != nil {
 			return err
 		}
-		e, err := frame.Event()
+		e, err := frame.Adopt()
 		if err != nil {
 			return err
 		}

@@ -1,14 +1,17 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/recycle"
 )
 
 func TestWatchAsksInKubernetesWords(t *testing.T) {
@@ -289,6 +292,37 @@ func TestDescribeTellsWhatWasSeen(t *testing.T) {
 		wantEvents(t, watch(t, r, from(1)), "ADDED/a@2")
 		if d := r.Describe(); d.Kind != "Thing" || d.APIVersion != "v1" || d.Epoch != "e" {
 			t.Errorf("got %+v, want Thing of v1 in epoch e", d)
+		}
+	})
+}
+
+func TestWhatIsReleasedIsUsedAgainAndEverythingElseStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 300
+		var steps []any
+		for i := range n {
+			steps = append(steps, added(fmt.Sprintf("thing-of-a-hundred-bytes-or-more-%070d", i), i+2))
+		}
+		w := watch(t, remote(always(says(steps...))), from(1))
+		releaser, batch := w.(listwatch.Releaser), make([]listwatch.Event, 7)
+		for seen := 0; seen < n; {
+			got, err := w.Next(t.Context(), batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, e := range batch[:got] {
+				if want := string(thing(e.Object.Key.Name, seen+i+2)); string(e.Object.Data) != want {
+					t.Fatalf("got %s, want %s", e.Object.Data, want)
+				}
+			}
+			seen += got
+			last := batch[got-1].Object
+			data := string(last.Data)
+			releaser.Release(batch[:got-1])
+			recycle.Clone(bytes.Repeat([]byte("x"), 200))
+			if string(last.Data) != data {
+				t.Fatalf("what was not released became %s", last.Data)
+			}
 		}
 	})
 }

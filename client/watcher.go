@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/recycle"
 )
 
 // A watcher is what the reader holds: the events that have come and are not read. Behind it a goroutine follows the collection and
@@ -24,7 +25,7 @@ type watcher struct {
 	err   error // what comes after the queue; nil: more events
 }
 
-var _ listwatch.Watcher = (*watcher)(nil)
+var _ listwatch.Releaser = (*watcher)(nil)
 
 // Bounds on what waits for the reader; one event always may.
 const (
@@ -87,6 +88,19 @@ func (w *watcher) push(e listwatch.Event) (room bool) {
 		signal(w.ready)
 	}
 	return !w.isFull()
+}
+
+// Release implements [listwatch.Releaser].
+func (w *watcher) Release(events []listwatch.Event) {
+	var buffers [64][]byte
+	for len(events) > 0 {
+		n := min(len(events), len(buffers))
+		for i, e := range events[:n] {
+			buffers[i], e.Object.Data = e.Object.Data, nil
+		}
+		recycle.Keep(buffers[:n]...)
+		events = events[n:]
+	}
 }
 
 // startOver forgets what the reader has not seen; it reports false where the reader has seen something.

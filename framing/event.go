@@ -24,7 +24,21 @@ func FromError(err error) WatchEvent {
 // bookmark's, without a name).
 //
 // The version of the event is that of its object: an event of the wire doesn't say whether it is one of the initial events.
-func (w WatchEvent) Event() (listwatch.Event, error) {
+func (w WatchEvent) Event() (listwatch.Event, error) { return w.event(listwatch.ParseObject) }
+
+// Adopt is [WatchEvent.Event] of an event that a [Decoder] has returned and nobody else holds. Decoders make sure that an object is JSON and
+// compact, so that is not looked at again, and the event's object keeps the bytes. One from elsewhere that is not so is an error of code
+// Corrupt, or passes unnoticed.
+func (w WatchEvent) Adopt() (e listwatch.Event, err error) {
+	defer func() {
+		if recover() != nil {
+			e, err = listwatch.Event{}, corrupt("the decoder's object is no compact JSON: "+excerpt(w.Object), nil)
+		}
+	}()
+	return w.event(listwatch.AdoptObject)
+}
+
+func (w WatchEvent) event(parse func([]byte) (*listwatch.Object, error)) (listwatch.Event, error) {
 	if w.Type == TypeError {
 		return listwatch.Event{}, listwatch.ParseStatus(w.Object)
 	}
@@ -32,7 +46,7 @@ func (w WatchEvent) Event() (listwatch.Event, error) {
 	if err != nil {
 		return listwatch.Event{}, err
 	}
-	o, err := listwatch.ParseObject(w.Object)
+	o, err := parse(w.Object)
 	if err != nil {
 		return listwatch.Event{}, objectError(w, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -49,6 +50,7 @@ func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 	if _, err := e.Event(); err != nil && listwatch.CodeOf(err) == listwatch.Unknown && e.Type != TypeError {
 		t.Fatalf("%v has no code", err)
 	}
+	fuzzAdopt(t, e)
 	for _, f := range []Framer{framer, JSON{}, CBORSeq{}} {
 		again, err := f.AppendEvent(nil, e)
 		if errors.Is(err, listwatch.Unsupported) || errors.Is(err, listwatch.Invalid) && strings.ContainsAny(e.Type, "\r\n") {
@@ -62,6 +64,23 @@ func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 			t.Fatalf("%T: %q: %v", f, again, err)
 		}
 		checkSame(t, f, e, back)
+	}
+}
+
+// fuzzAdopt checks that what a decoder returned can be adopted, and is what reading it again says.
+func fuzzAdopt(t *testing.T, e WatchEvent) {
+	t.Helper()
+	read, errRead := e.Event()
+	adopted, errAdopted := e.Adopt()
+	if (errRead == nil) != (errAdopted == nil) || errRead != nil && errRead.Error() != errAdopted.Error() {
+		t.Fatalf("%s: read: %v, adopted: %v", e.Object, errRead, errAdopted)
+	}
+	if errRead != nil {
+		return
+	}
+	a, b := read.Object, adopted.Object
+	if read.Type != adopted.Type || a.Key != b.Key || a.Version != b.Version || !maps.Equal(a.Labels, b.Labels) || !bytes.Equal(a.Data, b.Data) {
+		t.Fatalf("read %+v, adopted %+v", a, b)
 	}
 }
 

@@ -129,7 +129,7 @@ type Request struct {
 // A Receiver reads one stream. Receive has one caller at a time; Close may be called from another goroutine and makes a Receive
 // that waits return.
 type Receiver interface {
-	// Receive returns the next event. [io.EOF] means that the stream came to a clean end: last chunk, END_STREAM, close
+	// Receive returns the next event; its bytes belong to the caller, and are compact as [framing.Decoder] leaves them. [io.EOF] means that the stream came to a clean end: last chunk, END_STREAM, close
 	// 1000 or 1001. A stream that was cut off is a *listwatch.Error: Corrupt where the bytes were no protocol, Unavailable
 	// where the connection broke; it wraps [io.ErrUnexpectedEOF] where that fell within an event.
 	Receive() (framing.WatchEvent, error)

@@ -13,7 +13,7 @@ type layer struct {
 
 // layers are all the packages of the root module, the lowest layer first. A new package belongs here.
 var layers = []layer{
-	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"}},
+	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/recycle", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"}},
 	{"the vocabulary, which everybody speaks", []string{"."}},
 	{"how events are spelt, remembered, and kept up with", []string{"framing", "internal/history", "internal/follow"}},
 	{"what a transport is, and what a store is", []string{"transport", "store"}},
@@ -36,7 +36,7 @@ var leaves = layers[0].packages
 
 var limits = []limit{
 	{
-		[]string{"internal/rawjson", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"},
+		[]string{"internal/rawjson", "internal/recycle", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"},
 		nil,
 		"a leaf serves everybody, so it needs nobody",
 	},
@@ -109,6 +109,11 @@ var dependencies = []dependency{
 		"github.com/tidwall/btree",
 		[]string{"internal/history", "informer"},
 		"the state beside the log and the local store of an informer are the copy-on-write trees there are",
+	},
+	{
+		"github.com/go-json-experiment/json",
+		[]string{"informer"},
+		"it is what encoding/json is to become; an informer decodes more than all others together, and must not wait for that",
 	},
 	{"github.com/klauspost/compress", []string{"internal/coding"}, "what is compressed is compressed once for all, in one place"},
 	{"github.com/fxamacker/cbor", []string{"framing"}, "a codec of the wire is a framing"},

@@ -81,7 +81,7 @@ func (r *run) list(ctx context.Context) (listwatch.Watcher, error) {
 	}
 	synced := listwatch.NewBookmark(listwatch.Describe(r.Source), version, true)
 	r.progress = Progress{Initial: true}
-	if err := r.take([]listwatch.Event{synced}); err != nil {
+	if err := r.take([]listwatch.Event{synced}, nil); err != nil {
 		return nil, err
 	}
 	return r.open(ctx)

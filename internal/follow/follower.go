@@ -23,6 +23,8 @@ type Follower struct {
 	Sink   Sink
 	// Query selects: its Namespace, Name, Labels and Fields. The rest is ignored.
 	Query listwatch.Query
+	// Release says that the Sink keeps nothing of the objects when Take has returned: then a [listwatch.Releaser] may have them back.
+	Release bool
 	// PageSize is how many objects a page of a list has, where the Source can't stream its state. Zero: [DefaultPageSize]; negative: all.
 	PageSize int
 	// Backoff is how long to wait before another stream.
@@ -83,11 +85,15 @@ const batch = 64
 // read gives the sink what comes of w, and returns how many events came and how w ended.
 func (r *run) read(ctx context.Context, w listwatch.Watcher) (received int, err error) {
 	var events [batch]listwatch.Event
+	var release func([]listwatch.Event)
+	if w, ok := w.(listwatch.Releaser); ok && r.Release {
+		release = w.Release
+	}
 	for {
 		n, err := w.Next(ctx, events[:])
 		received += n
 		if n > 0 {
-			if err := r.take(events[:n]); err != nil {
+			if err := r.take(events[:n], release); err != nil {
 				return received, err
 			}
 			clear(events[:n])
@@ -98,8 +104,8 @@ func (r *run) read(ctx context.Context, w listwatch.Watcher) (received int, err 
 	}
 }
 
-// take passes on what is new. Where something is wrong with it, or the sink refuses it, the state is asked for again.
-func (r *run) take(events []listwatch.Event) error {
+// take passes on what is new, and releases it where release isn't nil. Where something is wrong with it, or the sink refuses it, the state is asked for again.
+func (r *run) take(events []listwatch.Event, release func([]listwatch.Event)) error {
 	admitted, wrong := events[:0], error(nil)
 	for _, e := range events {
 		pass, err := r.admit(&e)
@@ -114,6 +120,8 @@ func (r *run) take(events []listwatch.Event) error {
 	if len(admitted) > 0 {
 		if err := r.Sink.Take(admitted); err != nil {
 			wrong = err
+		} else if release != nil {
+			release(admitted)
 		}
 	}
 	if wrong != nil {

@@ -47,60 +47,84 @@ func TestFollowing(t *testing.T) {
 		takes   string
 	}{
 		{
-			"the state is streamed, then its changes", []answer{streams(t, "(a@3) (b@4) =5 +c@6 *a@7 -b@8 !9", nil)}, nil, "",
+			"the state is streamed, then its changes",
+			[]answer{streams(t, "(a@3) (b@4) =5 +c@6 *a@7 -b@8 !9", nil)},
+			nil, "",
 			"state", "begin (a@3) (b@4) =5 +c@6 *a@7 -b@8 !9",
 		},
 		{
-			"a clean end is gone on from the newest complete version", []answer{streams(t, "=5 +a@6 +b@7", clean), streams(t, "+b@7 +c@7 *a@8", nil)}, nil, "",
+			"a clean end is gone on from the newest complete version",
+			[]answer{streams(t, "=5 +a@6 +b@7", clean), streams(t, "+b@7 +c@7 *a@8", nil)},
+			nil, "",
 			"state; from 6", "begin =5 +a@6 +b@7 +c@7 *a@8",
 		},
 		{
-			"a bookmark completes a version", []answer{streams(t, "=5 +a@6 !6", clean), streams(t, "!9", clean)}, nil, "",
+			"a bookmark completes a version",
+			[]answer{streams(t, "=5 +a@6 !6", clean), streams(t, "!9", clean)},
+			nil, "",
 			"state; from 6; from 9", "begin =5 +a@6 !6 !9",
 		},
 		{
-			"a state that breaks off is begun again", []answer{streams(t, "(a@3)", clean), streams(t, "(a@3) (b@4) =5", nil)}, nil, "",
+			"a state that breaks off is begun again",
+			[]answer{streams(t, "(a@3)", clean), streams(t, "(a@3) (b@4) =5", nil)},
+			nil, "",
 			"state; state", "begin (a@3) begin (a@3) (b@4) =5",
 		},
 		{
-			"a change within the state is a broken promise", []answer{streams(t, "(a@3) *a@4", nil), streams(t, "=5", nil)}, nil, "",
+			"a change within the state is a broken promise",
+			[]answer{streams(t, "(a@3) *a@4", nil), streams(t, "=5", nil)},
+			nil, "",
 			"state; state", "begin (a@3) begin =5",
 		},
 		{
-			"expired history: the state again, not older than what was seen", []answer{streams(t, "=5 +a@6", expired), streams(t, "(a@6) =9", nil)}, nil, "",
+			"expired history: the state again, not older than what was seen",
+			[]answer{streams(t, "=5 +a@6", expired), streams(t, "(a@6) =9", nil)},
+			nil, "",
 			"state; state>=6", "begin =5 +a@6 begin (a@6) =9",
 		},
 		{
-			"expired again: the newest", []answer{streams(t, "=5", expired), {refused: expired}, streams(t, "=1", nil)}, nil, "",
+			"expired again: the newest",
+			[]answer{streams(t, "=5", expired), {refused: expired}, streams(t, "=1", nil)},
+			nil, "",
 			"state; state>=5; state", "begin =5 begin =1",
 		},
 		{
-			"a state that the source has not come to: the newest", []answer{streams(t, "=5", expired), {refused: notYet}, streams(t, "=1", nil)}, nil, "",
+			"a state that the source has not come to: the newest",
+			[]answer{streams(t, "=5", expired), {refused: notYet}, streams(t, "=1", nil)},
+			nil, "",
 			"state; state>=5; state", "begin =5 begin =1",
 		},
 		{
-			"an event that can't be understood: the state again", []answer{streams(t, "=5", corrupt), streams(t, "=6", nil)}, nil, "",
+			"an event that can't be understood: the state again",
+			[]answer{streams(t, "=5", corrupt), streams(t, "=6", nil)},
+			nil, "",
 			"state; state>=5", "begin =5 begin =6",
 		},
 		{
-			"an event that the sink refuses: the state again", []answer{streams(t, "=5 +a@6 +b@7", nil), streams(t, "(a@6) (b@7) =7", nil)}, nil, "+b@7",
+			"an event that the sink refuses: the state again",
+			[]answer{streams(t, "=5 +a@6 +b@7", nil), streams(t, "(a@6) (b@7) =7", nil)},
+			nil, "+b@7",
 			"state; state>=7", "begin =5 +a@6 begin (a@6) (b@7) =7",
 		},
 		{
-			"versions that go back: the state again", []answer{streams(t, "=5 +a@8 +b@7", nil), streams(t, "=9", nil)}, nil, "",
+			"versions that go back: the state again",
+			[]answer{streams(t, "=5 +a@8 +b@7", nil), streams(t, "=9", nil)},
+			nil, "",
 			"state; state>=8", "begin =5 +a@8 begin =9",
 		},
 		{
 			"a source that can't stream its state is listed, and not asked to stream again",
 			[]answer{refuses(listwatch.Unsupported), streams(t, "+c@6", expired), streams(t, "!8", nil)},
 			[]page{
-				{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}}, {page: listwatch.Page{Items: []*listwatch.Object{b}, Version: 5}},
+				{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}},
+				{page: listwatch.Page{Items: []*listwatch.Object{b}, Version: 5}},
 				{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 7}},
 			},
 			"", "state; list; more; from 5; list>=6; from 7", "begin (a@3) (b@4) =5 +c@6 begin (a@3) =7 !8",
 		},
 		{
-			"a list that expires between pages is asked for at once", []answer{refuses(listwatch.Invalid)},
+			"a list that expires between pages is asked for at once",
+			[]answer{refuses(listwatch.Invalid)},
 			[]page{{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}}, {err: expired}, {page: listwatch.Page{Items: []*listwatch.Object{a, b}, Version: 6}}},
 			"", "state; list; more; list; from 6", "begin (a@3) begin (a@3) (b@4) =6",
 		},
@@ -116,6 +140,54 @@ func TestFollowing(t *testing.T) {
 				}
 				if diff := cmp.Diff(tt.takes, strings.Join(sink.lines, " ")); diff != "" {
 					t.Errorf("what the sink gets (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A releasing source has watchers that want their events back.
+type releasing struct {
+	played
+	released []string
+}
+
+func (s *releasing) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := s.played.Watch(ctx, q)
+	return &releaser{w, s}, err
+}
+
+type releaser struct {
+	listwatch.Watcher
+	source *releasing
+}
+
+func (r *releaser) Release(events []listwatch.Event) {
+	for _, e := range events {
+		r.source.released = append(r.source.released, spell(e))
+	}
+}
+
+func TestWhatTheSinkHasTakenIsReleasedOnce(t *testing.T) {
+	for _, tt := range []struct {
+		claim   string
+		release bool
+		refuse  string
+		want    string
+	}{
+		{"the sink keeps nothing", true, "", "(a@3) =5 +b@6 *a@7 !9"},
+		{"the sink may keep what it takes", false, "", ""},
+		{"what the sink refuses may be looked at by whoever is told", true, "*a@7", "=9"},
+	} {
+		t.Run(tt.claim, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &releasing{played: played{watches: []answer{streams(t, "(a@3) =5 +b@6 *a@7", clean), streams(t, "*a@7 !9", nil)}}}
+				if tt.refuse != "" {
+					source.watches[1] = streams(t, "=9", nil)
+				}
+				follows(t, &Follower{Source: source, Sink: &taken{refuse: tt.refuse}, Release: tt.release}, 10*time.Minute)
+				if got := strings.Join(source.released, " "); got != tt.want {
+					t.Errorf("released %s, want %s", got, tt.want)
 				}
 			})
 		})
