@@ -34,7 +34,8 @@ type Reflector[T any] struct {
 	Sink   Sink[T]
 	// Query selects, by its Namespace, Name, Labels and Fields; the rest is ignored.
 	Query listwatch.Query
-	// Decode makes a value of an object. nil: [listwatch.Decode].
+	// Decode makes a value of an object. nil: what [listwatch.Decode] does, by a faster decoder. A Decode that isn't nil may keep the object,
+	// which costs memory for each: see [listwatch.Releaser].
 	Decode func(*listwatch.Object) (T, error)
 	// Transform changes a value before it is stored, for instance to drop what nobody needs; nil: as it came. It is called once for each
 	// object that comes.
@@ -51,6 +52,7 @@ type Reflector[T any] struct {
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	f := &follow.Follower{
 		Source: r.Source, Sink: &reflection[T]{Reflector: r}, Query: r.Query, PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
+		Release: r.Decode == nil, // a decoder of somebody else's may keep what it was given
 	}
 	return f.Run(ctx)
 }
@@ -118,7 +120,7 @@ func (r *reflection[T]) item(o *listwatch.Object) (item *Item[T], err error) {
 	}()
 	decode := r.Decode
 	if decode == nil {
-		decode = listwatch.Decode[T]
+		decode = decodeJSON[T]
 	}
 	value, err := decode(o)
 	if err != nil {
