@@ -40,7 +40,7 @@ func newPostings[T any]() *btree.BTreeG[posting[T]] {
 	}, btree.Options{NoLocks: true, Degree: 16})
 }
 
-// find returns the values of an item, sorted, each once. A panic becomes an error.
+// find returns the values of an item, sorted. What comes twice is one posting in the tree. A panic becomes an error.
 func (x *index[T]) find(i *Item[T]) (values []string, err error) {
 	if i == nil {
 		return nil, nil
@@ -58,7 +58,6 @@ func (x *index[T]) find(i *Item[T]) (values []string, err error) {
 	if len(values) > 1 {
 		values = slices.Clone(values)
 		slices.Sort(values)
-		values = slices.Compact(values)
 	}
 	return values, nil
 }
