@@ -3,6 +3,7 @@ package bolt_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -17,7 +18,13 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	// The disk is waited for: fewer checks than usual, unless -rapid.checks asks for more.
+	if err := flag.Set("rapid.checks", "20"); err != nil {
+		panic(err)
+	}
+	leaktest.Main(m)
+}
 
 var podResource = store.Resource{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}}
 

@@ -11,6 +11,9 @@ import (
 
 // run is the committer, the one goroutine that writes: it takes all requests that wait, writes them in one transaction, and shows them to
 // everybody once they are on disk. While it waits for the disk the next ones gather.
+//
+// Writers who were just told come again in a moment. Without them the next transaction would be made for the one who is quickest, and
+// all others would wait for two. So they are waited for, a small part of the time that a transaction takes; a single writer never is.
 func (db *DB) run() {
 	defer close(db.done)
 	for {
@@ -18,9 +21,15 @@ func (db *DB) run() {
 		if !more {
 			return
 		}
-		db.commit(batch)
+		start := time.Now()
+		if told := db.commit(batch); told > 1 {
+			db.queue.gather(told, time.Since(start)/gatherPart)
+		}
 	}
 }
+
+// gatherPart is which part of the time of a transaction it may wait for writers.
+const gatherPart = 8
 
 // A write is a request with its version.
 type write struct {
@@ -29,20 +38,20 @@ type write struct {
 	record []byte
 }
 
-// commit makes one transaction of batch, and of history that is to be forgotten.
-func (db *DB) commit(batch []*request) {
+// commit makes one transaction of batch, and of history that is to be forgotten, and returns how many writers were told.
+func (db *DB) commit(batch []*request) (told int) {
 	db.file.Lock()
 	defer db.file.Unlock()
 	writes := db.plan(batch, time.Now())
 	trims := db.planTrims(len(writes))
 	if len(writes) == 0 && len(trims) == 0 {
-		return
+		return 0
 	}
 	if err := db.write(writes, trims); err != nil {
 		for _, w := range writes {
 			w.finish(nil, err)
 		}
-		return
+		return 0
 	}
 	for i := range trims {
 		trims[i].backend.floor = trims[i].reached
@@ -51,6 +60,7 @@ func (db *DB) commit(batch []*request) {
 		}
 	}
 	db.publish(writes)
+	return len(writes)
 }
 
 // plan gives versions to those requests of batch that can be written. The others end here, or go back to the queue: of two writes to one

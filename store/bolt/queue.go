@@ -3,6 +3,7 @@ package bolt
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
@@ -101,6 +102,27 @@ func (q *queue) take() (batch []*request, more bool) {
 	<-q.signal
 	batch, closed := q.poll()
 	return batch, len(batch) > 0 || !closed
+}
+
+// gather waits until n requests wait, at most for a time.
+func (q *queue) gather(n int, limit time.Duration) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	defer q.wake() // for what else there was to do
+	for q.fewer(n) {
+		select {
+		case <-q.signal:
+		case <-late.C:
+			return
+		}
+	}
+}
+
+// fewer reports whether fewer than n requests wait and more can come.
+func (q *queue) fewer(n int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.requests) < n && !q.closed
 }
 
 func (q *queue) poll() (batch []*request, closed bool) {
