@@ -186,6 +186,12 @@ func TestIndexesFollowTheStore(t *testing.T) {
 	if err := x.Replace([]*Item[*thing]{parseThing("ns/d=4"), parseThing("ns/e=4"), parseThing("ns/d=5")}, 9); err != nil {
 		t.Fatal(err)
 	}
+	if d, ok := x.Get(listwatch.Key{Namespace: "ns", Name: "d"}); !ok || d.Node != "5" {
+		t.Errorf("got %v, %t; want the thing that replaced all", d, ok)
+	}
+	if _, ok := x.Get(listwatch.Key{Namespace: "ns", Name: "b"}); ok {
+		t.Error("what was not in the replacement is still there")
+	}
 	want("2", "")
 	want("4", "ns/e")
 	want("5", "ns/d")
@@ -338,6 +344,11 @@ func TestSnapshotsStayAsTheyWere(t *testing.T) {
 				shots = append(shots, shot{x.Snapshot(), describe(x.Version(), model)})
 			},
 			"": func(rt *rapid.T) {
+				k := key()
+				got, ok := x.Get(parseThing(k).Key)
+				if want, there := model[k]; ok != there || ok && got.Node != want {
+					rt.Fatalf("%s: got %v, %t; want %q, %t", k, got, ok, want, there)
+				}
 				for _, s := range append(shots, shot{x.Snapshot(), describe(x.Version(), model)}) {
 					if got := whole(rt, s.s); got != s.want {
 						rt.Fatalf("got %s\nwant %s", got, s.want)

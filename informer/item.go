@@ -69,7 +69,7 @@ func valueOf[T any](p *T) metadata {
 	if v.Kind() != reflect.Struct || !v.CanAddr() {
 		return metadata{}
 	}
-	if m := embedded(v); m != nil {
+	if m := metadataIn(v); m != nil {
 		return metadata{m.Key(), m.Labels}
 	}
 	if n, ok := v.Addr().Interface().(named); ok {
@@ -80,8 +80,8 @@ func valueOf[T any](p *T) metadata {
 
 var typeMetadata = reflect.TypeFor[listwatch.Metadata]()
 
-// embedded returns the listwatch.Metadata that is a member of v, or of a struct embedded there.
-func embedded(v reflect.Value) *listwatch.Metadata {
+// metadataIn returns the listwatch.Metadata that is a member of v, or of a struct embedded there.
+func metadataIn(v reflect.Value) *listwatch.Metadata {
 	t := v.Type()
 	for i := range t.NumField() {
 		f := v.Field(i)
@@ -91,7 +91,7 @@ func embedded(v reflect.Value) *listwatch.Metadata {
 	}
 	for i := range t.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Struct && t.Field(i).Anonymous {
-			if m := embedded(f); m != nil {
+			if m := metadataIn(f); m != nil {
 				return m
 			}
 		}
