@@ -1,7 +1,11 @@
 package informer
 
 import (
-	"github.com/go-json-experiment/json/v1"
+	"encoding/json"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/listwatch/listwatch"
 )
@@ -10,8 +14,19 @@ import (
 // garbage. Nothing that it returns shares memory with o. A json.Unmarshaler must copy what it keeps, as always.
 func decodeJSON[T any](o *listwatch.Object) (T, error) {
 	var t T
-	if err := json.Unmarshal(o.Data, &t); err != nil {
+	if err := jsonv2.Unmarshal(o.Data, &t, rules); err != nil {
 		return t, &listwatch.Error{Code: listwatch.Corrupt, Op: "decode " + o.Key.String(), Err: err}
 	}
 	return t, nil
 }
+
+// rules are those of encoding/json. Its type Number is a mere string to who has a Number of its own.
+var rules = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(
+	func(d *jsontext.Decoder, n *json.Number) error {
+		value, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(value, n)
+	},
+)))

@@ -1,0 +1,73 @@
+package informer
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A decodable has a member of every kind that a decoder treats in its own way.
+type decodable struct {
+	listwatch.Metadata `json:"metadata"`
+	Text               string
+	Flag               *bool             `json:"flag,omitempty"`
+	Small              int8              `json:"small"`
+	Big                uint64            `json:"big,string"`
+	Real               float32           `json:"real"`
+	Bytes              []byte            `json:"bytes"`
+	Array              [2]int            `json:"array"`
+	Map                map[int]string    `json:"map"`
+	Any                any               `json:"any"`
+	Raw                json.RawMessage   `json:"raw"`
+	Number             json.Number       `json:"number"`
+	Time               time.Time         `json:"time"`
+	Nested             []*decodable      `json:"nested"`
+	Pairs              map[string]*[]any `json:"pairs"`
+	deeper
+}
+
+type deeper struct{ Deep, DEEP string }
+
+var decodables = []string{
+	`{"metadata":{"name":"a","labels":{"l":"v","m":"\u0000\ud800"},"creationTimestamp":"2026-11-21T10:00:00Z"},"text":"x","TEXT":"y"}`,
+	`{"metadata":{"name":"a","creationTimestamp":null,"finalizers":[],"annotations":null},"flag":true,"small":-128,"big":"18446744073709551615"}`,
+	`{"metadata":{},"real":1e38,"bytes":"AQI=","array":[1,2,3],"map":{"1":"a","-1":"b"},"any":{"a":[1,1e400,null]},"raw":{"a" :1}}`,
+	`{"metadata":{},"real":0.1,"array":[1],"any":9007199254740993,"number":1.50,"nested":[null,{"deep":"d","DEEP":"e"}],"pairs":{"a":[],"b":null}}`,
+	`{"metadata":{"name":1}}`, `{"small":128}`, `{"big":1}`, `{"map":{"x":"y"}}`, `{"time":"now"}`, `{"bytes":"?"}`, `{"number":"x"}`,
+	`{"a":1,"a":2,"text":"x","text":"y"}`, `[]`, `null`, `"x"`, `1`, `{"nested":[{"nested":[{"nested":[]}]}]}`, `{"flag":null,"Flag":false}`,
+}
+
+func FuzzDecodingIsThatOfEncodingJSON(f *testing.F) {
+	for _, d := range decodables {
+		f.Add([]byte(d))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !json.Valid(data) {
+			return // a Source brings none
+		}
+		o := &listwatch.Object{Data: data}
+		want, errWant := listwatch.Decode[decodable](o)
+		got, err := decodeJSON[decodable](o)
+		if (err == nil) != (errWant == nil) {
+			t.Fatalf("%q: got error %v, want %v", data, err, errWant)
+		}
+		if err == nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q: got %+v, want %+v", data, got, want)
+		}
+	})
+}
+
+func TestWhatIsDecodedSharesNothingWithTheBytes(t *testing.T) {
+	for _, text := range decodables {
+		o := &listwatch.Object{Data: []byte(text)}
+		got, err := decodeJSON[decodable](o)
+		clear(o.Data)
+		want, errWant := decodeJSON[decodable](&listwatch.Object{Data: []byte(text)})
+		if (err == nil) != (errWant == nil) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: became %+v with the bytes, want %+v", text, got, want)
+		}
+	}
+}
