@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -171,7 +172,11 @@ func (b *backend) known(v listwatch.Version, events []*mvccpb.Event) bool {
 
 func (b *backend) apply(v listwatch.Version, events []*mvccpb.Event) error {
 	changes := make([]history.Change, 0, len(events))
-	for _, e := range events {
+	for i, e := range events {
+		if slices.ContainsFunc(events[:i], func(before *mvccpb.Event) bool { return bytes.Equal(before.Kv.Key, e.Kv.Key) }) {
+			b.db.options.Trace.Repeated(b.name, int64(v)) // a transaction changes no key twice
+			continue
+		}
 		c, err := b.change(v, e)
 		if err != nil {
 			return err
@@ -233,13 +238,15 @@ func (b *backend) hide(path string, hidden bool, why error) {
 // auditEvery is how often the number of objects is compared with that of etcd, while it can be.
 const auditEvery = time.Minute
 
-// progress moves the head on: etcd has sent everything up to v.
+// progress moves the head on: etcd has sent everything up to v. Before it is believed for the first time on a stream, it is checked.
 func (b *backend) progress(ctx context.Context, v listwatch.Version) error {
-	b.head.Advance(v)
-	if v != b.head.Version() || time.Since(b.audited) < auditEvery {
-		return nil
+	if v >= b.head.Version() && time.Since(b.audited) >= auditEvery {
+		if err := b.audit(ctx, v); err != nil {
+			return err
+		}
 	}
-	return b.audit(ctx, v)
+	b.head.Advance(v)
+	return nil
 }
 
 // audit compares the number of objects at v, the head, with that of etcd. It finds what a watch has lost without a word, as in
