@@ -17,7 +17,7 @@ type access struct {
 	insecure  bool
 }
 
-func (o *serveOptions) readAccess() (*access, error) {
+func (o *listenOptions) readAccess() (*access, error) {
 	a := &access{insecure: o.insecure}
 	if o.tokenFile != "" {
 		f, err := os.Open(o.tokenFile)

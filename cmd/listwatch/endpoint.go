@@ -39,23 +39,23 @@ func (e *endpoint) serve() error {
 	return e.server.Serve(e.listener)
 }
 
-// listen opens all endpoints, or none.
-func (o *serveOptions) listen(a *access, s *service) (ends []*endpoint, err error) {
+// listen opens all endpoints of f, or none.
+func (o *listenOptions) listen(a *access, f *front) (err error) {
 	defer func() {
 		if err != nil {
-			for _, e := range ends {
+			for _, e := range f.ends {
 				e.listener.Close()
 			}
-			ends = nil
+			f.ends = nil
 		}
 	}()
 	if o.addr == "" && o.tlsAddr == "" {
-		return nil, usagef("nowhere to listen: give --addr or --tls-addr")
+		return usagef("nowhere to listen: give --addr or --tls-addr")
 	}
 	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
-		return nil, usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out need --tls-addr")
+		return usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out need --tls-addr")
 	}
-	api := watchserver.CORS(s.api, o.origins)
+	api := watchserver.CORS(f.handler, o.origins)
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about about) error {
 		if err := a.check(flag, addr, about.asks); err != nil {
 			return err
@@ -67,31 +67,31 @@ func (o *serveOptions) listen(a *access, s *service) (ends []*endpoint, err erro
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.asks && !o.insecure {
 			handler = localHosts(handler)
 		}
-		ends = append(ends, newEndpoint(l, handler, config, about, s.log))
+		f.ends = append(f.ends, newEndpoint(l, handler, config, about, f.log))
 		return nil
 	}
 	if o.addr != "" {
 		if err := add("--addr", o.addr, api, nil, about{asks: a.asks(false), tokens: a.tokens != nil}); err != nil {
-			return ends, err
+			return err
 		}
 	}
 	if o.tlsAddr != "" {
 		config, err := o.tls.config(a.clientCAs)
 		if err != nil {
-			return ends, err
+			return err
 		}
 		about := about{
 			asks: a.asks(true), tokens: a.tokens != nil, certificates: a.clientCAs != nil,
 			selfSigned: o.tls.selfSigned, caFile: o.tls.caOut,
 		}
 		if err := add("--tls-addr", o.tlsAddr, api, config, about); err != nil {
-			return ends, err
+			return err
 		}
 	}
 	if o.debugAddr != "" {
-		return ends, add("--debug-addr", o.debugAddr, s.debugHandler(), nil, about{debug: true})
+		return add("--debug-addr", o.debugAddr, f.debug, nil, about{debug: true})
 	}
-	return ends, nil
+	return nil
 }
 
 func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about about, log *slog.Logger) *endpoint {

@@ -320,7 +320,7 @@ func TestNothingIsCompressedWhereThatIsOff(t *testing.T) {
 }
 
 func TestTheDemoShowsEveryKindOfChange(t *testing.T) {
-	s := &service{log: slog.New(slog.DiscardHandler), db: inMemory{memory.Open(memory.Options{})}, api: &kubeapi.Handler{}}
+	s := &service{front: front{log: slog.New(slog.DiscardHandler)}, db: inMemory{memory.Open(memory.Options{})}, api: &kubeapi.Handler{}}
 	if err := s.addResources(nil); err != nil {
 		t.Fatal(err)
 	}
