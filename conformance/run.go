@@ -74,6 +74,8 @@ type Report struct {
 	// Mutants and Faults say how hard this module and the suite itself were tried, in a run that did that; nil: it did not.
 	Mutants *mutants.Result `json:"mutants,omitempty"`
 	Faults  *lane.Result    `json:"faults,omitempty"`
+	// Unfinished says what, after the cases, was not tried to its end, and why; empty: nothing.
+	Unfinished string `json:"unfinished,omitempty"`
 }
 
 // Execute runs the cases on the target, one after another, and tells each outcome to progress, if it is not nil. Where ctx ends, the rest
@@ -173,7 +175,7 @@ func (o Options) judge(out Outcome) Outcome {
 // OK reports whether the run found nothing wrong: no failure, no expected one that did not come, no pattern that names nothing, everything
 // was run, no mutant survived, and nobody missed anything under faults.
 func (r *Report) OK() bool {
-	return len(r.Unmatched) == 0 && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.Bad() }) &&
+	return len(r.Unmatched) == 0 && r.Unfinished == "" && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.Bad() }) &&
 		(r.Mutants == nil || r.Mutants.OK()) && (r.Faults == nil || r.Faults.OK())
 }
 

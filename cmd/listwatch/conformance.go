@@ -104,7 +104,7 @@ func (o *suiteOptions) execute(
 		return err
 	}
 	if left != nil {
-		r.Notes = append(r.Notes, fmt.Sprintf("the run was not finished: %v", left))
+		r.Unfinished = oneLine(left)
 	}
 	r.Command = append(command, o.words()...)
 	err = errors.Join(report.Text(out, r), o.write(r))
@@ -113,7 +113,7 @@ func (o *suiteOptions) execute(
 		return err
 	case r.Unusable():
 		return exitError(exitUnusable)
-	case !r.OK() || left != nil:
+	case !r.OK():
 		return exitError(exitFailure)
 	}
 	return nil

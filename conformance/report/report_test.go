@@ -201,6 +201,11 @@ func TestEveryReportHasTheFiguresOfMutantsAndFaults(t *testing.T) {
 	if tried().OK() {
 		t.Error("a run in which a mutant survived is OK")
 	}
+	ended := tried()
+	ended.Mutants, ended.Faults, ended.Unfinished = nil, nil, "mutants: interrupted"
+	if line := report.Headline(ended); ended.OK() || !strings.Contains(line, "NOT FINISHED: mutants: interrupted") {
+		t.Errorf("a run that was ended among the mutants: OK %v, %s", ended.OK(), line)
+	}
 	healthy := tried()
 	healthy.Mutants.Trials, healthy.Faults.Report = healthy.Mutants.Trials[:1], &watchcheck.Report{}
 	if !healthy.OK() {

@@ -149,6 +149,8 @@ func Headline(r *conformance.Report) string {
 		verdict = "FAILED: " + strings.Join(trialNames(r), ", ")
 	case s.RunsByVerdict[cases.NotRun] > 0:
 		verdict = fmt.Sprintf("NOT FINISHED: %s left", plural(s.RunsByVerdict[cases.NotRun], "run"))
+	case r.Unfinished != "":
+		verdict = "NOT FINISHED: " + r.Unfinished
 	case s.RunsByVerdict[cases.Pass] == 0:
 		verdict = "nothing was judged"
 	case s.RunsByVerdict[cases.Warn] > 0:
