@@ -87,6 +87,7 @@ func (x *index[T]) fill(items *btree.BTreeG[*Item[T]]) (err error) {
 		x.replace(nil, nil, i, values)
 		return err == nil
 	})
+	x.tree = tidied(x.tree)
 	return err
 }
 

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/listwatch/listwatch"
@@ -16,6 +17,7 @@ type Indexer[T any] struct {
 	write sync.Mutex
 	// Guarded by write.
 	scratch []change
+	added   int // entries of the trees since they were tidied
 
 	// mu is held for one look or one change, O(log n).
 	mu sync.RWMutex
@@ -201,6 +203,22 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 		}
 		changes = append(changes, change{old, now})
 	}
+	x.store(before, item, changes)
+	return nil
+}
+
+// store puts item where before was, either of which may be nil.
+func (x *Indexer[T]) store(before, item *Item[T], changes []change) {
+	added := 0
+	if before == nil {
+		added = 1
+	}
+	for _, c := range changes {
+		if !slices.Equal(c.old, c.now) {
+			added += len(c.now)
+		}
+	}
+	defer x.grew(added)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.init()
@@ -210,12 +228,11 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 		x.lookup.put(item)
 	} else {
 		x.view.items.Delete(before)
-		x.lookup.remove(key)
+		x.lookup.remove(before.Key)
 	}
 	for i, c := range changes {
 		x.view.indexes[i].replace(before, c.old, item, c.now)
 	}
-	return nil
 }
 
 // Replace makes items all there is, and version the one up to which everything is here, in one step. Of two items with one key the later one
@@ -228,6 +245,7 @@ func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error 
 		all.Set(i)
 		found.put(i)
 	}
+	all = tidied(all)
 	indexes := make([]index[T], len(x.view.indexes))
 	for i := range indexes {
 		indexes[i] = index[T]{name: x.view.indexes[i].name, values: x.view.indexes[i].values}
