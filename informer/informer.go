@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -169,8 +170,8 @@ func (i *Informer[T]) apply(d Delta[T]) {
 		}
 		i.store.Delete(key)
 		n.deleted, n.unknown, n.at = true, d.FinalStateUnknown, d.Item.Version
-	case old != nil && old.Version == d.Item.Version:
-		return // a list showed what is known
+	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
+		return // a list showed what is known; where versions have begun anew, the same one may be of another state
 	default:
 		if err := i.store.Put(d.Item); err != nil {
 			panic(err) // of an index function: the program's, as that of a handler

@@ -14,7 +14,8 @@ func (i *Informer[T]) List(q listwatch.Query) ([]T, error) { return i.store.List
 // ByIndex returns the values that the named index has under value, in key order.
 func (i *Informer[T]) ByIndex(name, value string) ([]T, error) { return i.store.ByIndex(name, value) }
 
-// AddIndex adds an index, at any time; see [Indexer.AddIndex].
+// AddIndex adds an index, at any time; see [Indexer.AddIndex]. A panic of f for an object that comes later ends the program, as that of a
+// handler does: a store that lacks an object is not a copy.
 func (i *Informer[T]) AddIndex(name string, f IndexFunc[T]) error { return i.store.AddIndex(name, f) }
 
 // Snapshot returns the store as it is now. It does not change any more, and costs nothing but memory for what changes after it.

@@ -40,7 +40,9 @@ func (r *replay) handler() informer.Handler[Thing] {
 		},
 		OnUpdate: func(old, t Thing) {
 			r.pause()
-			r.see(t, func(was Thing, known bool) bool { return known && was.Version() == old.Version() && t.Version() > was.Version() })
+			r.see(t, func(was Thing, known bool) bool {
+				return known && was.Version() == old.Version() && t.Version() > was.Version()
+			})
 		},
 		OnDelete: func(g informer.Deleted[Thing]) {
 			r.pause()

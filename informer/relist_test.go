@@ -139,3 +139,31 @@ func TestTransformIsWhatIsStored(t *testing.T) {
 		}
 	})
 }
+
+// After a restore from a backup the same version may be that of another state.
+func TestAfterVersionsBeganAnewTheSameVersionMayBeAnotherState(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		first, second := newWorld(t, "a", "b"), newWorld(t, "a", "b")
+		a, _ := first.things.Get(t.Context(), listwatch.Key{Name: "a"})
+		if again, _ := second.things.Get(t.Context(), listwatch.Key{Name: "a"}); a.Version() != again.Version() || a.UID == again.UID {
+			t.Fatalf("two stores of one moment have %+v and %+v, want one version and two objects", a, again)
+		}
+		d, f := &diary{}, first.withFlaky()
+		first.Handle(d.handler(), nil)
+		first.runs()
+		synctest.Wait()
+		f.breaks(errExpired, errAway)
+		synctest.Wait()
+		f.Source = second.things
+		f.heals()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		for _, name := range []string{"a", "b"} {
+			want, _ := second.things.Get(t.Context(), listwatch.Key{Name: name})
+			if got, _ := first.Get(listwatch.Key{Name: name}); got.UID != want.UID {
+				t.Errorf("the store has %s with uid %s, want %s, that of the new database", name, got.UID, want.UID)
+			}
+		}
+		first.wants("what the handler was told", "+a1! +b1! a1= b1=", d.read())
+	})
+}
