@@ -28,7 +28,7 @@ func newServe() *cobra.Command {
 
 Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server works with them: docs/kubernetes.md.
 They are in memory, and nothing is kept when the server ends; with --data FILE they are in a file, history included, and watches go on where they
-were when the server is there again, however it ended.
+were when the server is there again, however it ended. With --etcd URL they are in etcd, which any number of servers may share.
 
 On loopback anybody may do everything, unless --token-file is given; with --client-ca, only https asks for certificates. Elsewhere
 the server refuses to listen without credentials, unless --insecure is given. The first SIGINT or SIGTERM ends all watches cleanly,
@@ -56,7 +56,7 @@ type service struct {
 func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
 	s := &service{front: front{log: o.logger(logs)}}
 	var err error
-	if s.db, err = o.store.open(); err != nil {
+	if s.db, err = o.store.open(ctx, s.log); err != nil {
 		return err
 	}
 	return errors.Join(s.run(ctx, o, out), s.db.Close())
@@ -77,7 +77,7 @@ func (s *service) run(ctx context.Context, o *serveOptions, out io.Writer) error
 
 // prepare makes everything that can go wrong go wrong before anything is served.
 func (s *service) prepare(o *serveOptions) error {
-	s.api = &kubeapi.Handler{}
+	s.api = &kubeapi.Handler{Ready: s.ready}
 	if err := o.configure(&s.api.Server, s.log); err != nil {
 		return err
 	}
@@ -89,8 +89,17 @@ func (s *service) prepare(o *serveOptions) error {
 	if err := s.addResources(o.resources); err != nil {
 		return err
 	}
-	s.server, s.drain, s.handler, s.debug = &s.api.Server, s.api.Drain, s.api, s.debugHandler()
+	s.server, s.drain, s.handler = &s.api.Server, s.api.Drain, s.api
+	s.debug = s.debugHandler()
 	return o.listen(access, &s.front)
+}
+
+// ready says why the store can't be read, where it is one that knows.
+func (s *service) ready() error {
+	if db, ok := s.db.(interface{ Ready(context.Context) error }); ok {
+		return db.Ready(context.Background()) // bounds itself
+	}
+	return nil
 }
 
 func (s *service) addResources(more []string) error {
