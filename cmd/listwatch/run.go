@@ -76,7 +76,7 @@ func newRoot() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(), newGet(), newWatch(), newConformance(), newVersion())
+	root.AddCommand(newServe(), newRelay(), newGet(), newWatch(), newConformance(), newVersion())
 	return root
 }
 

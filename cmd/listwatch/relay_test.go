@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// startRelay runs relay on a free port and returns when it listens.
+func startRelay(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := &running{program: start(t, append([]string{"relay", "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0"}, args...)...)}
+	text := r.stdout.await(t, "addresses", r.ended, func(text string) bool { return strings.Count(text, "\n\n") >= 4 })
+	for line := range strings.Lines(text) {
+		if url, ok := strings.CutPrefix(line, "Relaying on "); ok {
+			r.http, _, _ = strings.Cut(url, " ")
+		}
+		if url, _, ok := strings.Cut(line, " shows the inside"); ok {
+			r.debug = url
+		}
+	}
+	return r
+}
+
+// want requests and demands a code.
+func want(t *testing.T, code int, method, url string, header ...string) string {
+	t.Helper()
+	got, _, body := request(t, method, url, "", header...)
+	if got != code {
+		t.Fatalf("%s %s: got %d %s, want %d", method, url, got, body, code)
+	}
+	return body
+}
+
+const widgetsPath = "/apis/demo.example.com/v1/namespaces/default/widgets"
+
+func TestRelayServesResourcesOfAnotherServerReadOnly(t *testing.T) {
+	origin := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "zones.v1.demo.example.com=Zone,cluster")
+	create(t, origin.http, podsPath, "one")
+	create(t, origin.http, "/apis/demo.example.com/v1/zones", "north")
+	r := startRelay(t, "--upstream", origin.http, "--resource", "pods", "--resource", "widgets.v1.demo.example.com", "--resource", "zones.v1.demo.example.com")
+
+	// What was acknowledged by the origin is here at once.
+	for i := range 20 {
+		name := fmt.Sprint("w-", i)
+		create(t, origin.http, widgetsPath, name)
+		want(t, 200, "GET", r.http+widgetsPath+"/"+name)
+	}
+	for path, text := range map[string]string{
+		podsPath:                                      `"name":"one"`,
+		podsPath + "/one":                             `"name":"one"`,
+		"/apis/demo.example.com/v1/zones/north":       `"kind":"Zone"`,
+		"/apis/demo.example.com/v1/zones?limit=1":     `"kind":"ZoneList"`,
+		podsPath + "?fieldSelector=status.phase=None": `"items":[]`,
+		"/readyz": "ok",
+	} {
+		if body := want(t, 200, "GET", r.http+path); !strings.Contains(body, text) {
+			t.Errorf("%s: got %s, want %s", path, body, text)
+		}
+	}
+	if here, there := want(t, 200, "GET", r.http+podsPath+"/one"), want(t, 200, "GET", origin.http+podsPath+"/one"); here != there {
+		t.Errorf("got %s, and the origin has %s", here, there)
+	}
+	if discovery := want(t, 200, "GET", r.http+"/apis/demo.example.com/v1"); !strings.Contains(discovery, `"verbs":["get","list","watch"]`) ||
+		!strings.Contains(discovery, `"kind":"Widget"`) || strings.Contains(discovery, `"patch"`) {
+		t.Errorf("got %s, want two resources that can be read", discovery)
+	}
+	want(t, 405, "POST", r.http+podsPath)
+	want(t, 405, "DELETE", r.http+podsPath+"/one")
+	want(t, 404, "GET", r.http+"/api/v1/services")
+
+	w := start(t, "watch", "pods", "--server", r.http, "--exit-after", "2", "-o", "name")
+	w.stdout.lines(t, 1, w.ended)
+	create(t, origin.http, podsPath, "two")
+	if got := w.stdout.lines(t, 2, w.ended); got[0] != "default/one" || got[1] != "default/two" {
+		t.Errorf("a watch of the relay shows %q", got)
+	}
+	var status struct{ Relays []relayStatus }
+	if err := json.Unmarshal([]byte(want(t, 200, "GET", r.debug+"/debug/relays")), &status); err != nil {
+		t.Fatal(err)
+	}
+	if len(status.Relays) != 3 || !status.Relays[0].Ready || status.Relays[0].Name != "pods" || status.Relays[0].Objects != 2 {
+		t.Errorf("got %+v, want three relays, that of pods with two objects", status.Relays)
+	}
+}
+
+func TestRelaysCanBeChainedAndAskForCredentials(t *testing.T) {
+	tokens := writeFile(t, "secret,ada,1")
+	origin := startServer(t, "--token-file", tokens)
+	first := startRelay(t, "--upstream", origin.http, "--upstream-token-file", writeFile(t, "secret\n"), "--resource", "configmaps", "--token-file", tokens)
+	second := startRelay(t, "--upstream", first.http, "--upstream-token", "secret", "--resource", "cm")
+	const path = "/api/v1/namespaces/default/configmaps"
+	want(t, 401, "GET", first.http+path)
+	if code, _, body := request(t, "POST", origin.http+path, `{"metadata":{"name":"a"}}`, "Authorization", "Bearer secret"); code != 201 {
+		t.Fatalf("create: %d %s", code, body)
+	}
+	want(t, 200, "GET", first.http+path+"/a", "Authorization", "Bearer secret")
+	want(t, 200, "GET", second.http+path+"/a")
+	first.interrupt()
+	if code := first.exit(t); code != 0 {
+		t.Errorf("the first relay ended with %d: %s", code, first.stderr)
+	}
+	// What is here is still here; what is newest nobody can say.
+	want(t, 200, "GET", second.http+path+"?resourceVersion=0")
+	want(t, 503, "GET", second.http+path)
+}
+
+func TestRelayServesACollectionAtItsPath(t *testing.T) {
+	type flag struct {
+		listwatch.Metadata `json:"metadata"`
+	}
+	flags := memory.New[flag]()
+	if _, err := flags.Create(t.Context(), flag{listwatch.Metadata{Name: "dark"}}); err != nil {
+		t.Fatal(err)
+	}
+	origin := httptest.NewServer(&watchserver.Server{Source: flags})
+	defer origin.Close()
+	for _, credentials := range []bool{false, true} {
+		args := []string{"--upstream", origin.URL + "/things/flags"}
+		if credentials {
+			args = append(args, "--token-file", writeFile(t, "secret,ada,1"))
+		}
+		r := startRelay(t, args...)
+		header := []string{"Authorization", "Bearer secret"}
+		if body := want(t, 200, "GET", r.http+"/things/flags", header...); !strings.Contains(body, `"name":"dark"`) {
+			t.Errorf("got %s, want the flag", body)
+		}
+		if body := want(t, 200, "GET", r.http+"/things/flags?watch=1&timeoutSeconds=1", header...); !strings.Contains(body, `"ADDED"`) {
+			t.Errorf("got %s, want the flag", body)
+		}
+		if credentials {
+			want(t, 401, "GET", r.http+"/things/flags")
+			want(t, 401, "GET", r.http+"/things/flags", "Authorization", "Bearer other")
+		}
+		want(t, 200, "GET", r.http+"/readyz")
+		want(t, 404, "GET", r.http+"/")
+		r.interrupt()
+		if code := r.exit(t); code != 0 {
+			t.Errorf("ended with %d: %s", code, r.stderr)
+		}
+	}
+}
+
+func TestRelaySaysWhatIsWrong(t *testing.T) {
+	origin := startServer(t)
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"", exitUsage, "--upstream and --kubeconfig"},
+		{"--upstream " + origin.http, exitUsage, "URL of a collection"},
+		{"--upstream ftp://x/y", exitUsage, "want one like http://"},
+		{"--upstream " + origin.http + " --resource nothings", exitUsage, `"nothings" is unknown here`},
+		{"--upstream " + origin.http + " --resource nothings.v1.example.com", exitFailure, "it has no nothings in example.com/v1"},
+		{"--upstream " + origin.http + " --resource pods --resource po", exitUsage, "it is there twice"},
+		{"--upstream http://127.0.0.1:1 --resource pods", exitFailure, "connection refused"},
+		{"--upstream " + origin.http + " --resource pods --upstream-cert x", exitUsage, "--upstream-cert and --upstream-key go together"},
+		{"--upstream " + origin.http + " --resource pods --upstream-token x --upstream-token-file y", exitUsage, "exclude each other"},
+		{"--upstream " + origin.http + " --resource pods --upstream-token-file /nowhere", exitFailure, "--upstream-token-file /nowhere"},
+		{"--upstream " + origin.http + " --resource pods --upstream-transport pigeon", exitUsage, "--upstream-transport"},
+		{"--kubeconfig /nowhere --resource pods", exitFailure, "--kubeconfig"},
+		{"--upstream " + origin.http + " --resource pods --addr 0.0.0.0:0", exitFailure, "refusing to listen beyond loopback"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			p := start(t, append([]string{"relay", "--addr", "127.0.0.1:0"}, strings.Fields(c.args)...)...)
+			if code := p.exit(t); code != c.code || !strings.Contains(p.stderr.String(), c.want) {
+				t.Errorf("ended with %d: %s\nwant %d: %s", code, p.stderr, c.code, c.want)
+			}
+		})
+	}
+}
