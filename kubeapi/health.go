@@ -36,10 +36,12 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 	head.Set("Content-Type", "text/plain; charset=utf-8")
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Cache-Control", "no-cache, private")
-	if err := h.ready(); r.URL.Path == "/readyz" && err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, err)
-		return true
+	if r.URL.Path == "/readyz" {
+		if err := h.ready(); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, err)
+			return true
+		}
 	}
 	fmt.Fprint(w, "ok")
 	return true

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -22,6 +24,7 @@ type database interface {
 // storeOptions are the flags of serve about what keeps the objects.
 type storeOptions struct {
 	data         string
+	etcd         etcdOptions
 	historyAge   time.Duration
 	historyBytes byteSize
 }
@@ -29,13 +32,26 @@ type storeOptions struct {
 func (o *storeOptions) register(f *pflag.FlagSet) {
 	o.historyBytes = 256 << 20
 	f.StringVar(&o.data, "data", "", "file to keep objects and their history in, made where there is none; empty: memory")
+	o.etcd.register(f)
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
 	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
 }
 
 // open opens the store. What opens must be closed.
-func (o *storeOptions) open() (database, error) {
-	if o.data == "" {
+func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, error) {
+	if err := o.etcd.check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.data != "" && len(o.etcd.endpoints) > 0:
+		return nil, usagef("--data and --etcd exclude each other")
+	case len(o.etcd.endpoints) > 0:
+		db, err := o.etcd.open(ctx, log, o.historyAge, int64(o.historyBytes))
+		if err != nil {
+			return nil, dataError(err)
+		}
+		return db, nil
+	case o.data == "":
 		return inMemory{memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})}, nil
 	}
 	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})

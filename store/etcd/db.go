@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
@@ -47,14 +49,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	o = o.withDefaults()
 	client, err := connect(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, explained(ctx, o, err)
 	}
 	db := &DB{options: o, client: client, watches: pb.NewWatchClient(client.ActiveConnection()), collections: make(map[string]*backend)}
 	db.life, db.end = context.WithCancel(context.Background())
 	db.revisions = &revisions{read: db.readRevision}
 	if err := db.greet(ctx); err != nil {
 		_ = db.Close() // the first error says more
-		return nil, err
+		return nil, explained(ctx, o, err)
 	}
 	return db, nil
 }
@@ -88,6 +90,28 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 		}()
 		return nil, ctx.Err()
 	}
+}
+
+// explained returns err, of the first request, with the reason why there is no connection, where that is why: who waits for a connection is told
+// only that the time is over.
+func explained(ctx context.Context, o Options, err error) error {
+	e, ok := errors.AsType[*listwatch.Error](err)
+	if !ok || e.Code != listwatch.Unavailable || ctx.Err() != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	client, err := clientv3.New(clientv3.Config{Endpoints: o.Endpoints, TLS: o.TLS, Logger: zap.NewNop()})
+	if err != nil {
+		return e
+	}
+	defer client.Close()
+	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Status(limited, &pb.StatusRequest{}, grpc.WaitForReady(false))
+	if reason := rpctypes.ErrorDesc(err); err != nil && reason != "" {
+		e.Message = fmt.Sprintf("no answer within %v", o.Timeout)
+		e.Err = errors.New(reason)
+	}
+	return e
 }
 
 // greet asks etcd who it is, and whether it is one that keeps its promises.
