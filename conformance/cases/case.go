@@ -91,7 +91,13 @@ type Case struct {
 	needs Ability
 	setup Setup
 	run   func(*env)
+	// measures: what it looks at are the memory or the goroutines of the whole process.
+	measures bool
 }
+
+// Measures reports whether c looks at the memory or the goroutines of the whole process, so that it means nothing while other cases run
+// beside it.
+func (c Case) Measures() bool { return c.measures }
 
 // Needs are what a target must offer for the case to run.
 func (c Case) Needs() Ability { return c.needs }

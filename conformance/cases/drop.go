@@ -79,7 +79,9 @@ func halfOpen(e *env) {
 	wired, wires := e.wired()
 	wired.dial(from(e.put("a")))
 	e.waitWatches(1)
-	wires.last().stall(true)
+	lost := wires.last()
+	defer lost.found()
+	lost.stall(true)
 	if e.on == "h1" {
 		// It has no pings. Between idle ends the kernel's keepalive finds out, which is not in memory; else what is not taken does.
 		e.putMany(enough)
@@ -87,7 +89,6 @@ func halfOpen(e *env) {
 	if took := e.waitWatches(0); took > mostVanished {
 		e.Errorf("a client that vanished was noticed after %v, want within %v", took, mostVanished)
 	}
-	wires.last().reset()
 }
 
 func clientHalfOpen(e *env) {
@@ -97,6 +98,7 @@ func clientHalfOpen(e *env) {
 	e.put("a")
 	f.catchUp()
 	lost := wires.last()
+	defer lost.found()
 	lost.stall(true)
 	start := time.Now()
 	e.put("a")
@@ -104,7 +106,6 @@ func clientHalfOpen(e *env) {
 	if took := time.Since(start); took > limit {
 		e.Errorf("the client went on %v after the server vanished, want within %v", took, limit)
 	}
-	lost.reset()
 }
 
 func storm(e *env) {

@@ -126,6 +126,7 @@ func h2PingTimeout(e *env) {
 		e.Fatalf("%d streams are on %d connections, want one", streams, n)
 	}
 	lost := wires.last()
+	defer lost.found()
 	lost.stall(true)
 	begin := time.Now()
 	e.put("a")
@@ -135,5 +136,4 @@ func h2PingTimeout(e *env) {
 	if took := time.Since(begin); took > time.Minute {
 		e.Errorf("the streams went on %v after the connection fell silent, want within a minute", took)
 	}
-	lost.reset()
 }

@@ -172,7 +172,8 @@ func initialEmpty(e *env) {
 
 // initialWritesDuring opens watches while somebody writes; each must bring the state at its last event.
 func initialWritesDuring(e *env) {
-	const opened, read = 40, 20
+	// So many writes race with the opening of a session, and as many as it reads come behind its initial events: it need not wait for luck.
+	const opened, before, read = 40, 30, 20
 	for i := range 20 {
 		e.put(fmt.Sprintf("x%02d", i))
 	}
@@ -182,22 +183,25 @@ func initialWritesDuring(e *env) {
 		events  []listwatch.Event
 	}
 	var sessions []session
+	writes := make(chan struct{}, opened*(before+read))
 	var wg sync.WaitGroup
-	ctx, cancel := context.WithCancel(e.Context())
 	wg.Go(func() {
-		for i := 0; ctx.Err() == nil && i < mostBusyWrites; i++ {
+		i := 0
+		for range writes {
 			if err := e.churn(i); err != nil {
 				e.Error(err)
-				return
 			}
+			i++
 		}
 	})
-	stop := sync.OnceFunc(func() { cancel(); wg.Wait() })
+	stop := sync.OnceFunc(func() { close(writes); wg.Wait() })
 	defer stop()
 	for range opened {
+		more(writes, before)
 		s := e.dial(streamingList[1:])
 		var one session
 		one.initial, one.at = s.initial()
+		more(writes, read)
 		for range read {
 			one.events = append(one.events, s.next())
 		}

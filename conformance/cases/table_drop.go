@@ -55,6 +55,6 @@ var dropCases = []Case{
 	{
 		ID: "drop/no-leak", Level: Must, Subject: Both, On: all, Lane: "fr",
 		Says:  "watches that came and went, in whatever way, leave nothing behind",
-		needs: Writes | Alone, run: noLeak,
+		needs: Writes | Alone, run: noLeak, measures: true,
 	},
 }

@@ -55,7 +55,7 @@ var framingCases = []Case{
 	{
 		ID: "framing/len-prefix-huge", Level: Must, Subject: Client, On: "h1 h2", Lane: "r",
 		Says:  "a length beyond the client's limit is refused before there is memory for it",
-		needs: Inside, run: lenPrefixHuge,
+		needs: Inside, run: lenPrefixHuge, measures: true,
 	},
 	{
 		ID: "framing/json-seq", Level: Must, Subject: Both, On: "h1 h2", Lane: "r",

@@ -21,6 +21,6 @@ var largeCases = []Case{
 		ID: "large/initial-50k", Level: Promise, Subject: Server, On: "h2", Lane: "r",
 		Says:  "initial events of 50,000 objects cost the server no copy of the state for each watch, on any transport (KEP-3157)",
 		setup: Setup{Narrow: true},
-		needs: Writes | Alone | Setups | Inside, run: largeInitial50k,
+		needs: Writes | Alone | Setups | Inside, run: largeInitial50k, measures: true,
 	},
 }

@@ -70,7 +70,7 @@ var limitCases = []Case{
 	{
 		ID: "limit/bomb", Level: Must, Subject: Client, On: all, Lane: "r",
 		Says:  "1 GiB of zeros, compressed, is given up at the client's limit (RFC 7692, section 8)",
-		needs: Inside, run: bombed,
+		needs: Inside, run: bombed, measures: true,
 	},
 	{
 		ID: "limit/redirect", Level: Must, Subject: Client, On: all, Lane: "r",

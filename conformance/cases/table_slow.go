@@ -22,7 +22,7 @@ var slowCases = []Case{
 		ID: "slow/bounded-memory", Level: Promise, Subject: Server, On: all, Lane: "r",
 		Says:  "readers that have stalled hold no more memory than the window of the history, however much is written",
 		setup: Setup{HistoryBytes: 128 << 10, Narrow: true},
-		needs: Writes | Setups | Inside | Alone, run: boundedMemory,
+		needs: Writes | Setups | Inside | Alone, run: boundedMemory, measures: true,
 	},
 	{
 		ID: "slow/no-silent-drop", Level: Must, Subject: Server, On: all, Lane: "f",

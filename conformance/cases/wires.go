@@ -139,3 +139,10 @@ func bottom(c net.Conn) net.Conn {
 		c = above.NetConn()
 	}
 }
+
+// found ends what stall began: both ends learn that the connection is gone. In a bubble nothing may be left behind that waits for it, also
+// where the case has failed.
+func (w *wire) found() {
+	w.stall(false)
+	w.reset()
+}

@@ -62,12 +62,13 @@ func Run(ctx context.Context, progress func(Trial)) (*Result, error) {
 		known[c.ID] = c
 	}
 	next := make(chan int)
-	var mu sync.Mutex // guards progress
+	var mu sync.Mutex      // guards progress
+	var alone sync.RWMutex // held for writing by a case that measures
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				t := all[i].try(ctx, known)
+				t := all[i].try(ctx, known, &alone)
 				r.Trials[i] = t
 				mu.Lock()
 				if progress != nil && ctx.Err() == nil {
@@ -89,13 +90,20 @@ func Run(ctx context.Context, progress func(Trial)) (*Result, error) {
 	return r, nil
 }
 
-// try runs the cases that m breaks.
-func (m Mutant) try(ctx context.Context, known map[string]cases.Case) Trial {
+// try runs the cases that m breaks, those that measure alone.
+func (m Mutant) try(ctx context.Context, known map[string]cases.Case, alone *sync.RWMutex) Trial {
 	t := Trial{Name: m.Name}
 	for _, id := range m.Breaks {
-		c, target := known[id], m.Target()
+		c := known[id]
+		lock := alone.RLocker()
+		if c.Measures() {
+			lock = alone
+		}
+		lock.Lock()
+		noticed := c.Notices(ctx, m.Target(), nil)
+		lock.Unlock()
 		switch {
-		case c.Notices(ctx, target, nil):
+		case noticed:
 			t.Killers = append(t.Killers, id)
 		case strings.Contains(c.Lane, "f"): // with a clock of its own it may notice
 			t.Left = append(t.Left, id)
