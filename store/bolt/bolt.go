@@ -24,7 +24,7 @@ type DB struct {
 
 	file sync.Mutex // taken before the locks of a log, never after
 	// Guarded by file.
-	bolt        *bbolt.DB
+	bolt        *file               // nil: closed
 	last        listwatch.Version   // the newest that was given out
 	published   listwatch.Version   // the newest of the file for certain, which is what everybody can see; Head follows
 	collections map[string]*backend // by qualified name
@@ -139,7 +139,10 @@ func (db *DB) Close() error {
 	if db.bolt == nil {
 		return nil
 	}
-	err := db.bolt.Close()
+	closing := db.bolt.Close
+	if db.broken != nil {
+		closing = db.bolt.abandon
+	}
 	db.bolt = nil
-	return err
+	return closing()
 }

@@ -58,6 +58,9 @@ func (s *tester) open() {
 
 func (s *tester) close() {
 	s.Helper()
+	if s.db == nil {
+		return // it could not be opened
+	}
 	if err := s.db.Close(); err != nil {
 		s.Error(err)
 	}
@@ -320,6 +323,37 @@ func TestHistoryEndsWhereTheOptionsSay(t *testing.T) {
 		if err == nil {
 			_ = w.Close()
 		}
+	}
+}
+
+// A history that has become too long must not be paid for by one write.
+func TestFileForgetsHistoryLittleByLittle(t *testing.T) {
+	const writes, beside, alone = 10_000, 2 + 64, 4096 // what one transaction may take away, see trim.go
+	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: -1})
+	bolt.NoSync(s.db)
+	s.create("a")
+	for i := range writes {
+		s.update("a", i+1)
+	}
+	s.options.HistoryBytes = 1
+	s.reopen()
+	records := make(chan int)
+	bolt.AroundTransactions(s.db, func(transact func() error) error {
+		err := transact()
+		records <- bolt.Records(s.db, "pods")
+		return err
+	})
+	last, most := bolt.Records(s.db, "pods"), beside
+	done := s.goCreate(t.Context(), "b")
+	for last > 2 { // a and b
+		now := <-records
+		if now < last-most {
+			t.Fatalf("one transaction left %d records of %d, want no more than %d to go", now, last, most)
+		}
+		last, most = now, alone
+	}
+	if r := <-done; r.err != nil {
+		t.Fatal(r.err)
 	}
 }
 

@@ -11,10 +11,9 @@ func AroundTransactions(db *DB, f func(transact func() error) error) {
 	}
 }
 
-// Records returns how many records the file has of a collection.
+// Records returns how many records the file has of a collection. It doesn't wait for a transaction, but db must not be shrunk or closed
+// meanwhile.
 func Records(db *DB, collection string) (n int) {
-	db.file.Lock()
-	defer db.file.Unlock()
 	_ = db.bolt.View(func(tx *bbolt.Tx) error {
 		n = tx.Bucket(bucketOf(collection)).Stats().KeyN
 		return nil
@@ -50,3 +49,6 @@ func NoSync(db *DB) {
 	defer db.file.Unlock()
 	db.bolt.NoSync = true
 }
+
+// KeepLocks leaves bbolt as it is after a panic within its cleaning up: it keeps its locks for ever. It belongs into a transaction.
+func KeepLocks(db *DB) { _, _ = db.bolt.Begin(true) }

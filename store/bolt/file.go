@@ -18,9 +18,19 @@ import (
 // errUnreadable is what bbolt can't make anything of.
 var errUnreadable = errors.New("bbolt can't read it")
 
+// A file is an open database of bbolt.
+type file struct {
+	*bbolt.DB
+	os *os.File // closed by DB.Close
+}
+
+// abandon lets go of a file that bbolt has panicked about: it may hold locks of its own for ever, on which Close would wait. The mapping of
+// the file into memory is left to the end of the process.
+func (f *file) abandon() error { return errors.Join(unlock(f.os), f.os.Close()) }
+
 // openBolt opens the file at path with bbolt, and tells whether path still names the file that is locked then.
-func openBolt(path string, readOnly bool, wait time.Duration) (db *bbolt.DB, named bool, err error) {
-	var file *os.File
+func openBolt(path string, readOnly bool, wait time.Duration) (db *file, named bool, err error) {
+	db = new(file)
 	options := &bbolt.Options{
 		ReadOnly: readOnly,
 		Timeout:  max(wait, 1), // zero would be for ever
@@ -28,22 +38,22 @@ func openBolt(path string, readOnly bool, wait time.Duration) (db *bbolt.DB, nam
 		// panics on a goroutine of its own.
 		NoFreelistSync: false, FreelistType: bbolt.FreelistMapType,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := os.OpenFile(name, flag, mode)
-			file = f
-			return f, err
+			var err error
+			db.os, err = os.OpenFile(name, flag, mode)
+			return db.os, err
 		},
 	}
 	err = guarded(func() (err error) {
-		db, err = bbolt.Open(path, 0o600, options)
+		db.DB, err = bbolt.Open(path, 0o600, options)
 		return err
 	})
 	if err != nil {
-		if file != nil {
-			_ = file.Close() // where bbolt panicked it is still open, and locked
+		if db.os != nil {
+			_ = db.abandon() // where bbolt panicked it is still open, and locked
 		}
 		return nil, false, err
 	}
-	locked, err := file.Stat()
+	locked, err := db.os.Stat()
 	if err != nil {
 		return nil, false, errors.Join(err, db.Close())
 	}
@@ -52,7 +62,7 @@ func openBolt(path string, readOnly bool, wait time.Duration) (db *bbolt.DB, nam
 }
 
 // open opens the database at path for writing, and makes it where there is none. A file that is not ours is not changed.
-func open(path string, o Options) (*bbolt.DB, error) {
+func open(path string, o Options) (*file, error) {
 	deadline := time.Now().Add(o.LockWait)
 	for {
 		info, err := os.Stat(path)
@@ -122,7 +132,7 @@ func unreadable(err error) error {
 }
 
 // create makes a database at path, which appears there complete or not at all. Where there is a file by then the error is fs.ErrExist.
-func create(path string, o Options) (*bbolt.DB, error) {
+func create(path string, o Options) (*file, error) {
 	db, temporary, err := openBeside(path)
 	if err != nil {
 		return nil, err
@@ -147,7 +157,7 @@ func create(path string, o Options) (*bbolt.DB, error) {
 }
 
 // openBeside opens an empty file in the directory of path, for writing.
-func openBeside(path string) (db *bbolt.DB, name string, err error) {
+func openBeside(path string) (db *file, name string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
 	if err != nil {
 		return nil, "", err

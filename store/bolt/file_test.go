@@ -224,9 +224,13 @@ func TestDamageIsNeverShown(t *testing.T) {
 				part[i] = byte(rand.Uint32())
 			}
 		}
-		got, err := look(t, writeFile(t, damagedData), start)
+		path := writeFile(t, damagedData)
+		got, err := look(t, path, start)
 		if err != nil {
 			found++
+			if _, again := look(t, path, start); again == nil || again.Error() != err.Error() {
+				t.Errorf("%d bytes at %d: got %v, and then %v", n, at, err, again)
+			}
 			if code := listwatch.CodeOf(err); code != listwatch.Corrupt && code != listwatch.Invalid && code != listwatch.Expired && code != listwatch.Unsupported {
 				t.Errorf("%d bytes at %d: got %v, want code Corrupt", n, at, err)
 			}

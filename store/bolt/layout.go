@@ -78,7 +78,7 @@ func readHeader(tx *bbolt.Tx) (h header, err error) {
 }
 
 // initialize writes the header of a database that has nothing in it yet.
-func initialize(db *bbolt.DB, o Options) error {
+func initialize(db *file, o Options) error {
 	probe, err := o.Transformer.Write(Place{}, []byte(probeText))
 	if err != nil {
 		return fmt.Errorf("transformer: %w", err)

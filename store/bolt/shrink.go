@@ -28,7 +28,8 @@ func (db *DB) Shrink() error {
 	return nil
 }
 
-// shrinkIfWorthIt rewrites the file where most of it is free. No space for that is no reason not to open it.
+// shrinkIfWorthIt rewrites the file where most of it is free. That this can't be done, for want of space or of rights on the directory, is
+// no reason not to open it; damage is.
 func (db *DB) shrinkIfWorthIt() error {
 	limit := db.options.ShrinkFree
 	if limit < 0 {
@@ -39,7 +40,8 @@ func (db *DB) shrinkIfWorthIt() error {
 	if err != nil || free <= limit || free <= info.Size()/2 {
 		return err
 	}
-	if err := db.shrink(); !outOfSpace(err) {
+	err = db.shrink()
+	if _, ok := errors.AsType[damaged](err); ok {
 		return err
 	}
 	return nil
@@ -52,7 +54,7 @@ func (db *DB) shrink() error {
 		return err
 	}
 	next.NoSync = true // until all is there
-	err = guarded(func() error { return bbolt.Compact(next, db.bolt, shrinkBatch) })
+	err = guarded(func() error { return bbolt.Compact(next.DB, db.bolt.DB, shrinkBatch) })
 	next.NoSync = false
 	if err == nil {
 		err = next.Sync()

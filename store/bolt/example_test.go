@@ -1,0 +1,75 @@
+package bolt_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/bolt"
+)
+
+// Flag is a type that can be stored and watched.
+type Flag struct {
+	listwatch.Metadata `json:"metadata"`
+	Enabled            bool `json:"enabled"`
+}
+
+// What was written is there after a restart, and so is its history: a watch goes on where it was.
+func ExampleOpen() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	dir, err := os.MkdirTemp("", "flags")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "flags.db")
+
+	db, flags, err := openFlags(file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	flag, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := flags.Update(ctx, flag.Key(), func(f *Flag) error { f.Enabled = true; return nil }); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := db.Close(); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	db, flags, err = openFlags(file) // the restart
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	for event, err := range flags.Events(ctx, listwatch.Query{Start: listwatch.At, Version: flag.Metadata.Version()}) {
+		fmt.Println(event.Type, event.Object.Name, event.Object.Enabled, err)
+		break
+	}
+	// Output: MODIFIED dark-mode true <nil>
+}
+
+func openFlags(file string) (*bolt.DB, *store.Typed[Flag], error) {
+	db, err := bolt.Open(file, bolt.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := db.Collection(store.ResourceOf[Flag]())
+	if err != nil {
+		return nil, nil, err
+	}
+	flags, err := store.NewTyped[Flag](c)
+	return db, flags, err
+}
