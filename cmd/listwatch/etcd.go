@@ -132,7 +132,9 @@ func etcdTrace(log *slog.Logger) *etcd.Trace {
 			}
 			log.Log(context.Background(), level, "loaded", "collection", collection, "objects", objects, "version", version, "watchFrom", floor, "took", took.Round(time.Millisecond))
 		},
-		Lost: func(collection string, err error) { log.Warn("the watch of etcd was lost", "collection", collection, "error", err) },
+		Lost: func(collection string, err error) {
+			log.Warn("the watch of etcd was lost", "collection", collection, "error", err)
+		},
 		Resumed: func(collection string, revision int64) {
 			log.Debug("watching etcd", "collection", collection, "from", revision)
 		},

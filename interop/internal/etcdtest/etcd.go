@@ -1,6 +1,7 @@
 package etcdtest
 
 import (
+	"math"
 	"net/url"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func (s *Server) Restart() {
 // Dial returns a client of the servers at urls that is closed with the test.
 func Dial(t testing.TB, urls ...string) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: startTime, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: startTime, MaxCallSendMsgSize: math.MaxInt32, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

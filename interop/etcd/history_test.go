@@ -1,0 +1,270 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/etcd"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// read returns the next n events of w, as "TYPE name version".
+func read(t testing.TB, w listwatch.Watcher, n int) []string {
+	t.Helper()
+	var got []string
+	batch := make([]listwatch.Event, n)
+	for len(got) < n {
+		k, err := w.Next(t.Context(), batch[:n-len(got)])
+		if err != nil {
+			t.Fatalf("after %v: %v", got, err)
+		}
+		for _, e := range batch[:k] {
+			got = append(got, fmt.Sprintf("%v %s %d", e.Type, e.Object.Key.Name, e.Version))
+		}
+	}
+	return got
+}
+
+func watchAt(t testing.TB, s listwatch.Source, v listwatch.Version) listwatch.Watcher {
+	t.Helper()
+	w, err := s.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+// tell logs what happens between a store and etcd.
+func tell(t testing.TB) *etcd.Trace {
+	return &etcd.Trace{
+		Loaded:   func(c string, n int, floor, version int64, _ time.Duration) { t.Log("loaded", c, n, floor, version) },
+		Lost:     func(c string, err error) { t.Log("lost", c, err) },
+		Resumed:  func(c string, v int64) { t.Log("resumed", c, v) },
+		Relisted: func(c string, err error) { t.Log("relisted", c, err) },
+		Repeated: func(c string, v int64) { t.Log("repeated", c, v) },
+	}
+}
+
+// served returns c as clients see it, over HTTP.
+func served(t testing.TB, c *store.Collection) (*client.Remote, *httptest.Server) {
+	t.Helper()
+	server := httptest.NewServer(&watchserver.Server{Source: c})
+	t.Cleanup(server.Close)
+	return &client.Remote{URL: server.URL}, server
+}
+
+func TestAClientWritesAtOneServerWatchesAtAnotherAndResumesAtAThird(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.StartProcess(t)
+	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/three"}
+	first, second := collection(t, open(t, o)), collection(t, open(t, o))
+	remote, _ := served(t, second)
+	base := func() listwatch.Version {
+		page, err := remote.List(t.Context(), listwatch.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page.Version
+	}()
+	w := watchAt(t, remote, base)
+	rec := watchcheck.NewRecorder(watchcheck.Meta{Base: base})
+	wr := &writer{t: t, rec: rec, to: rec.Writes(first)}
+	a := wr.create("a")
+	b := wr.create("b")
+	a2 := wr.update("a")
+	gone := wr.delete("b")
+	// Read-your-writes, at a server that was not written to, by the version and by asking for the newest.
+	for _, q := range []listwatch.Query{{Start: listwatch.At, Version: gone.Version}, {}} {
+		page, err := remote.List(t.Context(), q)
+		if err != nil || page.Version < gone.Version || len(page.Items) != 1 || string(page.Items[0].Data) != string(a2.Data) {
+			t.Errorf("a list at another server: %+v, %v; want a as it was written at %d", page, err, a2.Version)
+		}
+	}
+	want := []string{
+		fmt.Sprint("ADDED a ", a.Version), fmt.Sprint("ADDED b ", b.Version), fmt.Sprint("MODIFIED a ", a2.Version), fmt.Sprint("DELETED b ", gone.Version),
+	}
+	if got := read(t, w, 2); strings.Join(got, ", ") != strings.Join(want[:2], ", ") {
+		t.Errorf("got %v, want %v", got, want[:2])
+	}
+	// The third server starts only now, and has the history all the same.
+	third, _ := served(t, collection(t, open(t, o)))
+	if got := read(t, watchAt(t, third, b.Version), 2); strings.Join(got, ", ") != strings.Join(want[2:], ", ") {
+		t.Errorf("resumed at a third server: got %v, want %v", got, want[2:])
+	}
+	page, err := third.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: b.Version})
+	if err != nil || len(page.Items) != 2 {
+		t.Errorf("the state at %d at a third server: %+v, %v; want a and b", b.Version, page, err)
+	}
+}
+
+func TestAListGoesOnAtAnotherServer(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.StartProcess(t)
+	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/shared", Trace: tell(t)}
+	first, second := collection(t, open(t, o)), collection(t, open(t, o))
+	for i := range 5 {
+		if _, err := first.Create(t.Context(), thing(fmt.Sprint("a-", i), i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := first.List(t.Context(), listwatch.Query{Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := second.List(t.Context(), listwatch.Query{Continue: page.Continue})
+	if err != nil || rest.Version != page.Version || len(rest.Items) != 3 {
+		t.Errorf("the rest at another server: %+v, %v; want 3 objects at %d", rest, err, page.Version)
+	}
+}
+
+func TestHistoryBeforeACompactionIsExpiredAndAfterItIsThere(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.StartProcess(t)
+	raw := etcdtest.Dial(t, server.URL)
+	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/shared", Trace: tell(t)}
+	first := collection(t, open(t, o))
+	var versions []listwatch.Version
+	for i := range 10 {
+		obj, err := first.Create(t.Context(), thing(fmt.Sprint("a-", i), i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, obj.Version)
+	}
+	if _, err := raw.Compact(t.Context(), int64(versions[4])); err != nil {
+		t.Fatal(err)
+	}
+	second := collection(t, open(t, o))
+	if _, err := second.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: versions[3]}); !errors.Is(err, listwatch.Expired) {
+		t.Errorf("a watch from before the compaction: %v, want that it expired", err)
+	}
+	got := read(t, watchAt(t, second, versions[4]), 5)
+	if want := fmt.Sprint("ADDED a-5 ", versions[5]); got[0] != want {
+		t.Errorf("got %v, want %v first", got, want)
+	}
+	// Who was there all the time has the history in memory still.
+	read(t, watchAt(t, first, versions[0]), 9)
+}
+
+func TestKeysOfOneTransactionComeTogetherInOrder(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.StartProcess(t)
+	raw := etcdtest.Dial(t, server.URL)
+	c := collection(t, open(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/txn"}))
+	before, err := c.Create(t.Context(), thing("m", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watchAt(t, c, before.Version)
+	var ops []clientv3.Op
+	for i := 99; i >= 0; i-- {
+		name := fmt.Sprintf("a-%02d", i)
+		// Large enough for etcd to send them in fragments.
+		value := fmt.Sprintf(`{"kind":"Thing","metadata":{"namespace":"default","name":%q},"x":%q}`, name, strings.Repeat("x", 100<<10))
+		ops = append(ops, clientv3.OpPut("/txn/things.example.com/default/"+name, value))
+	}
+	ops = append(ops, clientv3.OpDelete("/txn/things.example.com/default/m"))
+	got, err := raw.Txn(t.Context()).Then(ops[:70]...).Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err = raw.Txn(t.Context()).Then(ops[70:]...).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	batch := make([]listwatch.Event, 80)
+	for i, want := range []int{70, 31} {
+		n, err := w.Next(t.Context(), batch)
+		if err != nil || n != want {
+			t.Fatalf("transaction %d: %d events in a batch, %v; want %d", i, n, err, want)
+		}
+		for j := range n - 1 {
+			if batch[j].Version != batch[j+1].Version || batch[j].Object.Key.Compare(batch[j+1].Object.Key) >= 0 {
+				t.Errorf("event %d is %v at %d, and the next %v at %d", j, batch[j].Object.Key, batch[j].Version, batch[j+1].Object.Key, batch[j+1].Version)
+			}
+		}
+	}
+	if last := batch[30]; last.Version != listwatch.Version(got.Header.Revision) || last.Type != listwatch.Deleted {
+		t.Errorf("the last is %v at %d, want DELETED at %d", last.Type, last.Version, got.Header.Revision)
+	}
+}
+
+func TestWhatKubernetesKeepsIsServedReadOnly(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.StartProcess(t)
+	raw := etcdtest.Dial(t, server.URL)
+	put := func(key, value string) listwatch.Version {
+		got, err := raw.Put(t.Context(), key, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return listwatch.Version(got.Header.Revision)
+	}
+	v := put("/registry/example.com/things/default/a", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","generation":1},"spec":{"n":1}}`+"\n")
+	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/registry", Layout: etcd.KubernetesLayout, ReadOnly: true}
+	c := collection(t, open(t, o))
+	page, err := c.List(t.Context(), listwatch.Query{})
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("%+v, %v; want one object", page, err)
+	}
+	want := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"%d","generation":1},"spec":{"n":1}}`, v)
+	if got := string(page.Items[0].Data); got != want || page.Items[0].Fields["spec.n"] != "1" {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if _, err := c.Create(t.Context(), thing("b", 1)); listwatch.AsError(err).HTTPStatus() != http.StatusMethodNotAllowed {
+		t.Errorf("a write: %v, want 405", err)
+	}
+	w := watchAt(t, c, page.Version)
+	put("/registry/example.com/things/default/a", "k8s\x00\x0a\x0b")
+	if got := read(t, w, 1); !strings.HasPrefix(got[0], "DELETED a") {
+		t.Errorf("a value that can't be read: got %v, want that the object is gone", got)
+	}
+	back := put("/registry/example.com/things/default/a", `{"kind":"Thing","metadata":{}}`)
+	if got, want := read(t, w, 1)[0], fmt.Sprint("ADDED a ", back); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A reader that has stalled holds a place in the history and nothing else.
+func TestReadersThatStalledHoldNoMoreThanTheWindow(t *testing.T) {
+	server := etcdtest.StartProcess(t)
+	c := collection(t, open(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: 1 << 20}))
+	padding := strings.Repeat("x", 64<<10)
+	write := func(i int) *listwatch.Object {
+		o, err := c.Replace(t.Context(), key("a"), fmt.Appendf(nil, `{"metadata":{"namespace":"default","name":"a"},"x":"%d%s"}`, i, padding))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	first, err := c.Create(t.Context(), thing("a", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		watchAt(t, c, first.Version)
+	}
+	for i := range 64 { // fills the window, and gRPC's buffers
+		write(i)
+	}
+	before := heap()
+	const writes, most = 256, 4 << 20
+	for i := range writes {
+		write(i)
+	}
+	if grown := heap() - before; grown > most {
+		t.Errorf("the heap grew by %d KiB while %d KiB were written, want at most %d", grown>>10, writes*64, most>>10)
+	}
+}
