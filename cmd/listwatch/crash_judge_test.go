@@ -5,6 +5,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/watchcheck"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
@@ -49,16 +50,56 @@ func (c *crash) judgeWrites(truth []fact) {
 	c.Helper()
 	there := make(map[fact]int, len(truth))
 	for _, f := range truth {
-		if f.kind == listwatch.Deleted {
-			f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))
-		}
-		there[f]++
+		there[f.asAnswered()]++
 	}
-	for _, f := range c.acked {
-		if there[f] != 1 {
-			c.Errorf("acknowledged, and %d times in the history: %+v", there[f], f)
+	for _, a := range c.acked {
+		if there[a.fact] != 1 {
+			c.Errorf("acknowledged, and %d times in the history: %+v", there[a.fact], a.fact)
 		}
 	}
+}
+
+// asAnswered returns f as a writer is told of it.
+func (f fact) asAnswered() fact {
+	if f.kind == listwatch.Deleted {
+		f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))
+	}
+	return f
+}
+
+// check holds what the recorder saw against the fourteen guarantees, given the history as it was.
+func (c *crash) check(truth []fact) {
+	c.Helper()
+	times := make(map[fact]ack, len(c.acked))
+	for _, a := range c.acked {
+		times[a.fact] = a
+	}
+	h := c.rec.History()
+	before := map[listwatch.Key]*listwatch.Object{}
+	for _, f := range truth {
+		o, err := listwatch.ParseObject([]byte(f.data))
+		if err != nil {
+			c.Fatal(err)
+		}
+		told := times[f.asAnswered()] // zero times where the answer was lost
+		w := watchcheck.Write{Version: f.version, Key: watchcheck.Key(f.key), Began: told.began, Acked: told.acked}
+		if old := before[f.key]; old != nil {
+			w.Before = c.rec.Last(old, f.version)
+		}
+		if delete(before, f.key); f.kind != listwatch.Deleted {
+			before[f.key], w.After = o, c.rec.Side(o)
+		}
+		h.Writes = append(h.Writes, w)
+	}
+	report, err := watchcheck.Check(h, nil)
+	if err == nil {
+		err = report.Err()
+	}
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	c.Log(report.Summary.String())
 }
 
 // judgeWatcher waits until s has seen as much as there is, and compares.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/watchcheck"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -35,13 +36,14 @@ const crashWriters = 8
 type crash struct {
 	*testing.T
 	url string // of all pods
+	rec *watchcheck.Recorder
 
 	mu sync.Mutex
 	// Guarded by mu.
 	up      chan struct{} // closed while the server is up
-	acked   []fact        // what writers were told
-	unknown int           // writes whose answer was lost
-	resumed int           // streams opened that went on from a version
+	acked   []ack
+	unknown int // writes whose answer was lost
+	resumed int // streams opened that went on from a version
 }
 
 // A fact is one change as somebody saw it. What answers a delete is not the object but its uid: then there is no version, and data is that.
@@ -50,6 +52,12 @@ type fact struct {
 	key     listwatch.Key
 	version listwatch.Version
 	data    string
+}
+
+// An ack is what a writer was told, and when it asked and was told, by the clock of the recorder.
+type ack struct {
+	fact
+	began, acked time.Duration
 }
 
 func factOf(kind listwatch.EventType, o *listwatch.Object) fact {
@@ -71,6 +79,9 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 	defer cancel()
 	var writers, watchers sync.WaitGroup
 	start := c.list().Version
+	c.rec = watchcheck.NewRecorder(watchcheck.Meta{Name: "kill -9", Base: start, Floors: true, Require: watchcheck.Requirements{
+		Writes: 100, Events: 400, Lists: 2, Bit: map[string]int{"kill": 2},
+	}})
 	selected, err := listwatch.ParseLabelSelector("app=a1")
 	if err != nil {
 		t.Fatal(err)
@@ -78,14 +89,15 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 	all := listwatch.Query{Start: listwatch.At, Version: start}
 	some := all
 	some.Labels = selected
+	watchers.Go(func() { c.listAgain(ctx) })
 	var seen []*sighting
-	for _, w := range []struct {
+	for i, w := range []struct {
 		transport transport.Client
 		query     listwatch.Query
 	}{{&chunked.Client{}, all}, {&chunked.Client{}, some}, {&h2.Client{}, all}, {&websocket.Client{}, all}} {
 		s := &sighting{query: w.query, changed: make(chan struct{}, 1)}
 		seen = append(seen, s)
-		watchers.Go(func() { c.watch(ctx, w.transport, s) })
+		watchers.Go(func() { c.watch(ctx, fmt.Sprint("w", i), w.transport, s) })
 	}
 	writing, stopWriting := context.WithCancel(ctx)
 	for i := range crashWriters {
@@ -100,6 +112,7 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 			kills++
 			c.setUp(false)
 			server.kill()
+			c.rec.Fault(watchcheck.Fault{Kind: "kill", At: c.rec.Now()})
 			server = startProcess(t, nil, args...)
 			server.serves(t)
 			c.setUp(true)
@@ -117,6 +130,7 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 	}
 	cancel()
 	watchers.Wait()
+	c.check(truth)
 	t.Logf("%d kills, %d acknowledged writes, %d whose answer was lost, %d events in the history, %d streams resumed",
 		kills, len(c.acked), c.unknown, len(truth), c.resumed)
 	if kills < 2 || len(c.acked) < 10*kills || c.resumed < kills {
@@ -171,6 +185,7 @@ func (c *crash) write(ctx context.Context, writer int) {
 			kind, method, url = listwatch.Modified, http.MethodPut, pods+"/"+name
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a%d"}},"n":%d}`, name, rand.IntN(2), i)
+		began := c.rec.Now()
 		code, answer, err := send(h, method, url, body)
 		switch {
 		case err != nil || code >= 500:
@@ -188,13 +203,14 @@ func (c *crash) write(ctx context.Context, writer int) {
 			return
 		default:
 			there[name] = kind != listwatch.Deleted
-			c.acknowledged(kind, listwatch.Key{Namespace: "default", Name: name}, answer)
+			c.acknowledged(kind, listwatch.Key{Namespace: "default", Name: name}, answer, began)
 		}
 	}
 }
 
 // acknowledged notes what a writer was told.
-func (c *crash) acknowledged(kind listwatch.EventType, key listwatch.Key, answer []byte) {
+func (c *crash) acknowledged(kind listwatch.EventType, key listwatch.Key, answer []byte, began time.Duration) {
+	acked := c.rec.Now()
 	f := fact{kind: kind, key: key}
 	if kind == listwatch.Deleted {
 		f.data = string(rawjson.Lookup(answer, "details", "uid"))
@@ -206,7 +222,7 @@ func (c *crash) acknowledged(kind listwatch.EventType, key listwatch.Key, answer
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.acked = append(c.acked, f)
+	c.acked = append(c.acked, ack{f, began, acked})
 }
 
 // send makes a request that is not given up when the test wants to end: its answer counts.
@@ -225,6 +241,21 @@ func send(h *http.Client, method, url string, body []byte) (code int, answer []b
 	return res.StatusCode, answer, err
 }
 
+// listAgain lists the pods again and again until ctx ends: each list must be the state at its version, and not older than what was
+// acknowledged before.
+func (c *crash) listAgain(ctx context.Context) {
+	source := c.rec.Witness("lister").Source(&client.Remote{URL: c.url}, "h1")
+	pace := time.NewTicker(5 * time.Millisecond) // the processors are for writers and watchers
+	defer pace.Stop()
+	for ctx.Err() == nil {
+		<-pace.C
+		c.awaitUp(ctx)
+		if _, err := source.List(ctx, listwatch.Query{}); errors.Is(err, listwatch.Expired) {
+			c.Error(err)
+		}
+	}
+}
+
 // A sighting is what one watcher has seen.
 type sighting struct {
 	query   listwatch.Query
@@ -237,19 +268,23 @@ type sighting struct {
 }
 
 // watch follows the pods by one watcher, through all kills, until ctx ends.
-func (c *crash) watch(ctx context.Context, over transport.Client, s *sighting) {
-	remote := &client.Remote{
-		URL: c.url, Transports: []transport.Client{over},
-		Backoff: listwatch.Backoff{Min: 20 * time.Millisecond, Max: 100 * time.Millisecond},
-		Trace: &client.Trace{Opened: func(_ string, from listwatch.Version) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if from > s.query.Version {
-				c.resumed++
-			}
-		}},
+func (c *crash) watch(ctx context.Context, name string, over transport.Client, s *sighting) {
+	witness := c.rec.Witness(name)
+	trace := witness.Trace()
+	opened := trace.Opened
+	trace.Opened = func(transport string, from listwatch.Version) {
+		opened(transport, from)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if from > s.query.Version {
+			c.resumed++
+		}
 	}
-	w, err := remote.Watch(ctx, s.query)
+	remote := &client.Remote{
+		URL: c.url, Transports: []transport.Client{over}, Trace: trace,
+		Backoff: listwatch.Backoff{Min: 20 * time.Millisecond, Max: 100 * time.Millisecond},
+	}
+	w, err := witness.Source(remote, name).Watch(ctx, s.query)
 	if err != nil {
 		c.Error(err)
 		return
