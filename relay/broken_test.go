@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -339,6 +340,35 @@ func TestAStateOfTheSameVersionHasMissedNothing(t *testing.T) {
 	})
 }
 
+func TestAStateOfBeforeAProbeHasMissedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		other := collection(t, o.db, "Other")
+		o.put("a", "red")
+		l, probe := wireTo(o), wireTo(o)
+		r := ready(t, open(t, l, relay.Options{Probe: probe}))
+		w := watch(t, r, fromNow)
+		if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"x","namespace":"default"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() {
+			probe.inject(listwatch.NewBookmark(listwatch.Description{}, o.db.Version(), false))
+		})
+		if page := list(t, r, listwatch.Query{}); page.Version != o.db.Version() {
+			t.Fatalf("a list is of %d, want %d", page.Version, o.db.Version())
+		}
+		if watches, _ := probe.counts(); watches != 1 {
+			t.Errorf("%d watches to probe, want 1", watches)
+		}
+		l.fail(&listwatch.Error{Code: listwatch.Expired})
+		time.Sleep(away)
+		o.put("a", "blue")
+		if e := next(t, w, 1)[0]; e.Type != listwatch.Modified {
+			t.Errorf("got %s, want MODIFIED", e.Type)
+		}
+	})
+}
+
 func TestAnEpochThatEndsUpstreamEndsDownstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)
@@ -476,7 +506,7 @@ func TestAnEventThatCantBeReadIsNotPassedOver(t *testing.T) {
 		if n, err := end(t, w); n != 0 && !errors.Is(err, listwatch.Expired) {
 			t.Errorf("a watcher got %d events and %v, want Expired", n, err)
 		}
-		if len(lost) != 2 || !errors.Is(lost[0], listwatch.Corrupt) || !errors.Is(lost[1], listwatch.Corrupt) {
+		if len(lost) != 1 || !errors.Is(lost[0], listwatch.Corrupt) {
 			t.Errorf("the trace was told %v", lost)
 		}
 	})
@@ -528,4 +558,34 @@ func TestAnUpstreamThatEndsIsFollowedAgain(t *testing.T) {
 		o.put("a", "red")
 		next(t, w, 1)
 	})
+}
+
+func TestAPastReachesAsFarAsTheUpstreamCanBeFollowedFrom(t *testing.T) {
+	for what, poller := range map[string]bool{"in process": true, "over a line": false} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := openOrigin(t)
+				for i := range 100 {
+					o.put("a", fmt.Sprint(i))
+				}
+				if poller {
+					if r := ready(t, open(t, o, relay.Options{})); r.Status().Floor != o.start {
+						t.Errorf("the past begins at %d, want %d, where that of the origin does", r.Status().Floor, o.start)
+					}
+					return
+				}
+				l := wireTo(o)
+				// It lists what it can't be watched from, as kube-apiserver does.
+				l.spoil(o.start+40, &listwatch.Error{Code: listwatch.Expired})
+				var lost int
+				r := ready(t, open(t, l, relay.Options{Trace: &relay.Trace{Lost: func(error, time.Duration, bool) { lost++ }}}))
+				if got := r.Status().Floor; got != o.start+40 || lost > 0 {
+					t.Errorf("the past begins at %d, after %d failures; want %d, and none", got-o.start, lost, 40)
+				}
+				if got := ready(t, open(t, l, relay.Options{Lookback: 30})).Status().Floor; got != o.start+70 {
+					t.Errorf("the past begins at %d, want %d", got-o.start, 70)
+				}
+			})
+		})
+	}
 }

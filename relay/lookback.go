@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -31,51 +32,114 @@ func (u *upstream) goShallow() {
 // The rejected alternative is to begin with the newest state and to fetch the history when a client asks for it. It takes a second watch of
 // the upstream, whose end nobody can tell but by a bookmark, and as many as there are clients from different versions.
 func (u *upstream) watchPast(ctx context.Context, q listwatch.Query) ([]listwatch.Event, listwatch.Watcher) {
+	asked := time.Now()
 	newest, err := u.Source.List(ctx, listwatch.Query{Limit: 1})
 	if err != nil {
 		return nil, nil
 	}
-	at := u.past(ctx, newest.Version, q.Version)
-	if at == 0 {
+	s := &search{source: u.Source, newest: newest.Version, within: min(max(4*time.Since(asked), leastAnswer), mostAnswer)}
+	floor := max(q.Version, 1)
+	if s.newest <= floor {
+		return nil, nil
+	}
+	at, w, first := s.oldest(ctx, min(listwatch.Version(u.lookback), s.newest-floor))
+	if w == nil {
 		return nil, nil
 	}
 	state, err := u.stateAt(ctx, at)
 	if err != nil {
-		return nil, nil
-	}
-	w, err := u.Source.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: at, InitialEvents: listwatch.No, Bookmarks: true})
-	if err != nil {
+		_ = w.Close() // it is not needed any more
 		return nil, nil
 	}
 	u.mu.Lock()
 	u.newest = newest.Version
 	u.mu.Unlock()
-	return state, w
+	return append(state, first...), w
 }
 
-// past returns the oldest version of which the upstream still has the state, as far as lookback and demand let it; zero: there is none before
-// newest. Each question is for a page of one object, of which there are two for each bit of lookback at most, and mostly one in all.
-func (u *upstream) past(ctx context.Context, newest, demand listwatch.Version) listwatch.Version {
-	if newest <= max(demand, 1) {
-		return 0
+const (
+	// leastAnswer and mostAnswer bound how long a watch is given to say that its version expired: it does so at once or never.
+	leastAnswer = 50 * time.Millisecond
+	mostAnswer  = time.Second
+)
+
+// A search looks for the oldest version that the upstream can still be followed from. Each question is for a page of one object, or a watch
+// that is closed again: two for each bit of lookback at most, and mostly one in all.
+type search struct {
+	source listwatch.Source
+	newest listwatch.Version
+	within time.Duration // how long a watch may take to be refused
+}
+
+// oldest returns a version that is at most back before the newest, and a watch from there with the first events that it has brought; nil: there
+// is no such version.
+func (s *search) oldest(ctx context.Context, back listwatch.Version) (listwatch.Version, listwatch.Watcher, []listwatch.Event) {
+	back = s.deepest(back, func(back listwatch.Version) bool { return s.lists(ctx, s.newest-back) })
+	if back == 0 {
+		return 0, nil, nil
 	}
-	// The state lo versions back is there, the one hi versions back is not.
-	lo, hi := listwatch.Version(0), min(listwatch.Version(u.lookback), newest-max(demand, 1))+1
-	for step := hi - 1; lo+1 < hi; step = (lo + hi) / 2 {
-		_, err := u.Source.List(ctx, listwatch.Query{Start: listwatch.At, Version: newest - step, Match: listwatch.Exact, Limit: 1})
-		switch {
-		case err == nil:
-			lo = step
-		case listwatch.CodeOf(err) == listwatch.Expired:
-			hi = step
-		default:
-			return 0
+	w, first := s.watch(ctx, s.newest-back)
+	if w != nil {
+		return s.newest - back, w, first
+	}
+	// Some servers list what they can't be watched from: in Kubernetes lists come from etcd, watches from a cache that is younger.
+	at := s.newest
+	s.deepest(back-1, func(back listwatch.Version) bool {
+		next, events := s.watch(ctx, s.newest-back)
+		if next == nil {
+			return false
+		}
+		if w != nil {
+			_ = w.Close() // the older one is better
+		}
+		at, w, first = s.newest-back, next, events
+		return true
+	})
+	return at, w, first
+}
+
+// deepest returns the greatest number up to most for which there is ok, where that holds for all below it; zero: for none.
+func (s *search) deepest(most listwatch.Version, ok func(listwatch.Version) bool) listwatch.Version {
+	lo, hi := listwatch.Version(0), most+1
+	for try := most; lo+1 < hi; try = lo + (hi-lo)/2 {
+		if ok(try) {
+			lo = try
+		} else {
+			hi = try
 		}
 	}
-	if lo == 0 {
-		return 0
+	return lo
+}
+
+// lists reports whether there is a state at a version.
+func (s *search) lists(ctx context.Context, at listwatch.Version) bool {
+	_, err := s.source.List(ctx, listwatch.Query{Start: listwatch.At, Version: at, Match: listwatch.Exact, Limit: 1})
+	return err == nil
+}
+
+// watch returns a watch from a version, and what it brings first; nil: it is refused.
+func (s *search) watch(ctx context.Context, at listwatch.Version) (listwatch.Watcher, []listwatch.Event) {
+	w, err := s.source.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: at, InitialEvents: listwatch.No, Bookmarks: true})
+	if err != nil {
+		return nil, nil
 	}
-	return newest - lo
+	events := make([]listwatch.Event, pageSize)
+	n := 0
+	if p, ok := w.(listwatch.Poller); ok {
+		n, err = p.Poll(events)
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, s.within)
+		n, err = w.Next(ctx, events)
+		if ctx.Err() != nil {
+			err = nil
+		}
+		cancel()
+	}
+	if err != nil {
+		_ = w.Close() // it has failed
+		return nil, nil
+	}
+	return w, events[:n]
 }
 
 // stateAt returns the state at version at as the initial events of a watch, with their end.

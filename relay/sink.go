@@ -78,12 +78,15 @@ func (s *sink) synced(e listwatch.Event) {
 	torn := s.torn
 	s.torn = false
 	switch {
-	case g == nil || g.description.Epoch != d.Epoch || v < g.head.Version():
+	case g == nil || g.description.Epoch != d.Epoch || v < s.newest || torn && v < g.head.Version():
 		s.begin(g, d, v)
 	case v > g.head.Version() || torn:
 		g.reset(s.state, v)
-		r.options.Trace.began(v, len(s.state))
-		// The state is of the version that the log is at: there was no write in between, so nobody has missed anything.
+		if shown, _, _ := r.latest.get(); shown == g {
+			r.options.Trace.began(v, len(s.state))
+		}
+	default:
+		// The log is at the version of the state, or beyond it without an event in between: nobody has missed anything.
 	}
 	s.newest, s.state = v, nil
 }
@@ -101,10 +104,10 @@ func (s *sink) begin(old *generation, d listwatch.Description, v listwatch.Versi
 			why = anotherEpoch(old.description.Epoch, d.Epoch)
 		}
 	}
-	objects := len(s.state)
 	show := func() {
 		if r.latest.show(g, why) {
-			r.options.Trace.began(v, objects)
+			now := g.log.Stats()
+			r.options.Trace.began(now.Version, now.Objects)
 		}
 	}
 	target := r.upstream.target()
@@ -134,11 +137,11 @@ func (s *sink) bookmark(e listwatch.Event) error {
 // append adds the changes of one version.
 func (s *sink) append(events []listwatch.Event) error {
 	g, v := s.relay.latest.filled(), events[0].Version
-	if v <= s.newest {
-		// Others of this version have been shown without these, and the head may have told watchers that they had all.
+	if v <= max(s.newest, g.head.Version()) {
+		// Others of this version have been shown without these, or the head has told watchers that they had all.
 		s.torn = true
 		g.torn.Store(uint64(v))
-		return corrupt(fmt.Sprintf("changes of version %d came after others of it", v))
+		return corrupt(fmt.Sprintf("changes of version %d came when the relay was beyond it", v))
 	}
 	s.changes = s.changes[:0]
 	for _, e := range events {

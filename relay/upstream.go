@@ -150,6 +150,7 @@ func (t *tap) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 		if t.pending = t.pending[n:]; len(t.pending) == 0 {
 			t.pending = nil
 		}
+		t.arrive(dst[:n])
 		return n, nil
 	}
 	next := t.Watcher.Next
@@ -157,9 +158,7 @@ func (t *tap) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 		next = t.poll
 	}
 	n, err := next(ctx, dst)
-	if n > 0 && t.past && dst[n-1].Version >= t.upstream.target() {
-		t.past = false
-	}
+	t.arrive(dst[:n])
 	if err == nil {
 		return n, nil
 	}
@@ -173,6 +172,13 @@ func (t *tap) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// arrive notes where the past has led to its end.
+func (t *tap) arrive(events []listwatch.Event) {
+	if n := len(events); t.past && n > 0 && !events[n-1].Initial && events[n-1].Version >= t.upstream.target() {
+		t.past = false
+	}
 }
 
 // poll is Next of a Poller, which knows how far it is though nothing has come: then it makes a bookmark.
