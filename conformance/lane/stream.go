@@ -25,6 +25,7 @@ func (s *session) stream(ctx context.Context, q listwatch.Query) error {
 	idle := time.AfterFunc(s.world.times.idle, cancel)
 	defer idle.Stop()
 	req := &transport.Request{URL: s.target(q), Activity: func() { idle.Reset(s.world.times.idle) }}
+	req.Codings = codings[s.rand.IntN(len(codings))]
 	if s.framing != nil {
 		req.Framings = []framing.Framer{s.framing}
 	}
