@@ -1,6 +1,7 @@
 // Command listwatch serves collections that can be listed and watched, and lists and watches them.
 //
 //	listwatch serve            # a server on 127.0.0.1:8080, which says what to try; --data FILE keeps what it is given
+//	listwatch relay --upstream http://127.0.0.1:8080 --resource pods
 //	listwatch watch pods -A    # the state, then every change
 //	listwatch get pods -A
 //	listwatch conformance server --kube http://127.0.0.1:8080

@@ -1,0 +1,55 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+type flag struct {
+	listwatch.Metadata `json:"metadata"`
+}
+
+// An origin, a relay that follows it over HTTP, and a client of the relay. However many clients the relay has, the origin serves one watch.
+func Example() {
+	ctx := context.Background()
+	flags := memory.New[flag]()
+	origin := httptest.NewServer(&watchserver.Server{Source: flags})
+	defer origin.Close()
+
+	upstream := &client.Remote{URL: origin.URL + "/flags"}
+	r := relay.Open(upstream, relay.Options{})
+	server := httptest.NewServer(&watchserver.Server{Source: r})
+	defer server.Close()
+	defer upstream.Close()
+	defer r.Close()
+
+	remote := &client.Remote{URL: server.URL + "/flags"}
+	defer remote.Close()
+	w, err := remote.Watch(ctx, listwatch.Query{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer w.Close()
+	written, err := flags.Create(ctx, flag{listwatch.Metadata{Name: "dark-mode"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for e, err := range listwatch.All(ctx, w) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(e.Type, e.Object.Key, e.Version.String() == written.ResourceVersion)
+		break
+	}
+	// Output: ADDED dark-mode true
+}
