@@ -77,6 +77,7 @@ func (e *env) copies() *copied {
 
 // cacheOf returns the cache under test of a source. It does not run yet.
 func (e *env) cacheOf(source listwatch.Source) Cache {
+	e.use(Inside)
 	i := &informer.Informer[*listwatch.Object]{
 		Source: source, Decode: func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil },
 	}

@@ -30,7 +30,7 @@ var informerCases = []Case{
 	{
 		ID: "informer/backoff", Level: Must, Subject: Client, On: all, Lane: "f",
 		Says:  "after 410, 429, 5xx and refused connections an informer waits at random, twice as long each time up to 30 s, and anew after two good minutes",
-		needs: Writes | Alone | Inside, run: informerBackoff,
+		needs: Inside, run: informerBackoff,
 	},
 	{
 		ID: "informer/late-handler", Level: Must, Subject: Client, On: all, Lane: "f",

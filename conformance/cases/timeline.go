@@ -129,10 +129,11 @@ func (c *tapped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write tells what went.
+// Write tells what goes before it is gone: the answer may be quicker than the word of it.
 func (c *tapped) Write(p []byte) (int, error) {
+	c.tell("→", p, nil)
 	n, err := c.Conn.Write(p)
-	c.tell("→", p[:n], err)
+	c.tell("→", nil, err)
 	return n, err
 }
 
