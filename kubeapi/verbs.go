@@ -14,18 +14,7 @@ import (
 
 // get answers one object, not older than the parameter resourceVersion says.
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
-	version, err := listwatch.ParseVersion(r.URL.Query().Get("resourceVersion"))
-	if err != nil {
-		return err
-	}
-	if version != 0 {
-		// The list waits for the version; what is read after it is not older.
-		q := listwatch.Query{Namespace: c.namespace, Name: c.name, Start: listwatch.At, Version: version}
-		if _, err := c.collection.List(r.Context(), q); err != nil {
-			return err
-		}
-	}
-	o, err := c.collection.Get(r.Context(), c.key())
+	o, err := c.read(r)
 	if err == nil && c.subresource == "scale" {
 		o, err = c.scale.of(o)
 	}
@@ -33,6 +22,29 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return c.answer(w, r, http.StatusOK, o)
+}
+
+// read returns the object: the newest, one that is not older than the version asked for, or for version 0 whatever is at hand.
+func (c call) read(r *http.Request) (*listwatch.Object, error) {
+	text := r.URL.Query().Get("resourceVersion")
+	version, err := listwatch.ParseVersion(text)
+	if err != nil {
+		return nil, err
+	}
+	if text != "" {
+		q := listwatch.Query{Namespace: c.namespace, Name: c.name, Start: listwatch.Any}
+		if version != 0 {
+			q.Start, q.Version = listwatch.At, version // the list waits for it
+		}
+		page, err := c.collection.List(r.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Items) == 1 {
+			return page.Items[0], nil
+		}
+	}
+	return c.collection.Get(r.Context(), c.key())
 }
 
 // answer writes o in the shape asked for.

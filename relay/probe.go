@@ -19,6 +19,7 @@ type prober struct {
 	tasks    *tasks
 	upstream *upstream
 	source   listwatch.Source // nil: there is none to watch
+	release  func()           // once nothing is probed any more
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -39,23 +40,25 @@ const grace = 50 * time.Millisecond
 // probeTime is how long watches of a probe last: servers send a bookmark two seconds before their time is up, as kube-apiserver does.
 const probeTime = 3 * time.Second
 
-// probeOf returns what to probe upstream by.
-func probeOf(upstream, given listwatch.Source) listwatch.Source {
+// probeBy makes p probe by given, or, where that is nil, by what it can make of upstream.
+func (p *prober) probeBy(upstream, given listwatch.Source) {
+	p.source, p.release = given, func() {}
 	remote, ok := upstream.(*client.Remote)
 	if given != nil || !ok {
-		return given
+		return
 	}
 	u, err := url.Parse(remote.URL)
 	if err != nil {
-		return nil // the Remote says so itself
+		return // the Remote says so itself
 	}
 	q := u.Query()
 	q.Set("timeoutSeconds", "3")
 	u.RawQuery = q.Encode()
-	return &client.Remote{
+	probe := &client.Remote{
 		URL: u.String(), Network: remote.Network, Transports: remote.Transports, HTTP: remote.HTTP, Header: remote.Header,
 		Framings: remote.Framings, Compress: remote.Compress, Limit: remote.Limit, ListLimit: remote.ListLimit, Idle: remote.Idle,
 	}
+	p.source, p.release = probe, func() { _ = probe.Close() } // it never fails
 }
 
 // want says that somebody waits for g to reach v.

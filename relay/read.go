@@ -65,15 +65,35 @@ func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 
 // Get returns the newest object at key, or nil; it waits as a List of the newest state does.
 func (r *Relay) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
-	// A page of one object tells that the state is new enough, or why not.
-	if _, err := r.List(ctx, listwatch.Query{Namespace: key.Namespace, Limit: 1}); err != nil {
-		return nil, err
-	}
-	g, err := r.current(ctx)
+	g, err := r.fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return g.log.Get(key), nil
+}
+
+// fresh returns what is as new as the newest state was when it was called.
+func (r *Relay) fresh(ctx context.Context) (*generation, error) {
+	for {
+		g, err := r.current(ctx)
+		if err != nil {
+			return nil, err
+		}
+		q, err := r.pin(ctx, g, listwatch.Query{})
+		if err != nil {
+			return nil, err
+		}
+		if g.isOver() {
+			continue
+		}
+		r.prober.want(g, q.Version)
+		bounded, cancel := g.within(ctx)
+		err = g.head.Wait(bounded, q.Version)
+		cancel()
+		if !g.isOver() || ctx.Err() != nil {
+			return g, err
+		}
+	}
 }
 
 // Describe implements [listwatch.Describer]: what the upstream says of itself, with the epoch that the state is of.
@@ -161,10 +181,7 @@ var errNoAnswer = errors.New("the upstream does not answer")
 // Compact forgets the history: a watch from any version before the newest that is here is Expired. Watches that have read everything go on.
 // It waits as a List of the newest state does.
 func (r *Relay) Compact(ctx context.Context) error {
-	if _, err := r.List(ctx, listwatch.Query{Limit: 1}); err != nil {
-		return err
-	}
-	g, err := r.current(ctx)
+	g, err := r.fresh(ctx)
 	if err != nil {
 		return err
 	}

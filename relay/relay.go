@@ -75,7 +75,8 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 	r.upstream = newUpstream(upstream, or(o.Lookback, DefaultLookback))
 	r.asker.ask = r.askUpstream
 	r.asker.ctx, r.asker.tasks = ctx, &r.tasks
-	r.prober = prober{ctx: ctx, tasks: &r.tasks, upstream: r.upstream, source: probeOf(upstream, o.Probe)}
+	r.prober.ctx, r.prober.tasks, r.prober.upstream = ctx, &r.tasks, r.upstream
+	r.prober.probeBy(upstream, o.Probe)
 	r.latest.init()
 	follower := &follow.Follower{Source: r.upstream, Sink: &sink{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
 	r.tasks.start(func() {
@@ -93,6 +94,7 @@ func (r *Relay) Close() error {
 	r.latest.close()
 	r.stop()
 	r.tasks.end()
+	r.prober.release()
 	return nil
 }
 

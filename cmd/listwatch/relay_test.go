@@ -108,6 +108,7 @@ func TestRelaysCanBeChainedAndAskForCredentials(t *testing.T) {
 	}
 	// What is here is still here; what is newest nobody can say.
 	want(t, 200, "GET", second.http+path+"?resourceVersion=0")
+	want(t, 200, "GET", second.http+path+"/a?resourceVersion=0")
 	want(t, 503, "GET", second.http+path)
 }
 

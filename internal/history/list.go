@@ -60,6 +60,10 @@ func page(snap *tree, version listwatch.Version, q listwatch.Query, from Positio
 	p := listwatch.Page{Version: version, Remaining: -1}
 	more, rest := false, 0
 	count := q.Limit > 0 && !s.selective() && from.Rest <= 0
+	if count && s.namespace == "" && from.Key == (listwatch.Key{}) {
+		// The first page of everything: who only wants to know the version should not pay for the collection.
+		count, from.Rest = false, snap.Len()
+	}
 	s.scan(snap, from.Key, func(o *listwatch.Object) bool {
 		switch {
 		case o.Key == from.Key:
