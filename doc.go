@@ -15,5 +15,5 @@
 //	}
 //
 // The protocol on the wire is that of Kubernetes, so kubectl, client-go, curl and browsers are clients too; docs/protocol.md says it
-// rule by rule. This package imports nothing but the standard library and one leaf of its own.
+// rule by rule. This package imports nothing but the standard library and two leaves of its own.
 package listwatch

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/recycle"
 )
 
 // A Key names an object in its collection. Namespace is empty in collections that have no namespaces.
@@ -88,7 +89,7 @@ func (o *Object) readMetadata(meta rawjson.Span) error {
 		case "namespace":
 			o.Key.Namespace, err = rawjson.String(raw)
 		case "labels":
-			o.Labels, err = rawjson.StringMap(raw)
+			o.Labels, err = rawjson.FillStringMap(recycle.Map(), raw)
 		case "resourceVersion":
 			var s string
 			if s, err = rawjson.String(raw); err == nil {

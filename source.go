@@ -56,8 +56,8 @@ type Poller interface {
 // others.
 type Releaser interface {
 	Watcher
-	// Release says that the reader is done with events that Next has returned: neither their objects nor the bytes of these are looked at
-	// again, by anybody. What was taken out of them by copying, as decoders do, stays. Each event is released at most once; none need be.
+	// Release says that the reader is done with events that Next has returned: neither their objects nor the bytes and labels of these are
+	// looked at again, by anybody. What was taken out of them by copying, as decoders do, stays. Each event is released at most once; none need be.
 	Release(events []Event)
 }
 

@@ -93,12 +93,15 @@ func (w *watcher) push(e listwatch.Event) (room bool) {
 // Release implements [listwatch.Releaser].
 func (w *watcher) Release(events []listwatch.Event) {
 	var buffers [64][]byte
+	var labels [len(buffers)]map[string]string
 	for len(events) > 0 {
 		n := min(len(events), len(buffers))
 		for i, e := range events[:n] {
 			buffers[i], e.Object.Data = e.Object.Data, nil
+			labels[i], e.Object.Labels = e.Object.Labels, nil
 		}
 		recycle.Keep(buffers[:n]...)
+		recycle.KeepMaps(labels[:n]...)
 		events = events[n:]
 	}
 }

@@ -10,6 +10,15 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
+// decoder returns how objects become values where nobody says it, and whether they can go then.
+func decoder[T any]() (decode func(*listwatch.Object) (T, error), release bool) {
+	asItIs := func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil }
+	if decode, ok := any(asItIs).(func(*listwatch.Object) (T, error)); ok {
+		return decode, false
+	}
+	return decodeJSON[T], true
+}
+
 // decodeJSON is [listwatch.Decode] with what is to become encoding/json: the same rules, in a third of the time and with a third of the
 // garbage. Nothing that it returns shares memory with o. A json.Unmarshaler must copy what it keeps, as always.
 func decodeJSON[T any](o *listwatch.Object) (T, error) {

@@ -16,7 +16,7 @@ type Item[T any] struct {
 	// Value is the object, after the transformation if there is one.
 	Value T
 
-	// labels is the map of Value where that has the object's labels; the object's own where Value doesn't have them.
+	// labels is the map of Value where that has the object's labels; the object's own where Value doesn't have them. nil: Value is asked.
 	labels map[string]string
 }
 
@@ -37,10 +37,26 @@ func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 	if own.key == o.Key {
 		i.Key = own.key
 	}
-	if maps.Equal(own.labels, o.Labels) {
+	switch {
+	case !maps.Equal(own.labels, o.Labels):
+	case isSame(own.labels, valueOf(&i.Value).labels):
 		i.labels = own.labels
+	default:
+		i.labels = nil // Value makes a map whenever it is asked, as unstructured objects do
 	}
 	return i
+}
+
+// detach makes i independent of o, whose memory is to be used again.
+func (i *Item[T]) detach(o *listwatch.Object) {
+	if isSame(i.labels, o.Labels) {
+		i.labels = maps.Clone(i.labels)
+	}
+}
+
+// isSame reports whether a and b are one map, or none.
+func isSame(a, b map[string]string) bool {
+	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 
 // metadata is what a value says of itself; zero where it says nothing.

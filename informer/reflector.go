@@ -34,8 +34,8 @@ type Reflector[T any] struct {
 	Sink   Sink[T]
 	// Query selects, by its Namespace, Name, Labels and Fields; the rest is ignored.
 	Query listwatch.Query
-	// Decode makes a value of an object. nil: what [listwatch.Decode] does, by a faster decoder. A Decode that isn't nil may keep the object,
-	// which costs memory for each: see [listwatch.Releaser].
+	// Decode makes a value of an object. nil: what [listwatch.Decode] does, by a faster decoder, or, for a T that is *listwatch.Object, the
+	// object itself. A Decode that isn't nil may keep the object, which costs memory for each: see [listwatch.Releaser].
 	Decode func(*listwatch.Object) (T, error)
 	// Transform changes a value before it is stored, for instance to drop what nobody needs; nil: as it came. It is called once for each
 	// object that comes.
@@ -50,9 +50,13 @@ type Reflector[T any] struct {
 
 // Run feeds the Sink until ctx ends, and returns ctx.Err().
 func (r *Reflector[T]) Run(ctx context.Context) error {
+	sink := &reflection[T]{Reflector: r, decode: r.Decode}
+	if sink.decode == nil {
+		sink.decode, sink.release = decoder[T]()
+	}
 	f := &follow.Follower{
-		Source: r.Source, Sink: &reflection[T]{Reflector: r}, Query: r.Query, PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
-		Release: r.Decode == nil, // a decoder of somebody else's may keep what it was given
+		Source: r.Source, Sink: sink, Query: r.Query, PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
+		Release: sink.release,
 	}
 	return f.Run(ctx)
 }
@@ -60,8 +64,10 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 // A reflection is what a Reflector is in the middle of.
 type reflection[T any] struct {
 	*Reflector[T]
-	state []*Item[T] // of the initial events that have come
-	begun time.Time
+	decode  func(*listwatch.Object) (T, error)
+	release bool       // values have nothing of their objects; what decodes for somebody else may keep them
+	state   []*Item[T] // of the initial events that have come
+	begun   time.Time
 }
 
 // Begin implements follow.Sink.
@@ -118,11 +124,7 @@ func (r *reflection[T]) item(o *listwatch.Object) (item *Item[T], err error) {
 			r.Trace.refused(o, err)
 		}
 	}()
-	decode := r.Decode
-	if decode == nil {
-		decode = decodeJSON[T]
-	}
-	value, err := decode(o)
+	value, err := r.decode(o)
 	if err != nil {
 		return nil, err
 	}
@@ -132,5 +134,9 @@ func (r *reflection[T]) item(o *listwatch.Object) (item *Item[T], err error) {
 			return nil, err
 		}
 	}
-	return newItem(o, value), nil
+	item = newItem(o, value)
+	if r.release {
+		item.detach(o)
+	}
+	return item, nil
 }

@@ -42,7 +42,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"."},
-		[]string{"internal/rawjson"},
+		[]string{"internal/rawjson", "internal/recycle"},
 		"who speaks the vocabulary must not get anything else with it",
 	},
 	{

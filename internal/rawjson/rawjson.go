@@ -55,7 +55,7 @@ func Members(doc []byte, f func(name string, value Span) error) error {
 	for i := 1; doc[i] != '}'; {
 		var key, value Span
 		key, value, i = next(doc, i)
-		name, err := String(key.Of(doc))
+		name, err := memberName(key.Of(doc))
 		if err != nil {
 			return err
 		}
@@ -64,6 +64,33 @@ func Members(doc []byte, f func(name string, value Span) error) error {
 		}
 	}
 	return nil
+}
+
+// memberName is String, without memory for the names that are in nearly every object and event.
+func memberName(raw []byte) (string, error) {
+	switch string(raw[1 : len(raw)-1]) {
+	case "type":
+		return "type", nil
+	case "object":
+		return "object", nil
+	case "name":
+		return "name", nil
+	case "namespace":
+		return "namespace", nil
+	case "uid":
+		return "uid", nil
+	case "resourceVersion":
+		return "resourceVersion", nil
+	case "generation":
+		return "generation", nil
+	case "creationTimestamp":
+		return "creationTimestamp", nil
+	case "labels":
+		return "labels", nil
+	case "annotations":
+		return "annotations", nil
+	}
+	return String(raw)
 }
 
 // Elements calls f with the place of each element of doc, a compact JSON array, until f fails.
@@ -167,11 +194,16 @@ func AppendString(dst []byte, s string) []byte {
 }
 
 // StringMap decodes a JSON object of strings; null is nil.
-func StringMap(raw []byte) (map[string]string, error) {
+func StringMap(raw []byte) (map[string]string, error) { return FillStringMap(nil, raw) }
+
+// FillStringMap is StringMap into m, which is empty; nil: into a new map.
+func FillStringMap(m map[string]string, raw []byte) (map[string]string, error) {
 	if string(raw) == "null" {
 		return nil, nil
 	}
-	m := make(map[string]string)
+	if m == nil {
+		m = make(map[string]string)
+	}
 	err := Members(raw, func(name string, value Span) error {
 		s, err := String(value.Of(raw))
 		if err != nil {

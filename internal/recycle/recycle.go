@@ -1,5 +1,5 @@
 // Package recycle keeps the memory of encoded objects that nobody reads any more for those that come next. A program that decodes a stream
-// drops each object's bytes at once; made anew for each, they are most of its garbage.
+// drops each object's bytes and labels at once; made anew for each, they are most of its garbage.
 package recycle
 
 import "sync"
@@ -11,6 +11,8 @@ const (
 	shelves = 64
 	// mostBytes is what is kept at most.
 	mostBytes = 1 << 20
+	// mostMaps is how many maps are kept, mostMembers how many members they may have had: a map does not shrink.
+	mostMaps, mostMembers = 512, 8
 )
 
 var kept struct {
@@ -18,6 +20,7 @@ var kept struct {
 	// Guarded by mu.
 	shelves [shelves + 1][][]byte // by capacity, in steps, rounded down
 	bytes   int
+	maps    []map[string]string
 }
 
 // Clone returns a copy of data, in memory of its own that is at most one step larger than need be.
@@ -56,5 +59,32 @@ func Keep(buffers ...[]byte) {
 		}
 		kept.shelves[at] = append(kept.shelves[at], buf)
 		kept.bytes += cap(buf)
+	}
+}
+
+// Map returns an empty map that nobody else has; nil where there is none.
+func Map() map[string]string {
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	last := len(kept.maps) - 1
+	if last < 0 {
+		return nil
+	}
+	m := kept.maps[last]
+	kept.maps[last] = nil
+	kept.maps = kept.maps[:last]
+	return m
+}
+
+// KeepMaps takes maps that nobody will read or write any more; nil ones may be among them.
+func KeepMaps(maps ...map[string]string) {
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	for _, m := range maps {
+		if m == nil || len(m) > mostMembers || len(kept.maps) >= mostMaps {
+			continue
+		}
+		clear(m)
+		kept.maps = append(kept.maps, m)
 	}
 }

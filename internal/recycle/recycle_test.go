@@ -11,7 +11,7 @@ import (
 func forget() {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
-	kept.shelves, kept.bytes = [shelves + 1][][]byte{}, 0
+	kept.shelves, kept.bytes, kept.maps = [shelves + 1][][]byte{}, 0, nil
 }
 
 func TestWhatIsKeptIsUsedOnceForWhatFits(t *testing.T) {
@@ -77,5 +77,27 @@ func TestNothingIsWrittenToByTwo(t *testing.T) {
 		}
 		fill := byte(i)
 		all = append(all, owned{Clone(bytes.Repeat([]byte{fill}, rand.IntN(9000))), fill})
+	}
+}
+
+func TestMapsAreKeptEmptyAndUsedOnce(t *testing.T) {
+	forget()
+	if m := Map(); m != nil {
+		t.Errorf("got %v where nothing was kept", m)
+	}
+	large := map[string]string{}
+	for i := range 100 {
+		large[string(rune('a'+i))] = ""
+	}
+	KeepMaps(map[string]string{"a": "b"}, nil, large)
+	m := Map()
+	if m == nil || len(m) != 0 || Map() != nil {
+		t.Errorf("got %v, want an empty map, once", m)
+	}
+	for range 10_000 {
+		KeepMaps(map[string]string{"a": "b"})
+	}
+	if len(kept.maps) != mostMaps {
+		t.Errorf("%d maps are kept, want %d", len(kept.maps), mostMaps)
 	}
 }
