@@ -82,7 +82,15 @@ type witness struct {
 	sources []listwatch.Source // guarded by mu; it takes the next one each time
 	at      listwatch.Version  // guarded by mu
 	expired int                // guarded by mu
+	leave   context.CancelFunc // guarded by mu; ends the session
 	done    chan struct{}
+}
+
+// hop ends the session; the next one is at the next source.
+func (w *witness) hop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leave()
 }
 
 // follow starts a witness that ends with the test.
@@ -106,8 +114,11 @@ func (w *witness) run(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		w.mu.Lock()
 		source := w.sources[i%len(w.sources)]
+		session, leave := context.WithCancel(ctx)
+		w.leave = leave
 		w.mu.Unlock()
-		at, err := w.session(ctx, source, q)
+		at, err := w.session(session, source, q)
+		leave()
 		switch {
 		case errors.Is(err, listwatch.Expired):
 			q = listwatch.Query{Bookmarks: true, InitialEvents: listwatch.Yes}

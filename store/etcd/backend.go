@@ -135,16 +135,10 @@ func (b *backend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watch
 
 // Get returns the newest object at key, or nil. It asks etcd.
 func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
-	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
-	defer cancel()
 	path := b.location.path(key)
-	floor := b.db.seen.floor()
-	got, err := b.db.client.Get(limited, path)
+	got, err := b.db.get(ctx, b.db.options.Timeout, path)
 	if err != nil {
 		return nil, failed(ctx, "etcd: get "+path, err)
-	}
-	if err := b.db.check(got.Header, floor); err != nil {
-		return nil, err
 	}
 	if len(got.Kvs) == 0 {
 		return nil, nil

@@ -12,9 +12,6 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// commitTries is how often a write is sent whose outcome etcd does not tell. It is done at most once, since it demands the revision it was made from.
-const commitTries = 3
-
 // Commit writes c in one transaction on the revision that the key was modified at.
 func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	if b.db.options.ReadOnly {
@@ -79,8 +76,8 @@ func (b *backend) write(ctx context.Context, w write) (revision int64, err error
 		then = clientv3.OpPut(w.path, string(w.value))
 	}
 	unclear := false
-	for range commitTries {
-		limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
+	for late := time.Now().Add(b.db.options.Timeout); !unclear || time.Now().Before(late); {
+		limited, cancel := context.WithTimeout(ctx, tryTime)
 		floor := b.db.seen.floor()
 		var got *clientv3.TxnResponse
 		got, err = b.db.client.Txn(limited).

@@ -54,7 +54,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db := &DB{options: o, client: client, watches: pb.NewWatchClient(client.ActiveConnection()), collections: make(map[string]*backend)}
 	db.life, db.end = context.WithCancel(context.Background())
 	db.revisions = &revisions{read: db.readRevision}
-	if err := db.greet(ctx); err != nil {
+	err = db.greet(ctx)
+	if err == nil {
+		err = db.watchHealth()
+	}
+	if err != nil {
 		_ = db.Close() // the first error says more
 		return nil, explained(ctx, o, err)
 	}
@@ -71,12 +75,7 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 	}
 	done := make(chan result, 1)
 	go func() { // clientv3.New takes no context for the call; it ends by its DialTimeout
-		c, err := clientv3.New(clientv3.Config{
-			Endpoints: o.Endpoints, TLS: o.TLS, Username: o.Username, Password: o.Password,
-			DialTimeout: o.Timeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout, PermitWithoutStream: true,
-			MaxCallSendMsgSize: math.MaxInt32, // how large a request may be is for etcd to say
-			Logger:             zap.NewNop(),  // what is worth telling goes to Trace
-		})
+		c, err := newClient(o)
 		done <- result{c, err}
 	}()
 	select {
@@ -90,6 +89,15 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 		}()
 		return nil, ctx.Err()
 	}
+}
+
+func newClient(o Options) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: o.Endpoints, TLS: o.TLS, Username: o.Username, Password: o.Password,
+		DialTimeout: o.Timeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
+		MaxCallSendMsgSize: math.MaxInt32, // how large a request may be is for etcd to say
+		Logger:             zap.NewNop(),  // what is worth telling goes to Trace
+	})
 }
 
 // explained returns err, of the first request, with the reason why there is no connection, where that is why: who waits for a connection is told

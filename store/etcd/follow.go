@@ -103,7 +103,10 @@ func (b *backend) take(ctx context.Context, s *stream, got *pb.WatchResponse) er
 	case got.Canceled:
 		return canceled(got)
 	case got.Created:
+		s.created = true
 		return b.checkResumed(ctx, s)
+	case !s.created && len(got.Events) == 0:
+		return nil
 	case len(got.Events) == 0:
 		return b.progress(ctx, listwatch.Version(got.Header.Revision))
 	}
@@ -131,9 +134,7 @@ func canceled(got *pb.WatchResponse) error {
 // checkResumed makes sure that s begins where the log ends. A watch from the very revision that was compacted may lack a delete of that revision
 // (etcd-io/etcd#18089, #19179), so the one before must still be there; it was asked for after the watch began, so it is there for the watch too.
 func (b *backend) checkResumed(ctx context.Context, s *stream) error {
-	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
-	defer cancel()
-	_, err := b.db.client.Get(limited, b.location.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
+	_, err := b.db.get(ctx, b.db.options.Timeout, b.location.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {
 	case err == nil:
 		b.db.options.Trace.Resumed(b.name, s.from)
@@ -141,7 +142,7 @@ func (b *backend) checkResumed(ctx context.Context, s *stream) error {
 	case is(err, rpctypes.ErrCompacted):
 		return gapf("etcd has compacted revision %d, the newest that was seen", s.from-1)
 	case is(err, rpctypes.ErrFutureRev):
-		_, err := b.db.revisions.newest(limited, ctx) // finds out what is wrong
+		_, err := b.db.readRevision(ctx) // finds out what is wrong
 		return cmp.Or(err, rpctypes.ErrFutureRev)
 	}
 	return err
@@ -252,9 +253,7 @@ func (b *backend) progress(ctx context.Context, v listwatch.Version) error {
 // audit compares the number of objects at v, the head, with that of etcd. It finds what a watch has lost without a word, as in
 // etcd-io/etcd#17529, #18089 and #20655; an event that was lost for an object that is still there is found by the next one.
 func (b *backend) audit(ctx context.Context, v listwatch.Version) error {
-	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
-	defer cancel()
-	got, err := b.db.client.Get(limited, b.location.dir, clientv3.WithRange(b.location.end()), clientv3.WithRev(int64(v)), clientv3.WithCountOnly())
+	got, err := b.db.get(ctx, tryTime, b.location.dir, clientv3.WithRange(b.location.end()), clientv3.WithRev(int64(v)), clientv3.WithCountOnly())
 	if err != nil {
 		return nil //nolint:nilerr // compacted meanwhile, or out of reach: the next time will do
 	}

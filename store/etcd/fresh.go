@@ -70,26 +70,34 @@ func (r *revisions) run(life context.Context) {
 	}
 }
 
-// readTry is how long one member may take to tell the revision before another is asked.
-const readTry = time.Second
+// tryTime is how long one member may take to answer before another is asked. Reads are asked again, and so are writes, which can't be done twice.
+const tryTime = 2 * time.Second
 
-// readRevision asks etcd for its newest revision by a linearized read.
-func (db *DB) readRevision(ctx context.Context) (revision int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// get reads, linearized, from one member after the other until one answers, ctx ends or limit is over.
+func (db *DB) get(ctx context.Context, limit time.Duration, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		try, done := context.WithTimeout(ctx, readTry)
+		try, done := context.WithTimeout(ctx, tryTime)
 		floor := db.seen.floor()
-		var got *clientv3.GetResponse
-		got, err = db.client.Get(try, db.options.Prefix+"/", clientv3.WithCountOnly())
+		got, err := db.client.Get(try, key, o...)
 		done()
 		switch {
 		case err == nil:
-			return got.Header.Revision, db.check(got.Header, floor)
+			return got, db.check(got.Header, floor)
 		case ctx.Err() != nil || codeOf(err) != listwatch.Unavailable:
-			return 0, err
+			return nil, err
 		}
 	}
+}
+
+// readRevision asks etcd for its newest revision.
+func (db *DB) readRevision(ctx context.Context) (revision int64, err error) {
+	got, err := db.get(ctx, patience, db.options.Prefix+"/", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return got.Header.Revision, nil
 }
 
 // check looks for signs that etcd is not what it was: another cluster, or one whose past was restored. Everything in memory is worth nothing then, and

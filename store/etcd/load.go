@@ -60,12 +60,12 @@ func (b *backend) past(ctx context.Context, newest int64) (int64, error) {
 	if oldest >= newest {
 		return newest, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
-	defer cancel()
-	_, err := b.db.client.Get(limited, b.location.dir, clientv3.WithRev(oldest), clientv3.WithCountOnly())
+	_, err := b.db.get(ctx, b.db.options.Timeout, b.location.dir, clientv3.WithRev(oldest), clientv3.WithCountOnly())
 	if !is(err, rpctypes.ErrCompacted) {
 		return oldest, err
 	}
+	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
+	defer cancel()
 	// Only a watch tells what was compacted.
 	s, err := b.db.openStream(limited, b.location, oldest)
 	if err != nil {
@@ -125,9 +125,7 @@ func (b *backend) readState(ctx context.Context, at int64) (*loaded, error) {
 func (b *backend) readPages(ctx context.Context, at int64, pages chan<- []*mvccpb.KeyValue) error {
 	done := int64(0)
 	for from := b.location.dir; ; {
-		limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
-		got, err := b.db.client.Get(limited, from, clientv3.WithRange(b.location.end()), clientv3.WithRev(at), clientv3.WithLimit(pageSize))
-		cancel()
+		got, err := b.db.get(ctx, 2*b.db.options.Timeout, from, clientv3.WithRange(b.location.end()), clientv3.WithRev(at), clientv3.WithLimit(pageSize))
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,8 @@ type stream struct {
 	cancel context.CancelCauseFunc
 	ctx    context.Context // of the stream
 	from   int64           // the first revision that was asked for
+	// created says that etcd has confirmed the watch. Before that it may answer for progress ahead of events that it holds back until then.
+	created bool
 	heard  func()          // called for each message; may be nil
 }
 
