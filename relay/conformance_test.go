@@ -2,19 +2,23 @@ package relay_test
 
 import (
 	"context"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // A relayed database is written to at the origin and read from relays, of relays.
 type relayed struct {
 	*memory.DB
 	depth   int
+	remote  bool // each relay follows what is before it over HTTP
 	t       conformance.T
 	options relay.Options
 	relays  []*relay.Relay
@@ -28,6 +32,10 @@ func (d *relayed) Collection(r store.Resource) (*store.Collection, error) {
 	}
 	b := &relayedBackend{origin: c.Backend(), Source: c}
 	for range d.depth {
+		if d.remote {
+			b.Source = d.atURL(b.Source)
+			d.options.Fields = r.Fields
+		}
 		b.Relay = relay.Open(b.Source, d.options)
 		b.Source = b.Relay
 		d.relays = append(d.relays, b.Relay)
@@ -37,6 +45,18 @@ func (d *relayed) Collection(r store.Resource) (*store.Collection, error) {
 		}
 	}
 	return store.New(r, b), nil
+}
+
+// atURL returns what a client makes of s behind a server.
+func (d *relayed) atURL(s listwatch.Source) listwatch.Source {
+	server := httptest.NewServer(&watchserver.Server{Source: s})
+	remote := &client.Remote{URL: server.URL + "/things"}
+	d.t.Cleanup(func() {
+		remote.Close()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return remote
 }
 
 // Compact implements [conformance.Database].
@@ -78,6 +98,17 @@ func TestARelayIsASource(t *testing.T) {
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
 		return &relayed{
 			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, options: relay.Options{HistoryBytes: historyBytes},
+		}
+	})
+}
+
+func TestARelayOfAURLIsASource(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds, and most of it is tested in process")
+	}
+	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
+		return &relayed{
+			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, remote: true, options: relay.Options{HistoryBytes: historyBytes},
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -180,9 +181,14 @@ func (s *relayService) close() {
 
 func (s *relayService) traceOf(name string) *relay.Trace {
 	log := s.log.With("relay", name)
+	var again atomic.Bool
 	return &relay.Trace{
 		Began: func(v listwatch.Version, objects int) {
-			log.Info("a state is here; who watched one before is told that it expired", "version", v, "objects", objects)
+			if again.Swap(true) {
+				log.Warn("the state is anew, and all watches have expired", "version", v, "objects", objects)
+				return
+			}
+			log.Info("the state is here", "version", v, "objects", objects)
 		},
 		Lost: func(err error, wait time.Duration, again bool) {
 			log.Warn("the watch of the upstream is lost", "error", oneLine(err), "tried again in", wait.Round(time.Millisecond), "from the state", again)
