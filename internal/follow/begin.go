@@ -2,6 +2,8 @@ package follow
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -91,11 +93,19 @@ func (r *run) list(ctx context.Context) (listwatch.Watcher, error) {
 func (r *run) pages(ctx context.Context, limit int) (listwatch.Version, error) {
 	q := r.from(r.selection())
 	q.Limit = limit
+	version := listwatch.Version(math.MaxUint64)
 	for {
 		page, err := r.Source.List(ctx, q)
 		if err != nil {
 			return 0, err
 		}
+		if page.Continue != "" && page.Continue == q.Continue {
+			return 0, &listwatch.Error{
+				Code: listwatch.Corrupt, Op: "list", Message: fmt.Sprintf("the page after %q is to be continued at the same place", q.Continue),
+			}
+		}
+		// All pages should be of one version. Where they aren't, what was written between them comes again.
+		version = min(version, page.Version)
 		events := make([]listwatch.Event, len(page.Items))
 		for i, o := range page.Items {
 			events[i] = listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version}
@@ -106,7 +116,7 @@ func (r *run) pages(ctx context.Context, limit int) (listwatch.Version, error) {
 			}
 		}
 		if page.Continue == "" {
-			return page.Version, nil
+			return version, nil
 		}
 		q.Start, q.Version, q.Match, q.Continue = listwatch.Newest, 0, 0, page.Continue
 	}
@@ -122,8 +132,9 @@ func (r *run) judge(err error) {
 		// The source can't give a state that is not older than what the sink has seen. Its newest is not older than any write that was
 		// acknowledged, so it may be older than that only where versions have begun anew.
 		r.restart(0)
-	case r.following && (code == listwatch.Expired || code == listwatch.Corrupt):
-		// An event that can't be understood would be as little understood after a resume, and it must not be passed over.
+	case r.following && (code == listwatch.Expired || code == listwatch.Corrupt || cantStream(err)):
+		// An event that can't be understood would be as little understood after a resume, and it must not be passed over. And a version
+		// that the source finds wrong, it finds wrong for ever.
 		r.restart(r.progress.Newest())
 	case code == listwatch.NotYet:
 		r.judgeNotYet()

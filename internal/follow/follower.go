@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -76,6 +77,10 @@ func (r *run) stream(ctx context.Context) (end End) {
 	defer func() { _ = w.Close() }()
 	opened := time.Now()
 	n, err := r.read(ctx, w)
+	if err == io.EOF && r.progress.Initial {
+		// Nothing is won by a state that was not whole, and it may have cost much: it is no clean end.
+		err = &listwatch.Error{Code: listwatch.Unavailable, Op: "read the initial events", Err: io.ErrUnexpectedEOF}
+	}
 	return End{Opened: true, Lived: time.Since(opened), Received: n, Err: err}
 }
 
@@ -124,7 +129,11 @@ func (r *run) take(events []listwatch.Event, release func([]listwatch.Event)) er
 			release(admitted)
 		}
 	}
-	if wrong != nil {
+	switch {
+	case wrong == nil:
+	case r.progress.Initial:
+		r.restart(r.demand)
+	default:
 		r.restart(r.progress.Newest())
 	}
 	return wrong
