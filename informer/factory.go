@@ -32,7 +32,7 @@ type shareKey struct {
 }
 
 // Shared returns the factory's informer of T for a selection of source. The first call makes it; configure, which may be nil, is called then
-// alone, to set its other fields. An informer that comes while the factory runs is started at once.
+// alone, to set its other fields; it must not use the factory. An informer that comes while the factory runs is started at once.
 //
 // Sources are the same if they are equal (==), so they are best pointers; a source that can't be compared is an error of code Invalid.
 func Shared[T any](f *Factory, source listwatch.Source, q listwatch.Query, configure func(*Informer[T])) (*Informer[T], error) {
@@ -76,7 +76,7 @@ func (f *Factory) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	f.mu.Lock()
-	f.run = func(runner) {} // nothing starts any more, so that Wait is the end
+	f.run = func(r runner) { _ = r.Run(ctx) } // it ends at once, as the others have: nobody waits for it in vain
 	f.mu.Unlock()
 	all.Wait()
 	return ctx.Err()

@@ -116,6 +116,9 @@ func (b *inbox[T]) take() *notice[T] {
 		return n
 	}
 	b.order, b.first = b.order[:0], 0
+	if cap(b.order) > keepMap { // as much waited once: a first state
+		b.order, b.pending = nil, make(map[listwatch.Key]*notice[T])
+	}
 	return nil
 }
 

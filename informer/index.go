@@ -40,10 +40,11 @@ func newPostings[T any]() *btree.BTreeG[posting[T]] {
 	}, btree.Options{NoLocks: true, Degree: 16})
 }
 
-// find returns the values of an item, sorted. What comes twice is one posting in the tree. A panic becomes an error.
-func (x *index[T]) find(i *Item[T]) (values []string, err error) {
+// find appends the values of an item, sorted, to dst: what the function returns is its own, and it may use it again. What comes twice is one
+// posting in the tree. A panic becomes an error.
+func (x *index[T]) find(dst []string, i *Item[T]) (values []string, err error) {
 	if i == nil {
-		return nil, nil
+		return dst, nil
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -54,11 +55,8 @@ func (x *index[T]) find(i *Item[T]) (values []string, err error) {
 			}
 		}
 	}()
-	values = x.values(i)
-	if len(values) > 1 {
-		values = slices.Clone(values)
-		slices.Sort(values)
-	}
+	values = append(dst, x.values(i)...)
+	slices.Sort(values[len(dst):])
 	return values, nil
 }
 
@@ -81,9 +79,9 @@ func (x *index[T]) fill(items *btree.BTreeG[*Item[T]]) (err error) {
 	if items == nil {
 		return nil
 	}
+	var values []string
 	items.Scan(func(i *Item[T]) bool {
-		var values []string
-		values, err = x.find(i)
+		values, err = x.find(values[:0], i)
 		x.replace(nil, nil, i, values)
 		return err == nil
 	})

@@ -17,7 +17,8 @@ type Indexer[T any] struct {
 	write sync.Mutex
 	// Guarded by write.
 	scratch []change
-	added   int // entries of the trees since they were tidied
+	texts   []string // of which scratch is made
+	added   int      // entries of the trees since they were tidied
 
 	// mu is held for one look or one change, O(log n).
 	mu sync.RWMutex
@@ -190,18 +191,23 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 		return nil
 	}
 	// Index functions are the user's: they run before anything is changed, and readers need not wait for them.
-	changes := x.scratch[:0]
-	defer func() { clear(changes); x.scratch = changes[:0] }()
+	changes, texts := x.scratch[:0], x.texts[:0]
+	defer func() {
+		clear(changes)
+		clear(texts)
+		x.scratch, x.texts = changes[:0], texts[:0]
+	}()
 	for i := range x.view.indexes {
-		old, err := x.view.indexes[i].find(before)
-		if err != nil {
+		var err error
+		begin := len(texts)
+		if texts, err = x.view.indexes[i].find(texts, before); err != nil {
 			return err
 		}
-		now, err := x.view.indexes[i].find(item)
-		if err != nil {
+		middle := len(texts)
+		if texts, err = x.view.indexes[i].find(texts, item); err != nil {
 			return err
 		}
-		changes = append(changes, change{old, now})
+		changes = append(changes, change{texts[begin:middle], texts[middle:]})
 	}
 	x.store(before, item, changes)
 	return nil

@@ -35,16 +35,18 @@ type Informer[T any] struct {
 	Trace     *Trace
 	// Resync is how often a handler that doesn't say otherwise is shown the whole local store. Zero or negative: never.
 	Resync time.Duration
-	// DetectMutations has every stored value compared from time to time with what it was, to find code that modifies what it was given. It
-	// panics where it finds one. It is for tests: it doubles the memory.
+	// DetectMutations has every stored value compared every second, and once more at the end of Run, with what it was when it came, to find
+	// code that modifies what it was given. It panics where it finds one. It is for tests: each look encodes everything.
 	DetectMutations bool
 
-	once     sync.Once
-	store    Indexer[T]
-	fifo     DeltaFIFO[T]
-	begun    atomic.Bool    // Run was called
-	over     chan struct{}  // closed when Run ends
-	handlers sync.WaitGroup // their goroutines
+	once  sync.Once
+	store Indexer[T]
+	fifo  DeltaFIFO[T]
+	begun atomic.Bool   // Run was called
+	over  chan struct{} // closed when Run ends
+	// originals is nil unless DetectMutations. Owned by Run.
+	originals *originals[T]
+	handlers  sync.WaitGroup // their goroutines
 
 	mu sync.Mutex
 	// Guarded by mu, which is taken before the locks of store, fifo and queues.
@@ -66,12 +68,15 @@ func (i *Informer[T]) init() {
 // An Informer runs once: a second Run is an error of code Invalid. Whatever goes wrong at the Source is told to Trace and tried again.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	if i.Source == nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Op: "run an informer", Message: "it has no Source"}
+		return errNoSource("run an informer")
 	}
 	if i.begun.Swap(true) {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "run an informer", Message: "it runs, or has run: make another one"}
 	}
 	i.init()
+	if i.DetectMutations {
+		i.originals = newOriginals[T]()
+	}
 	var work sync.WaitGroup
 	work.Go(func() {
 		r := &Reflector[T]{
@@ -81,7 +86,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		_ = r.Run(ctx)
 	})
 	if i.DetectMutations {
-		work.Go(func() { i.detectMutations(ctx) })
+		work.Go(func() { i.originals.run(ctx) })
 	}
 	for i.fifo.Pop(ctx, i.process) == nil {
 		i.advance()
@@ -90,6 +95,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	work.Wait()
 	i.end()
 	i.handlers.Wait()
+	i.originals.check()
 	return ctx.Err()
 }
 
@@ -124,7 +130,13 @@ func (i *intake[T]) Replace(items []*Item[T], version listwatch.Version) error {
 }
 
 // Apply implements Sink.
-func (i *intake[T]) Apply(d Delta[T]) error { return i.fifo.Apply(d) }
+func (i *intake[T]) Apply(d Delta[T]) error {
+	err := i.fifo.Apply(d)
+	if d.Type == DeltaDeleted && i.fifo.Len() == 0 {
+		(*Informer[T])(i).advance() // nobody knew the object: there is nothing to pop
+	}
+	return err
+}
 
 // Bookmark implements Sink.
 func (i *intake[T]) Bookmark(version listwatch.Version) error {
@@ -169,10 +181,12 @@ func (i *Informer[T]) apply(d Delta[T]) {
 			return
 		}
 		i.store.Delete(key)
+		i.originals.store(old, nil)
 		n.deleted, n.unknown, n.at = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
 		return // a list showed what is known; where versions have begun anew, the same one may be of another state
 	default:
+		i.originals.store(old, d.Item)
 		if err := i.store.Put(d.Item); err != nil {
 			panic(err) // of an index function: the program's, as that of a handler
 		}

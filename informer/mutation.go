@@ -5,21 +5,32 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"sync"
 	"time"
 )
 
 // mutationPeriod is how often stored values are compared with what they were.
 const mutationPeriod = time.Second
 
-// detectMutations compares the stored values from time to time, and once more at the end, with what they were when they were seen first.
-func (i *Informer[T]) detectMutations(ctx context.Context) {
-	seen := &originals[T]{seed: maphash.MakeSeed(), sums: make(map[*Item[T]]uint64)}
+// originals knows stored values as they were before anybody saw them. A nil one knows nothing.
+type originals[T any] struct {
+	seed maphash.Seed
+
+	mu sync.Mutex
+	// Guarded by mu.
+	sums map[*Item[T]]uint64
+}
+
+func newOriginals[T any]() *originals[T] {
+	return &originals[T]{seed: maphash.MakeSeed(), sums: make(map[*Item[T]]uint64)}
+}
+
+// run compares from time to time, until ctx ends.
+func (o *originals[T]) run(ctx context.Context) {
 	ticker := time.NewTicker(mutationPeriod)
 	defer ticker.Stop()
 	for {
-		if item := seen.check(i.store.Snapshot()); item != nil {
-			panic(fmt.Sprintf("informer: the stored value of %s was modified: values are shared, change a copy. It is now: %+v", item.Key, item.Value))
-		}
+		o.check()
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -28,23 +39,41 @@ func (i *Informer[T]) detectMutations(ctx context.Context) {
 	}
 }
 
-// originals knows stored values as they were.
-type originals[T any] struct {
-	seed maphash.Seed
-	sums map[*Item[T]]uint64
+// store takes down item, and forgets old, in whose place it comes. Either may be nil.
+func (o *originals[T]) store(old, item *Item[T]) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.sums, old)
+	if item == nil {
+		return
+	}
+	if sum, ok := o.sum(item); ok {
+		o.sums[item] = sum
+	}
 }
 
-// check returns an item that is not what it was; nil: there is none. It forgets what is no longer stored.
-func (o *originals[T]) check(s *Snapshot[T]) (changed *Item[T]) {
-	sums := make(map[*Item[T]]uint64, s.Len())
-	for item := range s.Items() {
-		sum, ok := o.sum(item)
-		if was, known := o.sums[item]; ok && known && was != sum {
+// check panics where a value is not what it was.
+func (o *originals[T]) check() {
+	if o == nil {
+		return
+	}
+	if item := o.changed(); item != nil {
+		panic(fmt.Sprintf("informer: the stored value of %s was modified: values are shared, change a copy. It is now: %+v", item.Key, item.Value))
+	}
+}
+
+// changed returns an item that is not what it was; nil: there is none.
+func (o *originals[T]) changed() *Item[T] {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for item, was := range o.sums {
+		if sum, ok := o.sum(item); ok && sum != was {
 			return item
 		}
-		sums[item] = sum
 	}
-	o.sums = sums
 	return nil
 }
 

@@ -1,33 +1,48 @@
-package informer
+package informer_test
 
 import (
-	"hash/maphash"
+	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/store/memory"
 )
 
 func TestAValueThatIsModifiedInTheStoreIsFound(t *testing.T) {
-	type thing struct{ Labels map[string]string }
-	var store Indexer[*thing]
-	put := func(name string, version listwatch.Version) *thing {
-		value := &thing{Labels: map[string]string{"name": name}}
-		if err := store.Put(&Item[*thing]{Key: listwatch.Key{Name: name}, Version: version, Value: value}); err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-	seen := &originals[*thing]{seed: maphash.MakeSeed()}
-	a := put("a", 1)
-	put("b", 2)
-	for range 2 {
-		if item := seen.check(store.Snapshot()); item != nil {
-			t.Errorf("%s is said to be modified, and nothing was", item.Key)
-		}
-		put("b", 3) // stored anew
-	}
-	a.Labels["name"] = "other"
-	if item := seen.check(store.Snapshot()); item == nil || item.Key.Name != "a" {
-		t.Errorf("found %v, want a, which was modified", item)
+	for _, modifies := range []bool{false, true} {
+		inTime(t, func(t *testing.T) {
+			things := memory.New[Thing]()
+			if _, err := things.Create(t.Context(), Thing{Metadata: listwatch.Metadata{Name: "a", Labels: map[string]string{"a": "b"}}}); err != nil {
+				t.Fatal(err)
+			}
+			i := &informer.Informer[*Thing]{Source: things, DetectMutations: true}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			found := make(chan any, 1)
+			go func() {
+				defer func() { found <- recover() }()
+				_ = i.Run(ctx)
+			}()
+			if err := i.WaitForSync(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for spec := range 3 { // other states come in the place of what was seen
+				if _, err := things.Update(ctx, listwatch.Key{Name: "a"}, func(t *Thing) error { t.Spec = spec + 1; return nil }); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			if a, _ := i.Get(listwatch.Key{Name: "a"}); modifies {
+				a.Labels["a"] = "c"
+			}
+			cancel() // however short the test was
+			if p := fmt.Sprint(<-found); strings.Contains(p, "value of a was modified") != modifies {
+				t.Errorf("Run ended with %v; the value was modified: %v", p, modifies)
+			}
+		})
 	}
 }

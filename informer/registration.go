@@ -12,9 +12,10 @@ import (
 // HandlerOptions say how a handler is fed. nil: the zero value.
 type HandlerOptions struct {
 	// Block is how many changes may wait for the handler before the informer waits for it, and every other handler with it; then nothing is
-	// left out, in as far as the informer itself kept up. Zero, the default: the informer never waits. Changes of one object that wait
-	// are joined to one, so that a slow handler sees fewer changes and the newest state, and what it costs is bounded by the number of
-	// objects. Negative: as zero.
+	// left out, in as far as the informer itself kept up. Such a handler must not wait for a version: nothing would reach the store.
+	//
+	// Zero, the default: the informer never waits. Changes of one object that wait are joined to one, so that a slow handler sees fewer
+	// changes and the newest state, and what it costs is bounded by the number of objects. Negative: as zero.
 	Block int
 	// Resync is how often the handler is shown every object of the local store, so that it may mend what it did wrong. It asks the source
 	// for nothing. Zero: the informer's Resync; negative: never.
@@ -61,17 +62,17 @@ func (r *Registration[T]) HasSynced() bool {
 	}
 }
 
-// WaitForSync waits until HasSynced, and returns ctx.Err() where ctx ends first, or an error of code Unavailable where the registration was
-// removed.
+// WaitForSync waits until HasSynced. It returns ctx.Err() where ctx ends first, an error of code Unavailable where the registration was
+// removed or the informer's Run has ended, and one of code Invalid where the informer has no Source.
 func (r *Registration[T]) WaitForSync(ctx context.Context) error {
-	select {
-	case <-r.synced:
-		return nil
-	case <-r.removed:
-		return &listwatch.Error{Code: listwatch.Unavailable, Op: "wait for a handler's sync", Message: "the handler was removed"}
-	case <-ctx.Done():
-		return ctx.Err()
+	const op = "wait for a handler's sync"
+	if err := r.informer.await(ctx, op, r.synced, r.removed); err != nil {
+		return err
 	}
+	if !r.HasSynced() {
+		return &listwatch.Error{Code: listwatch.Unavailable, Op: op, Message: "the handler was removed"}
+	}
+	return nil
 }
 
 // Pending returns how many calls wait for the handler.
@@ -106,6 +107,7 @@ func (i *Informer[T]) Changes(ctx context.Context, o *HandlerOptions) iter.Seq[C
 // changes yields what comes for r, until ctx, the registration or Run ends.
 func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
+		next := func(c Change[T]) bool { return !r.isOver(ctx) && yield(c) }
 		for {
 			n := r.inbox.take()
 			if n == nil {
@@ -118,23 +120,22 @@ func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 				}
 				return
 			}
-			if r.isOver() {
-				return
-			}
 			if n.mark != nil {
 				n.mark()
 				continue
 			}
-			if !n.changes(yield) {
+			if !n.changes(next) {
 				return
 			}
 		}
 	}
 }
 
-// isOver reports whether no call may begin any more.
-func (r *Registration[T]) isOver() bool {
+// isOver reports whether no call may begin any more, for one who goes on until ctx ends.
+func (r *Registration[T]) isOver(ctx context.Context) bool {
 	select {
+	case <-ctx.Done():
+		return true
 	case <-r.removed:
 		return true
 	case <-r.informer.over:
@@ -181,7 +182,7 @@ func (r *Registration[T]) resyncNow() {
 	i := r.informer
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if r.isOver() {
+	if r.isOver(context.Background()) {
 		return
 	}
 	r.inbox.resync(i.store.Snapshot())

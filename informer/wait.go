@@ -43,31 +43,54 @@ func (i *Informer[T]) registered() (all []*Registration[T], synced bool) {
 }
 
 // WaitForSync waits until the first state is in the store, and every handler that was registered before the call has returned from what it
-// began with. It returns ctx.Err() where ctx ends first, and an error of code Unavailable where Run does. A handler must not wait for its
-// own sync.
+// began with. It returns ctx.Err() where ctx ends first, an error of code Unavailable where Run does, and one of code Invalid where there is
+// no Source. A handler must not wait for its own sync.
+//
+// A Source that can't be reached, or holds what can't be decoded, is tried again until Run ends: Trace tells why it takes long.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	if err := i.WaitForVersion(ctx, 0); err != nil {
 		return err
 	}
 	registrations, _ := i.registered()
 	for _, r := range registrations {
-		select {
-		case <-r.synced:
-		case <-r.removed:
-		case <-i.over:
-			return errOver("wait for the sync")
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := i.await(ctx, "wait for the sync", r.synced, r.removed); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// await waits for done or removed, which count before all else.
+func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-removed:
+		return nil
+	default:
+	}
+	if i.Source == nil {
+		return errNoSource(op)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-removed:
+		return nil
+	case <-i.over:
+		return &listwatch.Error{Code: listwatch.Unavailable, Op: op, Message: "the informer has ended"}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // WaitForVersion waits until the local store has everything up to v: who has written at version v and waits for it reads what it wrote, or
-// something newer. Zero: until the store has its first state. It returns ctx.Err() where ctx ends first, and an error of code Unavailable where Run does.
+// something newer. Zero: until the store has its first state. It returns ctx.Err() where ctx ends first, an error of code Unavailable where Run
+// does, and one of code Invalid where there is no Source. Where versions begin anew, one of before is reached when the new ones pass it.
 //
 // A write outside of the selection brings no event. It is known to have been passed at the next event or bookmark, which servers send about
-// once a minute.
+// once a minute. Where a foreign writer changes several objects in one transaction, which share a version, that is reached with the first of
+// them.
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
 	i.init()
 	w := &waiter{version: v, reached: make(chan struct{})}
@@ -82,14 +105,7 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 	default:
 	}
 	defer i.forget(w)
-	select {
-	case <-w.reached:
-		return nil
-	case <-i.over:
-		return errOver("wait for version " + v.String())
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return i.await(ctx, "wait for version "+v.String(), w.reached, nil)
 }
 
 // forget removes w, which may have been told.
@@ -104,6 +120,6 @@ func (i *Informer[T]) forget(w *waiter) {
 	}
 }
 
-func errOver(op string) error {
-	return &listwatch.Error{Code: listwatch.Unavailable, Op: op, Message: "the informer has ended"}
+func errNoSource(op string) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Op: op, Message: "the informer has no Source"}
 }

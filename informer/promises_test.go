@@ -1,0 +1,151 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+func TestAVersionWhoseChangesCancelOutIsReached(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t), &diary{held: make(chan struct{})}
+		w.Handle(d.handler(), &informer.HandlerOptions{Block: 1})
+		w.runs()
+		synctest.Wait()
+		for i := range 2 { // one hangs, one waits: now the informer does
+			w.put(fmt.Sprint("n", i), 1)
+			synctest.Wait()
+		}
+		w.put("flash", 1)
+		last := w.remove("flash")
+		synctest.Wait()
+		close(d.held)
+		synctest.Wait()
+		if v := w.Version(); v < last {
+			t.Errorf("the store has everything up to %d and claims %d", last, v)
+		}
+	})
+}
+
+func TestNoCallBeginsAfterRemoveNotEvenTheSecondOfTwo(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		var r *informer.Registration[Thing]
+		var told []string
+		goOn := make(chan struct{})
+		r = w.Handle(informer.Handler[Thing]{
+			OnAdd: func(x Thing, _ bool) {
+				told = append(told, "+"+x.Name)
+				if x.Name == "b" {
+					<-goOn
+				}
+			},
+			OnDelete: func(g informer.Deleted[Thing]) {
+				told = append(told, "-"+g.Key.Name)
+				r.Remove()
+			},
+		}, nil)
+		w.runs()
+		synctest.Wait()
+		w.remove("a")
+		w.put("a", 2)
+		synctest.Wait()
+		close(goOn)
+		synctest.Wait()
+		w.wants("what it was told", "+a +b -a", strings.Join(told, " "))
+	})
+}
+
+func TestWaitingForAHandlerEndsWithRun(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		r := w.Handle((&diary{}).handler(), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = w.Run(ctx)
+		within, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := r.WaitForSync(within); listwatch.CodeOf(err) != listwatch.Unavailable {
+			t.Errorf("waiting for a handler of an informer that is over: %v, want %v", err, listwatch.Unavailable)
+		}
+	})
+}
+
+func TestWaitingForAnInformerWithoutASourceIsAnError(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		var i informer.Informer[Thing]
+		r := i.Handle((&diary{}).handler(), nil)
+		within, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go func() { _ = i.Run(within) }()
+		for what, err := range map[string]error{
+			"WaitForSync": i.WaitForSync(within), "WaitForVersion": i.WaitForVersion(within, 7), "Registration.WaitForSync": r.WaitForSync(within),
+		} {
+			if listwatch.CodeOf(err) != listwatch.Invalid {
+				t.Errorf("%s: %v, want %v", what, err, listwatch.Invalid)
+			}
+		}
+		r.Remove()
+	})
+}
+
+func TestChangesEndWithTheirContextWhateverWaits(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c").runs()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := 0
+		for range w.Changes(ctx, nil) {
+			n++
+			cancel()
+		}
+		if n != 1 {
+			t.Errorf("%d changes came, want none after the context's end", n-1)
+		}
+	})
+}
+
+func TestWaitingForAnInformerThatCameTooLateEnds(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		var f informer.Factory
+		ended, end := context.WithCancel(t.Context())
+		end()
+		_ = f.Run(ended)
+		i, err := informer.Shared[Thing](&f, memory.New[Thing](), listwatch.Query{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := i.WaitForSync(within); listwatch.CodeOf(err) != listwatch.Unavailable {
+			t.Errorf("waiting for an informer of a factory that is over: %v, want %v", err, listwatch.Unavailable)
+		}
+	})
+}
+
+func TestAnIndexFunctionMayUseItsSliceAgain(t *testing.T) {
+	var x informer.Indexer[int]
+	values := make([]string, 1)
+	if err := x.AddIndex("value", func(i *informer.Item[int]) []string {
+		values[0] = fmt.Sprint(i.Value)
+		return values
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for v := range 3 {
+		if err := x.Put(&informer.Item[int]{Key: listwatch.Key{Name: "a"}, Version: listwatch.Version(v), Value: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, _ := x.IndexValues("value"); len(all) != 1 {
+		t.Errorf("one object has the values %q, want 2 alone", all)
+	}
+}
