@@ -26,13 +26,14 @@ type contestant func(ctx context.Context, url string, dial dialer, handle func()
 // A dialer makes connections.
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// contestantsOf are those for a resource of the core group and its Go type. They have the same type two by two, and all speak HTTP/1.1 in
+// contestantsOf are those for a resource of the core group, its Go type, and one that has only what the objects have. They have the same type two by two, and all speak HTTP/1.1 in
 // clear text and JSON without compression.
-func contestantsOf[T any](resource string, typed func(informers.SharedInformerFactory) cache.SharedIndexInformer) map[string]contestant {
+func contestantsOf[T, Own any](resource string, typed func(informers.SharedInformerFactory) cache.SharedIndexInformer) map[string]contestant {
 	return map[string]contestant{
 		"typed/objects-alone":        decoded[T](resource),
 		"typed/ours":                 ours[T](resource),
 		"typed/client-go":            clientGoTyped(typed),
+		"own-type/ours":              ours[Own](resource),
 		"unstructured/objects-alone": decoded[*unstructured.Unstructured](resource),
 		"unstructured/ours":          ours[*unstructured.Unstructured](resource),
 		"unstructured/client-go":     clientGoDynamic(resource),

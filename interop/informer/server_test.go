@@ -28,12 +28,12 @@ type dataset struct {
 }
 
 var datasets = map[string]dataset{
-	"configmaps": {"configmaps", configMapJSON, contestantsOf[*corev1.ConfigMap](
+	"configmaps": {"configmaps", configMapJSON, contestantsOf[*corev1.ConfigMap, *ownConfigMap](
 		"configmaps", func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
 			return f.Core().V1().ConfigMaps().Informer()
 		},
 	)},
-	"pods": {"pods", podJSON, contestantsOf[*corev1.Pod](
+	"pods": {"pods", podJSON, contestantsOf[*corev1.Pod, *ownPod](
 		"pods", func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
 			return f.Core().V1().Pods().Informer()
 		},
