@@ -131,6 +131,23 @@ func TestWaitingForAnInformerThatCameTooLateEnds(t *testing.T) {
 	})
 }
 
+func TestAnInformerOfObjectsHasThemAsTheyCame(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		things := newWorld(t, "a").things
+		i := &informer.Informer[*listwatch.Object]{Source: things}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = i.Run(ctx) }()
+		if err := i.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		o, _ := i.Get(listwatch.Key{Name: "a"})
+		if o == nil || o.Key.Name != "a" || len(o.Data) == 0 || o.Version == 0 {
+			t.Errorf("the store has %+v, want the object", o)
+		}
+	})
+}
+
 func TestAnIndexFunctionMayUseItsSliceAgain(t *testing.T) {
 	var x informer.Indexer[int]
 	values := make([]string, 1)
