@@ -9,6 +9,7 @@ import (
 )
 
 func TestTheStoreInAFileIsASource(t *testing.T) {
+	t.Parallel() // for it waits for the disk
 	conformance.TestSource(t, func(ct conformance.T, historyBytes int64) conformance.Database {
 		db, err := bolt.Open(filepath.Join(t.TempDir(), "test.db"), bolt.Options{HistoryBytes: historyBytes})
 		if err != nil {
