@@ -22,7 +22,7 @@ type stream struct {
 	from   int64           // the first revision that was asked for
 	// created says that etcd has confirmed the watch. Before that it may answer for progress ahead of events that it holds back until then.
 	created bool
-	heard  func()          // called for each message; may be nil
+	heard   func() // called for each message; may be nil
 }
 
 // openStream begins a watch of all keys of l from a revision on. ctx ends it.

@@ -1,0 +1,132 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// Every caller gets a revision that was read after the call, and a thousand callers need two reads.
+func TestConcurrentReadersShareOneReadThatBeganAfterThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var newest, reads atomic.Int64
+		r := &revisions{read: func(context.Context) (int64, error) {
+			reads.Add(1)
+			v := newest.Load() // at the begin
+			time.Sleep(time.Second)
+			return v, nil
+		}}
+		var wg sync.WaitGroup
+		ask := func() {
+			wg.Go(func() {
+				from := newest.Load()
+				got, err := r.newest(t.Context(), t.Context())
+				if err != nil || got < from {
+					t.Errorf("got %d, %v; want %d or later", got, err, from)
+				}
+			})
+		}
+		ask()
+		synctest.Wait()
+		newest.Store(7) // while the first read is under way
+		for range 1000 {
+			ask()
+		}
+		wg.Wait()
+		if n := reads.Load(); n != 2 {
+			t.Errorf("%d reads, want 2", n)
+		}
+	})
+}
+
+func TestAReaderWhoLeavesDoesNotEndTheReadOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &revisions{read: func(ctx context.Context) (int64, error) {
+			select {
+			case <-time.After(time.Second):
+				return 5, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := r.newest(ctx, t.Context()); !errors.Is(err, context.Canceled) {
+				t.Errorf("who left: %v", err)
+			}
+		})
+		wg.Go(func() {
+			if got, err := r.newest(t.Context(), t.Context()); got != 5 || err != nil {
+				t.Errorf("who stayed: %d, %v", got, err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+	})
+}
+
+func TestAnEtcdThatIsNotTheSameIsNotBelieved(t *testing.T) {
+	for name, h := range map[string]*pb.ResponseHeader{
+		"another cluster":      {ClusterId: 2, Revision: 100},
+		"a backup of the past": {ClusterId: 1, Revision: 9},
+	} {
+		db := &DB{cluster: 1}
+		if err := db.check(&pb.ResponseHeader{ClusterId: 1, Revision: 10}, db.seen.floor()); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.check(h, db.seen.floor()); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("%s: %v, want Unavailable", name, err)
+		}
+		if err := db.check(&pb.ResponseHeader{ClusterId: 1, Revision: 11}, 0); err == nil {
+			t.Errorf("%s is forgotten", name)
+		}
+	}
+	// An answer to an earlier request may come later.
+	db := &DB{cluster: 1}
+	early := db.seen.floor()
+	if err := db.check(&pb.ResponseHeader{ClusterId: 1, Revision: 10}, db.seen.floor()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.check(&pb.ResponseHeader{ClusterId: 1, Revision: 9}, early); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMembersThatDoNotAnswerAreLeftUntilTheyDo(t *testing.T) {
+	var used []string
+	h := &health{all: []string{"a", "b", "c"}, used: []string{"a", "b", "c"}, failures: make([]int, 3), use: func(e ...string) { used = e }}
+	for _, c := range []struct {
+		failures []int
+		want     string
+	}{
+		{[]int{0, 1, 0}, "[]"}, // once is nothing
+		{[]int{0, 2, 0}, "[a c]"},
+		{[]int{5, 5, 5}, "[]"}, // then at least somebody is asked
+		{[]int{5, 5, 0}, "[c]"},
+		{[]int{0, 0, 0}, "[a b c]"},
+		{[]int{0, 0, 1}, "[]"},
+	} {
+		used = nil
+		h.failures = c.failures
+		h.choose()
+		if got := sprint(used); got != c.want {
+			t.Errorf("failures %v: now uses %s, want %s", c.failures, got, c.want)
+		}
+	}
+}
+
+func sprint(list []string) string { return fmt.Sprint(list) }

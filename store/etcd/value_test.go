@@ -1,0 +1,166 @@
+package etcd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+var widgets = store.Resource{APIVersion: "example.com/v1", Kind: "Widget", Namespaced: true, Fields: []string{"spec.n"}}.WithDefaults()
+
+func draft(t testing.TB, text string) *listwatch.Draft {
+	t.Helper()
+	before, after, ok := strings.Cut(text, "@")
+	if !ok {
+		t.Fatalf("%s has no place for the version", text)
+	}
+	return &listwatch.Draft{Before: []byte(before), After: []byte(after)}
+}
+
+func TestTheVersionIsNotInTheValue(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"metadata":{"name":"a","resourceVersion":@,"uid":"u"}}`:         `{"metadata":{"name":"a","uid":"u"}}`,
+		`{"metadata":{"resourceVersion":@,"name":"a"}}`:                   `{"metadata":{"name":"a"}}`,
+		`{"metadata":{"name":"a","resourceVersion":@}}`:                   `{"metadata":{"name":"a"}}`,
+		`{"metadata":{"resourceVersion":@}}`:                              `{"metadata":{}}`,
+		`{"metadata":{"name":"a","r\u0065sourceVersion":@},"x":"@not\""}`: `{"metadata":{"name":"a"},"x":"@not\""}`,
+	} {
+		if got := string(encode(draft(t, in))); got != want {
+			t.Errorf("%s is kept as %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestTheVersionIsTheRevision(t *testing.T) {
+	key := listwatch.Key{Namespace: "n", Name: "a"}
+	for in, want := range map[string]string{
+		`{"metadata":{"name":"a","uid":"u","generation":1}}`:            `{"metadata":{"name":"a","uid":"u","resourceVersion":"7","generation":1}}`,
+		`{"metadata":{"name":"a"}}`:                                     `{"metadata":{"name":"a","resourceVersion":"7"}}`,
+		`{"metadata":{}}`:                                               `{"metadata":{"resourceVersion":"7"}}`,
+		`{"metadata":{"resourceVersion":"3","name":"a"}}`:               `{"metadata":{"resourceVersion":"7","name":"a"}}`,
+		" {\"kind\" : \"Widget\",\n\"metadata\" : { \"uid\" : \"u\" }}": `{"kind":"Widget","metadata":{"uid":"u","resourceVersion":"7"}}`,
+	} {
+		o, err := decode(widgets, key, []byte(in), 7)
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if got := string(o.Data); got != want || o.Version != 7 || o.Key != key {
+			t.Errorf("%s is %v at %d as %s, want %s", in, o.Key, o.Version, got, want)
+		}
+		// The place of the version is known: an event of another version shows it there.
+		if got, want := string(o.At(12345).Data), strings.Replace(want, `"7"`, `"12345"`, 1); got != want {
+			t.Errorf("%s at another version is %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestWhatIsNoObjectIsRefused(t *testing.T) {
+	for in, want := range map[string]string{
+		"k8s\x00\x0a\x04": "Protocol Buffers",
+		`{`:               "JSON",
+		`[]`:              "metadata",
+		`{"metadata":1}`:  "metadata",
+		`{"a":1}`:         "metadata",
+		`{"kind":"Gadget","metadata":{"name":"a"}}`: `want "Widget"`,
+		`{"metadata":{"resourceVersion":"x"}}`:      "resourceVersion",
+	} {
+		if _, err := decode(widgets, listwatch.Key{Name: "a"}, []byte(in), 7); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want an error about %s", in, err, want)
+		}
+	}
+}
+
+// Whatever is in etcd, decode says what is wrong with it or returns an object of that version, which is kept as it was.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"name":"a","uid":"u"},"spec":{"n":1}}`))
+	f.Add([]byte(` {"metadata":{"resourceVersion":"1"}} `))
+	f.Add([]byte("k8s\x00"))
+	f.Add([]byte(`{"metadata":{},"metadata":{"uid":"u"}}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		o, err := decode(widgets, listwatch.Key{Name: "a"}, value, 42)
+		if err != nil {
+			return
+		}
+		again, err := listwatch.ParseObject(o.Data)
+		if err != nil || again.Version != 42 || !json.Valid(o.Data) {
+			t.Fatalf("%q became %s: version %v, %v", value, o.Data, again, err)
+		}
+		before, after, ok := bytes.Cut(o.Data, []byte(`"42"`))
+		if !ok {
+			t.Fatalf("%s has no version", o.Data)
+		}
+		kept := encode(&listwatch.Draft{Before: before, After: after})
+		if !json.Valid(kept) {
+			t.Fatalf("%s is kept as %s", o.Data, kept)
+		}
+		back, err := decode(widgets, listwatch.Key{Name: "a"}, kept, 43)
+		if err != nil || back.Version != 43 {
+			t.Fatalf("%s came back as %v, %v", kept, back, err)
+		}
+	})
+}
+
+func TestLayouts(t *testing.T) {
+	for _, c := range []struct {
+		options    Options
+		apiVersion string
+		plural     string
+		want       string
+	}{
+		{Options{}, "v1", "pods", "/listwatch/pods/n/a"},
+		{Options{Prefix: "/x/"}, "apps/v1", "deployments", "/x/deployments.apps/n/a"},
+		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "v1", "pods", "/registry/pods/n/a"},
+		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "v1", "services", "/registry/services/specs/n/a"},
+		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "apps/v1", "deployments", "/registry/deployments/n/a"},
+		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "networking.k8s.io/v1", "ingresses", "/registry/ingress/n/a"},
+		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "example.com/v1", "widgets", "/registry/example.com/widgets/n/a"},
+	} {
+		r := store.Resource{APIVersion: c.apiVersion, Kind: "X", Plural: c.plural, Namespaced: true}.WithDefaults()
+		l := newLocation(c.options.withDefaults(), r)
+		key := listwatch.Key{Namespace: "n", Name: "a"}
+		if got := l.path(key); got != c.want {
+			t.Errorf("%s %s: got %s, want %s", c.apiVersion, c.plural, got, c.want)
+		}
+		if back, err := l.key(c.want); err != nil || back != key {
+			t.Errorf("%s: got %v, %v; want %v", c.want, back, err, key)
+		}
+		if !(l.dir < c.want && c.want < l.end()) || l.end() <= l.dir+"\xff\xff" {
+			t.Errorf("%s is not within %q and %q", c.want, l.dir, l.end())
+		}
+	}
+	l := location{"/p/", true}
+	for _, path := range []string{"/p/", "/p//a", "/p/n/", "/p/n/a/b"} {
+		if k, err := l.key(path); err == nil {
+			t.Errorf("%s is %v, want an error", path, k)
+		}
+	}
+	if _, err := (location{"/p/", false}).key("/p/n/a"); err == nil {
+		t.Error("a namespace where there is none: want an error")
+	}
+}
+
+func TestOldServersAreRefused(t *testing.T) {
+	for version, ok := range map[string]bool{
+		"3.4.30": false, "3.4.31": true, "3.5.0": false, "3.5.12": false, "3.5.13": true, "3.5.13-rc.1": true, "3.6.0": true, "3.7.0": true,
+		"4.0.0": true, "2.3.8": false, "3.3.27": false, "custom": true,
+	} {
+		if err := checkVersion(version); (err == nil) != ok {
+			t.Errorf("%s: %v, want it accepted: %v", version, err, ok)
+		}
+	}
+}
+
+func TestOptionsThatAreMissingHaveDefaults(t *testing.T) {
+	o := Options{}.withDefaults()
+	if o.Endpoints[0] != DefaultEndpoint || o.Prefix != DefaultPrefix || o.History != DefaultHistory || o.Timeout != DefaultTimeout {
+		t.Errorf("%+v", o)
+	}
+	o.Trace.Lost("", errors.New("x")) // no hook is nil
+	o.Trace.Loaded("", 0, 0, 0, 0)
+}
