@@ -102,6 +102,24 @@ func TestFutureVersionIsNotGivenUpInSilence(t *testing.T) {
 	})
 }
 
+// impatient is a source with a deadline of its own.
+type impatient struct{ listwatch.Source }
+
+func (impatient) List(context.Context, listwatch.Query) (listwatch.Page, error) {
+	return listwatch.Page{}, &listwatch.Error{Code: listwatch.NotYet, Message: "the database is lost", Err: context.DeadlineExceeded}
+}
+
+func TestListTellsOfTheSourcesOwnDeadlineInItsWords(t *testing.T) {
+	s := &watchserver.Server{Source: impatient{}}
+	for _, query := range []string{"", "?timeoutSeconds=100"} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("GET", "/"+query, nil))
+		if w.Code != http.StatusGatewayTimeout || !strings.Contains(w.Body.String(), "the database is lost") {
+			t.Errorf("GET /%s: %d %s, want 504 and what the source said", query, w.Code, w.Body)
+		}
+	}
+}
+
 func TestListIsCutOffForAClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -27,8 +27,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 		defer cancel()
 	}
 	page, err := t.Source.List(ctx, q.Query)
-	if errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil {
-		return timedOut(q.timeout)
+	if q.timeout > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil && r.Context().Err() == nil {
+		return timedOut(q.timeout) // a source may have deadlines of its own, which it tells of itself
 	}
 	if err != nil {
 		return err
