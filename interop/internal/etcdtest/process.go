@@ -28,7 +28,7 @@ type member struct {
 	AdvertisedPeer  string
 	Cluster         string
 	MaxRequestBytes uint
-	SnapshotCount   uint64
+	SnapshotEvery   uint64 // writes; half as many are kept for members that lag, who get a snapshot where that is too little
 }
 
 // Main is for TestMain: a process that was started to be etcd is one, and does not return.
@@ -61,8 +61,8 @@ func (m *member) run() error {
 	if m.MaxRequestBytes > 0 {
 		c.MaxRequestBytes = m.MaxRequestBytes
 	}
-	if m.SnapshotCount > 0 {
-		c.SnapshotCount = m.SnapshotCount
+	if m.SnapshotEvery > 0 {
+		c.SnapshotCount, c.SnapshotCatchUpEntries = m.SnapshotEvery, m.SnapshotEvery/2
 	}
 	e, err := embed.StartEtcd(c)
 	if err != nil {
@@ -117,14 +117,17 @@ func StartProcess(t testing.TB) *Process {
 	return StartCluster(t, 1, nil)[0]
 }
 
-// StartCluster starts an etcd of n members, each in a process of its own. via, where not nil, returns the URL by which the other members reach the
-// one of a number, which listens at peer.
+// StartCluster starts an etcd of n members, each in a process of its own, which snapshot every few writes. via, where not nil, returns the URL by
+// which the other members reach the one of a number, which listens at peer.
 func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*Process {
 	t.Helper()
 	members := make([]*Process, n)
 	var cluster []string
 	for i := range members {
 		m := member{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: freeURL(t), Peer: freeURL(t), MaxRequestBytes: 8 << 20}
+		if n > 1 {
+			m.SnapshotEvery = 100
+		}
 		m.AdvertisedPeer = m.Peer
 		if via != nil {
 			m.AdvertisedPeer = via(i, m.Peer)

@@ -1,0 +1,300 @@
+package etcdcluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/conformance/fault"
+	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/store/etcd"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
+)
+
+// resource is what is served.
+var resource = kubeapi.Resource{
+	Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"},
+}
+
+// serverEnv holds the configuration of the server that a process is.
+const serverEnv = "LISTWATCH_TEST_SERVER"
+
+type serverConfig struct {
+	Addr      string
+	Endpoints []string
+}
+
+// serverMain is for TestMain: a process that was started to be a server is one, and does not return.
+func serverMain() {
+	text := os.Getenv(serverEnv)
+	if text == "" {
+		return
+	}
+	var c serverConfig
+	err := json.Unmarshal([]byte(text), &c)
+	if err == nil {
+		err = c.run()
+	}
+	if err != nil {
+		fmt.Println("failed", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// The times of a server are short, so that much happens in seconds.
+const (
+	requestTime = 2 * time.Second // for etcd to answer
+	writeTime   = 2 * time.Second
+	bookmark    = 100 * time.Millisecond
+	heartbeat   = 500 * time.Millisecond
+	watchTime   = 3 * time.Second
+	idleTime    = 3 * time.Second // the silence after which clients give a stream up
+)
+
+// run serves until the process ends. What happens is told to the parent, a line each.
+func (c serverConfig) run() error {
+	tell := func(word string, rest ...any) { fmt.Println(append([]any{word}, rest...)...) }
+	db, err := etcd.Open(context.Background(), etcd.Options{
+		Endpoints: c.Endpoints, Timeout: requestTime, History: 1 << 40, HistoryAge: -1, HistoryBytes: -1,
+		Trace: &etcd.Trace{
+			Lost:     func(_ string, err error) { tell("lost", err) },
+			Relisted: func(_ string, why error) { tell("relisted", why) },
+			Resumed:  func(_ string, from int64) { tell("resumed", from) },
+			Repeated: func(_ string, v int64) { tell("repeated", v) },
+		},
+	})
+	if err != nil {
+		return err
+	}
+	things, err := db.Collection(resource.Declare())
+	if err != nil {
+		return err
+	}
+	api := &kubeapi.Handler{Ready: func() error { return db.Ready(context.Background()) }}
+	api.Server.Timing.Bookmark, api.Server.Timing.Heartbeat, api.Server.Timing.Timeout = bookmark, heartbeat, watchTime
+	api.Server.Limits.WriteTimeout = writeTime
+	if err := api.Add(resource, things); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		return err
+	}
+	s := &http.Server{Handler: api}
+	h2.Configure(s, transport.Options{WriteTimeout: writeTime, PingInterval: heartbeat})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the test does, however it ends
+		os.Exit(0)
+	}()
+	tell("ready")
+	return s.Serve(l)
+}
+
+// A server is a process that can be killed and started again at the same address. It reaches each member of etcd through a proxy of its own. Its
+// methods are for the goroutine of the test.
+type server struct {
+	// Immutable after construction.
+	t       testing.TB
+	name    string
+	config  serverConfig
+	base    string // of its URLs
+	proxies []*fault.Proxy
+
+	away  atomic.Bool // cut off from etcd
+	cmd   *exec.Cmd
+	stdin io.Closer
+
+	mu sync.Mutex
+	// Guarded by mu.
+	told map[string]int // how often the processes told of what
+	why  []string       // what they said of it
+}
+
+func startServer(t testing.TB, name string, members []*etcdtest.Process, mix fault.Mix, seed uint64) *server {
+	t.Helper()
+	s := &server{t: t, name: name, told: make(map[string]int)}
+	l := listen(t)
+	s.config.Addr, s.base = l.Addr().String(), "http://"+l.Addr().String()
+	l.Close()
+	for i, m := range members {
+		addr := strings.TrimPrefix(m.URL, "http://")
+		random := fault.Random(seed+uint64(i), mix)
+		p := &fault.Proxy{
+			Listener: listen(t),
+			Dial:     func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) },
+			Plan: func(conn int) fault.Fault {
+				if s.away.Load() {
+					return fault.Fault{Kind: fault.Stall}
+				}
+				return random(conn)
+			},
+			Bit: func(b fault.Bite) { s.note("etcd connection "+b.Kind.String(), "") },
+		}
+		served := make(chan error, 1)
+		go func() { served <- p.Serve() }()
+		t.Cleanup(func() {
+			_ = p.Close() // its listener is closed
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+		s.proxies = append(s.proxies, p)
+		s.config.Endpoints = append(s.config.Endpoints, "http://"+p.Listener.Addr().String())
+	}
+	t.Cleanup(s.kill)
+	s.start()
+	return s
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// start starts a process, again and again until one serves: while etcd can't be read none does.
+func (s *server) start() {
+	s.t.Helper()
+	var err error
+	for late := time.Now().Add(patience); time.Now().Before(late); {
+		if err = s.try(); err == nil {
+			return
+		}
+		s.kill()
+		s.note("start failed", err.Error())
+	}
+	s.t.Fatalf("server %s does not start: %v", s.name, err)
+}
+
+func (s *server) try() error {
+	config, err := json.Marshal(s.config)
+	if err != nil {
+		return err
+	}
+	s.cmd = exec.Command(os.Args[0])
+	s.cmd.Env = append(os.Environ(), serverEnv+"="+string(config))
+	s.cmd.Stderr = os.Stderr
+	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	ready := make(chan error, 1)
+	go s.listen(out, ready) // ends with the process
+	return <-ready
+}
+
+// listen notes what a process tells.
+func (s *server) listen(out io.Reader, ready chan<- error) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		switch word, rest, _ := strings.Cut(lines.Text(), " "); word {
+		case "ready":
+			ready <- nil
+		case "failed":
+			ready <- errors.New(rest)
+		default:
+			s.note(word, rest)
+		}
+	}
+	select {
+	case ready <- errors.New("it ended without a word"):
+	default:
+	}
+}
+
+func (s *server) note(word, rest string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told[word]++
+	if word != "resumed" && rest != "" {
+		s.why = append(s.why, word+": "+rest)
+	}
+}
+
+// count returns how often something was told of.
+func (s *server) count(word string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[word]
+}
+
+// kill ends the process at once, by SIGKILL.
+func (s *server) kill() {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill() // it may be gone
+	_ = s.cmd.Wait()
+	s.stdin.Close()
+	s.cmd = nil
+}
+
+// cutOff holds back everything between the server and etcd, until restore.
+func (s *server) cutOff() {
+	s.away.Store(true)
+	s.strike(fault.Stall)
+}
+
+// restore lets etcd be reached again: what was under way arrives late, or its connections are reset.
+func (s *server) restore(late bool) {
+	s.away.Store(false)
+	if late {
+		s.strike(fault.None)
+	} else {
+		s.strike(fault.Reset)
+	}
+}
+
+func (s *server) strike(k fault.Kind) {
+	for _, p := range s.proxies {
+		p.Strike(fault.Fault{Kind: k})
+	}
+}
+
+// all is the URL of the things in all namespaces, in those of one.
+func (s *server) all() string { return s.base + "/apis/example.com/v1/things" }
+
+func (s *server) of(namespace string) string {
+	return s.base + "/apis/example.com/v1/namespaces/" + namespace + "/things"
+}
+
+// readyz returns what /readyz says.
+func (s *server) readyz(ctx context.Context) (code int, text string) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/readyz", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return res.StatusCode, strings.TrimSpace(string(body))
+}

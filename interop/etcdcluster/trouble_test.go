@@ -1,0 +1,175 @@
+package etcdcluster
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/watchcheck"
+)
+
+// trouble lets each kind of it happen once, in any order.
+func (l *lane) trouble() {
+	l.Helper()
+	all := []struct {
+		kind string
+		do   func()
+	}{
+		{"leader-kill", l.killLeader}, {"leader-pause", l.pauseLeader}, {"leader-cut", l.cutLeader}, {"member-cut", l.cutMember},
+		{"no-quorum", l.pauseQuorum}, {"storm", l.storm}, {"server-kill", l.killServer}, {"server-cut", l.cutServer},
+	}
+	for _, i := range l.rand.Perm(len(all)) {
+		l.wait(400 * time.Millisecond)
+		l.rec.Fault(watchcheck.Fault{Kind: all[i].kind})
+		begun := time.Now()
+		all[i].do()
+		l.Logf("%v %s", time.Since(begun).Round(time.Millisecond), all[i].kind)
+		// A compaction in every quiet moment, so that whoever comes back late finds history gone.
+		l.compactNow()
+	}
+}
+
+// wait lets a random time pass, up to most.
+func (l *lane) wait(most time.Duration) {
+	if !rest(l.Context(), l.rand, most) {
+		l.Fatal(context.Cause(l.Context()))
+	}
+}
+
+// killLeader kills the leader, waits until another one leads, and starts the member again on its data.
+func (l *lane) killLeader() {
+	old := l.leader(-1)
+	l.kill(old)
+	l.leader(old)
+	l.wait(time.Second)
+	l.restart(old)
+}
+
+// pauseLeader stops the leader, which believes that it leads when it goes on.
+func (l *lane) pauseLeader() {
+	old := l.leader(-1)
+	l.pause(old)
+	l.leader(old)
+	l.wait(time.Second)
+	l.resume(old)
+}
+
+// cutLeader cuts the leader off from the other members; servers reach all of them.
+func (l *lane) cutLeader() { l.cut(l.leader(-1)) }
+
+// cutMember cuts one off that does not lead.
+func (l *lane) cutMember() { l.cut((l.leader(-1) + 1 + l.rand.IntN(2)) % len(l.members)) }
+
+func (l *lane) cut(i int) {
+	l.network.cutOff(i)
+	l.leader(i)
+	l.isolated(i)
+	l.wait(2 * time.Second)
+	l.network.restore(l.rand.IntN(2) == 0)
+}
+
+// pauseQuorum stops two members, so that nobody can say what the newest state is.
+func (l *lane) pauseQuorum() {
+	first := l.leader(-1)
+	second := (first + 1) % len(l.members)
+	l.pause(first)
+	l.pause(second)
+	l.refuse(l.servers...)
+	l.resume(second)
+	l.resume(first)
+}
+
+// killServer kills a server and starts it again, while clients of it go to the other one.
+func (l *lane) killServer() {
+	s := l.servers[l.rand.IntN(len(l.servers))]
+	s.kill()
+	l.wait(time.Second)
+	s.start()
+}
+
+// cutServer cuts a server off from etcd, while the other one goes on.
+func (l *lane) cutServer() {
+	s := l.servers[l.rand.IntN(len(l.servers))]
+	s.cutOff()
+	l.refuse(s)
+	l.wait(time.Second)
+	s.restore(l.rand.IntN(2) == 0)
+	l.ready(s)
+}
+
+// refuse makes sure that servers, which can't know what the newest state is, say so, and serve what they have to those who take anything.
+func (l *lane) refuse(all ...*server) {
+	l.Helper()
+	var wg sync.WaitGroup
+	for _, s := range all {
+		wg.Go(func() { l.refusesReads(s) })
+		wg.Go(func() {
+			code, text := s.readyz(l.Context())
+			if code != http.StatusServiceUnavailable || text == "" {
+				l.Errorf("/readyz of server %s says %d %q without etcd", s.name, code, text)
+			}
+			s.note("not ready", text)
+		})
+	}
+	wg.Wait()
+}
+
+func (l *lane) refusesReads(s *server) {
+	l.Helper()
+	remote := &client.Remote{URL: s.all()}
+	defer remote.Close()
+	page, err := remote.List(l.Context(), listwatch.Query{})
+	switch code := listwatch.CodeOf(err); {
+	case err == nil:
+		l.Errorf("server %s answers a fresh read, at version %d, without etcd", s.name, page.Version)
+	case code != listwatch.NotYet && code != listwatch.TooSlow:
+		l.Errorf("server %s answers a fresh read without etcd by %v, want 504 or 429", s.name, err)
+	default:
+		s.note("fresh read refused", err.Error())
+	}
+	began := l.rec.Now()
+	q := listwatch.Query{Start: listwatch.Any}
+	if page, err = remote.List(l.Context(), q); err != nil {
+		l.Errorf("server %s without etcd, asked for any state: %v", s.name, err)
+		return
+	}
+	l.rec.List("", began, q, page)
+}
+
+// storm compacts again and again, while watchers resume and one server starts.
+func (l *lane) storm() {
+	s := l.servers[l.rand.IntN(len(l.servers))]
+	s.kill()
+	for range 10 {
+		l.compactNow()
+		l.wait(100 * time.Millisecond)
+	}
+	s.start()
+	for range 10 {
+		l.compactNow()
+		l.wait(100 * time.Millisecond)
+	}
+}
+
+// compactNow makes etcd forget everything before its newest revision but what the scribe has read. A server that starts, or that has not seen it,
+// has nothing from before; others may.
+func (l *lane) compactNow() {
+	l.Helper()
+	if err := l.scribe.catchUp(); err != nil {
+		l.Fatal(err)
+	}
+	at := l.scribe.up
+	if at == l.compacted {
+		return
+	}
+	l.compacted = at
+	// It counts as done from the end only, but may be done at any time, also where nobody says so.
+	l.rec.Compact(func() listwatch.Version { return listwatch.Version(at) }, func() {
+		if l.compact(at) {
+			l.rec.Fault(watchcheck.Fault{Kind: "compaction"})
+		}
+	})
+}
