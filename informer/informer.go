@@ -153,6 +153,7 @@ func (i *Informer[T]) advance() {
 	i.store.SetVersion(version)
 	if !i.isSynced && i.fifo.HasSynced() {
 		i.isSynced = true
+		i.store.tidy()
 		for r := range i.registrations {
 			r.markSynced()
 		}

@@ -9,11 +9,23 @@ import "github.com/tidwall/btree"
 // grew counts new entries of the trees, and tidies them when there are many. write is held, mu is not.
 func (x *Indexer[T]) grew(entries int) {
 	x.added += entries
-	if x.added < 64 || x.added < x.Len()/8 {
-		return
+	if x.added >= 64 && x.added >= x.Len()/8 {
+		x.tidyTrees()
 	}
+}
+
+// tidy leaves nothing behind of what was replaced so far. It is for the end of a state that may stay as it is for long.
+func (x *Indexer[T]) tidy() {
+	x.write.Lock()
+	defer x.write.Unlock()
+	x.tidyTrees()
+}
+
+// tidyTrees is called with write held.
+func (x *Indexer[T]) tidyTrees() {
 	x.added = 0
 	x.mu.Lock()
+	x.init()
 	c := x.view.copy()
 	x.mu.Unlock()
 	// Readers go on with the trees as they are: nobody else can write to them now.
