@@ -251,7 +251,8 @@ func flushLatency(e *env) {
 	if _, err := wired.dial(from(start)).exact(start); err != nil {
 		e.Fatal(err)
 	}
-	if reads := wires.last().reads.Load(); reads > events/3 {
+	// A reader that is quick sees a write in several pieces, so that the bound is a wide one.
+	if reads := wires.last().reads.Load(); reads > events*2/3 {
 		e.Errorf("%d events that were ready came in %d pieces: want many in one", events, reads)
 	}
 }

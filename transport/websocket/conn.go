@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -34,8 +35,9 @@ type conn struct {
 	failed error  // what reading ended with, beneath the library
 
 	writing turn
-	ended   bool  // guarded by writing: a close frame is out, or a write has failed
-	torn    error // guarded by writing: what write has failed with
+	ended   bool          // guarded by writing: a close frame is out, or a write has failed
+	torn    error         // guarded by writing: what write has failed with
+	held    *bytes.Buffer // guarded by writing: what the library has written since hold; nil: what it writes goes out at once
 
 	deadline deadline
 	sent     atomic.Int64 // bytes that the peer's side has taken
@@ -100,10 +102,13 @@ func (c *conn) readRaw(p []byte) (int, error) {
 func (c *conn) Write(p []byte) (int, error) {
 	c.writing.take()
 	defer c.writing.pass()
-	if c.ended {
+	switch {
+	case c.ended:
 		return len(p), nil
+	case c.held != nil && c.held.Len()+len(p) <= maxHeld:
+		return c.held.Write(p)
 	}
-	if err := c.done(c.write(p)); err != nil {
+	if err := c.done(c.writeBehind(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -116,7 +121,7 @@ func (c *conn) writeControl(frame []byte) error {
 	if c.ended {
 		return errEnded
 	}
-	return c.done(c.write(frame))
+	return c.done(c.writeBehind(frame))
 }
 
 // end writes a close frame; nothing is written after it (rfc6455#section-5.5.1).

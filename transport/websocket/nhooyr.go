@@ -33,7 +33,7 @@ func acceptNhooyr(t *takeover, r *http.Request, subprotocol string, isBinary boo
 	return s, nil
 }
 
-// A nhooyrSession lets the library read and write. It writes message by message, through a buffer of its own.
+// A nhooyrSession lets the library read and write. It writes message by message, which the conn holds where there are several.
 type nhooyrSession struct {
 	conn    *conn
 	library *websocket.Conn
@@ -50,6 +50,15 @@ func (s *nhooyrSession) serve() closeCode {
 func (s *nhooyrSession) send(frames [][]byte) error {
 	s.sending.take()
 	defer s.sending.pass()
+	if len(frames) == 1 {
+		return s.write(frames)
+	}
+	s.conn.hold()
+	err := s.write(frames)
+	return errors.Join(err, s.conn.release())
+}
+
+func (s *nhooyrSession) write(frames [][]byte) error {
 	for _, f := range frames {
 		// The deadline is the conn's, which knows of progress and costs less than a context for each message.
 		if err := s.library.Write(context.Background(), s.kind, f); err != nil {

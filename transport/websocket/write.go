@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -34,6 +35,45 @@ func (c *conn) writeFrames(frames [][]byte) error {
 		return c.done(c.writeVector(frames))
 	}
 	return c.done(transport.Coalesce(frames, c.write))
+}
+
+// maxHeld is how many bytes of a library are held; what is more is written.
+const maxHeld = 64 << 10
+
+// helds are the buffers of conns that hold: few do at a time.
+var helds = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// hold has what the library writes wait for release, so that many messages go out in one write. The library must write whole frames
+// between the two.
+func (c *conn) hold() {
+	c.writing.take()
+	defer c.writing.pass()
+	c.held = helds.Get().(*bytes.Buffer)
+}
+
+// release writes what was held.
+func (c *conn) release() error {
+	c.writing.take()
+	defer c.writing.pass()
+	held := c.held
+	c.held = nil
+	defer helds.Put(held)
+	defer held.Reset()
+	if c.ended || held.Len() == 0 {
+		return c.torn
+	}
+	return c.done(c.write(held.Bytes()))
+}
+
+// writeBehind writes p, behind what is held.
+func (c *conn) writeBehind(p []byte) error {
+	if c.held != nil && c.held.Len() > 0 {
+		defer c.held.Reset()
+		if err := c.write(c.held.Bytes()); err != nil {
+			return err
+		}
+	}
+	return c.write(p)
 }
 
 // write writes p.
