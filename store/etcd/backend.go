@@ -24,6 +24,7 @@ type backend struct {
 	began    time.Time
 
 	wanted wanted
+	odd    atomic.Pointer[error] // why the first key is hidden that is; nil: none is
 
 	// Owned by the goroutine that follows; before it starts, by who loads.
 	hidden  map[string]bool // keys that hold no object

@@ -175,20 +175,31 @@ func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
 	if taken {
 		return nil, &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name)}
 	}
-	if err := b.load(db.life, true); err != nil {
+	life, stop := context.WithCancel(db.life)
+	if err := db.begin(life, b); err != nil {
+		stop()
 		db.mu.Lock()
 		delete(db.collections, name)
 		db.mu.Unlock()
 		return nil, failed(db.life, name, err)
 	}
-	db.work.Go(func() { b.run(db.life) })
-	// The history that was begun with is there when the log has come as far as etcd is now.
-	if err := b.catchUp(db.life); err != nil {
-		return nil, failed(db.life, name, err)
-	}
+	context.AfterFunc(db.life, stop)
 	s := b.Stats()
 	db.options.Trace.Loaded(name, s.Objects, int64(s.Floor), int64(s.Version), time.Since(b.began))
 	return store.New(r, b), nil
+}
+
+// begin reads the state of b and follows it until life ends. It returns when the log has come as far as etcd is now, so that the history that it began
+// with is there.
+func (db *DB) begin(life context.Context, b *backend) error {
+	if err := b.load(life); err != nil {
+		return err
+	}
+	db.work.Go(func() { b.run(life) })
+	if err := b.catchUp(life); err != nil {
+		return err
+	}
+	return b.checkKeys()
 }
 
 // Ready returns nil if every collection can be read as it is now, within 3 seconds. Otherwise it says why not: etcd is lost, or this server lags.

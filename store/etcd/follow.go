@@ -41,7 +41,7 @@ func (b *backend) run(ctx context.Context) {
 		}
 		if g, ok := errors.AsType[*gap](err); ok {
 			trace.Relisted(b.name, g)
-			if err = b.load(ctx, false); err == nil {
+			if err = b.load(ctx); err == nil {
 				continue
 			}
 		}
@@ -205,7 +205,7 @@ func (b *backend) change(v listwatch.Version, e *mvccpb.Event) (c history.Change
 	path := string(e.Kv.Key)
 	key, err := b.location.key(path)
 	if err != nil {
-		b.hide(path, e.Type == mvccpb.Event_PUT, err)
+		b.hide(path, e.Type == mvccpb.Event_PUT, unreadable(e.Kv.Key, err))
 		return c, nil
 	}
 	c.Version = v
@@ -229,10 +229,13 @@ func (b *backend) change(v listwatch.Version, e *mvccpb.Event) (c history.Change
 // hide notes whether a key holds no object.
 func (b *backend) hide(path string, hidden bool, why error) {
 	if !hidden {
-		delete(b.hidden, path)
+		if delete(b.hidden, path); len(b.hidden) == 0 {
+			b.odd.Store(nil)
+		}
 		return
 	}
 	b.hidden[path] = true
+	b.odd.Store(&why)
 	b.db.options.Trace.Unreadable(b.name, path, why)
 }
 

@@ -22,8 +22,8 @@ const loadTries = 3
 const pageSize = 1000
 
 // load reads the state at some revision into the log, from where it is to be followed. It begins as far back as History and etcd allow, so that
-// the watchers of others can resume here, and not before what the log had. first: what is unreadable is an error.
-func (b *backend) load(ctx context.Context, first bool) error {
+// the watchers of others can resume here, and not before what the log had.
+func (b *backend) load(ctx context.Context) error {
 	for try := 1; ; try++ {
 		limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
 		newest, err := b.db.revisions.newest(limited, ctx)
@@ -41,13 +41,13 @@ func (b *backend) load(ctx context.Context, first bool) error {
 		if is(err, rpctypes.ErrCompacted) && try < loadTries {
 			continue
 		}
-		if err == nil {
-			err = b.checkKeys(s, first)
-		}
 		if err != nil {
 			return err
 		}
 		b.hidden = s.hidden
+		if b.odd.Store(nil); s.why != nil {
+			b.odd.Store(&s.why)
+		}
 		b.Reset(s.objects, listwatch.Version(at))
 		b.head.Advance(listwatch.Version(at))
 		return nil
@@ -162,13 +162,14 @@ func (b *backend) decodePage(page []*mvccpb.KeyValue, into *loaded) {
 }
 
 // checkKeys refuses to start on keys that hold something else.
-func (b *backend) checkKeys(s *loaded, first bool) error {
-	if !first || len(s.hidden) == 0 || b.db.options.SkipUnreadable {
+func (b *backend) checkKeys() error {
+	why := b.odd.Load()
+	if why == nil || b.db.options.SkipUnreadable {
 		return nil
 	}
 	return &listwatch.Error{
 		Code: listwatch.Corrupt, Op: b.name,
 		Message: "keys below " + b.location.dir + " hold something else than objects of kind " + b.resource.Kind + "; choose another prefix or layout",
-		Err:     s.why,
+		Err:     *why,
 	}
 }

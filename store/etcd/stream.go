@@ -9,6 +9,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"github.com/listwatch/listwatch"
 )
 
 // A stream is one watch of etcd, alone on its gRPC stream, so that answers to requests for progress are about it and nothing else.
@@ -93,7 +95,7 @@ const (
 	silence = 8 * time.Second
 )
 
-var errSilent = errors.New("etcd has not been heard of for " + silence.String())
+var errSilent = &listwatch.Error{Code: listwatch.Unavailable, Message: "etcd has not been heard of for " + silence.String()}
 
 // ask asks for progress until s ends: now and then, and at once where somebody waits for it. answered tells that an answer came.
 func (b *backend) ask(s *stream, answered <-chan struct{}) {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -146,14 +147,23 @@ func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*P
 	return members
 }
 
+// nextPort is below the ports that the system gives out by itself, and begins elsewhere in each process of tests.
+var nextPort atomic.Int64
+
+func init() { nextPort.Store(15000 + int64(os.Getpid()%1000)*15) }
+
 // freeURL returns one that nobody listens at.
 func freeURL(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	t.Helper()
+	for range 1000 {
+		address := fmt.Sprint("127.0.0.1:", nextPort.Add(1))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return "http://" + address
+		}
 	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
+	t.Fatal("there is no free port")
+	return ""
 }
 
 func (p *Process) start() {
