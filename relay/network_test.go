@@ -320,7 +320,7 @@ func growTree(t *testing.T, relays int) *tree {
 // start starts a relay, which knows nothing of an earlier one.
 func (tr *tree) start(name string) {
 	upstream := tr.remote("origin")
-	l := &leaf{relay.Open(upstream, relay.Options{}), upstream}
+	l := &leaf{relay.Open(upstream, relay.Options{Fields: []string{"spec.color"}}), upstream}
 	tr.relays[name] = l
 	tr.serve(name, l)
 }
