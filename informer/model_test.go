@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -41,7 +42,8 @@ func (r *replay) handler() informer.Handler[Thing] {
 		OnUpdate: func(old, t Thing) {
 			r.pause()
 			r.see(t, func(was Thing, known bool) bool {
-				return known && was.Version() == old.Version() && t.Version() > was.Version()
+				again := old.Version() == t.Version() // a resync
+				return known && was.Version() == old.Version() && (again || t.Version() > was.Version())
 			})
 		},
 		OnDelete: func(g informer.Deleted[Thing]) {
@@ -65,6 +67,16 @@ func (r *replay) see(t Thing, right func(was Thing, known bool) bool) {
 	r.holds[t.Name] = t
 }
 
+// A listed source can't stream its state.
+type listed struct{ *flaky }
+
+func (l listed) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	if q.InitialEvents == listwatch.Yes {
+		return nil, &listwatch.Error{Code: listwatch.Unsupported}
+	}
+	return l.flaky.Watch(ctx, q)
+}
+
 // Whatever happens to the source, and however slow the handlers are, each of them and the store end with what is there.
 func TestStoreAndHandlersEndEqualToTheSourceAfterAnyHistory(t *testing.T) {
 	for range 60 {
@@ -73,14 +85,22 @@ func TestStoreAndHandlersEndEqualToTheSourceAfterAnyHistory(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			w := newWorld(t, "a", "b", "c")
 			f := w.withFlaky()
+			w.Resync = time.Duration(rng.IntN(2)*rng.IntN(60)) * time.Second
+			if rng.IntN(3) == 0 {
+				w.Source, w.PageSize = listed{f}, 2
+			}
 			var replays []*replay
 			handle := func() {
 				r := &replay{holds: map[string]Thing{}, pause: func() {}}
 				if rng.IntN(2) == 0 {
 					r.pause = func() { time.Sleep(time.Second) }
 				}
+				at := w.Handle(r.handler(), &informer.HandlerOptions{Block: rng.IntN(2) * 3})
+				if len(replays) > 2 && rng.IntN(2) == 0 {
+					at.Remove()
+					return
+				}
 				replays = append(replays, r)
-				w.Handle(r.handler(), &informer.HandlerOptions{Block: rng.IntN(2) * 3})
 			}
 			handle()
 			handle()
@@ -142,11 +162,13 @@ func (w *world) compare(seed uint64, replays []*replay) {
 		want[t.Name] = t
 	}
 	for n, r := range replays {
+		r.mu.Lock()
 		if diff := cmp.Diff(want, r.holds); diff != "" {
 			w.t.Errorf("seed %d: handler %d believes something else (-list +handler):\n%s", seed, n, diff)
 		}
 		if len(r.wrong) > 0 {
 			w.t.Errorf("seed %d: handler %d was %s", seed, n, strings.Join(r.wrong, "\nand "))
 		}
+		r.mu.Unlock()
 	}
 }
