@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/listwatch/listwatch"
@@ -118,8 +120,9 @@ func (c *controller) reconcile(ctx context.Context, key listwatch.Key) error {
 
 // number returns n where name is "app-n", and -1 where it isn't.
 func number(app, name string) int {
-	var n int
-	if _, err := fmt.Sscanf(name, app+"-%d", &n); err != nil {
+	text, ok := strings.CutPrefix(name, app+"-")
+	n, err := strconv.Atoi(text)
+	if !ok || err != nil || strconv.Itoa(n) != text {
 		return -1
 	}
 	return n

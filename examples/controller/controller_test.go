@@ -111,3 +111,11 @@ func TestAKeyWaitsOnceIsWorkedOnOnceAndComesBackLaterAfterAFailure(t *testing.T)
 		}
 	})
 }
+
+func TestOnlyTheNamesThatItGivesAreNumbered(t *testing.T) {
+	for name, want := range map[string]int{"web-0": 0, "web-12": 12, "web-01": -1, "web-1x": -1, "web--1": -1, "web-": -1, "web": -1, "webs-1": -1} {
+		if got := number("web", name); got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+	}
+}
