@@ -184,7 +184,8 @@ func (m *mirror) lag() string {
 	case p.lag < 0 && time.Since(p.told) < statusPeriod:
 		return "lag under " + statusPeriod.String()
 	case p.lag < 0:
-		return fmt.Sprintf("at most %d versions behind for %v", p.version-m.Version(), time.Since(p.told).Truncate(time.Second))
+		behind := p.version - min(m.Version(), p.version) // it may have come there just now
+		return fmt.Sprintf("at most %d versions behind for %v", behind, time.Since(p.told).Truncate(time.Second))
 	case p.lag < 10*time.Millisecond:
 		return "lag under 10ms"
 	}
