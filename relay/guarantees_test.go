@@ -37,6 +37,7 @@ func keepGuarantees(t *testing.T, seed uint64) {
 	var watchers sync.WaitGroup
 	i := 0
 	for name, q := range selections(t) {
+		q.Bookmarks = true
 		for range 8 {
 			i++
 			host := "any"
@@ -47,7 +48,6 @@ func keepGuarantees(t *testing.T, seed uint64) {
 			witness := rec.Witness(fmt.Sprint(name, i))
 			remote.Trace = witness.Trace()
 			source := witness.Source(remote, "http")
-			q.Bookmarks = true
 			watchers.Go(func() {
 				defer remote.Close()
 				live(ctx, source, q)
@@ -58,7 +58,7 @@ func keepGuarantees(t *testing.T, seed uint64) {
 	burst := func(n int) {
 		for range n {
 			change(ctx, t, writes, random)
-			time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond)
+			<-time.After(time.Duration(random.IntN(500)) * time.Millisecond)
 		}
 	}
 	burst(20)
@@ -76,7 +76,7 @@ func keepGuarantees(t *testing.T, seed uint64) {
 		burst(10)
 	}
 	rec.Heal(tr.things.db.Version())
-	time.Sleep(5 * time.Minute)
+	<-time.After(5 * time.Minute)
 	cancel()
 	watchers.Wait()
 	report, err := watchcheck.Check(rec.History(), nil)
