@@ -328,13 +328,20 @@ func TestHistoryEndsWhereTheOptionsSay(t *testing.T) {
 
 // A history that has become too long must not be paid for by one write.
 func TestFileForgetsHistoryLittleByLittle(t *testing.T) {
-	const writes, beside, alone = 10_000, 2 + 64, 4096 // what one transaction may take away, see trim.go
+	const writers, each = 50, 100
+	const beside, alone = 2 + 64, 4096 // what one transaction may take away, see trim.go
 	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: -1})
 	bolt.NoSync(s.db)
-	s.create("a")
-	for i := range writes {
-		s.update("a", i+1)
+	var done sync.WaitGroup
+	for w := range writers {
+		done.Go(func() {
+			s.create(fmt.Sprint("a", w))
+			for i := range each {
+				s.update(fmt.Sprint("a", w), i+1)
+			}
+		})
 	}
+	done.Wait()
 	s.options.HistoryBytes = 1
 	s.reopen()
 	records := make(chan int)
@@ -344,15 +351,15 @@ func TestFileForgetsHistoryLittleByLittle(t *testing.T) {
 		return err
 	})
 	last, most := bolt.Records(s.db, "pods"), beside
-	done := s.goCreate(t.Context(), "b")
-	for last > 2 { // a and b
+	b := s.goCreate(t.Context(), "b")
+	for last > writers+1 {
 		now := <-records
 		if now < last-most {
 			t.Fatalf("one transaction left %d records of %d, want no more than %d to go", now, last, most)
 		}
 		last, most = now, alone
 	}
-	if r := <-done; r.err != nil {
+	if r := <-b; r.err != nil {
 		t.Fatal(r.err)
 	}
 }

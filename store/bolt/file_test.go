@@ -247,6 +247,7 @@ func TestDamageIsNeverShown(t *testing.T) {
 
 func TestShrinkGivesFreeSpaceBack(t *testing.T) {
 	s := open(t, bolt.Options{})
+	bolt.NoSync(s.db)
 	for i := range 200 {
 		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 10000))); err != nil {
 			t.Fatal(err)
@@ -278,6 +279,7 @@ func TestShrinkGivesFreeSpaceBack(t *testing.T) {
 
 func TestOpenShrinksAFileThatIsMostlyFree(t *testing.T) {
 	s := open(t, bolt.Options{ShrinkFree: 1 << 16, HistoryBytes: 1})
+	bolt.NoSync(s.db)
 	for i := range 100 {
 		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 10000))); err != nil {
 			t.Fatal(err)
