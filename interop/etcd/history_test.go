@@ -268,3 +268,30 @@ func TestReadersThatStalledHoldNoMoreThanTheWindow(t *testing.T) {
 		t.Errorf("the heap grew by %d KiB while %d KiB were written, want at most %d", grown>>10, writes*64, most>>10)
 	}
 }
+
+func TestAThousandWatchersHaveOneWatchOfEtcd(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.StartProcess(t)
+	proxy := etcdtest.StartProxy(t, server.URL)
+	c := collection(t, open(t, etcd.Options{Endpoints: []string{proxy.URL}, History: -1}))
+	first, err := c.Create(t.Context(), thing("a", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchers := make([]listwatch.Watcher, 1000)
+	for i := range watchers {
+		watchers[i] = watchAt(t, c, first.Version)
+	}
+	second, err := c.Create(t.Context(), thing("b", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range watchers {
+		if got, want := read(t, w, 1)[0], fmt.Sprint("ADDED b ", second.Version); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+	if n := proxy.Watches.Load(); n != 1 {
+		t.Errorf("there are %d watches of etcd, want 1", n)
+	}
+}

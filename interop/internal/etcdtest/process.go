@@ -29,6 +29,7 @@ type member struct {
 	AdvertisedPeer  string
 	Cluster         string
 	MaxRequestBytes uint
+	Durable         bool   // waits for the disk
 	SnapshotEvery   uint64 // writes; half as many are kept for members that lag, who get a snapshot where that is too little
 }
 
@@ -53,7 +54,7 @@ func Main() {
 func (m *member) run() error {
 	c := embed.NewConfig()
 	c.Name, c.Dir = m.Name, m.Dir
-	c.UnsafeNoFsync = true // it survives the death of its process, not that of the machine
+	c.UnsafeNoFsync = !m.Durable // it survives the death of its process, not that of the machine
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	c.ListenClientUrls, c.AdvertiseClientUrls = urls(m.Client), urls(m.Client)
 	c.ListenPeerUrls, c.AdvertisePeerUrls = urls(m.Peer), urls(m.AdvertisedPeer)
@@ -118,6 +119,24 @@ func StartProcess(t testing.TB) *Process {
 	return StartCluster(t, 1, nil)[0]
 }
 
+// StartDurable is StartProcess for an etcd that waits for the disk, as it should outside of tests.
+func StartDurable(t testing.TB) *Process {
+	t.Helper()
+	p := newProcess(t, 0)
+	p.member.Durable = true
+	p.member.Cluster = p.member.Name + "=" + p.member.AdvertisedPeer
+	p.start()
+	t.Cleanup(p.Kill)
+	p.awaitReady()
+	return p
+}
+
+func newProcess(t testing.TB, i int) *Process {
+	m := member{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: freeURL(t), Peer: freeURL(t), MaxRequestBytes: 8 << 20}
+	m.AdvertisedPeer = m.Peer
+	return &Process{URL: m.Client, t: t, member: m}
+}
+
 // StartCluster starts an etcd of n members, each in a process of its own, which snapshot every few writes. via, where not nil, returns the URL by
 // which the other members reach the one of a number, which listens at peer.
 func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*Process {
@@ -125,16 +144,15 @@ func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*P
 	members := make([]*Process, n)
 	var cluster []string
 	for i := range members {
-		m := member{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: freeURL(t), Peer: freeURL(t), MaxRequestBytes: 8 << 20}
+		members[i] = newProcess(t, i)
+		m := &members[i].member
 		if n > 1 {
 			m.SnapshotEvery = 100
 		}
-		m.AdvertisedPeer = m.Peer
 		if via != nil {
 			m.AdvertisedPeer = via(i, m.Peer)
 		}
 		cluster = append(cluster, m.Name+"="+m.AdvertisedPeer)
-		members[i] = &Process{URL: m.Client, t: t, member: m}
 	}
 	for _, p := range members {
 		p.member.Cluster = strings.Join(cluster, ",")
