@@ -23,10 +23,8 @@ func decoder[T any]() (decode func(*listwatch.Object) (T, error), release bool) 
 // garbage. Nothing that it returns shares memory with o. A json.Unmarshaler must copy what it keeps, as always.
 func decodeJSON[T any](o *listwatch.Object) (T, error) {
 	var t T
-	if err := jsonv2.Unmarshal(o.Data, &t, rules); err != nil {
-		return t, &listwatch.Error{Code: listwatch.Corrupt, Op: "decode " + o.Key.String(), Err: err}
-	}
-	return t, nil
+	err := jsonv2.Unmarshal(o.Data, &t, rules)
+	return t, err // who calls says of what
 }
 
 // rules are those of encoding/json. Its type Number is a mere string to who has a Number of its own.

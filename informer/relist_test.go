@@ -121,8 +121,10 @@ func TestAnObjectThatCantBeDecodedIsNeverPassedOver(t *testing.T) {
 
 func TestTransformIsWhatIsStored(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		w := newWorld(t, "a")
+		w, calls := newWorld(t, "a"), 0
+		w.Handle((&diary{}).handler(), &informer.HandlerOptions{Resync: time.Second})
 		w.Transform = func(t Thing) (Thing, error) {
+			calls++
 			t.Spec *= 10
 			return t, nil
 		}
@@ -136,6 +138,11 @@ func TestTransformIsWhatIsStored(t *testing.T) {
 		found, err := w.ByIndex("spec", "40")
 		if err != nil || len(found) != 1 || found[0].Name != "b" {
 			t.Errorf("spec 40: %v, %v; want b", found, err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if calls != 2 {
+			t.Errorf("it was called %d times, want twice: two objects came", calls)
 		}
 	})
 }

@@ -51,6 +51,21 @@ func TestASourceThatRefusesToGoOnIsAskedForTheState(t *testing.T) {
 	}
 }
 
+func TestASourceThatDoesNotStreamIsAskedAgainAfterAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		expires := answer{after: 20 * time.Minute, end: ends(listwatch.Expired)}
+		source := &played{watches: []answer{refuses(listwatch.Unsupported), expires, expires, expires, streams(t, "=9", nil)}}
+		for range 3 {
+			source.lists = append(source.lists, page{page: listwatch.Page{Version: 5}})
+		}
+		follows(t, &Follower{Source: source, Sink: &taken{}}, 2*time.Hour)
+		want := []string{"state", "list", "from 5", "list>=5", "from 5", "list>=5", "from 5", "state>=5"}
+		if diff := cmp.Diff(want, asks(source.calls)); diff != "" {
+			t.Errorf("what it asks for (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestAListWhosePagesNeverEndIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := events(t, "(a@3)")[0].Object
