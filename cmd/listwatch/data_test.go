@@ -106,6 +106,24 @@ func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 	unusable(t, writeFile(t, string(data[:len(data)/2])), exitUnfit, "open ")
 }
 
+func TestRestoredDataHasAnotherEpoch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "test.db")
+	var epochs []string
+	for _, more := range [][]string{nil, {"--data-restored"}, nil} {
+		s := startServer(t, append([]string{"--data", file}, more...)...)
+		epochs = append(epochs, epochOf(t, s.http))
+		s.interrupt()
+		s.exit(t)
+	}
+	if epochs[0] == epochs[1] || epochs[1] != epochs[2] {
+		t.Errorf("got epochs %q, want another with the second start alone", epochs)
+	}
+	p := start(t, "serve", "--data-restored")
+	if code := p.exit(t); code != exitUsage {
+		t.Errorf("without --data: exit code %d, want %d", code, exitUsage)
+	}
+}
+
 func TestDataInUseNamesItsUser(t *testing.T) {
 	t.Parallel() // for it waits
 	file := filepath.Join(t.TempDir(), "test.db")

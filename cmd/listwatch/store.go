@@ -24,6 +24,7 @@ type database interface {
 // storeOptions are the flags of serve about what keeps the objects.
 type storeOptions struct {
 	data         string
+	restored     bool
 	etcd         etcdOptions
 	historyAge   time.Duration
 	historyBytes byteSize
@@ -33,6 +34,7 @@ func (o *storeOptions) register(f *pflag.FlagSet) {
 	o.historyBytes = 256 << 20
 	f.StringVar(&o.data, "data", "", "file to keep objects and their history in, made where there is none; empty: memory")
 	o.etcd.register(f)
+	f.BoolVar(&o.restored, "data-restored", false, "the file of --data is an old copy: forget its history, so that every client lists again; give it once")
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
 	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
 }
@@ -45,6 +47,8 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 	switch {
 	case o.data != "" && len(o.etcd.endpoints) > 0:
 		return nil, usagef("--data and --etcd exclude each other")
+	case o.restored && o.data == "":
+		return nil, usagef("--data-restored is about the file of --data, which is not given")
 	case len(o.etcd.endpoints) > 0:
 		db, err := o.etcd.open(ctx, log, o.historyAge, int64(o.historyBytes))
 		if err != nil {
@@ -54,7 +58,7 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 	case o.data == "":
 		return inMemory{memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})}, nil
 	}
-	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})
+	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), Restored: o.restored})
 	if err != nil {
 		return nil, dataError(err)
 	}
@@ -73,7 +77,7 @@ func (e unfitError) Unwrap() error { return e.error }
 
 // dataError tells errors of a store that go by themselves from those that don't.
 func dataError(err error) error {
-	for _, code := range []listwatch.Code{listwatch.Invalid, listwatch.Unsupported, listwatch.Corrupt, listwatch.Forbidden} {
+	for _, code := range []listwatch.Code{listwatch.Invalid, listwatch.Unsupported, listwatch.Corrupt, listwatch.Forbidden, listwatch.Unauthorized} {
 		if errors.Is(err, code) {
 			return unfitError{err}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -49,7 +50,10 @@ func Open(path string, o Options) (*DB, error) {
 		queue: newQueue(), done: make(chan struct{}),
 	}
 	db.transact = func(f func(*bbolt.Tx) error) error { return db.bolt.Update(f) }
-	if err = db.readHeader(); err == nil {
+	if err = db.readHeader(); err == nil && o.Restored {
+		err = db.beginAnew(listwatch.Version(time.Now().UnixMicro()))
+	}
+	if err == nil {
 		err = db.shrinkIfWorthIt()
 	}
 	if err != nil {

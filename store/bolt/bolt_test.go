@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -361,6 +362,42 @@ func TestFileForgetsHistoryLittleByLittle(t *testing.T) {
 	}
 	if r := <-b; r.err != nil {
 		t.Fatal(r.err)
+	}
+}
+
+// Clients of what was served after the copy was made must find out that it is gone, whether they know epochs or not.
+func TestRestoredCopyMakesEveryClientListAgain(t *testing.T) {
+	s := open(t, bolt.Options{})
+	s.someWrites()
+	state := s.state(listwatch.Query{})
+	before, epoch := s.db.Version(), s.db.Epoch()
+	copied := readFile(t, s.path)
+	lost := s.create("lost").Version
+	s.close()
+	if err := os.WriteFile(s.path, copied, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.options.Restored = true
+	s.open()
+	anew := s.db.Version()
+	if s.db.Epoch() == epoch || anew <= lost {
+		t.Errorf("epoch %q at %d, want another than %q after %d", s.db.Epoch(), anew, epoch, lost)
+	}
+	s.options.Restored = false
+	for range 2 {
+		for _, v := range []listwatch.Version{before, lost, anew - 1} {
+			if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v}); !errors.Is(err, listwatch.Expired) {
+				t.Errorf("a watch from %d: got %v, want code Expired", v, err)
+			}
+		}
+		state[len(state)-1] = "at " + anew.String()
+		if diff := cmp.Diff(state, s.state(listwatch.Query{})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		s.reopen()
+	}
+	if o := s.create("new"); o.Version != anew+1 || len(s.after(anew, listwatch.Query{})) != 1 {
+		t.Errorf("the first write has version %d, want %d", o.Version, anew+1)
 	}
 }
 

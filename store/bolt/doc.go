@@ -13,8 +13,8 @@
 // Where a write fails, nothing of it is shown to anybody; where the disk failed in the very last step, it may be there after the next
 // start. A write whose context ends while it is on its way to the disk may be there or not.
 //
-// The epoch of a file stays the same for its life. A copy of the file has the same epoch: to serve an old copy after newer writes have been
-// served is to take them back under the eyes of clients, who can't tell.
+// The epoch of a file stays the same for its life. A copy of the file has the same epoch: where one is served after newer writes have been,
+// [Options.Restored] makes clients list again, who couldn't tell otherwise that those writes are gone.
 //
 // # Limits
 //

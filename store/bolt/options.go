@@ -25,6 +25,9 @@ type Options struct {
 	// ShrinkFree is how many bytes of an existing file may be free: where it is more, and more than half of the file, Open rewrites the
 	// file without them. Zero: 64 MiB; negative: any number, Open never rewrites it.
 	ShrinkFree int64
+	// Restored says that the file is a copy from before writes that have been served since. Then the database goes on under a new epoch
+	// and from the wall clock in microseconds, without history, so that every client lists again. Give it once, at the first start.
+	Restored bool
 	// Transformer changes objects on their way to the file and back. Nil: they are kept as they are. A file must always be opened with
 	// the one that it was made with.
 	Transformer Transformer
