@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -66,13 +68,17 @@ func (p *process) exit() (code int, said string) {
 	return p.cmd.ProcessState.ExitCode(), p.stderr.String()
 }
 
-// freeAddress returns an address of loopback that nobody listens at.
+// freeAddress returns an address of loopback that nobody listens at, and that stays free while a server is away: it is below the ports that
+// systems give to outgoing connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port between 20000 and 30000 is free")
+	return ""
 }
