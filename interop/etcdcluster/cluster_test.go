@@ -164,4 +164,3 @@ func (c *cluster) compact(revision int64) bool {
 	_, err := c.raw.Compact(ctx, revision)
 	return err == nil
 }
-

@@ -82,7 +82,7 @@ func (l *lane) remote(f *follower, over string, servers ...*server) *client.Remo
 		turn := new(atomic.Int64)
 		turn.Store(int64(r.IntN(len(servers))))
 		n.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, servers[int(turn.Add(1))%len(servers)].config.Addr)
+			return new(net.Dialer).DialContext(ctx, network, servers[int(turn.Add(1))%len(servers)].front)
 		}
 	}
 	t := transport.Client(&websocket.Client{Network: n})
@@ -93,7 +93,7 @@ func (l *lane) remote(f *follower, over string, servers ...*server) *client.Remo
 		t = &h2.Client{Network: n, PingInterval: heartbeat}
 	}
 	remote := &client.Remote{
-		URL: servers[0].all(), Network: n, Transports: []transport.Client{t}, Idle: idleTime, Trace: f.witness.Trace(),
+		URL: "http://" + servers[0].front + path, Network: n, Transports: []transport.Client{t}, Idle: idleTime, Trace: f.witness.Trace(),
 		Backoff: listwatch.Backoff{Min: 20 * time.Millisecond, Max: 200 * time.Millisecond},
 	}
 	l.dialed = append(l.dialed, remote)

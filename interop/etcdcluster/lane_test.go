@@ -38,9 +38,10 @@ type lane struct {
 
 // enough is what a run must have had. All kinds of trouble come once at least.
 var enough = watchcheck.Requirements{
-	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20,
+	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20, Expired: 1, Relists: 1,
 	Bit: map[string]int{
-		"leader-kill": 1, "leader-pause": 1, "leader-cut": 1, "member-cut": 1, "no-quorum": 1, "compaction": 10, "server-kill": 1, "server-cut": 1,
+		"leader-kill": 1, "leader-pause": 1, "leader-cut": 1, "member-cut": 1, "no-quorum": 1, "storm": 1, "compaction": 10,
+		"server-kill": 1, "server-pause": 1, "server-cut": 1, "server-behind": 1,
 	},
 }
 
@@ -87,6 +88,9 @@ func startLane(t *testing.T) *lane {
 	l.desk = &desk{rec: l.rec}
 	for i, name := range []string{"1", "2"} {
 		l.servers = append(l.servers, startServer(t, name, l.members, fault.Mix{
+			Kinds: []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.None},
+			Bytes: 16 << 10, After: 2 * time.Second, For: 500 * time.Millisecond,
+		}, fault.Mix{
 			Kinds: []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.Latency, fault.None},
 			Bytes: 32 << 10, After: 5 * time.Second, For: time.Second, Delay: 10 * time.Millisecond,
 		}, l.seed+uint64(10*i)))
@@ -125,7 +129,7 @@ func (l *lane) work(ctx context.Context, all *sync.WaitGroup) {
 func (l *lane) read(ctx context.Context, r *rand.Rand) {
 	var remotes []*client.Remote
 	for _, s := range l.servers {
-		remote := &client.Remote{URL: s.all(), Idle: 10 * time.Second}
+		remote := &client.Remote{URL: "http://" + s.front + path, Idle: 10 * time.Second}
 		defer remote.Close()
 		remotes = append(remotes, remote)
 	}
@@ -160,6 +164,7 @@ func (l *lane) read(ctx context.Context, r *rand.Rand) {
 func (l *lane) heal() {
 	l.leader(-1)
 	for _, s := range l.servers {
+		s.heal()
 		l.ready(s)
 	}
 	last := newWriter("last", l.desk, l.servers[:1], l.random(40))
@@ -186,7 +191,7 @@ func (l *lane) ready(s *server) {
 // finish judges what was recorded.
 func (l *lane) finish(begun time.Time) {
 	for _, s := range l.servers {
-		remote := &client.Remote{URL: s.all()}
+		remote := &client.Remote{URL: s.base + path}
 		began := l.rec.Now()
 		page, err := remote.List(l.Context(), listwatch.Query{})
 		if err != nil {
@@ -214,7 +219,8 @@ func (l *lane) finish(begun time.Time) {
 	for _, wrong := range l.desk.wrong {
 		l.Error(wrong)
 	}
-	l.Logf("%v, %s\n%s", time.Since(begun).Round(time.Second), l.story(), report.Summary.String())
+	l.Logf("%v, %s\n%d of the writes whose answer was lost were done\n%s", time.Since(begun).Round(time.Second), l.story(), l.desk.found(records),
+		report.Summary.String())
 	if err := report.Err(); err != nil {
 		l.Error(err)
 	}
@@ -239,6 +245,7 @@ func (l *lane) tooEasy() error {
 		{"watches of etcd that were lost", l.told("lost"), 2},
 		{"fresh reads that were refused", l.told("fresh read refused"), 3},
 		{"times that /readyz said no", l.told("not ready"), 3},
+		{"collections that were listed again", l.told("relisted"), 1},
 	} {
 		if c.got < c.want {
 			return fmt.Errorf("%d %s, want at least %d", c.got, c.what, c.want)

@@ -105,4 +105,3 @@ func uid(data []byte) string {
 	u, _ := rawjson.String(rawjson.Lookup(data, "metadata", "uid"))
 	return u
 }
-

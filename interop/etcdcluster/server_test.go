@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,8 +113,10 @@ type server struct {
 	t       testing.TB
 	name    string
 	config  serverConfig
-	base    string // of its URLs
-	proxies []*fault.Proxy
+	base    string         // of its URLs, without a proxy
+	front   string         // host and port that clients connect to
+	proxies []*fault.Proxy // before the members
+	door    *fault.Proxy   // before the server
 
 	away  atomic.Bool // cut off from etcd
 	cmd   *exec.Cmd
@@ -125,33 +128,23 @@ type server struct {
 	why  []string       // what they said of it
 }
 
-func startServer(t testing.TB, name string, members []*etcdtest.Process, mix fault.Mix, seed uint64) *server {
+// startServer starts one whose connections, those from clients and those to members, meet faults of a mix each.
+func startServer(t testing.TB, name string, members []*etcdtest.Process, clients, etcd fault.Mix, seed uint64) *server {
 	t.Helper()
 	s := &server{t: t, name: name, told: make(map[string]int)}
 	l := listen(t)
-	s.config.Addr, s.base = l.Addr().String(), "http://"+l.Addr().String()
+	s.config.Addr = l.Addr().String()
 	l.Close()
+	s.base = "http://" + s.config.Addr
+	s.door = s.proxy(s.config.Addr, "client", fault.Random(seed, clients))
+	s.front = s.door.Listener.Addr().String()
 	for i, m := range members {
-		addr := strings.TrimPrefix(m.URL, "http://")
-		random := fault.Random(seed+uint64(i), mix)
-		p := &fault.Proxy{
-			Listener: listen(t),
-			Dial:     func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) },
-			Plan: func(conn int) fault.Fault {
-				if s.away.Load() {
-					return fault.Fault{Kind: fault.Stall}
-				}
-				return random(conn)
-			},
-			Bit: func(b fault.Bite) { s.note("etcd connection "+b.Kind.String(), "") },
-		}
-		served := make(chan error, 1)
-		go func() { served <- p.Serve() }()
-		t.Cleanup(func() {
-			_ = p.Close() // its listener is closed
-			if err := <-served; err != nil {
-				t.Error(err)
+		random := fault.Random(seed+1+uint64(i), etcd)
+		p := s.proxy(strings.TrimPrefix(m.URL, "http://"), "etcd", func(conn int) fault.Fault {
+			if s.away.Load() {
+				return fault.Fault{Kind: fault.Stall}
 			}
+			return random(conn)
 		})
 		s.proxies = append(s.proxies, p)
 		s.config.Endpoints = append(s.config.Endpoints, "http://"+p.Listener.Addr().String())
@@ -159,6 +152,24 @@ func startServer(t testing.TB, name string, members []*etcdtest.Process, mix fau
 	t.Cleanup(s.kill)
 	s.start()
 	return s
+}
+
+// proxy starts a proxy before addr, which ends with the test.
+func (s *server) proxy(addr, what string, plan fault.Plan) *fault.Proxy {
+	p := &fault.Proxy{
+		Listener: listen(s.t), Plan: plan,
+		Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) },
+		Bit:  func(b fault.Bite) { s.note(what+" connection "+b.Kind.String(), "") },
+	}
+	served := make(chan error, 1)
+	go func() { served <- p.Serve() }()
+	s.t.Cleanup(func() {
+		_ = p.Close() // its listener is closed
+		if err := <-served; err != nil {
+			s.t.Error(err)
+		}
+	})
+	return p
 }
 
 func listen(t testing.TB) net.Listener {
@@ -252,6 +263,13 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
+func (s *server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // cutOff holds back everything between the server and etcd, until restore.
 func (s *server) cutOff() {
 	s.away.Store(true)
@@ -268,17 +286,24 @@ func (s *server) restore(late bool) {
 	}
 }
 
+// heal lets no fault begin any more.
+func (s *server) heal() {
+	for _, p := range append(s.proxies, s.door) {
+		p.Heal()
+	}
+}
+
 func (s *server) strike(k fault.Kind) {
 	for _, p := range s.proxies {
 		p.Strike(fault.Fault{Kind: k})
 	}
 }
 
-// all is the URL of the things in all namespaces, in those of one.
-func (s *server) all() string { return s.base + "/apis/example.com/v1/things" }
+// The path of the things in all namespaces, and the URL of those in one, as clients reach it.
+const path = "/apis/example.com/v1/things"
 
 func (s *server) of(namespace string) string {
-	return s.base + "/apis/example.com/v1/namespaces/" + namespace + "/things"
+	return "http://" + s.front + "/apis/example.com/v1/namespaces/" + namespace + "/things"
 }
 
 // readyz returns what /readyz says.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -18,8 +19,16 @@ func (l *lane) trouble() {
 		kind string
 		do   func()
 	}{
-		{"leader-kill", l.killLeader}, {"leader-pause", l.pauseLeader}, {"leader-cut", l.cutLeader}, {"member-cut", l.cutMember},
-		{"no-quorum", l.pauseQuorum}, {"storm", l.storm}, {"server-kill", l.killServer}, {"server-cut", l.cutServer},
+		{"leader-kill", l.killLeader},
+		{"leader-pause", l.pauseLeader},
+		{"leader-cut", l.cutLeader},
+		{"member-cut", l.cutMember},
+		{"no-quorum", l.pauseQuorum},
+		{"storm", l.storm},
+		{"server-kill", l.killServer},
+		{"server-pause", l.pauseServer},
+		{"server-cut", l.cutServer},
+		{"server-behind", l.leaveServerBehind},
 	}
 	for _, i := range l.rand.Perm(len(all)) {
 		l.wait(400 * time.Millisecond)
@@ -39,12 +48,20 @@ func (l *lane) wait(most time.Duration) {
 	}
 }
 
+// linger makes what is wrong last: in long runs now and then for longer than anybody waits for a sign of life.
+func (l *lane) linger() {
+	l.wait(time.Second)
+	if *laneFor >= time.Minute && l.rand.IntN(5) == 0 {
+		l.wait(30 * time.Second)
+	}
+}
+
 // killLeader kills the leader, waits until another one leads, and starts the member again on its data.
 func (l *lane) killLeader() {
 	old := l.leader(-1)
 	l.kill(old)
 	l.leader(old)
-	l.wait(time.Second)
+	l.linger()
 	l.restart(old)
 }
 
@@ -53,7 +70,7 @@ func (l *lane) pauseLeader() {
 	old := l.leader(-1)
 	l.pause(old)
 	l.leader(old)
-	l.wait(time.Second)
+	l.linger()
 	l.resume(old)
 }
 
@@ -67,7 +84,7 @@ func (l *lane) cut(i int) {
 	l.network.cutOff(i)
 	l.leader(i)
 	l.isolated(i)
-	l.wait(2 * time.Second)
+	l.linger()
 	l.network.restore(l.rand.IntN(2) == 0)
 }
 
@@ -84,19 +101,49 @@ func (l *lane) pauseQuorum() {
 
 // killServer kills a server and starts it again, while clients of it go to the other one.
 func (l *lane) killServer() {
-	s := l.servers[l.rand.IntN(len(l.servers))]
+	s := l.anyServer()
 	s.kill()
-	l.wait(time.Second)
+	l.wait(500 * time.Millisecond)
 	s.start()
+}
+
+// pauseServer stops a server, whose clients and whose etcd go on.
+func (l *lane) pauseServer() {
+	s := l.anyServer()
+	s.signal(syscall.SIGSTOP)
+	l.awaitWrites(5)
+	l.linger()
+	s.signal(syscall.SIGCONT)
+}
+
+func (l *lane) anyServer() *server { return l.servers[l.rand.IntN(len(l.servers))] }
+
+// awaitWrites waits until n more writes are acknowledged, or so: that is how many versions later.
+func (l *lane) awaitWrites(n listwatch.Version) {
+	l.Helper()
+	goal := l.desk.acknowledged() + n
+	l.eventually("writes go on", func() bool { return l.desk.acknowledged() >= goal })
 }
 
 // cutServer cuts a server off from etcd, while the other one goes on.
 func (l *lane) cutServer() {
-	s := l.servers[l.rand.IntN(len(l.servers))]
+	s := l.anyServer()
 	s.cutOff()
 	l.refuse(s)
-	l.wait(time.Second)
+	l.linger()
 	s.restore(l.rand.IntN(2) == 0)
+	l.ready(s)
+}
+
+// leaveServerBehind compacts what a server has not seen, which has to begin anew then, and its watchers with it.
+func (l *lane) leaveServerBehind() {
+	s := l.anyServer()
+	before := s.count("relisted")
+	s.cutOff()
+	l.awaitWrites(10)
+	l.compactNow()
+	s.restore(false)
+	l.eventually("server "+s.name+" lists again", func() bool { return s.count("relisted") > before })
 	l.ready(s)
 }
 
@@ -119,7 +166,7 @@ func (l *lane) refuse(all ...*server) {
 
 func (l *lane) refusesReads(s *server) {
 	l.Helper()
-	remote := &client.Remote{URL: s.all()}
+	remote := &client.Remote{URL: s.base + path}
 	defer remote.Close()
 	page, err := remote.List(l.Context(), listwatch.Query{})
 	switch code := listwatch.CodeOf(err); {
@@ -141,7 +188,7 @@ func (l *lane) refusesReads(s *server) {
 
 // storm compacts again and again, while watchers resume and one server starts.
 func (l *lane) storm() {
-	s := l.servers[l.rand.IntN(len(l.servers))]
+	s := l.anyServer()
 	s.kill()
 	for range 10 {
 		l.compactNow()

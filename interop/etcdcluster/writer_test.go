@@ -280,6 +280,20 @@ func (d *desk) judgeWrites(records []record) []watchcheck.Write {
 	return writes
 }
 
+// found returns how many of the writes whose answer was lost are among the records; deletes are not counted.
+func (d *desk) found(records []record) (n int) {
+	lost := make(map[string]bool)
+	for _, a := range d.attempts {
+		lost[a.mark] = a.outcome == unknown && a.mark != ""
+	}
+	for _, r := range records {
+		if r.after != nil && lost[mark(r.after)] {
+			n++
+		}
+	}
+	return n
+}
+
 // side returns what data, as etcd has it, looks like to a checker of watches.
 func (d *desk) side(data []byte) *watchcheck.Side {
 	if data == nil {
