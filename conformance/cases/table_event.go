@@ -35,7 +35,7 @@ var eventCases = []Case{
 	{
 		ID: "event/txn-atomic", Level: Must, Subject: Server, On: all, Lane: "r",
 		Says:      "several objects that one transaction changed have one version, are contiguous and in key order, with no bookmark between them",
-		Elsewhere: "needs the etcd store: no other has transactions over several objects",
+		Elsewhere: "lives in interop/etcd TestKeysOfOneTransactionComeTogetherInOrder",
 	},
 	{
 		ID: "event/namespace-scope", Level: Must, Subject: Server, On: all, Lane: "r",

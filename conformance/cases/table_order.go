@@ -35,22 +35,22 @@ var orderCases = []Case{
 	{
 		ID: "order/server-kill9", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "a server that is killed and started again, over and over, loses, repeats and reorders nothing",
-		Elsewhere: "needs the durable store",
+		Elsewhere: "lives in cmd/listwatch TestKilledServerLosesNothingAndWatchersSeeEverythingOnce",
 	},
 	{
 		ID: "order/store-leader-kill", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "a store whose leader is killed loses, repeats and reorders nothing",
-		Elsewhere: "needs the etcd store",
+		Elsewhere: "lives in interop/etcdcluster TestWatchersBearTheFaultsOfACluster",
 	},
 	{
 		ID: "order/store-partition", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "a watcher of a member that is cut off from its leader sees no past state again",
-		Elsewhere: "needs the etcd store",
+		Elsewhere: "lives in interop/etcdcluster TestWatchersBearTheFaultsOfACluster",
 	},
 	{
 		ID: "order/store-pause", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "a store whose leader stands still for a while loses, repeats and reorders nothing",
-		Elsewhere: "needs the etcd store",
+		Elsewhere: "lives in interop/etcdcluster TestWatchersBearTheFaultsOfACluster",
 	},
 	{
 		ID: "order/compaction-storm", Level: Must, Subject: Both, On: all, Lane: "x",
@@ -60,7 +60,7 @@ var orderCases = []Case{
 	{
 		ID: "order/replica-switch", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "a watcher that goes on at a replica that lags loses, repeats and reorders nothing",
-		Elsewhere: "needs replicas that lag: those of the store in memory share their state",
+		Elsewhere: "lives in interop/etcdcluster TestWatchersBearTheFaultsOfACluster",
 	},
 	{
 		ID: "order/mixed", Level: Must, Subject: Both, On: all, Lane: "x",
