@@ -59,6 +59,8 @@ type claims struct {
 	handled listwatch.Version
 }
 
+var _ Sink[int] = (*DeltaFIFO[int])(nil)
+
 // errClosed is what writers get after Close.
 func errClosed() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "informer queue", Message: "it was closed"}
@@ -103,11 +105,15 @@ func (f *DeltaFIFO[T]) Apply(deltas ...Delta[T]) error {
 }
 
 // Bookmark tells that everything up to version has been told.
-func (f *DeltaFIFO[T]) Bookmark(version listwatch.Version) {
+func (f *DeltaFIFO[T]) Bookmark(version listwatch.Version) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.closed {
+		return errClosed()
+	}
 	f.claims.floor = max(f.claims.floor, version)
 	f.claims.told = max(f.claims.told, version)
+	return nil
 }
 
 // Sync tells known objects again, those of keys for which nothing waits.

@@ -124,7 +124,9 @@ func (w *walk) deliver() {
 
 // repeat is a stream that resumes too early, after a bookmark.
 func (w *walk) repeat() {
-	w.fifo.Bookmark(listwatch.Version(w.told))
+	if err := w.fifo.Bookmark(listwatch.Version(w.told)); err != nil {
+		w.Fatal(err)
+	}
 	back := rapid.IntRange(0, w.told).Draw(w.T, "back")
 	before := w.fifo.Len()
 	if err := w.fifo.Apply(w.log[w.told-back : w.told]...); err != nil {

@@ -55,7 +55,7 @@ func (q *tester) do(words string) {
 			version, list, _ := strings.Cut(rest, ":")
 			err = q.fifo.Replace(items(strings.ReplaceAll(list, ",", " ")), items("v" + version)[0].Version)
 		case '@':
-			q.fifo.Bookmark(items("v" + rest)[0].Version)
+			err = q.fifo.Bookmark(items("v" + rest)[0].Version)
 		case '~':
 			q.fifo.Sync(keyOf(rest))
 		case '!':

@@ -130,10 +130,10 @@ func (i *intake[T]) Replace(items []*Item[T], version listwatch.Version) error {
 }
 
 // Apply implements Sink.
-func (i *intake[T]) Apply(d Delta[T]) error {
-	err := i.fifo.Apply(d)
-	if d.Type == DeltaDeleted && i.fifo.Len() == 0 {
-		(*Informer[T])(i).advance() // nobody knew the object: there is nothing to pop
+func (i *intake[T]) Apply(changes ...Delta[T]) error {
+	err := i.fifo.Apply(changes...)
+	if i.fifo.Len() == 0 {
+		(*Informer[T])(i).advance() // what came and went again leaves nothing to pop
 	}
 	return err
 }
@@ -141,8 +141,7 @@ func (i *intake[T]) Apply(d Delta[T]) error {
 // Bookmark implements Sink.
 func (i *intake[T]) Bookmark(version listwatch.Version) error {
 	defer (*Informer[T])(i).advance()
-	i.fifo.Bookmark(version)
-	return nil
+	return i.fifo.Bookmark(version)
 }
 
 // advance makes known how far the store has come.

@@ -166,3 +166,85 @@ func TestAnIndexFunctionMayUseItsSliceAgain(t *testing.T) {
 		t.Errorf("one object has the values %q, want 2 alone", all)
 	}
 }
+
+func TestAReflectorFeedsAQueueOfItsOwn(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		var store informer.Indexer[Thing]
+		fifo := informer.DeltaFIFO[Thing]{Known: &store}
+		r := informer.Reflector[Thing]{Source: w.things, Sink: &fifo}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = r.Run(ctx) }()
+		synctest.Wait()
+		w.remove("b")
+		w.put("c", 1)
+		synctest.Wait()
+		for fifo.Len() > 0 {
+			err := fifo.Pop(ctx, func(d informer.Deltas[Thing], _ bool) error {
+				if last := d.At(d.Len() - 1); last.Type != informer.DeltaDeleted {
+					return store.Put(last.Item)
+				}
+				return store.Delete(d.Key)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if all, _ := store.List(listwatch.Query{}); len(all) != 2 || all[0].Name != "a" || all[1].Name != "c" {
+			t.Errorf("the store has %v, want a and c", all)
+		}
+	})
+}
+
+// Objects that a foreign writer changed in one transaction share a version.
+func TestAVersionThatSeveralObjectsShareIsReachedWithAllThatCameTogether(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		const group = 20
+		source := make(grouped, 1)
+		i := &informer.Informer[*listwatch.Object]{Source: source}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = i.Run(ctx) }()
+		if err := i.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for v := listwatch.Version(2); v < 500; v++ {
+			var events []listwatch.Event
+			for n := range group {
+				o := &listwatch.Object{Key: listwatch.Key{Name: fmt.Sprint(v, "-", n)}, Version: v}
+				events = append(events, listwatch.Event{Type: listwatch.Added, Object: o, Version: v})
+			}
+			source <- events
+			if err := i.WaitForVersion(ctx, v); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := i.Len(), int(v-1)*group; got != want {
+				t.Fatalf("at version %d the store has %d objects, want %d", v, got, want)
+			}
+		}
+	})
+}
+
+// A grouped source has no state, and brings what is put into it.
+type grouped chan []listwatch.Event
+
+func (g grouped) List(context.Context, listwatch.Query) (listwatch.Page, error) {
+	return listwatch.Page{}, errAway
+}
+
+func (g grouped) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	g <- []listwatch.Event{listwatch.NewBookmark(listwatch.Description{}, 1, true)}
+	return g, nil
+}
+
+func (g grouped) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	select {
+	case events := <-g:
+		return copy(dst, events), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (g grouped) Close() error { return nil }

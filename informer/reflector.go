@@ -14,8 +14,8 @@ import (
 type Sink[T any] interface {
 	// Replace is the whole state, in key order, at version. The Sink may keep items.
 	Replace(items []*Item[T], version listwatch.Version) error
-	// Apply is a change: Added, Updated or Deleted.
-	Apply(d Delta[T]) error
+	// Apply is changes in order, which came together: Added, Updated or Deleted. The Sink must not keep the slice.
+	Apply(changes ...Delta[T]) error
 	// Bookmark says that everything up to version has been given.
 	Bookmark(version listwatch.Version) error
 }
@@ -67,6 +67,7 @@ type reflection[T any] struct {
 	decode  func(*listwatch.Object) (T, error)
 	release bool       // values have nothing of their objects; what decodes for somebody else may keep them
 	state   []*Item[T] // of the initial events that have come
+	changes []Delta[T] // that have come since the last flush
 	begun   time.Time
 }
 
@@ -77,15 +78,30 @@ func (r *reflection[T]) Begin() { r.state, r.begun = nil, time.Now() }
 func (r *reflection[T]) Take(events []listwatch.Event) error {
 	for _, e := range events {
 		if err := r.take(e); err != nil {
+			_ = r.flush() // the state is asked for again anyway
 			return err
 		}
 	}
-	return nil
+	return r.flush()
+}
+
+// flush applies the changes that have come.
+func (r *reflection[T]) flush() error {
+	if len(r.changes) == 0 {
+		return nil
+	}
+	err := r.Sink.Apply(r.changes...)
+	clear(r.changes)
+	r.changes = r.changes[:0]
+	return err
 }
 
 func (r *reflection[T]) take(e listwatch.Event) error {
 	switch e.Type {
 	case listwatch.Bookmark:
+		if err := r.flush(); err != nil {
+			return err
+		}
 		return r.Sink.Bookmark(e.Version)
 	case listwatch.Synced:
 		state := r.state
@@ -100,16 +116,19 @@ func (r *reflection[T]) take(e listwatch.Event) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case e.Initial:
+	if e.Initial {
 		r.state = append(r.state, item)
 		return nil
-	case e.Type == listwatch.Deleted:
-		return r.Sink.Apply(Delta[T]{Type: DeltaDeleted, Item: item})
-	case e.Type == listwatch.Added:
-		return r.Sink.Apply(Delta[T]{Type: DeltaAdded, Item: item})
 	}
-	return r.Sink.Apply(Delta[T]{Type: DeltaUpdated, Item: item})
+	change := Delta[T]{Type: DeltaUpdated, Item: item}
+	switch e.Type {
+	case listwatch.Added:
+		change.Type = DeltaAdded
+	case listwatch.Deleted:
+		change.Type = DeltaDeleted
+	}
+	r.changes = append(r.changes, change)
+	return nil
 }
 
 // item decodes o. What is wrong with it, and a panic of a function that is not ours, is an error that names it.

@@ -89,8 +89,8 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 // does, and one of code Invalid where there is no Source. Where versions begin anew, one of before is reached when the new ones pass it.
 //
 // A write outside of the selection brings no event. It is known to have been passed at the next event or bookmark, which servers send about
-// once a minute. Where a foreign writer changes several objects in one transaction, which share a version, that is reached with the first of
-// them.
+// once a minute. Where a foreign writer changes several objects in one transaction, they share a version, which is reached with those of them
+// that came together: a network may have torn them apart.
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
 	i.init()
 	w := &waiter{version: v, reached: make(chan struct{})}
