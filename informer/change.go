@@ -55,7 +55,8 @@ type Deleted[T any] struct {
 }
 
 // A Handler is called for each change. Each function may be nil. One goroutine calls them, one call at a time; values are shared with the
-// local store and must not be modified.
+// local store and must not be modified. They may use the informer as they like, but that they must not wait for their own sync. A panic of
+// theirs ends the program, for what it left undone is told by nobody again.
 type Handler[T any] struct {
 	// OnAdd is called for an object that the handler did not know; initial: it is of the state that the handler began with.
 	OnAdd func(value T, initial bool)

@@ -1,0 +1,84 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/informer"
+)
+
+func TestAHandlerMayUseItsInformer(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var r *informer.Registration[Thing]
+		var late *diary
+		done := make(chan struct{})
+		r = w.Handle(informer.Handler[Thing]{OnAdd: func(x Thing, _ bool) {
+			if x.Name != "a" {
+				return
+			}
+			defer close(done)
+			if err := w.WaitForVersion(ctx, w.put("c", 1)); err != nil {
+				t.Error(err)
+			}
+			late = &diary{}
+			if err := w.Handle(late.handler(), nil).WaitForSync(ctx); err != nil {
+				t.Error(err)
+			}
+			for range w.Changes(ctx, nil) {
+				break
+			}
+			if err := w.AddIndex("all", func(*informer.Item[Thing]) []string { return []string{""} }); err != nil {
+				t.Error(err)
+			}
+			if all, err := w.ByIndex("all", ""); len(all) != 3 || err != nil {
+				t.Error(all, err)
+			}
+			if w.HasSynced() {
+				t.Error("it has synced in the middle of the first state")
+			}
+			r.Remove()
+		}}, nil)
+		w.runs()
+		synctest.Wait()
+		select {
+		case <-done:
+		case <-time.After(time.Hour):
+			t.Fatal("the handler hangs")
+		}
+		if !w.HasSynced() {
+			t.Error("it has not synced, and the handler that it waited for was removed")
+		}
+		w.wants("the handler of the handler", "+a1! +b1! +c1!", late.read())
+	})
+}
+
+func TestRunEndsWhileTheInformerWaitsForAHandler(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w, d := newWorld(t, "n0"), &diary{held: make(chan struct{})}
+		w.Handle(d.handler(), &informer.HandlerOptions{Block: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		for n := 1; n < 10; n++ {
+			synctest.Wait()
+			w.put(fmt.Sprint("n", n), 1)
+		}
+		cancel()
+		synctest.Wait()
+		if err := w.WaitForSync(t.Context()); err != nil && listwatch.CodeOf(err) != listwatch.Unavailable {
+			t.Errorf("waiting while the last call hangs: %v", err)
+		}
+		close(d.held)
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("Run returned %v", err)
+		}
+		w.wants("what was told", "+n01!", d.read())
+	})
+}
