@@ -65,7 +65,7 @@ func (c *cluster) leader() (number int, id string) {
 // wait passes time, in which a fault does its work.
 func wait(d time.Duration) { <-time.After(d) }
 
-// faults are what can happen to the leader of three members.
+// faults are what can happen to the leader of three members; and then each member dies in its turn, so that every watch has its member lost.
 var faults = []struct {
 	name   string
 	strike func(c *cluster) (heal func())
@@ -88,6 +88,15 @@ var faults = []struct {
 				c.Errorf("the leader was not cut off: %d connections ended, %d refused", ended, refused)
 			}
 		}
+	}},
+	{"every member killed in turn", func(c *cluster) func() {
+		for _, m := range c.members {
+			c.leader() // so that a majority is there before the next one dies
+			m.Kill()
+			wait(300 * time.Millisecond)
+			m.Restart()
+		}
+		return func() {}
 	}},
 }
 

@@ -213,7 +213,7 @@ func turn(b []byte) []byte {
 func TestATransformerIsBetweenTheStoreAndEtcd(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
-	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/t", Transform: reverse{}}
+	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/t", Transformer: reverse{}}
 	first := collection(t, open(t, o))
 	written, err := first.Create(t.Context(), thing("a", 1))
 	if err != nil {
@@ -227,7 +227,7 @@ func TestATransformerIsBetweenTheStoreAndEtcd(t *testing.T) {
 	if err != nil || len(page.Items) != 1 || string(page.Items[0].Data) != string(written.Data) {
 		t.Errorf("another server has %+v, %v; want %s", page, err, written.Data)
 	}
-	o.Transform = nil
+	o.Transformer = nil
 	_, err = open(t, o).Collection(things)
 	refused(t, err, listwatch.Corrupt)
 }

@@ -154,7 +154,7 @@ func (b *backend) read(key listwatch.Key, kv *keyValue) (*listwatch.Object, erro
 		return o, nil
 	}
 	value := kv.Value
-	if t := b.db.options.Transform; t != nil {
+	if t := b.db.options.Transformer; t != nil {
 		var err error
 		if value, err = t.Read(Place{b.name, key}, value); err != nil {
 			return nil, unreadable(kv.Key, err)

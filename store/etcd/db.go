@@ -165,6 +165,9 @@ func checkVersion(version string) error {
 func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
 	r = r.WithDefaults()
 	name := r.QualifiedName()
+	if db.life.Err() != nil {
+		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: name, Message: "the database is closed"}
+	}
 	b := newBackend(db, r)
 	db.mu.Lock()
 	taken := db.collections[name] != nil

@@ -19,17 +19,11 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// The pauses between tries to watch.
-const (
-	pauseMin = 20 * time.Millisecond
-	pauseMax = 2 * time.Second
-)
-
 // run follows etcd until ctx ends. Whatever happens to the watch, it goes on from the revision after the head of the log; only where events are lost
 // for good is the collection listed again.
 func (b *backend) run(ctx context.Context) {
 	trace := b.db.options.Trace
-	pause := pauseMin
+	var lost, relisted pause
 	for ctx.Err() == nil {
 		before := b.head.Version()
 		err := b.follow(ctx)
@@ -37,21 +31,44 @@ func (b *backend) run(ctx context.Context) {
 			return
 		}
 		if b.head.Version() > before {
-			pause = pauseMin
+			lost = pause{}
 		}
 		if g, ok := errors.AsType[*gap](err); ok {
 			trace.Relisted(b.name, g)
 			if err = b.load(ctx); err == nil {
+				relisted.wait(ctx)
 				continue
 			}
 		}
 		trace.Lost(b.name, failed(ctx, "etcd: watch "+b.location.dir, err))
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause/2)):
-		}
-		pause = min(2*pause, pauseMax)
+		lost.wait(ctx)
 	}
+}
+
+// A pause is what lies between two tries: it grows while they follow each other closely.
+type pause struct {
+	next time.Duration
+	last time.Time
+}
+
+const (
+	pauseMin = 20 * time.Millisecond
+	pauseMax = 2 * time.Second
+	// calm is how long nothing must have gone wrong for a pause to be short again.
+	calm = 10 * time.Second
+)
+
+func (p *pause) wait(ctx context.Context) {
+	if now := time.Now(); now.Sub(p.last) > calm {
+		p.next = pauseMin
+	}
+	timer := time.NewTimer(p.next/2 + rand.N(p.next/2))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	p.next, p.last = min(2*p.next, pauseMax), time.Now()
 }
 
 // follow watches from the revision after the head until the watch ends, and returns why: a *gap where it can't be resumed.

@@ -111,15 +111,33 @@ func (db *DB) check(h *pb.ResponseHeader, floor int64) error {
 	case h.GetClusterId() != db.cluster:
 		s.broken = fmt.Errorf("cluster %x is not %x, which this server began with", h.GetClusterId(), db.cluster)
 	case h.GetRevision() < floor:
-		s.broken = fmt.Errorf("etcd is at revision %d and was at %d: it was restored from a backup", h.GetRevision(), floor)
+		s.broken = wentBack(h.GetRevision(), floor)
 	}
 	if s.broken != nil {
-		return &listwatch.Error{Code: listwatch.Unavailable, Op: "etcd", Message: "start the server again", Err: s.broken}
+		return startAgain(s.broken)
 	}
 	if floor != 0 {
 		s.revision = max(s.revision, h.GetRevision())
 	}
 	return nil
+}
+
+func wentBack(now, before int64) error {
+	return fmt.Errorf("etcd is at revision %d and was at %d: it was restored from a backup", now, before)
+}
+
+func startAgain(why error) error {
+	return &listwatch.Error{Code: listwatch.Unavailable, Op: "etcd", Message: "start the server again", Err: why}
+}
+
+// lostPast notes that a watch had seen more than there is now.
+func (db *DB) lostPast(now, before int64) error {
+	db.seen.mu.Lock()
+	defer db.seen.mu.Unlock()
+	if db.seen.broken == nil {
+		db.seen.broken = wentBack(now, before)
+	}
+	return startAgain(db.seen.broken)
 }
 
 // seen is what etcd said of itself.

@@ -130,3 +130,27 @@ func TestMembersThatDoNotAnswerAreLeftUntilTheyDo(t *testing.T) {
 }
 
 func sprint(list []string) string { return fmt.Sprint(list) }
+
+func TestPausesGrowWhileThingsGoWrongAndNotAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pause
+		took := func() time.Duration {
+			began := time.Now()
+			p.wait(t.Context())
+			return time.Since(began)
+		}
+		if first := took(); first > pauseMin {
+			t.Errorf("the first pause is %v, want at most %v", first, pauseMin)
+		}
+		for range 20 {
+			took()
+		}
+		if late := took(); late < pauseMax/2 || late > pauseMax {
+			t.Errorf("a late pause is %v, want about %v", late, pauseMax)
+		}
+		time.Sleep(2 * calm)
+		if again := took(); again > pauseMin {
+			t.Errorf("after a calm the pause is %v, want at most %v", again, pauseMin)
+		}
+	})
+}

@@ -31,6 +31,9 @@ func (b *backend) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if head := int64(b.head.Version()); newest < head {
+			return b.db.lostPast(newest, head)
+		}
 		at := newest
 		if try < loadTries {
 			if at, err = b.past(ctx, newest); err != nil {

@@ -20,8 +20,8 @@ type Options struct {
 	Prefix string
 	// Layout says where below the prefix a collection is. Nil: [DefaultLayout].
 	Layout func(store.Resource) string
-	// Transform changes values on their way to etcd and back, such as to encrypt them. Nil: nothing does. All servers need the same.
-	Transform Transformer
+	// Transformer changes values on their way to etcd and back, such as to encrypt them. Nil: nothing does. All servers need the same.
+	Transformer Transformer
 	// ReadOnly refuses all writes.
 	ReadOnly bool
 	// SkipUnreadable makes the start go on where a key can't be read as an object: there is no object then. Otherwise it fails, for most

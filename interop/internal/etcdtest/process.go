@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -238,8 +240,35 @@ func (p *Process) Restart() {
 	p.awaitReady()
 }
 
-// Pause stops the process, by SIGSTOP, until Resume.
-func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+// Pause stops the process, by SIGSTOP, until Resume. It returns when all its threads have stopped, which takes a moment where others are at work, too.
+func (p *Process) Pause() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(startTime); p.runs(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			p.t.Fatal("etcd does not stop")
+		}
+	}
+}
+
+// runs reports whether a thread of the process has not stopped.
+func (p *Process) runs() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return false
+	}
+	for _, file := range threads {
+		// "PID (NAME) STATE ..."; a thread that has ended meanwhile has no file.
+		if text, err := os.ReadFile(file); err == nil && !strings.Contains(string(text), ") T ") {
+			return true
+		}
+	}
+	return false
+}
 
 // Resume lets the process go on.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
