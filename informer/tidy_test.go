@@ -12,7 +12,7 @@ import (
 // A large object is one of which a test can say whether it is held.
 type large struct {
 	listwatch.Metadata `json:"metadata"`
-	body               [4 << 10]byte
+	_                  [4 << 10]byte
 }
 
 func TestWhatWasReplacedIsNotHeld(t *testing.T) {
