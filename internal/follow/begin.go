@@ -12,6 +12,8 @@ import (
 const (
 	// plainFor is how long a source that doesn't stream its state is not asked to.
 	plainFor = time.Hour
+	// mostBroken is after how many states without an end a source is taken not to stream it: it may not know how to say the end.
+	mostBroken = 3
 	// patience is how long a source may be behind a version that it was at before: it may be another replica.
 	patience = time.Minute
 )

@@ -48,6 +48,7 @@ type run struct {
 	demand    listwatch.Version // the state wanted is not older than this; zero: the newest
 	behind    time.Time         // since when the source does not know the version; zero: it does
 	plain     time.Time         // until when the source is not asked to stream its state
+	broken    int               // how many streams in a row ended the state cleanly before its end
 }
 
 // Run follows until ctx ends, and returns its error.
@@ -80,6 +81,9 @@ func (r *run) stream(ctx context.Context) (end End) {
 	if err == io.EOF && r.progress.Initial {
 		// Nothing is won by a state that was not whole, and it may have cost much: it is no clean end.
 		err = &listwatch.Error{Code: listwatch.Unavailable, Op: "read the initial events", Err: io.ErrUnexpectedEOF}
+		if r.broken++; r.broken >= mostBroken {
+			r.plain = time.Now().Add(plainFor)
+		}
 	}
 	return End{Opened: true, Lived: time.Since(opened), Received: n, Err: err}
 }
@@ -148,7 +152,7 @@ func (r *run) admit(e *listwatch.Event) (pass bool, err error) {
 	}
 	pass, err = r.progress.Admit(e)
 	if e.Type == listwatch.Synced && pass {
-		r.following = true
+		r.following, r.broken = true, 0
 	}
 	return pass, err
 }

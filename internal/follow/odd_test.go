@@ -93,3 +93,17 @@ func TestPagesOfDifferentVersionsAreFollowedFromTheOldest(t *testing.T) {
 		}
 	})
 }
+
+func TestASourceThatNeverSaysTheEndOfTheStateIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := events(t, "(a@3)")[0].Object
+		source := &played{lists: []page{{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5}}}}
+		for range mostBroken {
+			source.watches = append(source.watches, streams(t, "(a@3)", clean))
+		}
+		follows(t, &Follower{Source: source, Sink: &taken{}}, 20*time.Minute)
+		if diff := cmp.Diff([]string{"state", "state", "state", "list", "from 5"}, asks(source.calls)); diff != "" {
+			t.Errorf("what it asks for (-want +got):\n%s", diff)
+		}
+	})
+}
