@@ -43,6 +43,11 @@ func anotherEpoch(was, is string) error {
 	}
 }
 
+// errReplaced is why a reader of the newest state waits for another generation: its past is still being read.
+var errReplaced = &listwatch.Error{
+	Code: listwatch.Expired, Op: "relay", Message: "the upstream's versions are not those of the state that is here, and the new one is being read",
+}
+
 // wentBack is the error of watchers of an upstream that has lost what they saw.
 func wentBack(was, is listwatch.Version) error {
 	return &listwatch.Error{

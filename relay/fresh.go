@@ -17,7 +17,7 @@ type asker struct {
 	// Immutable after construction.
 	ctx   context.Context
 	tasks *tasks
-	ask   func(context.Context) (listwatch.Version, error)
+	ask   func(context.Context) (answer, error)
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -28,21 +28,27 @@ type asker struct {
 // A question is asked once.
 type question struct {
 	answered chan struct{}
-	version  listwatch.Version
+	answer   answer
 	err      error
 }
 
+// An answer is how far the upstream is.
+type answer struct {
+	version    listwatch.Version
+	generation *generation // what the version is of; nil: there was none yet
+}
+
 // newest returns a version that is not older than any write acknowledged before the call.
-func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
+func (a *asker) newest(ctx context.Context) (answer, error) {
 	q, err := a.join()
 	if err != nil {
-		return 0, err
+		return answer{}, err
 	}
 	select {
 	case <-q.answered:
-		return q.version, q.err
+		return q.answer, q.err
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return answer{}, ctx.Err()
 	}
 }
 
@@ -73,7 +79,7 @@ func (a *asker) run() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(a.ctx, patience)
-		q.version, q.err = a.ask(ctx)
+		q.answer, q.err = a.ask(ctx)
 		cancel()
 		close(q.answered)
 	}
@@ -81,7 +87,7 @@ func (a *asker) run() {
 
 // askUpstream is the question: a page of one object costs the upstream next to nothing, and its version is not older than any write that
 // was acknowledged.
-func (r *Relay) askUpstream(ctx context.Context) (listwatch.Version, error) {
+func (r *Relay) askUpstream(ctx context.Context) (answer, error) {
 	asked := time.Now()
 	page, err := r.upstream.List(ctx, listwatch.Query{Limit: 1})
 	if err == nil {
@@ -89,10 +95,12 @@ func (r *Relay) askUpstream(ctx context.Context) (listwatch.Version, error) {
 	}
 	if err != nil {
 		r.progress.failed(err)
-		return 0, err
+		return answer{}, err
 	}
+	// The epoch was found to be that of the state after the answer, and the state is in place before its epoch is known: see sink.begin.
+	a := answer{page.Version, r.latest.filled()}
 	r.progress.heard()
-	r.progress.sampled(asked, page.Version, r.latest.filled())
+	r.progress.sampled(asked, a.version, a.generation)
 	r.upstream.nudge()
-	return page.Version, nil
+	return a, nil
 }

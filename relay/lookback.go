@@ -26,35 +26,39 @@ func (u *upstream) goShallow() {
 	u.shallow = true
 }
 
-// watchPast returns the state as it was some time ago, as initial events, and a watch of what followed, so that the relay has a history as
-// soon as it has a state. Where the upstream can't do that it returns nil: then the relay has none, and that is no error.
+// watchPast makes t bring the state as it was some time ago, as initial events, and what followed, so that the relay has a history as
+// soon as it has a state. Where the upstream can't do that it leaves t alone: then the relay has none, and that is no error.
 //
 // The rejected alternative is to begin with the newest state and to fetch the history when a client asks for it. It takes a second watch of
 // the upstream, whose end nobody can tell but by a bookmark, and as many as there are clients from different versions.
-func (u *upstream) watchPast(ctx context.Context, q listwatch.Query) ([]listwatch.Event, listwatch.Watcher) {
+func (u *upstream) watchPast(ctx context.Context, t *tap, q listwatch.Query) goal {
 	asked := time.Now()
 	newest, err := u.Source.List(ctx, listwatch.Query{Limit: 1})
 	if err != nil {
-		return nil, nil
+		return goal{}
 	}
 	s := &search{source: u.Source, newest: newest.Version, within: min(max(4*time.Since(asked), leastAnswer), mostAnswer)}
 	floor := max(q.Version, 1)
 	if s.newest <= floor {
-		return nil, nil
+		return goal{}
 	}
 	at, w, first := s.oldest(ctx, min(listwatch.Version(u.lookback), s.newest-floor))
 	if w == nil {
-		return nil, nil
+		return goal{}
 	}
 	state, err := u.stateAt(ctx, at)
 	if err != nil {
 		_ = w.Close() // it is not needed any more
-		return nil, nil
+		return goal{}
 	}
-	u.mu.Lock()
-	u.newest = newest.Version
-	u.mu.Unlock()
-	return append(state, first...), w
+	t.pending, t.Watcher, t.past = append(state, first...), w, newest.Version
+	return goal{asked, newest.Version}
+}
+
+// A goal is where the state that is on its way leads to.
+type goal struct {
+	asked   time.Time         // what was acknowledged by then is there once the goal is reached; zero: nobody knows
+	version listwatch.Version // that of the past's end; zero: the state is none of the past
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
 )
 
 // List implements [listwatch.Source], from what is here. The newest state is waited for as far as the upstream says that there is one.
@@ -24,15 +25,28 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (listwatch.Page, er
 		if g.isOver() {
 			continue
 		}
-		if exact.Start == listwatch.At {
-			r.prober.want(g, exact.Version)
-		}
 		bounded, cancel := g.within(ctx)
+		r.awaitPage(bounded, g, exact)
 		page, err := g.log.List(bounded, exact)
 		cancel()
 		if !g.isOver() || ctx.Err() != nil {
 			return page, err
 		}
+	}
+}
+
+// awaitPage helps g on to where q can be answered. A list that was begun elsewhere may be of a version that is still to come; if it does
+// not come in good time, the list is told that it can't go on.
+func (r *Relay) awaitPage(ctx context.Context, g *generation, q listwatch.Query) {
+	if q.Start == listwatch.At {
+		r.prober.want(g, q.Version)
+	}
+	if q.Continue == "" {
+		return
+	}
+	if from, err := history.ParsePosition(q.Continue); err == nil {
+		r.prober.want(g, from.Version)
+		_ = g.head.Wait(ctx, from.Version)
 	}
 }
 
@@ -142,11 +156,19 @@ func (r *Relay) current(ctx context.Context) (*generation, error) {
 }
 
 // pin returns q, a query from the newest state of g, as one from a version that is as new. Where the upstream has turned out to be of
-// another epoch, it waits for the state of that to take the place of g.
+// another epoch, or to have an older state, it waits for that to take the place of g.
 func (r *Relay) pin(ctx context.Context, g *generation, q listwatch.Query) (listwatch.Query, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
 	defer cancel()
-	v, err := r.asker.newest(ctx)
+	before := g.head.Version()
+	newest, err := r.asker.newest(ctx)
+	switch {
+	case err != nil:
+	case newest.generation != g:
+		err = errReplaced
+	case newest.version < before:
+		err = wentBack(before, newest.version) // what it has acknowledged since then is not here
+	}
 	if listwatch.CodeOf(err) == listwatch.Expired {
 		select {
 		case <-g.ctx.Done():
@@ -170,7 +192,7 @@ func (r *Relay) pin(ctx context.Context, g *generation, q listwatch.Query) (list
 		initial = listwatch.Yes
 	}
 	q.InitialEvents, q.Match = initial, listwatch.NotOlderThan
-	if q.Start, q.Version = listwatch.At, v; v == 0 {
+	if q.Start, q.Version = listwatch.At, newest.version; q.Version == 0 {
 		q.Start = listwatch.Any
 	}
 	return q, nil

@@ -73,13 +73,13 @@ func (s *sink) object(o *listwatch.Object) *listwatch.Object {
 func (s *sink) synced(e listwatch.Event) {
 	r, v := s.relay, e.Version
 	d := r.describe(epochOf(e, r.upstream.Source))
-	r.upstream.begun(d.Epoch)
+	goal := r.upstream.takeGoal()
 	g := r.latest.filled()
 	torn := s.torn
 	s.torn = false
 	switch {
 	case g == nil || g.description.Epoch != d.Epoch || v < s.newest || torn && v < g.head.Version():
-		s.begin(g, d, v)
+		s.begin(g, d, v, goal)
 	case v > g.head.Version() || torn:
 		g.reset(s.state, v)
 		if shown, _, _ := r.latest.get(); shown == g {
@@ -88,16 +88,22 @@ func (s *sink) synced(e listwatch.Event) {
 	default:
 		// The log is at the version of the state, or beyond it without an event in between: nobody has missed anything.
 	}
+	r.upstream.begun(d.Epoch)
 	s.newest, s.state = v, nil
 }
 
 // begin makes a generation of the state; old is the one before.
-func (s *sink) begin(old *generation, d listwatch.Description, v listwatch.Version) {
+func (s *sink) begin(old *generation, d listwatch.Description, v listwatch.Version, to goal) {
 	r := s.relay
 	g := newGeneration(r.options, d, v)
 	g.reset(s.state, v)
 	r.progress.forget()
+	if !to.asked.IsZero() {
+		r.progress.sampled(to.asked, max(to.version, v), g)
+	}
+	// In this order, so that who finds the epoch of the upstream to be that of the state finds this generation too, and not the one before.
 	r.latest.begin(g)
+	r.upstream.begun(d.Epoch)
 	var why error
 	if old != nil {
 		if why = wentBack(old.head.Version(), v); old.description.Epoch != d.Epoch {
@@ -110,18 +116,26 @@ func (s *sink) begin(old *generation, d listwatch.Description, v listwatch.Versi
 			r.options.Trace.began(now.Version, now.Objects)
 		}
 	}
-	target := r.upstream.target()
-	if target <= v {
+	if to.version <= v {
 		show()
 		return
 	}
-	// The past is read first, so that nobody is shown a state that the relay knows to be old. An error means that the version was not
-	// reached in good time, or that the relay is closed: then nothing better is to be had.
-	r.prober.want(g, target)
 	r.tasks.start(func() {
-		_ = g.head.Wait(s.ctx, target)
+		s.awaitPast(g, to.version)
 		show()
 	})
+}
+
+// awaitPast returns when the past has been read up to the version it leads to, so that nobody is shown a state that the relay knows to be
+// old; or when it doesn't get on any more: then nothing better is to be had.
+func (s *sink) awaitPast(g *generation, to listwatch.Version) {
+	for {
+		before := g.head.Version()
+		s.relay.prober.want(g, to)
+		if err := g.head.Wait(s.ctx, to); err == nil || s.ctx.Err() != nil || g.head.Version() == before {
+			return
+		}
+	}
 }
 
 // bookmark moves the head on, and with it every silent watcher.

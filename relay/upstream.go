@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -15,10 +16,10 @@ type upstream struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	tap     *tap              // the watch that is open; nil: none
-	began   string            // the epoch of the state that the relay has; empty: not known
-	newest  listwatch.Version // the past that was begun with leads here; zero: there is none
-	shallow bool              // the next state is to be the newest: one with a past has just failed
+	tap     *tap   // the watch that is open; nil: none
+	began   string // the epoch of the state that the relay has; empty: not known
+	goal    goal   // where the state that is on its way leads to
+	shallow bool   // the next state is to be the newest: one with a past has just failed
 }
 
 func newUpstream(s listwatch.Source, lookback int) *upstream {
@@ -34,11 +35,14 @@ func (u *upstream) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 		}
 	}
 	t := &tap{upstream: u, initial: initial, signal: make(chan struct{}, 1)}
+	var to goal
 	if initial && u.looksBack() {
-		t.pending, t.Watcher = u.watchPast(ctx, q)
-		t.past = t.Watcher != nil
+		to = u.watchPast(ctx, t, q)
 	}
 	if t.Watcher == nil {
+		if q.Start == listwatch.Newest {
+			to.asked = time.Now()
+		}
 		var err error
 		if t.Watcher, err = u.Source.Watch(ctx, q); err != nil {
 			return nil, err
@@ -46,17 +50,14 @@ func (u *upstream) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 	}
 	t.poller, _ = t.Watcher.(listwatch.Poller)
 	t.raise = t.nudge
-	u.opened(t)
+	u.opened(t, to)
 	return t, nil
 }
 
-func (u *upstream) opened(t *tap) {
+func (u *upstream) opened(t *tap, to goal) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.tap, t.following = t, !t.initial
-	if t.initial && !t.past {
-		u.newest = 0
-	}
+	u.tap, t.following, u.goal = t, !t.initial, to
 }
 
 // closed reports what became of t, which was open.
@@ -64,7 +65,7 @@ func (u *upstream) closed(t *tap) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.tap == t {
-		u.tap = nil
+		u.tap, u.goal = nil, goal{}
 	}
 }
 
@@ -75,11 +76,13 @@ func (u *upstream) isOpen() bool {
 	return u.tap != nil
 }
 
-// target returns the version that the past leads to, which the state was begun with; zero: there is none.
-func (u *upstream) target() listwatch.Version {
+// takeGoal returns where the state that has come leads to. One that was listed leads nowhere.
+func (u *upstream) takeGoal() goal {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.newest
+	to := u.goal
+	u.goal = goal{}
+	return to
 }
 
 // begun takes down which epoch the state is of, which has come.
@@ -135,7 +138,7 @@ type tap struct {
 	following bool // its state has come; guarded by upstream.mu
 
 	// Owned by the reader.
-	past     bool              // it has not come to where the state was when it began
+	past     listwatch.Version // where the state was when it began, and it has not come to yet; zero: there is none
 	pending  []listwatch.Event // before those of Watcher
 	position listwatch.Version // of the newest bookmark that was made here
 
@@ -167,7 +170,7 @@ func (t *tap) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	}
 	switch listwatch.CodeOf(err) {
 	case listwatch.Expired, listwatch.Corrupt, listwatch.Unsupported:
-		if t.past {
+		if t.past != 0 {
 			t.upstream.goShallow() // it would lead to the same place again
 		}
 	}
@@ -176,8 +179,8 @@ func (t *tap) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 
 // arrive notes where the past has led to its end.
 func (t *tap) arrive(events []listwatch.Event) {
-	if n := len(events); t.past && n > 0 && !events[n-1].Initial && events[n-1].Version >= t.upstream.target() {
-		t.past = false
+	if n := len(events); n > 0 && !events[n-1].Initial && events[n-1].Version >= t.past {
+		t.past = 0
 	}
 }
 
