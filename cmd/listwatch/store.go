@@ -34,7 +34,7 @@ func (o *storeOptions) register(f *pflag.FlagSet) {
 	o.historyBytes = 256 << 20
 	f.StringVar(&o.data, "data", "", "file to keep objects and their history in, made where there is none; empty: memory")
 	o.etcd.register(f)
-	f.BoolVar(&o.restored, "data-restored", false, "the file of --data is an old copy: forget its history, so that every client lists again; give it once")
+	f.BoolVar(&o.restored, "data-restored", false, "the file of --data, which must be there, is an old copy: forget its history, so that every client lists again; give it once")
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
 	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
 }

@@ -16,7 +16,8 @@ import (
 // A DB is a set of collections with one counter of versions, in one file. It is safe for concurrent use.
 type DB struct {
 	// Immutable after construction.
-	path    string
+	path    string // as it was given, to speak of
+	at      string // absolute, without links
 	options Options
 	epoch   string
 	head    history.Head
@@ -41,12 +42,16 @@ type DB struct {
 // version of this store wrote it; Corrupt where it is cut off or damaged. The file is not changed then.
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
-	b, err := open(path, o)
+	at, err := locate(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	b, err := open(at, o)
 	if err != nil {
 		return nil, openError(path, err)
 	}
 	db := &DB{
-		path: path, options: o, bolt: b, collections: make(map[string]*backend),
+		path: path, at: at, options: o, bolt: b, collections: make(map[string]*backend),
 		queue: newQueue(), done: make(chan struct{}),
 	}
 	db.transact = func(f func(*bbolt.Tx) error) error { return db.bolt.Update(f) }

@@ -198,6 +198,64 @@ func TestFailedTransactionThatIsInTheFileMayBeThereAfterARestart(t *testing.T) {
 	}
 }
 
+// What a failed transaction forgot is forgotten, if it is in the file: the next one, which looks at fewer records, must not have history
+// begin before that again.
+func TestFailedTransactionThatIsInTheFileHasForgottenForGood(t *testing.T) {
+	const objects = 100
+	s := open(t, bolt.Options{HistoryBytes: -1})
+	bolt.NoSync(s.db)
+	for i := range 2 * objects {
+		if name := fmt.Sprint("a", i%objects); i < objects {
+			s.create(name)
+		} else {
+			s.update(name, i)
+		}
+	}
+	s.options.HistoryBytes = 1
+	s.reopen()
+	entered, full := make(chan struct{}), make(chan struct{})
+	var last <-chan result
+	var data []byte
+	count := 0
+	s.decide(func(transact func() error) error {
+		switch count++; count {
+		case 1:
+			close(entered)
+			<-full
+		case 2:
+			last = s.goCreate(t.Context(), "last")
+			s.waiting(1)
+			return errors.Join(syscall.EIO, transact())
+		case 3:
+			defer func() { data = readFile(t, s.path) }()
+		}
+		return transact()
+	})
+	first := s.goCreate(t.Context(), "first")
+	<-entered
+	var failed []<-chan result
+	for i := range objects {
+		failed = append(failed, s.goCreate(t.Context(), fmt.Sprint("b", i)))
+	}
+	s.waiting(objects)
+	close(full)
+	for _, f := range failed {
+		if r := <-f; r.err == nil {
+			t.Fatal("want an error")
+		}
+	}
+	if r := errors.Join((<-first).err, (<-last).err); r != nil {
+		t.Fatal(r)
+	}
+	want := s.state(listwatch.Query{})
+	s.close()
+	s.path = writeFile(t, data) // as if the process had been killed after the third
+	s.open()
+	if diff := cmp.Diff(want, s.state(listwatch.Query{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestSecondWriteToAnObjectIsJudgedByWhatIsOnDisk(t *testing.T) {
 	for _, fail := range []bool{false, true} {
 		s := open(t, bolt.Options{})

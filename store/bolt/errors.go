@@ -47,7 +47,7 @@ func openError(path string, err error) error {
 		e.Code, e.Message = listwatch.Invalid, "the file is no database of listwatch, or a torn one"
 	case errors.As(err, &d), errors.Is(err, berrors.ErrChecksum):
 		e.Code, e.Message = listwatch.Corrupt, "the file is damaged"
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		e.Code, e.Message = listwatch.Invalid, "there is no such directory"
 	default:
 		e.Code = listwatch.Unknown

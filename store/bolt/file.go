@@ -61,12 +61,31 @@ func openBolt(path string, readOnly bool, wait time.Duration) (db *file, named b
 	return db, err == nil && os.SameFile(locked, at), nil
 }
 
+// locate returns the name of the file at path that holds from every directory: absolute, and its own where path is a link to it. To shrink
+// a file by the name of a link would leave two of them.
+func locate(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	own, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return own, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", &listwatch.Error{Code: listwatch.Invalid, Message: "it is a link to a file that is not there"}
+	}
+	return path, nil
+}
+
 // open opens the database at path for writing, and makes it where there is none. A file that is not ours is not changed.
 func open(path string, o Options) (*file, error) {
 	deadline := time.Now().Add(o.LockWait)
 	for {
 		info, err := os.Stat(path)
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && o.Restored:
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "there is no such file that could be a restored copy"}
 		case errors.Is(err, fs.ErrNotExist):
 			db, err := create(path, o)
 			if errors.Is(err, fs.ErrExist) {
@@ -89,6 +108,10 @@ func open(path string, o Options) (*file, error) {
 			return nil, err
 		}
 		if named {
+			// A process that was killed may have left a transaction that only the kernel has: it must not be shown before it is on disk.
+			if err := db.Sync(); err != nil {
+				return nil, errors.Join(err, db.Close())
+			}
 			return db, nil
 		}
 		// While this process waited for the lock, another one put a shrunken file in the place of this.
@@ -180,8 +203,8 @@ func syncDirectory(path string) error {
 		return err
 	}
 	err = d.Sync()
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = nil
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		err = nil // a file system that does not do that for directories
 	}
 	return errors.Join(err, d.Close())
 }

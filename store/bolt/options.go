@@ -27,6 +27,7 @@ type Options struct {
 	ShrinkFree int64
 	// Restored says that the file is a copy from before writes that have been served since. Then the database goes on under a new epoch
 	// and from the wall clock in microseconds, without history, so that every client lists again. Give it once, at the first start.
+	// Where there is no file it is an error of code Invalid.
 	Restored bool
 	// Transformer changes objects on their way to the file and back. Nil: they are kept as they are. A file must always be opened with
 	// the one that it was made with.

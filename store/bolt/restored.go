@@ -37,12 +37,8 @@ func forget(tx *bbolt.Tx, v listwatch.Version) error {
 	var trims []trim
 	prefix := floorKey("")
 	c := tx.Bucket(headerBucket).Cursor()
-	for k, floor := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, floor = c.Next() {
-		from, err := versionOf(floor)
-		if err != nil {
-			return corruptf("%s: %w", k, err)
-		}
-		trims = append(trims, trim{backend: &backend{name: string(k[len(prefix):]), floor: from}, to: v, steps: math.MaxInt})
+	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+		trims = append(trims, trim{backend: &backend{name: string(k[len(prefix):])}, to: v, steps: math.MaxInt})
 	}
 	for i := range trims {
 		if err := trims[i].run(tx); err != nil {

@@ -36,7 +36,7 @@ func (db *DB) shrinkIfWorthIt() error {
 		return nil
 	}
 	free := int64(db.bolt.Stats().FreePageN) * int64(db.bolt.Info().PageSize)
-	info, err := os.Stat(db.path)
+	info, err := os.Stat(db.at)
 	if err != nil || free <= limit || free <= info.Size()/2 {
 		return err
 	}
@@ -49,7 +49,7 @@ func (db *DB) shrinkIfWorthIt() error {
 
 // shrink puts a copy in the place of the file. Both are locked then, so that nobody can have the old one by its name.
 func (db *DB) shrink() error {
-	next, temporary, err := openBeside(db.path)
+	next, temporary, err := openBeside(db.at)
 	if err != nil {
 		return err
 	}
@@ -60,10 +60,10 @@ func (db *DB) shrink() error {
 		err = next.Sync()
 	}
 	if err == nil {
-		err = keepMode(temporary, db.path)
+		err = keepMode(temporary, db.at)
 	}
 	if err == nil {
-		err = os.Rename(temporary, db.path)
+		err = os.Rename(temporary, db.at)
 	}
 	if err != nil {
 		rmErr := os.Remove(temporary)
@@ -74,7 +74,7 @@ func (db *DB) shrink() error {
 	}
 	err = db.bolt.Close()
 	db.bolt = next
-	return errors.Join(err, syncDirectory(db.path))
+	return errors.Join(err, syncDirectory(db.at))
 }
 
 // keepMode gives the new file the permissions of the old one.

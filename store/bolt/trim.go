@@ -42,10 +42,15 @@ func (db *DB) planTrims(writes int) (trims []trim) {
 
 // run deletes what the records up to t.to replaced, and those of them that are deletes.
 func (t *trim) run(tx *bbolt.Tx) error {
-	b := tx.Bucket(bucketOf(t.backend.name))
+	b, header := tx.Bucket(bucketOf(t.backend.name)), tx.Bucket(headerBucket)
+	// The floor of the file, not that of the backend: a transaction that failed may have raised it nevertheless.
+	floor, err := versionOf(header.Get(floorKey(t.backend.name)))
+	if err != nil {
+		return damaged{err}
+	}
 	var gone []listwatch.Version
-	t.reached, t.more = t.to, false
-	from, steps := keyOf(t.backend.floor+1), 0
+	t.reached, t.more = max(t.to, floor), false
+	from, steps := keyOf(floor+1), 0
 	c := b.Cursor()
 	for k, value := c.Seek(from[:]); k != nil; k, value = c.Next() {
 		v, err := versionOf(k)
@@ -76,6 +81,6 @@ func (t *trim) run(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	floor := keyOf(t.reached)
-	return tx.Bucket(headerBucket).Put(floorKey(t.backend.name), floor[:])
+	reached := keyOf(t.reached)
+	return header.Put(floorKey(t.backend.name), reached[:])
 }
