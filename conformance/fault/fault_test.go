@@ -338,6 +338,22 @@ func TestStrikeHitsAllThatAreOpenAndHealSparesTheRest(t *testing.T) {
 	})
 }
 
+// The end of a fault that another one has replaced must not end that.
+func TestStrikeOutlastsTheFaultThatItReplaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := overMemory(t, always(Fault{Kind: Stall, For: time.Second}))
+		client, server := b.connect(t)
+		b.Strike(Fault{Kind: Stall})
+		start := time.Now()
+		time.AfterFunc(time.Minute, func() { b.Strike(Fault{}) })
+		go server.Write([]byte("late")) // ends when it is read
+		receive(t, client, 4)
+		if took := time.Since(start); took != time.Minute {
+			t.Errorf("held back for %v, want 1m0s", took)
+		}
+	})
+}
+
 func TestCloseEndsWhatHangs(t *testing.T) {
 	for _, kind := range append(Kinds(), None) {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -210,7 +210,8 @@ func (l *link) strike(f Fault) {
 	l.struck, l.counted = true, false
 	l.set(f)
 	if f.For > 0 {
-		l.timers = append(l.timers, time.AfterFunc(f.For, l.release))
+		mine := l.changed
+		l.timers = append(l.timers, time.AfterFunc(f.For, func() { l.endIf(mine) }))
 	}
 	l.mu.Unlock()
 	switch f.Kind {
@@ -238,6 +239,20 @@ func (l *link) count() {
 func (l *link) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.settle()
+}
+
+// endIf is release if what goes on is still what it was when changed was its channel: another fault may have taken its place.
+func (l *link) endIf(changed chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed == changed {
+		l.settle()
+	}
+}
+
+// settle ends what can end. mu is held.
+func (l *link) settle() {
 	if !l.over && l.mode.Kind != HalfOpen {
 		l.set(Fault{})
 	}
