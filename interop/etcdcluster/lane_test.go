@@ -51,14 +51,16 @@ var enough = watchcheck.Requirements{
 func TestWatchersBearTheFaultsOfACluster(t *testing.T) {
 	l := startLane(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *laneFor+10*patience)
-	defer cancel()
 	var watchers, writers sync.WaitGroup
-	defer watchers.Wait()
+	defer func() {
+		cancel()
+		writers.Wait()
+		watchers.Wait()
+	}()
 	for _, f := range l.followers() {
 		watchers.Go(func() { f.run(ctx, l.desk.complain) })
 	}
 	writing, stop := context.WithCancel(ctx)
-	defer writers.Wait()
 	defer stop()
 	l.work(writing, &writers)
 	begun := time.Now()
@@ -91,8 +93,8 @@ func startLane(t *testing.T) *lane {
 			Kinds: []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.None},
 			Bytes: 16 << 10, After: 2 * time.Second, For: 500 * time.Millisecond,
 		}, fault.Mix{
-			Kinds: []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.Latency, fault.None},
-			Bytes: 32 << 10, After: 5 * time.Second, For: time.Second, Delay: 10 * time.Millisecond,
+			Kinds: []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.Latency},
+			Bytes: 16 << 10, After: 2 * time.Second, For: time.Second, Delay: 10 * time.Millisecond,
 		}, l.seed+uint64(10*i)))
 	}
 	return l

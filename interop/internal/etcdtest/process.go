@@ -217,8 +217,13 @@ func (p *Process) start() {
 
 func (p *Process) awaitReady() {
 	p.t.Helper()
-	if err := <-p.ready; err != nil {
-		p.t.Fatalf("etcd did not start: %v", err)
+	select {
+	case err := <-p.ready:
+		if err != nil {
+			p.t.Fatalf("etcd did not start: %v", err)
+		}
+	case <-time.After(startTime):
+		p.t.Fatal("etcd is not ready")
 	}
 }
 
