@@ -114,7 +114,8 @@ func withAdvice(err error) error {
 		return fmt.Errorf("%w; nothing listens there: start a server with \"listwatch serve\", or name another with --server", err)
 	case untrusted:
 		return fmt.Errorf("%w; name the CA with --ca", err)
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"),
+		strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
 		return fmt.Errorf("%w; try http:// instead of https://", err)
 	}
 	return err

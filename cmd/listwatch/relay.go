@@ -119,7 +119,7 @@ func (s *relayService) relayResources(ctx context.Context, a *access) error {
 	for _, text := range s.options.resources {
 		r, err := s.up.resource(ctx, text)
 		if err != nil {
-			return withAdvice(err)
+			return s.options.upstream.renamed(withAdvice(err))
 		}
 		r.ReadOnly = true
 		source := s.open(r.QualifiedName(), r.Path(""), r.Fields)
@@ -164,6 +164,7 @@ func (s *relayService) open(name, below string, fields []string) *relay.Relay {
 	o := s.options
 	r := relay.Open(remote, relay.Options{
 		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), Lookback: o.lookback, Fields: fields, Trace: s.traceOf(name),
+		Check: checkEvery(o.maxBehind),
 	})
 	s.relays = append(s.relays, relayed{name, r})
 	s.release = append(s.release, func() {
@@ -171,6 +172,14 @@ func (s *relayService) open(name, below string, fields []string) *relay.Relay {
 		remote.Close()
 	})
 	return r
+}
+
+// checkEvery returns how often to find out how far behind a relay is, so that one where all is well is never found to be too far.
+func checkEvery(maxBehind time.Duration) time.Duration {
+	if maxBehind <= 0 {
+		return relay.DefaultCheck
+	}
+	return min(relay.DefaultCheck, max(maxBehind/3, 100*time.Millisecond))
 }
 
 func (s *relayService) close() {
@@ -239,6 +248,8 @@ func (s *relayService) ready() error {
 			why = append(why, fmt.Errorf("%s: the state of the upstream is not here yet: %w", r.name, status.Err))
 		case !status.Ready:
 			why = append(why, fmt.Errorf("%s: the state of the upstream is not here yet", r.name))
+		case s.options.maxBehind > 0 && status.Behind < 0:
+			why = append(why, fmt.Errorf("%s: how far it is behind the upstream is not known", r.name))
 		case s.options.maxBehind > 0 && status.Behind > s.options.maxBehind:
 			why = append(why, fmt.Errorf("%s: it may be %v behind the upstream", r.name, status.Behind.Round(time.Second)))
 		}

@@ -1,13 +1,20 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -150,6 +157,9 @@ func TestRelayServesACollectionAtItsPath(t *testing.T) {
 
 func TestRelaySaysWhatIsWrong(t *testing.T) {
 	origin := startServer(t)
+	trusted := httptest.NewTLSServer(http.NotFoundHandler())
+	defer trusted.Close()
+	trusted.Config.ErrorLog = log.New(io.Discard, "", 0) // it is refused, and would say so
 	for _, c := range []struct {
 		args string
 		code int
@@ -161,7 +171,9 @@ func TestRelaySaysWhatIsWrong(t *testing.T) {
 		{"--upstream " + origin.http + " --resource nothings", exitUsage, `"nothings" is unknown here`},
 		{"--upstream " + origin.http + " --resource nothings.v1.example.com", exitFailure, "it has no nothings in example.com/v1"},
 		{"--upstream " + origin.http + " --resource pods --resource po", exitUsage, "it is there twice"},
-		{"--upstream http://127.0.0.1:1 --resource pods", exitFailure, "connection refused"},
+		{"--upstream http://127.0.0.1:1 --resource pods", exitFailure, "connection refused; nothing listens there: start a server with \"listwatch serve\", or name another with --upstream\n"},
+		{"--upstream " + strings.Replace(origin.http, "http", "https", 1) + " --resource pods", exitFailure, "try http:// instead"},
+		{"--upstream " + trusted.URL + " --resource pods", exitFailure, "name the CA with --upstream-ca"},
 		{"--upstream " + origin.http + " --resource pods --upstream-cert x", exitUsage, "--upstream-cert and --upstream-key go together"},
 		{"--upstream " + origin.http + " --resource pods --upstream-token x --upstream-token-file y", exitUsage, "exclude each other"},
 		{"--upstream " + origin.http + " --resource pods --upstream-token-file /nowhere", exitFailure, "--upstream-token-file /nowhere"},
@@ -175,5 +187,50 @@ func TestRelaySaysWhatIsWrong(t *testing.T) {
 				t.Errorf("ended with %d: %s\nwant %d: %s", code, p.stderr, c.code, c.want)
 			}
 		})
+	}
+}
+
+// stuck is an upstream whose watches bring nothing.
+type stuck struct{ listwatch.Source }
+
+func (s stuck) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	return stuck{}, nil
+}
+
+func (stuck) Next(ctx context.Context, _ []listwatch.Event) (int, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (stuck) Close() error { return nil }
+
+func TestARelayThatDoesNotKnowHowOldItsStateIsIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type thing struct {
+			listwatch.Metadata `json:"metadata"`
+		}
+		things := memory.New[thing]()
+		for _, name := range []string{"one", "two"} {
+			if _, err := things.Create(t.Context(), thing{listwatch.Metadata{Name: name}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := relay.Open(stuck{things}, relay.Options{})
+		defer r.Close()
+		time.Sleep(time.Minute)
+		s := &relayService{options: &relayOptions{maxBehind: time.Hour}, relays: []relayed{{"things", r}}}
+		if err := s.ready(); !r.Status().Ready || err == nil || !strings.Contains(err.Error(), "not known") {
+			t.Errorf("a state from before the upstream's, for all that is known: %v, %+v", err, r.Status())
+		}
+	})
+}
+
+func TestARelayIsCheckedMoreOftenThanItMayBeBehind(t *testing.T) {
+	for behind, want := range map[time.Duration]time.Duration{
+		0: 10 * time.Second, -1: 10 * time.Second, time.Hour: 10 * time.Second, 6 * time.Second: 2 * time.Second, 1: 100 * time.Millisecond,
+	} {
+		if got := checkEvery(behind); got != want {
+			t.Errorf("--max-behind %v: every %v, want %v", behind, got, want)
+		}
 	}
 }

@@ -91,7 +91,7 @@ func (o *upstreamOptions) access() (*upstreamAccess, error) {
 
 // renamed makes a message about the flags of other commands one about those of relay.
 func (o *upstreamOptions) renamed(err error) error {
-	text := err.Error()
+	text := strings.ReplaceAll(err.Error(), "--server", "--upstream")
 	for _, name := range []string{"ca", "cert", "key", "transport"} {
 		text = strings.ReplaceAll(text, "--"+name, "--upstream-"+name)
 	}
