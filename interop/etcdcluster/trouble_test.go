@@ -14,7 +14,6 @@ import (
 
 // trouble lets each kind of it happen once, in any order.
 func (l *lane) trouble() {
-	l.Helper()
 	all := []struct {
 		kind string
 		do   func()
