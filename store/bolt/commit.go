@@ -131,13 +131,8 @@ func (db *DB) write(writes []write, trims []trim) error {
 					return err
 				}
 			}
-			for _, w := range writes {
-				b := tx.Bucket(bucketOf(w.backend.name))
-				b.FillPercent = appendFill
-				key := keyOf(w.change.Version)
-				if err := b.Put(key[:], w.record); err != nil {
-					return err
-				}
+			if err := put(tx, writes); err != nil {
+				return err
 			}
 			for i := range trims {
 				if err := trims[i].run(tx); err != nil {
@@ -158,20 +153,51 @@ func (db *DB) write(writes []write, trims []trim) error {
 	return err
 }
 
+// put adds the records of writes.
+func put(tx *bbolt.Tx, writes []write) error {
+	added := make(map[string][]listwatch.Version)
+	for _, w := range writes {
+		b := tx.Bucket(bucketOf(w.backend.name))
+		b.FillPercent = appendFill
+		key := keyOf(w.change.Version)
+		if err := b.Put(key[:], w.record); err != nil {
+			return err
+		}
+		added[w.backend.name] = append(added[w.backend.name], w.change.Version)
+	}
+	for name, versions := range added {
+		err := recount(tx, name, func(t *tally) {
+			for _, v := range versions {
+				t.add(v)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // appendFill is how full the pages of records become: versions only grow, so that nothing will be put between them.
 const appendFill = 0.95
 
 // takeBack deletes the records that nobody was told of.
 func (db *DB) takeBack(tx *bbolt.Tx) error {
 	for name := range db.collections {
-		c := tx.Bucket(bucketOf(name)).Cursor()
+		c, gone := tx.Bucket(bucketOf(name)).Cursor(), tally{}
 		for k, _ := c.Last(); k != nil; k, _ = c.Last() {
-			if v, err := versionOf(k); err != nil || v <= db.published {
+			v, err := versionOf(k)
+			if err != nil || v <= db.published {
 				break
 			}
+			gone.add(v)
 			if err := c.Delete(); err != nil {
 				return err
 			}
+		}
+		err := recount(tx, name, func(t *tally) { t.count, t.sum = t.count-gone.count, t.sum-gone.sum })
+		if err != nil {
+			return err
 		}
 	}
 	return nil

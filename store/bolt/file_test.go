@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -207,6 +208,40 @@ func usedBytes(t testing.TB, data []byte) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// A collection that lost its records must not come back empty, and none that is not declared with those of who knows what.
+func TestMissingCollectionsAreNoticed(t *testing.T) {
+	for name, damage := range map[string]func(tx *bbolt.Tx) error{
+		"the records":     func(tx *bbolt.Tx) error { return tx.DeleteBucket(bolt.BucketOf("pods")) },
+		"the declaration": func(tx *bbolt.Tx) error { return tx.Bucket(bolt.HeaderBucket).Delete([]byte("resource/pods")) },
+	} {
+		s := open(t, bolt.Options{})
+		s.create("a")
+		if err := bolt.Edit(s.db, damage); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := look(t, writeFile(t, readFile(t, s.path)), 0); !errors.Is(err, listwatch.Corrupt) {
+			t.Errorf("%s: got %v, want code Corrupt", name, err)
+		}
+	}
+}
+
+// A record that nothing else speaks of could be hidden by a damaged page.
+func TestMissingRecordsAreNoticed(t *testing.T) {
+	for name, which := range map[string]int{"the first": 0, "one between": 1, "the last": 2} {
+		s := open(t, bolt.Options{})
+		missing := []*listwatch.Object{s.create("a"), s.create("b"), s.create("c")}[which].Version
+		err := bolt.Edit(s.db, func(tx *bbolt.Tx) error {
+			return tx.Bucket(bolt.BucketOf("pods")).Delete(binary.BigEndian.AppendUint64(nil, uint64(missing)))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := look(t, writeFile(t, readFile(t, s.path)), 0); !errors.Is(err, listwatch.Corrupt) {
+			t.Errorf("%s: got %v, want code Corrupt", name, err)
+		}
+	}
 }
 
 // Where a part of the file has changed, what is shown is right or nothing is. The newest of the two meta pages is the exception: without it

@@ -38,6 +38,7 @@ func FuzzHeader(f *testing.F) {
 	f.Add("floor/pods", []byte("\x00\x00\x00"))
 	f.Add("resource/pods", []byte(`{"kind":"Pod"}`))
 	f.Add("epoch", []byte(nil))
+	f.Add("tally/pods", make([]byte, 16))
 	f.Add("probe", []byte("x"))
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		path := writeFile(t, data)

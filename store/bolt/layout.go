@@ -3,10 +3,12 @@ package bolt
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
@@ -21,6 +23,7 @@ import (
 //	  probe              a known text as the Transformer wrote it
 //	  resource/name      JSON: what the collection was declared as
 //	  floor/name         version: records up to it are the state, those after it are the history
+//	  tally/name         how many records there are, 8 bytes, big endian, and the sum of their versions modulo 2^64, likewise
 //	collection/name    version → record
 //
 // Versions are 8 bytes, big endian.
@@ -39,6 +42,7 @@ var (
 
 func bucketOf(collection string) []byte    { return []byte("collection/" + collection) }
 func floorKey(collection string) []byte    { return []byte("floor/" + collection) }
+func tallyKey(collection string) []byte    { return []byte("tally/" + collection) }
 func resourceKey(collection string) []byte { return []byte("resource/" + collection) }
 
 // probeText is what a Transformer is given and must return when a file is opened.
@@ -133,11 +137,17 @@ func declare(tx *bbolt.Tx, r store.Resource, last listwatch.Version) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.CreateBucket(bucketOf(name)); err != nil {
+	switch _, err := tx.CreateBucket(bucketOf(name)); {
+	case errors.Is(err, berrors.ErrBucketExists):
+		return corruptf("there are records of %s, but it is not declared", name)
+	case err != nil:
 		return err
 	}
 	floor := keyOf(last)
 	if err := b.Put(floorKey(name), floor[:]); err != nil {
+		return err
+	}
+	if err := (tally{}).write(tx, name); err != nil {
 		return err
 	}
 	return b.Put(resourceKey(name), text)

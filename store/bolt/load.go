@@ -19,7 +19,7 @@ func (db *DB) load(r store.Resource) (past history.Past, err error) {
 	l := loader{resource: r, name: r.QualifiedName(), transformer: db.options.Transformer, last: db.published}
 	err = guarded(func() error {
 		return db.bolt.View(func(tx *bbolt.Tx) error {
-			if known = tx.Bucket(bucketOf(l.name)) != nil; !known {
+			if known = tx.Bucket(headerBucket).Get(resourceKey(l.name)) != nil; !known {
 				return nil
 			}
 			if err := declare(tx, r, db.published); err != nil { // changes nothing
@@ -45,6 +45,7 @@ type loader struct {
 	last        listwatch.Version // of the database
 
 	past  history.Past
+	tally tally
 	state map[listwatch.Key]*listwatch.Object
 }
 
@@ -53,11 +54,21 @@ func (l *loader) read(tx *bbolt.Tx) (err error) {
 		return corruptf("the floor of %s: %w", l.name, err)
 	}
 	l.state = make(map[listwatch.Key]*listwatch.Object)
-	c := tx.Bucket(bucketOf(l.name)).Cursor()
+	b := tx.Bucket(bucketOf(l.name))
+	if b == nil {
+		return corruptf("%s is declared, but there is no bucket of its records", l.name)
+	}
+	c := b.Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
 		if err := l.add(k, v); err != nil {
 			return corruptf("%s: the record at %x: %w", l.name, k, err)
 		}
+	}
+	switch want, err := readTally(tx, l.name); {
+	case err != nil:
+		return err
+	case l.tally != want:
+		return corruptf("%s: there are %d records, and not the %d that were written", l.name, l.tally.count, want.count)
 	}
 	l.past.Objects = make([]*listwatch.Object, 0, len(l.state))
 	for _, o := range l.state {
@@ -79,6 +90,7 @@ func (l *loader) add(key, value []byte) error {
 	if version > l.last {
 		return fmt.Errorf("it is newer than the database, which is at %d", l.last)
 	}
+	l.tally.add(version)
 	change := history.Change{Version: version, Old: l.state[rec.key]}
 	if rec.deleted {
 		delete(l.state, rec.key)

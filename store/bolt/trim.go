@@ -81,6 +81,14 @@ func (t *trim) run(tx *bbolt.Tx) error {
 			return err
 		}
 	}
+	err = recount(tx, t.backend.name, func(sum *tally) {
+		for _, v := range gone {
+			sum.remove(v)
+		}
+	})
+	if err != nil {
+		return err
+	}
 	reached := keyOf(t.reached)
 	return header.Put(floorKey(t.backend.name), reached[:])
 }
