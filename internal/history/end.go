@@ -34,8 +34,12 @@ func (l *Log) endErr() error {
 	return nil
 }
 
-// await keeps w until forget, to be ended with the log. l.mu is held.
+// await keeps w until forget, to be ended with the log, or ends it where the log has. l.mu is held.
 func (l *Log) await(w *futureWait) {
+	if l.endErr() != nil {
+		w.end()
+		return
+	}
 	if l.waits == nil {
 		l.waits = make(map[*futureWait]struct{})
 	}

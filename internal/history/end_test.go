@@ -70,3 +70,19 @@ func TestTheEndOfALogWakesWhoSleepsAndWhoWaitsForTheFuture(t *testing.T) {
 		}
 	})
 }
+
+func TestAnEndedLogKeepsNobodyWaitingForTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, gone := New(Options{}), errors.New("gone")
+		l.End(gone)
+		began := time.Now()
+		w, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 1 << 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		if _, err := w.Next(t.Context(), make([]listwatch.Event, 1)); err != gone || time.Since(began) != 0 {
+			t.Errorf("got %v after %v, want the end of the log at once", err, time.Since(began))
+		}
+	})
+}

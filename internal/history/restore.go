@@ -21,7 +21,7 @@ type Past struct {
 // A Record is a Change of a Past.
 type Record struct {
 	Change
-	// At is when it was written; from then on its age counts.
+	// At is when it was written; from then on its age counts, from the restoration at the latest.
 	At time.Time
 }
 
@@ -44,8 +44,13 @@ func Restore(o Options, p Past) (*Log, error) {
 	defer l.mu.Unlock()
 	l.state = state{tree: base.Copy(), base: base}
 	l.last, l.records.floor = p.Floor, p.Floor
+	today := time.Now()
 	for i, past := range p.Records {
-		r := newRecord(past.Change, past.At)
+		at := past.At
+		if at.After(today) {
+			at = today // the clock was wrong then, or is now
+		}
+		r := newRecord(past.Change, at)
 		l.state.apply(r)
 		l.records.push(r)
 		l.last = r.version

@@ -78,6 +78,30 @@ func TestRestoredRecordsAgeWithTheNextAppend(t *testing.T) {
 	})
 }
 
+// Nothing would be forgotten before the clock is where it was when it was wrong.
+func TestRestoredRecordsOfTheFutureAgeFromNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := writesOf(5)
+		for i := range p.Records {
+			p.Records[i].At = p.Records[i].At.Add(24 * time.Hour)
+		}
+		l, err := Restore(Options{MaxAge: time.Minute}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		put(l, listwatch.Key{Name: "b"}, nil)
+		if s := l.Stats(); s.Records != 6 {
+			t.Errorf("after a minute: %+v, want all", s)
+		}
+		time.Sleep(2 * time.Minute)
+		put(l, listwatch.Key{Name: "b"}, nil)
+		if s := l.Stats(); s.Records != 1 {
+			t.Errorf("after three: %+v, want the new one alone", s)
+		}
+	})
+}
+
 func TestRestoreKeepsNoMoreBytesThanTheWindow(t *testing.T) {
 	l, err := Restore(Options{MaxBytes: 1}, writesOf(5))
 	if err != nil {
