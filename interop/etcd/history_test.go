@@ -177,11 +177,11 @@ func TestKeysOfOneTransactionComeTogetherInOrder(t *testing.T) {
 		ops = append(ops, clientv3.OpPut("/txn/things.example.com/default/"+name, value))
 	}
 	ops = append(ops, clientv3.OpDelete("/txn/things.example.com/default/m"))
-	got, err := raw.Txn(t.Context()).Then(ops[:70]...).Commit()
-	if err != nil {
+	if _, err := raw.Txn(t.Context()).Then(ops[:70]...).Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = raw.Txn(t.Context()).Then(ops[70:]...).Commit(); err != nil {
+	got, err := raw.Txn(t.Context()).Then(ops[70:]...).Commit()
+	if err != nil {
 		t.Fatal(err)
 	}
 	batch := make([]listwatch.Event, 80)
