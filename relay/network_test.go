@@ -192,6 +192,31 @@ func TestAQuietCollectionOfABusyDatabaseIsReadFresh(t *testing.T) {
 	})
 }
 
+func TestHowFarBehindAQuietCollectionIsIsFoundOutAsOftenAsItIsChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		other := collection(t, o.db, "Other")
+		o.put("a", "red")
+		n := newNetwork()
+		defer n.close()
+		n.serve("origin", o)
+		upstream := n.remote("origin")
+		defer upstream.Close()
+		r := relay.Open(upstream, relay.Options{Check: time.Second})
+		defer r.Close()
+		ready(t, r)
+		for range 240 {
+			if _, err := other.Create(t.Context(), []byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second / 2)
+			if s := r.Status(); s.Behind < 0 || s.Behind > 5*time.Second {
+				t.Fatalf("it may be %v behind, and all is well: %+v", s.Behind, s)
+			}
+		}
+	})
+}
+
 func TestBookmarksOfTheUpstreamMoveQuietWatchersOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)

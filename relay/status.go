@@ -24,7 +24,7 @@ type Status struct {
 	Epoch string
 	// Behind is the most that the state can be behind: everything that was acknowledged by the origin longer ago is here. It is measured by
 	// asking the upstream, at [Options.Check] and by readers, so it is about as large as the time between two questions where all is
-	// well, and up to a minute or so more where only other collections are written to. Negative: not known yet.
+	// well, and some of these where only other collections are written to; without probes, a minute or so. Negative: not known yet.
 	Behind time.Duration
 	// Heard is when something last came from the upstream: an event, a bookmark, an answer. Zero: never.
 	Heard time.Time
@@ -62,7 +62,10 @@ func (r *Relay) check(ctx context.Context, every time.Duration) {
 				return
 			}
 		}
-		_, _ = r.asker.newest(ctx) // what went wrong is in the status
+		// What goes wrong is in the status. Where no event brings what is new, a probe must: the upstream's bookmarks are rare.
+		if a, err := r.asker.newest(ctx); err == nil && a.generation != nil && !r.progress.isWithin(2*every) {
+			r.prober.want(a.generation, a.version)
+		}
 		r.options.Trace.checked(r)
 		select {
 		case <-timer.C:
@@ -135,6 +138,14 @@ func (p *progress) settle() {
 	if p.fresh.Equal(p.last.at) {
 		p.oldest = sample{}
 	}
+}
+
+// isWithin reports whether everything acknowledged longer than d ago is here.
+func (p *progress) isWithin(d time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settle()
+	return !p.fresh.IsZero() && time.Since(p.fresh) <= d
 }
 
 // forget drops what was known of versions that mean nothing any more.

@@ -179,7 +179,7 @@ func checkEvery(maxBehind time.Duration) time.Duration {
 	if maxBehind <= 0 {
 		return relay.DefaultCheck
 	}
-	return min(relay.DefaultCheck, max(maxBehind/3, 100*time.Millisecond))
+	return min(relay.DefaultCheck, max(maxBehind/5, 100*time.Millisecond))
 }
 
 func (s *relayService) close() {

@@ -163,7 +163,7 @@ type discovered struct {
 
 // discover asks the upstream what it has as r.
 func (a *upstreamAccess) discover(ctx context.Context, r kubeapi.Resource) (d discovered, err error) {
-	ctx, cancel := context.WithTimeout(ctx, scopeTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, scopeTime, fmt.Errorf("no answer within %v", scopeTime))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base.JoinPath(path.Dir(r.Path(""))).String(), nil)
 	if err != nil {
