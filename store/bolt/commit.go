@@ -23,13 +23,17 @@ func (db *DB) run() {
 		}
 		start := time.Now()
 		if told := db.commit(batch); told > 1 {
-			db.queue.gather(told, time.Since(start)/gatherPart)
+			db.queue.gather(told, min(time.Since(start)/gatherPart, gatherMost))
 		}
 	}
 }
 
-// gatherPart is which part of the time of a transaction it may wait for writers.
-const gatherPart = 8
+// What the committer may wait for writers: a part of the time of a transaction, but not of that in which the disk stood still or the file was
+// shrunk.
+const (
+	gatherPart = 8
+	gatherMost = 20 * time.Millisecond
+)
 
 // A write is a request with its version.
 type write struct {

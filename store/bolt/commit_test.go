@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
@@ -107,6 +109,32 @@ func TestWritersShareTransactions(t *testing.T) {
 	if g.count != 2 || len(versions) != writers+1 {
 		t.Errorf("%d transactions and %d versions for %d writes, want 2 transactions", g.count, len(versions), writers+1)
 	}
+}
+
+// A disk that stood still for a minute is no reason to wait for company for seconds.
+func TestNobodyWaitsLongForOthersAfterASlowTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, bolt.Options{})
+		slow := 2
+		s.decide(func(transact func() error) error {
+			if slow--; slow >= 0 {
+				time.Sleep(time.Minute) // of the bubble
+			}
+			return transact()
+		})
+		one := s.goCreate(t.Context(), "one")
+		synctest.Wait()
+		two, three := s.goCreate(t.Context(), "two"), s.goCreate(t.Context(), "three")
+		synctest.Wait()
+		if err := errors.Join((<-one).err, (<-two).err, (<-three).err); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		s.create("four")
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("a write took %v after two that waited for the disk", took)
+		}
+	})
 }
 
 func TestNothingIsShownBeforeItIsOnDisk(t *testing.T) {
