@@ -2,12 +2,14 @@ package etcdcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
@@ -163,4 +165,20 @@ func (c *cluster) compact(revision int64) bool {
 	defer cancel()
 	_, err := c.raw.Compact(ctx, revision)
 	return err == nil
+}
+
+// forgotten waits until no member that is up has what was before revision any more: they get to hear of a compaction one after the other.
+func (c *cluster) forgotten(revision int64) {
+	c.Helper()
+	for i, client := range c.each {
+		c.eventually(fmt.Sprintf("member %d has compacted revision %d", i, revision-1), func() bool {
+			if c.down[i] {
+				return true
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), time.Second)
+			defer cancel()
+			_, err := client.Get(ctx, "/", clientv3.WithCountOnly(), clientv3.WithSerializable(), clientv3.WithRev(revision-1))
+			return errors.Is(err, rpctypes.ErrCompacted)
+		})
+	}
 }

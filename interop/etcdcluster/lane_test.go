@@ -86,6 +86,11 @@ func startLane(t *testing.T) *lane {
 	})
 	l.rec.Sum = sumWithoutVersion
 	l.desk = &desk{rec: l.rec}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(l.story())
+		}
+	})
 	for i, name := range []string{"1", "2"} {
 		l.servers = append(l.servers, startServer(t, name, l.members, fault.Mix{
 			Kinds: []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.None},

@@ -141,6 +141,7 @@ func (l *lane) leaveServerBehind() {
 	s.cutOff()
 	l.awaitWrites(10)
 	l.compactNow()
+	l.forgotten(l.compacted)
 	s.restore(false)
 	l.eventually("server "+s.name+" lists again", func() bool { return s.count("relisted") > before })
 	l.ready(s)
