@@ -401,6 +401,20 @@ func TestRestoredCopyMakesEveryClientListAgain(t *testing.T) {
 	}
 }
 
+// A clock that is behind must not give the versions of what is gone to other writes.
+func TestRestoredCopyReusesNoVersionWhateverTheClockSays(t *testing.T) {
+	s := open(t, bolt.Options{Start: 1 << 52}) // microseconds of the year 2112
+	s.create("a")
+	copied := readFile(t, s.path)
+	gone := s.create("b").Version
+	s.close()
+	s.path, s.options.Restored = writeFile(t, copied), true
+	s.open()
+	if c := s.create("c"); c.Version <= gone {
+		t.Errorf("got version %d, want one after %d", c.Version, gone)
+	}
+}
+
 func TestConcurrentUpdatesAreAllThere(t *testing.T) {
 	const writers, each = 8, 25
 	s := open(t, bolt.Options{})

@@ -26,8 +26,8 @@ type Options struct {
 	// file without them. Zero: 64 MiB; negative: any number, Open never rewrites it.
 	ShrinkFree int64
 	// Restored says that the file is a copy from before writes that have been served since. Then the database goes on under a new epoch
-	// and from the wall clock in microseconds, without history, so that every client lists again. Give it once, at the first start.
-	// Where there is no file it is an error of code Invalid.
+	// and from the wall clock in microseconds, or 2^32 versions on where it is further, without history, so that every client lists
+	// again. Give it once, at the first start. Where there is no file it is an error of code Invalid.
 	Restored bool
 	// Transformer changes objects on their way to the file and back. Nil: they are kept as they are. A file must always be opened with
 	// the one that it was made with.

@@ -1,6 +1,7 @@
 package bolt_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -72,5 +73,26 @@ func TestACopyThatIsNotThereIsNotMade(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a file was made")
+	}
+}
+
+// Whoever puts a backup in the place of a file that is open wants to keep the backup.
+func TestShrinkReplacesNoFileButItsOwn(t *testing.T) {
+	s := open(t, bolt.Options{})
+	s.create("a")
+	backup := writeFile(t, readFile(t, s.path))
+	want := readFile(t, backup)
+	if err := os.Rename(backup, s.path); err != nil {
+		t.Fatal(err)
+	}
+	s.create("b")
+	if err := s.db.Shrink(); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("got %v, want code Unavailable", err)
+	}
+	if !bytes.Equal(want, readFile(t, s.path)) {
+		t.Error("the backup is gone")
+	}
+	if beside, err := os.ReadDir(filepath.Dir(s.path)); err != nil || len(beside) != 1 {
+		t.Errorf("got %v, %v beside the file, want nothing", beside, err)
 	}
 }

@@ -11,9 +11,13 @@ import (
 )
 
 // beginAnew gives the database another epoch and forgets all history. Clients that know epochs list again because of that; all others
-// because what they have seen is older than the history, which begins at now, or later where the versions have come further.
+// because what they have seen is older than the history, which begins at now; where the versions have come further, for the clock is behind
+// or they began elsewhere, as far after them as nobody has written since the copy was made.
 func (db *DB) beginAnew(now listwatch.Version) error {
-	epoch, last := rand.Text(), max(now, db.last)
+	epoch, last := rand.Text(), now
+	if last <= db.last {
+		last = db.last + restoredLeap
+	}
 	err := guarded(func() error {
 		return db.bolt.Update(func(tx *bbolt.Tx) error {
 			if err := forget(tx, last); err != nil {
@@ -31,6 +35,8 @@ func (db *DB) beginAnew(now listwatch.Version) error {
 	}
 	return err
 }
+
+const restoredLeap = 1 << 32
 
 // forget trims the history of all collections up to v, which is the newest version or later.
 func forget(tx *bbolt.Tx, v listwatch.Version) error {

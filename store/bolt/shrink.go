@@ -60,7 +60,7 @@ func (db *DB) shrink() error {
 		err = next.Sync()
 	}
 	if err == nil {
-		err = keepMode(temporary, db.at)
+		err = db.keepMode(temporary)
 	}
 	if err == nil {
 		err = os.Rename(temporary, db.at)
@@ -77,11 +77,19 @@ func (db *DB) shrink() error {
 	return errors.Join(err, syncDirectory(db.at))
 }
 
-// keepMode gives the new file the permissions of the old one.
-func keepMode(name, like string) error {
-	info, err := os.Stat(like)
+// keepMode gives the new file the permissions of the old one, which must still be in its place: a backup that somebody put there is not to be
+// replaced.
+func (db *DB) keepMode(name string) error {
+	have, err := db.bolt.os.Stat()
 	if err != nil {
 		return err
+	}
+	info, err := os.Stat(db.at)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(have, info) {
+		return errors.New("by now there is another file of that name")
 	}
 	return os.Chmod(name, info.Mode().Perm())
 }
