@@ -88,7 +88,7 @@ func (db *DB) readHeader() error {
 }
 
 // Collection adds the collection that r declares, with what the file has of it. A second one of the same plural and group is an error of
-// code AlreadyExists; one that the file keeps as another kind, API version or scope is Invalid.
+// code AlreadyExists; one that the file keeps as another kind, API version or scope is Invalid, unless there is nothing in it.
 func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
 	r = r.WithDefaults()
 	name := r.QualifiedName()

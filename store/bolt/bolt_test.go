@@ -268,6 +268,25 @@ func TestACollectionIsAddedOnceAndAsItIsKept(t *testing.T) {
 	}
 }
 
+func TestACollectionWithNothingInItCanBeDeclaredAnew(t *testing.T) {
+	s := open(t, bolt.Options{})
+	other := s.db.Version()
+	s.close()
+	var err error
+	if s.db, err = bolt.Open(s.path, s.options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.db.Collection(store.Resource{Kind: "Pod"}); err != nil {
+		t.Fatalf("got %v, want pods without namespaces", err)
+	}
+	s.reopen()
+	want := []string{line(listwatch.Added, s.create("a"))}
+	s.reopen()
+	if diff := cmp.Diff(want, s.after(other, listwatch.Query{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestCompactForgetsHistoryForGood(t *testing.T) {
 	s := open(t, bolt.Options{})
 	before := s.create("a").Version

@@ -111,6 +111,8 @@ type declared struct {
 	Namespaced bool   `json:"namespaced"`
 }
 
+func declarationOf(r store.Resource) declared { return declared{r.APIVersion, r.Kind, r.Namespaced} }
+
 func (d declared) String() string {
 	scope := "without namespaces"
 	if d.Namespaced {
@@ -119,25 +121,40 @@ func (d declared) String() string {
 	return fmt.Sprintf("%s of %s %s", d.Kind, d.APIVersion, scope)
 }
 
-// declare sees to it that the file has the collection that r declares, and that it holds what r says.
-func declare(tx *bbolt.Tx, r store.Resource, last listwatch.Version) error {
-	name, want := r.QualifiedName(), declared{r.APIVersion, r.Kind, r.Namespaced}
-	b := tx.Bucket(headerBucket)
-	if kept := b.Get(resourceKey(name)); kept != nil {
-		var have declared
-		if err := json.Unmarshal(kept, &have); err != nil {
-			return corruptf("the declaration of %s: %w", name, err)
-		}
-		if have != want {
-			return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the file keeps %s as %v, but it is declared as %v", name, have, want)}
-		}
-		return nil
+// isDeclared reports whether the file has the collection that r declares. One that it keeps as something else is an error, unless there is
+// nothing in it: whoever mistyped it may correct that.
+func isDeclared(tx *bbolt.Tx, r store.Resource) (bool, error) {
+	name := r.QualifiedName()
+	kept := tx.Bucket(headerBucket).Get(resourceKey(name))
+	if kept == nil {
+		return false, nil
 	}
-	text, err := json.Marshal(want)
+	var have declared
+	if err := json.Unmarshal(kept, &have); err != nil {
+		return false, corruptf("the declaration of %s: %w", name, err)
+	}
+	want := declarationOf(r)
+	if have == want {
+		return true, nil
+	}
+	if t, err := readTally(tx, name); err != nil || t == (tally{}) {
+		return false, err
+	}
+	return false, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the file keeps %s as %v, but it is declared as %v", name, have, want)}
+}
+
+// declare adds the collection that r declares, or declares one anew in which there is nothing.
+func declare(tx *bbolt.Tx, r store.Resource, last listwatch.Version) error {
+	name := r.QualifiedName()
+	b := tx.Bucket(headerBucket)
+	text, err := json.Marshal(declarationOf(r))
 	if err != nil {
 		return err
 	}
-	switch _, err := tx.CreateBucket(bucketOf(name)); {
+	if b.Get(resourceKey(name)) == nil {
+		_, err = tx.CreateBucket(bucketOf(name))
+	}
+	switch {
 	case errors.Is(err, berrors.ErrBucketExists):
 		return corruptf("there are records of %s, but it is not declared", name)
 	case err != nil:

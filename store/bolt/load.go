@@ -18,11 +18,8 @@ func (db *DB) load(r store.Resource) (past history.Past, err error) {
 	known := false
 	l := loader{resource: r, name: r.QualifiedName(), transformer: db.options.Transformer, last: db.published}
 	err = guarded(func() error {
-		return db.bolt.View(func(tx *bbolt.Tx) error {
-			if known = tx.Bucket(headerBucket).Get(resourceKey(l.name)) != nil; !known {
-				return nil
-			}
-			if err := declare(tx, r, db.published); err != nil { // changes nothing
+		return db.bolt.View(func(tx *bbolt.Tx) (err error) {
+			if known, err = isDeclared(tx, r); err != nil || !known {
 				return err
 			}
 			return l.read(tx)
