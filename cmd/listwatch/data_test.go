@@ -91,10 +91,12 @@ func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The program and others may not agree on what a resource is.
-	if _, err := db.Collection(store.Resource{Kind: "Pod"}); err != nil {
+	pods, err := db.Collection(store.Resource{Kind: "Pod"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
+	_, err = pods.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
+	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	unusable(t, file, exitUnfit, "the file keeps pods as Pod of v1 without namespaces, but it is declared as Pod of v1 in namespaces")
