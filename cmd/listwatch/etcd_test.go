@@ -1,11 +1,36 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
 )
+
+// neverLoaded is a store whose collections take for ever to load.
+type neverLoaded struct {
+	inMemory
+	begun func()
+}
+
+func (n neverLoaded) CollectionContext(ctx context.Context, _ store.Resource) (*store.Collection, error) {
+	n.begun()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestASignalEndsALoad(t *testing.T) {
+	ctx, signal := context.WithCancel(t.Context())
+	s := &service{db: neverLoaded{inMemory{memory.Open(memory.Options{})}, signal}, api: &kubeapi.Handler{}}
+	if err := startError(ctx, s.addResources(ctx, nil)); err == nil || err.Error() != "was told to end before it was ready" {
+		t.Errorf("got %v, want that it was told to end", err)
+	}
+}
 
 func TestFlagsOfEtcdThatDoNotGoTogetherAreRefused(t *testing.T) {
 	dir := t.TempDir()

@@ -57,14 +57,14 @@ func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
 	s := &service{front: front{log: o.logger(logs)}}
 	var err error
 	if s.db, err = o.store.open(ctx, s.log); err != nil {
-		return err
+		return startError(ctx, err)
 	}
 	return errors.Join(s.run(ctx, o, out), s.db.Close())
 }
 
 func (s *service) run(ctx context.Context, o *serveOptions, out io.Writer) error {
-	if err := s.prepare(o); err != nil {
-		return err
+	if err := s.prepare(ctx, o); err != nil {
+		return startError(ctx, err)
 	}
 	for _, e := range s.ends {
 		e.hints(out, commandName())
@@ -76,7 +76,7 @@ func (s *service) run(ctx context.Context, o *serveOptions, out io.Writer) error
 }
 
 // prepare makes everything that can go wrong go wrong before anything is served.
-func (s *service) prepare(o *serveOptions) error {
+func (s *service) prepare(ctx context.Context, o *serveOptions) error {
 	s.api = &kubeapi.Handler{Ready: s.ready}
 	if err := o.configure(&s.api.Server, s.log); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *service) prepare(o *serveOptions) error {
 		return err
 	}
 	s.api.Authenticate = access.authenticator()
-	if err := s.addResources(o.resources); err != nil {
+	if err := s.addResources(ctx, o.resources); err != nil {
 		return err
 	}
 	s.server, s.drain, s.handler = &s.api.Server, s.api.Drain, s.api
@@ -102,7 +102,7 @@ func (s *service) ready() error {
 	return nil
 }
 
-func (s *service) addResources(more []string) error {
+func (s *service) addResources(ctx context.Context, more []string) error {
 	resources := kubeapi.DefaultResources()
 	for _, text := range more {
 		r, err := kubeapi.ParseResource(text)
@@ -112,7 +112,7 @@ func (s *service) addResources(more []string) error {
 		resources = append(resources, r)
 	}
 	for _, r := range resources {
-		c, err := s.db.Collection(r.Declare())
+		c, err := openCollection(ctx, s.db, r.Declare())
 		if err == nil {
 			err = s.api.Add(r, c)
 		} else {

@@ -321,7 +321,7 @@ func TestNothingIsCompressedWhereThatIsOff(t *testing.T) {
 
 func TestTheDemoShowsEveryKindOfChange(t *testing.T) {
 	s := &service{front: front{log: slog.New(slog.DiscardHandler)}, db: inMemory{memory.Open(memory.Options{})}, api: &kubeapi.Handler{}}
-	if err := s.addResources(nil); err != nil {
+	if err := s.addResources(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	labels, err := listwatch.ParseLabelSelector("color=blue")

@@ -65,6 +65,24 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 	return db, nil
 }
 
+// openCollection opens the collection that r declares. Where that may take long, the end of ctx ends it.
+func openCollection(ctx context.Context, db database, r store.Resource) (*store.Collection, error) {
+	if db, ok := db.(interface {
+		CollectionContext(ctx context.Context, r store.Resource) (*store.Collection, error)
+	}); ok {
+		return db.CollectionContext(ctx, r)
+	}
+	return db.Collection(r)
+}
+
+// startError is err of a server that does not start, or what a signal meanwhile means.
+func startError(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return errors.New("was told to end before it was ready")
+	}
+	return err
+}
+
 // inMemory is a database that needs no closing.
 type inMemory struct{ *memory.DB }
 

@@ -77,6 +77,9 @@ func (b *backend) write(ctx context.Context, w write) (revision int64, err error
 	}
 	unclear := false
 	for late := time.Now().Add(b.db.options.Timeout); !unclear || time.Now().Before(late); {
+		if b.db.life.Err() != nil {
+			break
+		}
 		limited, cancel := context.WithTimeout(ctx, tryTime)
 		floor := b.db.seen.floor()
 		var got *clientv3.TxnResponse
@@ -95,6 +98,9 @@ func (b *backend) write(ctx context.Context, w write) (revision int64, err error
 			return 0, failed(ctx, "etcd: write "+w.path, err)
 		}
 		unclear = true
+	}
+	if !unclear {
+		return 0, errClosed
 	}
 	e := listwatch.AsError(failed(ctx, "etcd: write "+w.path, err))
 	e.Message = errUnknownOutcome.Error()

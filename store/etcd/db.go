@@ -53,36 +53,57 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
-// Collection adds the collection that r declares, and returns when its state has been read. A second one of the same plural and group is an error of
-// code AlreadyExists; a prefix that holds something else is one of code Corrupt.
+// Collection is [DB.CollectionContext] without an end to its patience: it returns when the state has been read, or db is closed.
 func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
+	return db.CollectionContext(context.Background(), r)
+}
+
+// CollectionContext adds the collection that r declares, and returns when its state has been read. ctx bounds the call, and its error passes
+// unchanged; the collection lives until Close. A second one of the same plural and group is an error of code AlreadyExists; a prefix that holds
+// something else is one of code Corrupt; a db that is closed, or is being closed, one of code Unavailable.
+func (db *DB) CollectionContext(ctx context.Context, r store.Resource) (*store.Collection, error) {
 	r = r.WithDefaults()
 	name := r.QualifiedName()
-	if db.life.Err() != nil {
-		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: name, Message: "the database is closed"}
-	}
 	b := newBackend(db, r)
-	db.mu.Lock()
-	taken := db.collections[name] != nil
-	if !taken {
-		db.collections[name] = b
+	if err := db.add(b); err != nil {
+		return nil, err
 	}
-	db.mu.Unlock()
-	if taken {
-		return nil, &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name)}
-	}
+	defer db.work.Done()
 	life, stop := context.WithCancel(db.life)
-	if err := db.begin(life, b); err != nil {
+	loading := context.AfterFunc(ctx, stop)
+	err := db.begin(life, b)
+	if !loading() && err == nil {
+		err = ctx.Err() // it came too late for the load, and has ended what follows
+	}
+	if err != nil {
 		stop()
 		db.mu.Lock()
 		delete(db.collections, name)
 		db.mu.Unlock()
-		return nil, failed(db.life, name, err)
+		if db.life.Err() != nil {
+			return nil, errClosed
+		}
+		return nil, failed(ctx, name, err)
 	}
 	context.AfterFunc(db.life, stop)
 	s := b.Stats()
 	db.options.Trace.Loaded(name, s.Objects, int64(s.Floor), int64(s.Version), time.Since(b.began))
 	return store.New(r, b), nil
+}
+
+// add makes b one of the collections, and has Close wait until it is loaded.
+func (db *DB) add(b *backend) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch {
+	case db.life.Err() != nil:
+		return errClosed
+	case db.collections[b.name] != nil:
+		return &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", b.name)}
+	}
+	db.collections[b.name] = b
+	db.work.Add(1)
+	return nil
 }
 
 // begin reads the state of b and follows it until life ends. It returns when the log has come as far as etcd is now, so that the history that it began
@@ -131,10 +152,16 @@ func (db *DB) Compact() {
 	}
 }
 
-// Close ends the watches of etcd and the connection. Watchers stay as they are and see nothing more.
+// Close ends the watches of etcd and the connection. Watchers read what is there for them, and then an error of code Unavailable; so is every later
+// request that would need etcd. What is in memory can still be listed.
 func (db *DB) Close() error {
-	db.end()
+	db.mu.Lock()
+	db.end() // under the lock, so that no collection is added behind the back of Wait
+	db.mu.Unlock()
 	db.work.Wait()
+	for _, b := range db.all() {
+		b.End(errClosed)
+	}
 	return db.client.Close()
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
+// errClosed is the error of everything that needs a DB to be open.
+var errClosed = &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}
+
 // retryAfter is when it is worth while to ask again where etcd did not answer.
 const retryAfter = time.Second
 

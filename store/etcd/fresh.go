@@ -78,6 +78,9 @@ func (db *DB) get(ctx context.Context, limit time.Duration, key string, o ...cli
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
+		if db.life.Err() != nil {
+			return nil, errClosed
+		}
 		try, done := context.WithTimeout(ctx, tryTime)
 		floor := db.seen.floor()
 		got, err := db.client.Get(try, key, o...)
@@ -169,6 +172,8 @@ func (b *backend) catchUp(ctx context.Context) error {
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case b.db.life.Err() != nil:
+		return errClosed
 	case codeOfRead(err) == listwatch.Unavailable || codeOfRead(err) == listwatch.NotYet:
 		return notFresh(err)
 	}

@@ -1,0 +1,136 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/etcd"
+)
+
+func TestCloseEndsWatchersAndRequests(t *testing.T) {
+	t.Parallel()
+	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{etcdtest.StartProcess(t).URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := collection(t, db)
+	o, err := c.Create(t.Context(), thing("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle, unread, future := watchAt(t, c, o.Version), watchAt(t, c, o.Version-1), watchAt(t, c, o.Version+1000)
+	ended := make(chan error, 2)
+	for _, w := range []listwatch.Watcher{idle, future} {
+		go func() {
+			_, err := w.Next(t.Context(), make([]listwatch.Event, 1))
+			ended <- err
+		}()
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-ended; !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("a watcher got %v, want Unavailable", err)
+		}
+	}
+	batch := make([]listwatch.Event, 2)
+	if n, err := unread.Next(t.Context(), batch); n != 1 || err != nil || batch[0].Version != o.Version {
+		t.Errorf("a watcher with an event to read: %d events, %v; want that event first", n, err)
+	}
+	if _, err := unread.Next(t.Context(), batch); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("and then %v, want Unavailable", err)
+	}
+	page, err := c.List(t.Context(), listwatch.Query{Start: listwatch.Any})
+	if err != nil || len(page.Items) != 1 {
+		t.Errorf("a list of what is in memory: %d objects, %v; want 1", len(page.Items), err)
+	}
+	for what, do := range map[string]func() error{
+		"a fresh list":  func() error { _, err := c.List(t.Context(), listwatch.Query{}); return err },
+		"a new watch":   func() error { _, err := c.Watch(t.Context(), listwatch.Query{}); return err },
+		"a get":         func() error { _, err := c.Get(t.Context(), key("a")); return err },
+		"a write":       func() error { _, err := c.Create(t.Context(), thing("b", 1)); return err },
+		"a collection":  func() error { _, err := db.Collection(store.Resource{Kind: "Late"}); return err },
+		"the readiness": func() error { return db.Ready(t.Context()) },
+	} {
+		if err := do(); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("%s of a closed database: %v, want Unavailable", what, err)
+		}
+	}
+}
+
+// fill writes so many things below prefix.
+func fill(t *testing.T, client *clientv3.Client, prefix string, n int) {
+	t.Helper()
+	const each = 100
+	for i := 0; i < n; i += each {
+		var ops []clientv3.Op
+		for j := i; j < i+each; j++ {
+			name := fmt.Sprintf("a-%05d", j)
+			ops = append(ops, clientv3.OpPut(prefix+"/things.example.com/default/"+name, string(thing(name, j))))
+		}
+		if _, err := client.Txn(t.Context()).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestALoadEndsWithItsContextAndCanBeBegunAgain(t *testing.T) {
+	t.Parallel()
+	const objects = 3000 // several pages
+	server := etcdtest.StartProcess(t)
+	fill(t, etcdtest.Dial(t, server.URL), "/load", objects)
+	ctx, cancel := context.WithCancel(t.Context())
+	var read int64
+	db := open(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", History: -1, Trace: &etcd.Trace{
+		Loading: func(_ string, done, _ int64) { read = done; cancel() },
+	}})
+	if _, err := db.CollectionContext(ctx, things); !errors.Is(err, context.Canceled) || read >= objects {
+		t.Fatalf("a load that was told to end after the first page: %v after %d objects, want context.Canceled", err, read)
+	}
+	page, err := collection(t, db).List(t.Context(), listwatch.Query{})
+	if err != nil || len(page.Items) != objects {
+		t.Errorf("loaded again: %d objects, %v; want %d", len(page.Items), err, objects)
+	}
+}
+
+func TestCloseEndsALoad(t *testing.T) {
+	t.Parallel()
+	const objects = 3000
+	server := etcdtest.StartProcess(t)
+	fill(t, etcdtest.Dial(t, server.URL), "/load", objects)
+	var db *etcd.DB
+	closed := make(chan error, 1)
+	begun := false
+	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", History: -1, Trace: &etcd.Trace{
+		Loading: func(string, int64, int64) {
+			if begun {
+				return
+			}
+			begun = true
+			go func() { closed <- db.Close() }()
+			n := 0
+			eventually(t, "the database says that it is being closed", func() bool {
+				n++
+				_, err := db.Collection(store.Resource{Kind: fmt.Sprint("Other", n)})
+				return errors.Is(err, listwatch.Unavailable)
+			})
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Collection(things); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a load under which the database was closed: %v, want Unavailable", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
