@@ -129,12 +129,16 @@ func (f *follower) run(ctx context.Context, complain func(format string, args ..
 	}
 }
 
+// grace is how long a session that is to end waits for a bookmark.
+const grace = 5 * time.Second
+
 // once is one session, at another server than the last one where there is a choice.
 func (f *follower) once(ctx context.Context) error {
 	if n := len(f.remotes); n > 1 {
 		f.at = (f.at + 1 + f.rand.IntN(n-1)) % n
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.session/2+time.Duration(f.rand.Int64N(int64(f.session))))
+	over := time.Now().Add(f.session/2 + time.Duration(f.rand.Int64N(int64(f.session))))
+	ctx, cancel := context.WithDeadline(ctx, over.Add(grace))
 	defer cancel()
 	source := f.witness.Source(f.remotes[f.at], f.name)
 	q := f.query
@@ -159,15 +163,29 @@ func (f *follower) once(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
+	return f.follow(ctx, w, over)
+}
+
+// follow reads w until it is time for the next session.
+func (f *follower) follow(ctx context.Context, w listwatch.Watcher, over time.Time) error {
 	var batch [32]listwatch.Event
+	whole := true // nothing of the version that was read last can be missing
 	for {
 		n, err := w.Next(ctx, batch[:])
 		for _, e := range batch[:n] {
 			if !e.Initial { // those have their versions in no order
 				f.position = max(f.position, e.Version)
+				whole = e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
 			}
 		}
-		if err != nil || f.done() {
+		switch {
+		case f.done():
+			return nil
+		case err != nil && !whole:
+			// The last event may be in the middle of a transaction, the rest of which a watch that resumes from its version would not have.
+			f.position = 0
+			return err
+		case err != nil || whole && time.Now().After(over):
 			return err
 		}
 	}
