@@ -44,32 +44,6 @@ func spread(b *testing.B, goroutines int, unit string, do func(i int) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), unit)
 }
 
-// BenchmarkWrites measures creates of objects of 1 KiB, through the store and past it: the same transaction on the same etcd, which waits for the disk.
-func BenchmarkWrites(b *testing.B) {
-	server := etcdtest.StartDurable(b)
-	raw := etcdtest.Dial(b, server.URL)
-	c := collection(b, open(b, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"}))
-	var run atomic.Int64
-	for _, writers := range []int{1, 8, 64} {
-		b.Run(fmt.Sprintf("etcd/writers=%d", writers), func(b *testing.B) {
-			r := run.Add(1)
-			spread(b, writers, "writes/s", func(i int) error {
-				key := fmt.Sprintf("/raw/%d-%d", r, i)
-				_, err := raw.Txn(b.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).
-					Then(clientv3.OpPut(key, large("a", i))).Else(clientv3.OpGet(key)).Commit()
-				return err
-			})
-		})
-		b.Run(fmt.Sprintf("store/writers=%d", writers), func(b *testing.B) {
-			r := run.Add(1)
-			spread(b, writers, "writes/s", func(i int) error {
-				_, err := c.Create(b.Context(), []byte(large(fmt.Sprintf("a-%d-%d", r, i), i)))
-				return err
-			})
-		})
-	}
-}
-
 // BenchmarkFreshLists measures lists of one object that must not be older than any write: how many callers share a read of the revision.
 func BenchmarkFreshLists(b *testing.B) {
 	server := etcdtest.StartDurable(b)

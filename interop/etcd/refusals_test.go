@@ -105,7 +105,7 @@ func TestUsersOfEtcd(t *testing.T) {
 	do(server.RoleGrantPermission(ctx, "app", "/app/", "/app0", clientv3.PermissionType(clientv3.PermReadWrite)))
 	do(server.UserGrantRole(ctx, "app", "app"))
 	do(server.AuthEnable(ctx))
-	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/app", Timeout: 2 * time.Second}
+	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/app", Timeout: patience}
 	_, err := etcd.Open(ctx, o)
 	refused(t, err, listwatch.Unauthorized, server.URL)
 	o.Username, o.Password = "app", "wrong"

@@ -73,6 +73,9 @@ func explained(ctx context.Context, o Options, err error) error {
 	}
 	defer client.Close()
 	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Status(limited, &pb.StatusRequest{}, grpc.WaitForReady(false))
+	if is(err, rpctypes.ErrUserEmpty) {
+		return e // it was asked without a name; there is a connection, so that is not why
+	}
 	if reason := rpctypes.ErrorDesc(err); err != nil && reason != "" {
 		e.Message = fmt.Sprintf("no answer within %v", o.Timeout)
 		e.Err = errors.New(reason)
