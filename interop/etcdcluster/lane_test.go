@@ -79,7 +79,9 @@ func startLane(t *testing.T) *lane {
 	}
 	l.rand = l.random(0)
 	t.Logf("-lane.seed=%d", l.seed)
+	begun := time.Now()
 	l.cluster = startCluster(t)
+	t.Logf("%v for the cluster to start", time.Since(begun).Round(time.Millisecond))
 	l.scribe = &scribe{cluster: l.cluster, up: l.revision()}
 	l.rec = watchcheck.NewRecorder(watchcheck.Meta{
 		Name: t.Name(), Seed: l.seed, Base: listwatch.Version(l.scribe.up), Floors: true, Require: enough,

@@ -96,6 +96,9 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
+// startTime is how long a process may take to serve before another is started in its place.
+const startTime = 30 * time.Second
+
 // start starts a process, again and again until one serves: while etcd can't be read none does.
 func (s *server) start() {
 	s.t.Helper()
@@ -130,7 +133,12 @@ func (s *server) try() error {
 	}
 	ready := make(chan error, 1)
 	go s.listen(out, ready) // ends with the process
-	return <-ready
+	select {
+	case err := <-ready:
+		return err
+	case <-time.After(startTime):
+		return errors.New("it is not ready after " + startTime.String())
+	}
 }
 
 // listen notes what a process tells.
