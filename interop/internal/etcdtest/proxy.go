@@ -32,7 +32,7 @@ type Proxy struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	filter  func(create *pb.WatchCreateRequest) Filter
-	next int
+	next    int
 	cancels map[int]context.CancelFunc
 }
 
