@@ -34,7 +34,7 @@ unit:
 	@echo '==> unit tests, with the race detector'
 	@$(EACH) go test -race -timeout=$(TIMEOUT) ./...
 	@echo '==> what would take minutes to compile with it: Kubernetes'"'"' API server'
-	@cd interop && go test -timeout=$(TIMEOUT) ./reference
+	@cd interop && go test -timeout=$(TIMEOUT) -run=Kubernetes ./reference ./informer ./relay
 
 ## fuzz: every fuzz target for FUZZTIME each; TARGET=FuzzX for those whose name begins so
 .PHONY: fuzz
