@@ -135,17 +135,32 @@ func (l *lane) cutServer() {
 	l.ready(s)
 }
 
-// leaveServerBehind compacts what a server has not seen, which has to begin anew then, and its watchers with it.
+// leaveServerBehind compacts what a server has not seen, which has to begin anew then, and its watchers with it. What was on its way when the
+// server was cut off may reach it still, so that it is not behind: then it is cut off again.
 func (l *lane) leaveServerBehind() {
 	s := l.anyServer()
-	before := s.count("relisted")
+	const tries = 5
+	for range tries {
+		if l.leftBehind(s) {
+			return
+		}
+	}
+	l.Errorf("server %s was cut off %d times while etcd compacted, and never listed again", s.name, tries)
+}
+
+// leftBehind is one try; it reports whether the server had to list again.
+func (l *lane) leftBehind(s *server) bool {
+	relisted, resumed := s.count("relisted"), s.count("resumed")
 	s.cutOff()
 	l.awaitWrites(10)
 	l.compactNow()
 	l.forgotten(l.compacted)
 	s.restore(false)
-	l.eventually("server "+s.name+" lists again", func() bool { return s.count("relisted") > before })
+	l.eventually("server "+s.name+" lists again or goes on", func() bool {
+		return s.count("relisted") > relisted || s.count("resumed") > resumed
+	})
 	l.ready(s)
+	return s.count("relisted") > relisted
 }
 
 // refuse makes sure that servers, which can't know what the newest state is, say so, and serve what they have to those who take anything.
