@@ -18,6 +18,10 @@ const closeWait = 5 * time.Second
 // errEnded is what a write gets after the end.
 var errEnded = errors.New("the WebSocket has been closed")
 
+// errWithin is what a read gets where the connection ends within a message. It is no EOF of any kind: nhooyr takes those for the end of a
+// compressed message.
+var errWithin = errors.New("the connection ended within a message")
+
 // A conn is the connection beneath a library. What is read passes the gate; what is written goes out one write at a time, under
 // a deadline for progress that is moved rarely, and not at all after a close frame. Deadlines that a library sets are ignored:
 // gorilla leaves those of its control frames behind.
@@ -78,6 +82,8 @@ func (c *conn) Read(p []byte) (int, error) {
 		switch {
 		case broken != nil:
 			c.failed = broken
+		case err == io.EOF && c.gate.isWithin():
+			c.failed = errWithin
 		case err != nil:
 			c.failed = err
 		}

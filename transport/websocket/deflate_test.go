@@ -278,3 +278,23 @@ func FuzzCompressedMessage(f *testing.F) {
 		}
 	})
 }
+
+// A library may take the end of the connection for the end of a compressed message.
+func TestAConnectionThatIsCutWithinACompressedMessageIsNoEvent(t *testing.T) {
+	whole := rawFrame(bitFin|bitRSV1|opText, deflate([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a","note":"`+strings.Repeat("üß€😀", 300)+`"}}}`)), false)
+	for n := 1; n < len(whole); n++ {
+		inBubbles(t, func(t *testing.T, b Backend) {
+			r, err := agreed(t, b, agreedDeflate, func(p *peer) {
+				if _, err := p.Write(whole[:n]); err != nil {
+					t.Error(err)
+				}
+				p.Close()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = r.Receive()
+			wantCode(t, err, listwatch.Unavailable)
+		})
+	}
+}

@@ -68,6 +68,9 @@ func (g *gate) check(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// isWithin reports whether a frame or a message has begun and not ended.
+func (g *gate) isWithin() bool { return g.have > 0 || g.left > 0 || g.open }
+
 // judge looks at a header as soon as there is something to see, because a library does: the bits first, then the length. At the end
 // of the header it enters the frame.
 func (g *gate) judge() *violation {
