@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/url"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/follow"
@@ -107,7 +106,7 @@ func (f *follower) again(ctx context.Context, s *stream, err error) (*stream, er
 		}
 		wait := f.retry.waits.After(f.remote.Backoff, endOf(s, err))
 		f.remote.Trace.lost(err, wait)
-		if !sleep(ctx, wait) {
+		if !follow.Sleep(ctx, wait) {
 			break
 		}
 		if f.progress.Initial {
@@ -120,16 +119,4 @@ func (f *follower) again(ctx context.Context, s *stream, err error) (*stream, er
 		}
 	}
 	return nil, io.EOF
-}
-
-// sleep waits for d; false: ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

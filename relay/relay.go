@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -72,7 +73,7 @@ var (
 func Open(upstream listwatch.Source, o Options) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Relay{options: o, stop: stop, fields: store.Resource{Fields: o.Fields}}
-	r.upstream = newUpstream(upstream, or(o.Lookback, DefaultLookback))
+	r.upstream = newUpstream(upstream, cmp.Or(o.Lookback, DefaultLookback))
 	r.asker.ask = r.askUpstream
 	r.asker.ctx, r.asker.tasks = ctx, &r.tasks
 	r.prober.ctx, r.prober.tasks, r.prober.upstream = ctx, &r.tasks, r.upstream
@@ -82,7 +83,7 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 	r.tasks.start(func() {
 		_ = follower.Run(ctx) // it ends with ctx
 	})
-	if every := or(o.Check, DefaultCheck); every > 0 {
+	if every := cmp.Or(o.Check, DefaultCheck); every > 0 {
 		r.tasks.start(func() { r.check(ctx, every) })
 	}
 	return r
@@ -104,12 +105,4 @@ func (r *Relay) lost(err error, wait time.Duration, again bool) {
 	}
 	r.progress.failed(err)
 	r.options.Trace.lost(err, wait, again)
-}
-
-// or returns v, or zero's default where v is zero.
-func or[T ~int | ~int64](v, zero T) T {
-	if v == 0 {
-		return zero
-	}
-	return v
 }

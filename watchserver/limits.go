@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -20,13 +21,13 @@ const (
 
 // check refuses requests that are too large to look into.
 func (l Limits) check(r *http.Request) error {
-	if most := or(l.URLBytes, DefaultURLBytes); most > 0 && len(r.URL.Path)+len(r.URL.RawQuery) > most {
+	if most := cmp.Or(l.URLBytes, DefaultURLBytes); most > 0 && len(r.URL.Path)+len(r.URL.RawQuery) > most {
 		return &listwatch.Error{
 			Code: listwatch.Invalid, Status: http.StatusRequestURITooLong, Reason: "RequestURITooLong",
 			Message: fmt.Sprintf("the URL has more than %d bytes", most),
 		}
 	}
-	most := or(l.HeaderBytes, DefaultHeaderBytes)
+	most := cmp.Or(l.HeaderBytes, DefaultHeaderBytes)
 	if most < 0 {
 		return nil
 	}

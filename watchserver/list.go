@@ -2,6 +2,7 @@ package watchserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q reques
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := newBody(w, r, http.StatusOK, or(s.Limits.WriteTimeout, transport.DefaultWriteTimeout))
+	out := newBody(w, r, http.StatusOK, cmp.Or(s.Limits.WriteTimeout, transport.DefaultWriteTimeout))
 	if q.pretty {
 		var whole, indented bytes.Buffer
 		writeList(&whole, head, page.Items, shape)

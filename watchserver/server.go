@@ -152,11 +152,3 @@ func (s *Server) clientOf(r *http.Request) string {
 	}
 	return host
 }
-
-// or returns v, or zero's default where v is zero.
-func or[T ~int | ~int64](v, zero T) T {
-	if v == 0 {
-		return zero
-	}
-	return v
-}

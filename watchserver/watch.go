@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -105,7 +106,7 @@ func newStream(s *Server, t Target, q request, w listwatch.Watcher, out *transpo
 	now := time.Now()
 	st := &stream{
 		server: s, out: out, marks: q.Bookmarks, source: listwatch.Describe(t.Source),
-		wakeup: make(chan struct{}, 1), batchBytes: or(s.Limits.BatchBytes, DefaultBatchBytes),
+		wakeup: make(chan struct{}, 1), batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
 	}
 	if st.batchBytes < 0 {
 		st.batchBytes = 1 << 30
@@ -138,7 +139,7 @@ func spread(least, most time.Duration) time.Duration {
 const longest = 365 * 24 * time.Hour
 
 // or returns d, or its default where it is zero.
-func (t Timing) or(d, zero time.Duration) time.Duration { return min(or(d, zero), longest) }
+func (t Timing) or(d, zero time.Duration) time.Duration { return min(cmp.Or(d, zero), longest) }
 
 // wake makes run call step. It never blocks.
 func (s *stream) wake() {

@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/fault"
 	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/internal/follow"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -59,19 +60,7 @@ func (w *world) random(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(w.
 
 // rest waits for a random part of d; false: ctx has ended.
 func rest(ctx context.Context, r *rand.Rand, d time.Duration) bool {
-	return sleep(ctx, 1+time.Duration(r.Int64N(int64(d))))
-}
-
-// sleep waits for d; false: ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return follow.Sleep(ctx, 1+time.Duration(r.Int64N(int64(d))))
 }
 
 // A setup is what a world is made of.
@@ -131,7 +120,7 @@ func (w *world) run(ctx context.Context) *watchcheck.History {
 // does not fail.
 func (w *world) untilHardEnough(ctx context.Context) {
 	for wait, end := w.times.run, time.Now().Add(w.times.run+w.times.patience/2); time.Now().Before(end); wait = w.times.run / 4 {
-		if !sleep(ctx, wait) {
+		if !follow.Sleep(ctx, wait) {
 			return
 		}
 		h := w.rec.History()

@@ -64,7 +64,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		if f.Lost != nil {
 			f.Lost(end.Err, wait, !r.following)
 		}
-		_ = sleep(ctx, wait)
+		Sleep(ctx, wait)
 	}
 	return ctx.Err()
 }
@@ -162,13 +162,14 @@ func (r *run) restart(v listwatch.Version) {
 	r.following, r.demand, r.behind = false, v, time.Time{}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d; false: ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }

@@ -83,8 +83,8 @@ func (w *playedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}
-	if err := sleep(ctx, w.answer.after); err != nil {
-		return 0, err
+	if !Sleep(ctx, w.answer.after) {
+		return 0, ctx.Err()
 	}
 	return 0, w.answer.end
 }

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"io"
 	"math/rand/v2"
 	"time"
@@ -39,14 +40,14 @@ type Waits struct {
 
 // After returns how long to wait after e before the next stream.
 func (w *Waits) After(b listwatch.Backoff, e End) time.Duration {
-	if e.Opened && e.Lived >= or(b.Healthy, 2*time.Minute) {
+	if e.Opened && e.Lived >= cmp.Or(b.Healthy, 2*time.Minute) {
 		w.step = 0
 	}
-	bound := max(or(b.Min, 800*time.Millisecond), 1)
+	bound := max(cmp.Or(b.Min, 800*time.Millisecond), 1)
 	if e.IsClean() && !e.IsBrief() {
 		return jitter(bound)
 	}
-	longest := max(or(b.Max, 30*time.Second), bound)
+	longest := max(cmp.Or(b.Max, 30*time.Second), bound)
 	for i := 0; i < w.step && bound < longest; i++ {
 		bound *= 2
 	}
@@ -56,14 +57,6 @@ func (w *Waits) After(b listwatch.Backoff, e End) time.Duration {
 		wait += AfterBrief
 	}
 	return wait
-}
-
-// or returns v, or zero's default where v is zero.
-func or(v, zero time.Duration) time.Duration {
-	if v == 0 {
-		return zero
-	}
-	return v
 }
 
 // jitter returns a random part of d.
