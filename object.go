@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/internal/recycle"
 )
 
 // A Key names an object in its collection. Namespace is empty in collections that have no namespaces.
@@ -89,7 +89,7 @@ func (o *Object) readMetadata(meta rawjson.Span) error {
 		case "namespace":
 			o.Key.Namespace, err = rawjson.String(raw)
 		case "labels":
-			o.Labels, err = rawjson.FillStringMap(recycle.Map(), raw)
+			o.Labels, err = rawjson.FillStringMap(pool.Map(), raw)
 		case "resourceVersion":
 			var s string
 			if s, err = rawjson.String(raw); err == nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/coding"
+	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
@@ -261,7 +261,7 @@ func listBodyError(err error) error {
 	}
 	_, isSyntax := errors.AsType[*json.SyntaxError](err)
 	_, isType := errors.AsType[*json.UnmarshalTypeError](err)
-	_, isCoding := errors.AsType[*coding.BrokenError](err)
+	_, isCoding := errors.AsType[*compress.BrokenError](err)
 	if isSyntax || isType || isCoding {
 		return corruptList("the answer is no list", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/follow"
+	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 // A follower is the work behind a watcher: it reads one stream after another. Watch opens the first one; then a goroutine owns it.
@@ -18,7 +18,7 @@ type follower struct {
 	out    *watcher
 
 	// Owned by the goroutine.
-	progress follow.Progress
+	progress reflector.Progress
 	epoch    string            // that progress is of; empty: not known
 	state    []listwatch.Event // initial events got by a list and not delivered yet
 	retry    retry
@@ -106,7 +106,7 @@ func (f *follower) again(ctx context.Context, s *stream, err error) (*stream, er
 		}
 		wait := f.retry.waits.After(f.remote.Backoff, endOf(s, err))
 		f.remote.Trace.lost(err, wait)
-		if !follow.Sleep(ctx, wait) {
+		if !reflector.Sleep(ctx, wait) {
 			break
 		}
 		if f.progress.Initial {

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/coding"
+	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -131,7 +131,7 @@ func (r *Remote) decoded(h http.Header, body io.Reader) (io.Reader, error) {
 	case !slices.Contains(r.codings(), name):
 		return nil, unsupportedAnswer("the answer has the content coding ", name, ", which was not asked for")
 	}
-	return coding.NewReader(name, body)
+	return compress.NewReader(name, body)
 }
 
 func unsupportedAnswer(before, value, after string) error {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/internal/follow"
 	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 // An answer is what a server of lists says.
@@ -78,7 +78,7 @@ func listOf(version int, names ...string) string {
 
 // hang is a network on which nobody answers. It gives up by itself, because net/http goes on dialling for who comes next.
 func hang(ctx context.Context, _, _ string) (net.Conn, error) {
-	follow.Sleep(ctx, 10*time.Second)
+	reflector.Sleep(ctx, 10*time.Second)
 	return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
 }
 

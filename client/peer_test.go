@@ -14,8 +14,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/follow"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -115,7 +115,7 @@ func (t *tape) Receive() (framing.WatchEvent, error) {
 		t.steps = t.steps[1:]
 		switch step := step.(type) {
 		case time.Duration:
-			if !follow.Sleep(t.ctx, step) {
+			if !reflector.Sleep(t.ctx, step) {
 				return framing.WatchEvent{}, t.ctx.Err()
 			}
 		case framing.WatchEvent:

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/follow"
+	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // retry is what a follower remembers of its failures.
 type retry struct {
-	waits   follow.Waits
+	waits   reflector.Waits
 	stuck   int       // how many streams in a row were broken off for what they said, with nothing new between
 	barren  int       // how many streams in a row brought nothing
 	behind  time.Time // since when the server doesn't know the version; zero: it does
@@ -26,11 +26,11 @@ type retry struct {
 }
 
 // endOf returns how s ended; nil: it could not be opened.
-func endOf(s *stream, err error) follow.End {
+func endOf(s *stream, err error) reflector.End {
 	if s == nil {
-		return follow.End{Err: err}
+		return reflector.End{Err: err}
 	}
-	return follow.End{Opened: true, Lived: s.lived(), Received: s.received, Err: err}
+	return reflector.End{Opened: true, Lived: s.lived(), Received: s.received, Err: err}
 }
 
 // blame finds out whether the transport of s is at fault for its end.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/follow"
+	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -61,7 +61,7 @@ func watchError(err error) error {
 
 // begin opens the watch from where the query says.
 func (f *follower) begin(ctx context.Context) (*stream, error) {
-	f.epoch, f.progress = "", follow.Progress{}
+	f.epoch, f.progress = "", reflector.Progress{}
 	switch q := f.query; {
 	case !q.SendsInitialEvents() && q.Start == listwatch.At:
 		f.epoch, f.progress.Version = f.remote.epoch(), q.Version
@@ -98,7 +98,7 @@ func (f *follower) beginNow(ctx context.Context) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.epoch, f.progress = epoch, follow.Progress{Version: page.Version, Proven: true}
+	f.epoch, f.progress = epoch, reflector.Progress{Version: page.Version, Proven: true}
 	return f.resume(ctx)
 }
 
@@ -118,7 +118,7 @@ func (f *follower) listFirst(ctx context.Context) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.epoch, f.progress = epoch, follow.Progress{Version: page.Version, Proven: true}
+	f.epoch, f.progress = epoch, reflector.Progress{Version: page.Version, Proven: true}
 	f.state = make([]listwatch.Event, 0, len(items)+1)
 	for _, o := range items {
 		f.state = append(f.state, o.InitialEvent(nil))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/recycle"
+	"github.com/listwatch/listwatch/internal/pool"
 )
 
 func TestWatchAsksInKubernetesWords(t *testing.T) {
@@ -319,7 +319,7 @@ func TestWhatIsReleasedIsUsedAgainAndEverythingElseStays(t *testing.T) {
 			last := batch[got-1].Object
 			data := string(last.Data)
 			releaser.Release(batch[:got-1])
-			recycle.Clone(bytes.Repeat([]byte("x"), 200))
+			pool.Clone(bytes.Repeat([]byte("x"), 200))
 			if string(last.Data) != data {
 				t.Fatalf("what was not released became %s", last.Data)
 			}

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/recycle"
+	"github.com/listwatch/listwatch/internal/pool"
 )
 
 // A watcher is what the reader holds: the events that have come and are not read. Behind it a goroutine follows the collection and
@@ -100,8 +100,8 @@ func (w *watcher) Release(events []listwatch.Event) {
 			buffers[i], e.Object.Data = e.Object.Data, nil
 			labels[i], e.Object.Labels = e.Object.Labels, nil
 		}
-		recycle.Keep(buffers[:n]...)
-		recycle.KeepMaps(labels[:n]...)
+		pool.Keep(buffers[:n]...)
+		pool.KeepMaps(labels[:n]...)
 		events = events[n:]
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/lane"
 	"github.com/listwatch/listwatch/conformance/mutants"
+	"github.com/listwatch/listwatch/conformance/robustness"
 )
 
 // What a run is about; see package cases.
@@ -72,8 +72,8 @@ type Report struct {
 	// Unmatched are patterns of known failures that no selected case bears.
 	Unmatched []string `json:"unmatched,omitempty"`
 	// Mutants and Faults say how hard this module and the suite itself were tried, in a run that did that; nil: it did not.
-	Mutants *mutants.Result `json:"mutants,omitempty"`
-	Faults  *lane.Result    `json:"faults,omitempty"`
+	Mutants *mutants.Result    `json:"mutants,omitempty"`
+	Faults  *robustness.Result `json:"faults,omitempty"`
 	// Unfinished says what, after the cases, was not tried to its end, and why; empty: nothing.
 	Unfinished string `json:"unfinished,omitempty"`
 }

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/internal/recycle"
 )
 
 // appendBody appends {"type":…,"object":…}, the object as it is.
@@ -116,7 +116,7 @@ func (b *bodyReader) event(text []byte) (WatchEvent, error) {
 	case object.Empty() || text[object.Start] != '{':
 		return WatchEvent{}, corrupt("the event has no object: "+excerpt(text), nil)
 	}
-	e.Object = recycle.Clone(object.Of(text)) // as large as it is: the caller may keep it for long
+	e.Object = pool.Clone(object.Of(text)) // as large as it is: the caller may keep it for long
 	return e, nil
 }
 

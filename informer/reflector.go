@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/follow"
+	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 // A Sink takes what a [Reflector] sees; [DeltaFIFO] is one. One goroutine calls it. An error makes the Reflector ask for the whole state
@@ -54,7 +54,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if sink.decode == nil {
 		sink.decode, sink.release = decoder[T]()
 	}
-	f := &follow.Follower{
+	f := &reflector.Follower{
 		Source: r.Source, Sink: sink, Query: r.Query, PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
 		Release: sink.release,
 	}
@@ -71,10 +71,10 @@ type reflection[T any] struct {
 	begun   time.Time
 }
 
-// Begin implements follow.Sink.
+// Begin implements reflector.Sink.
 func (r *reflection[T]) Begin() { r.state, r.begun = nil, time.Now() }
 
-// Take implements follow.Sink.
+// Take implements reflector.Sink.
 func (r *reflection[T]) Take(events []listwatch.Event) error {
 	for _, e := range events {
 		if err := r.take(e); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/follow"
+	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -79,7 +79,7 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 	r.prober.ctx, r.prober.tasks, r.prober.upstream = ctx, &r.tasks, r.upstream
 	r.prober.probeBy(upstream, o.Probe)
 	r.latest.init()
-	follower := &follow.Follower{Source: r.upstream, Sink: &sink{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
+	follower := &reflector.Follower{Source: r.upstream, Sink: &sink{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
 	r.tasks.start(func() {
 		_ = follower.Run(ctx) // it ends with ctx
 	})

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/follow"
 	"github.com/listwatch/listwatch/internal/history"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 // A sink makes a log of what comes from upstream.
@@ -23,12 +23,12 @@ type sink struct {
 	torn    bool                // the state must be had anew, whatever its version
 }
 
-var _ follow.Sink = (*sink)(nil)
+var _ reflector.Sink = (*sink)(nil)
 
-// Begin implements [follow.Sink].
+// Begin implements [reflector.Sink].
 func (s *sink) Begin() { s.state = nil }
 
-// Take implements [follow.Sink]. What is of one version goes into the log at once.
+// Take implements [reflector.Sink]. What is of one version goes into the log at once.
 func (s *sink) Take(events []listwatch.Event) error {
 	s.relay.progress.heard()
 	for len(events) > 0 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/coding"
+	"github.com/listwatch/listwatch/internal/compress"
 )
 
 // coding returns the content coding of a response with the headers h; empty: none. One that r did not ask for is an error.
@@ -31,7 +31,7 @@ func codingOf(h http.Header) string {
 	case "identity":
 		return ""
 	case "x-gzip":
-		return coding.Gzip
+		return compress.Gzip
 	}
 	return name
 }
@@ -43,7 +43,7 @@ const besides = 1 << 20
 type codedBody struct {
 	// Immutable after construction.
 	name  string
-	r     *coding.Reader
+	r     *compress.Reader
 	limit int64
 
 	left  int64 // bytes until the limit
@@ -54,7 +54,7 @@ func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
 	if limit <= 0 {
 		limit = framing.DefaultLimit
 	}
-	r, err := coding.NewReader(name, raw)
+	r, err := compress.NewReader(name, raw)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported, Err: err}
 	}

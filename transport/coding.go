@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/coding"
+	"github.com/listwatch/listwatch/internal/compress"
 )
 
 // A contentCoding compresses what a framing makes, event by event: part of the wire form, so that streams of one form share what comes
@@ -22,13 +22,13 @@ type contentCoding struct {
 // contentCodings are those on offer. Who likes both the same gets gzip, which is as small: every decoder takes a stream of it as one,
 // while some of zstd, such as that of Node, take the end of a frame for the end of all where more comes with it.
 var contentCodings = []*contentCoding{
-	{name: coding.Gzip, compress: coding.AppendBlocks, summed: true},
-	{name: coding.Zstd, compress: coding.AppendZstd},
+	{name: compress.Gzip, compress: compress.AppendBlocks, summed: true},
+	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
 // Codings returns the names of the content codings that streams can be had in, those first that cost our clients less. The slice is
 // the caller's.
-func Codings() []string { return []string{coding.Zstd, coding.Gzip} }
+func Codings() []string { return []string{compress.Zstd, compress.Gzip} }
 
 // negotiateCoding chooses the content coding of an answer to r whose headers are h; nil: none. It sets Vary.
 func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
@@ -62,7 +62,7 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 // write. A nil Body is that of streams that need none.
 type Body struct {
 	encoder *Encoder
-	sum     coding.Sum
+	sum     compress.Sum
 }
 
 // NewBody returns the Body of a stream with frames of c, which may be nil.
@@ -78,7 +78,7 @@ func (b *Body) Begin() []byte {
 	if b == nil {
 		return nil
 	}
-	return b.encoder.envelop(nil, []byte(coding.GzipHead))
+	return b.encoder.envelop(nil, []byte(compress.GzipHead))
 }
 
 // Take makes of frames what is to be written. It overwrites the slice, and not the frames, which are shared.
@@ -88,7 +88,7 @@ func (b *Body) Take(frames [][]byte) {
 	}
 	for i, f := range frames {
 		b.sum.Add(f)
-		frames[i] = f[coding.SumBytes:]
+		frames[i] = f[compress.SumBytes:]
 	}
 }
 

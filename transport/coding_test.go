@@ -13,7 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/coding"
+	"github.com/listwatch/listwatch/internal/compress"
 )
 
 func negotiated(t *testing.T, acceptEncoding string, envelope *Envelope) (*Encoder, http.Header, error) {
@@ -90,7 +90,7 @@ func TestACodingIsAPartOfTheWireForm(t *testing.T) {
 	if a, b := frame(t, zipped, e), frame(t, again, e); &a[0] != &b[0] {
 		t.Error("an event is compressed twice")
 	}
-	if got := frame(t, zipped, e); got[coding.SumBytes] != '<' || zipped.Size(got) != len(got)-coding.SumBytes {
+	if got := frame(t, zipped, e); got[compress.SumBytes] != '<' || zipped.Size(got) != len(got)-compress.SumBytes {
 		t.Errorf("got %q: the envelope belongs around what is compressed", got)
 	}
 }
@@ -142,7 +142,7 @@ func TestOpeningsAndHeartbeatsAreCompressed(t *testing.T) {
 		body := c.NewBody()
 		body.Take(frames)
 		stream := append(append(body.Begin(), slices.Concat(frames...)...), body.End()...)
-		z, err := coding.NewReader(name, bytes.NewReader(stream))
+		z, err := compress.NewReader(name, bytes.NewReader(stream))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/coding"
+	"github.com/listwatch/listwatch/internal/compress"
 )
 
 // An Envelope is what a transport puts around each event. Each transport has one or a few, as package variables: their
@@ -164,7 +164,7 @@ func (c *Encoder) wrap(dst, payload []byte) []byte {
 		return dst
 	}
 	if c.summed() {
-		dst = coding.AppendSum(dst, payload)
+		dst = compress.AppendSum(dst, payload)
 	}
 	switch {
 	case c.coding == nil:
@@ -188,7 +188,7 @@ func (c *Encoder) summed() bool { return c.coding != nil && c.coding.summed }
 // Size returns how many bytes of frame, which c has made, go out.
 func (c *Encoder) Size(frame []byte) int {
 	if c.summed() {
-		return len(frame) - coding.SumBytes
+		return len(frame) - compress.SumBytes
 	}
 	return len(frame)
 }

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/coding"
+	"github.com/listwatch/listwatch/internal/compress"
 )
 
 // Bounds on what is read of a response that is no stream.
@@ -42,7 +42,7 @@ func ResponseError(resp *http.Response) *listwatch.Error {
 
 // decoded returns the body of resp without its content coding, where that is known.
 func decoded(resp *http.Response) io.Reader {
-	r, err := coding.NewReader(codingOf(resp.Header), resp.Body)
+	r, err := compress.NewReader(codingOf(resp.Header), resp.Body)
 	if err != nil {
 		return resp.Body
 	}

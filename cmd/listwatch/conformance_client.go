@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/targets"
 	"github.com/spf13/cobra"
 )
 
@@ -42,7 +42,7 @@ func (o *clientOptions) conform(ctx context.Context, out, notes io.Writer) error
 	if err != nil {
 		return err
 	}
-	c, err := targets.ExecClient(ctx, o.exec, notes, o.timeout)
+	c, err := adapters.ExecClient(ctx, o.exec, notes, o.timeout)
 	if err != nil {
 		return targetError(err)
 	}

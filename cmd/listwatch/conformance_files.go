@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/conformance/report"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
 	"github.com/spf13/cobra"
 )
 
@@ -16,7 +16,7 @@ func newConformanceCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check DIR",
 		Short: "Hold recorded histories to the guarantees of a watch",
-		Long: `Hold every history in a directory, *` + watchcheck.Extension + `, to the guarantees of a watch: what was written, and what each watcher saw of it. Tests
+		Long: `Hold every history in a directory, *` + checker.Extension + `, to the guarantees of a watch: what was written, and what each watcher saw of it. Tests
 under faults record them.`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return checkHistories(args[0], cmd.OutOrStdout()) },
@@ -24,7 +24,7 @@ under faults record them.`,
 }
 
 func checkHistories(dir string, out io.Writer) error {
-	all, err := watchcheck.CheckDir(dir, nil)
+	all, err := checker.CheckDir(dir, nil)
 	if err != nil {
 		return unusableError{err}
 	}

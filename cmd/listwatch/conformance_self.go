@@ -8,9 +8,9 @@ import (
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/lane"
 	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/report"
+	"github.com/listwatch/listwatch/conformance/robustness"
 	"github.com/spf13/cobra"
 )
 
@@ -79,7 +79,7 @@ func (o *selfOptions) tryHard(ctx context.Context, r *conformance.Report, p *rep
 		return nil
 	}
 	p.Say("faults", fmt.Sprintf("at least %v of them", o.faults))
-	if r.Faults, err = lane.Run(ctx, lane.Options{Seed: o.seed, For: o.faults}); err != nil {
+	if r.Faults, err = robustness.Run(ctx, robustness.Options{Seed: o.seed, For: o.faults}); err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}
 	if o.histories == "" {

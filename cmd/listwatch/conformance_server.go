@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/targets"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -107,13 +107,13 @@ func (o *serverOptions) open(ctx context.Context, notes io.Writer) (*opened, err
 	}
 	switch {
 	case o.url != "":
-		t, err := targets.URL(ctx, o.url, a)
+		t, err := adapters.URL(ctx, o.url, a)
 		if err != nil {
 			return nil, targetError(err)
 		}
 		return &opened{t, nothing}, nil
 	case o.exec != "":
-		s, err := targets.ExecServer(ctx, o.exec, notes, o.timeout)
+		s, err := adapters.ExecServer(ctx, o.exec, notes, o.timeout)
 		if err != nil {
 			return nil, targetError(err)
 		}
@@ -121,19 +121,19 @@ func (o *serverOptions) open(ctx context.Context, notes io.Writer) (*opened, err
 	}
 	base := o.kube
 	if o.kubeconfig != "" {
-		if base, a, err = targets.Kubeconfig(o.kubeconfig, a); err != nil {
+		if base, a, err = adapters.Kubeconfig(o.kubeconfig, a); err != nil {
 			return nil, targetError(err)
 		}
 	}
-	c, err := targets.Kube(ctx, base, o.resource, a)
+	c, err := adapters.Kube(ctx, base, o.resource, a)
 	if err != nil {
 		return nil, targetError(err)
 	}
 	return &opened{c.Target, c.Close}, nil
 }
 
-func (o *serverOptions) access() (targets.Access, error) {
-	a := targets.Access{Header: http.Header{}, Patience: o.timeout}
+func (o *serverOptions) access() (adapters.Access, error) {
+	a := adapters.Access{Header: http.Header{}, Patience: o.timeout}
 	var err error
 	if a.TLS, err = o.tlsConfig(); err != nil {
 		return a, err

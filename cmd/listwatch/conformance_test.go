@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/conformance/report"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
 )
 
 // conform runs conformance to its end and returns what it wrote and its code.
@@ -127,7 +127,7 @@ func TestConformanceTellsOfItsCases(t *testing.T) {
 	if out, _, code := conform(t, "list", "resume/rv-*"); code != exitOK || strings.Contains(out, "resume/from-rv") || !strings.Contains(out, "resume/rv-zero") {
 		t.Errorf("got %d, %s", code, out)
 	}
-	if out, _, code := conform(t, "explain", "order/mixed"); code != exitOK || !strings.Contains(out, "go test ./conformance/lane -run '^TestWatchers") {
+	if out, _, code := conform(t, "explain", "order/mixed"); code != exitOK || !strings.Contains(out, "go test ./conformance/robustness -run '^TestWatchers") {
 		t.Errorf("got %d, %s", code, out)
 	}
 	if out, _, code := conform(t, "list"); code != exitOK || !strings.Contains(out, "resume/from-rv") {
@@ -141,11 +141,11 @@ func TestConformanceTellsOfItsCases(t *testing.T) {
 
 func TestHistoriesAreChecked(t *testing.T) {
 	dir := t.TempDir()
-	f, err := os.Create(filepath.Join(dir, "empty"+watchcheck.Extension))
+	f, err := os.Create(filepath.Join(dir, "empty"+checker.Extension))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := watchcheck.NewWriter(f, watchcheck.Meta{Name: "nothing happened"})
+	w, err := checker.NewWriter(f, checker.Meta{Name: "nothing happened"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestHistoriesAreChecked(t *testing.T) {
 	if out, _, code := conform(t, "check", dir); code != exitOK || !strings.Contains(out, "0 violations") {
 		t.Errorf("got %d, %s", code, out)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "broken"+watchcheck.Extension), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "broken"+checker.Extension), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, _, code := conform(t, "check", dir); code != exitFailure || !strings.Contains(out, "1 of them not sound") {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
@@ -82,7 +82,7 @@ func (c *crash) check(truth []fact) {
 			c.Fatal(err)
 		}
 		told := times[f.asAnswered()] // zero times where the answer was lost
-		w := watchcheck.Write{Version: f.version, Key: watchcheck.Key(f.key), Began: told.began, Acked: told.acked}
+		w := checker.Write{Version: f.version, Key: checker.Key(f.key), Began: told.began, Acked: told.acked}
 		if old := before[f.key]; old != nil {
 			w.Before = c.rec.Last(old, f.version)
 		}
@@ -91,7 +91,7 @@ func (c *crash) check(truth []fact) {
 		}
 		h.Writes = append(h.Writes, w)
 	}
-	report, err := watchcheck.Check(h, nil)
+	report, err := checker.Check(h, nil)
 	if err == nil {
 		err = report.Err()
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -36,7 +36,7 @@ const crashWriters = 8
 type crash struct {
 	*testing.T
 	url string // of all pods
-	rec *watchcheck.Recorder
+	rec *checker.Recorder
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -79,7 +79,7 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 	defer cancel()
 	var writers, watchers sync.WaitGroup
 	start := c.list().Version
-	c.rec = watchcheck.NewRecorder(watchcheck.Meta{Name: "kill -9", Base: start, Floors: true, Require: watchcheck.Requirements{
+	c.rec = checker.NewRecorder(checker.Meta{Name: "kill -9", Base: start, Floors: true, Require: checker.Requirements{
 		Writes: 100, Events: 400, Lists: 2, Bit: map[string]int{"kill": 2},
 	}})
 	selected, err := listwatch.ParseLabelSelector("app=a1")
@@ -112,7 +112,7 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 			kills++
 			c.setUp(false)
 			server.kill()
-			c.rec.Fault(watchcheck.Fault{Kind: "kill", At: c.rec.Now()})
+			c.rec.Fault(checker.Fault{Kind: "kill", At: c.rec.Now()})
 			server = startProcess(t, nil, args...)
 			server.serves(t)
 			c.setUp(true)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/targets"
+	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/spf13/pflag"
@@ -62,9 +62,9 @@ func (o *upstreamOptions) access() (*upstreamAccess, error) {
 	if err != nil {
 		return nil, o.renamed(err)
 	}
-	base, given := o.url, targets.Access{TLS: config}
+	base, given := o.url, adapters.Access{TLS: config}
 	if o.kubeconfig != "" {
-		if base, given, err = targets.Kubeconfig(o.kubeconfig, given); err != nil {
+		if base, given, err = adapters.Kubeconfig(o.kubeconfig, given); err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/coding"
+	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
@@ -22,7 +22,7 @@ import (
 var decoders = map[string]func(io.Reader) (io.Reader, error){
 	"":     func(r io.Reader) (io.Reader, error) { return r, nil },
 	"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
-	"zstd": func(r io.Reader) (io.Reader, error) { return coding.NewReader("zstd", r) },
+	"zstd": func(r io.Reader) (io.Reader, error) { return compress.NewReader("zstd", r) },
 }
 
 // A decoded answer is read event by event, whatever its coding.
@@ -153,7 +153,7 @@ func member(text string) string {
 }
 
 func compMultiMember(e *env) {
-	zstd := func(text string) string { return string(coding.AppendZstd(nil, []byte(text))) }
+	zstd := func(text string) string { return string(compress.AppendZstd(nil, []byte(text))) }
 	for name, part := range map[string]func(string) string{"gzip": member, "zstd": zstd} {
 		var all []string
 		for i := range 3 {

@@ -15,22 +15,22 @@ var orderCases = []Case{
 	{
 		ID: "order/rst-every-50ms", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "connections that are reset again and again lose, repeat and reorder nothing",
-		Elsewhere: "lives in conformance/lane TestWatchersBearFaults",
+		Elsewhere: "lives in conformance/robustness TestWatchersBearFaults",
 	},
 	{
 		ID: "order/stall-2s", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "connections that stand still for a while lose, repeat and reorder nothing",
-		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
+		Elsewhere: "lives in conformance/robustness TestWatchersBearFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/half-open", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "connections whose other end has vanished lose, repeat and reorder nothing",
-		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
+		Elsewhere: "lives in conformance/robustness TestWatchersBearFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/byte-drip-1b", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "connections that let few bytes pass at a time lose, repeat and reorder nothing",
-		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
+		Elsewhere: "lives in conformance/robustness TestWatchersBearFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/server-kill9", Level: Must, Subject: Both, On: all, Lane: "x",
@@ -55,7 +55,7 @@ var orderCases = []Case{
 	{
 		ID: "order/compaction-storm", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "watchers that resume while history is forgotten again and again miss nothing, or are told to begin anew",
-		Elsewhere: "lives in conformance/lane TestWatchersBearFaults",
+		Elsewhere: "lives in conformance/robustness TestWatchersBearFaults",
 	},
 	{
 		ID: "order/replica-switch", Level: Must, Subject: Both, On: all, Lane: "x",
@@ -65,7 +65,7 @@ var orderCases = []Case{
 	{
 		ID: "order/mixed", Level: Must, Subject: Both, On: all, Lane: "x",
 		Says:      "all faults together, at random, lose, repeat and reorder nothing",
-		Elsewhere: "lives in conformance/lane TestWatchersBearFaultsInSimulatedTime",
+		Elsewhere: "lives in conformance/robustness TestWatchersBearFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/converge", Level: Must, Subject: Both, On: all, Lane: "f",

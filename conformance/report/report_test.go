@@ -14,10 +14,10 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/lane"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/report"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/robustness"
 )
 
 func outcome(id, way string, v cases.Verdict, messages ...string) conformance.Outcome {
@@ -167,12 +167,12 @@ func tried() *conformance.Report {
 		{Name: "says-<b>", Killers: []string{"event/recreate"}, Blind: []string{"select/label-ops"}},
 		{Name: "never-pings", Left: []string{"timeout/heartbeat"}},
 	}}
-	r.Faults = &lane.Result{Seconds: 3, Report: &watchcheck.Report{
-		Meta: watchcheck.Meta{Seed: 17, Require: watchcheck.Requirements{Lists: 3}},
-		Summary: watchcheck.Summary{
+	r.Faults = &robustness.Result{Seconds: 3, Report: &checker.Report{
+		Meta: checker.Meta{Seed: 17, Require: checker.Requirements{Lists: 3}},
+		Summary: checker.Summary{
 			Events: 1234, Writes: 99, Violations: 2, Bit: map[string]int{"cut": 5, "drip": 4}, Ended: map[string]int{"cut": 3, "kill": 6},
 		},
-		Violations: []watchcheck.Violation{{Rule: watchcheck.Reliable, Watcher: "h1 & more", Session: 0, Frame: 4, Want: "ADDED a/n1", Got: "nothing"}},
+		Violations: []checker.Violation{{Rule: checker.Reliable, Watcher: "h1 & more", Session: 0, Frame: 4, Want: "ADDED a/n1", Got: "nothing"}},
 	}}
 	return r
 }
@@ -207,7 +207,7 @@ func TestEveryReportHasTheFiguresOfMutantsAndFaults(t *testing.T) {
 		t.Errorf("a run that was ended among the mutants: OK %v, %s", ended.OK(), line)
 	}
 	healthy := tried()
-	healthy.Mutants.Trials, healthy.Faults.Report = healthy.Mutants.Trials[:1], &watchcheck.Report{}
+	healthy.Mutants.Trials, healthy.Faults.Report = healthy.Mutants.Trials[:1], &checker.Report{}
 	if !healthy.OK() {
 		t.Error("a run in which nothing survived is not OK")
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/lane"
 	"github.com/listwatch/listwatch/conformance/mutants"
+	"github.com/listwatch/listwatch/conformance/robustness"
 )
 
 // faultGroup and mutantGroup are what the names of trials begin with, as those of runs do with a group.
@@ -51,7 +51,7 @@ func trialNames(r *conformance.Report) (names []string) {
 	return names
 }
 
-func wrongUnderFaults(f *lane.Result) []string {
+func wrongUnderFaults(f *robustness.Result) []string {
 	lines := slices.Clone(f.Wrong)
 	for _, v := range f.Report.Violations {
 		lines = append(lines, v.Error())
@@ -98,7 +98,7 @@ func mutantFigures(r *mutants.Result) []figure {
 }
 
 // faultFigures are what was checked under faults.
-func faultFigures(f *lane.Result) []figure {
+func faultFigures(f *robustness.Result) []figure {
 	s := f.Report.Summary
 	return []figure{
 		{s.Violations, "violations"},
@@ -121,7 +121,7 @@ type faultRow struct {
 	Bit, Ended int
 }
 
-func faultRows(f *lane.Result) (rows []faultRow) {
+func faultRows(f *robustness.Result) (rows []faultRow) {
 	s := f.Report.Summary
 	for kind, n := range s.Bit {
 		rows = append(rows, faultRow{kind, n, s.Ended[kind]})

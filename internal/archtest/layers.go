@@ -13,9 +13,9 @@ type layer struct {
 
 // layers are all the packages of the root module, the lowest layer first. A new package belongs here.
 var layers = []layer{
-	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/recycle", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"}},
+	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/pool", "internal/compress", "internal/memnet", "internal/archtest", "internal/leaktest"}},
 	{"the vocabulary, which everybody speaks", []string{"."}},
-	{"how events are spelt, remembered, and kept up with", []string{"framing", "internal/history", "internal/follow"}},
+	{"how events are spelt, remembered, and kept up with", []string{"framing", "internal/history", "internal/reflector"}},
 	{"what a transport is, and what a store is", []string{"transport", "store"}},
 	{"transports and stores", []string{"transport/*", "store/*"}},
 	{"a Source at a URL: the server's end, the client's end", []string{"watchserver", "client"}},
@@ -36,13 +36,13 @@ var leaves = layers[0].packages
 
 var limits = []limit{
 	{
-		[]string{"internal/rawjson", "internal/recycle", "internal/coding", "internal/memnet", "internal/archtest", "internal/leaktest"},
+		[]string{"internal/rawjson", "internal/pool", "internal/compress", "internal/memnet", "internal/archtest", "internal/leaktest"},
 		nil,
 		"a leaf serves everybody, so it needs nobody",
 	},
 	{
 		[]string{"."},
-		[]string{"internal/rawjson", "internal/recycle"},
+		[]string{"internal/rawjson", "internal/pool"},
 		"who speaks the vocabulary must not get anything else with it",
 	},
 	{
@@ -51,8 +51,8 @@ var limits = []limit{
 		"the log knows no wire: frame builders reach it as functions",
 	},
 	{
-		[]string{"internal/follow", "informer"},
-		append([]string{".", "internal/follow"}, leaves...),
+		[]string{"internal/reflector", "informer"},
+		append([]string{".", "internal/reflector"}, leaves...),
 		"who follows a Source must not care which one it is",
 	},
 	{
@@ -115,10 +115,10 @@ var dependencies = []dependency{
 		[]string{"informer"},
 		"it is what encoding/json is to become; an informer decodes more than all others together, and must not wait for that",
 	},
-	{"github.com/klauspost/compress", []string{"internal/coding"}, "what is compressed is compressed once for all, in one place"},
+	{"github.com/klauspost/compress", []string{"internal/compress"}, "what is compressed is compressed once for all, in one place"},
 	{"github.com/fxamacker/cbor", []string{"framing"}, "a codec of the wire is a framing"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "a verb of Kubernetes is kubeapi's"},
-	{"go.yaml.in/yaml", []string{"kubeapi", "conformance/targets"}, "bodies and kubeconfigs in YAML are Kubernetes' custom; ours are JSON"},
+	{"go.yaml.in/yaml", []string{"kubeapi", "conformance/adapters"}, "bodies and kubeconfigs in YAML are Kubernetes' custom; ours are JSON"},
 	{"golang.org/x/term", []string{"cmd/*/..."}, "terminals belong to programs"},
 	{"github.com/google/go-cmp", []string{"conformance/cases"}, "a case shows how what it got differs from what is right; else it is for tests"},
 	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "flags belong to programs"},

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
@@ -29,7 +29,7 @@ type scene struct {
 	client  *clientv3.Client
 	proxy   *etcdtest.Proxy
 	prefix  string
-	rec     *watchcheck.Recorder
+	rec     *checker.Recorder
 	writer  *writer
 	db      *etcd.DB
 	things  *store.Collection
@@ -73,7 +73,7 @@ func newScene(t *testing.T) *scene {
 	s.client = etcdtest.Dial(t, s.etcd.URL)
 	s.proxy = etcdtest.StartProxy(t, s.etcd.URL)
 	direct := collection(t, open(t, etcd.Options{Endpoints: []string{s.etcd.URL}, Prefix: s.prefix, History: -1}))
-	s.rec = watchcheck.NewRecorder(watchcheck.Meta{Name: t.Name(), Shared: true})
+	s.rec = checker.NewRecorder(checker.Meta{Name: t.Name(), Shared: true})
 	s.writer = &writer{t: t, rec: s.rec, to: s.rec.Writes(direct)}
 	s.db = open(t, etcd.Options{Endpoints: []string{s.proxy.URL}, Prefix: s.prefix, Trace: s.trace.hooks(), History: -1})
 	s.things = collection(t, s.db)

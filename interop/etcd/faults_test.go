@@ -13,7 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store/etcd"
 	"github.com/listwatch/listwatch/watchserver"
@@ -110,9 +110,9 @@ func TestWatchersNoticeNothingOfWhatHappensToTheLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := got.Header.Revision
-	rec := watchcheck.NewRecorder(watchcheck.Meta{
+	rec := checker.NewRecorder(checker.Meta{
 		Name: t.Name(), Base: listwatch.Version(base), Shared: true,
-		Require: watchcheck.Requirements{Writes: 100 * *rounds, Events: 300 * *rounds, Bookmarks: 1, Resumes: 1},
+		Require: checker.Requirements{Writes: 100 * *rounds, Events: 300 * *rounds, Bookmarks: 1, Resumes: 1},
 	})
 	var counted counts
 	o := etcd.Options{Endpoints: c.urls(), Prefix: "/lane", Trace: counted.hooks()}
@@ -140,7 +140,7 @@ func TestWatchersNoticeNothingOfWhatHappensToTheLeader(t *testing.T) {
 			lost := counted.lost.Load()
 			began := time.Now()
 			heal := f.strike(c)
-			rec.Fault(watchcheck.Fault{Kind: f.name})
+			rec.Fault(checker.Fault{Kind: f.name})
 			eventually(t, f.name+": writes are acknowledged again", func() bool { return writers[0].oks.Load() > before+20 })
 			back := time.Since(began)
 			wait(500 * time.Millisecond)
@@ -153,7 +153,7 @@ func TestWatchersNoticeNothingOfWhatHappensToTheLeader(t *testing.T) {
 	front.CloseClientConnections()
 	front.Close()
 	closing.Close()
-	rec.Fault(watchcheck.Fault{Kind: "server killed"})
+	rec.Fault(checker.Fault{Kind: "server killed"})
 	far.hop()
 	old := follow(t, rec, "old", late)
 	wait(300 * time.Millisecond)
@@ -168,7 +168,7 @@ func TestWatchersNoticeNothingOfWhatHappensToTheLeader(t *testing.T) {
 	last = max(last, newestOf(page))
 	rec.Heal(last)
 	sees(t, last, steady, far, old)
-	report, err := watchcheck.Check(what.complete(rec, last), nil)
+	report, err := checker.Check(what.complete(rec, last), nil)
 	if err == nil {
 		err = report.Err()
 	}
@@ -200,8 +200,8 @@ func TestCompactionStormsOverAnEtcdThatIsKilledLoseNothingInSilence(t *testing.T
 	server := etcdtest.StartProcess(t)
 	raw := etcdtest.Dial(t, server.URL)
 	proxy := etcdtest.StartProxy(t, server.URL)
-	rec := watchcheck.NewRecorder(watchcheck.Meta{
-		Name: t.Name(), Base: 1, Shared: true, Require: watchcheck.Requirements{Writes: 200, Events: 200, Expired: 1, Relists: 1},
+	rec := checker.NewRecorder(checker.Meta{
+		Name: t.Name(), Base: 1, Shared: true, Require: checker.Requirements{Writes: 200, Events: 200, Expired: 1, Relists: 1},
 	})
 	var counted counts
 	o := etcd.Options{Endpoints: []string{proxy.URL}, Prefix: "/lane", Trace: counted.hooks()}
@@ -231,7 +231,7 @@ func TestCompactionStormsOverAnEtcdThatIsKilledLoseNothingInSilence(t *testing.T
 		before := writer.oks.Load()
 		proxy.Cut()
 		server.Kill()
-		rec.Fault(watchcheck.Fault{Kind: "etcd killed"})
+		rec.Fault(checker.Fault{Kind: "etcd killed"})
 		server.Restart()
 		eventually(t, "writes are acknowledged again", func() bool { return writer.oks.Load() > before+50 })
 		proxy.Cut()
@@ -246,7 +246,7 @@ func TestCompactionStormsOverAnEtcdThatIsKilledLoseNothingInSilence(t *testing.T
 	last := max(listwatch.Version(writer.last.Load()), newestOf(page))
 	rec.Heal(last)
 	sees(t, last, cut, direct)
-	report, err := watchcheck.Check(what.complete(rec, last), nil)
+	report, err := checker.Check(what.complete(rec, last), nil)
 	if err == nil {
 		err = report.Err()
 	}

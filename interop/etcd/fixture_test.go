@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
 )
@@ -39,8 +39,8 @@ func thing(name string, n int) []byte {
 // A writer writes to a collection, and what it does is recorded.
 type writer struct {
 	t   testing.TB
-	rec *watchcheck.Recorder
-	to  *watchcheck.Collection
+	rec *checker.Recorder
+	to  *checker.Collection
 	n   int
 }
 
@@ -76,7 +76,7 @@ func (w *writer) delete(name string) *listwatch.Object {
 // A witness follows a source as a client does: it goes on where it was when a watch ends, and lists again where it is told that its place expired.
 type witness struct {
 	name string
-	rec  *watchcheck.Witness
+	rec  *checker.Witness
 
 	mu      sync.Mutex
 	sources []listwatch.Source // guarded by mu; it takes the next one each time
@@ -94,7 +94,7 @@ func (w *witness) hop() {
 }
 
 // follow starts a witness that ends with the test.
-func follow(t testing.TB, rec *watchcheck.Recorder, name string, sources ...listwatch.Source) *witness {
+func follow(t testing.TB, rec *checker.Recorder, name string, sources ...listwatch.Source) *witness {
 	t.Helper()
 	w := &witness{name: name, rec: rec.Witness(name), sources: sources, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -202,9 +202,9 @@ func sees(t testing.TB, v listwatch.Version, all ...*witness) {
 }
 
 // judge holds what was recorded against the guarantees of a watch.
-func judge(t testing.TB, rec *watchcheck.Recorder) *watchcheck.Report {
+func judge(t testing.TB, rec *checker.Recorder) *checker.Report {
 	t.Helper()
-	report, err := watchcheck.Check(rec.History(), nil)
+	report, err := checker.Check(rec.History(), nil)
 	if err == nil {
 		err = report.Err()
 	}

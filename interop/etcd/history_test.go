@@ -13,7 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
@@ -80,7 +80,7 @@ func TestAClientWritesAtOneServerWatchesAtAnotherAndResumesAtAThird(t *testing.T
 		return page.Version
 	}()
 	w := watchAt(t, remote, base)
-	rec := watchcheck.NewRecorder(watchcheck.Meta{Base: base})
+	rec := checker.NewRecorder(checker.Meta{Base: base})
 	wr := &writer{t: t, rec: rec, to: rec.Writes(first)}
 	a := wr.create("a")
 	b := wr.create("b")

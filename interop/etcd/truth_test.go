@@ -16,7 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -30,7 +30,7 @@ type truth struct {
 	state map[string][]byte // owned by the goroutine; by key
 
 	mu     sync.Mutex
-	writes []watchcheck.Write                  // guarded by mu
+	writes []checker.Write                     // guarded by mu
 	acked  map[listwatch.Version]time.Duration // guarded by mu; when a write was acknowledged
 	began  map[listwatch.Version]time.Duration // guarded by mu
 }
@@ -65,7 +65,7 @@ func newTruth(t testing.TB, client *clientv3.Client, dir string, after int64) *t
 // wholeUID is the member behind which the version is; the test has to know by itself.
 var wholeUID = regexp.MustCompile(`"uid":"[^"]*"`)
 
-func side(value []byte, v int64) *watchcheck.Side {
+func side(value []byte, v int64) *checker.Side {
 	at := wholeUID.FindIndex(value)[1]
 	data := string(value[:at]) + `,"resourceVersion":"` + strconv.FormatInt(v, 10) + `"` + string(value[at:])
 	var o struct {
@@ -75,15 +75,15 @@ func side(value []byte, v int64) *watchcheck.Side {
 	if err := json.Unmarshal(value, &o); err != nil {
 		panic(err)
 	}
-	return &watchcheck.Side{
-		Labels: o.Metadata.Labels, Fields: map[string]string{"spec.n": o.Spec.N.String()}, Payload: watchcheck.Sum([]byte(data)),
+	return &checker.Side{
+		Labels: o.Metadata.Labels, Fields: map[string]string{"spec.n": o.Spec.N.String()}, Payload: checker.Sum([]byte(data)),
 	}
 }
 
 func (r *truth) take(e *mvccpb.Event) {
 	namespace, name, _ := strings.Cut(strings.TrimPrefix(string(e.Kv.Key), r.dir), "/")
 	v := e.Kv.ModRevision
-	w := watchcheck.Write{Version: listwatch.Version(v), Key: watchcheck.Key{Namespace: namespace, Name: name}}
+	w := checker.Write{Version: listwatch.Version(v), Key: checker.Key{Namespace: namespace, Name: name}}
 	if old := r.state[string(e.Kv.Key)]; old != nil {
 		w.Before = side(old, v)
 	}
@@ -105,7 +105,7 @@ func (r *truth) told(v listwatch.Version, began, acked time.Duration) {
 }
 
 // complete waits until everything up to a revision was read, and returns the history that rec has, with the writes.
-func (r *truth) complete(rec *watchcheck.Recorder, revision listwatch.Version) *watchcheck.History {
+func (r *truth) complete(rec *checker.Recorder, revision listwatch.Version) *checker.History {
 	r.t.Helper()
 	eventually(r.t, "the truth is known", func() bool { return r.seen.Load() >= int64(revision) })
 	r.stop()
@@ -132,7 +132,7 @@ func (r *truth) complete(rec *watchcheck.Recorder, revision listwatch.Version) *
 
 // A scribbler writes all the time, whatever happens, to objects of its own.
 type scribbler struct {
-	rec   *watchcheck.Recorder
+	rec   *checker.Recorder
 	truth *truth
 	to    *store.Collection
 	name  string

@@ -9,7 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 )
 
 // finish judges what was recorded.
@@ -36,7 +36,7 @@ func (l *lane) finish(begun time.Time) {
 	}
 	h := l.rec.History()
 	h.Writes = l.desk.judgeWrites(records)
-	report, err := watchcheck.Check(h, nil)
+	report, err := checker.Check(h, nil)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (l *lane) story() string {
 }
 
 // keep saves what was recorded where that is wanted.
-func (l *lane) keep(h *watchcheck.History) {
+func (l *lane) keep(h *checker.History) {
 	into := *laneKeep
 	if into == "" && l.Failed() {
 		into = l.ArtifactDir()

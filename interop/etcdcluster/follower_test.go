@@ -11,7 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -27,7 +27,7 @@ type follower struct {
 	session time.Duration    // about how long that lasts
 	pause   time.Duration    // about how long it rests between two
 	rand    *rand.Rand
-	witness *watchcheck.Witness
+	witness *checker.Witness
 	goal    *atomic.Uint64 // the version that watchers are to reach; zero: not known yet
 	moves   *atomic.Int64  // counts sessions that go on at another server
 

@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // judgeWrites holds what writers and readers were told against the records, and returns what they are to a checker of watches.
-func (d *desk) judgeWrites(records []record) []watchcheck.Write {
+func (d *desk) judgeWrites(records []record) []checker.Write {
 	done := make(map[string][]int) // by mark, or the uid of what was deleted
 	for i, r := range records {
 		name := "delete " + uid(r.before)
@@ -19,9 +19,9 @@ func (d *desk) judgeWrites(records []record) []watchcheck.Write {
 		}
 		done[name] = append(done[name], i)
 	}
-	writes := make([]watchcheck.Write, len(records))
+	writes := make([]checker.Write, len(records))
 	for i, r := range records {
-		writes[i] = watchcheck.Write{Version: r.version, Key: watchcheck.Key(r.key), Before: d.side(r.before), After: d.side(r.after)}
+		writes[i] = checker.Write{Version: r.version, Key: checker.Key(r.key), Before: d.side(r.before), After: d.side(r.after)}
 	}
 	for _, a := range d.attempts {
 		d.judgeAttempt(a, done, records, writes)
@@ -51,14 +51,14 @@ func (d *desk) found(records []record) (n int) {
 }
 
 // side returns what data, as etcd has it, looks like to a checker of watches.
-func (d *desk) side(data []byte) *watchcheck.Side {
+func (d *desk) side(data []byte) *checker.Side {
 	if data == nil {
 		return nil
 	}
 	o, err := listwatch.ParseObject(data)
 	if err != nil {
 		d.wrong = append(d.wrong, fmt.Sprintf("etcd holds %s: %v", data, err))
-		return &watchcheck.Side{}
+		return &checker.Side{}
 	}
 	o.Fields = map[string]string{
 		listwatch.FieldNamespace: o.Key.Namespace, listwatch.FieldName: o.Key.Name, "spec.color": colorOf(data),
@@ -71,7 +71,7 @@ func colorOf(data []byte) string {
 	return c
 }
 
-func (d *desk) judgeAttempt(a attempt, done map[string][]int, records []record, writes []watchcheck.Write) {
+func (d *desk) judgeAttempt(a attempt, done map[string][]int, records []record, writes []checker.Write) {
 	wrong := func(what string) { d.wrong = append(d.wrong, fmt.Sprintf("%s: %+v", what, a)) }
 	if a.mark == "" {
 		d.judgeDelete(a, done, records, writes)
@@ -101,7 +101,7 @@ func (d *desk) judgeAttempt(a attempt, done map[string][]int, records []record, 
 	}
 }
 
-func (d *desk) judgeDelete(a attempt, done map[string][]int, records []record, writes []watchcheck.Write) {
+func (d *desk) judgeDelete(a attempt, done map[string][]int, records []record, writes []checker.Write) {
 	if a.outcome != acked {
 		// It may have been any delete of that key whose writer does not know; the first began it, for all that anybody can tell.
 		for i, r := range records {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/conformance/fault"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
 )
 
 // A lane is a run: a cluster, two servers over it, writers, readers, watchers, and what goes wrong.
@@ -23,7 +23,7 @@ type lane struct {
 	*cluster
 	seed    uint64
 	rand    *rand.Rand // of the goroutine of the test
-	rec     *watchcheck.Recorder
+	rec     *checker.Recorder
 	desk    *desk
 	scribe  *scribe
 	servers []*server
@@ -35,7 +35,7 @@ type lane struct {
 }
 
 // enough is what a run must have had. All kinds of trouble come once at least.
-var enough = watchcheck.Requirements{
+var enough = checker.Requirements{
 	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20, Expired: 1, Relists: 1,
 	Bit: map[string]int{
 		"leader-kill": 1, "leader-pause": 1, "leader-cut": 1, "member-cut": 1, "no-quorum": 1, "storm": 1, "compaction": 10,
@@ -83,7 +83,7 @@ func startLane(t *testing.T) *lane {
 	l.cluster = startCluster(t)
 	t.Logf("%v for the cluster to start", time.Since(begun).Round(time.Millisecond))
 	l.scribe = &scribe{cluster: l.cluster, up: l.revision()}
-	l.rec = watchcheck.NewRecorder(watchcheck.Meta{
+	l.rec = checker.NewRecorder(checker.Meta{
 		Name: t.Name(), Seed: l.seed, Base: listwatch.Version(l.scribe.up), Floors: true, Require: enough,
 	})
 	l.rec.Sum = sumWithoutVersion
@@ -111,11 +111,11 @@ func (l *lane) random(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(l.s
 var versionMember = regexp.MustCompile(`"resourceVersion":"\d+",|,"resourceVersion":"\d+"`)
 
 // sumWithoutVersion is the fingerprint of an object without its version, as etcd has it. The version is judged by itself.
-func sumWithoutVersion(data []byte) watchcheck.Payload {
+func sumWithoutVersion(data []byte) checker.Payload {
 	if at := versionMember.FindIndex(data); at != nil {
 		data = slices.Concat(data[:at[0]], data[at[1]:])
 	}
-	return watchcheck.Sum(data)
+	return checker.Sum(data)
 }
 
 // work starts who writes and reads until ctx ends.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 )
 
 // trouble lets each kind of it happen once, in any order.
@@ -31,7 +31,7 @@ func (l *lane) trouble() {
 	}
 	for _, i := range l.rand.Perm(len(all)) {
 		l.wait(400 * time.Millisecond)
-		l.rec.Fault(watchcheck.Fault{Kind: all[i].kind})
+		l.rec.Fault(checker.Fault{Kind: all[i].kind})
 		begun := time.Now()
 		all[i].do()
 		l.Logf("%v %s", time.Since(begun).Round(time.Millisecond), all[i].kind)
@@ -232,7 +232,7 @@ func (l *lane) compactNow() {
 	// It counts as done from the end only, but may be done at any time, also where nobody says so.
 	l.rec.Compact(func() listwatch.Version { return listwatch.Version(at) }, func() {
 		if l.compact(at) {
-			l.rec.Fault(watchcheck.Fault{Kind: "compaction"})
+			l.rec.Fault(checker.Fault{Kind: "compaction"})
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/watchcheck"
+	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
@@ -47,7 +47,7 @@ type look struct {
 
 // desk is where writers hand in what they did.
 type desk struct {
-	rec *watchcheck.Recorder
+	rec *checker.Recorder
 
 	mu sync.Mutex
 	// Guarded by mu.

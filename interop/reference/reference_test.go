@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/targets"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 )
 
@@ -56,7 +56,7 @@ func open(t *testing.T, s *apiserver.Server) cases.Target {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.CA)
-	cluster, err := targets.Kube(t.Context(), s.URL, "", targets.Access{
+	cluster, err := adapters.Kube(t.Context(), s.URL, "", adapters.Access{
 		TLS: &tls.Config{RootCAs: pool}, Header: http.Header{"Authorization": {"Bearer " + s.Token}},
 	})
 	if err != nil {

@@ -1,0 +1,44 @@
+package checker
+
+import (
+	"bytes"
+	"testing"
+)
+
+// benchSteps give a history of some ten thousand events.
+const benchSteps = 6000
+
+// Measures how many events a check judges in a second, with what it costs to prepare the writes.
+func BenchmarkCheck(b *testing.B) {
+	h := simulate(1, benchSteps)
+	events := 0
+	for b.Loop() {
+		r, err := Check(h, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		events += r.Summary.Events
+	}
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}
+
+// Measures reading a file.
+func BenchmarkReadHistory(b *testing.B) {
+	h := simulate(1, benchSteps)
+	frames := 0
+	for _, s := range h.Sessions {
+		frames += len(s.Frames)
+	}
+	var file bytes.Buffer
+	if _, err := h.WriteTo(&file); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(file.Len()))
+	for b.Loop() {
+		if _, err := ReadHistory(bytes.NewReader(file.Bytes())); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(frames*b.N)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(file.Len())/float64(frames), "bytes/event")
+}

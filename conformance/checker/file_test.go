@@ -1,0 +1,139 @@
+package checker
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch"
+)
+
+func pack(t testing.TB, lines string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, lines); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+const header = `{"header":{"format":"listwatch.history","formatVersion":1}}` + "\n"
+
+func TestBadFilesAreRefused(t *testing.T) {
+	for name, lines := range map[string]string{
+		"nothing":                  "",
+		"no JSON":                  "x\n",
+		"no header":                `{"write":{"version":1,"key":"a"}}` + "\n",
+		"another format":           `{"header":{"format":"x","formatVersion":1}}` + "\n",
+		"half a line":              header + `{"write":`,
+		"frame of no session":      header + `{"frame":{"of":0,"type":"ADDED","version":1}}` + "\n",
+		"negative session":         header + `{"end":{"of":-1}}` + "\n",
+		"session out of turn":      header + `{"session":{"number":3,"watcher":"w"}}` + "\n",
+		"type that does not exist": header + `{"session":{"number":0,"watcher":"w"}}` + "\n" + `{"frame":{"of":0,"type":"ERROR","version":1}}` + "\n",
+		"payload that is none":     header + `{"write":{"version":1,"key":"a","after":{"payload":"12"}}}` + "\n",
+	} {
+		if _, err := ReadHistory(bytes.NewReader(pack(t, lines))); !errors.Is(err, listwatch.Corrupt) {
+			t.Errorf("%s: got %v, want Corrupt", name, err)
+		}
+	}
+	_, err := ReadHistory(bytes.NewReader(pack(t, `{"header":{"format":"listwatch.history","formatVersion":2}}`+"\n")))
+	if !errors.Is(err, listwatch.Unsupported) {
+		t.Errorf("a later version: got %v, want Unsupported", err)
+	}
+	if _, err := ReadHistory(bytes.NewReader([]byte("no gzip"))); !errors.Is(err, listwatch.Corrupt) {
+		t.Errorf("no gzip: got %v, want Corrupt", err)
+	}
+}
+
+func TestFileThatWasCutOffIsNoShorterHistory(t *testing.T) {
+	var file bytes.Buffer
+	if _, err := simulated(0).WriteTo(&file); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 5, file.Len() / 2, file.Len() - 9, file.Len() - 1} {
+		if _, err := ReadHistory(bytes.NewReader(file.Bytes()[:n])); !errors.Is(err, listwatch.Corrupt) {
+			t.Errorf("%d bytes of %d: got %v, want Corrupt", n, file.Len(), err)
+		}
+	}
+}
+
+func TestDirectoryOfHistoriesIsChecked(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := CheckDir(dir, nil); !errors.Is(err, listwatch.NotFound) {
+		t.Errorf("an empty directory: got %v, want NotFound", err)
+	}
+	bad := clone(simulated(1))
+	bad.Holdings[0].Version += far
+	bad.Holdings[0].Items = nil
+	for name, h := range map[string]*History{"a": simulated(0), "b": bad} {
+		if _, err := h.Save(dir, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "c"+Extension), []byte("no history"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := CheckDir(dir, nil)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("got %d files and %v, want 3", len(all), err)
+	}
+	if all[0].Err != nil || all[0].Report.Err() != nil {
+		t.Errorf("a: got %v, %v, want no complaint", all[0].Err, all[0].Report.Err())
+	}
+	if all[1].Err != nil || all[1].Report.Err() == nil {
+		t.Errorf("b: got %v, want a violation", all[1].Err)
+	}
+	if all[2].Err == nil || all[2].Report != nil {
+		t.Error("c: want an error")
+	}
+}
+
+// What can be read can be written, and then says the same. No bytes make the reader or the checker fall over.
+func FuzzReadHistory(f *testing.F) {
+	var file bytes.Buffer
+	if _, err := simulate(0, 20).WriteTo(&file); err != nil {
+		f.Fatal(err)
+	}
+	z, err := gzip.NewReader(&file)
+	if err != nil {
+		f.Fatal(err)
+	}
+	lines, err := io.ReadAll(z)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(lines)
+	f.Add([]byte(header + `{"list":{"watcher":"w","asked":{"at":3},"version":3,"items":[{"key":"a","version":2}],"more":true}}` + "\n" +
+		`{"session":{"number":0,"watcher":"w","asked":{"at":3}}}` + "\n" + `{"frame":{"of":0,"type":"BOOKMARK","version":9}}` + "\n"))
+	f.Add([]byte(header + `{"write":{"version":18446744073709551615,"key":"a/b","after":{}}}` + "\n" + `{"heal":{"healed":1,"version":1}}` + "\n"))
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		h, err := ReadHistory(bytes.NewReader(pack(t, string(lines))))
+		if err != nil {
+			return
+		}
+		var again bytes.Buffer
+		if _, err := h.WriteTo(&again); err != nil {
+			return // what is not spelt like this can be read all the same
+		}
+		same, err := ReadHistory(&again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(h, same); diff != "" {
+			t.Fatalf("want -, got +:\n%s", diff)
+		}
+		if r, err := Check(h, nil); err == nil {
+			_ = r.Err()
+		}
+	})
+}

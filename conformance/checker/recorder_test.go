@@ -1,0 +1,256 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// A shelf is a store that is recorded.
+type shelf struct {
+	db     *memory.DB
+	things *store.Collection
+	rec    *Recorder
+	writes *Collection
+}
+
+func newShelf(t testing.TB) *shelf {
+	t.Helper()
+	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})
+	things, err := db.Collection(store.Resource{Kind: "Thing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := NewRecorder(Meta{Name: t.Name(), Base: db.Version(), Floors: true, Strict: true})
+	return &shelf{db, things, rec, rec.Writes(things)}
+}
+
+func (s *shelf) put(t testing.TB, name, tier string, n int) {
+	t.Helper()
+	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"tier":%q}},"n":%d}`, name, tier, n)
+	_, err := s.writes.Create(t.Context(), data)
+	if errors.Is(err, listwatch.AlreadyExists) {
+		_, err = s.writes.Update(t.Context(), listwatch.Key{Name: name}, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read reads until version v has come, or an error.
+func read(ctx context.Context, w listwatch.Watcher, v listwatch.Version) error {
+	var batch [8]listwatch.Event
+	for {
+		n, err := w.Next(ctx, batch[:])
+		if err != nil {
+			return err
+		}
+		if e := batch[n-1]; !e.Initial && e.Version >= v {
+			return w.Close()
+		}
+	}
+}
+
+func gold(t testing.TB) listwatch.LabelSelector {
+	t.Helper()
+	s, err := listwatch.ParseLabelSelector("tier=gold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Writers and watchers at work at the same time leave a history that holds.
+func TestRecordedStoreHoldsAllRules(t *testing.T) {
+	s := newShelf(t)
+	const writers, each = 4, 200
+	var readers, working sync.WaitGroup
+	for i, q := range []listwatch.Query{{Bookmarks: true}, {}, {Labels: gold(t), Bookmarks: true}, {Start: listwatch.Any, Name: "sentinel"}} {
+		w, err := s.rec.Witness(fmt.Sprintf("w%d", i)).Source(s.things, "local").Watch(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readers.Go(func() {
+			// Everybody sees the sentinel, which comes last.
+			var batch [8]listwatch.Event
+			for {
+				n, err := w.Next(t.Context(), batch[:])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if o := batch[n-1].Object; o.Key.Name == "sentinel" {
+					w.Close()
+					return
+				}
+			}
+		})
+	}
+	for i := range writers {
+		working.Go(func() {
+			for n := range each {
+				name := fmt.Sprintf("n%d", (i+n)%7)
+				s.putOrDelete(t, name, [...]string{"gold", "iron"}[n%2], n)
+			}
+		})
+	}
+	working.Wait()
+	s.put(t, "sentinel", "gold", 0)
+	s.rec.Heal(s.db.Version())
+	readers.Wait()
+	source := s.rec.Witness("lists").Source(s.things, "local")
+	for _, q := range []listwatch.Query{{}, {Labels: gold(t)}, {Limit: 2}} {
+		if _, err := source.List(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := s.things.List(t.Context(), listwatch.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rec.Holds("informer", Selection{}, page.Version, page.Items)
+	h := s.rec.History()
+	h.Meta.Require = Requirements{Writes: each, Events: each, Lists: 3}
+	if err := mustCheck(t, h).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range h.Writes {
+		if w.Before != nil && w.Before.Payload == 0 {
+			t.Fatalf("the write of %s at version %d has no last state to compare with", w.Key, w.Version)
+		}
+	}
+}
+
+// putOrDelete is for writers that race for a name.
+func (s *shelf) putOrDelete(t *testing.T, name, tier string, n int) {
+	key := listwatch.Key{Name: name}
+	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"tier":%q}},"n":%d}`, name, tier, n)
+	_, err := s.things.Get(t.Context(), key)
+	switch {
+	case err != nil:
+		_, err = s.writes.Create(t.Context(), data)
+	case n%5 == 0:
+		_, err = s.writes.Delete(t.Context(), key, store.Preconditions{})
+	default:
+		_, err = s.writes.Update(t.Context(), key, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+	}
+	if err != nil && !errors.Is(err, listwatch.AlreadyExists) && !errors.Is(err, listwatch.NotFound) {
+		t.Error(err)
+	}
+}
+
+func TestUpdateThatChangesNothingIsNoWrite(t *testing.T) {
+	s := newShelf(t)
+	s.put(t, "a", "gold", 1)
+	s.put(t, "a", "gold", 1)
+	if n := len(s.rec.History().Writes); n != 1 {
+		t.Errorf("got %d writes, want 1", n)
+	}
+}
+
+func TestCompactionExplainsExpired(t *testing.T) {
+	s := newShelf(t)
+	s.put(t, "a", "gold", 1)
+	start := s.db.Version()
+	s.put(t, "a", "gold", 2)
+	watch := func() error {
+		w, err := s.rec.Witness("w").Source(s.things, "local").Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start, Bookmarks: true})
+		if err != nil {
+			return err
+		}
+		return read(t.Context(), w, s.db.Version())
+	}
+	if err := watch(); err != nil {
+		t.Fatal(err)
+	}
+	s.rec.Compact(s.db.Version, s.db.Compact)
+	if err := watch(); !errors.Is(err, listwatch.Expired) {
+		t.Fatalf("got %v, want Expired", err)
+	}
+	h := s.rec.History()
+	if r := mustCheck(t, h); r.Err() != nil || r.Summary.Expired != 1 || r.Summary.Floors != 1 {
+		t.Errorf("got %v, %s", r.Err(), r.Summary.String())
+	}
+	h.Floors = nil
+	if r := mustCheck(t, h); r.Summary.ByRule[Honest] != 1 {
+		t.Errorf("without the compaction: want one violation of %s, got %s", Honest, r.Summary.String())
+	}
+}
+
+// frames is a transport.Receiver of frames that are there already.
+type frames struct{ left []framing.WatchEvent }
+
+func (f *frames) Receive() (framing.WatchEvent, error) {
+	if len(f.left) == 0 {
+		return framing.WatchEvent{}, io.EOF
+	}
+	e := f.left[0]
+	f.left = f.left[1:]
+	return e, nil
+}
+func (*frames) Header() http.Header { return nil }
+func (*frames) Close() error        { return nil }
+
+func TestFramesOfTheWireAreRecordedAsWhatTheyMean(t *testing.T) {
+	rec := NewRecorder(Meta{})
+	log := rec.Witness("w").Open(listwatch.Query{Start: listwatch.At, Version: 3}, "h2")
+	object := `{"metadata":{"name":"a","resourceVersion":"4"}}`
+	r := log.Receive(&frames{[]framing.WatchEvent{
+		{Type: "ADDED", Object: []byte(object)},
+		{Type: "BOOKMARK", Object: []byte(`{"metadata":{"resourceVersion":"5"}}`)},
+		{Type: "BOOKMARK", Object: []byte(`{"metadata":{"resourceVersion":"6","annotations":{"k8s.io/initial-events-end":"true"}}}`)},
+		framing.FromError(&listwatch.Error{Code: listwatch.Expired}),
+	}})
+	for range 4 {
+		if _, err := r.Receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Close()
+	s := rec.History().Sessions[0]
+	if len(s.Frames) != 3 || s.Frames[0].Payload != Sum([]byte(object)) || s.Frames[0].Key != (Key{Name: "a"}) ||
+		s.Frames[1].Type != Bookmark || s.Frames[2].Type != Synced || s.Frames[2].Version != 6 {
+		t.Errorf("got %+v", s.Frames)
+	}
+	if !s.End.Expired || !s.End.Remote || s.Ready < s.Opened || s.Opened == 0 || s.Asked.At != 3 || s.Transport != "h2" {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestStreamsBelowASessionAreRecorded(t *testing.T) {
+	rec := NewRecorder(Meta{})
+	witness := rec.Witness("w")
+	log, trace := witness.Open(listwatch.Query{}, "remote"), witness.Trace()
+	trace.Lost(errors.New("not even opened"), 0)
+	trace.Opened("chunked", 0)
+	trace.Lost(io.EOF, 0)
+	trace.Lost(errors.New("still refused"), 0)
+	trace.Opened("h2", 7)
+	log.End(&listwatch.Error{Code: listwatch.Expired, Remote: true})
+	log.End(nil) // the first end counts
+	s := rec.History().Sessions[0]
+	if len(s.Streams) != 2 || s.Streams[0].Why != cleanEnd || s.Streams[1].From != 7 || s.Streams[1].Lost != s.End.At || !s.End.Expired {
+		t.Errorf("got %+v, %+v", s.Streams, s.End)
+	}
+}
+
+// Measures what it costs to record an event of 1 KiB.
+func BenchmarkRecorder(b *testing.B) {
+	rec := NewRecorder(Meta{})
+	log := rec.Witness("w").Open(listwatch.Query{}, "none")
+	o := &listwatch.Object{Key: listwatch.Key{Name: "a"}, Version: 1, Data: make([]byte, 1<<10)}
+	e := listwatch.Event{Type: listwatch.Modified, Object: o, Version: 1}
+	b.ReportAllocs()
+	for b.Loop() {
+		log.Event(e)
+	}
+}

@@ -1,0 +1,122 @@
+package checker
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+// Whoever reads a violation must not need the history to know what happened.
+func TestViolationSaysWhatWhereWantAndGot(t *testing.T) {
+	h := clone(simulated(1))
+	for _, m := range mutations {
+		if m.name == "gap at resume" && !m.apply(&mutator{newSim(1).rand, h}) {
+			t.Fatal("seed 1 has no place for a gap")
+		}
+	}
+	err := mustCheck(t, h).Err()
+	if !errors.Is(err, listwatch.Corrupt) {
+		t.Fatalf("got %v, want an error of code Corrupt", err)
+	}
+	for _, want := range []string{"W5 resume: a watch that names a version", "watcher w", "session ", "over h2", "frame 0", "want ", "at version", "got ", "1 violations", "seed 1"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the message lacks %q: %v", want, err)
+		}
+	}
+}
+
+func TestRunThatWasTooEasyFails(t *testing.T) {
+	h := clone(simulated(2))
+	s := mustCheck(t, h).Summary
+	h.Meta.Require = Requirements{
+		Writes: s.Writes, Events: s.Events, Bookmarks: s.Bookmarks, Lists: s.Lists, Resumes: s.Resumes, Expired: s.Expired, Relists: s.Relists,
+		Bit: map[string]int{"cut": s.Bit["cut"]}, Ended: map[string]int{"cut": s.Ended["cut"]},
+	}
+	if err := mustCheck(t, h).Err(); err != nil {
+		t.Fatalf("a run that has just enough: %v", err)
+	}
+	if s.Ended["cut"] == 0 || s.Expired == 0 || s.Relists == 0 || s.Resumes == 0 {
+		t.Fatalf("the history proves nothing: %s", s.String())
+	}
+	h.Meta.Require = Requirements{
+		Writes: s.Writes + 1, Events: s.Events + 1, Bookmarks: s.Bookmarks + 1, Lists: s.Lists + 1, Resumes: s.Resumes + 1, Expired: s.Expired + 1,
+		Relists: s.Relists + 1, Bit: map[string]int{"cut": s.Bit["cut"] + 1, "stall": 1}, Ended: map[string]int{"cut": s.Ended["cut"] + 1, "stall": 1},
+	}
+	r := mustCheck(t, h)
+	if missing := h.Meta.Require.Missing(&r.Summary); len(missing) != 11 {
+		t.Errorf("got %d complaints, want 11: %q", len(missing), missing)
+	}
+	if err := r.Err(); !errors.Is(err, listwatch.Invalid) || strings.Count(err.Error(), "too easy: ") != 11 {
+		t.Errorf("got %v, want an error of code Invalid that names all", err)
+	}
+}
+
+func TestContradictoryWritesAreRefused(t *testing.T) {
+	side := &Side{}
+	for name, writes := range map[string][]Write{
+		"no version":            {{Key: Key{Name: "a"}, After: side}},
+		"neither before, after": {{Version: 1, Key: Key{Name: "a"}}},
+		"twice":                 {{Version: 1, Key: Key{Name: "a"}, After: side}, {Version: 1, Key: Key{Name: "a"}, Before: side, After: side}},
+		"creates what is there": {{Version: 1, Key: Key{Name: "a"}, After: side}, {Version: 2, Key: Key{Name: "a"}, After: side}},
+		"changes nothing":       {{Version: 1, Key: Key{Name: "a"}, Before: side, After: side}},
+	} {
+		if _, err := Check(&History{Writes: writes}, nil); !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("%s: got %v, want Invalid", name, err)
+		}
+	}
+	h := &History{Sessions: []*Session{{Watcher: "w", Asked: Asked{Selection: Selection{Labels: "a in"}}}}}
+	if _, err := Check(h, nil); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("a selector that is none: got %v, want Invalid", err)
+	}
+	h = &History{Sessions: []*Session{{Watcher: "w"}, {Watcher: "w", Asked: Asked{Selection: Selection{Name: "a"}}}}}
+	if _, err := Check(h, nil); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("a watcher of two selections: got %v, want Invalid", err)
+	}
+}
+
+func TestAllViolationsAreCountedAndSomeAreKept(t *testing.T) {
+	h := clone(simulated(3))
+	for _, s := range h.Sessions {
+		for i := range s.Frames {
+			if s.Frames[i].Payload != 0 {
+				s.Frames[i].Payload ^= 2
+			}
+		}
+	}
+	few, err := Check(h, &Options{Violations: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Check(h, &Options{Violations: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(few.Violations) != 3 || few.Summary.Violations < 100 || len(all.Violations) != few.Summary.Violations {
+		t.Errorf("kept %d and %d of %d, want 3 and all", len(few.Violations), len(all.Violations), few.Summary.Violations)
+	}
+	if !strings.Contains(few.Err().Error(), "more violations") {
+		t.Error("the report doesn't say that there is more")
+	}
+	if !slices.Equal(few.Violations, all.Violations[:3]) {
+		t.Error("the violations that are kept are not the first ones")
+	}
+}
+
+func TestRulesHaveNamesAndSentences(t *testing.T) {
+	names := make(map[string]bool)
+	for i, r := range Rules() {
+		if r.ID() != "W"+string("123456789"[i%9]) && i < 9 || r.Name() == "" || r.Sentence() == "" || names[r.Name()] {
+			t.Errorf("%s %q %q", r.ID(), r.Name(), r.Sentence())
+		}
+		names[r.Name()] = true
+	}
+	if len(names) != 14 {
+		t.Errorf("got %d rules, want 14", len(names))
+	}
+	if Rule(0).Name() != "unknown" || Rule(99).Sentence() != "unknown rule" {
+		t.Error("a number that is no rule has a name")
+	}
+}

@@ -1,0 +1,203 @@
+package checker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+)
+
+// Extension is how the names of files with histories end.
+const Extension = ".history.gz"
+
+// WriteTo writes h as a file; see [ReadHistory].
+func (h *History) WriteTo(w io.Writer) (int64, error) {
+	count := &countingWriter{w: w}
+	out, err := NewWriter(count, h.Meta)
+	if err != nil {
+		return count.n, err
+	}
+	err = h.each(out.Write)
+	return count.n, errors.Join(err, out.Close())
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// each calls add with h line by line, but for the header.
+func (h *History) each(add func(Entry) error) error {
+	var first error
+	put := func(e Entry) {
+		if first == nil {
+			first = add(e)
+		}
+	}
+	for i := range h.Writes {
+		put(Entry{Write: &h.Writes[i]})
+	}
+	for n, s := range h.Sessions {
+		put(Entry{Session: &SessionEntry{n, *s}})
+		for i := range s.Frames {
+			put(Entry{Frame: &FrameEntry{n, s.Frames[i]}})
+		}
+		for i := range s.Streams {
+			put(Entry{Stream: &StreamEntry{n, s.Streams[i]}})
+		}
+		if s.End != (End{}) {
+			put(Entry{End: &EndEntry{n, s.End}})
+		}
+	}
+	for i := range h.Lists {
+		put(Entry{List: &h.Lists[i]})
+	}
+	for i := range h.Holdings {
+		put(Entry{Holding: &h.Holdings[i]})
+	}
+	for i := range h.Changes {
+		put(Entry{Change: &h.Changes[i]})
+	}
+	for i := range h.Faults {
+		put(Entry{Fault: &h.Faults[i]})
+	}
+	for i := range h.Floors {
+		put(Entry{Floor: &h.Floors[i]})
+	}
+	for i := range h.Heals {
+		put(Entry{Heal: &h.Heals[i]})
+	}
+	return first
+}
+
+// Save writes h to a new file of dir, which it makes if need be, and returns its path.
+func (h *History) Save(dir, name string) (path string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fileError("write", err)
+	}
+	path = filepath.Join(dir, name+Extension)
+	f, err := os.Create(path)
+	if err != nil {
+		return "", fileError("write", err)
+	}
+	_, err = h.WriteTo(f)
+	return path, errors.Join(err, f.Close())
+}
+
+// ReadHistory reads a whole file. It takes as much memory as the file unfolds to: some hundred bytes a line.
+func ReadHistory(r io.Reader) (*History, error) {
+	in, err := NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	h := &History{Meta: in.Meta()}
+	for {
+		e, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return h, nil
+		}
+		if err == nil {
+			err = h.add(e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// LoadHistory reads the file at path.
+func LoadHistory(path string) (*History, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fileError("read", err)
+	}
+	h, err := ReadHistory(f)
+	return h, errors.Join(err, f.Close())
+}
+
+// add takes one line into h. Lines that this version doesn't know are skipped: what they say can't be judged.
+func (h *History) add(e Entry) error {
+	switch {
+	case e.Write != nil:
+		h.Writes = append(h.Writes, *e.Write)
+	case e.Session != nil:
+		if e.Session.Number != len(h.Sessions) {
+			return corruptEntry(fmt.Sprintf("session %d comes where %d was to come", e.Session.Number, len(h.Sessions)))
+		}
+		s := e.Session.Session
+		h.Sessions = append(h.Sessions, &s)
+	case e.Frame != nil:
+		return h.of(e.Frame.Of, func(s *Session) { s.Frames = append(s.Frames, e.Frame.Frame) })
+	case e.Stream != nil:
+		return h.of(e.Stream.Of, func(s *Session) { s.Streams = append(s.Streams, e.Stream.Stream) })
+	case e.End != nil:
+		return h.of(e.End.Of, func(s *Session) { s.End = e.End.End })
+	case e.List != nil:
+		h.Lists = append(h.Lists, *e.List)
+	case e.Holding != nil:
+		h.Holdings = append(h.Holdings, *e.Holding)
+	case e.Change != nil:
+		h.Changes = append(h.Changes, *e.Change)
+	case e.Fault != nil:
+		h.Faults = append(h.Faults, *e.Fault)
+	case e.Floor != nil:
+		h.Floors = append(h.Floors, *e.Floor)
+	case e.Heal != nil:
+		h.Heals = append(h.Heals, *e.Heal)
+	}
+	return nil
+}
+
+func (h *History) of(number int, add func(*Session)) error {
+	if number < 0 || number >= len(h.Sessions) {
+		return corruptEntry(fmt.Sprintf("there is no session %d", number))
+	}
+	add(h.Sessions[number])
+	return nil
+}
+
+func corruptEntry(message string) error {
+	return &listwatch.Error{Code: listwatch.Corrupt, Op: "read a history", Message: message}
+}
+
+// A Checked is one file of [CheckDir].
+type Checked struct {
+	Path   string
+	Report *Report
+	Err    error // the file could not be judged
+}
+
+// CheckDir judges every file of dir whose name ends in [Extension], in the order of their names. The error is that of reading dir, or
+// says that there is no such file in it.
+func CheckDir(dir string, o *Options) ([]Checked, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fileError("read", err)
+	}
+	var all []Checked
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), Extension) {
+			continue
+		}
+		c := Checked{Path: filepath.Join(dir, f.Name())}
+		var h *History
+		if h, c.Err = LoadHistory(c.Path); c.Err == nil {
+			c.Report, c.Err = Check(h, o)
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		return nil, &listwatch.Error{Code: listwatch.NotFound, Op: "check", Message: fmt.Sprintf("there is no file *%s in %s", Extension, dir)}
+	}
+	return all, nil
+}

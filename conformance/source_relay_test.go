@@ -1,0 +1,114 @@
+package conformance_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// A relayed database is written to at the origin and read from relays, of relays.
+type relayed struct {
+	*memory.DB
+	depth   int
+	remote  bool // each relay follows what is before it over HTTP
+	t       conformance.T
+	options relay.Options
+	relays  []*relay.Relay
+}
+
+// Collection implements [conformance.Database].
+func (d *relayed) Collection(r store.Resource) (*store.Collection, error) {
+	c, err := d.DB.Collection(r)
+	if err != nil {
+		return nil, err
+	}
+	b := &relayedBackend{origin: c.Backend(), Source: c}
+	for range d.depth {
+		if d.remote {
+			b.Source = d.atURL(b.Source)
+			d.options.Fields = r.Fields
+		}
+		b.Relay = relay.Open(b.Source, d.options)
+		b.Source = b.Relay
+		d.relays = append(d.relays, b.Relay)
+		d.t.Cleanup(func() { b.Relay.Close() })
+		if _, err := b.Relay.List(d.t.Context(), listwatch.Query{Limit: 1}); err != nil {
+			return nil, err
+		}
+	}
+	return store.New(r, b), nil
+}
+
+// atURL returns what a client makes of s behind a server.
+func (d *relayed) atURL(s listwatch.Source) listwatch.Source {
+	server := httptest.NewServer(&watchserver.Server{Source: s})
+	remote := &client.Remote{URL: server.URL + "/things"}
+	d.t.Cleanup(func() {
+		remote.Close()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return remote
+}
+
+// Compact implements [conformance.Database].
+func (d *relayed) Compact() {
+	d.DB.Compact()
+	for _, r := range d.relays {
+		if err := r.Compact(d.t.Context()); err != nil {
+			d.t.Error(err)
+		}
+	}
+}
+
+// A relayedBackend is a backend whose reads are those of the last relay.
+type relayedBackend struct {
+	*relay.Relay
+	listwatch.Source
+	origin store.Backend
+}
+
+func (b *relayedBackend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	return b.Relay.List(ctx, q)
+}
+
+func (b *relayedBackend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	return b.Relay.Watch(ctx, q)
+}
+
+func (b *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
+	o, err := b.origin.Commit(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	// A relay is a moment behind its origin, which two cases could see: what a drained server had to send, what was compacted.
+	_, err = b.Relay.List(ctx, listwatch.Query{Start: listwatch.At, Version: o.Version, Limit: 1, Match: listwatch.NotOlderThan})
+	return o, err
+}
+
+func TestARelayIsASource(t *testing.T) {
+	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
+		return &relayed{
+			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, options: relay.Options{HistoryBytes: historyBytes},
+		}
+	})
+}
+
+func TestARelayOfAURLIsASource(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("it takes some seconds, and most of it is tested in process")
+	}
+	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
+		return &relayed{
+			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, remote: true, options: relay.Options{HistoryBytes: historyBytes},
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package wsprotocol
+
+import (
+	"path"
+	"testing"
+
+	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/mutants"
+)
+
+// brokenBy returns the trials that m is to fail.
+func brokenBy(t *testing.T, m mutants.Mutant) (trials []cases.Case) {
+	t.Helper()
+	for _, pattern := range m.Breaks {
+		before := len(trials)
+		for _, c := range cases.Tortures() {
+			ok, err := path.Match(pattern, c.ID)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", m.Name, pattern, err)
+			}
+			if ok {
+				trials = append(trials, c)
+			}
+		}
+		if len(trials) == before {
+			t.Errorf("%s: no trial is called %s", m.Name, pattern)
+		}
+	}
+	return trials
+}
+
+// The runs are parallel: much of their time is waiting for what a mutant keeps back.
+func TestEveryTrialNoticesItsMutants(t *testing.T) {
+	for _, m := range mutants.Tortures() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range brokenBy(t, m) {
+				if !c.Notices(t.Context(), m.Target(), nil) {
+					t.Errorf("%s does not notice", c.ID)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryTrialHasAMutant(t *testing.T) {
+	noticed := map[string]bool{}
+	for _, m := range mutants.Tortures() {
+		for _, c := range brokenBy(t, m) {
+			noticed[c.ID] = true
+		}
+	}
+	for _, c := range cases.Tortures() {
+		if !noticed[c.ID] {
+			t.Errorf("no mutant breaks %s: does it prove anything?", c.ID)
+		}
+	}
+}

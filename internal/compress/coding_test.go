@@ -1,0 +1,333 @@
+package compress
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+)
+
+// A codec is a coding as a server has it: what begins a stream, what an event is in it, and what ends it.
+type codec struct {
+	name   string
+	sum    Sum
+	append func(c *codec, dst, p []byte) []byte
+}
+
+func codecs() []*codec {
+	return []*codec{
+		{name: Gzip, append: func(c *codec, dst, p []byte) []byte {
+			c.sum.Add(AppendSum(nil, p))
+			return AppendBlocks(dst, p)
+		}},
+		{name: Zstd, append: func(_ *codec, dst, p []byte) []byte { return AppendZstd(dst, p) }},
+	}
+}
+
+func (c *codec) head() string {
+	if c.name == Gzip {
+		return GzipHead
+	}
+	return ""
+}
+
+func (c *codec) tail() []byte {
+	if c.name == Gzip {
+		return c.sum.AppendTail(nil)
+	}
+	return nil
+}
+
+// events are of all kinds: nothing, a little, around what is worth it, text, noise, and more than a window.
+var events = sync.OnceValue(func() [][]byte {
+	noise := make([]byte, 3000)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range noise {
+		noise[i] = byte(r.Uint32())
+	}
+	var text strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&text, `{"n":%d},`, i)
+	}
+	return [][]byte{
+		{},
+		[]byte("\n"), bytes.Repeat([]byte("a"), Worth-1), bytes.Repeat([]byte("a"), Worth), noise, noise[:Worth],
+		[]byte(text.String()[:2000]), []byte(text.String()), []byte(text.String()[:2000]), []byte("end"),
+	}
+})
+
+// A feed is a stream that has no more than was put into it: a Read of more is a failure of the test, not a wait.
+type feed struct {
+	t   *testing.T
+	buf bytes.Buffer
+	end error
+}
+
+func (f *feed) Read(p []byte) (int, error) {
+	if f.buf.Len() == 0 {
+		if f.end == nil {
+			f.t.Fatal("asks for more before it has returned what there is")
+		}
+		return 0, f.end
+	}
+	return f.buf.Read(p)
+}
+
+func TestEachEventCanBeReadBeforeTheNext(t *testing.T) {
+	for _, c := range codecs() {
+		f := &feed{t: t}
+		r, err := NewReader(c.name, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.buf.WriteString(c.head())
+		for i, e := range events() {
+			f.buf.Write(c.append(c, nil, e))
+			got := make([]byte, len(e))
+			if _, err := io.ReadFull(r, got); err != nil || !bytes.Equal(got, e) {
+				t.Fatalf("%s: event %d of %d bytes: %v", c.name, i, len(e), err)
+			}
+			if r.Within() && len(e) > 0 {
+				t.Errorf("%s: event %d: not between two events", c.name, i)
+			}
+		}
+		f.buf.Write(c.tail())
+		f.end = io.EOF
+		if n, err := r.Read(make([]byte, 9)); n != 0 || err != io.EOF {
+			t.Errorf("%s: %d, %v at the end", c.name, n, err)
+		}
+	}
+}
+
+func TestWhatIsCompressedOnceGoesAnywhereInAStream(t *testing.T) {
+	for _, c := range codecs() {
+		var shared [][]byte
+		for _, e := range events() {
+			shared = append(shared, c.append(c, nil, e))
+		}
+		r := rand.New(rand.NewPCG(3, 4))
+		c.sum = Sum{}
+		stream := []byte(c.head())
+		var want []byte
+		for range 50 {
+			i := r.IntN(len(shared))
+			stream = append(stream, shared[i]...)
+			want = append(want, events()[i]...)
+			c.sum.Add(AppendSum(nil, events()[i]))
+		}
+		stream = append(stream, c.tail()...)
+		got, err := decode(c.name, bytes.NewReader(stream))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: got %d bytes, want %d; %v", c.name, len(got), len(want), err)
+		}
+	}
+}
+
+func decode(name string, r io.Reader) ([]byte, error) {
+	c, err := NewReader(name, r)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(c)
+}
+
+func TestGzipIsOneMemberForAnyReader(t *testing.T) {
+	stream, want, sum := []byte(GzipHead), []byte(nil), Sum{}
+	for _, e := range events() {
+		stream, want = AppendBlocks(stream, e), append(want, e...)
+		sum.Add(AppendSum(nil, e))
+	}
+	stream = sum.AppendTail(stream)
+	z, err := gzip.NewReader(bytes.NewReader(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Multistream(false)
+	got, err := io.ReadAll(z)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("got %d bytes, want %d; %v", len(got), len(want), err)
+	}
+	if sum.crc != crc32.ChecksumIEEE(want) || sum.size != uint32(len(want)) {
+		t.Errorf("the sum is %x of %d bytes, want %x of %d", sum.crc, sum.size, crc32.ChecksumIEEE(want), len(want))
+	}
+}
+
+func TestBlocksMakeAMessageOfRFC7692(t *testing.T) {
+	for _, e := range events() {
+		blocks := AppendBlocks(nil, e)
+		if !bytes.HasSuffix(blocks, []byte(SyncMarker)) {
+			t.Fatalf("%d bytes: the blocks end with %x", len(e), blocks[len(blocks)-4:])
+		}
+		// The receiver appends the marker again (section 7.2.2); the final block lets the reader find its end.
+		z := flate.NewReader(bytes.NewReader(append(blocks, 3, 0)))
+		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, e) {
+			t.Errorf("got %d bytes, want %d; %v", len(got), len(e), err)
+		}
+	}
+}
+
+func TestWhatIsAppendedToStays(t *testing.T) {
+	p := bytes.Repeat([]byte("listwatch "), 100)
+	for name, f := range map[string]func(dst, p []byte) []byte{"blocks": AppendBlocks, "zstd": AppendZstd, "sum": AppendSum} {
+		if got := f([]byte("before"), p); !bytes.HasPrefix(got, []byte("before")) || !bytes.Equal(got[6:], f(nil, p)) {
+			t.Errorf("%s: got %.20q", name, got)
+		}
+	}
+}
+
+func TestLittleCostsLittle(t *testing.T) {
+	for n := range Worth {
+		p := bytes.Repeat([]byte{'x'}, n)
+		if got := len(AppendBlocks(nil, p)); got > n+10 {
+			t.Errorf("%d bytes became blocks of %d", n, got)
+		}
+		if got := len(AppendZstd(nil, p)); got > n+9 {
+			t.Errorf("%d bytes became a frame of %d", n, got)
+		}
+	}
+}
+
+// member returns p as a gzip member of the standard library's making.
+func member(p string) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, p)
+	z.Close()
+	return b.Bytes()
+}
+
+func TestMembersAreReadAsTheyCome(t *testing.T) { // comp/multi-member
+	f := &feed{t: t}
+	r, err := NewReader(Gzip, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		want := strings.Repeat(fmt.Sprint(i), i) // the first is empty
+		f.buf.Write(member(want))
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
+			t.Fatalf("member %d: got %q, %v", i, got, err)
+		}
+	}
+	f.end = io.EOF
+	if n, err := r.Read(make([]byte, 9)); n != 0 || err != io.EOF {
+		t.Errorf("%d, %v at the end", n, err)
+	}
+}
+
+func TestACutIsToldFromAnEnd(t *testing.T) {
+	for _, c := range codecs() {
+		stream := []byte(c.head())
+		ends := map[int]bool{0: true}
+		for _, e := range []string{"tiny", strings.Repeat("large enough ", 50)} {
+			stream = c.append(c, stream, []byte(e))
+			ends[len(stream)] = c.name == Zstd
+		}
+		stream = append(stream, c.tail()...)
+		ends[len(stream)] = true
+		for n := range len(stream) + 1 {
+			want := io.ErrUnexpectedEOF
+			if ends[n] {
+				want = nil
+			}
+			for _, r := range []io.Reader{bytes.NewReader(stream[:n]), iotest.OneByteReader(bytes.NewReader(stream[:n]))} {
+				if _, err := decode(c.name, r); err != want {
+					t.Errorf("%s: cut at %d of %d: %v, want %v", c.name, n, len(stream), err, want)
+				}
+			}
+		}
+	}
+}
+
+func TestErrorsOfTheStreamPass(t *testing.T) {
+	for _, c := range codecs() {
+		stream := c.append(c, []byte(c.head()), bytes.Repeat([]byte("x"), 3*Worth))
+		for _, n := range []int{0, 3, len(stream) - 2, len(stream)} {
+			r := io.MultiReader(bytes.NewReader(stream[:n]), iotest.ErrReader(io.ErrClosedPipe))
+			if _, err := decode(c.name, r); err != io.ErrClosedPipe {
+				t.Errorf("%s: broken after %d bytes: %v", c.name, n, err)
+			}
+		}
+	}
+}
+
+func TestBrokenCodingsAreErrors(t *testing.T) {
+	sum := Sum{}
+	sum.Add(AppendSum(nil, []byte("other")))
+	for what, stream := range map[string][]byte{
+		"gzip no gzip":       []byte(`{"type":"ADDED"}` + "\n"),
+		"gzip wrong check":   sum.AppendTail(AppendBlocks([]byte(GzipHead), []byte("event"))),
+		"gzip bad block":     append([]byte(GzipHead), 0xff, 0xff, 0xff),
+		"gzip rubbish after": append(member("x"), `rubbish and more`...),
+		"zstd no zstd":       []byte(`{"type":"ADDED"}` + "\n"),
+		"zstd large window":  {0x28, 0xb5, 0x2f, 0xfd, 0, 14 << 3, 1, 0, 0}, // 16 MiB: one more than RFC 9659 allows
+		"zstd large content": binary.LittleEndian.AppendUint64([]byte{0x28, 0xb5, 0x2f, 0xfd, 3<<6 | 1<<5}, 1<<40),
+	} {
+		_, err := decode(what[:4], bytes.NewReader(stream))
+		if e, ok := errors.AsType[*BrokenError](err); !ok || e.Coding != what[:4] {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := NewReader("br", nil); err == nil {
+		t.Error("an unknown coding has a reader")
+	}
+}
+
+// FuzzReader reads anything, in pieces, and must come to an end.
+func FuzzReader(f *testing.F) {
+	for _, c := range codecs() {
+		stream := []byte(c.head())
+		for _, e := range events()[:6] {
+			stream = c.append(c, stream, e)
+		}
+		f.Add(c.name == Zstd, append(stream, c.tail()...))
+	}
+	f.Add(false, append(member("a"), member("b")...))
+	f.Fuzz(func(t *testing.T, isZstd bool, data []byte) {
+		name := Gzip
+		if isZstd {
+			name = Zstd
+		}
+		const most = 1 << 20
+		read := func(r io.Reader) (string, error) {
+			c, err := NewReader(name, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(io.LimitReader(c, most))
+			return string(got), err
+		}
+		whole, wholeErr := read(bytes.NewReader(data))
+		bytewise, byteErr := read(iotest.OneByteReader(bytes.NewReader(data)))
+		if whole != bytewise || (wholeErr == nil) != (byteErr == nil) {
+			t.Errorf("%d bytes, %v; byte by byte %d bytes, %v", len(whole), wholeErr, len(bytewise), byteErr)
+		}
+	})
+}
+
+// FuzzRoundTrip compresses anything and reads it again.
+func FuzzRoundTrip(f *testing.F) {
+	for _, e := range events()[:6] {
+		f.Add(e)
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		for _, c := range codecs() {
+			stream := c.append(c, []byte(c.head()), p)
+			stream = c.append(c, stream, p)
+			got, err := decode(c.name, bytes.NewReader(append(stream, c.tail()...)))
+			if err != nil || !bytes.Equal(got, append(p[:len(p):len(p)], p...)) {
+				t.Errorf("%s: %d bytes became %d, %v", c.name, 2*len(p), len(got), err)
+			}
+		}
+	})
+}

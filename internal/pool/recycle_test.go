@@ -1,0 +1,103 @@
+package pool
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// forget empties the shelves.
+func forget() {
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	kept.shelves, kept.bytes, kept.maps = [shelves + 1][][]byte{}, 0, nil
+}
+
+func TestWhatIsKeptIsUsedOnceForWhatFits(t *testing.T) {
+	forget()
+	old := Clone(bytes.Repeat([]byte("x"), 1000))
+	Keep(old, nil)
+	for _, n := range []int{700, 3000} {
+		if c := Clone(make([]byte, n)); unsafe.SliceData(c) == unsafe.SliceData(old) {
+			t.Errorf("%d bytes are where there is room for %d", n, cap(old))
+		}
+	}
+	first, second := Clone([]byte(bytes.Repeat([]byte("y"), 990))), Clone(bytes.Repeat([]byte("z"), 990))
+	if unsafe.SliceData(first) != unsafe.SliceData(old) {
+		t.Error("990 bytes are not where 1,000 were")
+	}
+	if first[0] != 'y' || len(first) != 990 || second[0] != 'z' {
+		t.Errorf("got %d bytes of %q and %q, want 990 of y and z: one buffer was given out twice", len(first), first[0], second[0])
+	}
+}
+
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	forget()
+	for range 100_000 {
+		Keep(make([]byte, 1+rand.IntN(16<<10)))
+	}
+	if kept.bytes > mostBytes || kept.bytes < mostBytes/2 {
+		t.Errorf("%d bytes are kept, want about %d", kept.bytes, mostBytes)
+	}
+	sum := 0
+	for _, shelf := range kept.shelves {
+		for _, b := range shelf {
+			sum += cap(b)
+		}
+	}
+	if sum != kept.bytes {
+		t.Errorf("%d bytes are on the shelves, and %d are counted", sum, kept.bytes)
+	}
+	for range 10_000 {
+		n := rand.IntN(16 << 10)
+		if c := Clone(make([]byte, n)); len(c) != n || n > 4096 && cap(c) > n+n/3+step {
+			t.Fatalf("%d bytes became %d in a buffer of %d", n, len(c), cap(c))
+		}
+	}
+}
+
+func TestNothingIsWrittenToByTwo(t *testing.T) {
+	forget()
+	type owned struct {
+		data []byte
+		fill byte
+	}
+	var all []owned
+	for i := range 20_000 {
+		if len(all) > 0 && rand.IntN(2) == 0 {
+			n := rand.IntN(len(all))
+			if o := all[n]; bytes.Count(o.data, []byte{o.fill}) != len(o.data) {
+				t.Fatalf("step %d: somebody else has written to a buffer", i)
+			}
+			Keep(all[n].data)
+			all[n] = all[len(all)-1]
+			all = all[:len(all)-1]
+			continue
+		}
+		fill := byte(i)
+		all = append(all, owned{Clone(bytes.Repeat([]byte{fill}, rand.IntN(9000))), fill})
+	}
+}
+
+func TestMapsAreKeptEmptyAndUsedOnce(t *testing.T) {
+	forget()
+	if m := Map(); m != nil {
+		t.Errorf("got %v where nothing was kept", m)
+	}
+	large := map[string]string{}
+	for i := range 100 {
+		large[string(rune('a'+i))] = ""
+	}
+	KeepMaps(map[string]string{"a": "b"}, nil, large)
+	m := Map()
+	if m == nil || len(m) != 0 || Map() != nil {
+		t.Errorf("got %v, want an empty map, once", m)
+	}
+	for range 10_000 {
+		KeepMaps(map[string]string{"a": "b"})
+	}
+	if len(kept.maps) != mostMaps {
+		t.Errorf("%d maps are kept, want %d", len(kept.maps), mostMaps)
+	}
+}
