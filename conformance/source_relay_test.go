@@ -103,7 +103,7 @@ func TestARelayIsASource(t *testing.T) {
 }
 
 func TestARelayOfAURLIsASource(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || raced {
 		t.Skip("it takes some seconds, and most of it is tested in process")
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {

@@ -207,13 +207,13 @@ func TestClientsOfOtherLanguagesAreTested(t *testing.T) {
 			if _, err := exec.LookPath(test.program); err != nil {
 				t.Skip(test.program + " is not installed")
 			}
-			adapters := filepath.Join("..", "testdata", "adapters")
-			known, err := os.Open(filepath.Join(adapters, test.known))
+			dir := filepath.Join("..", "testdata", "adapters")
+			known, err := os.Open(filepath.Join(dir, test.known))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer known.Close()
-			p, err := adapters.ExecClient(t.Context(), test.program+" "+filepath.Join(adapters, test.adapter), os.Stderr, 0)
+			p, err := adapters.ExecClient(t.Context(), test.program+" "+filepath.Join(dir, test.adapter), os.Stderr, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
