@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/batchread"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -20,8 +21,8 @@ type DB struct {
 	client    *clientv3.Client
 	watches   pb.WatchClient
 	cluster   uint64
-	revisions *revisions
-	life      context.Context // ends with Close
+	revisions *batchread.Reader[int64] // reads the newest revision of etcd
+	life      context.Context          // ends with Close
 	end       context.CancelFunc
 	work      sync.WaitGroup // of what Close waits for
 
@@ -41,7 +42,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	db := &DB{options: o, client: client, watches: pb.NewWatchClient(client.ActiveConnection()), collections: make(map[string]*backend)}
 	db.life, db.end = context.WithCancel(context.Background())
-	db.revisions = &revisions{read: db.readRevision}
+	db.revisions = &batchread.Reader[int64]{Read: func() (int64, error) { return db.readRevision(db.life) }}
 	err = db.greet(ctx)
 	if err == nil {
 		err = db.watchHealth()

@@ -15,61 +15,6 @@ import (
 // patience is how long a read waits for the newest state.
 const patience = 3 * time.Second
 
-// revisions reads the newest revision of etcd. A caller gets one that was read after the call: those who come while a read is under way share
-// the next one, so that there is never more than one, however many callers there are.
-type revisions struct {
-	read func(context.Context) (int64, error) // immutable
-
-	mu sync.Mutex
-	// Guarded by mu.
-	running bool
-	next    *reading // the one that begins when that under way has ended; nil: nobody waits for it
-}
-
-type reading struct {
-	done chan struct{}
-	// Immutable once done is closed.
-	revision int64
-	err      error
-}
-
-// newest returns a revision that is not less than that of any write acknowledged before the call. ctx bounds the waiting, life the read.
-func (r *revisions) newest(ctx, life context.Context) (int64, error) {
-	r.mu.Lock()
-	mine := r.next
-	if mine == nil {
-		mine = &reading{done: make(chan struct{})}
-		r.next = mine
-	}
-	if !r.running {
-		r.running = true
-		go r.run(life) // ends by itself when nobody waits; life ends its reads
-	}
-	r.mu.Unlock()
-	select {
-	case <-mine.done:
-		return mine.revision, mine.err
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-}
-
-func (r *revisions) run(life context.Context) {
-	for {
-		r.mu.Lock()
-		now := r.next
-		r.next = nil
-		if now == nil {
-			r.running = false
-			r.mu.Unlock()
-			return
-		}
-		r.mu.Unlock()
-		now.revision, now.err = r.read(life)
-		close(now.done)
-	}
-}
-
 // tryTime is how long one member may take to answer before another is asked. Reads are asked again, and so are writes, which can't be done twice.
 const tryTime = 2 * time.Second
 
@@ -162,7 +107,7 @@ func (s *seen) floor() int64 {
 func (b *backend) catchUp(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	revision, err := b.db.revisions.newest(limited, b.db.life)
+	revision, err := b.db.revisions.Get(limited)
 	if err == nil {
 		b.want(listwatch.Version(revision))
 		err = b.head.Wait(limited, listwatch.Version(revision))

@@ -1,11 +1,8 @@
 package etcd
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,67 +14,6 @@ import (
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
-
-// Every caller gets a revision that was read after the call, and a thousand callers need two reads.
-func TestConcurrentReadersShareOneReadThatBeganAfterThem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var newest, reads atomic.Int64
-		r := &revisions{read: func(context.Context) (int64, error) {
-			reads.Add(1)
-			v := newest.Load() // at the begin
-			time.Sleep(time.Second)
-			return v, nil
-		}}
-		var wg sync.WaitGroup
-		ask := func() {
-			wg.Go(func() {
-				from := newest.Load()
-				got, err := r.newest(t.Context(), t.Context())
-				if err != nil || got < from {
-					t.Errorf("got %d, %v; want %d or later", got, err, from)
-				}
-			})
-		}
-		ask()
-		synctest.Wait()
-		newest.Store(7) // while the first read is under way
-		for range 1000 {
-			ask()
-		}
-		wg.Wait()
-		if n := reads.Load(); n != 2 {
-			t.Errorf("%d reads, want 2", n)
-		}
-	})
-}
-
-func TestAReaderWhoLeavesDoesNotEndTheReadOfOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &revisions{read: func(ctx context.Context) (int64, error) {
-			select {
-			case <-time.After(time.Second):
-				return 5, nil
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			}
-		}}
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := r.newest(ctx, t.Context()); !errors.Is(err, context.Canceled) {
-				t.Errorf("who left: %v", err)
-			}
-		})
-		wg.Go(func() {
-			if got, err := r.newest(t.Context(), t.Context()); got != 5 || err != nil {
-				t.Errorf("who stayed: %d, %v", got, err)
-			}
-		})
-		synctest.Wait()
-		cancel()
-		wg.Wait()
-	})
-}
 
 func TestAnEtcdThatIsNotTheSameIsNotBelieved(t *testing.T) {
 	for name, h := range map[string]*pb.ResponseHeader{

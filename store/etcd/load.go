@@ -26,7 +26,7 @@ const pageSize = 1000
 func (b *backend) load(ctx context.Context) error {
 	for try := 1; ; try++ {
 		limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
-		newest, err := b.db.revisions.newest(limited, b.db.life) // others may share the read
+		newest, err := b.db.revisions.Get(limited) // others may share the read
 		cancel()
 		if err != nil {
 			return err
