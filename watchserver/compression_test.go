@@ -2,7 +2,6 @@ package watchserver_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,32 +21,20 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// dialCompressed opens a watch over c that asks for a content coding.
-func (r *rig) dialCompressed(c transport.Client, coding, query string) *received {
-	r.Helper()
-	u := &url.URL{Scheme: "http", Host: "memnet", Path: "/flags", RawQuery: query}
-	rec, err := c.Dial(context.Background(), &transport.Request{URL: u, Codings: []string{coding}})
-	if err != nil {
-		r.Fatalf("%s: %v", c.Name(), err)
-	}
-	r.Cleanup(func() { rec.Close() })
-	return &received{r, c.Name(), rec}
-}
-
 // padding makes an object worth compressing.
 var padding = map[string]string{"padding": strings.Repeat("padding-", 6) + "x", "more": strings.Repeat("padding-", 7) + "x"}
 
 // comp/gzip, comp/zstd, comp/ws-deflate
 func TestAWatchIsTheSameCompressed(t *testing.T) {
 	for _, coding := range transport.Codings() {
-		overAll(t, nil, func(r *rig, c transport.Client) {
+		onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 			var opened watchserver.Watch
-			r.server.Trace = &watchserver.Trace{Opened: func(w watchserver.Watch) { opened = w }}
-			r.put("a", padding)
-			w := r.dialCompressed(c, coding, "watch=1&timeoutSeconds=100")
+			f.WatchServer.Trace = &watchserver.Trace{Opened: func(w watchserver.Watch) { opened = w }}
+			f.put("a", padding)
+			w := f.watchCompressed(c, "timeoutSeconds=100", coding)
 			w.want("ADDED a")
 			for _, name := range []string{"b", "a", "c"} {
-				r.put(name, padding)
+				f.put(name, padding)
 			}
 			versions := w.want("ADDED b", "MODIFIED a", "ADDED c")
 			want := coding
@@ -55,13 +42,13 @@ func TestAWatchIsTheSameCompressed(t *testing.T) {
 				want = "permessage-deflate"
 			}
 			if opened.Compression != want {
-				r.Errorf("compressed with %q, want %q", opened.Compression, want)
+				f.Errorf("compressed with %q, want %q", opened.Compression, want)
 			}
 			w.wantEnd()
-			again := r.dialCompressed(c, coding, fmt.Sprintf("watch=1&resourceVersion=%s&timeoutSeconds=1", versions[0]))
+			again := f.watchCompressed(c, fmt.Sprintf("resourceVersion=%s&timeoutSeconds=1", versions[0]), coding)
 			again.want("MODIFIED a", "ADDED c")
 			again.wantEnd()
-			r.dialCompressed(c, coding, "watch=1&resourceVersion=1").wantError(listwatch.Expired)
+			f.watchCompressed(c, "resourceVersion=1", coding).wantError(listwatch.Expired)
 		})
 	}
 }
@@ -70,12 +57,12 @@ func TestAWatchIsTheSameCompressed(t *testing.T) {
 // is there before the next is written, and the end of the body is its end.
 func TestClientsOfNetHTTPReadEachEventAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		f := newFixture(t, nil)
 		h1, h2c := new(http.Protocols), new(http.Protocols)
 		h1.SetHTTP1(true)
 		h2c.SetUnencryptedHTTP2(true)
 		for n, protocols := range []*http.Protocols{h1, h2c} {
-			tr := &http.Transport{DialContext: r.net.Dial, Protocols: protocols}
+			tr := &http.Transport{DialContext: f.Dial, Protocols: protocols}
 			res, err := (&http.Client{Transport: tr}).Get("http://memnet/flags?watch=1&timeoutSeconds=10")
 			if err != nil {
 				t.Fatal(err)
@@ -86,7 +73,7 @@ func TestClientsOfNetHTTPReadEachEventAtOnce(t *testing.T) {
 			body, start := bufio.NewReader(res.Body), time.Now()
 			for i := range 5 {
 				name := fmt.Sprintf("of-%d-%d", n, i)
-				r.put(name, padding)
+				f.put(name, padding)
 				for {
 					line, err := body.ReadString('\n')
 					if err != nil || !strings.HasPrefix(line, `{"type":"ADDED"`) {
@@ -163,12 +150,12 @@ func TestAThousandWatchersShareOneCompression(t *testing.T) {
 // comp/breach-opt-out
 func TestCompressionCanBeOff(t *testing.T) {
 	off := func(s *watchserver.Server) { s.NoCompression = true }
-	overAll(t, off, func(r *rig, c transport.Client) {
-		r.put("a", padding)
-		w := r.dialCompressed(c, "gzip", "watch=1&timeoutSeconds=1")
+	onEachTransport(t, off, func(f *fixture, c transport.Client) {
+		f.put("a", padding)
+		w := f.watchCompressed(c, "timeoutSeconds=1", "gzip")
 		for _, name := range []string{"Content-Encoding", "Sec-Websocket-Extensions"} {
 			if got := w.Header().Get(name); got != "" {
-				r.Errorf("%s: %q", name, got)
+				f.Errorf("%s: %q", name, got)
 			}
 		}
 		w.want("ADDED a")

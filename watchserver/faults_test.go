@@ -23,9 +23,9 @@ import (
 // A request whose body never comes must neither hold its answer back nor the server's end.
 func TestWatchDoesNotWaitForABody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
-		r.put("a", nil)
-		conn, err := r.net.Dial(t.Context(), "tcp", "x")
+		f := newFixture(t, nil)
+		f.put("a", nil)
+		conn, err := f.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,9 +74,9 @@ func TestPanicWhileAWatchOpensGivesItsPlaceBack(t *testing.T) {
 }
 
 func TestPanicInAWatcherThatIsPumpedIsContained(t *testing.T) {
-	overAll(t, func(s *watchserver.Server) { s.Log = discard }, func(r *rig, c transport.Client) {
-		r.server.Source = explodingLater{}
-		r.dial(c, "watch=1").wantError(listwatch.Unknown)
+	onEachTransport(t, func(s *watchserver.Server) { s.Log = discard }, func(f *fixture, c transport.Client) {
+		f.WatchServer.Source = explodingLater{}
+		f.watch(c, "").wantError(listwatch.Unknown)
 	})
 }
 
@@ -93,11 +93,11 @@ func TestListThatIsLateIs504(t *testing.T) {
 }
 
 func TestFutureVersionIsNotGivenUpInSilence(t *testing.T) {
-	overAll(t, nil, func(r *rig, c transport.Client) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		start := time.Now()
-		r.dial(c, "watch=1&resourceVersion=99999999999999999&timeoutSeconds=2").wantError(listwatch.NotYet)
+		f.watch(c, "resourceVersion=99999999999999999&timeoutSeconds=2").wantError(listwatch.NotYet)
 		if took := time.Since(start); took != 2*time.Second {
-			r.Errorf("told after %v, want 2s", took)
+			f.Errorf("told after %v, want 2s", took)
 		}
 	})
 }
@@ -122,9 +122,9 @@ func TestListTellsOfTheSourcesOwnDeadlineInItsWords(t *testing.T) {
 
 func TestListIsCutOffForAClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		f := newFixture(t, nil)
 		for i := range 30 {
-			if _, err := r.flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{
+			if _, err := f.flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{
 				Name: fmt.Sprint(i), Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)},
 			}}); err != nil {
 				t.Fatal(err)
@@ -133,7 +133,7 @@ func TestListIsCutOffForAClientThatDoesNotRead(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			conn, err := r.net.Dial(t.Context(), "tcp", "x")
+			conn, err := f.Dial(t.Context(), "", "")
 			if err != nil {
 				t.Error(err)
 				return

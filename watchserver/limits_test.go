@@ -12,8 +12,8 @@ import (
 func TestConnectionIsClosedBehindARequestInChunks(t *testing.T) {
 	for _, fields := range []string{"", "Content-Length: 6\r\n"} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, nil)
-			conn, err := r.net.Dial(t.Context(), "tcp", "x")
+			f := newFixture(t, nil)
+			conn, err := f.Dial(t.Context(), "", "")
 			if err != nil {
 				t.Fatal(err)
 			}

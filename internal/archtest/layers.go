@@ -13,13 +13,14 @@ type layer struct {
 
 // layers are all the packages of the root module, the lowest layer first. A new package belongs here.
 var layers = []layer{
-	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/pool", "internal/compress", "internal/memnet", "internal/archtest", "internal/leaktest", "internal/batchread"}},
+	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/pool", "internal/compress", "internal/memnet", "internal/archtest", "internal/leaktest", "internal/batchread", "internal/h2peer"}},
+	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary, which everybody speaks", []string{"."}},
 	{"how events are spelt, remembered, and kept up with", []string{"framing", "internal/history", "internal/reflector"}},
 	{"what a transport is, and what a store is", []string{"transport", "store"}},
 	{"transports and stores", []string{"transport/*", "store/*"}},
 	{"a Source at a URL: the server's end, the client's end", []string{"watchserver", "client"}},
-	{"what is made of Sources", []string{"informer", "relay", "kubeapi/..."}},
+	{"what is made of Sources", []string{"informer", "relay", "kubeapi/...", "internal/servertest"}},
 	{"what holds all of them to the protocol", []string{"conformance/..."}},
 	{"programs, and what measures them", []string{"benchmarks/...", "cmd/*/...", "examples", "examples/*/..."}},
 }
@@ -36,7 +37,7 @@ var leaves = layers[0].packages
 
 var limits = []limit{
 	{
-		[]string{"internal/rawjson", "internal/pool", "internal/compress", "internal/memnet", "internal/archtest", "internal/leaktest", "internal/batchread"},
+		leaves,
 		nil,
 		"a leaf serves everybody, so it needs nobody",
 	},
@@ -62,7 +63,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"transport/*"},
-		append([]string{".", "framing", "transport"}, leaves...),
+		append([]string{".", "framing", "transport", "internal/testhttp"}, leaves...),
 		"a transport carries frames: it knows nothing of histories, selections or stores",
 	},
 	{
@@ -98,7 +99,7 @@ var dependencies = []dependency{
 	},
 	{
 		"golang.org/x/net/http2",
-		[]string{"transport/h2", "conformance/..."},
+		[]string{"transport/h2", "internal/h2peer", "conformance/..."},
 		"net/http serves and dials HTTP/2; frames by hand are for the transport and for hostile peers",
 	},
 	{"go.etcd.io/etcd", []string{"store/etcd"}, "who keeps nothing in etcd must not link its client"},
