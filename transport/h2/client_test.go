@@ -6,7 +6,6 @@ import (
 	"io"
 	"log"
 	"net/http"
-	"net/url"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -22,46 +21,27 @@ import (
 
 const oneEvent = `{"type":"ADDED","object":{"kind":"Thing"}}` + "\n"
 
-// dialRaw dials l and answers with the headers of a raw server.
-func dialRaw(t *testing.T, c *Client, l *memnet.Listener, r *transport.Request) (*rawPeer, transport.Receiver) {
-	t.Helper()
-	r.URL = &url.URL{Scheme: "http", Host: l.Addr().String()}
-	peer := make(chan *rawPeer)
-	go func() {
-		p := rawServer(t, l)
-		p.readUntil(is[*http2.MetaHeadersFrame])
-		p.answer(1, false)
-		peer <- p
-	}()
-	receiver, err := c.Dial(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { receiver.Close() })
-	return <-peer, receiver
-}
-
 func TestReceiverTellsAnEndFromACut(t *testing.T) {
 	tests := []struct {
 		name   string
-		end    func(p *rawPeer)
+		end    func(p scriptedPeer)
 		clean  bool
 		code   listwatch.Code
 		within bool
 	}{
-		{"END_STREAM", func(p *rawPeer) { p.must(p.framer.WriteData(1, true, nil)) }, true, 0, false},
-		{"END_STREAM within an event", func(p *rawPeer) { p.must(p.framer.WriteData(1, true, []byte(oneEvent[:9]))) }, false, listwatch.Corrupt, true},
-		{"RST_STREAM", func(p *rawPeer) { p.must(p.framer.WriteRSTStream(1, http2.ErrCodeInternal)) }, false, listwatch.Unavailable, false},
-		{"RST_STREAM(NO_ERROR)", func(p *rawPeer) { p.must(p.framer.WriteRSTStream(1, http2.ErrCodeNo)) }, false, listwatch.Unavailable, false},
-		{"RST_STREAM within an event", func(p *rawPeer) {
-			p.must(p.framer.WriteData(1, false, []byte(oneEvent[:9])))
-			p.must(p.framer.WriteRSTStream(1, http2.ErrCodeInternal))
+		{"END_STREAM", func(p scriptedPeer) { p.Must(p.Framer.WriteData(1, true, nil)) }, true, 0, false},
+		{"END_STREAM within an event", func(p scriptedPeer) { p.Must(p.Framer.WriteData(1, true, []byte(oneEvent[:9]))) }, false, listwatch.Corrupt, true},
+		{"RST_STREAM", func(p scriptedPeer) { p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeInternal)) }, false, listwatch.Unavailable, false},
+		{"RST_STREAM(NO_ERROR)", func(p scriptedPeer) { p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeNo)) }, false, listwatch.Unavailable, false},
+		{"RST_STREAM within an event", func(p scriptedPeer) {
+			p.Must(p.Framer.WriteData(1, false, []byte(oneEvent[:9])))
+			p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeInternal))
 		}, false, listwatch.Unavailable, true},
-		{"GOAWAY of streams that are open", func(p *rawPeer) {
-			p.must(p.framer.WriteGoAway(0, http2.ErrCodeNo, nil))
+		{"GOAWAY of streams that are open", func(p scriptedPeer) {
+			p.Must(p.Framer.WriteGoAway(0, http2.ErrCodeNo, nil))
 		}, false, listwatch.Unavailable, false},
-		{"the end of the connection", func(p *rawPeer) { p.conn.Close() }, false, listwatch.Unavailable, false},
-		{"a reset of the connection", func(p *rawPeer) { p.conn.(*memnet.Conn).Reset() }, false, listwatch.Unavailable, false},
+		{"the end of the connection", func(p scriptedPeer) { p.Conn.Close() }, false, listwatch.Unavailable, false},
+		{"a reset of the connection", func(p scriptedPeer) { p.Conn.(*memnet.Conn).Reset() }, false, listwatch.Unavailable, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,8 +49,8 @@ func TestReceiverTellsAnEndFromACut(t *testing.T) {
 				l := memnet.Listen()
 				c := &Client{Network: transport.Network{Dial: l.Dial}}
 				defer c.CloseIdleConnections()
-				p, r := dialRaw(t, c, l, &transport.Request{})
-				p.must(p.framer.WriteData(1, false, []byte(oneEvent)))
+				p, r := dialScripted(t, c, l)
+				p.Must(p.Framer.WriteData(1, false, []byte(oneEvent)))
 				if e, err := r.Receive(); err != nil || string(e.Object) != `{"kind":"Thing"}` {
 					t.Fatalf("got %q, %v", e.Object, err)
 				}
@@ -79,7 +59,7 @@ func TestReceiverTellsAnEndFromACut(t *testing.T) {
 				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code || errors.Is(err, io.ErrUnexpectedEOF) != tt.within {
 					t.Errorf("got %v; want a clean end: %v, else code %v, within an event: %v", err, tt.clean, tt.code, tt.within)
 				}
-				p.conn.Close()
+				p.Conn.Close()
 			})
 		})
 	}
@@ -89,12 +69,12 @@ func TestGoAwayMovesNewStreamsToAnotherConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memnet.Listen()
 		c := &Client{Network: transport.Network{Dial: l.Dial}}
-		p, r := dialRaw(t, c, l, &transport.Request{})
-		p.must(p.framer.WriteGoAway(1, http2.ErrCodeNo, nil))
+		p, r := dialScripted(t, c, l)
+		p.Must(p.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))
 		synctest.Wait()
-		_, another := dialRaw(t, c, l, &transport.Request{})
+		_, another := dialScripted(t, c, l)
 		// What was open before is served to its end.
-		p.must(p.framer.WriteData(1, true, []byte(oneEvent)))
+		p.Must(p.Framer.WriteData(1, true, []byte(oneEvent)))
 		if _, err := r.Receive(); err != nil {
 			t.Error(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/h2peer"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
@@ -47,13 +48,13 @@ func send(t *testing.T, s *transport.Stream, size int) {
 }
 
 // openStreams opens streams 1, 3, … of a raw client and reads their headers.
-func openStreams(p *rawPeer, site *transporttest.Site, n int) []*transport.Stream {
+func openStreams(p scriptedPeer, site *transporttest.Site, n int) []*transport.Stream {
 	p.Helper()
 	streams := make([]*transport.Stream, n)
 	for i := range streams {
-		p.get(uint32(2*i + 1))
+		p.requestWatch(uint32(2*i + 1))
 		streams[i] = <-site.Streams
-		p.readUntil(isHeaders(uint32(2*i + 1)))
+		p.ReadUntil(h2peer.IsHeaders(uint32(2*i + 1)))
 	}
 	return streams
 }
@@ -67,9 +68,9 @@ func TestHeadersComeFirstAndBelongToHTTP2(t *testing.T) {
 				next.ServeHTTP(w, r)
 			})
 		}})
-		p := rawClient(t, site)
+		p := newScriptedClient(t, site)
 		s := openStreams(p, site, 1)[0]
-		fields := p.fields[1]
+		fields := p.Fields[1]
 		if fields[":status"] != "200" || fields["content-type"] != "application/json" {
 			t.Errorf("got %v", fields)
 		}
@@ -79,21 +80,21 @@ func TestHeadersComeFirstAndBelongToHTTP2(t *testing.T) {
 			}
 		}
 		send(t, s, 0)
-		if f := p.read(); !is[*http2.DataFrame](f) {
+		if f := p.readStreamFrame(); !h2peer.Is[*http2.DataFrame](f) {
 			t.Errorf("got %v, want DATA", f)
 		}
 		s.Sender.Close(transport.Finished)
-		p.readUntil(isEnd(1))
+		p.ReadUntil(h2peer.IsEnd(1))
 	})
 }
 
 func TestResetOfOneStreamLeavesTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := open(t, transporttest.Config{})
-		p := rawClient(t, site)
+		p := newScriptedClient(t, site)
 		streams := openStreams(p, site, 2)
 		start := time.Now()
-		p.must(p.framer.WriteRSTStream(1, http2.ErrCodeCancel))
+		p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel))
 		<-streams[0].Done
 		if d := time.Since(start); d > 0 {
 			t.Errorf("noticed after %v", d)
@@ -103,7 +104,7 @@ func TestResetOfOneStreamLeavesTheOthers(t *testing.T) {
 		}
 		send(t, streams[1], 0)
 		streams[1].Sender.Close(transport.Finished)
-		p.readUntil(isEnd(3))
+		p.ReadUntil(h2peer.IsEnd(3))
 	})
 }
 
@@ -118,15 +119,15 @@ func TestAbortResetsOneStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				site := open(t, transporttest.Config{Handler: wrap})
-				p := rawClient(t, site)
+				p := newScriptedClient(t, site)
 				streams := openStreams(p, site, 2)
 				if err := streams[0].Sender.Close(transport.Abort); (err != nil) != (wrap != nil) {
 					t.Errorf("abort: %v", err)
 				}
-				p.readUntil(isReset(1))
+				p.ReadUntil(h2peer.IsReset(1))
 				send(t, streams[1], 0)
 				streams[1].Sender.Close(transport.Finished)
-				p.readUntil(isEnd(3))
+				p.ReadUntil(h2peer.IsEnd(3))
 			})
 		})
 	}
@@ -140,23 +141,19 @@ func (w flushing) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
 func TestAnEmptyWindowHoldsUpItsOwnStreamAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := open(t, transporttest.Config{})
-		p := rawClient(t, site)
-		p.must(p.framer.WriteWindowUpdate(0, 1<<30))
+		p := newScriptedClient(t, site)
+		p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
 		streams := openStreams(p, site, 2)
 		start := time.Now()
 		stalled := make(chan error)
 		go func() { stalled <- streams[0].Sender.Send(frames(t, streams[0], 100<<10)) }()
-		for p.data[1] < 65535 {
-			p.read()
-		}
+		p.readData(1, 65535)
 		want := 0
 		for range 20 {
 			send(t, streams[1], 8<<10)
 			want += len(frames(t, streams[1], 8<<10)[0])
-			for p.data[3] < want {
-				p.read()
-			}
-			p.must(p.framer.WriteWindowUpdate(3, 16<<10))
+			p.readData(3, want)
+			p.Must(p.Framer.WriteWindowUpdate(3, 16<<10))
 		}
 		if d := time.Since(start); d > 0 {
 			t.Errorf("the healthy stream waited %v", d)
@@ -164,24 +161,24 @@ func TestAnEmptyWindowHoldsUpItsOwnStreamAlone(t *testing.T) {
 		if err := <-stalled; listwatch.CodeOf(err) != listwatch.Unavailable || time.Since(start) != timeout {
 			t.Errorf("the stalled stream ended with %v after %v, want %v", err, time.Since(start), timeout)
 		}
-		p.readUntil(isReset(1))
+		p.ReadUntil(h2peer.IsReset(1))
 		send(t, streams[1], 1<<10)
 		streams[1].Sender.Close(transport.Finished)
-		p.readUntil(isEnd(3))
+		p.ReadUntil(h2peer.IsEnd(3))
 	})
 }
 
 func TestAWindowThatGrowsByteByByteIsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := open(t, transporttest.Config{})
-		p := rawClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		p := newScriptedClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		s := openStreams(p, site, 1)[0]
 		sent := make(chan error)
 		go func() { sent <- s.Sender.Send(frames(t, s, 200)) }()
 		want := len(frames(t, s, 200)[0])
-		for p.data[1] < want {
-			p.must(p.framer.WriteWindowUpdate(1, 1))
-			if f, ok := p.read().(*http2.DataFrame); !ok || len(f.Data()) != 1 {
+		for len(p.Data[1]) < want {
+			p.Must(p.Framer.WriteWindowUpdate(1, 1))
+			if f, ok := p.readStreamFrame().(*http2.DataFrame); !ok || len(f.Data()) != 1 {
 				t.Fatalf("got %v, want DATA of one byte", f)
 			}
 		}
@@ -195,26 +192,22 @@ func TestAWindowThatGrowsByteByByteIsProgress(t *testing.T) {
 func TestAWindowThatShrinksIsObeyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := open(t, transporttest.Config{})
-		p := rawClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
+		p := newScriptedClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
 		s := openStreams(p, site, 1)[0]
 		sent := make(chan error, 1)
 		go func() { sent <- s.Sender.Send(frames(t, s, 2000)) }()
-		for p.data[1] < 1000 {
-			p.read()
-		}
+		p.readData(1, 1000)
 		// RFC 9113, section 6.9.2: the window becomes negative, here -900.
-		p.must(p.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}))
-		p.must(p.framer.WriteWindowUpdate(1, 900))
+		p.Must(p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}))
+		p.Must(p.Framer.WriteWindowUpdate(1, 900))
 		synctest.Wait()
 		select {
 		case err := <-sent:
 			t.Fatalf("the window was exceeded: %v", err)
 		default:
 		}
-		p.must(p.framer.WriteWindowUpdate(1, 5000))
-		for want := len(frames(t, s, 2000)[0]); p.data[1] < want; {
-			p.read()
-		}
+		p.Must(p.Framer.WriteWindowUpdate(1, 5000))
+		p.readData(1, len(frames(t, s, 2000)[0]))
 		if err := <-sent; err != nil {
 			t.Error(err)
 		}
@@ -226,17 +219,17 @@ func TestShutdownSaysGoAwayAndLetsStreamsFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var srv *http.Server
 		site := open(t, transporttest.Config{Configure: func(s *http.Server) { srv = s }})
-		p := rawClient(t, site)
+		p := newScriptedClient(t, site)
 		s := openStreams(p, site, 1)[0]
 		down := make(chan error)
 		go func() { down <- srv.Shutdown(context.WithoutCancel(t.Context())) }()
-		f := p.readUntil(is[*http2.GoAwayFrame]).(*http2.GoAwayFrame)
+		f := p.ReadUntil(h2peer.Is[*http2.GoAwayFrame]).(*http2.GoAwayFrame)
 		if f.ErrCode != http2.ErrCodeNo || f.LastStreamID < 1 {
 			t.Errorf("got %v", f)
 		}
 		send(t, s, 0)
 		s.Sender.Close(transport.GoingAway)
-		p.readUntil(isEnd(1))
+		p.ReadUntil(h2peer.IsEnd(1))
 		if err := <-down; err != nil {
 			t.Error(err)
 		}
@@ -246,7 +239,7 @@ func TestShutdownSaysGoAwayAndLetsStreamsFinish(t *testing.T) {
 func TestAnIdleStreamToAClientThatVanishedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := open(t, transporttest.Config{})
-		p := rawClient(t, site)
+		p := newScriptedClient(t, site)
 		s := openStreams(p, site, 1)[0]
 		start := time.Now()
 		site.Conns()[0].Stall(true)
