@@ -1,58 +1,80 @@
 package archtest
 
 import (
-	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// root is the repository, from the directory of this package.
+// root is the root of the repository, relative to the directory of this package.
 const root = "../.."
 
 var checks = []struct {
 	claim string
-	check func([]*sourcePackage) []string
+	check func(*repository) []string
 }{
 	{"ImportsPointDown", checkImports},
+	{"ModulesRequireOnlyWhatTheyMay", checkModules},
+	{"WorkspacesListTheModules", checkWorkspaces},
+	{"InternalImportsAreListed", checkInternalImports},
 	{"EveryPackageHasOneComment", checkPackageComments},
-	{"EveryExportedNameIsDocumented", checkDocumented},
-	{"NoFileIsTooLong", checkSize},
-	{"NobodySleepsInRealTime", checkSleeps},
-	{"NothingIsPromised", checkPromises},
-	{"DurationsAreOfTheMonotonicClock", checkClocks},
+	{"ExportedNamesAreDocumented", checkDocumented},
+	{"FilesAreShort", checkFileSize},
+	{"PackagesAreSmall", checkPackageSize},
+	{"NoTestSleepsInRealTime", checkSleeps},
+	{"NoTodoComments", checkPromises},
+	{"DurationsUseTheMonotonicClock", checkClocks},
 }
 
 func TestSource(t *testing.T) {
-	pkgs, err := load(root)
+	r, err := load(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range checks {
 		t.Run(c.claim, func(t *testing.T) {
-			for _, bad := range c.check(pkgs) {
+			for _, bad := range c.check(r) {
 				t.Error(bad)
 			}
 		})
 	}
 }
 
-func TestLoadFindsThisPackageAndTheRoot(t *testing.T) {
-	pkgs, err := load(root)
+func TestLoadFindsEveryModule(t *testing.T) {
+	r, err := load(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]int{}
-	for _, p := range pkgs {
-		found[p.path] = len(p.production())
+	modules := map[string]string{}
+	for _, p := range r.packages {
+		if len(p.production()) > 0 {
+			modules[p.path] = p.module
+		}
 	}
-	if found["."] == 0 || found["internal/archtest"] == 0 {
-		t.Errorf("got packages %v, want the root and internal/archtest among them", found)
+	for _, c := range []struct{ pkg, module string }{
+		{".", "."},
+		{"internal/archtest", "."},
+		{"store/memory", "."},
+		{"store/etcd", "store/etcd"},
+		{"kubeapi", "kubeapi"},
+		{"conformance/report", "conformance"},
+		{"cmd/listwatch", "cmd/listwatch"},
+		{"interop/storage", "interop"},
+	} {
+		if got, ok := modules[c.pkg]; !ok || got != c.module {
+			t.Errorf("package %s: found %t in module %q, want it in module %q", c.pkg, ok, got, c.module)
+		}
+	}
+	for _, rule := range moduleRules {
+		if !slices.ContainsFunc(r.modules, func(m *module) bool { return m.dir == rule.dir }) {
+			t.Errorf("moduleRules has a rule for %s, which has no go.mod", rule.dir)
+		}
 	}
 }
 
-func TestLoadPassesOverTestdataAndMarksNestedModules(t *testing.T) {
+func TestLoadSkipsTestdataAndHiddenFolders(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"a.go":               "package a",
@@ -69,45 +91,54 @@ func TestLoadPassesOverTestdataAndMarksNestedModules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pkgs, err := load(dir)
+	r, err := load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pkgs) != 2 || pkgs[0].path != "." || pkgs[0].nested || pkgs[1].path != "nested/deep" || !pkgs[1].nested {
-		t.Errorf("got %v, want the root package and that of the nested module", pkgs)
+	var got []string
+	for _, p := range r.packages {
+		got = append(got, p.module+":"+p.path)
+	}
+	if want := []string{".:.", "nested:nested/deep"}; !slices.Equal(got, want) {
+		t.Errorf("got packages %v, want %v", got, want)
 	}
 }
 
-func TestEveryPatternIsValidAndNoPackageHasTwoLayers(t *testing.T) {
+func TestTablesAreConsistent(t *testing.T) {
 	seen := map[string]string{}
 	for _, l := range layers {
 		for _, p := range l.packages {
 			if other, ok := seen[p]; ok {
-				t.Errorf("%s is in the layers of %s and of %s", p, other, l.what)
+				t.Errorf("%s is in two layers: %s, %s", p, other, l.name)
 			}
-			seen[p] = l.what
+			seen[p] = l.name
 			if sample := strings.NewReplacer("*", "x", "/...", "").Replace(p); !matchAny([]string{p}, sample) {
-				t.Errorf("%s does not match %s", p, sample)
+				t.Errorf("pattern %s does not match %s", p, sample)
 			}
 		}
 	}
 	for _, l := range limits {
-		for _, p := range append(append([]string{}, l.packages...), l.only...) {
+		for _, p := range slices.Concat(l.packages, l.only) {
 			if seen[p] == "" {
 				t.Errorf("a limit names %s, which is in no layer", p)
 			}
 		}
 	}
+	for m := range internalImports {
+		if !slices.ContainsFunc(moduleRules, func(rule moduleRule) bool { return rule.dir == m }) {
+			t.Errorf("internalImports names module %s, which has no rule", m)
+		}
+	}
 }
 
-// parse makes packages of fabricated files: path → source.
-func parse(t *testing.T, files map[string]string) []*sourcePackage {
+// parse makes a repository of fabricated files. The map holds the source by path.
+func parse(t *testing.T, files map[string]string) *repository {
 	t.Helper()
-	l := &loader{fset: token.NewFileSet(), packages: map[string]*sourcePackage{}}
-	for name, src := range files {
-		if err := l.add(name, []byte(src)); err != nil {
+	l := newLoader()
+	for name, text := range files {
+		if err := l.add(name, text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return l.order
+	return l.finish()
 }

@@ -2,17 +2,19 @@ package archtest
 
 import "go/ast"
 
-// monotonic are the packages that measure time and tell nobody what time it is.
+// monotonic lists the packages that measure durations and never need the time of day.
 var monotonic = []string{"watchserver", "transport", "transport/*", "client", "internal/history", "informer", "relay"}
 
-// wallClock are the methods of time.Time whose result has lost the reading of the monotonic clock.
+// wallClock lists the methods of time.Time whose results have lost the monotonic clock reading.
 var wallClock = map[string]bool{"Unix": true, "UnixMilli": true, "UnixMicro": true, "UnixNano": true}
 
-// checkClocks returns the places where a time loses its monotonic reading (package time, "Monotonic Clocks"): what is measured from there
-// jumps with the clock on the wall, so that streams end early, or late, or never. A time.Unix of the far past is for deadlines.
-func checkClocks(pkgs []*sourcePackage) []string {
+// checkClocks returns the places where a time loses its monotonic clock reading (package time,
+// "Monotonic Clocks"). A duration measured from there changes when the system clock is set, so
+// streams would end early, late or never. The function time.Unix is allowed: it makes deadlines in
+// the far past.
+func checkClocks(r *repository) []string {
 	var bad []string
-	for _, p := range pkgs {
+	for _, p := range r.packages {
 		if !matchAny(monotonic, p.path) {
 			continue
 		}
@@ -26,7 +28,7 @@ func checkClocks(pkgs []*sourcePackage) []string {
 				if !ok || !wallClock[sel.Sel.Name] || isName(sel, clock, "Unix") {
 					return
 				}
-				bad = append(bad, f.at(call.Pos())+": "+sel.Sel.Name+" takes the clock on the wall: keep the time.Time")
+				bad = append(bad, f.at(call.Pos())+": "+sel.Sel.Name+" drops the monotonic clock reading: keep the time.Time")
 			})
 		}
 	}

@@ -1,5 +1,7 @@
-// Package archtest holds the tests that keep the source in order: who may import whom, and what every file owes its reader. It reads the
-// source of the repository and runs nothing of it, so that it has its say on code that doesn't compile yet.
+// Package archtest holds the tests that keep the source of all modules in order: which package may
+// import which, what each module may require, and what every file owes its reader. It parses the
+// source and runs none of it, so it also works on code that does not compile yet.
 //
-// The rules of imports are tables in layers.go: a new package or a new dependency gets a line there.
+// The rules of imports are tables: layers.go for packages, modulerules.go for modules. A new
+// package, module or dependency gets a line there.
 package archtest

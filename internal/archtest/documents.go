@@ -9,11 +9,12 @@ import (
 	"unicode"
 )
 
-// checkPackageComments returns the packages that have no package comment, or more than one: godoc would run them together in the
-// order of the files' names. A library's begins "Package name", as go.dev/doc/comment has it.
-func checkPackageComments(pkgs []*sourcePackage) []string {
+// checkPackageComments returns the packages without a package comment and those with more than one,
+// which godoc would join in the order of the file names. The comment of a library must begin with
+// "Package name" (go.dev/doc/comment).
+func checkPackageComments(r *repository) []string {
 	var bad []string
-	for _, p := range pkgs {
+	for _, p := range r.packages {
 		files := p.production()
 		if len(files) == 0 {
 			files = p.files
@@ -36,11 +37,11 @@ func checkPackageComments(pkgs []*sourcePackage) []string {
 	return bad
 }
 
-// checkDocumented returns the exported names that bear no comment. Fields need none, nor do programs and tests; a comment on a group
-// of constants or variables is for all of them.
-func checkDocumented(pkgs []*sourcePackage) []string {
+// checkDocumented returns the exported names without a comment. Fields, programs and tests need no
+// comments. A comment on a group of constants or variables covers all of them.
+func checkDocumented(r *repository) []string {
 	var bad []string
-	for _, p := range pkgs {
+	for _, p := range r.packages {
 		for _, f := range p.production() {
 			if f.ast.Name.Name == "main" {
 				continue
@@ -80,7 +81,7 @@ func undocumentedSpec(d *ast.GenDecl, spec ast.Spec) []*ast.Ident {
 		}
 		text := s.Doc.Text()
 		if !d.Lparen.IsValid() {
-			// The parser gives the comment of a declaration without parentheses to the declaration.
+			// Without parentheses the parser attaches the comment to the declaration.
 			text = d.Doc.Text()
 		}
 		if text == "" {
@@ -102,8 +103,9 @@ func undocumentedSpec(d *ast.GenDecl, spec ast.Spec) []*ast.Ident {
 	return names
 }
 
-// undocumentedMethods returns the methods of i without a comment. The comment of the interface is also that of its only method; and a
-// method may be named in it, or in the comment of another. A constraint's methods are for the compiler.
+// undocumentedMethods returns the methods of i without a comment. The comment of an interface also
+// documents its only method, and a method may be named in that comment or in the comment of another
+// method. The methods of a constraint need no comments.
 func undocumentedMethods(i *ast.InterfaceType, text string) []*ast.Ident {
 	var names []*ast.Ident
 	if text != "" && i.Methods.NumFields() == 1 || isConstraint(i) {
@@ -126,7 +128,7 @@ func undocumentedMethods(i *ast.InterfaceType, text string) []*ast.Ident {
 	return names
 }
 
-// isConstraint reports whether i has an element that is neither a method nor the name of an interface.
+// isConstraint reports whether i has an element that is neither a method nor an interface name.
 func isConstraint(i *ast.InterfaceType) bool {
 	for _, m := range i.Methods.List {
 		switch m.Type.(type) {
@@ -139,7 +141,7 @@ func isConstraint(i *ast.InterfaceType) bool {
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// receiverIsExported reports whether godoc shows the method d; functions have no receiver and are shown.
+// receiverIsExported reports whether godoc shows d: a function, or a method of an exported type.
 func receiverIsExported(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true

@@ -2,20 +2,46 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"regexp"
+	"strings"
+	"unicode/utf8"
 )
 
-// maxLines is where a file has become two.
+// maxLines is the length at which a file should be split.
 const maxLines = 600
 
-// checkSize returns the files that nobody reads in one sitting; tables of tests may be long.
-func checkSize(pkgs []*sourcePackage) []string {
+// checkFileSize returns the files with more than maxLines lines. Tests, which may hold long tables,
+// are not checked.
+func checkFileSize(r *repository) []string {
 	var bad []string
-	for _, p := range pkgs {
+	for _, p := range r.packages {
 		for _, f := range p.production() {
-			if f.lines > maxLines {
-				bad = append(bad, fmt.Sprintf("%s: %d lines, want at most %d: split it by subject", f.path, f.lines, maxLines))
+			if n := len(f.lines); n > maxLines {
+				bad = append(bad, fmt.Sprintf("%s: %d lines, want at most %d: split it by subject", f.path, n, maxLines))
 			}
+		}
+	}
+	return bad
+}
+
+// unsplit lists the packages that have more files than they should, and how many.
+var unsplit = map[string]int{
+	"cmd/listwatch": 30, "conformance/cases": 92, "conformance/mutants": 28, "framing": 18, "informer": 25, "internal/history": 17,
+	"kubeapi": 32, "store/bolt": 20, "store/etcd": 16, "transport": 17,
+}
+
+// checkPackageSize returns the packages with too many files, not counting tests.
+func checkPackageSize(r *repository) []string {
+	var bad []string
+	for _, p := range r.packages {
+		limit := 15
+		if p.module == "conformance" {
+			limit = 25
+		}
+		limit = max(limit, unsplit[p.path])
+		if n := len(p.production()); n > limit {
+			bad = append(bad, fmt.Sprintf("%s: %d files, want at most %d: split the package by subject", p.path, n, limit))
 		}
 	}
 	return bad
@@ -23,25 +49,59 @@ func checkSize(pkgs []*sourcePackage) []string {
 
 var promise = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
-// checkPromises returns the comments that promise work: it is done now, or it is an issue.
-func checkPromises(pkgs []*sourcePackage) []string {
+// checkPromises returns the comments that promise work. Such work is done now, or it is an issue.
+func checkPromises(r *repository) []string {
 	var bad []string
-	for _, f := range allFiles(pkgs) {
-		for _, group := range f.ast.Comments {
-			for _, c := range group.List {
-				if word := promise.FindString(c.Text); word != "" {
-					bad = append(bad, fmt.Sprintf("%s: %s: do it, or open an issue", f.at(c.Pos()), word))
+	eachComment(r, func(f *sourceFile, c *ast.Comment) {
+		if word := promise.FindString(c.Text); word != "" {
+			bad = append(bad, fmt.Sprintf("%s: %s: do it, or open an issue", f.at(c.Pos()), word))
+		}
+	})
+	return bad
+}
+
+// A line with a comment has at most maxColumns columns; a tab counts as tabWidth.
+const (
+	maxColumns = 100
+	tabWidth   = 4
+)
+
+// checkCommentWidth returns the lines that are too wide because of a comment. A line that is one
+// long word, such as a link, and a directive of a tool are allowed.
+func checkCommentWidth(r *repository) []string {
+	var bad []string
+	eachComment(r, func(f *sourceFile, c *ast.Comment) {
+		start := f.fset.Position(c.Pos())
+		for i, text := range strings.Split(c.Text, "\n") {
+			if len(strings.Fields(strings.TrimPrefix(text, "//"))) < 2 || isDirective(text) {
+				continue
+			}
+			line := strings.TrimRight(f.lines[start.Line-1+i], "\r")
+			if n := columns(line); n > maxColumns {
+				bad = append(bad, fmt.Sprintf("%s:%d: a comment of %d columns, want at most %d", f.path, start.Line+i, n, maxColumns))
+			}
+		}
+	})
+	return bad
+}
+
+func isDirective(comment string) bool {
+	return strings.HasPrefix(comment, "//go:") || strings.HasPrefix(comment, "//lint:")
+}
+
+func columns(line string) int {
+	return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", strings.Repeat(" ", tabWidth)))
+}
+
+// eachComment calls visit for each comment of r, tests included.
+func eachComment(r *repository, visit func(*sourceFile, *ast.Comment)) {
+	for _, p := range r.packages {
+		for _, f := range p.files {
+			for _, group := range f.ast.Comments {
+				for _, c := range group.List {
+					visit(f, c)
 				}
 			}
 		}
 	}
-	return bad
-}
-
-func allFiles(pkgs []*sourcePackage) []*sourceFile {
-	var files []*sourceFile
-	for _, p := range pkgs {
-		files = append(files, p.files...)
-	}
-	return files
 }

@@ -3,27 +3,26 @@ package archtest
 import (
 	"fmt"
 	"path"
-	"strconv"
 	"strings"
 )
 
-// checkImports returns the imports that the tables forbid, one message each. Test files may import what they like: the compiler keeps
-// them free of cycles. So may nested modules, which nobody can import.
-func checkImports(pkgs []*sourcePackage) []string {
+// checkImports returns the imports that the tables of layers.go forbid. Test files are not checked:
+// the compiler keeps them free of cycles.
+func checkImports(r *repository) []string {
 	var bad []string
-	for _, p := range pkgs {
+	for _, p := range r.packages {
 		files := p.production()
-		if p.nested || len(files) == 0 {
+		if len(files) == 0 {
 			continue
 		}
-		from, ok := place(p.path)
+		from, ok := locate(p.path)
 		if !ok {
-			bad = append(bad, p.path+": an unknown package: give it a layer in internal/archtest/layers.go")
+			bad = append(bad, p.path+": an unknown package: add it to a layer in internal/archtest/layers.go")
 			continue
 		}
 		for _, f := range files {
 			for _, spec := range f.ast.Imports {
-				target, _ := strconv.Unquote(spec.Path.Value)
+				target := unquote(spec.Path.Value)
 				if why := forbidden(from, target); why != "" {
 					bad = append(bad, fmt.Sprintf("%s: %s must not import %s: %s", f.at(spec.Pos()), p.path, target, why))
 				}
@@ -33,40 +32,39 @@ func checkImports(pkgs []*sourcePackage) []string {
 	return bad
 }
 
-// A position is where a package stands.
-type position struct {
+// A location is the place of a package in the layers.
+type location struct {
 	path string
-	rank int    // its layer
-	unit string // the path that it and those beneath it, where its pattern covers them, have in common
+	rank int    // the index of its layer
+	unit string // the common path of the packages that its pattern covers together
 }
 
-// place looks p up in the layers.
-func place(p string) (position, bool) {
+// locate looks up the package p in the layers.
+func locate(p string) (location, bool) {
 	for rank, l := range layers {
 		for _, pattern := range l.packages {
 			if unit, ok := match(pattern, p); ok {
-				return position{p, rank, unit}, true
+				return location{p, rank, unit}, true
 			}
 		}
 	}
-	return position{}, false
+	return location{}, false
 }
 
-// forbidden says why a package must not import target; empty: it may.
-func forbidden(from position, target string) string {
-	switch {
-	case target == modulePath || strings.HasPrefix(target, modulePath+"/"):
-		rel := strings.TrimPrefix(strings.TrimPrefix(target, modulePath), "/")
-		return forbiddenOurs(from, path.Clean(rel))
-	case isStandard(target):
-		return ""
-	default:
-		return forbiddenDependency(from.path, target)
+// forbidden returns the reason why a package must not import target, or "" if it may.
+func forbidden(from location, target string) string {
+	if dir, ours := ourPackage(target); ours {
+		return forbiddenInternal(from, dir)
 	}
+	if isStandard(target) || inside(from.path, interopModule) {
+		return ""
+	}
+	return forbiddenDependency(from.path, target)
 }
 
-func forbiddenOurs(from position, target string) string {
-	to, ok := place(target)
+// forbiddenInternal is forbidden for a package of this repository.
+func forbiddenInternal(from location, target string) string {
+	to, ok := locate(target)
 	if !ok {
 		return "it has no layer in internal/archtest/layers.go"
 	}
@@ -79,15 +77,16 @@ func forbiddenOurs(from position, target string) string {
 	case to.rank < from.rank, to.unit == from.unit:
 		return ""
 	case to.rank == from.rank:
-		return "they are siblings in the layer of " + layers[from.rank].what
+		return "they are siblings in the layer: " + layers[from.rank].name
 	default:
-		return fmt.Sprintf("imports point down, and it is above, in the layer of %s", layers[to.rank].what)
+		return fmt.Sprintf("it is in a higher layer: %s", layers[to.rank].name)
 	}
 }
 
+// forbiddenDependency is forbidden for a package of another repository.
 func forbiddenDependency(from, target string) string {
 	for _, d := range dependencies {
-		if target != d.prefix && !strings.HasPrefix(target, d.prefix+"/") {
+		if !hasAnyPrefix(target, []string{d.prefix}) {
 			continue
 		}
 		if matchAny(d.packages, from) {
@@ -95,10 +94,11 @@ func forbiddenDependency(from, target string) string {
 		}
 		return fmt.Sprintf("only %s may: %s", strings.Join(d.packages, ", "), d.reason)
 	}
-	return "an unknown dependency: give it a line in internal/archtest/layers.go, with those who may import it and why"
+	return "an unknown dependency: add it to dependencies in internal/archtest/layers.go, with its importers and the reason"
 }
 
-// isStandard reports whether target is of the standard library: those alone have no dot in the first element.
+// isStandard reports whether target belongs to the standard library: only its paths have no dot in
+// the first element.
 func isStandard(target string) bool {
 	first, _, _ := strings.Cut(target, "/")
 	return !strings.Contains(first, ".")
@@ -113,23 +113,19 @@ func matchAny(patterns []string, p string) bool {
 	return false
 }
 
-// match reports whether pattern covers p, and the part of p that stands for all of its unit.
+// match reports whether pattern covers the package p. The unit is the part of p that all packages
+// have in common which the pattern covers together.
 func match(pattern, p string) (unit string, ok bool) {
 	unit = p
 	if base, deep := strings.CutSuffix(pattern, "/..."); deep {
 		pattern = base
 		unit = firstElements(p, strings.Count(base, "/")+1)
 	}
-	// The error is that of a bad pattern, which matches nothing.
-	ok, _ = path.Match(pattern, unit)
+	ok, _ = path.Match(pattern, unit) // an invalid pattern matches nothing
 	return unit, ok
 }
 
-// firstElements returns the first n elements of p, or p where it has no more.
 func firstElements(p string, n int) string {
-	elements := strings.SplitN(p, "/", n+1)
-	if len(elements) > n {
-		elements = elements[:n]
-	}
-	return strings.Join(elements, "/")
+	elements := strings.Split(p, "/")
+	return strings.Join(elements[:min(n, len(elements))], "/")
 }

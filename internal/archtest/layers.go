@@ -1,127 +1,144 @@
 package archtest
 
-// modulePath is the root module; the tables name its packages without it, and "." is its root package.
+// modulePath is the path of the root module. The tables name packages without it; "." is the root
+// package.
 const modulePath = "github.com/listwatch/listwatch"
 
-// A layer is a rank of packages. Imports point down: to a lower layer only, never to a sibling.
+// A layer is a set of packages. A package imports packages of lower layers only, never a sibling.
 type layer struct {
-	what string
-	// packages are patterns of path.Match; one that ends in "/..." covers the packages beneath too, and these count as one: they may
-	// import each other.
+	name string
+	// packages are patterns of path.Match. One that ends in "/..." also covers the packages below;
+	// together they count as one unit, whose packages may import each other.
 	packages []string
 }
 
-// layers are all the packages of the root module, the lowest layer first. A new package belongs here.
+// layers holds all packages of all modules, the lowest layer first. A new package belongs here.
 var layers = []layer{
-	{"leaves: they know nothing of us", []string{"internal/rawjson", "internal/pool", "internal/compress", "internal/memnet", "internal/archtest", "internal/leaktest", "internal/batchread", "internal/h2peer"}},
+	{"leaves", []string{
+		"internal/archtest",
+		"internal/batchread",
+		"internal/compress",
+		"internal/h2peer",
+		"internal/leaktest",
+		"internal/memnet",
+		"internal/pool",
+		"internal/rawjson",
+	}},
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
-	{"the vocabulary, which everybody speaks", []string{"."}},
-	{"how events are spelt, remembered, and kept up with", []string{"framing", "internal/history", "internal/reflector"}},
-	{"what a transport is, and what a store is", []string{"transport", "store"}},
+	{"the vocabulary", []string{"."}},
+	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector"}},
+	{"the interfaces of transports and stores", []string{"transport", "store"}},
 	{"transports and stores", []string{"transport/*", "store/*"}},
-	{"a Source at a URL: the server's end, the client's end", []string{"watchserver", "client"}},
-	{"what is made of Sources", []string{"informer", "relay", "kubeapi/...", "internal/servertest"}},
-	{"what holds all of them to the protocol", []string{"conformance/..."}},
-	{"programs, and what measures them", []string{"benchmarks/...", "cmd/*/...", "examples", "examples/*/..."}},
+	{"server and client", []string{"watchserver", "client"}},
+	{"users of Sources", []string{"informer", "relay", "kubeapi/...", "internal/servertest"}},
+	{"the conformance suite", []string{"conformance/..."}},
+	{"programs and benchmarks", []string{"benchmarks/...", "cmd/*/...", "examples", "examples/*/..."}},
+	{"tests with other projects' programs", []string{"interop/..."}},
 }
 
-// A limit narrows what the layers allow: packages import, of ours, only those listed.
+// A limit narrows what the layers allow: of this repository, packages import only those listed.
 type limit struct {
 	packages []string
 	only     []string
 	reason   string
 }
 
-// leaves may be imported by anybody who is limited otherwise.
+// leaves are the packages that any package may import.
 var leaves = layers[0].packages
 
 var limits = []limit{
 	{
 		leaves,
 		nil,
-		"a leaf serves everybody, so it needs nobody",
+		"a leaf imports no other package of this repository",
 	},
 	{
 		[]string{"."},
 		[]string{"internal/rawjson", "internal/pool"},
-		"who speaks the vocabulary must not get anything else with it",
+		"users of the vocabulary must not get anything else with it",
 	},
 	{
 		[]string{"internal/history"},
 		[]string{"."},
-		"the log knows no wire: frame builders reach it as functions",
+		"the log does not know the wire: callers pass functions that build frames",
 	},
 	{
 		[]string{"internal/reflector", "informer"},
 		append([]string{".", "internal/reflector"}, leaves...),
-		"who follows a Source must not care which one it is",
+		"the reflector and the informer work with any Source",
 	},
 	{
 		[]string{"transport"},
 		append([]string{".", "framing"}, leaves...),
-		"a transport carries frames: it knows nothing of histories, selections or stores",
+		"a transport carries frames and does not know histories, selections or stores",
 	},
 	{
 		[]string{"transport/*"},
 		append([]string{".", "framing", "transport", "internal/testhttp"}, leaves...),
-		"a transport carries frames: it knows nothing of histories, selections or stores",
+		"a transport carries frames and does not know histories, selections or stores",
 	},
 	{
 		[]string{"store"},
 		append([]string{".", "internal/history"}, leaves...),
-		"a store keeps objects: it knows nothing of how they travel",
+		"a store keeps objects and does not know transports",
 	},
 	{
 		[]string{"store/*"},
 		append([]string{".", "internal/history", "store"}, leaves...),
-		"a store keeps objects: it knows nothing of how they travel",
+		"a store keeps objects and does not know transports",
 	},
 }
 
-// A dependency is a module, or a part of one, that is not ours, and the only packages that may import it.
+// A dependency is a module of another repository, or a part of one, and the only packages that may
+// import it.
 type dependency struct {
 	prefix   string
 	packages []string
 	reason   string
 }
 
-// dependencies are all there may be outside of test files. The first whose prefix fits an import decides.
+// dependencies lists all imports of other repositories outside of tests. The first entry whose
+// prefix matches an import applies. The packages of interop may import anything.
 var dependencies = []dependency{
 	{
 		"github.com/gorilla/websocket",
 		[]string{"transport/websocket"},
-		"the libraries of WebSocket are hidden behind transport.Sender and transport.Receiver",
+		"transport.Sender and transport.Receiver hide the WebSocket libraries",
 	},
 	{
 		"nhooyr.io/websocket",
 		[]string{"transport/websocket"},
-		"the libraries of WebSocket are hidden behind transport.Sender and transport.Receiver; its module is deprecated",
+		"transport.Sender and transport.Receiver hide the WebSocket libraries; this one is deprecated",
 	},
 	{
 		"golang.org/x/net/http2",
 		[]string{"transport/h2", "internal/h2peer", "conformance/..."},
-		"net/http serves and dials HTTP/2; frames by hand are for the transport and for hostile peers",
+		"other packages use the HTTP/2 of net/http; only the transport and hostile test peers handle frames",
 	},
-	{"go.etcd.io/etcd", []string{"store/etcd"}, "who keeps nothing in etcd must not link its client"},
-	{"google.golang.org/grpc", []string{"store/etcd"}, "etcd is spoken to by gRPC, and nobody else is"},
-	{"go.uber.org/zap", []string{"store/etcd"}, "etcd's client wants a logger, to be told to be silent"},
-	{"go.etcd.io/bbolt", []string{"store/bolt"}, "who keeps nothing in a file must not link a database"},
+	{"go.etcd.io/etcd", []string{"store/etcd"}, "a program without an etcd store must not link etcd's client"},
+	{"google.golang.org/grpc", []string{"store/etcd"}, "etcd's client uses gRPC; we need it nowhere else"},
+	{"go.uber.org/zap", []string{"store/etcd"}, "etcd's client needs a zap logger to be silent"},
+	{"go.etcd.io/bbolt", []string{"store/bolt"}, "a program without a bolt store must not link a database"},
 	{
 		"github.com/tidwall/btree",
 		[]string{"internal/history", "informer"},
-		"the state beside the log and the local store of an informer are the copy-on-write trees there are",
+		"only the log and the informer's local store need copy-on-write trees",
 	},
 	{
 		"github.com/go-json-experiment/json",
 		[]string{"informer"},
-		"it is what encoding/json is to become; an informer decodes more than all others together, and must not wait for that",
+		"the future encoding/json, for its speed: an informer decodes more objects than all other packages",
 	},
-	{"github.com/klauspost/compress", []string{"internal/compress"}, "what is compressed is compressed once for all, in one place"},
-	{"github.com/fxamacker/cbor", []string{"framing"}, "a codec of the wire is a framing"},
-	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "a verb of Kubernetes is kubeapi's"},
-	{"go.yaml.in/yaml", []string{"kubeapi", "conformance/adapters"}, "bodies and kubeconfigs in YAML are Kubernetes' custom; ours are JSON"},
-	{"golang.org/x/term", []string{"cmd/*/..."}, "terminals belong to programs"},
-	{"github.com/google/go-cmp", []string{"conformance/cases"}, "a case shows how what it got differs from what is right; else it is for tests"},
-	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "flags belong to programs"},
-	{"github.com/spf13/pflag", []string{"cmd/*/..."}, "flags belong to programs"},
+	{"github.com/klauspost/compress", []string{"internal/compress"}, "all compression is in one package"},
+	{"github.com/fxamacker/cbor", []string{"framing"}, "codecs of the wire belong to framing"},
+	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "patches are a verb of Kubernetes' API"},
+	{
+		"go.yaml.in/yaml",
+		[]string{"kubeapi", "conformance/adapters"},
+		"Kubernetes uses YAML for bodies and kubeconfig files; our own formats are JSON",
+	},
+	{"golang.org/x/term", []string{"cmd/*/..."}, "only programs use terminals"},
+	{"github.com/google/go-cmp", []string{"conformance/cases"}, "a conformance case shows the difference to the wanted result"},
+	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "only programs have flags"},
+	{"github.com/spf13/pflag", []string{"cmd/*/..."}, "only programs have flags"},
 }

@@ -11,10 +11,17 @@ import (
 	"strings"
 )
 
+// A repository is the source that the checks examine.
+type repository struct {
+	modules    []*module
+	workspaces []*workspace
+	packages   []*sourcePackage
+}
+
 // A sourceFile is one parsed Go file.
 type sourceFile struct {
-	path  string // from the root of the repository, with slashes
-	lines int
+	path  string // relative to the root of the repository, with slashes
+	lines []string
 	fset  *token.FileSet
 	ast   *ast.File
 }
@@ -22,17 +29,17 @@ type sourceFile struct {
 // isTest reports whether f is compiled for tests only.
 func (f *sourceFile) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// at returns where pos is, for a message.
+// at formats pos for a message.
 func (f *sourceFile) at(pos token.Pos) string { return f.fset.Position(pos).String() }
 
 // A sourcePackage is the Go files of one directory.
 type sourcePackage struct {
-	path   string // from the root of the repository; "." is the root package
-	nested bool   // it belongs to a module of its own, which no other package can import
+	path   string // relative to the root of the repository; "." is the root package
+	module string // the directory of its module, in the same form
 	files  []*sourceFile
 }
 
-// production returns the files that are no tests.
+// production returns the files of p that are not tests.
 func (p *sourcePackage) production() []*sourceFile {
 	var files []*sourceFile
 	for _, f := range p.files {
@@ -43,80 +50,98 @@ func (p *sourcePackage) production() []*sourceFile {
 	return files
 }
 
-// load parses the packages beneath root, whatever their build constraints. It reads through package os alone, not by running the go
-// command: so the go command knows what the test has read, and runs it again when any of that has changed.
-func load(root string) ([]*sourcePackage, error) {
-	l := &loader{root: root, fset: token.NewFileSet(), packages: map[string]*sourcePackage{}}
-	err := filepath.WalkDir(root, l.visit)
-	return l.order, err
+// load parses all packages under root, with any build constraint, and the files go.mod and go.work.
+// It only reads files and does not run the go command, so the test cache knows what the result
+// depends on.
+func load(root string) (*repository, error) {
+	l := newLoader()
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if skipped(rel) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !wanted(rel) {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		return l.add(rel, string(text))
+	})
+	return l.finish(), err
+}
+
+// skipped reports whether the go command, too, ignores the directory dir.
+func skipped(dir string) bool {
+	name := path.Base(dir)
+	return dir != "." && (name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_"))
+}
+
+func wanted(file string) bool {
+	name := path.Base(file)
+	return name == "go.mod" || name == "go.work" || path.Ext(name) == ".go"
 }
 
 type loader struct {
-	root     string
-	fset     *token.FileSet
-	modules  []string // nested ones, as paths of directories
-	packages map[string]*sourcePackage
-	order    []*sourcePackage
+	repository
+	fset   *token.FileSet
+	byPath map[string]*sourcePackage
 }
 
-func (l *loader) visit(file string, d fs.DirEntry, err error) error {
-	if err != nil {
-		return err
-	}
-	rel, err := filepath.Rel(l.root, file)
-	if err != nil {
-		return err
-	}
-	rel = filepath.ToSlash(rel)
-	if d.IsDir() {
-		return l.enter(rel, file)
-	}
-	if path.Ext(rel) != ".go" {
-		return nil
-	}
-	src, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	return l.add(rel, src)
+func newLoader() *loader {
+	return &loader{fset: token.NewFileSet(), byPath: map[string]*sourcePackage{}}
 }
 
-// enter decides about a directory: the go command passes over the same ones.
-func (l *loader) enter(rel, dir string) error {
-	if rel == "." {
-		return nil
-	}
-	if name := path.Base(rel); name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
-		return fs.SkipDir
-	}
-	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-		l.modules = append(l.modules, rel)
-	}
-	return nil
-}
-
-// add parses a file into its package.
-func (l *loader) add(rel string, src []byte) error {
-	tree, err := parser.ParseFile(l.fset, rel, src, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return err
-	}
+// add parses one file. The path rel is relative to the root of the repository.
+func (l *loader) add(rel, text string) error {
 	dir := path.Dir(rel)
-	p, ok := l.packages[dir]
-	if !ok {
-		p = &sourcePackage{path: dir, nested: l.inModule(dir)}
-		l.packages[dir] = p
-		l.order = append(l.order, p)
+	switch path.Base(rel) {
+	case "go.mod":
+		l.modules = append(l.modules, parseModule(dir, text))
+		return nil
+	case "go.work":
+		l.workspaces = append(l.workspaces, parseWorkspace(dir, text))
+		return nil
 	}
-	p.files = append(p.files, &sourceFile{rel, l.fset.File(tree.FileStart).LineCount(), l.fset, tree})
+	tree, err := parser.ParseFile(l.fset, rel, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	p, ok := l.byPath[dir]
+	if !ok {
+		p = &sourcePackage{path: dir}
+		l.byPath[dir] = p
+		l.packages = append(l.packages, p)
+	}
+	p.files = append(p.files, &sourceFile{rel, strings.Split(strings.TrimSuffix(text, "\n"), "\n"), l.fset, tree})
 	return nil
 }
 
-func (l *loader) inModule(dir string) bool {
-	for _, m := range l.modules {
-		if dir == m || strings.HasPrefix(dir, m+"/") {
-			return true
+// finish assigns each package to its module.
+func (l *loader) finish() *repository {
+	for _, p := range l.packages {
+		p.module = "."
+		for _, m := range l.modules {
+			if inside(p.path, m.dir) && len(m.dir) > len(p.module) {
+				p.module = m.dir
+			}
 		}
 	}
-	return false
+	return &l.repository
+}
+
+// inside reports whether the directory dir is parent or below it.
+func inside(dir, parent string) bool {
+	return parent == "." || dir == parent || strings.HasPrefix(dir, parent+"/")
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// checkSleeps returns the uses of time.Sleep that wait in real time: whoever sleeps either waits too long or not long enough. Programs
-// and benchmarks may. In a bubble of testing/synctest time is not real: there a sleep is a statement about the clock. So is it in a
-// kit for tests, a package that runs bubbles without being a test: what it holds is run in them.
-func checkSleeps(pkgs []*sourcePackage) []string {
+// checkSleeps returns the uses of time.Sleep that wait in real time: such a sleep is either too long
+// or too short. Programs and benchmarks may sleep. In a bubble of testing/synctest a sleep only
+// advances the fake clock. The same holds in a test kit, which runs the bubbles of other packages.
+func checkSleeps(r *repository) []string {
 	var bad []string
-	for _, p := range pkgs {
-		if matchAny([]string{"cmd/...", "benchmarks/..."}, p.path) || isKit(p) {
+	for _, p := range r.packages {
+		if matchAny([]string{"cmd/...", "benchmarks/..."}, p.path) || isTestKit(p) {
 			continue
 		}
 		bubbles := bubblesOf(p)
@@ -20,7 +20,7 @@ func checkSleeps(pkgs []*sourcePackage) []string {
 			clock := importName(f, "time")
 			ast.Inspect(f.ast, func(n ast.Node) bool {
 				if isName(n, clock, "Sleep") && !within(bubbles, n.Pos()) {
-					bad = append(bad, f.at(n.Pos())+": time.Sleep outside of a synctest bubble: wait for a signal or a channel")
+					bad = append(bad, f.at(n.Pos())+": time.Sleep outside a synctest bubble: wait for a signal or a channel")
 				}
 				return true
 			})
@@ -29,8 +29,8 @@ func checkSleeps(pkgs []*sourcePackage) []string {
 	return bad
 }
 
-// isKit reports whether p runs bubbles for the tests of other packages.
-func isKit(p *sourcePackage) bool {
+// isTestKit reports whether p runs bubbles for the tests of other packages.
+func isTestKit(p *sourcePackage) bool {
 	for _, f := range p.production() {
 		if importName(f, "testing/synctest") != "" {
 			return true
@@ -39,8 +39,8 @@ func isKit(p *sourcePackage) bool {
 	return false
 }
 
-// bubblesOf returns the pieces of p that run in bubbles: the functions that are given to synctest.Test, or to a function of p that
-// calls it, as literals or by name.
+// bubblesOf returns the functions of p that run in bubbles: those passed to synctest.Test, or to a
+// function of p that calls it, as literals or by name.
 func bubblesOf(p *sourcePackage) []ast.Node {
 	runners := runnersOf(p)
 	var bubbles []ast.Node
@@ -93,7 +93,7 @@ func eachCall(n ast.Node, visit func(*ast.CallExpr)) {
 	})
 }
 
-// eachFunc calls visit for each function of p that is no method.
+// eachFunc calls visit for each function of p that is not a method.
 func eachFunc(p *sourcePackage, visit func(*sourceFile, *ast.FuncDecl)) {
 	for _, f := range p.files {
 		for _, decl := range f.ast.Decls {
@@ -104,7 +104,7 @@ func eachFunc(p *sourcePackage, visit func(*sourceFile, *ast.FuncDecl)) {
 	}
 }
 
-// callee returns the name of the function of the same package that call calls, or something that is no name of one.
+// callee returns the name of the called function if it is called without a package, or "".
 func callee(call *ast.CallExpr) string {
 	id, ok := call.Fun.(*ast.Ident)
 	if !ok {
@@ -122,7 +122,8 @@ func within(nodes []ast.Node, pos token.Pos) bool {
 	return false
 }
 
-// isName reports whether n is pkg.name; pkg is empty where the file does not import the package.
+// isName reports whether n is pkg.name. It reports false if pkg is empty, because the file does not
+// import the package.
 func isName(n ast.Node, pkg, name string) bool {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok || pkg == "" || sel.Sel.Name != name {
@@ -132,7 +133,7 @@ func isName(n ast.Node, pkg, name string) bool {
 	return ok && id.Name == pkg
 }
 
-// importName returns the name under which f imports target; empty: it doesn't.
+// importName returns the name under which f imports target, or "" if it does not import it.
 func importName(f *sourceFile, target string) string {
 	for _, spec := range f.ast.Imports {
 		if spec.Path.Value != `"`+target+`"` {

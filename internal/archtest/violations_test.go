@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// A check that can't fail is worth nothing: each is shown the fault that it is there for, and the neighbour that is none.
+// Each check must find the fault that it exists for, and accept similar code without the fault.
 
-func TestImportsThatPointUpAreFound(t *testing.T) {
+func TestForbiddenImportsAreFound(t *testing.T) {
 	const ours = modulePath + "/"
 	for _, c := range []struct {
 		from, target string
-		want         string // part of the message; empty: allowed
+		want         string // part of the message; empty if the import is allowed
 	}{
 		{"internal/rawjson", "bytes", ""},
 		{"internal/rawjson", modulePath, "a leaf"},
@@ -23,13 +23,14 @@ func TestImportsThatPointUpAreFound(t *testing.T) {
 		{"framing", modulePath, ""},
 		{"framing", ours + "internal/history", "siblings"},
 		{"internal/history", "github.com/tidwall/btree", ""},
-		{"internal/history", ours + "internal/rawjson", "the log knows no wire"},
+		{"internal/history", ours + "internal/rawjson", "the log does not know the wire"},
 		{"store/memory", ours + "store", ""},
 		{"store/memory", ours + "store/bolt", "keeps objects"},
 		{"store/memory", ours + "transport", "keeps objects"},
 		{"store/bolt", "go.etcd.io/bbolt", ""},
 		{"store/memory", "go.etcd.io/bbolt", "only store/bolt may"},
 		{"store/bolt", "go.etcd.io/etcd/client/v3", "only store/etcd may"},
+		{"store/etcd", ours + "transport", "keeps objects"},
 		{"transport/h2", ours + "framing", ""},
 		{"transport/h2", ours + "internal/rawjson", ""},
 		{"transport/h2", ours + "internal/history", "carries frames"},
@@ -39,14 +40,19 @@ func TestImportsThatPointUpAreFound(t *testing.T) {
 		{"transport/websocket", "nhooyr.io/websocket", ""},
 		{"client", "github.com/gorilla/websocket", "only transport/websocket may"},
 		{"client", ours + "watchserver", "siblings"},
-		{"client", ours + "relay", "imports point down"},
+		{"client", ours + "relay", "higher layer"},
 		{"kubeapi", ours + "kubeapi/table", ""},
 		{"kubeapi/table", ours + "kubeapi", ""},
 		{"kubeapi/table", ours + "informer", "siblings"},
+		{"conformance/cases", ours + "cmd/listwatch", "higher layer"},
 		{"cmd/listwatch", ours + "cmd/listwatch/internal/ui", ""},
 		{"cmd/listwatch", ours + "cmd/other", "siblings"},
+		{"interop/storage", ours + "interop/internal/etcdtest", ""},
+		{"interop/storage", "k8s.io/apiserver/pkg/storage", ""},
+		{"cmd/listwatch", ours + "interop/storage", "higher layer"},
+		{"kubeapi", "k8s.io/apiserver/pkg/storage", "unknown dependency"},
 		{"relay", ours + "nowhere", "no layer"},
-		{"nowhere", "fmt", "an unknown package: give it a layer in internal/archtest/layers.go"},
+		{"nowhere", "fmt", "an unknown package: add it to a layer in internal/archtest/layers.go"},
 		{"transport/h2/deep", "fmt", "an unknown package"},
 	} {
 		src := fmt.Sprintf("package p\nimport %q\n", c.target)
@@ -57,21 +63,98 @@ func TestImportsThatPointUpAreFound(t *testing.T) {
 	}
 }
 
-func TestTestFilesAndNestedModulesImportWhatTheyLike(t *testing.T) {
+func TestTestFilesImportAnything(t *testing.T) {
 	src := fmt.Sprintf("package p\nimport %q\n", modulePath+"/conformance")
-	pkgs := parse(t, map[string]string{"framing/p.go": "package p", "framing/p_test.go": src, "benchmarks/rivals/p.go": src})
-	for _, p := range pkgs {
-		p.nested = strings.HasPrefix(p.path, "benchmarks/")
+	r := parse(t, map[string]string{"framing/p.go": "package p", "framing/p_test.go": src})
+	if bad := checkImports(r); bad != nil {
+		t.Errorf("got %q, want no violation", bad)
 	}
-	if bad := checkImports(pkgs); bad != nil {
-		t.Errorf("got %q, want none", bad)
+}
+
+func TestForbiddenRequirementsAreFound(t *testing.T) {
+	const ours = modulePath + "/"
+	for _, c := range []struct {
+		module, line string
+		want         string // part of the message; empty if the requirement is allowed
+	}{
+		{".", "require golang.org/x/net v0.1.0", ""},
+		{".", "require (\n\tgithub.com/spf13/cobra v1.0.0\n)", "requires github.com/spf13/cobra, which"},
+		{".", "require google.golang.org/grpc v1.0.0 // indirect", "requires google.golang.org/grpc indirectly"},
+		{".", "require golang.org/x/text v0.1.0 // indirect", ""},
+		{"store/etcd", "require google.golang.org/grpc v1.0.0 // indirect", ""},
+		{"store/etcd", "require go.etcd.io/etcd/client/v3 v3.0.0", ""},
+		{"store/etcd", "require " + ours + "conformance v0.0.0", "which moduleRules does not allow"},
+		{"conformance", "require " + modulePath + " v0.0.0", ""},
+		{"kubeapi", "require " + ours + "conformance v0.0.0", "requires " + ours + "conformance, which"},
+		{"cmd/listwatch", "require " + ours + "store/etcd v0.0.0", ""},
+		{"interop", "require k8s.io/client-go v0.1.0", ""},
+		{"kubeapi/more", "", "unknown module"},
+	} {
+		r := parse(t, map[string]string{c.module + "/go.mod": "module m\n\n" + c.line + "\n"})
+		got := strings.Join(checkModules(r), "\n")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("module %s with %q: got %q, want %q", c.module, c.line, got, c.want)
+		}
+	}
+}
+
+func TestWrongWorkspacesAreFound(t *testing.T) {
+	files := map[string]string{
+		"go.mod": "module m", "kubeapi/go.mod": "module m/kubeapi", "interop/go.mod": "module m/interop", "tools/go.mod": "module m/tools",
+		"go.work": "use (\n\t.\n\t./kubeapi\n)\n", "interop/go.work": "use (\n\t.\n\t..\n\t../kubeapi\n)\n",
+	}
+	if bad := checkWorkspaces(parse(t, files)); bad != nil {
+		t.Errorf("got %q, want no violation", bad)
+	}
+	files["go.work"] = "use .\nuse ./interop\n"
+	files["interop/go.work"] = "use (\n\t.\n\t..\n\t../tools\n)\n"
+	want := []string{"./go.work: lists module kubeapi: false", "./go.work: lists module interop: true", "interop/go.work: lists module kubeapi: false", "interop/go.work: lists module tools: true"}
+	bad := checkWorkspaces(parse(t, files))
+	for _, w := range want {
+		if !strings.Contains(strings.Join(bad, "\n"), w) {
+			t.Errorf("got %q, want %q among them", bad, w)
+		}
+	}
+	if len(bad) != len(want) {
+		t.Errorf("got %d violations, want %d: %q", len(bad), len(want), bad)
+	}
+}
+
+func TestUnlistedInternalImportsAreFound(t *testing.T) {
+	importing := func(p string) string { return fmt.Sprintf("package p\nimport %q\n", modulePath+"/"+p) }
+	files := map[string]string{"examples/extending/go.mod": "module m", "client/p.go": importing("internal/rawjson")}
+	for m, list := range internalImports {
+		files[m+"/go.mod"] = "module m"
+		for i, p := range list {
+			files[fmt.Sprintf("%s/deep/p%d.go", m, i)] = importing(p)
+		}
+	}
+	if bad := checkInternalImports(parse(t, files)); bad != nil {
+		t.Errorf("got %q, want no violation", bad)
+	}
+	for _, c := range []struct{ file, target, want string }{
+		{"kubeapi/q.go", "internal/memnet", "module kubeapi must not import internal/memnet"},
+		{"kubeapi/q_test.go", "internal/memnet", ""},
+		{"kubeapi/q.go", "kubeapi/internal/x", ""},
+		{"examples/extending/q_test.go", "internal/memnet", "module examples/extending must not import"},
+		{"kubeapi/deep/p0.go", "framing", "no longer imports internal/rawjson"},
+	} {
+		old, ok := files[c.file]
+		files[c.file] = importing(c.target)
+		got := strings.Join(checkInternalImports(parse(t, files)), "\n")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s imports %s: got %q, want %q", c.file, c.target, got, c.want)
+		}
+		if delete(files, c.file); ok {
+			files[c.file] = old
+		}
 	}
 }
 
 func TestOtherFaultsAreFound(t *testing.T) {
 	for _, c := range []struct {
 		claim string
-		check func([]*sourcePackage) []string
+		check func(*repository) []string
 		files map[string]string
 		want  []string // part of each message
 	}{
@@ -91,20 +174,29 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"Value", checkDocumented, map[string]string{"a/a.go": "package a\nvar A, b = 1, 2\n// These.\nconst (\n C = 1\n)\nconst (\n D = 1 // D is.\n E = 2\n)"}, []string{"A is exported", "E is exported"}},
 		{"Programs", checkDocumented, map[string]string{"a/a.go": "package main\nfunc F() {}", "b/b_test.go": "package b\nfunc F() {}"}, nil},
 
-		{"LongFile", checkSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, []string{"601 lines"}},
-		{"LongEnough", checkSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines), "a/a_test.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, nil},
+		{"LongFile", checkFileSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, []string{"601 lines"}},
+		{"FileAtTheLimit", checkFileSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines), "a/a_test.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, nil},
+
+		{"LargePackage", checkPackageSize, manyFiles("a", 16), []string{"a: 16 files, want at most 15"}},
+		{"PackageAtTheLimit", checkPackageSize, manyFiles("a", 15), nil},
+		{"LargeConformancePackage", checkPackageSize, manyFiles("conformance/a", 26), []string{"26 files, want at most 25"}},
+		{"ConformancePackageAtTheLimit", checkPackageSize, manyFiles("conformance/a", 25), nil},
+
+		{"WideComment", checkCommentWidth, map[string]string{"a/a.go": "package a\n\n" + wide(101) + "\nvar a int " + wide(91) + "\n/*\n" + wide(101) + "*/"}, []string{"a/a.go:3: a comment of 101", "a/a.go:4: a comment of 101", "a/a.go:6: a comment of 103"}},
+		{"WideCommentWithTabs", checkCommentWidth, map[string]string{"a/a.go": "package a\n\nfunc f() {\n\t" + wide(97) + "\n\t" + wide(96) + "\n}"}, []string{"a/a.go:4"}},
+		{"NarrowComment", checkCommentWidth, map[string]string{"a/a.go": "package a\n\n" + wide(100) + "\n// " + strings.Repeat("x", 100) + "\n//go:generate x " + strings.Repeat("x", 100)}, nil},
 
 		{"Promise", checkPromises, map[string]string{"a/a_test.go": "package a\n/* FIXME */ // mastodon, TODOS\n// TODO(me): later\n"}, []string{"FIXME", "TODO"}},
 
 		{"Sleep", checkSleeps, map[string]string{"a/a_test.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, []string{"a/a_test.go:3:12: time.Sleep"}},
-		{"SleepByAnotherName", checkSleeps, map[string]string{"a/a.go": "package a\nimport t \"time\"\nvar nap = t.Sleep"}, []string{"time.Sleep"}},
-		{"SleepBesideABubble", checkSleeps, map[string]string{"a/a_test.go": bubble + "func f() { time.Sleep(1) }"}, []string{"time.Sleep"}},
+		{"SleepOfARenamedImport", checkSleeps, map[string]string{"a/a.go": "package a\nimport t \"time\"\nvar nap = t.Sleep"}, []string{"time.Sleep"}},
+		{"SleepOutsideABubble", checkSleeps, map[string]string{"a/a_test.go": bubble + "func f() { time.Sleep(1) }"}, []string{"time.Sleep"}},
 		{"SleepInABubble", checkSleeps, map[string]string{"a/a_test.go": bubble, "a/b_test.go": "package a\nimport \"time\"\nfunc inBubble(*testing.T) { time.Sleep(1) }"}, nil},
 		{"SleepInABubbleOfAHelper", checkSleeps, map[string]string{"a/a_test.go": bubble + "func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() { time.Sleep(1) }) }"}, nil},
-		{"SleepInAKit", checkSleeps, map[string]string{"a/a.go": bubble, "a/b.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
+		{"SleepInATestKit", checkSleeps, map[string]string{"a/a.go": bubble, "a/b.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
 		{"SleepInAProgram", checkSleeps, map[string]string{"cmd/a/a.go": "package main\nimport \"time\"\nfunc f() { time.Sleep(1) }", "benchmarks/a.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
 		{"WallClock", checkClocks, map[string]string{"client/a.go": "package a\nimport \"time\"\nvar at = time.Now().UnixNano()"}, []string{"client/a.go:3:10: UnixNano"}},
-		{"WallClockThatIsNone", checkClocks, map[string]string{"client/a.go": "package a\nimport \"time\"\nvar longAgo = time.Unix(1, 0)", "store/a.go": "package a\nimport \"time\"\nvar at = time.Now().Unix()"}, nil},
+		{"NoWallClock", checkClocks, map[string]string{"client/a.go": "package a\nimport \"time\"\nvar longAgo = time.Unix(1, 0)", "store/a.go": "package a\nimport \"time\"\nvar at = time.Now().Unix()"}, nil},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			got := c.check(parse(t, c.files))
@@ -126,3 +218,15 @@ import ("testing"; "testing/synctest"; "time")
 func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }
 func TestB(t *testing.T) { synctest.Test(t, inBubble) }
 `
+
+// wide returns a comment of n columns.
+func wide(n int) string { return "// x " + strings.Repeat("x", n-5) }
+
+// manyFiles returns n files of the package in dir, and one test file.
+func manyFiles(dir string, n int) map[string]string {
+	files := map[string]string{"conformance/go.mod": "module m", dir + "/a_test.go": "package a"}
+	for i := range n {
+		files[fmt.Sprintf("%s/a%d.go", dir, i)] = "package a"
+	}
+	return files
+}

@@ -1,0 +1,73 @@
+package archtest
+
+const (
+	interopModule = "interop"
+	toolsModule   = "tools"
+)
+
+// A moduleRule says which modules a module of the repository may require. The lists hold import
+// paths; each also covers the paths below it.
+type moduleRule struct {
+	dir      string   // the directory of the module
+	ours     []string // the directories of the required modules of this repository
+	others   []string // modules of other repositories
+	heavy    []string // modules of the list heavy, which may also be required indirectly
+	anything bool     // no restriction
+}
+
+// heavy modules bring many other modules with them. A user must get them only together with the
+// feature that needs them.
+var heavy = []string{
+	"go.etcd.io/etcd", "google.golang.org/grpc", "google.golang.org/protobuf", "go.uber.org/zap",
+	"github.com/spf13/cobra", "github.com/spf13/pflag", "k8s.io", "sigs.k8s.io",
+}
+
+var etcdClient = []string{"go.etcd.io/etcd", "google.golang.org/grpc", "google.golang.org/protobuf", "go.uber.org/zap"}
+
+// moduleRules has a rule for each module of the repository.
+var moduleRules = []moduleRule{
+	{
+		dir: ".",
+		others: []string{
+			"github.com/gorilla/websocket", "nhooyr.io/websocket", "golang.org/x/net",
+			"github.com/tidwall/btree", "github.com/klauspost/compress", "go.etcd.io/bbolt",
+			"github.com/go-json-experiment/json",
+			// Only tests need these.
+			"pgregory.net/rapid", "github.com/google/go-cmp", "github.com/fxamacker/cbor",
+		},
+	},
+	{
+		dir:   "store/etcd",
+		ours:  []string{"."},
+		heavy: etcdClient,
+	},
+	{
+		dir:    "kubeapi",
+		ours:   []string{"."},
+		others: []string{"github.com/evanphx/json-patch", "go.yaml.in/yaml", "github.com/google/go-cmp"},
+	},
+	{
+		dir:    "conformance",
+		ours:   []string{".", "kubeapi"},
+		others: []string{"github.com/google/go-cmp", "golang.org/x/net", "go.yaml.in/yaml"},
+	},
+	{
+		dir:    "cmd/listwatch",
+		ours:   []string{".", "conformance", "kubeapi", "store/etcd"},
+		others: []string{"golang.org/x/term"},
+		heavy:  append([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient...),
+	},
+	{dir: interopModule, anything: true},
+	{dir: toolsModule, anything: true},
+}
+
+// internalImports lists the internal packages of the root module that nested modules import outside
+// of tests. A module that uses one works only with the same release of the root module, so all
+// modules are released together (RELEASE.md). The list should become shorter.
+var internalImports = map[string][]string{
+	"store/etcd":    {"internal/batchread", "internal/history", "internal/rawjson"},
+	"kubeapi":       {"internal/rawjson"},
+	"conformance":   {"internal/compress", "internal/memnet", "internal/reflector"},
+	"cmd/listwatch": nil,
+	"interop":       {"internal/history", "internal/rawjson"},
+}
