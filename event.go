@@ -1,5 +1,7 @@
 package listwatch
 
+import "github.com/listwatch/listwatch/internal/framecache"
+
 // An EventType says what happened to an object, as seen through the selection of one watcher.
 type EventType uint8
 
@@ -42,22 +44,5 @@ type Event struct {
 	// Version is the version of the write: Object.Version, but for initial events and bookmarks see their types.
 	Version Version
 
-	frames *Frames
-	budget *FrameBudget
-}
-
-// Cached returns e with a place to keep its encoded frames, shared by everyone who is given the result or a copy of it. A nil
-// budget keeps them for as long as f lives.
-func (e Event) Cached(f *Frames, budget *FrameBudget) Event {
-	e.frames, e.budget = f, budget
-	return e
-}
-
-// Frame returns the bytes of e in form, which build appends to dst. Where e is [Event.Cached], build runs at most once a form
-// until the budget drops the result; the bytes are shared and must not be modified. Safe for concurrent use.
-func (e Event) Frame(form Form, build func(dst []byte, e Event) ([]byte, error)) ([]byte, error) {
-	if e.frames == nil {
-		return build(nil, e)
-	}
-	return e.frames.get(form, e, build)
+	frames *framecache.Frames // see frames.go; nil if frames are not cached
 }

@@ -103,31 +103,12 @@ func TestAtChangesTheVersionAndNothingElse(t *testing.T) {
 		if string(o.Data) != data {
 			t.Errorf("the object it was made from became %s", o.Data)
 		}
-		// The place of the version is known now and must be the right one.
 		if again := later.At(8).At(1234567); string(again.Data) != want {
 			t.Errorf("there and back again: got %s, want %s", again.Data, want)
 		}
-		// An object that was put together by hand knows no place.
 		byHand := &listwatch.Object{Data: []byte(data)}
 		if got := string(byHand.At(1234567).Data); got != want {
 			t.Errorf("by hand: got %s, want %s", got, want)
-		}
-	}
-}
-
-func TestDraftSealsOneObjectForEachVersion(t *testing.T) {
-	d := listwatch.Draft{
-		Key: listwatch.Key{Name: "a"}, Labels: map[string]string{"l": "v"}, Fields: map[string]string{"f": "w"},
-		Before: []byte(`{"metadata":{"name":"a","resourceVersion":`), After: []byte(`}}`),
-	}
-	one, two := d.Seal(9), d.Seal(10)
-	for want, o := range map[string]*listwatch.Object{
-		`{"metadata":{"name":"a","resourceVersion":"9"}}`:  one,
-		`{"metadata":{"name":"a","resourceVersion":"10"}}`: two,
-		`{"metadata":{"name":"a","resourceVersion":"11"}}`: two.At(11),
-	} {
-		if string(o.Data) != want || o.Key != d.Key || o.Labels["l"] != "v" || o.Fields["f"] != "w" {
-			t.Errorf("got %s, key %v, labels %v, fields %v, want %s and those of the draft", o.Data, o.Key, o.Labels, o.Fields, want)
 		}
 	}
 }
@@ -306,16 +287,11 @@ func BenchmarkParseObject(b *testing.B) {
 	}
 }
 
-func TestAdoptObjectKeepsTheBytesAndReadsTheSame(t *testing.T) {
-	data := []byte(`{"kind":"Pod","metadata":{"name":"a","namespace":"ns","labels":{"l":"v"},"resourceVersion":"7"}}`)
-	o, err := listwatch.AdoptObject(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := parse(t, string(data)); o.Key != want.Key || o.Version != want.Version || o.Labels["l"] != "v" || &o.Data[0] != &data[0] {
-		t.Errorf("got %+v, want %+v in the same bytes", o, want)
-	}
-	if _, err := listwatch.AdoptObject([]byte(`{"a":1}`)); !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("an object without metadata: got %v, want Invalid", err)
+func BenchmarkObjectAt(b *testing.B) {
+	data := []byte(`{"metadata":{"name":"a","resourceVersion":"7","labels":{"a":"b"}},"spec":"` + strings.Repeat("x", 1024) + `"}`)
+	o := &listwatch.Object{Data: data}
+	b.ReportAllocs()
+	for b.Loop() {
+		o.At(8)
 	}
 }

@@ -52,15 +52,6 @@ type Poller interface {
 	Position() Version
 }
 
-// A Releaser is a Watcher whose objects belong to its reader alone, as those do that came over a network, and which can use their memory for
-// others.
-type Releaser interface {
-	Watcher
-	// Release says that the reader is done with events that Next has returned: neither their objects nor the bytes and labels of these are
-	// looked at again, by anybody. What was taken out of them by copying, as decoders do, stays. Each event is released at most once; none need be.
-	Release(events []Event)
-}
-
 // A Describer is a Source that can say what it holds.
 type Describer interface {
 	Describe() Description

@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -186,7 +187,7 @@ func podOf(r *rand.Rand, key listwatch.Key, v listwatch.Version) *listwatch.Obje
 		}
 		return s[:n]
 	}
-	d := listwatch.Draft{Key: key}
+	d := store.Draft{Key: key}
 	d.Before = fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"%s","labels":{"app":"web",`+
 		`"pod-template-hash":%q},"resourceVersion":`, key.Name, key.Namespace, hex(32), hex(10))
 	d.After = fmt.Appendf(nil, podText, hex(5), hex(64), r.IntN(60), hex(64))

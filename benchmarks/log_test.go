@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/store"
 )
 
 // A writer appends objects of about 1 KiB to a log under ever new versions.
@@ -25,7 +26,7 @@ func (w *writer) put(key listwatch.Key, labels map[string]string) {
 
 // object returns an object whose JSON has about size bytes.
 func object(key listwatch.Key, labels map[string]string, v listwatch.Version, size int) *listwatch.Object {
-	d := listwatch.Draft{Key: key, Labels: labels}
+	d := store.Draft{Key: key, Labels: labels}
 	d.Before = fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":`, key.Name, key.Namespace)
 	d.After = append(append([]byte(`},"data":"`), make([]byte, size)...), `"}`...)
 	for i := range size {

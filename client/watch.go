@@ -121,7 +121,7 @@ func (f *follower) listFirst(ctx context.Context) (*stream, error) {
 	f.epoch, f.progress = epoch, reflector.Progress{Version: page.Version, Proven: true}
 	f.state = make([]listwatch.Event, 0, len(items)+1)
 	for _, o := range items {
-		f.state = append(f.state, o.InitialEvent(nil))
+		f.state = append(f.state, listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version})
 	}
 	if f.query.Bookmarks {
 		f.state = append(f.state, listwatch.NewBookmark(listwatch.Describe(f.remote), page.Version, true))

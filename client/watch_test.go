@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/pool"
+	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 func TestWatchAsksInKubernetesWords(t *testing.T) {
@@ -304,7 +305,7 @@ func TestWhatIsReleasedIsUsedAgainAndEverythingElseStays(t *testing.T) {
 			steps = append(steps, added(fmt.Sprintf("thing-of-a-hundred-bytes-or-more-%070d", i), i+2))
 		}
 		w := watch(t, remote(always(says(steps...))), from(1))
-		releaser, batch := w.(listwatch.Releaser), make([]listwatch.Event, 7)
+		releaser, batch := w.(reflector.Releaser), make([]listwatch.Event, 7)
 		for seen := 0; seen < n; {
 			got, err := w.Next(t.Context(), batch)
 			if err != nil {

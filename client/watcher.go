@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/pool"
+	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 // A watcher is what the reader holds: the events that have come and are not read. Behind it a goroutine follows the collection and
@@ -25,7 +26,7 @@ type watcher struct {
 	err   error // what comes after the queue; nil: more events
 }
 
-var _ listwatch.Releaser = (*watcher)(nil)
+var _ reflector.Releaser = (*watcher)(nil)
 
 // Bounds on what waits for the reader; one event always may.
 const (
@@ -90,7 +91,7 @@ func (w *watcher) push(e listwatch.Event) (room bool) {
 	return !w.isFull()
 }
 
-// Release implements [listwatch.Releaser].
+// Release implements [reflector.Releaser].
 func (w *watcher) Release(events []listwatch.Event) {
 	var buffers [64][]byte
 	var labels [len(buffers)]map[string]string

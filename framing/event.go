@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
@@ -35,7 +36,20 @@ func (w WatchEvent) Adopt() (e listwatch.Event, err error) {
 			e, err = listwatch.Event{}, corrupt("the decoder's object is no compact JSON: "+excerpt(w.Object), nil)
 		}
 	}()
-	return w.event(listwatch.AdoptObject)
+	return w.event(readObject)
+}
+
+// readObject is [listwatch.ParseObject] for data that is known to be valid and compact. The object keeps data.
+func readObject(data []byte) (*listwatch.Object, error) {
+	m, err := rawjson.ReadMetadata(data, pool.Map)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "parse object", Err: err}
+	}
+	v, err := listwatch.ParseVersion(m.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	return &listwatch.Object{Key: listwatch.Key{Namespace: m.Namespace, Name: m.Name}, Version: v, Labels: m.Labels, Data: data}, nil
 }
 
 func (w WatchEvent) event(parse func([]byte) (*listwatch.Object, error)) (listwatch.Event, error) {

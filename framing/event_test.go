@@ -113,7 +113,7 @@ func TestEventsOfOursSurviveTheWire(t *testing.T) {
 	for _, e := range []listwatch.Event{
 		{Type: listwatch.Added, Object: o, Version: 7},
 		{Type: listwatch.Deleted, Object: o, Version: 7},
-		listwatch.NewBookmark(d, 8, false), listwatch.NewBookmark(d, 9, true), o.InitialEvent(nil),
+		listwatch.NewBookmark(d, 8, false), listwatch.NewBookmark(d, 9, true), {Type: listwatch.Added, Initial: true, Object: o, Version: 7},
 	} {
 		w := FromEvent(e)
 		if e.Initial != (w.Version == 0) {
@@ -131,6 +131,12 @@ func TestAdoptKeepsTheBytes(t *testing.T) {
 	e, err := w.Adopt()
 	if err != nil || e.Version != 7 || e.Object.Key.Name != "a" || e.Object.Labels["l"] != "v" || &e.Object.Data[0] != &w.Object[0] {
 		t.Errorf("got %+v, %v, want a at 7 in the same bytes", e, err)
+	}
+	if want, err := w.Event(); err != nil || want.Object.Key != e.Object.Key || want.Version != e.Version {
+		t.Errorf("got %+v, %v, want the same event as %+v", want, err, e)
+	}
+	if _, err := (WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`)}).Adopt(); !errors.Is(err, listwatch.Corrupt) {
+		t.Errorf("an object without metadata: got %v, want Corrupt", err)
 	}
 }
 

@@ -35,7 +35,7 @@ type Reflector[T any] struct {
 	// Query selects, by its Namespace, Name, Labels and Fields; the rest is ignored.
 	Query listwatch.Query
 	// Decode makes a value of an object. nil: what [listwatch.Decode] does, by a faster decoder, or, for a T that is *listwatch.Object, the
-	// object itself. A Decode that isn't nil may keep the object, which costs memory for each: see [listwatch.Releaser].
+	// object itself. A Decode that isn't nil may keep the object, which costs memory for each: see [reflector.Releaser].
 	Decode func(*listwatch.Object) (T, error)
 	// Transform changes a value before it is stored, for instance to drop what nobody needs; nil: as it came. It is called once for each
 	// object that comes.

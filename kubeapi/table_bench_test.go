@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/framecache"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -53,7 +54,7 @@ func BenchmarkFrame(b *testing.B) {
 				var e listwatch.Event
 				for b.Loop() {
 					if n%watchers == 0 {
-						e = listwatch.Event{Type: listwatch.Modified, Object: pod, Version: pod.Version}.Cached(new(listwatch.Frames), nil)
+						e = listwatch.Event{Type: listwatch.Modified, Object: pod, Version: pod.Version}.WithFrames(new(framecache.Frames))
 					}
 					n++
 					frame, err := encoder.Event(e)

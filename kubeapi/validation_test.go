@@ -88,7 +88,7 @@ func TestAnObjectWithMembersThatComeTwiceCanBePatched(t *testing.T) {
 	a := serve(t, nil)
 	r, _ := FindResource(a.Resources(), "pods")
 	key := listwatch.Key{Namespace: "default", Name: "one"}
-	draft := &listwatch.Draft{
+	draft := &store.Draft{
 		Key: key, Before: []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":`),
 		After: []byte(`},"spec":{"a":1,"a":2}}`),
 	}

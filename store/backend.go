@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // A Backend keeps the objects of one collection. It applies no rules but the one that makes writers safe: a change is
@@ -25,5 +26,22 @@ type Change struct {
 	// Old is the object that the change was made from; nil demands that there is none.
 	Old *listwatch.Object
 	// New is the object to be; nil deletes.
-	New *listwatch.Draft
+	New *Draft
+}
+
+// A Draft is an object that is complete except for its version. A store prepares it before the commit, so that under the store's lock
+// only one copy is left to do.
+type Draft struct {
+	// Key, Labels and Fields are the attributes of the object.
+	Key    listwatch.Key
+	Labels map[string]string
+	Fields map[string]string
+	// Before and After are the object's compact JSON before and after the value of metadata.resourceVersion, without its quotes.
+	Before, After []byte
+}
+
+// Seal returns the object at version v. It may be called more than once.
+func (d *Draft) Seal(v listwatch.Version) *listwatch.Object {
+	data := rawjson.Splice(d.Before, v.String(), d.After)
+	return &listwatch.Object{Key: d.Key, Version: v, Labels: d.Labels, Fields: d.Fields, Data: data}
 }

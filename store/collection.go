@@ -162,7 +162,7 @@ func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditi
 }
 
 // redraft returns the draft that makes data of old; nil where that would change nothing. last is true where the object ends with it.
-func (c *Collection) redraft(old *listwatch.Object, data []byte) (next *listwatch.Draft, last bool, err error) {
+func (c *Collection) redraft(old *listwatch.Object, data []byte) (next *Draft, last bool, err error) {
 	d, err := c.resource.readDraft(data, old.Key)
 	if err != nil {
 		return nil, false, err

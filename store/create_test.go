@@ -298,7 +298,7 @@ func FuzzCreate(f *testing.F) {
 
 func TestTheBackendKnowsNoRules(t *testing.T) {
 	pods, _ := pods()
-	d := &listwatch.Draft{Key: keyA, Before: []byte(`{"metadata":{"resourceVersion":`), After: []byte(`}}`)}
+	d := &store.Draft{Key: keyA, Before: []byte(`{"metadata":{"resourceVersion":`), After: []byte(`}}`)}
 	if _, err := pods.Backend().Commit(t.Context(), store.Change{Key: keyA, New: d}); err != nil {
 		t.Fatal(err)
 	}

@@ -171,9 +171,9 @@ func equalMembers(a, b []rawjson.Member, but ...string) bool {
 }
 
 // seal returns d as backends take it.
-func (r Resource) seal(d *draft) *listwatch.Draft {
+func (r Resource) seal(d *draft) *Draft {
 	before, after := d.doc.render()
-	out := &listwatch.Draft{Key: d.key, Labels: d.labels, Before: before, After: after}
+	out := &Draft{Key: d.key, Labels: d.labels, Before: before, After: after}
 	if len(r.Fields) > 0 {
 		whole := make([]byte, 0, len(before)+len(`""`)+len(after))
 		whole = append(append(append(whole, before...), `""`...), after...)

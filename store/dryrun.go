@@ -32,7 +32,7 @@ func (c *Collection) commit(ctx context.Context, ch Change) (*listwatch.Object, 
 }
 
 // unversioned returns an object that never had a version: clients read an empty resourceVersion like none.
-func unversioned(d *listwatch.Draft) *listwatch.Object {
+func unversioned(d *Draft) *listwatch.Object {
 	data := make([]byte, 0, len(d.Before)+len(`""`)+len(d.After))
 	data = append(append(append(data, d.Before...), `""`...), d.After...)
 	return &listwatch.Object{Key: d.Key, Labels: d.Labels, Fields: d.Fields, Data: data}

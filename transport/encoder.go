@@ -6,6 +6,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/compress"
+	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // An Envelope is what a transport puts around each event. Each transport has one or a few, as package variables: their
@@ -30,8 +31,7 @@ type Encoder struct {
 	messages framing.MessageFramer // not nil where envelope.Messages
 	shape    Representation        // nil: objects as they are
 	rest     *Encoder              // of all events but the first of a stream; often the Encoder itself
-	form     listwatch.Form
-	build    func(dst []byte, e listwatch.Event) ([]byte, error)
+	form     framecache.Form
 }
 
 type encoderKey struct {
@@ -57,11 +57,10 @@ func encoderOf(key encoderKey) *Encoder {
 	if c, ok := encoders.Load(key); ok {
 		return c.(*Encoder)
 	}
-	c := &Encoder{Framer: key.framer, coding: key.coding, envelope: key.envelope, shape: key.shape, form: listwatch.NewForm()}
+	c := &Encoder{Framer: key.framer, coding: key.coding, envelope: key.envelope, shape: key.shape, form: framecache.NewForm()}
 	if key.envelope.Messages {
 		c.messages = key.framer.(framing.MessageFramer)
 	}
-	c.build = c.appendEvent
 	c.rest = c
 	if c.shape != nil && c.shape.Rest() != c.shape {
 		key.shape = c.shape.Rest()
@@ -112,7 +111,11 @@ func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
 		// The frames of an initial event are kept for as long as its object lives, which may be for days.
 		return c.appendEvent(nil, e)
 	}
-	return e.Frame(c.form, c.build)
+	frames := e.Frames()
+	if frame, ok := frames.Get(c.form); ok {
+		return frame, nil
+	}
+	return frames.GetOrBuild(c.form, func() ([]byte, error) { return c.appendEvent(nil, e) })
 }
 
 // Error returns the frame of the ERROR event that says err.

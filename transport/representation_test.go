@@ -6,6 +6,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // A shout shows the name of an object, with a title in the first event.
@@ -24,7 +25,7 @@ func event(t *testing.T) listwatch.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return listwatch.Event{Type: listwatch.Added, Object: o, Version: 7}.Cached(new(listwatch.Frames), nil)
+	return listwatch.Event{Type: listwatch.Added, Object: o, Version: 7}.WithFrames(new(framecache.Frames))
 }
 
 func frame(t *testing.T, c *Encoder, e listwatch.Event) []byte {

@@ -78,7 +78,7 @@ func (s *staleSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	}
 	pending := []listwatch.Event{}
 	for _, o := range s.first.Items {
-		pending = append(pending, o.InitialEvent(nil))
+		pending = append(pending, listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version})
 	}
 	pending = append(pending, synced(s.first.Version))
 	same := func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }

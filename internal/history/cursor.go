@@ -157,7 +157,7 @@ func (c *Cursor) pollFeed(dst []listwatch.Event, started bool) (n int) {
 		}
 		c.node = next
 		if next.rec.version > c.after {
-			dst[n] = next.rec.event(next.what, c.log.budget)
+			dst[n] = next.rec.event(next.what)
 			n++
 		}
 	}

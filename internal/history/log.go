@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // Options are what a Log is made with. The zero Options are sound.
@@ -39,8 +40,8 @@ type Log struct {
 	window      window
 	head        *Head
 	ownsHead    bool
-	budget      *listwatch.FrameBudget // of the records in the window
-	initial     *listwatch.FrameBudget // of the objects that watches have begun with
+	budget      *framecache.Budget // of the records in the window
+	initial     *framecache.Budget // of the objects that watches have begun with
 	waker       waker
 
 	ended atomic.Pointer[error] // what watchers end with; nil: the log goes on. Set under mu, once
@@ -73,7 +74,7 @@ func New(o Options) *Log {
 		frames = -1
 	}
 	frames = defaultTo(frames, l.window.maxBytes/4)
-	l.budget, l.initial = listwatch.NewFrameBudget(frames), listwatch.NewFrameBudget(frames)
+	l.budget, l.initial = framecache.NewBudget(frames), framecache.NewBudget(frames)
 	l.last = l.head.Version()
 	l.state = newState()
 	l.records.floor = l.last
@@ -102,7 +103,7 @@ func (l *Log) Append(changes ...Change) {
 	l.mu.Lock()
 	touched := l.feeds.touched[:0]
 	for _, c := range changes {
-		r := newRecord(c, now)
+		r := newRecord(c, now, l.budget)
 		l.state.apply(r)
 		l.records.push(r)
 		touched = l.feeds.offer(r, l.records.next, touched)

@@ -169,10 +169,9 @@ func (w *walk) write() {
 }
 
 func thing(key listwatch.Key, v listwatch.Version, labels map[string]string, node string) *listwatch.Object {
-	d := listwatch.Draft{Key: key, Labels: labels, Fields: map[string]string{"spec.node": node}}
-	d.Before = fmt.Appendf(nil, `{"kind":"Thing","metadata":{"name":%q,"namespace":%q,"resourceVersion":`, key.Name, key.Namespace)
-	d.After = fmt.Appendf(nil, `},"spec":{"node":%q,"app":%q}}`, node, labels["app"])
-	return d.Seal(v)
+	data := fmt.Appendf(nil, `{"kind":"Thing","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"},"spec":{"node":%q,"app":%q}}`,
+		key.Name, key.Namespace, v, node, labels["app"])
+	return &listwatch.Object{Key: key, Version: v, Labels: labels, Fields: map[string]string{"spec.node": node}, Data: data}
 }
 
 func pick(w *walk, of ...string) string { return of[w.IntN(len(of))] }

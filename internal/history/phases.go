@@ -29,7 +29,7 @@ func (c *Cursor) pollInitial(dst []listwatch.Event) (n int) {
 			done = false
 			return false
 		}
-		dst[n] = o.InitialEvent(c.log.initial)
+		dst[n] = initialEvent(o, c.log.initial)
 		n++
 		r.last = o
 		return true
@@ -63,7 +63,7 @@ func (c *Cursor) pollReplay(dst []listwatch.Event, started bool) (n int) {
 				return n
 			}
 			if what := c.feed.selection.transition(rec); what != none {
-				dst[n] = rec.event(what, c.log.budget)
+				dst[n] = rec.event(what)
 				n++
 			}
 			r.next++

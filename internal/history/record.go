@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // A record is one write. It is immutable but for what it caches.
@@ -14,7 +15,7 @@ type record struct {
 	old, new *listwatch.Object
 	// frames are those of the three events that a write can be, by transition. They are apart from the record, which a budget
 	// must not keep in memory.
-	frames *[3]listwatch.Frames
+	frames *[3]framecache.Frames
 
 	leaveOnce sync.Once
 	leave     *listwatch.Object
@@ -30,12 +31,22 @@ const (
 	none                     // not concerned
 )
 
-func newRecord(c Change, at time.Time) *record {
-	return &record{version: c.Version, at: at, old: c.Old, new: c.New, frames: new([3]listwatch.Frames)}
+func newRecord(c Change, at time.Time, budget *framecache.Budget) *record {
+	r := &record{version: c.Version, at: at, old: c.Old, new: c.New, frames: new([3]framecache.Frames)}
+	for i := range r.frames {
+		r.frames[i].SetBudget(budget)
+	}
+	return r
 }
 
-// event returns what the write is to who sees it as t.
-func (r *record) event(t transition, budget *listwatch.FrameBudget) listwatch.Event {
+// initialEvent returns the event that shows o among the initial events of a watch.
+func initialEvent(o *listwatch.Object, budget *framecache.Budget) listwatch.Event {
+	e := listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version}
+	return e.WithFrames(o.InitialFrames().Get(budget))
+}
+
+// event returns the event that a watcher receives for which the write is t.
+func (r *record) event(t transition) listwatch.Event {
 	e := listwatch.Event{Version: r.version}
 	switch t {
 	case enter:
@@ -45,7 +56,7 @@ func (r *record) event(t transition, budget *listwatch.FrameBudget) listwatch.Ev
 	case exit:
 		e.Type, e.Object = listwatch.Deleted, r.lastState()
 	}
-	return e.Cached(&r.frames[t], budget)
+	return e.WithFrames(&r.frames[t])
 }
 
 // lastState returns the object before the write at the version of the write, which is what a DELETED event shows.

@@ -19,7 +19,7 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 	next.base = next.tree.Copy()
 	l.state.tree.Scan(func(o *listwatch.Object) bool {
 		if kept, _ := next.tree.Get(o); kept != o {
-			o.DropInitial(l.initial)
+			o.InitialFrames().Drop()
 		}
 		return true
 	})

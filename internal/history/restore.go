@@ -50,7 +50,7 @@ func Restore(o Options, p Past) (*Log, error) {
 		if at.After(today) {
 			at = today // the clock was wrong then, or is now
 		}
-		r := newRecord(past.Change, at)
+		r := newRecord(past.Change, at, l.budget)
 		l.state.apply(r)
 		l.records.push(r)
 		l.last = r.version

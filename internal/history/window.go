@@ -57,9 +57,9 @@ func (l *Log) drop() {
 	l.feeds.trim(r)
 	l.state.drop(r, l.records.numberOf0())
 	for i := range r.frames {
-		l.budget.Drop(&r.frames[i])
+		r.frames[i].Drop()
 	}
 	if r.old != nil {
-		r.old.DropInitial(l.initial)
+		r.old.InitialFrames().Drop()
 	}
 }

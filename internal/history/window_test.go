@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 func TestWindowIsBoundedByAge(t *testing.T) {
@@ -73,10 +74,10 @@ func TestFramesOfInitialEventsLeaveTheHistoryAlone(t *testing.T) {
 	if n != len(keys) || err != nil {
 		t.Fatalf("Poll = %d, %v", n, err)
 	}
-	build := func(dst []byte, _ listwatch.Event) ([]byte, error) { return append(dst, make([]byte, 10<<10)...), nil }
-	form := listwatch.NewForm()
+	build := func() ([]byte, error) { return make([]byte, 10<<10), nil }
+	form := framecache.NewForm()
 	for _, e := range batch {
-		if _, err := e.Frame(form, build); err != nil {
+		if _, err := e.Frames().GetOrBuild(form, build); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +91,7 @@ func TestFramesOfInitialEventsLeaveTheHistoryAlone(t *testing.T) {
 	if s := l.Stats(); s.FrameBytes != 0 {
 		t.Errorf("%d bytes of frames are kept for objects that are gone", s.FrameBytes)
 	}
-	if _, err := batch[0].Frame(form, build); err != nil || l.Stats().FrameBytes != 0 {
+	if _, err := batch[0].Frames().GetOrBuild(form, build); err != nil || l.Stats().FrameBytes != 0 {
 		t.Errorf("an event that has left the history keeps frames again (%v)", err)
 	}
 }

@@ -17,6 +17,14 @@ type Sink interface {
 	Take(events []listwatch.Event) error
 }
 
+// A Releaser is a Watcher that can reuse the memory of its objects, because no one but its reader has them.
+type Releaser interface {
+	listwatch.Watcher
+	// Release gives events that Next has returned back to the Watcher: their objects, with the bytes and labels of these, must not be
+	// used afterwards. What was copied out of them, as decoders do, stays valid. An event may be released once at most; none need be.
+	Release(events []listwatch.Event)
+}
+
 // A Follower feeds a Sink with what happens at a Source. Fields must not be changed while it runs.
 type Follower struct {
 	// Source is followed, Sink is fed.
@@ -24,7 +32,7 @@ type Follower struct {
 	Sink   Sink
 	// Query selects: its Namespace, Name, Labels and Fields. The rest is ignored.
 	Query listwatch.Query
-	// Release says that the Sink keeps nothing of the objects when Take has returned: then a [listwatch.Releaser] may have them back.
+	// Release says that the Sink keeps nothing of the objects when Take has returned: then a [Releaser] may have them back.
 	Release bool
 	// PageSize is how many objects a page of a list has, where the Source can't stream its state. Zero: [DefaultPageSize]; negative: all.
 	PageSize int
@@ -95,7 +103,7 @@ const batch = 64
 func (r *run) read(ctx context.Context, w listwatch.Watcher) (received int, err error) {
 	var events [batch]listwatch.Event
 	var release func([]listwatch.Event)
-	if w, ok := w.(listwatch.Releaser); ok && r.Release {
+	if w, ok := w.(Releaser); ok && r.Release {
 		release = w.Release
 	}
 	for {

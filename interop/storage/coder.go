@@ -51,7 +51,7 @@ func (c *coder) encode(o runtime.Object) ([]byte, error) {
 }
 
 // draft returns o on its way to the store, and its JSON.
-func (c *coder) draft(ctx context.Context, key listwatch.Key, o runtime.Object) (*listwatch.Draft, []byte, error) {
+func (c *coder) draft(ctx context.Context, key listwatch.Key, o runtime.Object) (*store.Draft, []byte, error) {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return nil, nil, err
@@ -60,7 +60,7 @@ func (c *coder) draft(ctx context.Context, key listwatch.Key, o runtime.Object) 
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &listwatch.Draft{Key: key, Labels: m.GetLabels(), Fields: c.resource.ReadFields(plain)}
+	d := &store.Draft{Key: key, Labels: m.GetLabels(), Fields: c.resource.ReadFields(plain)}
 	kept := plain
 	if c.transformer != nil {
 		if kept, err = c.seal(ctx, d, plain); err != nil {
@@ -80,7 +80,7 @@ func (c *coder) draft(ctx context.Context, key listwatch.Key, o runtime.Object) 
 	return d, plain, nil
 }
 
-func (c *coder) seal(ctx context.Context, d *listwatch.Draft, plain []byte) ([]byte, error) {
+func (c *coder) seal(ctx context.Context, d *store.Draft, plain []byte) ([]byte, error) {
 	secret, err := c.transformer.TransformToStorage(ctx, plain, value.DefaultContext(c.path(d.Key)))
 	if err != nil {
 		return nil, kube.NewInternalError(err)

@@ -10,7 +10,7 @@ import (
 )
 
 func newRequest(data string) *request {
-	c := store.Change{Key: listwatch.Key{Name: "a"}, New: &listwatch.Draft{Before: []byte(data)}}
+	c := store.Change{Key: listwatch.Key{Name: "a"}, New: &store.Draft{Before: []byte(data)}}
 	return &request{change: c, done: make(chan struct{})}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // encode returns the object that d will be, without metadata.resourceVersion.
-func encode(d *listwatch.Draft) []byte {
+func encode(d *store.Draft) []byte {
 	// Before ends with the name of the member and its colon. The name may be spelt with escapes, but holds no quote.
 	name := bytes.LastIndexByte(d.Before[:len(d.Before)-len(`":`)], '"')
 	before, after := d.Before[:name], d.After
@@ -41,7 +41,7 @@ func decode(r store.Resource, key listwatch.Key, value []byte, v listwatch.Versi
 			return nil, fmt.Errorf("its kind is %s, want %q", kind, r.Kind)
 		}
 	}
-	d := &listwatch.Draft{Key: key, Labels: o.Labels, Fields: r.ReadFields(o.Data)}
+	d := &store.Draft{Key: key, Labels: o.Labels, Fields: r.ReadFields(o.Data)}
 	if d.Before, d.After, err = split(o.Data); err != nil {
 		return nil, err
 	}

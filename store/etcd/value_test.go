@@ -13,13 +13,13 @@ import (
 
 var widgets = store.Resource{APIVersion: "example.com/v1", Kind: "Widget", Namespaced: true, Fields: []string{"spec.n"}}.WithDefaults()
 
-func draft(t testing.TB, text string) *listwatch.Draft {
+func draft(t testing.TB, text string) *store.Draft {
 	t.Helper()
 	before, after, ok := strings.Cut(text, "@")
 	if !ok {
 		t.Fatalf("%s has no place for the version", text)
 	}
-	return &listwatch.Draft{Before: []byte(before), After: []byte(after)}
+	return &store.Draft{Before: []byte(before), After: []byte(after)}
 }
 
 func TestTheVersionIsNotInTheValue(t *testing.T) {
@@ -95,7 +95,7 @@ func FuzzDecode(f *testing.F) {
 		if !ok {
 			t.Fatalf("%s has no version", o.Data)
 		}
-		kept := encode(&listwatch.Draft{Before: before, After: after})
+		kept := encode(&store.Draft{Before: before, After: after})
 		if !json.Valid(kept) {
 			t.Fatalf("%s is kept as %s", o.Data, kept)
 		}

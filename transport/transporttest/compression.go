@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/framecache"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -81,7 +82,7 @@ func testPrompt(f *fixture) {
 // comp/shared-once: what is made for one stream is sent on all. Streams that began at different times, and had other events before,
 // are no exception.
 func testShared(f *fixture) {
-	e := anEvent(1, 4000).Cached(new(listwatch.Frames), nil)
+	e := anEvent(1, 4000).WithFrames(new(framecache.Frames))
 	before, r1 := f.dial(f.Context())
 	f.send(before, anEvent(2, 9000), anEvent(3, 10))
 	s, r2 := f.dial(f.Context())

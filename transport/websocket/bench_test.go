@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/framecache"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -35,7 +35,7 @@ func benchmarkSend(b *testing.B, backend Backend, secure bool, batch, size int) 
 	p, stream := s.watch()
 	go io.Copy(io.Discard, p.r)
 	defer stream.Sender.Close(transport.Abort)
-	frame, err := stream.Encoder.Event(event(1, size).Cached(new(listwatch.Frames), nil))
+	frame, err := stream.Encoder.Event(event(1, size).WithFrames(new(framecache.Frames)))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,0 +1,69 @@
+package framecache
+
+import "sync"
+
+// A Budget limits the bytes that many [Frames] keep together. When the limit is exceeded, the Frames that were filled first are emptied.
+// Safe for concurrent use.
+type Budget struct {
+	max int64
+
+	mu sync.Mutex
+	// Guarded by mu.
+	used  int64     // the bytes kept; briefly inexact while a frame is added or dropped
+	queue []*Frames // in the order they were filled; the entries of queue[:head] are nil
+	head  int
+	empty int // roughly the number of entries that Drop has emptied
+}
+
+// NewBudget returns a Budget of max bytes. Zero means that no frame is kept. A negative max means no limit.
+func NewBudget(max int64) *Budget { return &Budget{max: max} }
+
+// Used returns the bytes kept now.
+func (b *Budget) Used() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// release gives back n bytes of Frames that were dropped.
+func (b *Budget) release(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
+	b.empty++
+	if b.empty > 64 && b.empty > (len(b.queue)-b.head)/2 {
+		b.compact()
+	}
+}
+
+// compact removes empty Frames from the queue, because each of them keeps its event in memory.
+func (b *Budget) compact() {
+	var kept []*Frames
+	for _, f := range b.queue[b.head:] {
+		if !f.isEmpty() {
+			kept = append(kept, f)
+		}
+	}
+	b.queue, b.head, b.empty = kept, 0, 0
+}
+
+// add counts n bytes that f now keeps. first is true if f was empty before.
+func (b *Budget) add(f *Frames, n int, first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used += int64(n)
+	if b.max < 0 {
+		return
+	}
+	if first {
+		b.queue = append(b.queue, f)
+	}
+	for b.used > b.max && b.head < len(b.queue) {
+		b.used -= b.queue[b.head].evict()
+		b.queue[b.head] = nil
+		b.head++
+	}
+	if b.head > 64 && b.head > len(b.queue)/2 {
+		b.compact()
+	}
+}

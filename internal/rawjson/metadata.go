@@ -1,0 +1,57 @@
+package rawjson
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Metadata holds the members of an object's metadata that identify and select it.
+type Metadata struct {
+	Namespace, Name string
+	ResourceVersion string // as written, without the quotes
+	Labels          map[string]string
+}
+
+var errNoMetadata = errors.New("the object has no metadata")
+
+// ReadMetadata reads doc, a compact JSON object. newMap returns an empty map for the labels, or nil to have one made.
+func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err error) {
+	span, err := Find(doc, "metadata")
+	if err != nil {
+		return m, err
+	}
+	if span.Empty() {
+		return m, errNoMetadata
+	}
+	metadata := span.Of(doc)
+	err = Members(metadata, func(name string, value Span) (err error) {
+		switch name {
+		case "name":
+			m.Name, err = String(value.Of(metadata))
+		case "namespace":
+			m.Namespace, err = String(value.Of(metadata))
+		case "resourceVersion":
+			m.ResourceVersion, err = String(value.Of(metadata))
+		case "labels":
+			m.Labels, err = FillStringMap(newMap(), value.Of(metadata))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return m, fmt.Errorf("metadata: %w", err)
+	}
+	return m, nil
+}
+
+// Splice returns before, the JSON string of text and after, in one allocation. text needs no escapes.
+func Splice(before []byte, text string, after []byte) []byte {
+	doc := make([]byte, 0, len(before)+len(text)+2+len(after))
+	doc = append(doc, before...)
+	doc = append(doc, '"')
+	doc = append(doc, text...)
+	doc = append(doc, '"')
+	return append(doc, after...)
+}
