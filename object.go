@@ -51,7 +51,7 @@ func ParseObject(data []byte) (*Object, error) {
 	if err != nil {
 		return nil, &Error{Code: Invalid, Op: "parse object", Err: err}
 	}
-	m, err := rawjson.ReadMetadata(compact, pool.Map)
+	m, err := rawjson.ReadMetadata(compact, pool.GetMap)
 	if err != nil {
 		return nil, &Error{Code: Invalid, Op: "parse object", Err: err}
 	}

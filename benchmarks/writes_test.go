@@ -22,7 +22,7 @@ import (
 // keysPerWriter is how many objects each writer updates in turn: nobody updates another's.
 const keysPerWriter = 16
 
-var thingResource = store.Resource{Kind: "Thing"}
+var thingResource = store.CollectionSpec{Kind: "Thing"}
 
 // thing returns the JSON of an object of about 1 KiB.
 func thing(name string, i int) []byte {

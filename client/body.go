@@ -261,7 +261,7 @@ func listBodyError(err error) error {
 	}
 	_, isSyntax := errors.AsType[*json.SyntaxError](err)
 	_, isType := errors.AsType[*json.UnmarshalTypeError](err)
-	_, isCoding := errors.AsType[*compress.BrokenError](err)
+	_, isCoding := errors.AsType[*compress.CorruptError](err)
 	if isSyntax || isType || isCoding {
 		return corruptList("the answer is no list", err)
 	}

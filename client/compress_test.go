@@ -101,7 +101,7 @@ func TestCompressedListsAreBounded(t *testing.T) {
 		"a cut":     {zipped("gzip", head), listwatch.Unavailable},
 	} {
 		r := remote()
-		r.Compress, r.Limit, r.ListLimit = true, 1<<20, 4<<20
+		r.Compress, r.MaxObjectBytes, r.MaxListBytes = true, 1<<20, 4<<20
 		serveLists(r, tt.answer)
 		if _, err := r.List(t.Context(), listwatch.Query{}); listwatch.CodeOf(err) != tt.want {
 			t.Errorf("%s: %v, want code %v", name, err, tt.want)

@@ -52,7 +52,7 @@ func (f *follower) follow(ctx context.Context, s *stream) error {
 		if err != nil {
 			return err
 		}
-		e, err := frame.Adopt()
+		e, err := frame.TrustedEvent()
 		if err != nil {
 			return err
 		}

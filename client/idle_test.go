@@ -17,8 +17,8 @@ func TestSilenceDropsTheStreamAndResumes(t *testing.T) {
 		r := remote(p)
 		r.Trace = &Trace{Lost: func(err error, _ time.Duration) { lost = append(lost, err) }}
 		wantEvents(t, watch(t, r, from(1)), "ADDED/a@2 ADDED/b@3")
-		if wait := waits(p)[0]; wait < DefaultIdle || wait > DefaultIdle+time.Second {
-			t.Errorf("resumed after %v, want %v", wait, DefaultIdle)
+		if wait := waits(p)[0]; wait < DefaultIdleTimeout || wait > DefaultIdleTimeout+time.Second {
+			t.Errorf("resumed after %v, want %v", wait, DefaultIdleTimeout)
 		}
 		synctest.Wait()
 		if len(lost) != 1 || !errors.Is(lost[0], listwatch.Unavailable) {
@@ -42,7 +42,7 @@ func TestIdleIsConfigurable(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := inTurn(says(added("a", 2)), says(time.Second, added("b", 3), alive{}))
 			r := remote(p)
-			r.Idle = idle
+			r.IdleTimeout = idle
 			watch(t, r, from(1))
 			time.Sleep(15 * time.Second)
 			if n := len(p.seen()); n != want {
@@ -97,7 +97,7 @@ func TestAListThatGoesSilentIsGivenUp(t *testing.T) {
 		r.Network.Dial = mute(t)
 		start := time.Now()
 		_, err := r.List(t.Context(), listwatch.Query{})
-		if !errors.Is(err, listwatch.Unavailable) || time.Since(start) > DefaultIdle {
+		if !errors.Is(err, listwatch.Unavailable) || time.Since(start) > DefaultIdleTimeout {
 			t.Errorf("got error %v after %v", err, time.Since(start))
 		}
 		r.Close()

@@ -35,7 +35,7 @@ func TestATransportThatDoesNotWorkIsPassedOver(t *testing.T) {
 			ws, h1 := named("websocket", refuses(refusal)), named("chunked", says(added("a", 2), added("b", 3), errCut), says(added("b", 3), added("c", 4)))
 			var refused []string
 			r := remote(ws, h1)
-			r.Trace = &Trace{Refused: func(name string, err error) { refused = append(refused, name) }}
+			r.Trace = &Trace{TransportFailed: func(name string, err error) { refused = append(refused, name) }}
 			wantEvents(t, watch(t, r, from(1)), "ADDED/a@2 ADDED/b@3 ADDED/c@4")
 			if len(ws.seen()) != 1 || len(h1.seen()) != 2 {
 				t.Errorf("%s: dialled websocket %d times and chunked %d times, want 1 and 2: what works is remembered", name, len(ws.seen()), len(h1.seen()))
@@ -52,7 +52,7 @@ func TestTheBestTransportIsTriedAgainLater(t *testing.T) {
 		h2 := named("h2", refuses(errNotSpoken), says(added("b", 3)))
 		h1 := named("chunked", says(added("a", 2), alive{}, stepBack, errCut))
 		r := remote(h2, h1)
-		r.Idle = -1
+		r.IdleTimeout = -1
 		wantEvents(t, watch(t, r, from(1)), "ADDED/a@2 ADDED/b@3")
 		if len(h2.seen()) != 2 || len(h1.seen()) != 1 {
 			t.Errorf("dialled h2 %d times and chunked %d times, want 2 and 1", len(h2.seen()), len(h1.seen()))

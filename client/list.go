@@ -106,10 +106,10 @@ func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page 
 }
 
 func (r *Remote) listLimit() int64 {
-	if r.ListLimit == 0 {
-		return DefaultListLimit
+	if r.MaxListBytes == 0 {
+		return DefaultMaxListBytes
 	}
-	return r.ListLimit
+	return r.MaxListBytes
 }
 
 // checkList refuses an answer that is no JSON: it may be a proxy's page.

@@ -33,7 +33,7 @@ type listServer struct {
 
 func serveLists(r *Remote, answer func(n int) answer) *listServer {
 	s := &listServer{answer: answer}
-	r.HTTP = &http.Client{Transport: s}
+	r.HTTPClient = &http.Client{Transport: s}
 	return s
 }
 

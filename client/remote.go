@@ -34,7 +34,7 @@ type Remote struct {
 	// they say. WebSocket is for networks that hold long responses back.
 	Transports []transport.Client
 	// HTTP is what lists are asked with. Nil: HTTP/2 where ALPN gives it, else HTTP/1.1, over Network.
-	HTTP *http.Client
+	HTTPClient *http.Client
 	// Header returns what a request is to bear, such as Authorization; nil: nothing. It is called before each request, and
 	// once more with refresh where the server answered 401: what was returned before is not believed any more. It may be
 	// called from several goroutines. An error without a code counts as Unavailable.
@@ -45,11 +45,11 @@ type Remote struct {
 	// an event of some KiB has half the bytes, and takes some microseconds more at both ends.
 	Compress bool
 	// Limit is how many bytes one event or one object of a list may have, decompressed; zero or negative: [framing.DefaultLimit].
-	Limit int
+	MaxObjectBytes int
 	// ListLimit is how many bytes a page of a list may have, decompressed. Zero: [DefaultListLimit]; negative: unlimited.
-	ListLimit int64
+	MaxListBytes int64
 	// Idle is the silence after which a stream or a list is given up. Zero: [DefaultIdle]; negative: never.
-	Idle time.Duration
+	IdleTimeout time.Duration
 	// Backoff is how long a watcher waits before it opens another stream.
 	Backoff listwatch.Backoff
 	// Trace is told what watchers do; nil: nobody.
@@ -66,9 +66,9 @@ var (
 // The defaults of [Remote].
 const (
 	// DefaultIdle is two and a half times the minute after which servers send a bookmark.
-	DefaultIdle = 150 * time.Second
+	DefaultIdleTimeout = 150 * time.Second
 	// DefaultListLimit is 1 GiB.
-	DefaultListLimit = 1 << 30
+	DefaultMaxListBytes = 1 << 30
 )
 
 // state is what a Remote has learnt.
@@ -87,7 +87,7 @@ type state struct {
 // init makes what the zero value lacks.
 func (r *Remote) init() {
 	r.state.once.Do(func() {
-		if r.state.http = r.HTTP; r.HTTP == nil {
+		if r.state.http = r.HTTPClient; r.HTTPClient == nil {
 			protocols := new(http.Protocols)
 			protocols.SetHTTP1(true)
 			protocols.SetHTTP2(true)
@@ -230,10 +230,10 @@ func (r *Remote) target() (*url.URL, error) {
 }
 
 func (r *Remote) idle() time.Duration {
-	if r.Idle == 0 {
-		return DefaultIdle
+	if r.IdleTimeout == 0 {
+		return DefaultIdleTimeout
 	}
-	return r.Idle
+	return r.IdleTimeout
 }
 
 // codings returns the content codings to ask for; nil: none.
@@ -245,8 +245,8 @@ func (r *Remote) codings() []string {
 }
 
 func (r *Remote) limit() int {
-	if r.Limit <= 0 {
+	if r.MaxObjectBytes <= 0 {
 		return framing.DefaultLimit
 	}
-	return r.Limit
+	return r.MaxObjectBytes
 }

@@ -39,7 +39,7 @@ type site struct {
 // openSite starts a site; wrap may answer instead of the server.
 func openSite(t testing.TB, wrap func(http.Handler) http.Handler) *site {
 	t.Helper()
-	things, err := memory.Open(memory.Options{}).Collection(store.Resource{Kind: "Thing"})
+	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,8 +268,8 @@ func TestAServerThatVanishedIsNoticed(t *testing.T) {
 				t.Errorf("got %s, want version %d", spell(e), o.Version)
 			}
 		}
-		if took := time.Since(start); took > DefaultIdle+5*time.Second {
-			t.Errorf("it took %v, want about %v", took, DefaultIdle)
+		if took := time.Since(start); took > DefaultIdleTimeout+5*time.Second {
+			t.Errorf("it took %v, want about %v", took, DefaultIdleTimeout)
 		}
 		for _, c := range lost {
 			c.Stall(false) // lets the server see the end of its connection

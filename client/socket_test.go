@@ -23,7 +23,7 @@ import (
 // things returns a collection in memory with all its history.
 func things(t testing.TB) *store.Collection {
 	t.Helper()
-	c, err := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1}).Collection(store.Resource{Kind: "Thing"})
+	c, err := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}

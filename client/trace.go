@@ -13,7 +13,7 @@ type Trace struct {
 	// with the state.
 	Opened func(transport string, from listwatch.Version)
 	// Refused says that the named transport could not be used and the next one is tried.
-	Refused func(transport string, err error)
+	TransportFailed func(transport string, err error)
 	// Lost says that a stream has ended, or could not be opened, and that another will be tried after wait. err is io.EOF
 	// where the server ended it cleanly.
 	Lost func(err error, wait time.Duration)
@@ -26,8 +26,8 @@ func (t *Trace) opened(transport string, from listwatch.Version) {
 }
 
 func (t *Trace) refused(transport string, err error) {
-	if t != nil && t.Refused != nil {
-		t.Refused(transport, err)
+	if t != nil && t.TransportFailed != nil {
+		t.TransportFailed(transport, err)
 	}
 }
 

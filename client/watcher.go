@@ -101,8 +101,8 @@ func (w *watcher) Release(events []listwatch.Event) {
 			buffers[i], e.Object.Data = e.Object.Data, nil
 			labels[i], e.Object.Labels = e.Object.Labels, nil
 		}
-		pool.Keep(buffers[:n]...)
-		pool.KeepMaps(labels[:n]...)
+		pool.PutBuffers(buffers[:n]...)
+		pool.PutMaps(labels[:n]...)
 		events = events[n:]
 	}
 }

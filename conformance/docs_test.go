@@ -53,11 +53,11 @@ func table() string {
 			group = c.Group()
 			fmt.Fprintf(&b, "\n### %s\n\n| case | | about | over | lane | rule |\n|---|---|---|---|---|---|\n", group)
 		}
-		says := strings.ReplaceAll(c.Says, "|", `\|`)
-		if c.Elsewhere != "" {
-			says += " — *" + c.Elsewhere + "*"
+		says := strings.ReplaceAll(c.Rule, "|", `\|`)
+		if c.CoveredBy != "" {
+			says += " — *" + c.CoveredBy + "*"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Word(), c.Subject.Word(), c.On, c.Lane, says)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.Mode, says)
 	}
 	return b.String() + "\n"
 }
@@ -130,7 +130,7 @@ func TestEveryRuleOfTheProtocolHasACaseAndEveryCaseARule(t *testing.T) {
 	}
 	for _, c := range conformance.List() {
 		if !ruled[c.ID] {
-			t.Errorf("docs/protocol.md has no rule that names %s: %s", c.ID, c.Says)
+			t.Errorf("docs/protocol.md has no rule that names %s: %s", c.ID, c.Rule)
 		}
 	}
 	if len(rules) < 60 {

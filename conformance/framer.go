@@ -171,7 +171,7 @@ func messagesSurvive(t *testing.T, f framing.Framer) {
 }
 
 func watchShowsWhatWasWritten(t *testing.T, f framing.Framer) {
-	things, err := memory.Open(memory.Options{}).Collection(store.Resource{Kind: "Thing"})
+	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}

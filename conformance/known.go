@@ -13,7 +13,7 @@ import (
 )
 
 // Known are the failures of a target that are expected, each with its reason.
-type Known struct {
+type KnownFailures struct {
 	entries []knownFailure
 }
 
@@ -23,8 +23,8 @@ type knownFailure struct {
 
 // ParseKnown reads known failures: a pattern of names and, behind a "#", the reason, a line each. Empty lines and those that begin with
 // "#" are comments. A line without a reason, or with a bad pattern, is an error of code Invalid that names the line.
-func ParseKnown(r io.Reader) (*Known, error) {
-	k := new(Known)
+func ParseKnownFailures(r io.Reader) (*KnownFailures, error) {
+	k := new(KnownFailures)
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		text := strings.TrimSpace(lines.Text())
@@ -45,17 +45,17 @@ func ParseKnown(r io.Reader) (*Known, error) {
 }
 
 // ReadKnown is ParseKnown for a file.
-func ReadKnown(name string) (*Known, error) {
+func ReadKnownFailures(name string) (*KnownFailures, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return ParseKnown(f)
+	return ParseKnownFailures(f)
 }
 
 // Reason returns why a run of a name is expected to be a failure. A nil Known expects none.
-func (k *Known) Reason(name string) (reason string, known bool) {
+func (k *KnownFailures) Reason(name string) (reason string, known bool) {
 	if k == nil {
 		return "", false
 	}
@@ -68,7 +68,7 @@ func (k *Known) Reason(name string) (reason string, known bool) {
 }
 
 // Unmatched returns the patterns that none of names matches.
-func (k *Known) Unmatched(names []string) (patterns []string) {
+func (k *KnownFailures) Unmatched(names []string) (patterns []string) {
 	for _, e := range k.entries {
 		if !slices.ContainsFunc(names, func(name string) bool { return Match(e.pattern, name) }) {
 			patterns = append(patterns, e.pattern)

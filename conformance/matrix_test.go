@@ -98,8 +98,8 @@ func TestEveryCellTellsTheSameHistory(t *testing.T) {
 }
 
 func newMatrix(t *testing.T) *matrix {
-	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1, FrameBytes: 64 << 20})
-	things, err := db.Collection(store.Resource{Kind: "Thing"})
+	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1, FrameCacheBytes: 64 << 20})
+	things, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}

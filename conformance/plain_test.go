@@ -58,7 +58,7 @@ func TestCompressionThatCantBeHadIsPassedOver(t *testing.T) {
 
 func newThingsWithOne(t *testing.T) (*store.Collection, *listwatch.Object) {
 	t.Helper()
-	things, err := memory.Open(memory.Options{}).Collection(store.Resource{Kind: "Thing"})
+	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}

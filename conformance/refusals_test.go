@@ -37,7 +37,7 @@ func TestEveryIllegalCellIsRefused(t *testing.T) {
 
 func newThings(t *testing.T) *store.Collection {
 	t.Helper()
-	things, err := memory.Open(memory.Options{}).Collection(store.Resource{Kind: "Thing"})
+	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type (
 	// A Setup is what a case wants of the server otherwise than usual.
 	Setup = cases.Setup
 	// A Site is a server that runs, for one case.
-	Site = cases.Site
+	Instance = cases.Instance
 	// A Store writes to the collection of a Site.
 	Store = cases.Store
 	// An Ability is what a Target can do for a case.
@@ -51,7 +51,7 @@ type Options struct {
 	// Run and Skip are patterns of names, as in [Match]. An empty Run is all.
 	Run, Skip []string
 	// Known are failures that are expected; nil: none.
-	Known *Known
+	KnownFailures *KnownFailures
 	// Strict makes a rule that is no must a failure where it is broken, instead of a warning.
 	Strict bool
 }
@@ -70,10 +70,10 @@ type Report struct {
 	// Outcomes are in the order of the catalogue; a case that was not selected has none.
 	Outcomes []Outcome `json:"outcomes"`
 	// Unmatched are patterns of known failures that no selected case bears.
-	Unmatched []string `json:"unmatched,omitempty"`
+	UnmatchedPatterns []string `json:"unmatched,omitempty"`
 	// Mutants and Faults say how hard this module and the suite itself were tried, in a run that did that; nil: it did not.
-	Mutants *mutants.Result    `json:"mutants,omitempty"`
-	Faults  *robustness.Result `json:"faults,omitempty"`
+	Mutants    *mutants.Result    `json:"mutants,omitempty"`
+	Robustness *robustness.Result `json:"faults,omitempty"`
 	// Unfinished says what, after the cases, was not tried to its end, and why; empty: nothing.
 	Unfinished string `json:"unfinished,omitempty"`
 }
@@ -96,8 +96,8 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 			}
 		})
 	}
-	if o.Known != nil && ctx.Err() == nil {
-		r.Unmatched = o.Known.Unmatched(r.judged())
+	if o.KnownFailures != nil && ctx.Err() == nil {
+		r.UnmatchedPatterns = o.KnownFailures.Unmatched(r.judged())
 	}
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
@@ -161,7 +161,7 @@ func (o Options) judge(out Outcome) Outcome {
 	if out.Verdict == cases.Warn && o.Strict {
 		out.Verdict = cases.Fail
 	}
-	reason, known := o.Known.Reason(out.Name())
+	reason, known := o.KnownFailures.Reason(out.Name())
 	switch failed := out.Verdict == cases.Fail || out.Verdict == cases.Warn; {
 	case !known:
 	case failed:
@@ -175,12 +175,12 @@ func (o Options) judge(out Outcome) Outcome {
 // OK reports whether the run found nothing wrong: no failure, no expected one that did not come, no pattern that names nothing, everything
 // was run, no mutant survived, and nobody missed anything under faults.
 func (r *Report) OK() bool {
-	return len(r.Unmatched) == 0 && r.Unfinished == "" && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.Bad() }) &&
-		(r.Mutants == nil || r.Mutants.OK()) && (r.Faults == nil || r.Faults.OK())
+	return len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.IsFailure() }) &&
+		(r.Mutants == nil || r.Mutants.OK()) && (r.Robustness == nil || r.Robustness.OK())
 }
 
 // Unusable reports whether nothing could be learnt: no case began.
-func (r *Report) Unusable() bool {
+func (r *Report) SetupFailed() bool {
 	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == cases.SetupError }) &&
 		!slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == cases.Pass || o.Verdict == cases.Fail })
 }

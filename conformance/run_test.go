@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-func own() conformance.Target { return cases.Own("listwatch", cases.Wrap{}) }
+func own() conformance.Target { return cases.Own("listwatch", cases.Interceptors{}) }
 
 func TestExecuteRunsWhatIsSelected(t *testing.T) {
 	var told []string
@@ -36,16 +36,16 @@ func TestExecuteSaysWhatWasNotRun(t *testing.T) {
 }
 
 func TestAKnownFailureMustBeOneAndHaveAReason(t *testing.T) {
-	known, err := conformance.ParseKnown(strings.NewReader("# ours\n\nselect/field-name # on purpose\nno-such/case # x\n"))
+	known, err := conformance.ParseKnownFailures(strings.NewReader("# ours\n\nselect/field-name # on purpose\nno-such/case # x\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := conformance.Execute(t.Context(), own(), conformance.Options{Run: []string{"select/field-name"}, Known: known}, nil)
-	if err != nil || r.OK() || r.Outcomes[0].Verdict != cases.XPass || len(r.Unmatched) != 1 || r.Unmatched[0] != "no-such/case" {
+	r, err := conformance.Execute(t.Context(), own(), conformance.Options{Run: []string{"select/field-name"}, KnownFailures: known}, nil)
+	if err != nil || r.OK() || r.Outcomes[0].Verdict != cases.XPass || len(r.UnmatchedPatterns) != 1 || r.UnmatchedPatterns[0] != "no-such/case" {
 		t.Errorf("got %+v, %v; want passes that are wrong, and a pattern that names nothing", r, err)
 	}
 	for _, bad := range []string{"select/field-name", "select/field-name #", "a/b/c/d # x", "select/[ # x", "# only a comment\nx/y"} {
-		if _, err := conformance.ParseKnown(strings.NewReader(bad)); !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), "line") {
+		if _, err := conformance.ParseKnownFailures(strings.NewReader(bad)); !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), "line") {
 			t.Errorf("%q: got %v, want an error that names the line", bad, err)
 		}
 	}

@@ -22,15 +22,15 @@ type Database = cases.Database
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
 	for _, test := range contract {
 		t.Run("contract/"+test.name, func(t *testing.T) {
-			c, err := open(t, 0).Collection(store.Resource{APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true})
+			c, err := open(t, 0).Collection(store.CollectionSpec{APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			test.run(&sourceTest{t, c})
 		})
 	}
-	target := cases.Over("source", func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, cases.Wrap{})
-	target.Ways, target.Bubbles = []string{"h1"}, false
+	target := cases.Over("source", func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, cases.Interceptors{})
+	target.Variants, target.SupportsFakeTime = []string{"h1"}, false
 	for _, c := range List() {
 		if c.Subject != cases.Client {
 			t.Run(c.ID, func(t *testing.T) {

@@ -25,7 +25,7 @@ type relayed struct {
 }
 
 // Collection implements [conformance.Database].
-func (d *relayed) Collection(r store.Resource) (*store.Collection, error) {
+func (d *relayed) Collection(r store.CollectionSpec) (*store.Collection, error) {
 	c, err := d.DB.Collection(r)
 	if err != nil {
 		return nil, err

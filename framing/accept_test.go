@@ -68,7 +68,7 @@ func TestNegotiate(t *testing.T) {
 		{"application/json-seq", JSONSeq{}, none},
 		{"application/cbor-seq", CBORSeq{}, CBORSeq{}},
 		{"application/cbor", CBORSeq{}, CBORSeq{}},
-		{"application/vnd.listwatch.json-prefixed", Prefixed{}, none},
+		{"application/vnd.listwatch.json-prefixed", LengthPrefixed{}, none},
 		{"application/vnd.kubernetes.protobuf;stream=watch,application/json", JSON{}, JSON{}},
 		{"application/cbor, application/json", CBORSeq{}, CBORSeq{}},
 		{"application/json, application/cbor", JSON{}, JSON{}},
@@ -163,7 +163,7 @@ func TestLookupReadsAContentType(t *testing.T) {
 	var none Framer
 	for contentType, want := range map[string]Framer{
 		"application/json": JSON{}, "Application/JSON; charset=UTF-8": JSON{}, "application/json;stream=watch;x=y": JSON{}, "text/event-stream;charset=utf-8": SSE{},
-		"application/json-seq": JSONSeq{}, "application/cbor-seq": CBORSeq{}, "application/vnd.listwatch.json-prefixed": Prefixed{},
+		"application/json-seq": JSONSeq{}, "application/cbor-seq": CBORSeq{}, "application/vnd.listwatch.json-prefixed": LengthPrefixed{},
 		"application/json;charset=latin1": none, "application/cbor": none, "text/html": none, "": none, "*/*": none, "application/*": none, "application/json, text/plain": none, "json": none,
 	} {
 		if got, ok := Default().Lookup(contentType); got != want || ok != (want != none) {

@@ -30,7 +30,7 @@ func (w WatchEvent) Event() (listwatch.Event, error) { return w.event(listwatch.
 // Adopt is [WatchEvent.Event] of an event that a [Decoder] has returned and nobody else holds. Decoders make sure that an object is JSON and
 // compact, so that is not looked at again, and the event's object keeps the bytes. One from elsewhere that is not so is an error of code
 // Corrupt, or passes unnoticed.
-func (w WatchEvent) Adopt() (e listwatch.Event, err error) {
+func (w WatchEvent) TrustedEvent() (e listwatch.Event, err error) {
 	defer func() {
 		if recover() != nil {
 			e, err = listwatch.Event{}, corrupt("the decoder's object is no compact JSON: "+excerpt(w.Object), nil)

@@ -128,7 +128,7 @@ func TestEventsOfOursSurviveTheWire(t *testing.T) {
 
 func TestAdoptKeepsTheBytes(t *testing.T) {
 	w := WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7","labels":{"l":"v"}}}`)}
-	e, err := w.Adopt()
+	e, err := w.TrustedEvent()
 	if err != nil || e.Version != 7 || e.Object.Key.Name != "a" || e.Object.Labels["l"] != "v" || &e.Object.Data[0] != &w.Object[0] {
 		t.Errorf("got %+v, %v, want a at 7 in the same bytes", e, err)
 	}
@@ -142,7 +142,7 @@ func TestAdoptKeepsTheBytes(t *testing.T) {
 
 func TestAdoptOfNoJSONIsAnError(t *testing.T) {
 	for _, object := range []string{"", "{", `{"metadata`, `{"metadata":{"name":"a`, `{"metadata":`, `{"metadata":{"labels":{`, `[`, `{"a":"\`} {
-		if _, err := (WatchEvent{Type: "ADDED", Object: []byte(object)}).Adopt(); !errors.Is(err, listwatch.Corrupt) {
+		if _, err := (WatchEvent{Type: "ADDED", Object: []byte(object)}).TrustedEvent(); !errors.Is(err, listwatch.Corrupt) {
 			t.Errorf("%s: got %v, want Corrupt", object, err)
 		}
 	}

@@ -41,7 +41,7 @@ type MessageFramer interface {
 }
 
 // A Pacer is a Framer whose streams may carry bytes that are no events.
-type Pacer interface {
+type Heartbeater interface {
 	// AppendOpening appends what a stream begins with.
 	AppendOpening(dst []byte) []byte
 	// AppendHeartbeat appends what an idle stream carries to show that it lives. at is the version that the client may resume

@@ -71,7 +71,7 @@ func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 func fuzzAdopt(t *testing.T, e WatchEvent) {
 	t.Helper()
 	read, errRead := e.Event()
-	adopted, errAdopted := e.Adopt()
+	adopted, errAdopted := e.TrustedEvent()
 	if (errRead == nil) != (errAdopted == nil) || errRead != nil && errRead.Error() != errAdopted.Error() {
 		t.Fatalf("%s: read: %v, adopted: %v", e.Object, errRead, errAdopted)
 	}
@@ -121,8 +121,10 @@ var cborSeeds = []string{
 	"\xa2\x44type\x45ADDED\x46object\xa1\x41x\xd6\x42\x00\xff", "\xa2\x64type\x61A\x66object\xa3\x61a\xf9\x3c\x00\x61b\xfa\x47\xc3\x50\x00\x61c\xfb\x3f\xb9\x99\x99\x99\x99\x99\x9a",
 }
 
-func FuzzJSON(f *testing.F)     { fuzzDecoder(f, JSON{}, jsonSeeds...) }
-func FuzzPrefixed(f *testing.F) { fuzzDecoder(f, Prefixed{}, "\x00\x00\x00\x00", "\xff\xff\xff\xff") }
+func FuzzJSON(f *testing.F) { fuzzDecoder(f, JSON{}, jsonSeeds...) }
+func FuzzPrefixed(f *testing.F) {
+	fuzzDecoder(f, LengthPrefixed{}, "\x00\x00\x00\x00", "\xff\xff\xff\xff")
+}
 
 func FuzzJSONSeq(f *testing.F) {
 	fuzzDecoder(f, JSONSeq{}, "\x1e"+jsonSeeds[2], "\x1e\x1e"+jsonSeeds[2][:10]+"\x1e")

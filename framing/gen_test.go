@@ -12,7 +12,7 @@ import (
 )
 
 // allFramers are what every test of the suite runs over.
-var allFramers = []Framer{JSON{}, Prefixed{}, SSE{}, JSONSeq{}, CBORSeq{}}
+var allFramers = []Framer{JSON{}, LengthPrefixed{}, SSE{}, JSONSeq{}, CBORSeq{}}
 
 // sameBytes reports whether f gives back the very bytes of an object; the others give the same JSON value.
 func sameBytes(f Framer) bool { return f != Framer(CBORSeq{}) }

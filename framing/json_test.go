@@ -104,7 +104,7 @@ func TestAMessageIsOneEvent(t *testing.T) {
 // framing/len-prefix, framing/len-prefix-zero, framing/len-prefix-huge.
 func TestPrefixedEventsBeginWithTheirLength(t *testing.T) {
 	const body = `{"type":"ADDED","object":{}}`
-	got, err := Prefixed{}.AppendEvent([]byte("x"), WatchEvent{Type: "ADDED", Object: []byte("{}")})
+	got, err := LengthPrefixed{}.AppendEvent([]byte("x"), WatchEvent{Type: "ADDED", Object: []byte("{}")})
 	if err != nil || string(got) != "x\x00\x00\x00\x1c"+body {
 		t.Errorf("got %q and %v", got, err)
 	}
@@ -112,11 +112,11 @@ func TestPrefixedEventsBeginWithTheirLength(t *testing.T) {
 		"\x00\x00\x00\x00" + string(got[1:]): "length 0", "\x00\x00\x00\x00": "length 0", "\xff\xff\xff\xff{": "16777216 bytes",
 		"\x00\x00\x00\x1b" + body: "too early", "\x00\x00\x00\x1d" + body + "x": "goes on", "\x00\x00\x00\x01\n": "too early",
 	} {
-		if _, err := (Prefixed{}).NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), want) {
+		if _, err := (LengthPrefixed{}).NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want Corrupt that says %q", stream, err, want)
 		}
 	}
-	if e, err := (Prefixed{}).NewDecoder(strings.NewReader("\x00\x00\x00\x1e\n"+body+" "), 0).Decode(); err != nil || string(e.Object) != "{}" {
+	if e, err := (LengthPrefixed{}).NewDecoder(strings.NewReader("\x00\x00\x00\x1e\n"+body+" "), 0).Decode(); err != nil || string(e.Object) != "{}" {
 		t.Errorf("space around the JSON: got %v and %v", e, err)
 	}
 }

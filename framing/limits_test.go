@@ -60,8 +60,8 @@ func TestAnEndlessEventIsRefusedBeforeItIsRead(t *testing.T) {
 	}{
 		{"string", JSON{}, `{"type":"`, 'x', limit + bufferSize},
 		{"space", JSON{}, `{`, ' ', limit + bufferSize},
-		{"prefix", Prefixed{}, "\xff\xff\xff\xff", 'x', bufferSize},
-		{"prefix above the limit", Prefixed{}, "\x00\x10\x00\x01", 'x', bufferSize},
+		{"prefix", LengthPrefixed{}, "\xff\xff\xff\xff", 'x', bufferSize},
+		{"prefix above the limit", LengthPrefixed{}, "\x00\x10\x00\x01", 'x', bufferSize},
 		{"line", SSE{}, "data: ", 'x', limit + bufferSize},
 		{"comment", SSE{}, ":", 'x', limit + bufferSize},
 		{"element", JSONSeq{}, "\x1e{", ' ', limit + bufferSize},
@@ -105,7 +105,7 @@ func TestMemoryGrowsWithWhatHasCome(t *testing.T) {
 		f    Framer
 		text string
 	}{
-		"Prefixed": {Prefixed{}, "\x00\xf0\x00\x00{"}, "CBORSeq": {CBORSeq{}, "\xa1\x64type\x7a\x00\xf0\x00\x00{"},
+		"Prefixed": {LengthPrefixed{}, "\x00\xf0\x00\x00{"}, "CBORSeq": {CBORSeq{}, "\xa1\x64type\x7a\x00\xf0\x00\x00{"},
 	} {
 		d := stream.f.NewDecoder(strings.NewReader(stream.text), 0)
 		if taken := allocated(func() {

@@ -11,17 +11,17 @@ import (
 
 // Prefixed is application/vnd.listwatch.json-prefixed: each event is its length in four bytes, big endian, and then as many bytes
 // of JSON. It is what Kubernetes puts around protobuf.
-type Prefixed struct{}
+type LengthPrefixed struct{}
 
-var _ Framer = Prefixed{}
+var _ Framer = LengthPrefixed{}
 
 const prefixSize = 4
 
 // MediaType implements [Framer].
-func (Prefixed) MediaType() string { return "application/vnd.listwatch.json-prefixed" }
+func (LengthPrefixed) MediaType() string { return "application/vnd.listwatch.json-prefixed" }
 
 // AppendEvent implements [Framer].
-func (Prefixed) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
+func (LengthPrefixed) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	out, err := appendBody(append(dst, 0, 0, 0, 0), e)
 	if err != nil {
 		return dst, err
@@ -35,7 +35,7 @@ func (Prefixed) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 }
 
 // NewDecoder implements [Framer]. The limit includes the prefix.
-func (Prefixed) NewDecoder(r io.Reader, limit int) Decoder {
+func (LengthPrefixed) NewDecoder(r io.Reader, limit int) Decoder {
 	return newDecoder(r, limit, &prefixedReader{})
 }
 

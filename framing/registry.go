@@ -48,7 +48,7 @@ func isMediaType(s string) bool {
 }
 
 var defaultRegistry = sync.OnceValue(func() *Registry {
-	return &Registry{framers: []Framer{JSON{}, SSE{}, JSONSeq{}, CBORSeq{}, Prefixed{}}}
+	return &Registry{framers: []Framer{JSON{}, SSE{}, JSONSeq{}, CBORSeq{}, LengthPrefixed{}}}
 })
 
 // Default returns the framings of this package, [JSON] first.

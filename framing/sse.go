@@ -21,8 +21,8 @@ import (
 type SSE struct{}
 
 var (
-	_ Framer = SSE{}
-	_ Pacer  = SSE{}
+	_ Framer      = SSE{}
+	_ Heartbeater = SSE{}
 )
 
 // A Positioner is a Decoder of a framing that tells the position beside the events, be it without an event.

@@ -219,9 +219,9 @@ func TestWhatIsNoEventIsRefused(t *testing.T) {
 		`{"type":"ADDED","object":[]}`, `{"type":"ADDED","object":null}`, `{"type":"ADDED","object":"x"}`, `[]`, `1`, `"x"`, `nope`,
 		"{\"type\":\"\xff\",\"object\":{}}", "{\"type\":\"A\",\"object\":{\"a\":\"\n\"}}",
 	} {
-		for _, f := range []Framer{JSON{}, JSONSeq{}, Prefixed{}, SSE{}} {
+		for _, f := range []Framer{JSON{}, JSONSeq{}, LengthPrefixed{}, SSE{}} {
 			stream := map[Framer]string{
-				JSON{}: text + "\n", JSONSeq{}: "\x1e" + text + "\n", Prefixed{}: "\x00\x00\x00" + string(rune(len(text))) + text,
+				JSON{}: text + "\n", JSONSeq{}: "\x1e" + text + "\n", LengthPrefixed{}: "\x00\x00\x00" + string(rune(len(text))) + text,
 				SSE{}: "data: " + strings.ReplaceAll(text, "\n", "\u0001") + "\n\n",
 			}[f]
 			if _, err := f.NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) {

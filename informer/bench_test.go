@@ -190,7 +190,7 @@ func heap() uint64 {
 // An event is told to the queue and popped, with 100,000 objects known; the item is made before.
 func BenchmarkQueueEvent(b *testing.B) {
 	x, keys := benchStore(b)
-	f := &DeltaFIFO[*thing]{Known: x}
+	f := &DeltaFIFO[*thing]{KnownObjects: x}
 	items := make([]*Item[*thing], 1024)
 	for i := range items {
 		items[i] = thingAt(keys[i*97], 0, "node")
@@ -220,7 +220,7 @@ func BenchmarkQueueReplace(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				f := &DeltaFIFO[*thing]{Known: known}
+				f := &DeltaFIFO[*thing]{KnownObjects: known}
 				if err := f.Replace(items, 1); err != nil {
 					b.Fatal(err)
 				}

@@ -8,14 +8,14 @@ type ChangeType uint8
 // The types of a [Change].
 const (
 	// Appeared: the handler did not know the object.
-	Appeared ChangeType = iota + 1
+	ChangeAdded ChangeType = iota + 1
 	// Changed: the handler knew another state of it, or the same one, at a resync.
-	Changed
+	ChangeUpdated
 	// Disappeared: the object was deleted, or left the selection.
-	Disappeared
+	ChangeDeleted
 )
 
-var changeNames = [...]string{Appeared: "appeared", Changed: "changed", Disappeared: "disappeared"}
+var changeNames = [...]string{ChangeAdded: "appeared", ChangeUpdated: "changed", ChangeDeleted: "disappeared"}
 
 // String returns a word.
 func (t ChangeType) String() string {
@@ -68,11 +68,11 @@ type Handler[T any] struct {
 
 func (h *Handler[T]) call(c Change[T]) {
 	switch {
-	case c.Type == Appeared && h.OnAdd != nil:
+	case c.Type == ChangeAdded && h.OnAdd != nil:
 		h.OnAdd(c.New, c.Initial)
-	case c.Type == Changed && h.OnUpdate != nil:
+	case c.Type == ChangeUpdated && h.OnUpdate != nil:
 		h.OnUpdate(c.Old, c.New)
-	case c.Type == Disappeared && h.OnDelete != nil:
+	case c.Type == ChangeDeleted && h.OnDelete != nil:
 		h.OnDelete(Deleted[T]{Key: c.Key, Version: c.Version, Value: c.New, FinalStateUnknown: c.FinalStateUnknown})
 	}
 }

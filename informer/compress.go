@@ -32,7 +32,7 @@ func (f *DeltaFIFO[T]) begins(d Delta[T], known *Item[T]) {
 	switch {
 	case d.Type != DeltaDeleted:
 		f.push(entry[T]{item: d.Item, kind: f.kind(d.Type, known), version: v, since: v})
-	case known != nil || f.Known == nil:
+	case known != nil || f.KnownObjects == nil:
 		f.push(entry[T]{gone: d.Item, version: v, since: v})
 	}
 }
@@ -53,7 +53,7 @@ func (f *DeltaFIFO[T]) fold(e *entry[T], d Delta[T]) {
 
 // isNews reports whether nobody knows the object that waits in e: then nobody need know that it is gone.
 func (f *DeltaFIFO[T]) isNews(e *entry[T]) bool {
-	if e.gone != nil || f.Known == nil {
+	if e.gone != nil || f.KnownObjects == nil {
 		return false
 	}
 	known, _ := f.known(e.item.Key)
@@ -63,7 +63,7 @@ func (f *DeltaFIFO[T]) isNews(e *entry[T]) bool {
 // kind returns what a change is to who knows known.
 func (f *DeltaFIFO[T]) kind(told DeltaType, known *Item[T]) DeltaType {
 	switch {
-	case f.Known == nil:
+	case f.KnownObjects == nil:
 		return told
 	case known == nil:
 		return DeltaAdded
@@ -96,10 +96,10 @@ func (f *DeltaFIFO[T]) known(key listwatch.Key) (*Item[T], listwatch.Version) {
 	if e := f.current; e != nil && e.key() == key {
 		return e.item, e.version
 	}
-	if f.Known == nil {
+	if f.KnownObjects == nil {
 		return nil, 0
 	}
-	i, ok := f.Known.Item(key)
+	i, ok := f.KnownObjects.Item(key)
 	switch {
 	case !ok:
 		return nil, 0

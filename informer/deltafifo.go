@@ -11,7 +11,7 @@ import (
 )
 
 // Known is what has been popped from a [DeltaFIFO] and handled: the local store. An [Indexer] is one. It must not call the DeltaFIFO.
-type Known[T any] interface {
+type Lookup[T any] interface {
 	// Item returns what is known of a key.
 	Item(key listwatch.Key) (*Item[T], bool)
 	// Items returns all that is known, as it is at one moment.
@@ -27,7 +27,7 @@ type DeltaFIFO[T any] struct {
 	// Known is the store to which the consumer applies what it pops. Changes are told relative to it and to what waits: an Update of an
 	// unknown object is an addition, a Delete of one is nothing. Nil: nothing can be looked up, so that changes are told as they come,
 	// and a Replace deletes only what waits.
-	Known Known[T]
+	KnownObjects Lookup[T]
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -130,10 +130,10 @@ func (f *DeltaFIFO[T]) Sync(keys ...listwatch.Key) {
 func (f *DeltaFIFO[T]) Resync() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.Known == nil {
+	if f.KnownObjects == nil {
 		return
 	}
-	for i := range f.Known.Items() {
+	for i := range f.KnownObjects.Items() {
 		f.sync(i.Key)
 	}
 	f.wake()

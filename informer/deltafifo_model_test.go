@@ -276,7 +276,7 @@ func TestStoreEndsEqualToTheNewestStateWhateverIsLostOrRepeated(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &walk{T: rt, view: map[listwatch.Key]listwatch.Version{}, last: map[listwatch.Key]listwatch.Version{}}
 		w.now = map[listwatch.Key]listwatch.Version{}
-		w.fifo.Known = &w.store
+		w.fifo.KnownObjects = &w.store
 		rt.Repeat(map[string]func(*rapid.T){
 			"write":   func(*rapid.T) { w.writeSome() },
 			"write 2": func(*rapid.T) { w.writeSome(); w.writeSome() },

@@ -21,7 +21,7 @@ type tester struct {
 
 func newTester(t testing.TB) *tester {
 	q := &tester{TB: t}
-	q.fifo.Known = &q.store
+	q.fifo.KnownObjects = &q.store
 	return q
 }
 
@@ -331,7 +331,7 @@ func TestSyncedMeansHandled(t *testing.T) {
 
 func TestWithoutAStoreChangesAreToldAsTheyCome(t *testing.T) {
 	q := newTester(t)
-	q.fifo.Known = nil
+	q.fifo.KnownObjects = nil
 	q.do("*a1 -b2 +c3 -c4 =9:d5,a6 -d10 ~a")
 	q.fifo.Resync()
 	const want = "a: Replaced 6^; b: Deleted 2^; c: Deleted 4^; d: Deleted 10^"

@@ -62,7 +62,7 @@ func TestAHandlerMayUseItsInformer(t *testing.T) {
 func TestRunEndsWhileTheInformerWaitsForAHandler(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w, d := newWorld(t, "n0"), &diary{held: make(chan struct{})}
-		w.Handle(d.handler(), &informer.HandlerOptions{Block: 1})
+		w.Handle(d.handler(), &informer.HandlerOptions{MaxPending: 1})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()

@@ -59,7 +59,7 @@ type Informer[T any] struct {
 func (i *Informer[T]) init() {
 	i.once.Do(func() {
 		i.registrations = make(map[*Registration[T]]struct{})
-		i.fifo.Known = &i.store
+		i.fifo.KnownObjects = &i.store
 		i.over = make(chan struct{})
 	})
 }

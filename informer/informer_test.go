@@ -237,7 +237,7 @@ func TestASlowHandlerGetsTheNewestStateOfEachObject(t *testing.T) {
 func TestAHandlerThatBlocksMissesNothing(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w, d := newWorld(t), &diary{held: make(chan struct{})}
-		w.Handle(d.handler(), &informer.HandlerOptions{Block: 2})
+		w.Handle(d.handler(), &informer.HandlerOptions{MaxPending: 2})
 		w.runs()
 		synctest.Wait()
 		var want []string

@@ -95,7 +95,7 @@ func TestStoreAndHandlersEndEqualToTheSourceAfterAnyHistory(t *testing.T) {
 				if rng.IntN(2) == 0 {
 					r.pause = func() { time.Sleep(time.Second) }
 				}
-				at := w.Handle(r.handler(), &informer.HandlerOptions{Block: rng.IntN(2) * 3})
+				at := w.Handle(r.handler(), &informer.HandlerOptions{MaxPending: rng.IntN(2) * 3})
 				if len(replays) > 2 && rng.IntN(2) == 0 {
 					at.Remove()
 					return

@@ -49,9 +49,9 @@ func (n *notice[T]) changes(yield func(Change[T]) bool) bool {
 	if n.deleted {
 		return yield(n.disappeared(n.now))
 	}
-	c := Change[T]{Type: Appeared, Key: n.key, Version: n.now.Version, New: n.now.Value, Initial: n.initial, Resync: n.resync}
+	c := Change[T]{Type: ChangeAdded, Key: n.key, Version: n.now.Version, New: n.now.Value, Initial: n.initial, Resync: n.resync}
 	if n.old != nil && n.gone == nil {
-		c.Type, c.Old = Changed, n.old.Value
+		c.Type, c.Old = ChangeUpdated, n.old.Value
 	}
 	return yield(c)
 }
@@ -59,6 +59,6 @@ func (n *notice[T]) changes(yield func(Change[T]) bool) bool {
 // disappeared is the change that ends old.
 func (n *notice[T]) disappeared(last *Item[T]) Change[T] {
 	return Change[T]{
-		Type: Disappeared, Key: n.key, Version: n.at, Old: n.old.Value, New: last.Value, FinalStateUnknown: n.unknown,
+		Type: ChangeDeleted, Key: n.key, Version: n.at, Old: n.old.Value, New: last.Value, FinalStateUnknown: n.unknown,
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestAVersionWhoseChangesCancelOutIsReached(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w, d := newWorld(t), &diary{held: make(chan struct{})}
-		w.Handle(d.handler(), &informer.HandlerOptions{Block: 1})
+		w.Handle(d.handler(), &informer.HandlerOptions{MaxPending: 1})
 		w.runs()
 		synctest.Wait()
 		for i := range 2 { // one hangs, one waits: now the informer does
@@ -171,7 +171,7 @@ func TestAReflectorFeedsAQueueOfItsOwn(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b")
 		var store informer.Indexer[Thing]
-		fifo := informer.DeltaFIFO[Thing]{Known: &store}
+		fifo := informer.DeltaFIFO[Thing]{KnownObjects: &store}
 		r := informer.Reflector[Thing]{Source: w.things, Sink: &fifo}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

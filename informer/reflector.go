@@ -54,7 +54,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if sink.decode == nil {
 		sink.decode, sink.release = decoder[T]()
 	}
-	f := &reflector.Follower{
+	f := &reflector.Reflector{
 		Source: r.Source, Sink: sink, Query: r.Query, PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
 		Release: sink.release,
 	}

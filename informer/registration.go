@@ -16,7 +16,7 @@ type HandlerOptions struct {
 	//
 	// Zero, the default: the informer never waits. Changes of one object that wait are joined to one, so that a slow handler sees fewer
 	// changes and the newest state, and what it costs is bounded by the number of objects. Negative: as zero.
-	Block int
+	MaxPending int
 	// Resync is how often the handler is shown every object of the local store, so that it may mend what it did wrong. It asks the source
 	// for nothing. Zero: the informer's Resync; negative: never.
 	Resync time.Duration
@@ -151,7 +151,7 @@ func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 		o = &HandlerOptions{}
 	}
 	r := &Registration[T]{
-		informer: i, inbox: newInbox[T](max(o.Block, 0)), resync: o.Resync, removed: make(chan struct{}), synced: make(chan struct{}),
+		informer: i, inbox: newInbox[T](max(o.MaxPending, 0)), resync: o.Resync, removed: make(chan struct{}), synced: make(chan struct{}),
 	}
 	if r.resync == 0 {
 		r.resync = i.Resync

@@ -78,7 +78,7 @@ func TestAnObjectThatCantBeDecodedIsNeverPassedOver(t *testing.T) {
 		w, d := newWorld(t, "a"), &diary{}
 		refused, relists := 0, 0
 		w.Trace = &informer.Trace{
-			Refused: func(*listwatch.Object, error) { refused++ },
+			DecodeFailed: func(*listwatch.Object, error) { refused++ },
 			Lost: func(err error, _ time.Duration, relist bool) {
 				if relist && errors.Is(err, listwatch.Corrupt) {
 					relists++

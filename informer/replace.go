@@ -88,10 +88,10 @@ func (f *DeltaFIFO[T]) deleteLost(version listwatch.Version) {
 	if f.current != nil && f.current.item != nil {
 		f.loseKnown(f.current.item, version)
 	}
-	if f.Known == nil {
+	if f.KnownObjects == nil {
 		return
 	}
-	for i := range f.Known.Items() {
+	for i := range f.KnownObjects.Items() {
 		if f.current == nil || i.Key != f.current.key() {
 			f.loseKnown(i, version)
 		}

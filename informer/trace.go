@@ -15,7 +15,7 @@ type Trace struct {
 	// Replaced says that the whole state was taken over: how many objects, at which version, how long after the first of them.
 	Replaced func(objects int, version listwatch.Version, took time.Duration)
 	// Refused says that an object could not be decoded or transformed. The state is asked for again until it can.
-	Refused func(o *listwatch.Object, err error)
+	DecodeFailed func(o *listwatch.Object, err error)
 }
 
 func (t *Trace) lost(err error, wait time.Duration, relist bool) {
@@ -31,7 +31,7 @@ func (t *Trace) replaced(objects int, version listwatch.Version, took time.Durat
 }
 
 func (t *Trace) refused(o *listwatch.Object, err error) {
-	if t != nil && t.Refused != nil {
-		t.Refused(o, err)
+	if t != nil && t.DecodeFailed != nil {
+		t.DecodeFailed(o, err)
 	}
 }

@@ -27,7 +27,7 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	}
 	limit := h.bodyBytes()
 	if limit <= 0 {
-		limit = max(DefaultBodyBytes, 4*int64(len(data))) // a hostile body could make far more of it
+		limit = max(DefaultMaxBodyBytes, 4*int64(len(data))) // a hostile body could make far more of it
 	}
 	out, err := toJSON(data, limit)
 	if errors.Is(err, protobody.ErrTooLarge) {
@@ -38,10 +38,10 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 
 // bodyBytes returns the largest size of a body; negative: there is none.
 func (h *Handler) bodyBytes() int64 {
-	if h.BodyBytes == 0 {
-		return DefaultBodyBytes
+	if h.MaxBodyBytes == 0 {
+		return DefaultMaxBodyBytes
 	}
-	return h.BodyBytes
+	return h.MaxBodyBytes
 }
 
 // readBody returns the body of a write, which must be small enough.
@@ -90,7 +90,7 @@ func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]by
 	case mediaType == "application/yaml":
 		return yamlToJSON, nil
 	case mediaType == protobody.MediaType:
-		return protobody.JSON, nil
+		return protobody.ToJSON, nil
 	}
 	return nil, &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",

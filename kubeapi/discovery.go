@@ -69,7 +69,7 @@ func onlyGetJSON(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyGet(w, r); err != nil {
 		return err
 	}
-	return watchserver.AcceptsJSON(r.Header.Values("Accept"))
+	return watchserver.RequireJSON(r.Header.Values("Accept"))
 }
 
 // serveRoots answers /api and /apis, in the form that the client likes best.
@@ -86,7 +86,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 		writeAggregated(w, r, version, h.aggregated(root == "api"))
 		return nil
 	}
-	if err := watchserver.AcceptsJSON(r.Header.Values("Accept")); err != nil {
+	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
 		return err
 	}
 	if root == "api" {

@@ -17,7 +17,7 @@ func ExampleHandler() {
 		fmt.Println(err)
 		return
 	}
-	c, err := memory.Open(memory.Options{}).Collection(widgets.Declare())
+	c, err := memory.Open(memory.Options{}).Collection(widgets.CollectionSpec())
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -25,7 +25,7 @@ type Handler struct {
 	// Authorize says what they may do; nil: everything.
 	Authorize Authorizer
 	// BodyBytes bounds the bodies of requests. Zero: 3 MiB, as in kube-apiserver; negative: no limit. More is answered 413.
-	BodyBytes int64
+	MaxBodyBytes int64
 	// Ready says why the server is not ready, for /readyz; its error is shown to whoever asks. Nil: it is, unless it drains.
 	Ready func() error
 
@@ -37,7 +37,7 @@ type Handler struct {
 }
 
 // DefaultBodyBytes is the default of [Handler.BodyBytes].
-const DefaultBodyBytes = 3 << 20
+const DefaultMaxBodyBytes = 3 << 20
 
 // served is a resource and what it serves.
 type served struct {
@@ -105,7 +105,7 @@ func (h *Handler) Drain(ctx context.Context) error {
 
 // ServeHTTP serves the API. Errors are answered as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.CloseAfterChunks(w, r)
+	watchserver.CloseAfterChunkedRequest(w, r)
 	if h.serveHealth(w, r) {
 		return
 	}
@@ -143,7 +143,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return noSuchPath(r)
 	}
 	if s.NoCompression || h.Server.NoCompression {
-		r = transport.Uncompressed(r)
+		r = transport.WithoutCompression(r)
 	}
 	return h.dispatch(w, r, call{served: s, route: t}, user)
 }
@@ -152,7 +152,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 type call struct {
 	served
 	route
-	shape watchserver.Representation // of what the answer has in it; nil: as it is
+	shape watchserver.ListRepresentation // of what the answer has in it; nil: as it is
 }
 
 func (c call) key() listwatch.Key {
@@ -213,7 +213,7 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 		c.table = c.scale.table
 	}
 	if verb == "list" || verb == "watch" {
-		h.Server.Serve(w, r, watchserver.Target{
+		h.Server.Serve(w, r, watchserver.Endpoint{
 			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.represent(r),
 		})
 		return nil
@@ -221,7 +221,7 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 	// Nothing is written that can't be answered as the client wants it.
 	var err error
 	offer := c.represent(r)
-	if c.shape, err = watchserver.Represent(r, func(params map[string]string, _ bool) (watchserver.Representation, error) {
+	if c.shape, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
 		return offer(params, verb == "deletecollection")
 	}); err != nil {
 		return err

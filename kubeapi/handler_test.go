@@ -35,7 +35,7 @@ func serve(t *testing.T, change func(*Handler)) *api {
 		t.Fatal(err)
 	}
 	for _, r := range append(DefaultResources(), gadget) {
-		c, err := db.Collection(r.Declare())
+		c, err := db.Collection(r.CollectionSpec())
 		if err == nil {
 			err = h.Add(r, c)
 		}
@@ -195,7 +195,7 @@ func TestAWriteThatCannotBeIsRefusedAsKubernetesDoes(t *testing.T) {
 }
 
 func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
-	a := serve(t, func(h *Handler) { h.BodyBytes = 1000 })
+	a := serve(t, func(h *Handler) { h.MaxBodyBytes = 1000 })
 	for _, c := range []struct {
 		mediaType string
 		code      int

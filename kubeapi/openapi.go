@@ -38,7 +38,7 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bo
 		return true, err
 	}
 	accept := r.Header.Values("Accept")
-	if err := watchserver.AcceptsJSON(openAPIAccept(accept)); err != nil {
+	if err := watchserver.RequireJSON(openAPIAccept(accept)); err != nil {
 		if strings.HasPrefix(r.URL.Path, "/openapi/v2") && acceptsOpenAPI2Protobuf(accept) {
 			serveOpenAPI2Protobuf(w, r)
 			return true, nil

@@ -25,7 +25,7 @@ func withMetadata(t *schema.Type) *schema.Type {
 	if len(fields) == len(t.Fields) {
 		return t
 	}
-	return &schema.Type{Name: t.Name, Fields: fields, Others: t.Others}
+	return &schema.Type{Name: t.Name, Fields: fields, AdditionalProperties: t.AdditionalProperties}
 }
 
 // scaleSchema is what is known of the objects of the scale subresource.
@@ -153,8 +153,8 @@ func (d *definitions) reference(t *schema.Type) jsonObject {
 
 func (d *definitions) object(t *schema.Type) jsonObject {
 	s := jsonObject{"type": "object"}
-	if t.Others != nil {
-		s["additionalProperties"] = d.field(*t.Others)
+	if t.AdditionalProperties != nil {
+		s["additionalProperties"] = d.field(*t.AdditionalProperties)
 	} else {
 		s["x-kubernetes-preserve-unknown-fields"] = true
 	}

@@ -105,7 +105,7 @@ func readJSONPatch(data []byte) (patcher, error) {
 	o := jsonpatch.NewApplyOptions()
 	o.EscapeHTML = false // strings stay as they were spelt
 	o.SupportNegativeIndices = false
-	o.AccumulatedCopySizeLimit = DefaultBodyBytes
+	o.AccumulatedCopySizeLimit = DefaultMaxBodyBytes
 	return func(doc []byte) ([]byte, error) {
 		if len(operations)*len(doc) > patchWork {
 			return nil, badPatch(fmt.Errorf("%d operations are too many for an object of %d bytes", len(operations), len(doc)))

@@ -52,7 +52,7 @@ func TestObjectsCanBeWrittenInProtobuf(t *testing.T) {
 }
 
 func TestProtobufIsRefusedWhereItWouldNotBeUnderstood(t *testing.T) {
-	a := serve(t, func(h *Handler) { h.BodyBytes = 300 })
+	a := serve(t, func(h *Handler) { h.MaxBodyBytes = 300 })
 	refused := func(code int, reason, path, body string) string {
 		t.Helper()
 		return a.refused(t, code, reason, "POST", path, body, "Content-Type", protobody.MediaType).Message

@@ -13,7 +13,7 @@ func TestAResourceThatIsReadOnlyServesNoWrites(t *testing.T) {
 	h := &Handler{Ready: func() error { return errors.New("the source is far behind") }}
 	r := DefaultResources()[3] // deployments, which can be scaled
 	r.ReadOnly = true
-	c, err := memory.Open(memory.Options{}).Collection(r.Declare())
+	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,8 +49,8 @@ func (r Resource) APIVersion() string {
 }
 
 // Declare returns r as a store wants it.
-func (r Resource) Declare() store.Resource {
-	return store.Resource{
+func (r Resource) CollectionSpec() store.CollectionSpec {
+	return store.CollectionSpec{
 		APIVersion: r.APIVersion(), Kind: r.Kind, Plural: r.Plural, Namespaced: r.Namespaced,
 		Fields: r.Fields, CheckName: r.CheckName,
 	}
@@ -70,7 +70,7 @@ func (r Resource) Path(namespace string) string {
 }
 
 // QualifiedName is the plural with the group: "pods", "deployments.apps".
-func (r Resource) QualifiedName() string { return r.Declare().QualifiedName() }
+func (r Resource) QualifiedName() string { return r.CollectionSpec().QualifiedName() }
 
 // withDefaults returns r with its empty words filled in, and what is known of all objects in its schema.
 func (r Resource) withDefaults() Resource {
@@ -132,7 +132,7 @@ func DefaultResources() []Resource {
 		{
 			Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"},
 			Kind: "Deployment", Namespaced: true, Categories: []string{"all"}, Columns: deploymentColumns(),
-			Scale:  &Scale{Replicas: ".spec.replicas", Absent: 1, StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
+			Scale:  &Scale{SpecReplicasPath: ".spec.replicas", DefaultReplicas: 1, StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".spec.selector"},
 			Schema: schema.Kubernetes("io.k8s.api.apps.v1.Deployment"),
 		},
 		{

@@ -18,14 +18,14 @@ import (
 // CustomResourceDefinitions", Scale subresource). The paths are names of members, each with a dot in front.
 type Scale struct {
 	// Replicas is where the number of wanted replicas is, such as ".spec.replicas"; it is what a change of the scale changes.
-	Replicas string
+	SpecReplicasPath string
 	// Absent is how many replicas an object wants that doesn't say so.
-	Absent int32
+	DefaultReplicas int32
 	// StatusReplicas is where the number of replicas is that there are, such as ".status.replicas". Where it leads to nothing
 	// there are none.
-	StatusReplicas string
+	StatusReplicasPath string
 	// Selector is where the label selector of the replicas is, as a string or as a metav1.LabelSelector; empty: nowhere.
-	Selector string
+	LabelSelectorPath string
 }
 
 // scaleResource is what the objects of the scale subresource are.
@@ -39,16 +39,16 @@ type scalePaths struct {
 }
 
 func (s Scale) compile() (*scalePaths, error) {
-	p := &scalePaths{absent: s.Absent}
+	p := &scalePaths{absent: s.DefaultReplicas}
 	var err error
-	if p.replicas, err = memberPath(s.Replicas); err != nil {
+	if p.replicas, err = memberPath(s.SpecReplicasPath); err != nil {
 		return nil, err
 	}
-	if p.statusReplicas, err = memberPath(s.StatusReplicas); err != nil {
+	if p.statusReplicas, err = memberPath(s.StatusReplicasPath); err != nil {
 		return nil, err
 	}
-	if s.Selector != "" {
-		if p.selector, err = memberPath(s.Selector); err != nil {
+	if s.LabelSelectorPath != "" {
+		if p.selector, err = memberPath(s.LabelSelectorPath); err != nil {
 			return nil, err
 		}
 	}
@@ -149,7 +149,7 @@ func (c call) changeScale(ctx context.Context, to *store.Collection, p patcher) 
 		for i := len(c.scale.replicas) - 1; i >= 0; i-- {
 			patch = append(append(append(rawjson.AppendString([]byte{'{'}, c.scale.replicas[i]), ':'), patch...), '}')
 		}
-		doc, _ := rawjson.DropRepeated(old.Data) // as in change
+		doc, _ := rawjson.DropDuplicates(old.Data) // as in change
 		return mergePatch(doc, patch)
 	})
 	if err != nil {

@@ -168,17 +168,17 @@ func TestAResourceSaysWhereItsScaleIs(t *testing.T) {
 	r := Resource{Group: "demo.example.com", Version: "v1", Plural: "farms", Kind: "Farm", Namespaced: true}
 	for _, s := range []Scale{
 		{},
-		{Replicas: ".spec.replicas"},
-		{Replicas: "spec.replicas", StatusReplicas: ".status.replicas"},
-		{Replicas: ".spec.sizes[0]", StatusReplicas: ".status.replicas"},
-		{Replicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".status[*]"},
+		{SpecReplicasPath: ".spec.replicas"},
+		{SpecReplicasPath: "spec.replicas", StatusReplicasPath: ".status.replicas"},
+		{SpecReplicasPath: ".spec.sizes[0]", StatusReplicasPath: ".status.replicas"},
+		{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".status[*]"},
 	} {
 		r.Scale = &s
 		if err := new(Handler).Add(r, nil); listwatch.CodeOf(err) != listwatch.Invalid {
 			t.Errorf("%+v: got %v, want an error of code Invalid", s, err)
 		}
 	}
-	r.Scale = &Scale{Replicas: ".spec.fields.count", StatusReplicas: ".status.count", Selector: ".status.selector"}
+	r.Scale = &Scale{SpecReplicasPath: ".spec.fields.count", StatusReplicasPath: ".status.count", LabelSelectorPath: ".status.selector"}
 	a := serve(t, func(h *Handler) { addTo(t, h, r) })
 	const farms = "/apis/demo.example.com/v1/namespaces/default/farms"
 	a.want(t, 201, "POST", farms, `{"metadata":{"name":"one"},"status":{"selector":"a in (b)"}}`)
@@ -193,7 +193,7 @@ func TestAResourceSaysWhereItsScaleIs(t *testing.T) {
 // addTo makes h serve r from memory.
 func addTo(t *testing.T, h *Handler, r Resource) {
 	t.Helper()
-	c, err := memory.Open(memory.Options{}).Collection(r.Declare())
+	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
 	if err == nil {
 		err = h.Add(r, c)
 	}

@@ -93,7 +93,7 @@ func TestAResourceCanDeclareItsSchema(t *testing.T) {
 	}
 	db := memory.Open(memory.Options{})
 	a := serve(t, func(h *Handler) {
-		c, err := db.Collection(r.Declare())
+		c, err := db.Collection(r.CollectionSpec())
 		if err == nil {
 			err = h.Add(r, c)
 		}

@@ -19,8 +19,8 @@ var metaVersions = []string{"v1", "v1beta1"}
 
 // represent offers the representations that r may ask for: Table, for one object and for many, and PartialObjectMetadata, which has
 // another name for many (Kubernetes API concepts, "Receiving resources as Tables" and "Metadata-only fetches").
-func (c call) represent(r *http.Request) watchserver.Representer {
-	return func(params map[string]string, list bool) (watchserver.Representation, error) {
+func (c call) represent(r *http.Request) watchserver.RepresentationFunc {
+	return func(params map[string]string, list bool) (watchserver.ListRepresentation, error) {
 		if params["g"] != metaGroup || !slices.Contains(metaVersions, params["v"]) {
 			return nil, nil
 		}
@@ -66,7 +66,7 @@ type tableView struct {
 	headed  bool // with the definitions of the columns
 }
 
-var _ watchserver.Representation = tableView{}
+var _ watchserver.ListRepresentation = tableView{}
 
 // AppendObject implements [transport.Representation]: a table of one row.
 func (v tableView) AppendObject(dst []byte, e listwatch.Event) []byte {
@@ -90,13 +90,13 @@ func appendVersion(dst []byte, v listwatch.Version) []byte {
 }
 
 // Rest implements [transport.Representation].
-func (v tableView) Rest() transport.Representation {
+func (v tableView) AfterFirst() transport.Representation {
 	v.headed = false
 	return v
 }
 
 // Ages implements [transport.Representation].
-func (v tableView) Ages() bool { return true }
+func (v tableView) DependsOnTime() bool { return true }
 
 // AppendListHead implements [watchserver.Representation].
 func (v tableView) AppendListHead(dst, metadata []byte) []byte {
@@ -140,7 +140,7 @@ type partialView struct {
 	apiVersion string
 }
 
-var _ watchserver.Representation = partialView{}
+var _ watchserver.ListRepresentation = partialView{}
 
 // AppendObject implements [transport.Representation].
 func (v partialView) AppendObject(dst []byte, e listwatch.Event) []byte {
@@ -148,10 +148,10 @@ func (v partialView) AppendObject(dst []byte, e listwatch.Event) []byte {
 }
 
 // Rest implements [transport.Representation].
-func (v partialView) Rest() transport.Representation { return v }
+func (v partialView) AfterFirst() transport.Representation { return v }
 
 // Ages implements [transport.Representation].
-func (v partialView) Ages() bool { return false }
+func (v partialView) DependsOnTime() bool { return false }
 
 // AppendListHead implements [watchserver.Representation].
 func (v partialView) AppendListHead(dst, metadata []byte) []byte {

@@ -44,9 +44,9 @@ func BenchmarkFrame(b *testing.B) {
 	partial := partialView{"meta.k8s.io/v1"}
 	for _, shape := range []struct {
 		name string
-		watchserver.Representation
+		watchserver.ListRepresentation
 	}{{"JSON", nil}, {"Table", tableView{table: columns, partial: partial}}, {"PartialObjectMetadata", partial}} {
-		encoder := plain.As(shape.Representation)
+		encoder := plain.WithRepresentation(shape.ListRepresentation)
 		for _, watchers := range []int{1, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/watchers=%d", shape.name, watchers), func(b *testing.B) {
 				b.ReportAllocs()

@@ -82,7 +82,7 @@ func isHuge(number []byte) bool {
 
 // settle returns a body of a write, compact JSON, without members that come twice. Warnings go to the header of w.
 func (c call) settle(w http.ResponseWriter, v fieldValidation, body []byte) ([]byte, error) {
-	unique, repeated := rawjson.DropRepeated(body)
+	unique, repeated := rawjson.DropDuplicates(body)
 	if v == validationIgnore {
 		return unique, nil
 	}

@@ -103,9 +103,9 @@ func (h *Handler) bounded(p patcher) patcher {
 // [store.Resource.CheckTypes].
 func (c call) checkTypes(data []byte) error {
 	if c.subresource == "scale" {
-		return scaleResource.Declare().CheckTypes(data)
+		return scaleResource.CollectionSpec().CheckTypes(data)
 	}
-	if err := c.collection.Resource().CheckTypes(data); err != nil {
+	if err := c.collection.Spec().CheckTypes(data); err != nil {
 		return err
 	}
 	return c.Schema.Check(data)
@@ -132,7 +132,7 @@ func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*lis
 	}
 	return to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		// Other writers of the database may have left members that come twice.
-		doc, _ := rawjson.DropRepeated(old.Data)
+		doc, _ := rawjson.DropDuplicates(old.Data)
 		next, err := p(doc)
 		if err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 // BenchmarkReplace measures a PUT of a pod of about 2 KiB through all checks, without a network.
 func BenchmarkReplace(b *testing.B) {
 	r, _ := FindResource(DefaultResources(), "pods")
-	c, err := memory.Open(memory.Options{}).Collection(r.Declare())
+	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
 	if err != nil {
 		b.Fatal(err)
 	}

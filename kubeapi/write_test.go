@@ -79,7 +79,7 @@ func (a *api) patchLabel(t *testing.T, name string) {
 }
 
 func TestPatchesDoNotGrowAnObjectBeyondTheLimit(t *testing.T) {
-	a := serve(t, func(h *Handler) { h.BodyBytes = 1000 })
+	a := serve(t, func(h *Handler) { h.MaxBodyBytes = 1000 })
 	a.want(t, 201, "POST", pods, object("one"))
 	part := strings.Repeat("x", 500)
 	a.want(t, 200, "PATCH", pods+"/one", `{"a":"`+part+`"}`, "Content-Type", mergePatchType)

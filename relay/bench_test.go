@@ -26,7 +26,7 @@ func BenchmarkDelivery(b *testing.B) {
 }
 
 func benchmarkDelivery(b *testing.B, way string, watchers int) {
-	things, err := memory.Open(memory.Options{}).Collection(store.Resource{Kind: "Thing"})
+	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func overHTTP(b *testing.B, s listwatch.Source) listwatch.Source {
 
 // BenchmarkRead measures reads of the newest state, which ask the origin, and of any, beside the same at the origin, over HTTP/1.1.
 func BenchmarkRead(b *testing.B) {
-	things, err := memory.Open(memory.Options{}).Collection(store.Resource{Kind: "Thing"})
+	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -215,13 +215,13 @@ func TestWhatGoesOnWhileTheUpstreamIsGone(t *testing.T) {
 		r := ready(t, open(t, l, relay.Options{}))
 		o.put("a", "red")
 		list(t, r, listwatch.Query{})
-		if s := r.Status(); !s.Ready || !s.Following || s.Behind < 0 || s.Behind > 10*time.Second || s.Err != nil {
+		if s := r.Health(); !s.Ready || !s.Following || s.Lag < 0 || s.Lag > 10*time.Second || s.Err != nil {
 			t.Errorf("while all is well: %+v", s)
 		}
 		w := watch(t, r, fromNow)
 		l.cut(errDown)
 		time.Sleep(away)
-		if s := r.Status(); !s.Ready || s.Following || s.Behind < away || s.Err == nil || time.Since(s.Heard) < away-10*time.Second {
+		if s := r.Health(); !s.Ready || s.Following || s.Lag < away || s.Err == nil || time.Since(s.LastHeard) < away-10*time.Second {
 			t.Errorf("while the upstream is gone: %+v", s)
 		}
 		if page := list(t, r, listwatch.Query{Start: listwatch.Any}); len(page.Items) != 1 {
@@ -235,7 +235,7 @@ func TestWhatGoesOnWhileTheUpstreamIsGone(t *testing.T) {
 		}
 		l.cut(nil)
 		time.Sleep(away)
-		if s := r.Status(); !s.Following || s.Behind > 10*time.Second || s.Err != nil {
+		if s := r.Health(); !s.Following || s.Lag > 10*time.Second || s.Err != nil {
 			t.Errorf("when it is back: %+v", s)
 		}
 		o.put("b", "red")
@@ -258,7 +258,7 @@ func TestBeforeThereIsAStateReadsWaitAndAreThenUnavailable(t *testing.T) {
 		if listwatch.AsError(err).RetryAfter() == 0 {
 			t.Error("it does not say when to try again")
 		}
-		if s := r.Status(); s.Ready || s.Behind >= 0 {
+		if s := r.Health(); s.Ready || s.Lag >= 0 {
 			t.Errorf("%+v, want that it is not ready", s)
 		}
 		got := make(chan error)
@@ -329,7 +329,7 @@ func TestAStateOfTheSameVersionHasMissedNothing(t *testing.T) {
 		o := openOrigin(t)
 		o.put("a", "red")
 		l := wireTo(o)
-		r := ready(t, open(t, l, relay.Options{Lookback: -1}))
+		r := ready(t, open(t, l, relay.Options{BackfillVersions: -1}))
 		w := watch(t, r, fromNow)
 		l.fail(&listwatch.Error{Code: listwatch.Expired})
 		time.Sleep(away)
@@ -346,7 +346,7 @@ func TestAStateOfBeforeAProbeHasMissedNothing(t *testing.T) {
 		other := collection(t, o.db, "Other")
 		o.put("a", "red")
 		l, probe := wireTo(o), wireTo(o)
-		r := ready(t, open(t, l, relay.Options{Probe: probe}))
+		r := ready(t, open(t, l, relay.Options{ProbeSource: probe}))
 		w := watch(t, r, fromNow)
 		if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"x","namespace":"default"}}`)); err != nil {
 			t.Fatal(err)
@@ -421,7 +421,7 @@ func (nameless) Describe() listwatch.Description { return listwatch.Description{
 // backup returns a collection at version v.
 func backup(t *testing.T, v listwatch.Version) listwatch.Source {
 	t.Helper()
-	return nameless{plain{collection(t, memory.Open(memory.Options{Start: v}), "Thing")}}
+	return nameless{plain{collection(t, memory.Open(memory.Options{StartVersion: v}), "Thing")}}
 }
 
 // plain hides what its bookmarks say of an epoch.
@@ -461,7 +461,7 @@ func TestAnEventThatDoesNotFitForcesANewState(t *testing.T) {
 				o := openOrigin(t)
 				o.put("a", "red")
 				l := wireTo(o)
-				r := ready(t, open(t, l, relay.Options{Lookback: -1}))
+				r := ready(t, open(t, l, relay.Options{BackfillVersions: -1}))
 				w := watch(t, r, fromNow)
 				o.put("a", "blue")
 				next(t, w, 1)
@@ -492,7 +492,7 @@ func TestAnEventThatCantBeReadIsNotPassedOver(t *testing.T) {
 		o.put("a", "red")
 		l := wireTo(o)
 		var lost []error
-		r := ready(t, open(t, l, relay.Options{Trace: &relay.Trace{Lost: func(err error, _ time.Duration, _ bool) { lost = append(lost, err) }}}))
+		r := ready(t, open(t, l, relay.Options{Trace: &relay.Trace{UpstreamLost: func(err error, _ time.Duration, _ bool) { lost = append(lost, err) }}}))
 		w := watch(t, r, fromNow)
 		unreadable := &listwatch.Error{Code: listwatch.Corrupt, Message: "an object that can't be read"}
 		l.spoil(o.db.Version()+1, unreadable)
@@ -531,7 +531,7 @@ func TestManyReadersOfTheNewestStateShareAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)
 		l := wireTo(o)
-		r := ready(t, open(t, l, relay.Options{Check: -1}))
+		r := ready(t, open(t, l, relay.Options{CheckInterval: -1}))
 		_, before := l.counts()
 		var readers sync.WaitGroup
 		for range 1000 {
@@ -569,8 +569,8 @@ func TestAPastReachesAsFarAsTheUpstreamCanBeFollowedFrom(t *testing.T) {
 					o.put("a", fmt.Sprint(i))
 				}
 				if poller {
-					if r := ready(t, open(t, o, relay.Options{})); r.Status().Floor != o.start {
-						t.Errorf("the past begins at %d, want %d, where that of the origin does", r.Status().Floor, o.start)
+					if r := ready(t, open(t, o, relay.Options{})); r.Health().Floor != o.start {
+						t.Errorf("the past begins at %d, want %d, where that of the origin does", r.Health().Floor, o.start)
 					}
 					return
 				}
@@ -578,11 +578,11 @@ func TestAPastReachesAsFarAsTheUpstreamCanBeFollowedFrom(t *testing.T) {
 				// It lists what it can't be watched from, as kube-apiserver does.
 				l.spoil(o.start+40, &listwatch.Error{Code: listwatch.Expired})
 				var lost int
-				r := ready(t, open(t, l, relay.Options{Trace: &relay.Trace{Lost: func(error, time.Duration, bool) { lost++ }}}))
-				if got := r.Status().Floor; got != o.start+40 || lost > 0 {
+				r := ready(t, open(t, l, relay.Options{Trace: &relay.Trace{UpstreamLost: func(error, time.Duration, bool) { lost++ }}}))
+				if got := r.Health().Floor; got != o.start+40 || lost > 0 {
 					t.Errorf("the past begins at %d, after %d failures; want %d, and none", got-o.start, lost, 40)
 				}
-				if got := ready(t, open(t, l, relay.Options{Lookback: 30})).Status().Floor; got != o.start+70 {
+				if got := ready(t, open(t, l, relay.Options{BackfillVersions: 30})).Health().Floor; got != o.start+70 {
 					t.Errorf("the past begins at %d, want %d", got-o.start, 70)
 				}
 			})

@@ -13,7 +13,7 @@ import (
 type generation struct {
 	// Immutable after construction.
 	log         *history.Log
-	head        *history.Head
+	head        *history.Revision
 	description listwatch.Description
 	ctx         context.Context // ends with the generation
 	cancel      context.CancelFunc
@@ -23,11 +23,11 @@ type generation struct {
 }
 
 func newGeneration(o Options, d listwatch.Description, v listwatch.Version) *generation {
-	g := &generation{head: new(history.Head), description: d}
+	g := &generation{head: new(history.Revision), description: d}
 	g.head.Advance(v)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.log = history.New(history.Options{
-		MaxAge: o.HistoryAge, MaxBytes: o.HistoryBytes, FrameBytes: o.FrameBytes, Description: d, Head: g.head,
+		MaxAge: o.HistoryAge, MaxBytes: o.HistoryBytes, FrameCacheBytes: o.FrameCacheBytes, Description: d, Revision: g.head,
 	})
 	return g
 }
@@ -40,7 +40,7 @@ func (g *generation) reset(objects []*listwatch.Object, v listwatch.Version) {
 
 // end ends all watchers of g with err, once they have read what is there, and interrupts its lists.
 func (g *generation) end(err error) {
-	g.log.End(err)
+	g.log.CloseWithError(err)
 	g.cancel()
 }
 

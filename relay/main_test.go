@@ -32,7 +32,7 @@ func openOrigin(t testing.TB) *origin {
 
 func collection(t testing.TB, db *memory.DB, kind string) *store.Collection {
 	t.Helper()
-	c, err := db.Collection(store.Resource{Kind: kind, Namespaced: true, Fields: []string{"spec.color"}})
+	c, err := db.Collection(store.CollectionSpec{Kind: kind, Namespaced: true, Fields: []string{"spec.color"}})
 	if err != nil {
 		t.Fatal(err)
 	}

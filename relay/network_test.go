@@ -202,7 +202,7 @@ func TestHowFarBehindAQuietCollectionIsIsFoundOutAsOftenAsItIsChecked(t *testing
 		n.serve("origin", o)
 		upstream := n.remote("origin")
 		defer upstream.Close()
-		r := relay.Open(upstream, relay.Options{Check: time.Second})
+		r := relay.Open(upstream, relay.Options{CheckInterval: time.Second})
 		defer r.Close()
 		ready(t, r)
 		for range 240 {
@@ -210,8 +210,8 @@ func TestHowFarBehindAQuietCollectionIsIsFoundOutAsOftenAsItIsChecked(t *testing
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second / 2)
-			if s := r.Status(); s.Behind < 0 || s.Behind > 5*time.Second {
-				t.Fatalf("it may be %v behind, and all is well: %+v", s.Behind, s)
+			if s := r.Health(); s.Lag < 0 || s.Lag > 5*time.Second {
+				t.Fatalf("it may be %v behind, and all is well: %+v", s.Lag, s)
 			}
 		}
 	})
@@ -236,7 +236,7 @@ func TestBookmarksOfTheUpstreamMoveQuietWatchersOn(t *testing.T) {
 		if at := w.(listwatch.Poller).Position(); at != o.db.Version() {
 			t.Errorf("a quiet watcher is at %d, want %d", at, o.db.Version())
 		}
-		if s := r.Status(); s.Behind > time.Minute || s.Upstream != o.db.Version() {
+		if s := r.Health(); s.Lag > time.Minute || s.UpstreamVersion != o.db.Version() {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -61,7 +61,7 @@ func TestAPastThatIsReadSlowlyIsNotShownAsTheState(t *testing.T) {
 			}
 			break
 		}
-		if s := r.Status(); s.Floor != o.start {
+		if s := r.Health(); s.Floor != o.start {
 			t.Errorf("the past begins at %d, want %d", s.Floor, o.start)
 		}
 	})
@@ -97,11 +97,11 @@ func TestHowFarBehindIsKnownFromTheStart(t *testing.T) {
 		o := openOrigin(t)
 		o.put("a", "red")
 		l := wireTo(o)
-		r := open(t, l, relay.Options{Trace: &relay.Trace{Began: func(listwatch.Version, int) { l.cut(errDown) }}})
+		r := open(t, l, relay.Options{Trace: &relay.Trace{Replaced: func(listwatch.Version, int) { l.cut(errDown) }}})
 		ready(t, r)
 		time.Sleep(away)
-		if s := r.Status(); s.Behind < away || s.Behind > away+5*time.Second {
-			t.Errorf("the upstream was gone as soon as there was a state, %v ago: Behind is %v", away, s.Behind)
+		if s := r.Health(); s.Lag < away || s.Lag > away+5*time.Second {
+			t.Errorf("the upstream was gone as soon as there was a state, %v ago: Behind is %v", away, s.Lag)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestAContinueTokenOfARelayThatIsAheadIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)
 		o.put("a", "red")
-		r := ready(t, open(t, slow{o, time.Second}, relay.Options{Lookback: -1}))
+		r := ready(t, open(t, slow{o, time.Second}, relay.Options{BackfillVersions: -1}))
 		time.Sleep(away)
 		o.put("b", "red")
 		page := list(t, o, listwatch.Query{Limit: 1})
@@ -125,7 +125,7 @@ func TestWhatAnUpstreamWithAnOlderStateAcknowledgesIsNotMissingFromTheNewestStat
 	synctest.Test(t, func(t *testing.T) {
 		l := wireTo(backup(t, 100))
 		r := ready(t, open(t, l, relay.Options{}))
-		older := memory.Open(memory.Options{Start: 50})
+		older := memory.Open(memory.Options{StartVersion: 50})
 		o := &origin{t, collection(t, older, "Thing"), older, 50}
 		l.lead(nameless{plain{o}})
 		l.fail(errDown)

@@ -55,8 +55,8 @@ func (p *prober) probeBy(upstream, given listwatch.Source) {
 	q.Set("timeoutSeconds", "3")
 	u.RawQuery = q.Encode()
 	probe := &client.Remote{
-		URL: u.String(), Network: remote.Network, Transports: remote.Transports, HTTP: remote.HTTP, Header: remote.Header,
-		Framings: remote.Framings, Compress: remote.Compress, Limit: remote.Limit, ListLimit: remote.ListLimit, Idle: remote.Idle,
+		URL: u.String(), Network: remote.Network, Transports: remote.Transports, HTTPClient: remote.HTTPClient, Header: remote.Header,
+		Framings: remote.Framings, Compress: remote.Compress, MaxObjectBytes: remote.MaxObjectBytes, MaxListBytes: remote.MaxListBytes, IdleTimeout: remote.IdleTimeout,
 	}
 	p.source, p.release = probe, func() { _ = probe.Close() } // it never fails
 }

@@ -44,7 +44,7 @@ func (r *Relay) awaitPage(ctx context.Context, g *generation, q listwatch.Query)
 	if q.Continue == "" {
 		return
 	}
-	if from, err := history.ParsePosition(q.Continue); err == nil {
+	if from, err := history.ParseContinueToken(q.Continue); err == nil {
 		r.prober.want(g, from.Version)
 		_ = g.head.Wait(ctx, from.Version)
 	}

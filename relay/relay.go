@@ -19,11 +19,11 @@ type Options struct {
 	HistoryBytes int64
 	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
 	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
-	FrameBytes int64
+	FrameCacheBytes int64
 	// Lookback is how many versions before the newest one the relay begins with, where the upstream still has them: whoever was cut off
 	// when a relay was restarted can go on with it. Versions are those of the upstream's database, so this is the most events that there
 	// can be; they are read once. Zero: 10,000; negative: none.
-	Lookback int
+	BackfillVersions int
 	// Fields are the paths that a field selector may name beside metadata.name and metadata.namespace, as in [store.Resource]. Nil: those
 	// that the upstream describes.
 	Fields []string
@@ -32,10 +32,10 @@ type Options struct {
 	// any other upstream none, and such a reader waits for the upstream's next bookmark.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
-	Probe listwatch.Source
+	ProbeSource listwatch.Source
 	// Check is how often the upstream is asked how far it is, for [Relay.Status]. Zero: 10 seconds; negative: only when somebody reads the
 	// newest state.
-	Check time.Duration
+	CheckInterval time.Duration
 	// Backoff is how long to wait before another try to follow the upstream.
 	Backoff listwatch.Backoff
 	// Trace is told what happens; nil: nobody.
@@ -44,8 +44,8 @@ type Options struct {
 
 // The defaults of [Options].
 const (
-	DefaultLookback = 10_000
-	DefaultCheck    = 10 * time.Second
+	DefaultBackfillVersions = 10_000
+	DefaultCheckInterval    = 10 * time.Second
 )
 
 // A Relay is a Source that follows a Source. Its watchers are [listwatch.Poller]s. It is safe for concurrent use. Make one with [Open].
@@ -53,7 +53,7 @@ type Relay struct {
 	// Immutable after construction.
 	upstream *upstream
 	options  Options
-	fields   store.Resource // reads Options.Fields
+	fields   store.CollectionSpec // reads Options.Fields
 	asker    asker
 	prober   prober
 	stop     context.CancelFunc // ends all goroutines
@@ -72,18 +72,18 @@ var (
 // and are then Unavailable.
 func Open(upstream listwatch.Source, o Options) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Relay{options: o, stop: stop, fields: store.Resource{Fields: o.Fields}}
-	r.upstream = newUpstream(upstream, cmp.Or(o.Lookback, DefaultLookback))
+	r := &Relay{options: o, stop: stop, fields: store.CollectionSpec{Fields: o.Fields}}
+	r.upstream = newUpstream(upstream, cmp.Or(o.BackfillVersions, DefaultBackfillVersions))
 	r.asker.ask = r.askUpstream
 	r.asker.ctx, r.asker.tasks = ctx, &r.tasks
 	r.prober.ctx, r.prober.tasks, r.prober.upstream = ctx, &r.tasks, r.upstream
-	r.prober.probeBy(upstream, o.Probe)
+	r.prober.probeBy(upstream, o.ProbeSource)
 	r.latest.init()
-	follower := &reflector.Follower{Source: r.upstream, Sink: &sink{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
+	follower := &reflector.Reflector{Source: r.upstream, Sink: &sink{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
 	r.tasks.start(func() {
 		_ = follower.Run(ctx) // it ends with ctx
 	})
-	if every := cmp.Or(o.Check, DefaultCheck); every > 0 {
+	if every := cmp.Or(o.CheckInterval, DefaultCheckInterval); every > 0 {
 		r.tasks.start(func() { r.check(ctx, every) })
 	}
 	return r

@@ -84,7 +84,7 @@ func lists(t *testing.T, o *origin, one, two *relay.Relay, q listwatch.Query) {
 func TestBytesOfObjectsAreShared(t *testing.T) {
 	o := openOrigin(t)
 	first := o.put("a", "red")
-	r := ready(t, open(t, o, relay.Options{Fields: []string{"spec.color"}, Lookback: -1}))
+	r := ready(t, open(t, o, relay.Options{Fields: []string{"spec.color"}, BackfillVersions: -1}))
 	got := list(t, r, listwatch.Query{}).Items[0]
 	if &got.Data[0] != &first.Data[0] {
 		t.Error("the relay has bytes of its own")
@@ -206,7 +206,7 @@ func TestARelayHasAPastFromTheStart(t *testing.T) {
 			t.Errorf("a list of the past: %d objects at %d, want 2 at %d", len(page.Items), page.Version, from)
 		}
 
-		without := ready(t, open(t, o, relay.Options{Lookback: -1}))
+		without := ready(t, open(t, o, relay.Options{BackfillVersions: -1}))
 		if _, err := without.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: from}); !errors.Is(err, listwatch.Expired) {
 			t.Errorf("a relay without a past: %v, want Expired", err)
 		}

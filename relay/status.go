@@ -9,7 +9,7 @@ import (
 )
 
 // A Status says how a relay is doing at a moment.
-type Status struct {
+type Health struct {
 	// Ready is true once there is a state to read; it stays so.
 	Ready bool
 	// Following is true while there is a watch of the upstream. A [client.Remote] mends its streams by itself: then it is true while
@@ -19,15 +19,15 @@ type Status struct {
 	Following bool
 	// Version is how far the relay is, Upstream the newest version that the upstream is known to have. Versions are those of its database,
 	// so the difference is not how many events are missing: most of them may be of other collections.
-	Version, Upstream listwatch.Version
+	Version, UpstreamVersion listwatch.Version
 	// Epoch is that of the state.
 	Epoch string
 	// Behind is the most that the state can be behind: everything that was acknowledged by the origin longer ago is here. It is measured by
 	// asking the upstream, at [Options.Check] and by readers, so it is about as large as the time between two questions where all is
 	// well, and some of these where only other collections are written to; without probes, a minute or so. Negative: not known yet.
-	Behind time.Duration
+	Lag time.Duration
 	// Heard is when something last came from the upstream: an event, a bookmark, an answer. Zero: never.
-	Heard time.Time
+	LastHeard time.Time
 	// Err is why the upstream could not be followed or asked, if nothing has come since; else nil.
 	Err error
 	// Objects and Watchers are how many there are, HistoryBytes what the history holds beside the objects, and Floor the oldest version
@@ -38,13 +38,13 @@ type Status struct {
 }
 
 // Status returns how r is doing now.
-func (r *Relay) Status() Status {
-	s := Status{Behind: -1, Following: r.upstream.isOpen()}
+func (r *Relay) Health() Health {
+	s := Health{Lag: -1, Following: r.upstream.isOpen()}
 	g, _, _ := r.latest.get()
 	if g != nil {
 		stats := g.log.Stats()
 		s.Ready, s.Version, s.Epoch = true, g.head.Version(), g.description.Epoch
-		s.Objects, s.Watchers, s.HistoryBytes, s.Floor = stats.Objects, stats.Watchers, stats.Bytes+stats.FrameBytes, stats.Floor
+		s.Objects, s.Watchers, s.HistoryBytes, s.Floor = stats.Objects, stats.Watchers, stats.Bytes+stats.FrameCacheBytes, stats.Floor
 	}
 	r.progress.describe(&s)
 	return s
@@ -155,12 +155,12 @@ func (p *progress) forget() {
 	p.fresh, p.oldest, p.last = time.Time{}, sample{}, sample{}
 }
 
-func (p *progress) describe(s *Status) {
+func (p *progress) describe(s *Health) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle()
-	s.Upstream, s.Heard, s.Err = max(p.last.version, s.Version), p.heardAt, p.failure
+	s.UpstreamVersion, s.LastHeard, s.Err = max(p.last.version, s.Version), p.heardAt, p.failure
 	if !p.fresh.IsZero() {
-		s.Behind = time.Since(p.fresh)
+		s.Lag = time.Since(p.fresh)
 	}
 }

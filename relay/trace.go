@@ -10,28 +10,28 @@ import (
 type Trace struct {
 	// Began says that the relay has a state of so many objects at version. The first time it is ready then; else all who watched before
 	// are told that they expired.
-	Began func(version listwatch.Version, objects int)
+	Replaced func(version listwatch.Version, objects int)
 	// Lost says that the watch of the upstream has ended, or could not be opened, and that another is tried after wait; again, that the
 	// state will be asked for anew. A client.Remote mends its streams by itself, and tells its own Trace.
-	Lost func(err error, wait time.Duration, again bool)
+	UpstreamLost func(err error, wait time.Duration, again bool)
 	// Checked is told the status after each check of Options.Check.
-	Checked func(Status)
+	Checked func(Health)
 }
 
 func (t *Trace) began(v listwatch.Version, objects int) {
-	if t != nil && t.Began != nil {
-		t.Began(v, objects)
+	if t != nil && t.Replaced != nil {
+		t.Replaced(v, objects)
 	}
 }
 
 func (t *Trace) lost(err error, wait time.Duration, again bool) {
-	if t != nil && t.Lost != nil {
-		t.Lost(err, wait, again)
+	if t != nil && t.UpstreamLost != nil {
+		t.UpstreamLost(err, wait, again)
 	}
 }
 
 func (t *Trace) checked(r *Relay) {
 	if t != nil && t.Checked != nil {
-		t.Checked(r.Status())
+		t.Checked(r.Health())
 	}
 }

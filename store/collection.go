@@ -24,14 +24,14 @@ import (
 // unchanged.
 type Collection struct {
 	// Immutable after construction.
-	resource Resource
+	resource CollectionSpec
 	backend  Backend
 	dry      bool // writes go nowhere
 }
 
 // New returns the collection that r declares, kept by b. The defaults of r are filled in. Where b is a [listwatch.Describer], its epoch
 // is that of the collection.
-func New(r Resource, b Backend) *Collection {
+func New(r CollectionSpec, b Backend) *Collection {
 	return &Collection{resource: r.WithDefaults(), backend: b}
 }
 
@@ -44,7 +44,7 @@ type Preconditions struct {
 }
 
 // Resource returns what the collection was declared as.
-func (c *Collection) Resource() Resource { return c.resource }
+func (c *Collection) Spec() CollectionSpec { return c.resource }
 
 // Backend returns what keeps the collection. What is written there obeys none of its rules: it is for those who have their own.
 func (c *Collection) Backend() Backend { return c.backend }

@@ -75,7 +75,7 @@ func TestCreateReadsWhatSelectorsSee(t *testing.T) {
 	if diff := cmp.Diff(want, o.Fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, pods.Resource().ReadFields(o.Data)); diff != "" {
+	if diff := cmp.Diff(want, pods.Spec().ReadFields(o.Data)); diff != "" {
 		t.Errorf("fields read again (-want +got):\n%s", diff)
 	}
 }
@@ -116,7 +116,7 @@ func TestCreateRefusesWhatItCannotRead(t *testing.T) {
 
 func TestCreateSaysWhichFieldsBreakRules(t *testing.T) {
 	namespaced, _ := pods()
-	nodes, _ := collectionOf(store.Resource{Kind: "Node", APIVersion: "x.io/v1"})
+	nodes, _ := collectionOf(store.CollectionSpec{Kind: "Node", APIVersion: "x.io/v1"})
 	for name, c := range map[string]struct {
 		collection *store.Collection
 		meta       string
@@ -146,7 +146,7 @@ func TestCreateSaysWhichFieldsBreakRules(t *testing.T) {
 		for _, cause := range e.Details.Causes {
 			got = append(got, cause.Reason+" "+cause.Field)
 		}
-		if strings.Join(got, ", ") != c.want || e.Details.Kind != c.collection.Resource().Kind {
+		if strings.Join(got, ", ") != c.want || e.Details.Kind != c.collection.Spec().Kind {
 			t.Errorf("%s: got causes %q of kind %s, want %q", name, got, e.Details.Kind, c.want)
 		}
 	}
@@ -158,7 +158,7 @@ func TestCreateSaysWhichFieldsBreakRules(t *testing.T) {
 }
 
 func TestNamesCanBeFreer(t *testing.T) {
-	free, _ := collectionOf(store.Resource{Kind: "Role", CheckName: func(name string) error {
+	free, _ := collectionOf(store.CollectionSpec{Kind: "Role", CheckName: func(name string) error {
 		if strings.HasPrefix(name, "x") {
 			return errors.New("no name begins with x")
 		}
@@ -174,7 +174,7 @@ func TestNamesCanBeFreer(t *testing.T) {
 }
 
 func TestCreateOfANameThatIsTakenIsAlreadyExists(t *testing.T) {
-	c, shelf := collectionOf(store.Resource{Kind: "Deployment", APIVersion: "apps/v1"})
+	c, shelf := collectionOf(store.CollectionSpec{Kind: "Deployment", APIVersion: "apps/v1"})
 	first := mustCreate(t, c, `{"metadata":{"name":"a"}}`)
 	_, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
 	wantCode(t, err, listwatch.AlreadyExists, `deployments.apps "a" already exists`)
@@ -188,7 +188,7 @@ func TestCreateOfANameThatIsTakenIsAlreadyExists(t *testing.T) {
 }
 
 func TestCreateMakesANameOfGenerateName(t *testing.T) {
-	c, _ := collectionOf(store.Resource{Kind: "Pod"})
+	c, _ := collectionOf(store.CollectionSpec{Kind: "Pod"})
 	suffix := regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 	for _, meta := range []string{`{"generateName":"web-"}`, `{"name":"","generateName":"web-"}`, `{"name":null,"generateName":"web-","labels":{}}`} {
 		o := mustCreate(t, c, `{"metadata":`+meta+`}`)
@@ -208,7 +208,7 @@ func TestCreateMakesANameOfGenerateName(t *testing.T) {
 }
 
 func TestGeneratedNamesAreMadeAnewWhileTheyAreTaken(t *testing.T) {
-	c, shelf := collectionOf(store.Resource{Kind: "Pod"})
+	c, shelf := collectionOf(store.CollectionSpec{Kind: "Pod"})
 	tries := 0
 	var names []string
 	shelf.before = func(change store.Change) { // somebody else takes the first three names
@@ -246,7 +246,7 @@ func TestCreateInFillsTheNamespaceIn(t *testing.T) {
 }
 
 func TestUIDsDiffer(t *testing.T) {
-	c, _ := collectionOf(store.Resource{})
+	c, _ := collectionOf(store.CollectionSpec{})
 	seen := make(map[string]bool)
 	for i := range 100 {
 		o := mustCreate(t, c, fmt.Sprintf(`{"metadata":{"name":"a%d"}}`, i))
@@ -259,7 +259,7 @@ func TestUIDsDiffer(t *testing.T) {
 }
 
 func TestResourceHasDefaults(t *testing.T) {
-	for want, r := range map[string]store.Resource{
+	for want, r := range map[string]store.CollectionSpec{
 		"v1 Object objects":            {},
 		"v1 Pod pods":                  {Kind: "Pod"},
 		"apps/v1 Policy policies.apps": {APIVersion: "apps/v1", Kind: "Policy", Plural: "policies"},

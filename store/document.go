@@ -29,7 +29,7 @@ func readDocument(data []byte) (*document, error) {
 	if n := rawjson.Depth(compact); n > maxDepth {
 		return nil, badRequest("the object is nested %d levels deep; %d are allowed", n, maxDepth)
 	}
-	if _, repeated := rawjson.DropRepeated(compact); repeated != nil {
+	if _, repeated := rawjson.DropDuplicates(compact); repeated != nil {
 		const most = 10
 		return nil, badRequest("the object has more than one %s: readers would disagree on which one counts",
 			strings.Join(repeated[:min(len(repeated), most)], ", "))

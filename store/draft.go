@@ -23,7 +23,7 @@ type draft struct {
 }
 
 // readDraft takes data apart and checks it. want says which key it must have; a member of want that is empty is not demanded.
-func (r Resource) readDraft(data []byte, want listwatch.Key) (*draft, error) {
+func (r CollectionSpec) readDraft(data []byte, want listwatch.Key) (*draft, error) {
 	doc, err := readDocument(data)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (r Resource) readDraft(data []byte, want listwatch.Key) (*draft, error) {
 }
 
 // setType fills kind and apiVersion in, in front, and refuses others than those of r.
-func (r Resource) setType(doc *document) error {
+func (r CollectionSpec) setType(doc *document) error {
 	for _, m := range []struct{ name, want string }{{"apiVersion", r.APIVersion}, {"kind", r.Kind}} {
 		got, err := doc.text(m.name)
 		if err != nil {
@@ -171,7 +171,7 @@ func equalMembers(a, b []rawjson.Member, but ...string) bool {
 }
 
 // seal returns d as backends take it.
-func (r Resource) seal(d *draft) *Draft {
+func (r CollectionSpec) seal(d *draft) *Draft {
 	before, after := d.doc.render()
 	out := &Draft{Key: d.key, Labels: d.labels, Before: before, After: after}
 	if len(r.Fields) > 0 {

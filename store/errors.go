@@ -10,24 +10,24 @@ import (
 // The errors of a collection say what kube-apiserver says, word for word where clients are known to read it.
 
 // quoted names an object as messages do: pods "a".
-func (r Resource) quoted(name string) string {
+func (r CollectionSpec) quoted(name string) string {
 	return fmt.Sprintf("%s %q", r.QualifiedName(), name)
 }
 
 // details names an object by the plural of its resource.
-func (r Resource) details(name string) *listwatch.Details {
+func (r CollectionSpec) details(name string) *listwatch.Details {
 	return &listwatch.Details{Name: name, Group: r.Group(), Kind: r.Plural}
 }
 
-func (r Resource) notFound(key listwatch.Key) error {
+func (r CollectionSpec) notFound(key listwatch.Key) error {
 	return &listwatch.Error{Code: listwatch.NotFound, Message: r.quoted(key.Name) + " not found", Details: r.details(key.Name)}
 }
 
-func (r Resource) alreadyExists(key listwatch.Key) error {
+func (r CollectionSpec) alreadyExists(key listwatch.Key) error {
 	return &listwatch.Error{Code: listwatch.AlreadyExists, Message: r.quoted(key.Name) + " already exists", Details: r.details(key.Name)}
 }
 
-func (r Resource) conflict(key listwatch.Key, why string) error {
+func (r CollectionSpec) conflict(key listwatch.Key, why string) error {
 	return &listwatch.Error{
 		Code:    listwatch.Conflict,
 		Message: "Operation cannot be fulfilled on " + r.quoted(key.Name) + ": " + why,
@@ -44,7 +44,7 @@ func badRequest(format string, args ...any) error {
 
 // invalid is an object that can be read but breaks rules: 422, with a cause for each. Unlike in other errors, Details.Kind is
 // the kind itself, as in Kubernetes.
-func (r Resource) invalid(name string, causes []listwatch.Cause) error {
+func (r CollectionSpec) invalid(name string, causes []listwatch.Cause) error {
 	list := ""
 	for i, c := range causes {
 		if i > 0 {

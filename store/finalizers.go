@@ -56,7 +56,7 @@ func (d *document) keepMarks(old *document) {
 }
 
 // checkFinalizers refuses finalizers that are new on an object that is to go.
-func (r Resource) checkFinalizers(d *draft, old *document) error {
+func (r CollectionSpec) checkFinalizers(d *draft, old *document) error {
 	if !old.marked() {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (r Resource) checkFinalizers(d *draft, old *document) error {
 
 // mark returns what a delete makes of an object that finalizers hold: nil where it bears the mark already. held is false where
 // nothing holds it.
-func (r Resource) mark(old *listwatch.Object, now time.Time) (marked *Draft, held bool) {
+func (r CollectionSpec) mark(old *listwatch.Object, now time.Time) (marked *Draft, held bool) {
 	switch string(rawjson.Lookup(old.Data, "metadata", "finalizers")) {
 	case "", "null", "[]":
 		return nil, false

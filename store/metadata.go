@@ -43,7 +43,7 @@ var objectMeta = members(map[string]shape{
 
 // CheckTypes returns an error of code Invalid where object, compact JSON, has a kind, an apiVersion or a member of metadata that is not of
 // the type that Kubernetes gives it, or is of another kind than r. What is not there is not missed.
-func (r Resource) CheckTypes(object []byte) error {
+func (r CollectionSpec) CheckTypes(object []byte) error {
 	all, err := rawjson.Split(object)
 	if err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object", Err: err}

@@ -78,7 +78,7 @@ func TestAnUpdateIsCheckedAsACreateIs(t *testing.T) {
 }
 
 func TestAnObjectIsCheckedWithoutAWrite(t *testing.T) {
-	r := store.Resource{Kind: "Pod"}
+	r := store.CollectionSpec{Kind: "Pod"}
 	for object, want := range map[string]string{
 		`{}`:                                 "",
 		`{"kind":"Pod","metadata":null}`:     "",
@@ -129,7 +129,7 @@ func FuzzCheckTypes(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"labels":{"a":1},"managedFields":[{"time":"x"}],"generation":1}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := listwatch.ParseObject(data)
-		if err != nil || (store.Resource{}).CheckTypes(o.Data) != nil {
+		if err != nil || (store.CollectionSpec{}).CheckTypes(o.Data) != nil {
 			return
 		}
 		var typed struct{ Metadata listwatch.Metadata }

@@ -10,7 +10,7 @@ import (
 
 // A Resource declares a collection: what it holds and by which rules. The zero Resource is kind "Object" of apiVersion "v1",
 // without namespaces. It must not be modified once a collection has it.
-type Resource struct {
+type CollectionSpec struct {
 	// APIVersion and Kind are those of the objects, as in Kubernetes: "apps/v1" and "Deployment". Empty: "v1" and "Object".
 	APIVersion, Kind string
 	// Plural is the name of the collection in messages and paths. Empty: Kind in lower case with an s.
@@ -26,7 +26,7 @@ type Resource struct {
 }
 
 // WithDefaults returns r with its empty members filled in.
-func (r Resource) WithDefaults() Resource {
+func (r CollectionSpec) WithDefaults() CollectionSpec {
 	if r.APIVersion == "" {
 		r.APIVersion = "v1"
 	}
@@ -43,7 +43,7 @@ func (r Resource) WithDefaults() Resource {
 }
 
 // Group is the API group: what stands before the slash in APIVersion; empty where there is none.
-func (r Resource) Group() string {
+func (r CollectionSpec) Group() string {
 	group, _, ok := strings.Cut(r.APIVersion, "/")
 	if !ok {
 		return ""
@@ -52,7 +52,7 @@ func (r Resource) Group() string {
 }
 
 // QualifiedName is the plural with the group, as messages and databases name the collection: "pods", "deployments.apps".
-func (r Resource) QualifiedName() string {
+func (r CollectionSpec) QualifiedName() string {
 	if g := r.Group(); g != "" {
 		return r.Plural + "." + g
 	}
@@ -60,13 +60,13 @@ func (r Resource) QualifiedName() string {
 }
 
 // Description returns what a Source of r says of itself. epoch is [listwatch.Description.Epoch].
-func (r Resource) Description(epoch string) listwatch.Description {
+func (r CollectionSpec) Description(epoch string) listwatch.Description {
 	return listwatch.Description{APIVersion: r.APIVersion, Kind: r.Kind, Fields: slices.Clone(r.Fields), Epoch: epoch}
 }
 
 // ReadFields returns the values that field selectors see in data, an object's compact JSON; nil where there are none. Backends
 // that keep bytes use it to make [listwatch.Object.Fields] anew.
-func (r Resource) ReadFields(data []byte) map[string]string {
+func (r CollectionSpec) ReadFields(data []byte) map[string]string {
 	var fields map[string]string
 	for _, path := range r.Fields {
 		value, ok := scalar(rawjson.Lookup(data, strings.Split(path, ".")...))

@@ -22,7 +22,7 @@ func (c *complaints) add(reason, field, format string, args ...any) {
 }
 
 // complaints returns all rules that d breaks.
-func (r Resource) complaints(d *draft) []listwatch.Cause {
+func (r CollectionSpec) complaints(d *draft) []listwatch.Cause {
 	var c complaints
 	r.checkNames(d, &c)
 	if err := listwatch.CheckLabels(d.labels); err != nil {
@@ -38,7 +38,7 @@ func (r Resource) complaints(d *draft) []listwatch.Cause {
 	return c
 }
 
-func (r Resource) checkNames(d *draft, c *complaints) {
+func (r CollectionSpec) checkNames(d *draft, c *complaints) {
 	switch {
 	case d.key.Name == "" && d.generateName == "":
 		c.add(listwatch.CauseRequired, "metadata.name", "Required value: name or generateName is required")
@@ -64,7 +64,7 @@ func (r Resource) checkNames(d *draft, c *complaints) {
 }
 
 // checkName demands of every name that it can be one segment of a path, and then what r demands.
-func (r Resource) checkName(name string) error {
+func (r CollectionSpec) checkName(name string) error {
 	if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
 		return badRequest("name %q: want one segment of a path: neither '.' nor '..', and without '/' and '%%'", name)
 	}

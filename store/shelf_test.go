@@ -59,13 +59,13 @@ func (s *shelf) Commit(_ context.Context, c store.Change) (*listwatch.Object, er
 }
 
 // collectionOf returns a collection on a shelf of its own.
-func collectionOf(r store.Resource) (*store.Collection, *shelf) {
+func collectionOf(r store.CollectionSpec) (*store.Collection, *shelf) {
 	s := &shelf{objects: make(map[listwatch.Key]*listwatch.Object)}
 	return store.New(r, s), s
 }
 
 func pods() (*store.Collection, *shelf) {
-	return collectionOf(store.Resource{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName", "spec.ready", "spec.n", "spec.list", "metadata.uid"}})
+	return collectionOf(store.CollectionSpec{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName", "spec.ready", "spec.n", "spec.list", "metadata.uid"}})
 }
 
 func mustCreate(t testing.TB, c *store.Collection, data string) *listwatch.Object {

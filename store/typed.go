@@ -12,7 +12,7 @@ import (
 )
 
 // Pointer is satisfied by pointers to types that embed [listwatch.Metadata]; it lets the compiler refuse others.
-type Pointer[T any] interface {
+type MetadataPointer[T any] interface {
 	*T
 	Key() listwatch.Key
 	Version() listwatch.Version
@@ -29,7 +29,7 @@ type Typed[T any] struct {
 
 // NewTyped returns c as a collection of T. A T whose JSON does not keep its metadata in a member of that name is an error of code
 // Invalid.
-func NewTyped[T any, P Pointer[T]](c *Collection) (*Typed[T], error) {
+func NewTyped[T any, P MetadataPointer[T]](c *Collection) (*Typed[T], error) {
 	const name = "probe"
 	t := reflect.TypeFor[T]()
 	wrong := func(err error) error {
@@ -58,8 +58,8 @@ func NewTyped[T any, P Pointer[T]](c *Collection) (*Typed[T], error) {
 
 // ResourceOf returns the Resource that a Go type stands for where nothing more is said: its name is the kind, and everything else
 // is the default.
-func ResourceOf[T any]() Resource {
-	return Resource{Kind: reflect.TypeFor[T]().Name()}.WithDefaults()
+func SpecOf[T any]() CollectionSpec {
+	return CollectionSpec{Kind: reflect.TypeFor[T]().Name()}.WithDefaults()
 }
 
 // Untyped returns the collection below t.
@@ -130,7 +130,7 @@ func (t *Typed[T]) Items(ctx context.Context, q listwatch.Query) ([]T, listwatch
 }
 
 // An Event is a [listwatch.Event] with its object decoded.
-type Event[T any] struct {
+type TypedEvent[T any] struct {
 	// Type, Initial and Version are those of the event it was made from.
 	Type    listwatch.EventType
 	Initial bool
@@ -141,16 +141,16 @@ type Event[T any] struct {
 
 // Events follows a selection until ctx ends or the caller breaks off. An error is the last thing it yields; a clean end of the
 // watch yields none.
-func (t *Typed[T]) Events(ctx context.Context, q listwatch.Query) iter.Seq2[Event[T], error] {
-	return func(yield func(Event[T], error) bool) {
+func (t *Typed[T]) Events(ctx context.Context, q listwatch.Query) iter.Seq2[TypedEvent[T], error] {
+	return func(yield func(TypedEvent[T], error) bool) {
 		w, err := t.collection.Watch(ctx, q)
 		if err != nil {
-			yield(Event[T]{}, err)
+			yield(TypedEvent[T]{}, err)
 			return
 		}
 		defer func() { _ = w.Close() }()
 		for e, err := range listwatch.All(ctx, w) {
-			event := Event[T]{Type: e.Type, Initial: e.Initial, Version: e.Version}
+			event := TypedEvent[T]{Type: e.Type, Initial: e.Initial, Version: e.Version}
 			if err == nil && e.Type != listwatch.Bookmark && e.Type != listwatch.Synced {
 				event.Object, err = listwatch.Decode[T](e.Object)
 			}

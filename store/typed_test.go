@@ -18,7 +18,7 @@ type flag struct {
 
 func flags(t testing.TB) (*store.Typed[flag], *shelf) {
 	t.Helper()
-	c, shelf := collectionOf(store.ResourceOf[flag]())
+	c, shelf := collectionOf(store.SpecOf[flag]())
 	typed, err := store.NewTyped[flag](c)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ var (
 )
 
 func TestTypesWithoutMetadataAreRefused(t *testing.T) {
-	c, _ := collectionOf(store.Resource{})
+	c, _ := collectionOf(store.CollectionSpec{})
 	errs := make(map[string]error)
 	_, errs["untagged"] = store.NewTyped[untagged](c)
 	_, errs["elsewhere"] = store.NewTyped[elsewhere](c)

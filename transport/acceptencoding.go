@@ -71,7 +71,7 @@ func weightsOf(acceptEncoding []string) map[string]float64 {
 }
 
 // Uncompressed returns r as of a client that can decompress nothing.
-func Uncompressed(r *http.Request) *http.Request {
+func WithoutCompression(r *http.Request) *http.Request {
 	r = r.WithContext(r.Context()) // a copy
 	r.Header = r.Header.Clone()
 	r.Header.Del("Accept-Encoding")

@@ -65,7 +65,7 @@ func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
 func (b *codedBody) renew() { b.left = b.limit }
 
 // within reports whether a part of the coding has come that is not complete.
-func (b *codedBody) within() bool { return b != nil && b.r.Within() }
+func (b *codedBody) within() bool { return b != nil && b.r.Incomplete() }
 
 // incomplete returns an error where the body has ended and the coding has not; within says that this is within an event.
 func (b *codedBody) incomplete(within bool) error {

@@ -68,7 +68,7 @@ func TestCompressedStreamsTellAnEndFromACut(t *testing.T) {
 		{"cut within a member", whole + whole[:20], true, listwatch.Unavailable, true},
 		{"cut within an event that is decompressed", whole + zipped(oneEvent[:10]), true, listwatch.Unavailable, true},
 		{"a clean end within a member", whole + whole[:20], false, listwatch.Corrupt, true},
-		{"a clean end without the check", string(compress.AppendBlocks([]byte(compress.GzipHead), []byte(oneEvent))), false, listwatch.Corrupt, false},
+		{"a clean end without the check", string(compress.AppendDeflate([]byte(compress.GzipHeader), []byte(oneEvent))), false, listwatch.Corrupt, false},
 		{"a clean end within an event", zipped(oneEvent[:10]), false, listwatch.Corrupt, true},
 		{"no gzip", oneEvent, false, listwatch.Corrupt, false},
 		{"another check", whole[:len(whole)-1] + "x", false, listwatch.Corrupt, false},
@@ -135,7 +135,7 @@ func TestABombStopsAtTheLimit(t *testing.T) {
 		for _, c := range []struct {
 			name, head string
 			compress   func(dst, p []byte) []byte
-		}{{compress.Gzip, compress.GzipHead, compress.AppendBlocks}, {compress.Zstd, "", compress.AppendZstd}} {
+		}{{compress.Gzip, compress.GzipHeader, compress.AppendDeflate}, {compress.Zstd, "", compress.AppendZstd}} {
 			part := []byte(strings.Repeat(tt.fill, 1<<20))
 			b := &bomb{head: c.compress([]byte(c.head), []byte(tt.before)), part: c.compress(nil, part), parts: size >> 20}
 			r, err := received(t, c.name, b, &Request{Codings: Codings(), Limit: limit})

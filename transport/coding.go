@@ -22,7 +22,7 @@ type contentCoding struct {
 // contentCodings are those on offer. Who likes both the same gets gzip, which is as small: every decoder takes a stream of it as one,
 // while some of zstd, such as that of Node, take the end of a frame for the end of all where more comes with it.
 var contentCodings = []*contentCoding{
-	{name: compress.Gzip, compress: compress.AppendBlocks, summed: true},
+	{name: compress.Gzip, compress: compress.AppendDeflate, summed: true},
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
@@ -62,7 +62,7 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 // write. A nil Body is that of streams that need none.
 type Body struct {
 	encoder *Encoder
-	sum     compress.Sum
+	sum     compress.Checksum
 }
 
 // NewBody returns the Body of a stream with frames of c, which may be nil.
@@ -78,7 +78,7 @@ func (b *Body) Begin() []byte {
 	if b == nil {
 		return nil
 	}
-	return b.encoder.envelop(nil, []byte(compress.GzipHead))
+	return b.encoder.envelop(nil, []byte(compress.GzipHeader))
 }
 
 // Take makes of frames what is to be written. It overwrites the slice, and not the frames, which are shared.
@@ -88,7 +88,7 @@ func (b *Body) Take(frames [][]byte) {
 	}
 	for i, f := range frames {
 		b.sum.Add(f)
-		frames[i] = f[compress.SumBytes:]
+		frames[i] = f[compress.ChecksumSize:]
 	}
 }
 
@@ -97,5 +97,5 @@ func (b *Body) End() []byte {
 	if b == nil {
 		return nil
 	}
-	return b.encoder.envelop(nil, b.sum.AppendTail(nil))
+	return b.encoder.envelop(nil, b.sum.AppendTrailer(nil))
 }

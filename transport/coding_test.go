@@ -79,18 +79,18 @@ func TestACodingIsAPartOfTheWireForm(t *testing.T) {
 	if zipped != again || zipped == plain || zipped == zstd {
 		t.Error("streams of equal codings have different encoders, or those of different codings the same")
 	}
-	shaped := zipped.As(shout{titled: true})
-	if shaped.Compression() != "gzip" || shaped.Rest().Compression() != "gzip" || shaped.As(nil) != zipped {
+	shaped := zipped.WithRepresentation(shout{titled: true})
+	if shaped.Compression() != "gzip" || shaped.AfterFirst().Compression() != "gzip" || shaped.WithRepresentation(nil) != zipped {
 		t.Error("the representation has changed the coding")
 	}
-	if in := zipped.In(&Envelope{}); in.Compression() != "gzip" || in.In(envelope) != zipped {
+	if in := zipped.WithEnvelope(&Envelope{}); in.Compression() != "gzip" || in.WithEnvelope(envelope) != zipped {
 		t.Error("the envelope has changed the coding")
 	}
 	e := event(t)
 	if a, b := frame(t, zipped, e), frame(t, again, e); &a[0] != &b[0] {
 		t.Error("an event is compressed twice")
 	}
-	if got := frame(t, zipped, e); got[compress.SumBytes] != '<' || zipped.Size(got) != len(got)-compress.SumBytes {
+	if got := frame(t, zipped, e); got[compress.ChecksumSize] != '<' || zipped.WireSize(got) != len(got)-compress.ChecksumSize {
 		t.Errorf("got %q: the envelope belongs around what is compressed", got)
 	}
 }

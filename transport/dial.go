@@ -96,7 +96,7 @@ func port(u *url.URL) string {
 
 // Open opens a stream with c by a GET. major is the version of HTTP that the answer must have; everything else is as
 // [Client.Dial] says.
-func Open(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
+func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "the URL has scheme " + strconv.Quote(r.URL.Scheme) + ", want http or https"}
 	}
@@ -122,7 +122,7 @@ func open(ctx context.Context, c *http.Client, r *Request, major int, cancel con
 	if r.Header != nil {
 		req.Header = r.Header.Clone()
 	}
-	req.Header.Set("Accept", r.Accept())
+	req.Header.Set("Accept", r.AcceptHeader())
 	if len(r.Codings) > 0 {
 		req.Header.Set("Accept-Encoding", Preferences(r.Codings))
 	}

@@ -24,7 +24,7 @@ func openAt(t *testing.T, address string, c *http.Client, header http.Header) (R
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Open(t.Context(), c, &Request{URL: u, Header: header}, 1)
+	return DialHTTP(t.Context(), c, &Request{URL: u, Header: header}, 1)
 }
 
 func http1() *http.Client {
@@ -193,17 +193,17 @@ func TestOpenPassesTheEndOfItsContext(t *testing.T) {
 		cancel()
 	}()
 	u, _ := url.Parse(s.URL)
-	if _, err := Open(ctx, http1(), &Request{URL: u}, 1); err != context.Canceled {
+	if _, err := DialHTTP(ctx, http1(), &Request{URL: u}, 1); err != context.Canceled {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 
 func TestAcceptKeepsTheOrder(t *testing.T) {
 	r := &Request{Framings: []framing.Framer{framing.SSE{}, framing.JSON{}, framing.CBORSeq{}}}
-	if got, want := r.Accept(), "text/event-stream, application/json;q=0.9, application/cbor-seq;q=0.8"; got != want {
+	if got, want := r.AcceptHeader(), "text/event-stream, application/json;q=0.9, application/cbor-seq;q=0.8"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := new(Request).Accept(), "application/json"; got != want {
+	if got, want := new(Request).AcceptHeader(), "application/json"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

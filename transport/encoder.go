@@ -62,8 +62,8 @@ func encoderOf(key encoderKey) *Encoder {
 		c.messages = key.framer.(framing.MessageFramer)
 	}
 	c.rest = c
-	if c.shape != nil && c.shape.Rest() != c.shape {
-		key.shape = c.shape.Rest()
+	if c.shape != nil && c.shape.AfterFirst() != c.shape {
+		key.shape = c.shape.AfterFirst()
 		c.rest = encoderOf(key)
 	}
 	kept, _ := encoders.LoadOrStore(c.key(), c)
@@ -73,14 +73,14 @@ func encoderOf(key encoderKey) *Encoder {
 func (c *Encoder) key() encoderKey { return encoderKey{c.Framer, c.coding, c.envelope, c.shape} }
 
 // As returns the Encoder that is as c, but shows objects in another shape; nil: as they are.
-func (c *Encoder) As(shape Representation) *Encoder {
+func (c *Encoder) WithRepresentation(shape Representation) *Encoder {
 	key := c.key()
 	key.shape = shape
 	return encoderOf(key)
 }
 
 // In returns the Encoder that is as c, but has another envelope, of messages where the one of c is.
-func (c *Encoder) In(envelope *Envelope) *Encoder {
+func (c *Encoder) WithEnvelope(envelope *Envelope) *Encoder {
 	key := c.key()
 	key.envelope = envelope
 	return encoderOf(key)
@@ -103,11 +103,11 @@ func (c *Encoder) Compression() string {
 
 // Rest returns the Encoder for what comes behind the first event of a stream that began with c. It is c itself unless c has a
 // [Representation] that says more in the first event.
-func (c *Encoder) Rest() *Encoder { return c.rest }
+func (c *Encoder) AfterFirst() *Encoder { return c.rest }
 
 // Event returns the frame of e, shared with every stream of this form.
 func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
-	if e.Initial && c.shape != nil && c.shape.Ages() {
+	if e.Initial && c.shape != nil && c.shape.DependsOnTime() {
 		// The frames of an initial event are kept for as long as its object lives, which may be for days.
 		return c.appendEvent(nil, e)
 	}
@@ -123,7 +123,7 @@ func (c *Encoder) Error(err error) ([]byte, error) { return c.append(nil, framin
 
 // Opening returns what a stream begins with; nil where that is nothing.
 func (c *Encoder) Opening() []byte {
-	if p, ok := c.Framer.(framing.Pacer); ok {
+	if p, ok := c.Framer.(framing.Heartbeater); ok {
 		return c.wrap(nil, p.AppendOpening(nil))
 	}
 	return nil
@@ -132,7 +132,7 @@ func (c *Encoder) Opening() []byte {
 // Heartbeat returns what shows that an idle stream lives; nil where the framing has nothing. at is where the client may resume;
 // zero: not said.
 func (c *Encoder) Heartbeat(at listwatch.Version) []byte {
-	if p, ok := c.Framer.(framing.Pacer); ok {
+	if p, ok := c.Framer.(framing.Heartbeater); ok {
 		return c.wrap(nil, p.AppendHeartbeat(nil, at))
 	}
 	return nil
@@ -167,7 +167,7 @@ func (c *Encoder) wrap(dst, payload []byte) []byte {
 		return dst
 	}
 	if c.summed() {
-		dst = compress.AppendSum(dst, payload)
+		dst = compress.AppendChecksum(dst, payload)
 	}
 	switch {
 	case c.coding == nil:
@@ -189,9 +189,9 @@ func (c *Encoder) envelop(dst, payload []byte) []byte {
 func (c *Encoder) summed() bool { return c.coding != nil && c.coding.summed }
 
 // Size returns how many bytes of frame, which c has made, go out.
-func (c *Encoder) Size(frame []byte) int {
+func (c *Encoder) WireSize(frame []byte) int {
 	if c.summed() {
-		return len(frame) - compress.SumBytes
+		return len(frame) - compress.ChecksumSize
 	}
 	return len(frame)
 }

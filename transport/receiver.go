@@ -32,7 +32,7 @@ var errReceiverClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: 
 
 // newReceiver returns a Receiver of resp, whose request's context ends with cancel. An error leaves resp open.
 func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc) (*responseReceiver, error) {
-	f, err := r.Framer(resp.Header.Get("Content-Type"))
+	f, err := r.FramerFor(resp.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func TestReceiverTellsAnEndFromACut(t *testing.T) {
 			read := 0
 			c := http1()
 			defer c.CloseIdleConnections()
-			r, err := Open(t.Context(), c, &Request{URL: rawServer(t, tt.answer), Activity: func() { read++ }}, 1)
+			r, err := DialHTTP(t.Context(), c, &Request{URL: rawServer(t, tt.answer), Activity: func() { read++ }}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestReceiverTellsThePositionOfServerSentEvents(t *testing.T) {
 	u, _ := url.Parse(s.URL)
 	c := http1()
 	defer c.CloseIdleConnections()
-	r, err := Open(t.Context(), c, &Request{URL: u, Framings: []framing.Framer{framing.JSON{}, framing.SSE{}}}, 1)
+	r, err := DialHTTP(t.Context(), c, &Request{URL: u, Framings: []framing.Framer{framing.JSON{}, framing.SSE{}}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestReceiverThatWasClosedSaysSo(t *testing.T) {
 	u, _ := url.Parse(s.URL)
 	c := http1()
 	defer c.CloseIdleConnections()
-	r, err := Open(t.Context(), c, &Request{URL: u}, 1)
+	r, err := DialHTTP(t.Context(), c, &Request{URL: u}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

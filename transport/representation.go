@@ -10,8 +10,8 @@ type Representation interface {
 	AppendObject(dst []byte, e listwatch.Event) []byte
 	// Rest returns the Representation of all events of a stream but the first. Where the first one says no more than the
 	// others, that is the Representation itself.
-	Rest() Representation
+	AfterFirst() Representation
 	// Ages reports whether what is shown depends on the time. Frames of it are kept for no longer than their event is in the
 	// history, and those of initial events not at all.
-	Ages() bool
+	DependsOnTime() bool
 }

@@ -16,8 +16,8 @@ func (s shout) AppendObject(dst []byte, e listwatch.Event) []byte {
 	return fmt.Appendf(dst, `{"title":%t,"name":%q}`, s.titled, e.Object.Key.Name)
 }
 
-func (s shout) Rest() Representation { return shout{ages: s.ages} }
-func (s shout) Ages() bool           { return s.ages }
+func (s shout) AfterFirst() Representation { return shout{ages: s.ages} }
+func (s shout) DependsOnTime() bool        { return s.ages }
 
 func event(t *testing.T) listwatch.Event {
 	t.Helper()
@@ -48,11 +48,11 @@ func jsonEncoder(t *testing.T) *Encoder {
 
 func TestStreamsOfEqualRepresentationsShareTheirFrames(t *testing.T) {
 	plain, e := jsonEncoder(t), event(t)
-	first := plain.As(shout{titled: true})
-	if first != plain.As(shout{titled: true}) || first.Rest() != plain.As(shout{}) || first.Rest().Rest() != first.Rest() {
+	first := plain.WithRepresentation(shout{titled: true})
+	if first != plain.WithRepresentation(shout{titled: true}) || first.AfterFirst() != plain.WithRepresentation(shout{}) || first.AfterFirst().AfterFirst() != first.AfterFirst() {
 		t.Error("equal representations have different encoders")
 	}
-	if plain.As(nil) != plain || plain.Rest() != plain {
+	if plain.WithRepresentation(nil) != plain || plain.AfterFirst() != plain {
 		t.Error("objects as they are have more than one encoder")
 	}
 	for _, c := range []struct {
@@ -61,7 +61,7 @@ func TestStreamsOfEqualRepresentationsShareTheirFrames(t *testing.T) {
 	}{
 		{plain, `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"7"}}}`},
 		{first, `{"type":"ADDED","object":{"title":true,"name":"a"}}`},
-		{first.Rest(), `{"type":"ADDED","object":{"title":false,"name":"a"}}`},
+		{first.AfterFirst(), `{"type":"ADDED","object":{"title":false,"name":"a"}}`},
 	} {
 		one, two := frame(t, c.encoder, e), frame(t, c.encoder, e)
 		if string(one) != c.want+"\n" || &one[0] != &two[0] {
@@ -74,7 +74,7 @@ func TestInitialEventsThatTellAnAgeAreNotKept(t *testing.T) {
 	e := event(t)
 	e.Initial = true
 	for _, ages := range []bool{true, false} {
-		c := jsonEncoder(t).As(shout{ages: ages})
+		c := jsonEncoder(t).WithRepresentation(shout{ages: ages})
 		one, two := frame(t, c, e), frame(t, c, e)
 		if kept := &one[0] == &two[0]; kept == ages {
 			t.Errorf("ages %t: kept %t", ages, kept)
@@ -85,7 +85,7 @@ func TestInitialEventsThatTellAnAgeAreNotKept(t *testing.T) {
 func TestErrorsAreAStatusInEveryRepresentation(t *testing.T) {
 	plain := jsonEncoder(t)
 	want, _ := plain.Error(listwatch.Expired)
-	got, err := plain.As(shout{}).Error(listwatch.Expired)
+	got, err := plain.WithRepresentation(shout{}).Error(listwatch.Expired)
 	if err != nil || string(got) != string(want) {
 		t.Errorf("got %s %v, want %s", got, err, want)
 	}

@@ -18,7 +18,7 @@ func (r *Request) framings() []framing.Framer {
 }
 
 // Accept returns the value of Accept that asks for r.Framings, in order of preference.
-func (r *Request) Accept() string {
+func (r *Request) AcceptHeader() string {
 	var types []string
 	for _, f := range r.framings() {
 		types = append(types, f.MediaType())
@@ -43,7 +43,7 @@ func Preferences(names []string) string {
 
 // Framer returns the one of r.Framings that a response with the given Content-Type has, or an error of code Unsupported: what came
 // may be a proxy's page.
-func (r *Request) Framer(contentType string) (framing.Framer, error) {
+func (r *Request) FramerFor(contentType string) (framing.Framer, error) {
 	known, err := framing.NewRegistry(r.framings()...)
 	if err != nil {
 		return nil, err
@@ -56,6 +56,6 @@ func (r *Request) Framer(contentType string) (framing.Framer, error) {
 		said = "the Content-Type " + excerpt(contentType)
 	}
 	return nil, &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusOK, Message: "the answer has " + said + ", want one of " + r.Accept(),
+		Code: listwatch.Unsupported, Status: http.StatusOK, Message: "the answer has " + said + ", want one of " + r.AcceptHeader(),
 	}
 }

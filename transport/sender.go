@@ -49,7 +49,7 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 	}
 	rc := http.NewResponseController(w)
 	s := &ResponseSender{
-		w: w, rc: rc, guard: guard, patience: o.Timeout(), ended: make(chan struct{}), turn: NewTurn(), body: encoder.NewBody(),
+		w: w, rc: rc, guard: guard, patience: o.WriteTimeoutOrDefault(), ended: make(chan struct{}), turn: NewTurn(), body: encoder.NewBody(),
 	}
 	if s.unread = r.ContentLength != 0; s.unread && r.ProtoMajor == 1 {
 		// What comes of the body must not be taken for the next request.

@@ -42,7 +42,7 @@ type Options struct {
 }
 
 // Timeout returns WriteTimeout with its default.
-func (o Options) Timeout() time.Duration {
+func (o Options) WriteTimeoutOrDefault() time.Duration {
 	if o.WriteTimeout == 0 {
 		return DefaultWriteTimeout
 	}
@@ -50,7 +50,7 @@ func (o Options) Timeout() time.Duration {
 }
 
 // Ping returns PingInterval with its default.
-func (o Options) Ping() time.Duration {
+func (o Options) PingIntervalOrDefault() time.Duration {
 	if o.PingInterval == 0 {
 		return DefaultPingInterval
 	}

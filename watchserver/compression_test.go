@@ -102,11 +102,11 @@ func (c counted) AppendObject(dst []byte, e listwatch.Event) []byte {
 	c.count.Add(1)
 	return append(dst, e.Object.Data...)
 }
-func (c counted) Rest() transport.Representation                    { return c }
-func (c counted) Ages() bool                                        { return false }
+func (c counted) AfterFirst() transport.Representation              { return c }
+func (c counted) DependsOnTime() bool                               { return false }
 func (c counted) AppendListHead(dst, _ []byte) []byte               { return dst }
 func (c counted) AppendItem(dst []byte, _ *listwatch.Object) []byte { return dst }
-func (c counted) offer(map[string]string, bool) (watchserver.Representation, error) {
+func (c counted) offer(map[string]string, bool) (watchserver.ListRepresentation, error) {
 	return c, nil
 }
 
@@ -117,7 +117,7 @@ func TestAThousandWatchersShareOneCompression(t *testing.T) {
 		l := memnet.Listen()
 		hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			req.Header.Set("Accept", "application/json;as=Counted")
-			server.Serve(w, req, watchserver.Target{Source: flags, Represent: shape.offer})
+			server.Serve(w, req, watchserver.Endpoint{Source: flags, Represent: shape.offer})
 		})}
 		go hs.Serve(l)
 		defer hs.Close()
@@ -170,7 +170,7 @@ func TestCompressionCanBeOff(t *testing.T) {
 	server := &watchserver.Server{Source: flags}
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/secret" { // for one path alone
-			r = transport.Uncompressed(r)
+			r = transport.WithoutCompression(r)
 		}
 		server.ServeHTTP(w, r)
 	}))

@@ -50,7 +50,7 @@ func (l Limits) check(r *http.Request) error {
 // a Content-Length too may be an attempt at smuggling another request past a proxy, and "the server MUST close the connection after responding to
 // such a request" (rfc9112#section-6.1); net/http drops that length without a word, so that any request in chunks may be one. Serve does
 // it; handlers of other requests on the same port should.
-func CloseAfterChunks(w http.ResponseWriter, r *http.Request) {
+func CloseAfterChunkedRequest(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // list answers a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, t Target, q request) error {
+func (s *Server) list(w http.ResponseWriter, r *http.Request, t Endpoint, q request) error {
 	shape, err := representJSON(r, t.Represent, true)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ var jsonAlone = func() *framing.Registry {
 }()
 
 // listHead is a list up to its items.
-func listHead(d listwatch.Description, page listwatch.Page, shape Representation) ([]byte, error) {
+func listHead(d listwatch.Description, page listwatch.Page, shape ListRepresentation) ([]byte, error) {
 	var m struct {
 		ResourceVersion    string `json:"resourceVersion"`
 		Continue           string `json:"continue,omitempty"`
@@ -99,7 +99,7 @@ func listHead(d listwatch.Description, page listwatch.Page, shape Representation
 }
 
 // writeList writes a list, of which all end alike: the items are the last member.
-func writeList(w io.Writer, head []byte, items []*listwatch.Object, shape Representation) {
+func writeList(w io.Writer, head []byte, items []*listwatch.Object, shape ListRepresentation) {
 	w.Write(head)
 	var scratch []byte
 	comma := []byte{','}

@@ -13,7 +13,7 @@ import (
 )
 
 // A Representation is a shape other than their own in which objects can be had, one by one in a watch and together in a list.
-type Representation interface {
+type ListRepresentation interface {
 	transport.Representation
 	// AppendListHead appends a list up to the bracket before its items; metadata is the list's, in JSON.
 	AppendListHead(dst, metadata []byte) []byte
@@ -24,32 +24,32 @@ type Representation interface {
 // A Representer returns the [Representation] that the parameters of a media range ask for, such as as=Table, g=meta.k8s.io and
 // v=v1; those that any framing fulfils may be among them. list is true where many objects are answered as one. Nil without an error:
 // there is no such representation, and the client's next choice counts. With an error the request is refused.
-type Representer func(params map[string]string, list bool) (Representation, error)
+type RepresentationFunc func(params map[string]string, list bool) (ListRepresentation, error)
 
 // Represent chooses the representation of single objects that the Accept headers of r like best; nil: as they are, in JSON. An error
 // is a *listwatch.Error; where nothing matches it has code Unsupported, and status 406.
-func Represent(r *http.Request, offer Representer) (Representation, error) {
+func ChooseRepresentation(r *http.Request, offer RepresentationFunc) (ListRepresentation, error) {
 	return representJSON(r, offer, false)
 }
 
 // representJSON is represent for answers that can be had in JSON alone, and refuses those that would have to be something else.
-func representJSON(r *http.Request, offer Representer, list bool) (Representation, error) {
+func representJSON(r *http.Request, offer RepresentationFunc, list bool) (ListRepresentation, error) {
 	shape, r, err := represent(r, jsonAlone, offer, list)
 	if err == nil {
-		err = AcceptsJSON(r.Header.Values("Accept"))
+		err = RequireJSON(r.Header.Values("Accept"))
 	}
 	return shape, err
 }
 
 // AcceptsJSON returns an error of code Unsupported, status 406, where the values of the Accept headers exclude JSON.
-func AcceptsJSON(accept []string) error {
+func RequireJSON(accept []string) error {
 	_, err := jsonAlone.Negotiate(accept, false)
 	return err
 }
 
 // represent chooses a representation; nil: objects as they are, or nothing matches. The request that it returns is r, but for its
 // Accept headers: they are those for the framing, about which package framing decides.
-func represent(r *http.Request, framings *framing.Registry, offer Representer, list bool) (Representation, *http.Request, error) {
+func represent(r *http.Request, framings *framing.Registry, offer RepresentationFunc, list bool) (ListRepresentation, *http.Request, error) {
 	ranges, err := framing.ParseAccept(r.Header.Values("Accept"))
 	if err != nil || offer == nil {
 		return nil, r, err

@@ -23,8 +23,8 @@ type names struct{ titled bool }
 func (n names) AppendObject(dst []byte, e listwatch.Event) []byte {
 	return fmt.Appendf(dst, `{"title":%t,"name":%q}`, n.titled, e.Object.Key.Name)
 }
-func (n names) Rest() transport.Representation { return names{} }
-func (n names) Ages() bool                     { return false }
+func (n names) AfterFirst() transport.Representation { return names{} }
+func (n names) DependsOnTime() bool                  { return false }
 func (n names) AppendListHead(dst, metadata []byte) []byte {
 	return append(append(append(dst, `{"metadata":`...), metadata...), `,"names":[`...)
 }
@@ -34,7 +34,7 @@ func (n names) AppendItem(dst []byte, o *listwatch.Object) []byte {
 }
 
 // offerNames offers as=Name for one object and as=Names for many. as=Rude is an error.
-func offerNames(params map[string]string, list bool) (watchserver.Representation, error) {
+func offerNames(params map[string]string, list bool) (watchserver.ListRepresentation, error) {
 	switch as := params["as"]; {
 	case as == "Rude":
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "rude"}
@@ -55,7 +55,7 @@ func represented(t *testing.T) string {
 	}
 	server := &watchserver.Server{}
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		server.Serve(w, r, watchserver.Target{Source: flags, Represent: offerNames})
+		server.Serve(w, r, watchserver.Endpoint{Source: flags, Represent: offerNames})
 	}))
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()

@@ -23,7 +23,7 @@ type request struct {
 
 // parseRequest reads r by the rules of docs/protocol.md. Values that can't be read are answered 400; those that can be read but
 // don't go together 422, with the fields as causes, as Kubernetes does (apimachinery, internalversion/validation).
-func parseRequest(r *http.Request, t Target) (request, error) {
+func parseRequest(r *http.Request, t Endpoint) (request, error) {
 	p, err := newParams(r)
 	if err != nil {
 		return request{}, err

@@ -80,7 +80,7 @@ type Timing struct {
 }
 
 // A Target is what one request is about, where that is not all of Server.Source.
-type Target struct {
+type Endpoint struct {
 	// Source is the collection.
 	Source listwatch.Source
 	// Namespace and Name are the scope that the request's path names; empty: all.
@@ -88,19 +88,19 @@ type Target struct {
 	// Watch is true where the path alone says that this is a watch.
 	Watch bool
 	// Represent offers other shapes of the objects than their own; nil: there are none.
-	Represent Representer
+	Represent RepresentationFunc
 }
 
 // ServeHTTP serves Source.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.Serve(w, r, Target{Source: s.Source})
+	s.Serve(w, r, Endpoint{Source: s.Source})
 }
 
 // Serve answers a list or a watch of t. Errors are answered as a Kubernetes Status.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request, t Target) {
-	CloseAfterChunks(w, r)
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request, t Endpoint) {
+	CloseAfterChunkedRequest(w, r)
 	if s.NoCompression {
-		r = transport.Uncompressed(r)
+		r = transport.WithoutCompression(r)
 	}
 	if err := s.serve(w, r, t); err != nil {
 		s.Trace.refused(r, err)
@@ -108,7 +108,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, t Target) {
 	}
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, t Target) error {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, t Endpoint) error {
 	if err := s.Limits.check(r); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *Server) transports() []transport.Server {
 	if s.Transports != nil {
 		return s.Transports
 	}
-	return []transport.Server{&websocket.Server{Origins: s.AllowOrigins}, &h2.Server{}, &chunked.Server{}}
+	return []transport.Server{&websocket.Server{AllowOrigins: s.AllowOrigins}, &h2.Server{}, &chunked.Server{}}
 }
 
 func (s *Server) logger() *slog.Logger {

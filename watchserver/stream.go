@@ -82,7 +82,7 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 	}
 	if due(s.beat, now) {
 		if beat := s.out.Encoder.Heartbeat(s.resumable()); len(beat) > 0 {
-			b.add(beat, s.out.Encoder.Size(beat))
+			b.add(beat, s.out.Encoder.WireSize(beat))
 			if err := s.flush(b, 0, now); err != nil {
 				return now, err
 			}
@@ -104,8 +104,8 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			}
 			return s.fail(b, err, now)
 		}
-		size := s.out.Encoder.Size(frame)
-		s.out.Encoder = s.out.Encoder.Rest()
+		size := s.out.Encoder.WireSize(frame)
+		s.out.Encoder = s.out.Encoder.AfterFirst()
 		if len(b.frames) > 0 && b.bytes+size > s.batchBytes {
 			if err := s.flush(b, count, now); err != nil {
 				return err
@@ -149,12 +149,12 @@ type sendError struct{ error }
 func (e *sendError) Unwrap() error { return e.error }
 
 // An awaiter is a Poller that may still wait for a version in the future, which is then its error.
-type awaiter interface{ Awaiting() error }
+type awaiter interface{ PendingError() error }
 
 // finish ends a stream whose time is up, or because the server drains: with a last bookmark where those were asked for.
 func (s *stream) finish(b *batch, now time.Time) error {
-	if a, ok := s.poller.(awaiter); ok && a.Awaiting() != nil {
-		return s.fail(b, a.Awaiting(), now) // a clean end would say that nothing has happened since that version
+	if a, ok := s.poller.(awaiter); ok && a.PendingError() != nil {
+		return s.fail(b, a.PendingError(), now) // a clean end would say that nothing has happened since that version
 	}
 	if err := s.sendBookmark(b, now); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	}
 	frame, err := s.out.Encoder.Error(cause)
 	if err == nil {
-		b.add(frame, s.out.Encoder.Size(frame))
+		b.add(frame, s.out.Encoder.WireSize(frame))
 		err = s.flush(b, 0, now)
 	}
 	return errors.Join(cause, err)

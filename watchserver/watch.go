@@ -17,7 +17,7 @@ import (
 
 // watch opens a watch and serves it: here, where the stream lives in the handler, or on a goroutine of its own, where the transport has
 // taken the connection over. An error means that nothing has been written.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, t Target, q request) error {
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, t Endpoint, q request) error {
 	client := s.clientOf(r)
 	if err := s.live.admit(client, s.Limits); err != nil {
 		if s.live.drains() && r.ProtoMajor == 1 {
@@ -46,7 +46,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t Target, q reque
 	return nil
 }
 
-func (s *Server) open(w http.ResponseWriter, r *http.Request, t Target, q request) (*stream, error) {
+func (s *Server) open(w http.ResponseWriter, r *http.Request, t Endpoint, q request) (*stream, error) {
 	shape, r, err := represent(r, s.framings(), t.Represent, false)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, t Target, q reques
 		return nil, err
 	}
 	if shape != nil {
-		out.Encoder = out.Encoder.As(shape)
+		out.Encoder = out.Encoder.WithRepresentation(shape)
 	}
 	st := newStream(s, t, q, watcher, out)
 	st.about = Watch{
@@ -102,7 +102,7 @@ func inStream(err error) bool {
 	return errors.Is(err, listwatch.Expired) || errors.Is(err, listwatch.NotYet)
 }
 
-func newStream(s *Server, t Target, q request, w listwatch.Watcher, out *transport.Stream) *stream {
+func newStream(s *Server, t Endpoint, q request, w listwatch.Watcher, out *transport.Stream) *stream {
 	now := time.Now()
 	st := &stream{
 		server: s, out: out, marks: q.Bookmarks, source: listwatch.Describe(t.Source),

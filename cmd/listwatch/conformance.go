@@ -72,7 +72,7 @@ func (o *suiteOptions) options(subject cases.Subject) (conformance.Options, erro
 	}
 	if o.known != "" {
 		var err error
-		if all.Known, err = conformance.ReadKnown(o.known); err != nil {
+		if all.KnownFailures, err = conformance.ReadKnownFailures(o.known); err != nil {
 			return all, usagef("--known-failures %s: %w", o.known, err)
 		}
 	}
@@ -111,7 +111,7 @@ func (o *suiteOptions) execute(
 	switch {
 	case err != nil:
 		return err
-	case r.Unusable():
+	case r.SetupFailed():
 		return exitError(exitUnusable)
 	case !r.OK():
 		return exitError(exitFailure)

@@ -16,7 +16,7 @@ func newConformanceCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check DIR",
 		Short: "Hold recorded histories to the guarantees of a watch",
-		Long: `Hold every history in a directory, *` + checker.Extension + `, to the guarantees of a watch: what was written, and what each watcher saw of it. Tests
+		Long: `Hold every history in a directory, *` + checker.FileExtension + `, to the guarantees of a watch: what was written, and what each watcher saw of it. Tests
 under faults record them.`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return checkHistories(args[0], cmd.OutOrStdout()) },
@@ -71,7 +71,7 @@ func newConformanceDiff() *cobra.Command {
 			if err := report.WriteDiff(cmd.OutOrStdout(), changes); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(changes, report.Change.Worse) {
+			if slices.ContainsFunc(changes, report.VerdictChange.Regressed) {
 				return exitError(exitFailure)
 			}
 			return nil

@@ -60,7 +60,7 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Level.Word(), c.Subject.Word(), strings.Fields(c.On), c.Lane, c.Says, strings.Fields(c.Needs().String()), c.Elsewhere,
+			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.Transports), c.Mode, c.Rule, strings.Fields(c.Needs().String()), c.CoveredBy,
 		})
 	}
 	e := json.NewEncoder(w)
@@ -77,7 +77,7 @@ func listText(w io.Writer, listed []conformance.Case) error {
 			group = c.Group()
 			fmt.Fprintf(out, "\n%s\n", group)
 		}
-		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Word(), c.Subject.Word(), c.On, c.Says)
+		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.Rule)
 	}
 	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID says more\n", len(listed))
 	return out.Flush()
@@ -111,7 +111,7 @@ var lanes = map[rune]string{'r': "real sockets", 'f': "a clock of its own, in go
 
 func lanesOf(c conformance.Case) string {
 	var all []string
-	for _, l := range c.Lane {
+	for _, l := range c.Mode {
 		all = append(all, lanes[l])
 	}
 	return strings.Join(all, "; ")
@@ -119,26 +119,26 @@ func lanesOf(c conformance.Case) string {
 
 func explain(w io.Writer, c conformance.Case) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s\n\n  %s\n\n", c.ID, c.Says)
+	fmt.Fprintf(out, "%s\n\n  %s\n\n", c.ID, c.Rule)
 	line := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(out, "%-10s %s\n", name, value)
 		}
 	}
-	line("level", c.Level.Word()+": "+c.Level.Meaning())
-	line("about", c.Subject.Word())
-	line("over", c.On)
+	line("level", c.Level.Name()+": "+c.Level.Meaning())
+	line("about", c.Subject.Name())
+	line("over", c.Transports)
 	line("lane", lanesOf(c))
 	line("needs", c.Needs().String())
 	switch {
-	case strings.HasPrefix(c.Elsewhere, "lives in "):
-		at := strings.Fields(strings.TrimPrefix(c.Elsewhere, "lives in "))
+	case strings.HasPrefix(c.CoveredBy, "lives in "):
+		at := strings.Fields(strings.TrimPrefix(c.CoveredBy, "lives in "))
 		line("run it", "go test ./"+at[0]+" -run '^"+at[len(at)-1]+"$'")
-	case c.Elsewhere != "":
-		line("test", "none yet: it "+c.Elsewhere)
+	case c.CoveredBy != "":
+		line("test", "none yet: it "+c.CoveredBy)
 	case c.Subject == cases.Client:
 		line("run it", "listwatch conformance client --exec COMMAND --run "+c.ID)
-	case strings.Contains(c.Lane, "r"):
+	case strings.Contains(c.Mode, "r"):
 		line("run it", "listwatch conformance server --kube URL --run "+c.ID)
 	default:
 		line("run it", "go test ./conformance/cases -run 'TestCases/"+c.ID+"'")

@@ -61,7 +61,7 @@ func (o *selfOptions) conform(ctx context.Context, out io.Writer) error {
 	if o.faults < 0 {
 		return usagef("--faults %v: want a time, or zero", o.faults)
 	}
-	t := cases.Own("listwatch", cases.Wrap{})
+	t := cases.Own("listwatch", cases.Interceptors{})
 	t.Patience = o.timeout
 	return o.execute(ctx, t, all, []string{"listwatch", "conformance", "self"}, out, o.tryHard)
 }
@@ -78,14 +78,14 @@ func (o *selfOptions) tryHard(ctx context.Context, r *conformance.Report, p *rep
 	if o.faults == 0 {
 		return nil
 	}
-	p.Say("faults", fmt.Sprintf("at least %v of them", o.faults))
-	if r.Faults, err = robustness.Run(ctx, robustness.Options{Seed: o.seed, For: o.faults}); err != nil {
+	p.Message("faults", fmt.Sprintf("at least %v of them", o.faults))
+	if r.Robustness, err = robustness.Run(ctx, robustness.Options{Seed: o.seed, MinDuration: o.faults}); err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}
 	if o.histories == "" {
 		return nil
 	}
-	file, err := r.Faults.History.Save(o.histories, fmt.Sprintf("faults-%d", r.Faults.Report.Meta.Seed))
+	file, err := r.Robustness.History.Save(o.histories, fmt.Sprintf("faults-%d", r.Robustness.Report.Meta.Seed))
 	if err != nil {
 		return err
 	}

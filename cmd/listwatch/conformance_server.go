@@ -121,7 +121,7 @@ func (o *serverOptions) open(ctx context.Context, notes io.Writer) (*opened, err
 	}
 	base := o.kube
 	if o.kubeconfig != "" {
-		if base, a, err = adapters.Kubeconfig(o.kubeconfig, a); err != nil {
+		if base, a, err = adapters.ReadKubeconfig(o.kubeconfig, a); err != nil {
 			return nil, targetError(err)
 		}
 	}
@@ -132,8 +132,8 @@ func (o *serverOptions) open(ctx context.Context, notes io.Writer) (*opened, err
 	return &opened{c.Target, c.Close}, nil
 }
 
-func (o *serverOptions) access() (adapters.Access, error) {
-	a := adapters.Access{Header: http.Header{}, Patience: o.timeout}
+func (o *serverOptions) access() (adapters.Options, error) {
+	a := adapters.Options{Header: http.Header{}, Timeout: o.timeout}
 	var err error
 	if a.TLS, err = o.tlsConfig(); err != nil {
 		return a, err

@@ -49,7 +49,7 @@ func TestConformanceOfItselfHasFiguresOfFaultsThatCanBeJudgedAgain(t *testing.T)
 	if code != exitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended streams") {
 		t.Errorf("got %d, %s\n%s", code, out, notes)
 	}
-	if r, err := readReport(file); err != nil || r.Faults == nil || r.Faults.Report.Summary.Events == 0 || r.Mutants != nil {
+	if r, err := readReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 || r.Mutants != nil {
 		t.Errorf("got %+v, %v; want figures of faults", r, err)
 	}
 	if out, _, code := conform(t, "check", dir); code != exitOK || !strings.Contains(out, "1 history, 0 of them not sound") {
@@ -141,11 +141,11 @@ func TestConformanceTellsOfItsCases(t *testing.T) {
 
 func TestHistoriesAreChecked(t *testing.T) {
 	dir := t.TempDir()
-	f, err := os.Create(filepath.Join(dir, "empty"+checker.Extension))
+	f, err := os.Create(filepath.Join(dir, "empty"+checker.FileExtension))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := checker.NewWriter(f, checker.Meta{Name: "nothing happened"})
+	w, err := checker.NewHistoryWriter(f, checker.Meta{Name: "nothing happened"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestHistoriesAreChecked(t *testing.T) {
 	if out, _, code := conform(t, "check", dir); code != exitOK || !strings.Contains(out, "0 violations") {
 		t.Errorf("got %d, %s", code, out)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "broken"+checker.Extension), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "broken"+checker.FileExtension), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, _, code := conform(t, "check", dir); code != exitFailure || !strings.Contains(out, "1 of them not sound") {

@@ -40,7 +40,7 @@ func (c *connection) addFlags(f *pflag.FlagSet) {
 }
 
 var framings = map[string]framing.Framer{
-	"json": framing.JSON{}, "cbor": framing.CBORSeq{}, "sse": framing.SSE{}, "seq": framing.JSONSeq{}, "prefixed": framing.Prefixed{},
+	"json": framing.JSON{}, "cbor": framing.CBORSeq{}, "sse": framing.SSE{}, "seq": framing.JSONSeq{}, "prefixed": framing.LengthPrefixed{},
 }
 
 // remote returns the Source at url.

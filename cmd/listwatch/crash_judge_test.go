@@ -84,10 +84,10 @@ func (c *crash) check(truth []fact) {
 		told := times[f.asAnswered()] // zero times where the answer was lost
 		w := checker.Write{Version: f.version, Key: checker.Key(f.key), Began: told.began, Acked: told.acked}
 		if old := before[f.key]; old != nil {
-			w.Before = c.rec.Last(old, f.version)
+			w.Before = c.rec.DeletedState(old, f.version)
 		}
 		if delete(before, f.key); f.kind != listwatch.Deleted {
-			before[f.key], w.After = o, c.rec.Side(o)
+			before[f.key], w.After = o, c.rec.ObjectState(o)
 		}
 		h.Writes = append(h.Writes, w)
 	}

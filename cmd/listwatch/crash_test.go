@@ -79,8 +79,8 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 	defer cancel()
 	var writers, watchers sync.WaitGroup
 	start := c.list().Version
-	c.rec = checker.NewRecorder(checker.Meta{Name: "kill -9", Base: start, Floors: true, Require: checker.Requirements{
-		Writes: 100, Events: 400, Lists: 2, Bit: map[string]int{"kill": 2},
+	c.rec = checker.NewRecorder(checker.Meta{Name: "kill -9", Base: start, AllCompactionsRecorded: true, Requirements: checker.Requirements{
+		Writes: 100, Events: 400, Lists: 2, Faults: map[string]int{"kill": 2},
 	}})
 	selected, err := listwatch.ParseLabelSelector("app=a1")
 	if err != nil {
@@ -112,7 +112,7 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 			kills++
 			c.setUp(false)
 			server.kill()
-			c.rec.Fault(checker.Fault{Kind: "kill", At: c.rec.Now()})
+			c.rec.RecordFault(checker.Fault{Kind: "kill", At: c.rec.Elapsed()})
 			server = startProcess(t, nil, args...)
 			server.serves(t)
 			c.setUp(true)
@@ -185,7 +185,7 @@ func (c *crash) write(ctx context.Context, writer int) {
 			kind, method, url = listwatch.Modified, http.MethodPut, pods+"/"+name
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a%d"}},"n":%d}`, name, rand.IntN(2), i)
-		began := c.rec.Now()
+		began := c.rec.Elapsed()
 		code, answer, err := send(h, method, url, body)
 		switch {
 		case err != nil || code >= 500:
@@ -210,7 +210,7 @@ func (c *crash) write(ctx context.Context, writer int) {
 
 // acknowledged notes what a writer was told.
 func (c *crash) acknowledged(kind listwatch.EventType, key listwatch.Key, answer []byte, began time.Duration) {
-	acked := c.rec.Now()
+	acked := c.rec.Elapsed()
 	f := fact{kind: kind, key: key}
 	if kind == listwatch.Deleted {
 		f.data = string(rawjson.Lookup(answer, "details", "uid"))
@@ -244,7 +244,7 @@ func send(h *http.Client, method, url string, body []byte) (code int, answer []b
 // listAgain lists the pods again and again until ctx ends: each list must be the state at its version, and not older than what was
 // acknowledged before.
 func (c *crash) listAgain(ctx context.Context) {
-	source := c.rec.Witness("lister").Source(&client.Remote{URL: c.url}, "h1")
+	source := c.rec.Watcher("lister").Source(&client.Remote{URL: c.url}, "h1")
 	pace := time.NewTicker(5 * time.Millisecond) // the processors are for writers and watchers
 	defer pace.Stop()
 	for ctx.Err() == nil {
@@ -269,7 +269,7 @@ type sighting struct {
 
 // watch follows the pods by one watcher, through all kills, until ctx ends.
 func (c *crash) watch(ctx context.Context, name string, over transport.Client, s *sighting) {
-	witness := c.rec.Witness(name)
+	witness := c.rec.Watcher(name)
 	trace := witness.Trace()
 	opened := trace.Opened
 	trace.Opened = func(transport string, from listwatch.Version) {

@@ -91,7 +91,7 @@ func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The program and others may not agree on what a resource is.
-	pods, err := db.Collection(store.Resource{Kind: "Pod"})
+	pods, err := db.Collection(store.CollectionSpec{Kind: "Pod"})
 	if err != nil {
 		t.Fatal(err)
 	}

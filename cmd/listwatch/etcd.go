@@ -70,7 +70,7 @@ func (o *etcdOptions) check() error {
 // open connects to etcd. ctx bounds that; log gets what happens then.
 func (o *etcdOptions) open(ctx context.Context, log *slog.Logger, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
-		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skip, Username: o.user, History: o.history,
+		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skip, Username: o.user, HistoryRevisions: o.history,
 		HistoryAge: age, HistoryBytes: bytes, Trace: etcdTrace(log),
 	}
 	if o.layout == "kubernetes" {
@@ -132,16 +132,16 @@ func etcdTrace(log *slog.Logger) *etcd.Trace {
 			}
 			log.Log(context.Background(), level, "loaded", "collection", collection, "objects", objects, "version", version, "watchFrom", floor, "took", took.Round(time.Millisecond))
 		},
-		Lost: func(collection string, err error) {
+		WatchLost: func(collection string, err error) {
 			log.Warn("the watch of etcd was lost", "collection", collection, "error", err)
 		},
-		Resumed: func(collection string, revision int64) {
+		WatchResumed: func(collection string, revision int64) {
 			log.Debug("watching etcd", "collection", collection, "from", revision)
 		},
 		Relisted: func(collection string, reason error) {
 			log.Warn("events were lost for good: listing again, and watches expire", "collection", collection, "reason", reason)
 		},
-		Repeated: func(collection string, revision int64) {
+		DuplicatesDropped: func(collection string, revision int64) {
 			log.Debug("etcd sent events again", "collection", collection, "version", revision)
 		},
 		Unreadable: func(collection, key string, err error) {

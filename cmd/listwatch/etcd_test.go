@@ -18,7 +18,7 @@ type neverLoaded struct {
 	begun func()
 }
 
-func (n neverLoaded) CollectionContext(ctx context.Context, _ store.Resource) (*store.Collection, error) {
+func (n neverLoaded) CollectionContext(ctx context.Context, _ store.CollectionSpec) (*store.Collection, error) {
 	n.begun()
 	<-ctx.Done()
 	return nil, ctx.Err()

@@ -50,7 +50,7 @@ with the credentials of --upstream-token-file, --upstream-cert or --kubeconfig, 
 	f := cmd.Flags()
 	o.upstream.register(f)
 	f.StringArrayVar(&o.resources, "resource", nil, "resource to relay: pods, or in full as in widgets.v1.demo.example.com; with =Widget or =Widget,cluster the upstream isn't asked what it is; repeatable")
-	f.IntVar(&o.lookback, "lookback", relay.DefaultLookback, "how many versions before the newest to begin with, where the upstream still has them, for clients of a relay before; 0: the default; negative: none")
+	f.IntVar(&o.lookback, "lookback", relay.DefaultBackfillVersions, "how many versions before the newest to begin with, where the upstream still has them, for clients of a relay before; 0: the default; negative: none")
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
 	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
 	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second, "how far behind the upstream /readyz still says yes; zero or negative: however far")
@@ -123,7 +123,7 @@ func (s *relayService) relayResources(ctx context.Context, a *access) error {
 		}
 		r.ReadOnly = true
 		source := s.open(r.QualifiedName(), r.Path(""), r.Fields)
-		err = api.Add(r, store.New(r.Declare(), readOnly{source}))
+		err = api.Add(r, store.New(r.CollectionSpec(), readOnly{source}))
 		if errors.Is(err, listwatch.AlreadyExists) {
 			return usagef("--resource %s: it is there twice", text)
 		}
@@ -163,8 +163,8 @@ func (s *relayService) open(name, below string, fields []string) *relay.Relay {
 	remote := s.up.remote(below)
 	o := s.options
 	r := relay.Open(remote, relay.Options{
-		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), Lookback: o.lookback, Fields: fields, Trace: s.traceOf(name),
-		Check: checkEvery(o.maxBehind),
+		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), BackfillVersions: o.lookback, Fields: fields, Trace: s.traceOf(name),
+		CheckInterval: checkEvery(o.maxBehind),
 	})
 	s.relays = append(s.relays, relayed{name, r})
 	s.release = append(s.release, func() {
@@ -177,9 +177,9 @@ func (s *relayService) open(name, below string, fields []string) *relay.Relay {
 // checkEvery returns how often to find out how far behind a relay is, so that one where all is well is never found to be too far.
 func checkEvery(maxBehind time.Duration) time.Duration {
 	if maxBehind <= 0 {
-		return relay.DefaultCheck
+		return relay.DefaultCheckInterval
 	}
-	return min(relay.DefaultCheck, max(maxBehind/5, 100*time.Millisecond))
+	return min(relay.DefaultCheckInterval, max(maxBehind/5, 100*time.Millisecond))
 }
 
 func (s *relayService) close() {
@@ -192,18 +192,18 @@ func (s *relayService) traceOf(name string) *relay.Trace {
 	log := s.log.With("relay", name)
 	var again atomic.Bool
 	return &relay.Trace{
-		Began: func(v listwatch.Version, objects int) {
+		Replaced: func(v listwatch.Version, objects int) {
 			if again.Swap(true) {
 				log.Warn("the state is anew, and all watches have expired", "version", v, "objects", objects)
 				return
 			}
 			log.Info("the state is here", "version", v, "objects", objects)
 		},
-		Lost: func(err error, wait time.Duration, again bool) {
+		UpstreamLost: func(err error, wait time.Duration, again bool) {
 			log.Warn("the watch of the upstream is lost", "error", oneLine(err), "tried again in", wait.Round(time.Millisecond), "from the state", again)
 		},
-		Checked: func(s relay.Status) {
-			log.Debug("checked", "version", s.Version, "upstream", s.Upstream, "behind", s.Behind, "watchers", s.Watchers, "error", s.Err)
+		Checked: func(s relay.Health) {
+			log.Debug("checked", "version", s.Version, "upstream", s.UpstreamVersion, "behind", s.Lag, "watchers", s.Watchers, "error", s.Err)
 		},
 	}
 }
@@ -243,15 +243,15 @@ func authenticated(a kubeapi.Authenticator, next http.Handler) http.Handler {
 func (s *relayService) ready() error {
 	var why []error
 	for _, r := range s.relays {
-		switch status := r.Status(); {
+		switch status := r.Health(); {
 		case !status.Ready && status.Err != nil:
 			why = append(why, fmt.Errorf("%s: the state of the upstream is not here yet: %w", r.name, status.Err))
 		case !status.Ready:
 			why = append(why, fmt.Errorf("%s: the state of the upstream is not here yet", r.name))
-		case s.options.maxBehind > 0 && status.Behind < 0:
+		case s.options.maxBehind > 0 && status.Lag < 0:
 			why = append(why, fmt.Errorf("%s: how far it is behind the upstream is not known", r.name))
-		case s.options.maxBehind > 0 && status.Behind > s.options.maxBehind:
-			why = append(why, fmt.Errorf("%s: it may be %v behind the upstream", r.name, status.Behind.Round(time.Second)))
+		case s.options.maxBehind > 0 && status.Lag > s.options.maxBehind:
+			why = append(why, fmt.Errorf("%s: it may be %v behind the upstream", r.name, status.Lag.Round(time.Second)))
 		}
 	}
 	return errors.Join(why...)
@@ -286,17 +286,17 @@ type relayStatus struct {
 func (s *relayService) serveStatus(w http.ResponseWriter, r *http.Request) {
 	all := make([]relayStatus, 0, len(s.relays))
 	for _, relayed := range s.relays {
-		s := relayed.Status()
+		s := relayed.Health()
 		shown := relayStatus{
-			Name: relayed.name, Ready: s.Ready, Following: s.Following, Version: s.Version.String(), Upstream: s.Upstream.String(), Epoch: s.Epoch,
+			Name: relayed.name, Ready: s.Ready, Following: s.Following, Version: s.Version.String(), Upstream: s.UpstreamVersion.String(), Epoch: s.Epoch,
 			Objects: s.Objects, Watchers: s.Watchers, HistoryBytes: s.HistoryBytes, Floor: s.Floor.String(),
 		}
-		if s.Behind >= 0 {
-			behind := s.Behind.Seconds()
+		if s.Lag >= 0 {
+			behind := s.Lag.Seconds()
 			shown.Behind = &behind
 		}
-		if !s.Heard.IsZero() {
-			silent := time.Since(s.Heard).Seconds()
+		if !s.LastHeard.IsZero() {
+			silent := time.Since(s.LastHeard).Seconds()
 			shown.Silent = &silent
 		}
 		if s.Err != nil {

@@ -219,8 +219,8 @@ func TestARelayThatDoesNotKnowHowOldItsStateIsIsNotReady(t *testing.T) {
 		defer r.Close()
 		time.Sleep(time.Minute)
 		s := &relayService{options: &relayOptions{maxBehind: time.Hour}, relays: []relayed{{"things", r}}}
-		if err := s.ready(); !r.Status().Ready || err == nil || !strings.Contains(err.Error(), "not known") {
-			t.Errorf("a state from before the upstream's, for all that is known: %v, %+v", err, r.Status())
+		if err := s.ready(); !r.Health().Ready || err == nil || !strings.Contains(err.Error(), "not known") {
+			t.Errorf("a state from before the upstream's, for all that is known: %v, %+v", err, r.Health())
 		}
 	})
 }

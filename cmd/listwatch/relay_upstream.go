@@ -62,9 +62,9 @@ func (o *upstreamOptions) access() (*upstreamAccess, error) {
 	if err != nil {
 		return nil, o.renamed(err)
 	}
-	base, given := o.url, adapters.Access{TLS: config}
+	base, given := o.url, adapters.Options{TLS: config}
 	if o.kubeconfig != "" {
-		if base, given, err = adapters.Kubeconfig(o.kubeconfig, given); err != nil {
+		if base, given, err = adapters.ReadKubeconfig(o.kubeconfig, given); err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}

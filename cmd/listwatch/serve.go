@@ -112,7 +112,7 @@ func (s *service) addResources(ctx context.Context, more []string) error {
 		resources = append(resources, r)
 	}
 	for _, r := range resources {
-		c, err := openCollection(ctx, s.db, r.Declare())
+		c, err := openCollection(ctx, s.db, r.CollectionSpec())
 		if err == nil {
 			err = s.api.Add(r, c)
 		} else {

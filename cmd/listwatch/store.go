@@ -15,7 +15,7 @@ import (
 
 // A database is a store that serve can serve.
 type database interface {
-	Collection(r store.Resource) (*store.Collection, error)
+	Collection(r store.CollectionSpec) (*store.Collection, error)
 	Version() listwatch.Version
 	Compact()
 	Close() error
@@ -58,7 +58,7 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 	case o.data == "":
 		return inMemory{memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})}, nil
 	}
-	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), Restored: o.restored})
+	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), RestoredFromBackup: o.restored})
 	if err != nil {
 		return nil, dataError(err)
 	}
@@ -66,9 +66,9 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 }
 
 // openCollection opens the collection that r declares. Where that may take long, the end of ctx ends it.
-func openCollection(ctx context.Context, db database, r store.Resource) (*store.Collection, error) {
+func openCollection(ctx context.Context, db database, r store.CollectionSpec) (*store.Collection, error) {
 	if db, ok := db.(interface {
-		CollectionContext(ctx context.Context, r store.Resource) (*store.Collection, error)
+		CollectionContext(ctx context.Context, r store.CollectionSpec) (*store.Collection, error)
 	}); ok {
 		return db.CollectionContext(ctx, r)
 	}

@@ -62,7 +62,7 @@ func (d *definer) define(w http.ResponseWriter, r *http.Request) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c, err := d.db.Collection(resource.Declare())
+	c, err := d.db.Collection(resource.CollectionSpec())
 	if err == nil {
 		err = d.api.Add(resource, c)
 	}
@@ -79,7 +79,7 @@ func TestAServerWithoutConfigMapsIsTestedOnACustomResource(t *testing.T) {
 	d := &definer{db: memory.Open(memory.Options{}), api: &kubeapi.Handler{}}
 	server := httptest.NewServer(d)
 	defer server.Close()
-	c, err := adapters.Kube(t.Context(), server.URL, "", adapters.Access{})
+	c, err := adapters.Kube(t.Context(), server.URL, "", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,26 +22,26 @@ import (
 )
 
 // Access says how a server is reached. The zero Access reaches one that asks for nothing.
-type Access struct {
+type Options struct {
 	// TLS configures https; nil: the defaults of crypto/tls.
 	TLS *tls.Config
 	// Header goes with every request; its values are kept out of reports.
 	Header http.Header
 	// Patience is how long a case waits for what must come. Zero: 10 s.
-	Patience time.Duration
+	Timeout time.Duration
 }
 
-func (a Access) network() transport.Network { return transport.Network{TLS: a.TLS} }
+func (a Options) network() transport.Network { return transport.Network{TLS: a.TLS} }
 
 // probeTime is how long a server may take to show what it is.
 const probeTime = 15 * time.Second
 
 // tryWays sets the ways of t to those in which s can be watched, and notes why it can't be in others. Where a server wants an Origin, as
 // kube-apiserver does of WebSockets, s gets one, its own.
-func tryWays(ctx context.Context, t *cases.Target, s *cases.Site) error {
+func tryWays(ctx context.Context, t *cases.Target, s *cases.Instance) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	served, refused := cases.Reach(ctx, s)
+	served, refused := cases.ProbeVariants(ctx, s)
 	if s.Header.Get("Origin") == "" && slices.ContainsFunc(slices.Collect(maps.Values(refused)), isForbidden) {
 		page := *s
 		if page.Header = s.Header.Clone(); page.Header == nil {
@@ -49,7 +49,7 @@ func tryWays(ctx context.Context, t *cases.Target, s *cases.Site) error {
 		}
 		origin := s.URL.Scheme + "://" + s.URL.Host
 		page.Header.Set("Origin", origin)
-		if more, left := cases.Reach(ctx, &page); len(more) > len(served) {
+		if more, left := cases.ProbeVariants(ctx, &page); len(more) > len(served) {
 			served, refused, s.Header = more, left, page.Header
 			t.Notes = append(t.Notes, "WebSockets are refused without an Origin: every request has "+origin)
 		}
@@ -57,7 +57,7 @@ func tryWays(ctx context.Context, t *cases.Target, s *cases.Site) error {
 	if len(served) == 0 {
 		return unusable(s.URL.String(), refused["h1"])
 	}
-	t.Ways = served
+	t.Variants = served
 	for _, name := range slices.Sorted(keys(refused)) {
 		t.Notes = append(t.Notes, fmt.Sprintf("%s is not tested: %s", name, oneLine(refused[name])))
 	}

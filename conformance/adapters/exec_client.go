@@ -61,14 +61,14 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, patience t
 		return nil, err
 	}
 	c := &execClient{h, hello.Can}
-	p := &Process{hook: h, Target: cases.Own("exec", cases.Wrap{Dialler: c.dialler, Client: c.source})}
-	p.Target.Bubbles, p.Target.Patience = false, patience
-	for _, way := range cases.Ways() {
+	p := &Process{hook: h, Target: cases.Own("exec", cases.Interceptors{TransportClient: c.dialler, Client: c.source})}
+	p.Target.SupportsFakeTime, p.Target.Patience = false, patience
+	for _, way := range cases.Variants() {
 		if slices.Contains(hello.Can, cases.TransportOf(way)) {
-			p.Target.Ways = append(p.Target.Ways, way)
+			p.Target.Variants = append(p.Target.Variants, way)
 		}
 	}
-	if p.Target.Ways == nil {
+	if p.Target.Variants == nil {
 		_ = p.Close() // what is wrong is known
 		return nil, unusable("the client of "+command, invalidf(`its "can" names none of the transports h1, h2 and ws`))
 	}
@@ -100,7 +100,7 @@ func (c *execClient) source(ours *client.Remote) listwatch.Source {
 // watch asks for a watch of u over a network and returns the stream of answers.
 func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*execStream, error) {
 	if u.Scheme == "https" {
-		return nil, cases.Cannot("the client is not told which CAs to trust")
+		return nil, cases.MissingAbility("the client is not told which CAs to trust")
 	}
 	relay, u, err := newRelay(n, u)
 	if err != nil {
@@ -141,11 +141,11 @@ func (d *execDialler) Dial(ctx context.Context, r *transport.Request) (transport
 	word := transportWords[d.name]
 	for _, f := range r.Framings {
 		if f.MediaType() != (framing.JSON{}).MediaType() {
-			return nil, cases.Cannot("the client reads no " + f.MediaType())
+			return nil, cases.MissingAbility("the client reads no " + f.MediaType())
 		}
 	}
 	if !slices.Contains(d.can, word) || len(r.Codings) > 0 {
-		return nil, cases.Cannot("the client can't watch like this")
+		return nil, cases.MissingAbility("the client can't watch like this")
 	}
 	request := watchRequest{Transport: word, Headers: map[string]string{}}
 	for name := range r.Header {

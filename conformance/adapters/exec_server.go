@@ -28,8 +28,8 @@ type serverHello struct {
 
 // serverWords are what a server's command may say that it can, and what cases ask for; "open" and "stats" are dealt with apart.
 var serverWords = map[string]cases.Ability{
-	"open": cases.Alone, "put": cases.Writes, "dense": cases.Dense, "compact": cases.Compacts, "spaces": cases.Spaces, "fields": cases.Fields,
-	"lives": cases.Lives, "drain": cases.Drains, "stats": cases.Counts,
+	"open": cases.SoleWriter, "put": cases.Writes, "dense": cases.ConsecutiveVersions, "compact": cases.Compacts, "spaces": cases.Namespaces, "fields": cases.FieldSelectors,
+	"lives": cases.UnrelatedCollection, "drain": cases.Drains, "stats": cases.CountsWatches,
 }
 
 // A serverRequest is a line for a server's command.
@@ -60,14 +60,14 @@ func ExecServer(ctx context.Context, command string, notes io.Writer, patience t
 	if err != nil {
 		return nil, err
 	}
-	s := &execServer{hook: h, hello: hello, access: Access{Patience: patience}}
+	s := &execServer{hook: h, hello: hello, access: Options{Timeout: patience}}
 	p := &Process{hook: h, Target: cases.Target{Name: "exec", Patience: patience, Open: s.open}}
 	for _, word := range hello.Can {
-		p.Target.Offers |= serverWords[word]
+		p.Target.Abilities |= serverWords[word]
 		s.stats = s.stats || word == "stats"
 	}
 	if hello.Root != "" {
-		p.Target.Offers |= cases.Kubernetes
+		p.Target.Abilities |= cases.KubernetesPaths
 	}
 	if err := s.prepare(ctx, &p.Target); err != nil {
 		_ = p.Close() // what is wrong is known
@@ -80,7 +80,7 @@ func ExecServer(ctx context.Context, command string, notes io.Writer, patience t
 type execServer struct {
 	*hook
 	hello  serverHello
-	access Access
+	access Options
 	stats  bool
 }
 
@@ -102,12 +102,12 @@ func (s *execServer) prepare(ctx context.Context, t *cases.Target) error {
 	return tryWays(ctx, t, s.site(u, ""))
 }
 
-func (s *execServer) site(u *url.URL, at string) *cases.Site {
-	return &cases.Site{
-		URL: u, Kind: s.hello.Kind, Root: s.hello.Root, Network: s.access.network(), Store: &execStore{s, at},
-		Watches: func() int { return s.watches(at) },
-		Compact: func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "compact", At: at}, nil) },
-		Drain:   func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "drain", At: at}, nil) },
+func (s *execServer) site(u *url.URL, at string) *cases.Instance {
+	return &cases.Instance{
+		URL: u, Kind: s.hello.Kind, KubernetesPath: s.hello.Root, Network: s.access.network(), Store: &execStore{s, at},
+		OpenWatches: func() int { return s.watches(at) },
+		Compact:     func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "compact", At: at}, nil) },
+		Drain:       func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "drain", At: at}, nil) },
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *execServer) do(ctx context.Context, r serverRequest, a *serverAnswer) e
 }
 
 // open gives a case a collection of its own, if the command can.
-func (s *execServer) open(t cases.T, _ cases.Setup) *cases.Site {
+func (s *execServer) open(t cases.T, _ cases.Setup) *cases.Instance {
 	t.Helper()
 	a := serverAnswer{URL: s.hello.URL}
 	opens := s.opens()

@@ -18,7 +18,7 @@ type execSource struct {
 
 // List can't be asked of a client that watches.
 func (s *execSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
-	return listwatch.Page{}, cases.Cannot("the client is not asked for lists")
+	return listwatch.Page{}, cases.MissingAbility("the client is not asked for lists")
 }
 
 // Watch has the client watch, and resume until it is told to close.

@@ -18,12 +18,12 @@ import (
 )
 
 // A Cluster is a server that speaks Kubernetes' API, on which a run works.
-type Cluster struct {
+type KubeServer struct {
 	// Target is what to run the cases on.
 	Target cases.Target
 
 	// Immutable once Kube has returned.
-	access   Access
+	access   Options
 	header   http.Header // of what the cases ask
 	rest     *rest
 	resource kubeapi.Resource
@@ -46,31 +46,31 @@ type Cluster struct {
 // widgets.v1.demo.example.com; their objects get a spec, of which the server must keep phase, a string, and n, a number.
 //
 // A server that can't be reached, has no such resource or does not let us work on it is an error.
-func Kube(ctx context.Context, base, resource string, a Access) (*Cluster, error) {
+func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, error) {
 	u, err := parseURL(base)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{access: a, header: a.Header, rest: newREST(u, a), open: map[string]bool{}, run: "conformance-" + strings.ToLower(rand.Text()[:6])}
+	c := &KubeServer{access: a, header: a.Header, rest: newREST(u, a), open: map[string]bool{}, run: "conformance-" + strings.ToLower(rand.Text()[:6])}
 	if err := c.prepare(ctx, resource); err != nil {
 		return nil, errors.Join(unusable(base, err), c.Close())
 	}
 	return c, nil
 }
 
-func (c *Cluster) prepare(ctx context.Context, resource string) error {
+func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTime)
 	defer cancel()
 	if err := c.choose(ctx, resource); err != nil {
 		return err
 	}
 	c.Target = cases.Target{
-		Name: c.rest.base.Host, Patience: c.access.Patience, Open: c.site,
-		Offers: cases.Writes | cases.Alone | cases.Kubernetes,
-		Notes:  []string{"the cases work on " + c.resource.QualifiedName()},
+		Name: c.rest.base.Host, Patience: c.access.Timeout, Open: c.site,
+		Abilities: cases.Writes | cases.SoleWriter | cases.KubernetesPaths,
+		Notes:     []string{"the cases work on " + c.resource.QualifiedName()},
 	}
 	if c.definition != "" {
-		c.Target.Offers |= cases.Fields
+		c.Target.Abilities |= cases.FieldSelectors
 		c.Target.Notes[0] += ", a custom resource of their own"
 	}
 	// The ways are tried where the cases will watch.
@@ -85,7 +85,7 @@ func (c *Cluster) prepare(ctx context.Context, resource string) error {
 }
 
 // Close removes what was made for the run as a whole, and what cases that did not come to their end have left.
-func (c *Cluster) Close() error {
+func (c *KubeServer) Close() error {
 	defer c.rest.close()
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTime)
 	defer cancel()
@@ -100,7 +100,7 @@ func (c *Cluster) Close() error {
 }
 
 // choose finds the resource to work on.
-func (c *Cluster) choose(ctx context.Context, name string) error {
+func (c *KubeServer) choose(ctx context.Context, name string) error {
 	core, err := c.discover(ctx, kubeapi.Resource{Version: "v1", Plural: "namespaces"})
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
 		return err
@@ -121,11 +121,11 @@ func (c *Cluster) choose(ctx context.Context, name string) error {
 }
 
 // publishesCA reports whether something writes a ConfigMap to every namespace, as kube-controller-manager does.
-func (c *Cluster) publishesCA(ctx context.Context) bool {
+func (c *KubeServer) publishesCA(ctx context.Context) bool {
 	return c.rest.ask(ctx, "GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", nil, nil, nil) == nil
 }
 
-func (c *Cluster) named(ctx context.Context, name string) error {
+func (c *KubeServer) named(ctx context.Context, name string) error {
 	r, known := kubeapi.FindResource(kubeapi.DefaultResources(), name)
 	if !known {
 		var err error
@@ -147,7 +147,7 @@ func (c *Cluster) named(ctx context.Context, name string) error {
 }
 
 // discover returns r as the server has it, with its kind; nil: it has no such resource.
-func (c *Cluster) discover(ctx context.Context, r kubeapi.Resource) (*kubeapi.Resource, error) {
+func (c *KubeServer) discover(ctx context.Context, r kubeapi.Resource) (*kubeapi.Resource, error) {
 	// An APIResourceList (Kubernetes, "The Kubernetes API", Discovery).
 	var list struct {
 		Resources []struct {

@@ -13,7 +13,7 @@ import (
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // define makes a custom resource for this run and waits until it is served.
-func (c *Cluster) define(ctx context.Context) error {
+func (c *KubeServer) define(ctx context.Context) error {
 	suffix := strings.TrimPrefix(c.run, "conformance-")
 	r := kubeapi.Resource{
 		Group: "conformance.example.com", Version: "v1", Plural: "things" + suffix,
@@ -51,7 +51,7 @@ func definition(name string, r kubeapi.Resource) map[string]any {
 }
 
 // awaitServed asks until the objects of r can be listed.
-func (c *Cluster) awaitServed(ctx context.Context, r kubeapi.Resource) error {
+func (c *KubeServer) awaitServed(ctx context.Context, r kubeapi.Resource) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -73,7 +73,7 @@ func (c *Cluster) awaitServed(ctx context.Context, r kubeapi.Resource) error {
 	}
 }
 
-func (c *Cluster) removeDefinition(ctx context.Context) error {
+func (c *KubeServer) removeDefinition(ctx context.Context) error {
 	if c.definition == "" {
 		return nil
 	}

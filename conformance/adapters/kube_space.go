@@ -13,10 +13,10 @@ import (
 // cleanTime is how long it may take to remove what a case has made.
 const cleanTime = 10 * time.Second
 
-func (c *Cluster) nextSpace() string { return fmt.Sprintf("%s-%d", c.run, c.spaces.Add(1)) }
+func (c *KubeServer) nextSpace() string { return fmt.Sprintf("%s-%d", c.run, c.spaces.Add(1)) }
 
 // site gives a case a namespace of its own.
-func (c *Cluster) site(t cases.T, _ cases.Setup) *cases.Site {
+func (c *KubeServer) site(t cases.T, _ cases.Setup) *cases.Instance {
 	t.Helper()
 	space := c.nextSpace()
 	if err := c.makeSpace(t.Context(), space); err != nil {
@@ -32,17 +32,17 @@ func (c *Cluster) site(t cases.T, _ cases.Setup) *cases.Site {
 	return c.siteIn(space)
 }
 
-func (c *Cluster) siteIn(space string) *cases.Site {
-	store := &kubeStore{Cluster: c, space: space, last: map[string]string{}}
-	return &cases.Site{
-		URL: c.rest.base.JoinPath(c.resource.Path(space)), Kind: c.resource.Kind, Root: c.rest.base.JoinPath(c.resource.Path("")).Path,
+func (c *KubeServer) siteIn(space string) *cases.Instance {
+	store := &kubeStore{KubeServer: c, space: space, last: map[string]string{}}
+	return &cases.Instance{
+		URL: c.rest.base.JoinPath(c.resource.Path(space)), Kind: c.resource.Kind, KubernetesPath: c.rest.base.JoinPath(c.resource.Path("")).Path,
 		Namespace: space, Network: c.access.network(), Header: c.header, Store: store,
 	}
 }
 
 const spacesPath = "/api/v1/namespaces"
 
-func (c *Cluster) makeSpace(ctx context.Context, space string) error {
+func (c *KubeServer) makeSpace(ctx context.Context, space string) error {
 	c.mu.Lock()
 	c.open[space] = true
 	c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *Cluster) makeSpace(ctx context.Context, space string) error {
 }
 
 // dropSpace deletes the objects of a namespace, and it.
-func (c *Cluster) dropSpace(ctx context.Context, space string) error {
+func (c *KubeServer) dropSpace(ctx context.Context, space string) error {
 	c.mu.Lock()
 	delete(c.open, space)
 	c.mu.Unlock()

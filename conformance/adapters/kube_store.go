@@ -17,7 +17,7 @@ import (
 
 // A kubeStore writes to one namespace of a cluster.
 type kubeStore struct {
-	*Cluster
+	*KubeServer
 	space string
 
 	mu   sync.Mutex

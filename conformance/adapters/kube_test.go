@@ -20,7 +20,7 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	db := memory.Open(memory.Options{})
 	api := &kubeapi.Handler{}
 	for _, r := range kubeapi.DefaultResources() {
-		c, err := db.Collection(r.Declare())
+		c, err := db.Collection(r.CollectionSpec())
 		if err == nil {
 			err = api.Add(r, c)
 		}
@@ -55,7 +55,7 @@ func judge(t *testing.T, target conformance.Target, o conformance.Options) (pass
 		switch {
 		case out.Verdict == cases.Pass:
 			passed++
-		case out.Verdict.Bad() || out.Verdict == cases.Warn:
+		case out.Verdict.IsFailure() || out.Verdict == cases.Warn:
 			t.Errorf("%s: %s: %q %s", out.Name(), out.Verdict, out.Messages, out.Reason)
 		}
 	}
@@ -64,7 +64,7 @@ func judge(t *testing.T, target conformance.Target, o conformance.Options) (pass
 
 func TestOurServerPassesAsACluster(t *testing.T) {
 	base := serve(t, nil)
-	c, err := adapters.Kube(t.Context(), base, "", adapters.Access{})
+	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestOurServerPassesAsACluster(t *testing.T) {
 }
 
 func TestOurServerPassesByItsURL(t *testing.T) {
-	target, err := adapters.URL(t.Context(), serve(t, nil)+"/api/v1/pods", adapters.Access{})
+	target, err := adapters.URL(t.Context(), serve(t, nil)+"/api/v1/pods", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +101,11 @@ func wantsOrigin(next http.Handler) http.Handler {
 
 func TestWebSocketsHaveAnOriginWhereTheServerWantsOne(t *testing.T) {
 	at := serve(t, wantsOrigin)
-	cluster, err := adapters.Kube(t.Context(), at, "configmaps", adapters.Access{})
+	cluster, err := adapters.Kube(t.Context(), at, "configmaps", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	byURL, err := adapters.URL(t.Context(), at+"/api/v1/configmaps", adapters.Access{})
+	byURL, err := adapters.URL(t.Context(), at+"/api/v1/configmaps", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ type kubeconfig struct {
 
 // Kubeconfig returns the server that the current context of a file names, and a with the credentials that it has. Credentials that a program would
 // have to get are not supported.
-func Kubeconfig(file string, a Access) (base string, with Access, err error) {
+func ReadKubeconfig(file string, a Options) (base string, with Options, err error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return "", a, err
@@ -69,7 +69,7 @@ type kubeFile struct {
 }
 
 // access puts the credentials into a and returns the server.
-func (f kubeFile) access(a *Access) (string, error) {
+func (f kubeFile) access(a *Options) (string, error) {
 	cluster, user := "", ""
 	for _, c := range f.Contexts {
 		if c.Name == f.CurrentContext {

@@ -22,7 +22,7 @@ type rest struct {
 	http   *http.Client
 }
 
-func newREST(base *url.URL, a Access) *rest {
+func newREST(base *url.URL, a Options) *rest {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)

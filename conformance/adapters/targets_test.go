@@ -35,7 +35,7 @@ func TestATargetThatCantBeTestedSaysSoAtOnce(t *testing.T) {
 		closed + "/api/v1/pods":             "give a token",
 		"https" + base[4:] + "/api/v1/pods": "can't be tested",
 	} {
-		_, err := adapters.URL(t.Context(), address, adapters.Access{})
+		_, err := adapters.URL(t.Context(), address, adapters.Options{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want an error with %q", address, err, want)
 		}
@@ -43,7 +43,7 @@ func TestATargetThatCantBeTestedSaysSoAtOnce(t *testing.T) {
 	for resource, want := range map[string]string{
 		"namespaces": "is in no namespace", "widgets.v1.example.com": "not found", "nothing": "want one like",
 	} {
-		if _, err := adapters.Kube(t.Context(), base, resource, adapters.Access{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := adapters.Kube(t.Context(), base, resource, adapters.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("resource %s: got %v, want an error with %q", resource, err, want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestCredentialsReachTheServerAndNoReport(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	c, err := adapters.Kube(t.Context(), base, "", adapters.Access{Header: http.Header{"Authorization": {secret}}, Patience: time.Second})
+	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{Header: http.Header{"Authorization": {secret}}, Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestCredentialsReachTheServerAndNoReport(t *testing.T) {
 
 func TestARunLeavesNothingBehind(t *testing.T) {
 	base := serve(t, nil)
-	c, err := adapters.Kube(t.Context(), base, "", adapters.Access{})
+	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +138,9 @@ users:
 - name: u
   user: {tokenFile: token}
 `)
-	base, a, err := adapters.Kubeconfig(good, adapters.Access{Patience: time.Minute})
+	base, a, err := adapters.ReadKubeconfig(good, adapters.Options{Timeout: time.Minute})
 	if err != nil || base != "https://127.0.0.1:6443" || !a.TLS.InsecureSkipVerify || a.TLS.ServerName != "kube" ||
-		a.Header.Get("Authorization") != "Bearer t0ken" || a.Patience != time.Minute {
+		a.Header.Get("Authorization") != "Bearer t0ken" || a.Timeout != time.Minute {
 		t.Errorf("got %s, %+v, %v", base, a, err)
 	}
 	for text, want := range map[string]string{
@@ -152,7 +152,7 @@ users:
 		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate: missing}}]":   "missing",
 		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate-data: eA==}}]": "client-certificate",
 	} {
-		if _, _, err := adapters.Kubeconfig(write("bad", text), adapters.Access{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := adapters.ReadKubeconfig(write("bad", text), adapters.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, want)
 		}
 	}
@@ -218,9 +218,9 @@ func TestClientsOfOtherLanguagesAreTested(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			p.Target.Ways = []string{"h1"}
+			p.Target.Variants = []string{"h1"}
 			o := conformance.Options{Subject: cases.Client, Run: []string{"framing", "event", "resume", "unicode"}, Skip: []string{"event/latency", "resume/list-then-watch"}}
-			if o.Known, err = conformance.ParseKnown(known); err != nil {
+			if o.KnownFailures, err = conformance.ParseKnownFailures(known); err != nil {
 				t.Fatal(err)
 			}
 			r, err := conformance.Execute(t.Context(), p.Target, o, nil)
@@ -232,7 +232,7 @@ func TestClientsOfOtherLanguagesAreTested(t *testing.T) {
 				switch {
 				case out.Verdict == cases.Pass:
 					passed++
-				case out.Verdict.Bad() || out.Verdict == cases.Warn:
+				case out.Verdict.IsFailure() || out.Verdict == cases.Warn:
 					t.Errorf("%s: %s: %q\n%s", out.Name(), out.Verdict, out.Messages, strings.Join(out.Timeline, "\n"))
 				}
 			}

@@ -15,7 +15,7 @@ import (
 
 // URL returns the target at a URL that lists and, with watch=1, watches. Only cases that write nothing can be run. A URL that is none, or has a
 // query that the cases could not keep, is an error of code Invalid.
-func URL(ctx context.Context, address string, a Access) (cases.Target, error) {
+func URL(ctx context.Context, address string, a Options) (cases.Target, error) {
 	u, err := parseURL(address)
 	if err != nil {
 		return cases.Target{}, err
@@ -35,12 +35,12 @@ func URL(ctx context.Context, address string, a Access) (cases.Target, error) {
 	if !isList {
 		return cases.Target{}, unusable(address, invalidf("a GET is answered with kind %q, want a list, as in PodList", list.Kind))
 	}
-	site := cases.Site{URL: u, Kind: kind, Network: a.network(), Header: a.Header}
+	site := cases.Instance{URL: u, Kind: kind, Network: a.network(), Header: a.Header}
 	notes := []string{"of a URL alone the cases are those that write nothing"}
 	if strings.HasPrefix(u.Path, "/api/") || strings.HasPrefix(u.Path, "/apis/") {
 		notes[0] += fmt.Sprintf("; for Kubernetes' API at %s://%s there is --kube, which writes and tests far more", u.Scheme, u.Host)
 	}
-	t := cases.Target{Name: u.Host, Patience: a.Patience, Notes: notes, Open: func(t cases.T, _ cases.Setup) *cases.Site {
+	t := cases.Target{Name: u.Host, Patience: a.Timeout, Notes: notes, Open: func(t cases.T, _ cases.Setup) *cases.Instance {
 		t.Helper()
 		alive(t, u)
 		s := site

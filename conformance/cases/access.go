@@ -17,11 +17,11 @@ import (
 // Access is what a server asks of its clients. The zero Access lets everybody in who is no foreign page.
 type Access struct {
 	// Users: whoever shows no credentials is answered 401. There are two users, [Allowed] and [Denied].
-	Users bool
+	RequireUser bool
 	// Certificates: clients may show certificates, those of [Site.Certify], as their credentials. The server is a secure one.
-	Certificates bool
+	ClientCertificates bool
 	// Origin is that of foreign pages that may use the server; empty: none may.
-	Origin string
+	AllowedOrigin string
 }
 
 // The users that a server knows where Access.Users is set. A user's name is the user's bearer token, too.
@@ -32,7 +32,7 @@ const (
 
 // admit sets api up to know its users.
 func (a Access) admit(api *kubeapi.Handler) error {
-	if !a.Users {
+	if !a.RequireUser {
 		return nil
 	}
 	tokens, err := kubeapi.ReadTokens(strings.NewReader(Allowed + "," + Allowed + ",1\n" + Denied + "," + Denied + ",2\n"))
@@ -51,23 +51,23 @@ func (a Access) admit(api *kubeapi.Handler) error {
 
 // origins are the patterns of those that are allowed.
 func (a Access) origins() []string {
-	if a.Origin == "" {
+	if a.AllowedOrigin == "" {
 		return nil
 	}
-	return []string{a.Origin}
+	return []string{a.AllowedOrigin}
 }
 
 // serverOf returns the server's half of a transport with what a allows.
 func (a Access) serverOf(s transport.Server) transport.Server {
 	if ws, ok := s.(*websocket.Server); ok {
-		return &websocket.Server{Backend: ws.Backend, Origins: a.origins()}
+		return &websocket.Server{Backend: ws.Backend, AllowOrigins: a.origins()}
 	}
 	return s
 }
 
 // open lets pages in before next.
 func (a Access) open(next http.Handler) http.Handler {
-	if a.Origin == "" {
+	if a.AllowedOrigin == "" {
 		return next
 	}
 	return watchserver.CORS(next, a.origins())
@@ -86,7 +86,7 @@ func (s *shelf) serve(c *tls.Config, a Access) {
 	s.renew()
 	c.Certificates = nil // else they would be shown to clients that name no host
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.shown.Load(), nil }
-	if a.Certificates {
+	if a.ClientCertificates {
 		// Who shows none may have a token.
 		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, ours().pool
 	}

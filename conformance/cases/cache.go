@@ -40,13 +40,13 @@ type cache struct {
 func (c cache) Tell(handler func(Told)) {
 	c.Handle(informer.Handler[*listwatch.Object]{
 		OnAdd: func(o *listwatch.Object, initial bool) {
-			handler(Told{Type: informer.Appeared, Key: o.Key, Version: o.Version, New: o, Initial: initial})
+			handler(Told{Type: informer.ChangeAdded, Key: o.Key, Version: o.Version, New: o, Initial: initial})
 		},
 		OnUpdate: func(old, o *listwatch.Object) {
-			handler(Told{Type: informer.Changed, Key: o.Key, Version: o.Version, Old: old, New: o})
+			handler(Told{Type: informer.ChangeUpdated, Key: o.Key, Version: o.Version, Old: old, New: o})
 		},
 		OnDelete: func(d informer.Deleted[*listwatch.Object]) {
-			handler(Told{Type: informer.Disappeared, Key: d.Key, Version: d.Version, New: d.Value, FinalStateUnknown: d.FinalStateUnknown})
+			handler(Told{Type: informer.ChangeDeleted, Key: d.Key, Version: d.Version, New: d.Value, FinalStateUnknown: d.FinalStateUnknown})
 		},
 	}, nil)
 }
@@ -77,7 +77,7 @@ func (e *env) copies() *copied {
 
 // cacheOf returns the cache under test of a source. It does not run yet.
 func (e *env) cacheOf(source listwatch.Source) Cache {
-	e.use(Inside)
+	e.use(InProcess)
 	i := &informer.Informer[*listwatch.Object]{
 		Source: source, Decode: func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil },
 	}

@@ -11,14 +11,14 @@ type Level string
 
 // A server or client must, should; or this module alone promises it; a Figure is measured, not judged.
 const (
-	Must    Level = "M"
-	Should  Level = "S"
-	Promise Level = "Q"
-	Figure  Level = "I"
+	Must        Level = "M"
+	Should      Level = "S"
+	Promise     Level = "Q"
+	Measurement Level = "I"
 )
 
 // Word is l in a word: must, should, promise or figure.
-func (l Level) Word() string {
+func (l Level) Name() string {
 	switch l {
 	case Must:
 		return "must"
@@ -26,7 +26,7 @@ func (l Level) Word() string {
 		return "should"
 	case Promise:
 		return "promise"
-	case Figure:
+	case Measurement:
 		return "figure"
 	}
 	return string(l)
@@ -41,14 +41,14 @@ func (l Level) Meaning() string {
 		return "an implementation keeps the rule unless it has a reason"
 	case Promise:
 		return "this module keeps the rule; nobody else has to"
-	case Figure:
+	case Measurement:
 		return "it is measured, not judged"
 	}
 	return ""
 }
 
 // Word is s in a word: server, client or both.
-func (s Subject) Word() string {
+func (s Subject) Name() string {
 	switch s {
 	case Server:
 		return "server"
@@ -81,11 +81,11 @@ type Case struct {
 	Subject Subject
 	// On are the transports it is about, of h1, h2 and ws. Lane is r for real sockets, f for a bubble with a clock of its own, x for
 	// a run under faults.
-	On, Lane string
+	Transports, Mode string
 	// Says is the rule in one sentence, with its authority.
-	Says string
+	Rule string
 	// Elsewhere says where the case is, "lives in PACKAGE TestName", or what it still "needs"; empty where it is here.
-	Elsewhere string
+	CoveredBy string
 
 	// needs are what the target must offer, setup is what the case wants otherwise than usual.
 	needs Ability
@@ -97,7 +97,7 @@ type Case struct {
 
 // Measures reports whether c looks at the memory or the goroutines of the whole process, so that it means nothing while other cases run
 // beside it.
-func (c Case) Measures() bool { return c.measures }
+func (c Case) RunsAlone() bool { return c.measures }
 
 // Needs are what a target must offer for the case to run.
 func (c Case) Needs() Ability { return c.needs }

@@ -22,9 +22,9 @@ func TestCases(t *testing.T) {
 	ran, used := map[string]bool{}, map[string]Ability{}
 	targets := map[string]Target{}
 	for i, c := range All() {
-		target := Own("listwatch", Wrap{})
+		target := Own("listwatch", Interceptors{})
 		if raced {
-			target.Ways = c.racedWays(i)
+			target.Variants = c.racedWays(i)
 		}
 		targets[c.ID] = target
 		t.Run(c.ID, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestCases(t *testing.T) {
 // racedWays returns one way over each transport, in turn, for a case about several of them; all ways, for one about a single transport. What the
 // race detector is to look at are the two halves of a way, which meet every group of cases.
 func (c Case) racedWays(turn int) []string {
-	if len(strings.Fields(c.On)) == 1 {
-		return Ways()
+	if len(strings.Fields(c.Transports)) == 1 {
+		return Variants()
 	}
 	byTransport := map[string][]string{}
 	for _, w := range ways {
@@ -72,9 +72,9 @@ func (c Case) racedWays(turn int) []string {
 func TestCasesUnderTheRaceDetectorMeetEveryTransportAndGroupsEveryWay(t *testing.T) {
 	want, met := map[string]bool{}, map[string]bool{}
 	for i, c := range All() {
-		target := Own("", Wrap{})
+		target := Own("", Interceptors{})
 		all := c.waysOf(target)
-		target.Ways = c.racedWays(i)
+		target.Variants = c.racedWays(i)
 		some := c.waysOf(target)
 		on := func(ways []way) (transports []string) {
 			for _, w := range ways {
@@ -101,12 +101,12 @@ func TestCasesUnderTheRaceDetectorMeetEveryTransportAndGroupsEveryWay(t *testing
 }
 
 // hidden are abilities whose use does not show.
-const hidden = Alone | Dense | Kubernetes | Spaces | Fields
+const hidden = SoleWriter | ConsecutiveVersions | KubernetesPaths | Namespaces | FieldSelectors
 
 // setupNeeds is what the setup of c asks for.
 func (c Case) setupNeeds() Ability {
 	if c.setup != (Setup{}) {
-		return Setups
+		return Configurable
 	}
 	return 0
 }
@@ -131,14 +131,14 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 			t.Errorf("%s: the id comes twice or is none", c.ID)
 		}
 		seen[c.ID] = true
-		if len(c.waysOf(Own("", Wrap{}))) == 0 || strings.Trim(c.Lane, "rfx") != "" || c.Lane == "" || c.Says == "" ||
+		if len(c.waysOf(Own("", Interceptors{}))) == 0 || strings.Trim(c.Mode, "rfx") != "" || c.Mode == "" || c.Rule == "" ||
 			!strings.Contains("MSQI", string(c.Level)) || !strings.Contains("SCE", string(c.Subject)) {
 			t.Errorf("%s: the rule is not whole: %+v", c.ID, c)
 		}
 		if c.Level == Must {
 			must[c.Group()]++
 		}
-		if (c.run == nil) == (c.Elsewhere == "") {
+		if (c.run == nil) == (c.CoveredBy == "") {
 			t.Errorf("%s: want a test here, or a word on where it is", c.ID)
 		}
 		checkElsewhere(t, c)
@@ -155,12 +155,12 @@ var livesIn = regexp.MustCompile(`^lives in (\S+) ((?:Test|Fuzz)\w+)$`)
 // checkElsewhere holds what a rule without a test here says against the source.
 func checkElsewhere(t *testing.T, c Case) {
 	t.Helper()
-	if c.Elsewhere == "" || strings.HasPrefix(c.Elsewhere, "needs ") {
+	if c.CoveredBy == "" || strings.HasPrefix(c.CoveredBy, "needs ") {
 		return
 	}
-	m := livesIn.FindStringSubmatch(c.Elsewhere)
+	m := livesIn.FindStringSubmatch(c.CoveredBy)
 	if m == nil {
-		t.Errorf("%s: %q: want \"needs …\" or \"lives in PACKAGE TestName\"", c.ID, c.Elsewhere)
+		t.Errorf("%s: %q: want \"needs …\" or \"lives in PACKAGE TestName\"", c.ID, c.CoveredBy)
 		return
 	}
 	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(m[1]), "*_test.go"))

@@ -23,7 +23,7 @@ func (e *env) remoteWith(s *site, configure func(*client.Remote), others ...tran
 	r := &client.Remote{
 		URL: s.watched("").String(), Network: s.Network, Transports: append([]transport.Client{s.client}, others...),
 	}
-	if !e.setup.Fake {
+	if !e.setup.FakeTime {
 		r.Backoff = listwatch.Backoff{Min: -1, Max: -1}
 	}
 	if s.Header != nil {

@@ -36,12 +36,12 @@ func (a *answer) decoded(want string) *decodedAnswer {
 	a.Helper()
 	a.wantStatus(http.StatusOK)
 	if got := a.header.Values("Content-Encoding"); strings.Join(got, ",") != want {
-		if want != "" && len(got) == 0 && !a.can(Inside) {
+		if want != "" && len(got) == 0 && !a.can(InProcess) {
 			a.Skipf("the server does not compress watches by %s", want)
 		}
 		a.Fatalf("got Content-Encoding %q, want %q", got, want)
 	}
-	if want != "" || a.can(Inside) { // who never compresses has nothing that varies
+	if want != "" || a.can(InProcess) { // who never compresses has nothing that varies
 		a.wantVary("Accept-Encoding")
 	}
 	return &decodedAnswer{answer: a}
@@ -212,7 +212,7 @@ func (s *counting) Send(frames [][]byte) error {
 func compSharedOnce(e *env) {
 	const events = 5
 	watchers := many(200)
-	e.use(Inside)
+	e.use(InProcess)
 	start := e.put("start")
 	census := &census{Server: e.way.server, frames: map[*byte]bool{}}
 	at := e.at(e.serveBy(&watchserver.Server{Source: e.inside.source, Transports: []transport.Server{census}}))

@@ -105,7 +105,7 @@ func (o *offered) wantEvents() {
 		if !strings.HasPrefix(got, `{"type":"`) || !strings.Contains(got, `"resourceVersion":"`+v.String()+`"`) || !strings.Contains(got, `"text":"`+text+`"`) {
 			o.Fatalf("%q: got %.200q, want the event of version %d", o.offer, got, v)
 		}
-		if ours := o.can(Inside) && o.compression() != ""; ours && o.agreed && !compressed && len(text) > 0 {
+		if ours := o.can(InProcess) && o.compression() != ""; ours && o.agreed && !compressed && len(text) > 0 {
 			o.Errorf("%q: an event of %d bytes is not compressed", o.offer, len(got))
 		}
 	}
@@ -120,12 +120,12 @@ func wsDeflate(e *env) {
 		if o.agreed && !fits {
 			e.Errorf("the server agrees to %q", offer)
 		}
-		if fits && !o.agreed && e.can(Inside) && e.compression() != "" {
+		if fits && !o.agreed && e.can(InProcess) && e.compression() != "" {
 			e.Errorf("the server declines %q", offer)
 		}
 		o.wantEvents()
 	}
-	if e.can(Inside) {
+	if e.can(InProcess) {
 		e.clientInflates()
 	}
 }
@@ -177,7 +177,7 @@ func wsNoContext(e *env) {
 		}
 		o.wantEvents()
 	}
-	if !e.can(Inside) {
+	if !e.can(InProcess) {
 		return
 	}
 	asked := make(chan string, 1)
@@ -215,7 +215,7 @@ func wsDeclined(e *env) {
 		}
 		o.wantEvents()
 	}
-	if !e.can(Inside) {
+	if !e.can(InProcess) {
 		return
 	}
 	s := e.at(e.openAny(e.byHand(jsonType, pieces(tiny("ADDED", "a", "5"), tiny("ADDED", "b", "6")), ends))).dialAs("", compressing)

@@ -48,7 +48,7 @@ func wsForeignOrigin(e *env) {
 	}
 	own := "http://" + e.URL.Host
 	refuse(e, "Origin", own, "Origin", own) // a request has one
-	if !e.can(Setups) {
+	if !e.can(Configurable) {
 		return
 	}
 	pages := newEnv(e.T, e.target, e.way, forPages, e.log)

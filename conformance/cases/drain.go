@@ -39,7 +39,7 @@ func drainEndsAll(e *env) {
 		s.wantEnd()
 	}
 	wait()
-	if took := time.Since(begin); e.setup.Fake && took > time.Second {
+	if took := time.Since(begin); e.setup.FakeTime && took > time.Second {
 		e.Errorf("the watches ended after %v, want within a second", took)
 	}
 }
@@ -73,7 +73,7 @@ func drainFinalBookmark(e *env) {
 }
 
 func drainGoAway(e *env) {
-	e.use(Inside)
+	e.use(InProcess)
 	start := e.put("a")
 	p := e.h2Peer()
 	p.watch(1, from(start))
@@ -165,7 +165,7 @@ func drainRateLimited(e *env) {
 // drainNoLoss has a front that leads to one of two servers over a collection.
 func drainNoLoss(e *env) {
 	other := e.replica()
-	e.use(Inside)
+	e.use(InProcess)
 	var behind atomic.Pointer[site]
 	behind.Store(e.site)
 	front := e.open(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { behind.Load().inside.handler.ServeHTTP(w, r) }))

@@ -13,12 +13,12 @@ import (
 )
 
 func clientClose(e *env) {
-	e.use(Counts)
+	e.use(CountsWatches)
 	for range 3 {
 		leaves, stays := e.dial(from(e.put("a"))), e.dial(from(e.newest()))
 		e.waitWatches(2)
 		leaves.Close()
-		if took := e.waitWatches(1); e.setup.Fake && took > 250*time.Millisecond {
+		if took := e.waitWatches(1); e.setup.FakeTime && took > 250*time.Millisecond {
 			e.Errorf("the watch was given up after %v, want at once", took)
 		}
 		e.put("a")
@@ -75,7 +75,7 @@ func dropReset(e *env) {
 const mostVanished = 2 * time.Minute
 
 func halfOpen(e *env) {
-	e.use(Counts)
+	e.use(CountsWatches)
 	wired, wires := e.wired()
 	wired.dial(from(e.put("a")))
 	e.waitWatches(1)
@@ -115,7 +115,7 @@ func storm(e *env) {
 	steps := append(slices.Repeat([]http.HandlerFunc{first}, clients), again)
 	script, at := e.play(steps...)
 	for range clients {
-		r := e.remote(&site{at.Site, e.newClient(at.Site, e.way)})
+		r := e.remote(&site{at.Instance, e.newClient(at.Instance, e.way)})
 		if _, err := e.nextOf(e.follow(r, 1)); err != nil {
 			e.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func wsCloseEcho(e *env) {
 			e.Fatalf("close %d: %v", want, err)
 		}
 		// To answer by the same code is what ends do "typically" (section 5.5.1): it is held against ours alone.
-		if got != want && (got != closedNormally || want != 0 && e.can(Inside)) {
+		if got != want && (got != closedNormally || want != 0 && e.can(InProcess)) {
 			e.Errorf("close %d was answered by code %d, want the same", want, got)
 		}
 		if rest, err := io.ReadAll(a.body); err != nil || len(rest) > 0 {

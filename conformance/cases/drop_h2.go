@@ -13,7 +13,7 @@ import (
 )
 
 func h2ResetStream(e *env) {
-	e.use(Counts)
+	e.use(CountsWatches)
 	start := e.put("a")
 	p := e.h2Peer()
 	for _, stream := range []uint32{1, 3} {
@@ -22,7 +22,7 @@ func h2ResetStream(e *env) {
 	}
 	e.waitWatches(2)
 	p.must(p.framer.WriteRSTStream(1, http2.ErrCodeCancel))
-	if took := e.waitWatches(1); e.setup.Fake && took > 250*time.Millisecond {
+	if took := e.waitWatches(1); e.setup.FakeTime && took > 250*time.Millisecond {
 		e.Errorf("the watch was given up after %v, want at once", took)
 	}
 	for i := range 3 {
@@ -36,7 +36,7 @@ func h2ResetStream(e *env) {
 
 // h2Server takes connections, each of which answers one watch by hand and is then sent on the channel.
 func (e *env) h2Server() (*site, <-chan *h2Peer) {
-	e.use(Inside)
+	e.use(InProcess)
 	l := memnet.Listen()
 	e.Cleanup(func() { l.Close() })
 	peers := make(chan *h2Peer, 8)
@@ -59,7 +59,7 @@ func (e *env) h2Server() (*site, <-chan *h2Peer) {
 	}()
 	u := *e.URL
 	u.Host = l.Addr().String()
-	return e.reach(&Site{URL: &u, Network: transport.Network{Dial: l.Dial}}), peers
+	return e.reach(&Instance{URL: &u, Network: transport.Network{Dial: l.Dial}}), peers
 }
 
 // answer waits for a request, and answers that a stream begins. It returns the number of that.

@@ -45,7 +45,7 @@ type write struct {
 
 // A site is a running server and a client for it.
 type site struct {
-	*Site
+	*Instance
 	client transport.Client
 }
 
@@ -55,7 +55,7 @@ const namespace = "default"
 // newEnv opens a collection of the target with a server in front.
 func newEnv(t T, target Target, w way, s Setup, log *timeline) *env {
 	t.Helper()
-	s.Over = w.server
+	s.ServerTransport = w.server
 	e := &env{T: t, way: w, target: target, setup: s, data: &data{uses: new(usage)}, log: log}
 	e.site = e.reach(target.Open(t, s))
 	e.data.store = e.Store
@@ -65,14 +65,14 @@ func newEnv(t T, target Target, w way, s Setup, log *timeline) *env {
 // again returns an env with a collection of its own.
 func (e *env) again() *env {
 	e.Helper()
-	e.use(Lives)
+	e.use(UnrelatedCollection)
 	other := newEnv(e.T, e.target, e.way, e.setup, e.log)
 	other.uses = e.uses
 	return other
 }
 
 // reach returns s with a client for it.
-func (e *env) reach(s *Site) *site {
+func (e *env) reach(s *Instance) *site {
 	e.Helper()
 	e.log.hide(s.Header)
 	s.Network = e.log.tap(s.Network)
@@ -80,15 +80,15 @@ func (e *env) reach(s *Site) *site {
 }
 
 // newClient returns a client of another way for s.
-func (e *env) newClient(s *Site, w way) transport.Client {
+func (e *env) newClient(s *Instance, w way) transport.Client {
 	c := w.dialler(s.Network)
-	if wrap := e.target.Dialler; wrap != nil {
+	if wrap := e.target.TransportClient; wrap != nil {
 		c = wrap(c)
 	}
 	if idle, ok := c.(interface{ CloseIdleConnections() }); ok {
 		e.Cleanup(idle.CloseIdleConnections)
 	}
-	if e.target.Dialler != nil {
+	if e.target.TransportClient != nil {
 		return &declining{c, e.T}
 	}
 	return c
@@ -103,7 +103,7 @@ type declining struct {
 // Dial opens a stream.
 func (s *declining) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	receiver, err := s.Client.Dial(ctx, r)
-	if cannot, ok := errors.AsType[Cannot](err); ok {
+	if cannot, ok := errors.AsType[MissingAbility](err); ok {
 		s.t.Skipf("%s", cannot)
 	}
 	return receiver, err
@@ -121,14 +121,14 @@ func (e *env) replica() *env {
 // over returns e with another way to the same server.
 func (e *env) over(w way) *env {
 	other := *e
-	other.way, other.site = w, &site{e.Site, e.newClient(e.Site, w)}
+	other.way, other.site = w, &site{e.Instance, e.newClient(e.Instance, w)}
 	return &other
 }
 
 // others returns the ways to reach the target that are not e's.
 func (e *env) others() []way {
 	var others []way
-	for _, w := range (Case{On: all}).waysOf(e.target) {
+	for _, w := range (Case{Transports: all}).waysOf(e.target) {
 		if w.name != e.way.name {
 			others = append(others, w)
 		}
@@ -251,7 +251,7 @@ func (e *env) drain() {
 
 // patience is how long a case may wait for something that must come.
 func (e *env) patience() time.Duration {
-	if e.setup.Fake {
+	if e.setup.FakeTime {
 		return time.Hour
 	}
 	if e.target.Patience > 0 {
@@ -261,7 +261,7 @@ func (e *env) patience() time.Duration {
 }
 
 // can reports whether the target has an ability that the case can do without.
-func (e *env) can(a Ability) bool { return e.target.Offers&a == a }
+func (e *env) can(a Ability) bool { return e.target.Abilities&a == a }
 
 // random returns a source of numbers, and tells its seed.
 func (e *env) random() *rand.Rand {

@@ -45,7 +45,7 @@ var mistakes = []mistake{
 // make makes a mistake, and checks kind, apiVersion, status, message, reason and code of the answer.
 func (e *env) make(m mistake) {
 	e.Helper()
-	if !m.ours || e.can(Inside) {
+	if !m.ours || e.can(InProcess) {
 		e.ask("GET", m.target, m.header...).refused(m.code, m.reason)
 	}
 }
@@ -172,7 +172,7 @@ func error422Causes(e *env) {
 func errorNegotiated(e *env) {
 	for _, accept := range []string{"nonsense", "text/html", "application/json;q=2", "image/png, text/plain;q=0.5", "a/b/c"} {
 		a := e.watch("labelSelector=!!", "Accept", accept)
-		if a.status == http.StatusNotAcceptable && !e.can(Inside) {
+		if a.status == http.StatusNotAcceptable && !e.can(InProcess) {
 			a.refused(http.StatusNotAcceptable, "NotAcceptable") // of two mistakes a server may name either
 			continue
 		}

@@ -153,7 +153,7 @@ func namespaceScope(e *env) {
 // dialAt is dial for another path of the same server.
 func (e *env) dialAt(path, query string) *stream {
 	e.Helper()
-	there := *e.Site
+	there := *e.Instance
 	u := *e.URL
 	u.Path = path
 	there.URL = &u
@@ -185,7 +185,7 @@ func (e *env) textFramings() []framing.Framer {
 	if e.on == "ws" {
 		return []framing.Framer{framing.JSON{}}
 	}
-	return []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.Prefixed{}}
+	return []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.LengthPrefixed{}}
 }
 
 // oddValues are numbers and strings that a decoder and encoder would spell otherwise.
@@ -201,7 +201,7 @@ func (e *env) putOdd(name string) {
 	e.Helper()
 	values := oddValues()
 	_, err := e.tryPutSpec(name, map[string]string{"x": "y"}, values)
-	if errors.Is(err, listwatch.Invalid) && !e.can(Inside) {
+	if errors.Is(err, listwatch.Invalid) && !e.can(InProcess) {
 		delete(values, "number")
 		_, err = e.tryPutSpec(name, map[string]string{"x": "y"}, values)
 	}
@@ -218,7 +218,7 @@ func bytesEqualGet(e *env) {
 	want := strings.TrimSpace(string(a.all()))
 	for _, f := range e.textFramings() {
 		s, err := e.tryDialIn(f, from(before))
-		if errors.Is(err, listwatch.Unsupported) && !e.can(Inside) {
+		if errors.Is(err, listwatch.Unsupported) && !e.can(InProcess) {
 			continue
 		}
 		if err != nil {

@@ -38,30 +38,30 @@ func (c Case) Execute(ctx context.Context, target Target, wants func(name string
 
 // excuse returns why c can't be run on the target; empty where it can.
 func (c Case) excuse(target Target) string {
-	missing := c.needs &^ target.Offers
+	missing := c.needs &^ target.Abilities
 	switch {
 	case c.run == nil:
 		return c.elsewhere()
 	case missing != 0:
 		return missing.lack()
-	case !strings.Contains(c.Lane, "r"):
+	case !strings.Contains(c.Mode, "r"):
 		return "it needs a clock of its own: go test runs it"
 	case len(c.waysOf(target)) == 0:
-		return "it is about transports that are not tested: " + c.On
+		return "it is about transports that are not tested: " + c.Transports
 	}
 	return ""
 }
 
 // elsewhere says why a case that has no test here can't be run. Where it lives is of use to those who work on this module: explain tells.
 func (c Case) elsewhere() string {
-	if strings.HasPrefix(c.Elsewhere, "lives in ") {
+	if strings.HasPrefix(c.CoveredBy, "lives in ") {
 		return "only go test of this module runs it; explain says which"
 	}
-	return "nothing tests it yet: it " + c.Elsewhere
+	return "nothing tests it yet: it " + c.CoveredBy
 }
 
 // Ways returns the names of the ways in which c is tested on the target.
-func (c Case) Ways(target Target) []string {
+func (c Case) Variants(target Target) []string {
 	var names []string
 	for _, w := range c.waysOf(target) {
 		names = append(names, w.name)
@@ -131,7 +131,7 @@ func (c Case) judge(r *recorder, begun bool) Verdict {
 		return Warn
 	case r.skipped:
 		return Skip
-	case c.Level == Figure:
+	case c.Level == Measurement:
 		return Info
 	}
 	return Pass

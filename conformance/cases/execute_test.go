@@ -7,7 +7,7 @@ import (
 )
 
 func TestExecuteOutsideOfGoTestFindsOurServerRight(t *testing.T) {
-	target := Own("listwatch", Wrap{})
+	target := Own("listwatch", Interceptors{})
 	count := map[Verdict]int{}
 	for _, c := range All() {
 		if c.Group() != "handshake" && c.Group() != "error" {
@@ -30,9 +30,9 @@ func TestExecuteOutsideOfGoTestFindsOurServerRight(t *testing.T) {
 
 // outcomes executes a case of level M that does run, against our server over HTTP/1.1.
 func outcomes(ctx context.Context, run func(*env)) (all []Outcome) {
-	target := Own("listwatch", Wrap{})
-	target.Ways = []string{"h1"}
-	c := Case{ID: "test/case", Level: Must, Subject: Server, On: "h1", Lane: "r", Says: "x", run: run}
+	target := Own("listwatch", Interceptors{})
+	target.Variants = []string{"h1"}
+	c := Case{ID: "test/case", Level: Must, Subject: Server, Transports: "h1", Mode: "r", Rule: "x", run: run}
 	c.Execute(ctx, target, func(string) bool { return true }, func(o Outcome) { all = append(all, o) })
 	return all
 }

@@ -29,7 +29,7 @@ func fallback(e *env) {
 		var others []transport.Client
 		for _, w := range ways {
 			if w.on != e.on {
-				others = append(others, e.newClient(at.Site, w))
+				others = append(others, e.newClient(at.Instance, w))
 			}
 		}
 		trace := &client.Trace{Opened: func(name string, _ listwatch.Version) { used = append(used, name) }}

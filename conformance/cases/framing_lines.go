@@ -110,7 +110,7 @@ func fieldOrderFree(e *env) {
 
 // inPieces returns e with connections whose reads bring at most as many bytes as next says, given how many came before.
 func (e *env) inPieces(next func(read int) int, saw io.Writer) *env {
-	s := *e.Site
+	s := *e.Instance
 	dial := s.Network.Dial
 	s.Network.Dial = wrapDial(dial, func(c *piecewise) { c.next, c.saw = next, saw })
 	return e.at(&site{&s, e.newClient(&s, e.way)})
@@ -163,7 +163,7 @@ func coalesced(e *env) {
 	}
 	const segment = 64 << 10 // more than that is never in one; the events have more
 	held := &holding{enough: segment}
-	s := *e.Site
+	s := *e.Instance
 	if !e.secure() {
 		s.Network.Dial = wrapDial(s.Network.Dial, func(c *piecewise) { c.held = held })
 	}

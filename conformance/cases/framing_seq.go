@@ -33,7 +33,7 @@ func prefixed(text string) string {
 }
 
 func lenPrefix(e *env) {
-	f := framing.Prefixed{}
+	f := framing.LengthPrefixed{}
 	before, lines := e.changes()
 	a := e.watchIn(f.MediaType(), from(before))
 	for _, want := range lines {
@@ -49,7 +49,7 @@ func lenPrefix(e *env) {
 }
 
 func lenPrefixZero(e *env) {
-	f := framing.Prefixed{}
+	f := framing.LengthPrefixed{}
 	event := prefixed(tiny("ADDED", "a", "5"))
 	for what, stream := range map[string]string{
 		"one": prefixed("") + event, "many": strings.Repeat(prefixed(""), 1000) + event, "behind an event": event + prefixed("") + event,
@@ -68,7 +68,7 @@ func lenPrefixZero(e *env) {
 
 func lenPrefixHuge(e *env) {
 	const limit, most = 1 << 20, 8 << 20
-	f := framing.Prefixed{}
+	f := framing.LengthPrefixed{}
 	for _, length := range []uint32{limit + 1, 1 << 31, 1<<32 - 1} {
 		promise := string(binary.BigEndian.AppendUint32(nil, length)) + `{"type":`
 		played := e.hand(f.MediaType(), pieces(promise), stays)
@@ -101,7 +101,7 @@ func jsonSeq(e *env) {
 		}
 	}
 	e.dialIn(f, from(before)).want(lines...)
-	if !e.can(Inside) {
+	if !e.can(InProcess) {
 		return
 	}
 	first, last := separator+tiny("ADDED", "a", "5")+"\n", separator+tiny("ADDED", "c", "7")+"\n"

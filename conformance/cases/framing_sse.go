@@ -24,7 +24,7 @@ func inSSE(r *client.Remote) { r.Framings = sseOnly }
 func (e *env) watchIn(mediaType, query string) *answer {
 	e.Helper()
 	a := e.watch(query, "Accept", mediaType)
-	if a.status == 406 && !e.can(Inside) {
+	if a.status == 406 && !e.can(InProcess) {
 		e.Skipf("the server does not offer %s", mediaType)
 	}
 	a.accepted()
@@ -134,7 +134,7 @@ func sseContentType(e *env) {
 	if got := strings.Join(h.Values("Cache-Control"), ","); !strings.Contains(got, "no-cache") {
 		e.Errorf("got Cache-Control %q, want no-cache", got)
 	}
-	if !e.can(Inside) {
+	if !e.can(InProcess) {
 		return
 	}
 	event := "data: " + tiny("ADDED", "a", "5") + "\n\n"

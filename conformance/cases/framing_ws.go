@@ -38,7 +38,7 @@ func wsOpcode(e *env) {
 	e.put("a")
 	for mediaType, want := range map[string]byte{jsonType: opText, (framing.CBORSeq{}).MediaType(): opBinary} {
 		a := e.watch(from(before), "Accept", mediaType)
-		if a.status == 406 && !e.can(Inside) {
+		if a.status == 406 && !e.can(InProcess) {
 			e.Logf("the server does not offer %s", mediaType)
 			continue
 		}
@@ -90,7 +90,7 @@ func (e *env) violates(what string, code int, broken ...wsFrame) {
 	if got, err := closeCode(a.body); err != nil || got != code {
 		e.Errorf("%s: the server closes with %d, %v; want %d", what, got, err, code)
 	}
-	if e.can(Inside) {
+	if e.can(InProcess) {
 		e.clientRefuses(what, code, broken...)
 	}
 }
@@ -121,7 +121,7 @@ func wsUnmaskedServer(e *env) {
 	a.accepted()
 	a.message() // fails where it is masked
 	e.violates("a ping masked by a server, or not by a client", closedProtocol, wsFrame{first: bitFinal | opPing, masked: true})
-	if !e.can(Inside) {
+	if !e.can(InProcess) {
 		return
 	}
 	masked := make(chan bool, 1)
@@ -158,7 +158,7 @@ var badUTF8 = []string{"\xce\xba\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\xaf", "
 func wsBadUTF8(e *env) {
 	const before, behind = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"`, `"}}`
 	for _, bad := range badUTF8 {
-		e.use(Inside)
+		e.use(InProcess)
 		e.clientRefuses("text that is not UTF-8", closedBadText, whole(opText, before+bad+behind))
 		e.clientRefuses("text that is not UTF-8, in fragments", closedBadText,
 			wsFrame{first: opText, payload: []byte(before)}, wsFrame{first: opContinuation, payload: []byte(bad[:1])},

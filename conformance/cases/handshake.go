@@ -58,7 +58,7 @@ func contentType(e *env) {
 		"application/json;charset=utf-8":          "application/json",
 	} {
 		a := e.watch("", "Accept", accept)
-		if want != jsonType && a.status == http.StatusNotAcceptable && !e.can(Inside) {
+		if want != jsonType && a.status == http.StatusNotAcceptable && !e.can(InProcess) {
 			continue // a server has JSON, and what else it likes
 		}
 		if got := a.wantStatus(http.StatusOK).Values("Content-Type"); !slices.Equal(got, []string{want}) {
@@ -151,7 +151,7 @@ func wsNoKey(e *env) {
 // (sections 4.2.2 and 4.4).
 func (a *answer) turnedDown(code int, reason string) {
 	a.Helper()
-	if a.can(Inside) {
+	if a.can(InProcess) {
 		a.refused(code, reason)
 	} else if a.status/100 != 4 {
 		a.Errorf("%sgot status %d, want 4xx", a.asked, a.status)
@@ -192,7 +192,7 @@ func wsSubprotocolUnknown(e *env) {
 func wsSubprotocolChosen(e *env) {
 	offer := "chat, " + websocket.SubprotocolJSON
 	a := e.watch("", "Sec-WebSocket-Protocol", offer)
-	if !e.can(Inside) && (a.status != http.StatusSwitchingProtocols || a.header.Get("Sec-WebSocket-Protocol") == "") {
+	if !e.can(InProcess) && (a.status != http.StatusSwitchingProtocols || a.header.Get("Sec-WebSocket-Protocol") == "") {
 		e.Skipf("the server does not speak %s", websocket.SubprotocolJSON)
 	}
 	if got := a.wantStatus(http.StatusSwitchingProtocols).Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{websocket.SubprotocolJSON}) {
@@ -217,7 +217,7 @@ func acceptDefault(e *env) {
 	for _, accept := range []string{"", "*/*", "application/*", "application/json, */*", "text/html, */*;q=0.1"} {
 		a := e.watch("", "Accept", accept)
 		// That a WebSocket is opened with a type is our own affair.
-		if got := a.accepted().Get("Content-Type"); got != "application/json" && (a.on != "ws" || e.can(Inside)) {
+		if got := a.accepted().Get("Content-Type"); got != "application/json" && (a.on != "ws" || e.can(InProcess)) {
 			e.Errorf("Accept %q: got Content-Type %q, want application/json", accept, got)
 		}
 		if got := string(a.first()); !strings.HasPrefix(got, jsonEvent) {
@@ -270,7 +270,7 @@ func method405(e *env) {
 	paths := []string{"", e.path(""), e.path(namespace)}
 	for _, path := range paths {
 		for _, method := range []string{"HEAD", "PUT", "PATCH", "DELETE"} {
-			if method == "DELETE" && !e.can(Inside) {
+			if method == "DELETE" && !e.can(InProcess) {
 				continue // somebody else's server may do it
 			}
 			a := e.ask(method, path+"?watch=1")

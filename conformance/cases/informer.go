@@ -90,7 +90,7 @@ func informerFinalStateUnknown(e *env) {
 	_, handler, seen := e.cutOff()
 	var gone []Told
 	for _, t := range handler.take() {
-		if t.Type == informer.Disappeared {
+		if t.Type == informer.ChangeDeleted {
 			gone = append(gone, t)
 		}
 	}
@@ -117,17 +117,17 @@ func informerNoOldUpdate(e *env) {
 	newest := map[listwatch.Key]listwatch.Version{}
 	known := map[listwatch.Key]*listwatch.Object{}
 	for _, t := range handler.take() {
-		if t.Version < newest[t.Key] || t.Version == newest[t.Key] && t.Type != informer.Disappeared {
+		if t.Version < newest[t.Key] || t.Version == newest[t.Key] && t.Type != informer.ChangeDeleted {
 			e.Errorf("told %s %s at version %d after version %d", t.Type, t.Key, t.Version, newest[t.Key])
 		}
 		newest[t.Key] = t.Version
 		switch was := known[t.Key]; {
-		case t.Type == informer.Appeared && was != nil, t.Type != informer.Appeared && was == nil:
+		case t.Type == informer.ChangeAdded && was != nil, t.Type != informer.ChangeAdded && was == nil:
 			e.Errorf("told %s %s, and the handler held %v", t.Type, t.Key, was)
-		case t.Type == informer.Changed && t.Old.Version != was.Version:
+		case t.Type == informer.ChangeUpdated && t.Old.Version != was.Version:
 			e.Errorf("told that %s changed from version %d, and the handler held %d", t.Key, t.Old.Version, was.Version)
 		}
-		if known[t.Key] = t.New; t.Type == informer.Disappeared {
+		if known[t.Key] = t.New; t.Type == informer.ChangeDeleted {
 			delete(known, t.Key)
 		}
 	}

@@ -35,7 +35,7 @@ func (e *env) putLarge(name, text string) listwatch.Version {
 	e.Helper()
 	v, err := e.tryPutText(name, `{"text":"`+text+`"}`)
 	switch {
-	case err != nil && e.can(Inside):
+	case err != nil && e.can(InProcess):
 		e.Fatalf("put %s: %v", name, err)
 	case err != nil:
 		e.Skipf("the server does not store %d bytes: %v", len(text), err)
@@ -60,7 +60,7 @@ func (e *env) carries(size int) {
 		s, err := e.tryDialIn(f, from(before))
 		if err == nil {
 			watches[f.MediaType()] = s
-		} else if e.can(Inside) {
+		} else if e.can(InProcess) {
 			e.Errorf("%s: %v", f.MediaType(), err)
 		}
 	}
@@ -124,7 +124,7 @@ func largeInitial50k(e *env) {
 	if raced {
 		objects = 10_000
 	}
-	e.use(Inside)
+	e.use(InProcess)
 	for i := range objects {
 		e.putText(fmt.Sprintf("a-%d", i), `{"text":"`+strings.Repeat("x", 50)+`"}`)
 	}

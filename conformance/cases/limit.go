@@ -10,7 +10,7 @@ import (
 // limitedTo returns e over a collection of its own, at a server with these limits.
 func (e *env) limitedTo(l watchserver.Limits) *env {
 	e.Helper()
-	e.use(Setups)
+	e.use(Configurable)
 	other := *e
 	other.setup.Limits = l
 	return other.again()

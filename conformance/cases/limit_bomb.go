@@ -96,7 +96,7 @@ func bombed(e *env) {
 		}
 
 		at = e.open(shatters(coding, pack(list), &asked))
-		r := e.remoteWith(at, func(r *client.Remote) { r.Compress, r.Limit = true, smallLimit })
+		r := e.remoteWith(at, func(r *client.Remote) { r.Compress, r.MaxObjectBytes = true, smallLimit })
 		took = allocated(func() {
 			if _, err := r.List(e.Context(), listwatch.Query{}); asked.Load() && !errors.Is(err, listwatch.Corrupt) {
 				e.Errorf("a list of 1 GiB in %s: got %v, want an error of code Corrupt", coding, err)

@@ -38,7 +38,7 @@ func eventTooBigClient(e *env) {
 	if got := string(whole.dialAs("", transport.Request{Limit: 4 * len(block)}).want("ADDED a")[0].Object.Data); !strings.HasSuffix(got, block+`"}`) {
 		e.Errorf("an event within the limit: got %d bytes", len(got))
 	}
-	w := e.follow(whole.remoteWith(whole.site, func(r *client.Remote) { r.Limit = smallLimit }), 1)
+	w := e.follow(whole.remoteWith(whole.site, func(r *client.Remote) { r.MaxObjectBytes = smallLimit }), 1)
 	if got, err := e.nextOf(w); !errors.Is(err, listwatch.Corrupt) {
 		e.Errorf("the client that resumes: got %v, %v; want an error of code Corrupt", got, err)
 	}

@@ -4,12 +4,12 @@ import "context"
 
 // Notices reports whether c fails on the target in any of its ways: what fails nobody proves nothing. bubble runs a function with a clock of
 // its own and a context that ends with that; where it is nil, the lane that needs one is left out. A case without a test here notices nothing.
-func (c Case) Notices(ctx context.Context, target Target, bubble func(run func(ctx context.Context))) bool {
-	if c.run == nil || c.needs&^target.Offers != 0 {
+func (c Case) Detects(ctx context.Context, target Target, bubble func(run func(ctx context.Context))) bool {
+	if c.run == nil || c.needs&^target.Abilities != 0 {
 		return false
 	}
 	for _, w := range c.waysOf(target) {
-		for _, lane := range c.Lane {
+		for _, lane := range c.Mode {
 			failed := false
 			switch {
 			case ctx.Err() != nil:
@@ -34,7 +34,7 @@ func (c Case) failsInBubble(ctx context.Context, target Target, w way) bool {
 	begun := false
 	go r.run(func() {
 		s := c.setup
-		s.Fake = true
+		s.FakeTime = true
 		e := newEnv(r, target, w, s, newTimeline())
 		begun = true
 		c.run(e)

@@ -53,7 +53,7 @@ func (o Outcome) Name() string {
 
 // outcome returns what every run of c in w has.
 func (c Case) outcome(target Target, w string) Outcome {
-	return Outcome{ID: c.ID, Way: w, Target: target.Name, Level: c.Level, Subject: c.Subject, Says: c.Says}
+	return Outcome{ID: c.ID, Way: w, Target: target.Name, Level: c.Level, Subject: c.Subject, Says: c.Rule}
 }
 
 // caseTime is how long a case may run at the least; those that wait for something give up before.
@@ -66,6 +66,6 @@ type hung time.Duration
 func (h hung) Error() string { return fmt.Sprintf("the case did not end within %v", time.Duration(h)) }
 
 // Bad reports whether a verdict makes a run fail.
-func (v Verdict) Bad() bool {
+func (v Verdict) IsFailure() bool {
 	return v == Fail || v == XPass || v == SetupError || v == NotRun
 }

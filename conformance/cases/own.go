@@ -22,7 +22,7 @@ import (
 )
 
 // A Wrap puts something between the parts of [Own]: a mutant does, to break a rule. Nil functions change nothing.
-type Wrap struct {
+type Interceptors struct {
 	// Source stands between the store and the server.
 	Source func(listwatch.Source) listwatch.Source
 	// Transport stands between the server and the one transport that is tested.
@@ -35,30 +35,30 @@ type Wrap struct {
 	// Network stands between the server and its clients, below HTTP.
 	Network func(transport.Network) transport.Network
 	// Dialler, Client and Informer are those of the Target.
-	Dialler  func(transport.Client) transport.Client
-	Client   func(*client.Remote) listwatch.Source
-	Informer func(*informer.Informer[*listwatch.Object]) Cache
+	TransportClient func(transport.Client) transport.Client
+	Client          func(*client.Remote) listwatch.Source
+	Informer        func(*informer.Informer[*listwatch.Object]) Cache
 }
 
 // A Database makes collections. Every one that a case opens is new and empty, and knows nothing of the others.
 type Database interface {
 	// Collection makes one of a resource.
-	Collection(r store.Resource) (*store.Collection, error)
+	Collection(r store.CollectionSpec) (*store.Collection, error)
 	// Compact forgets the history so far.
 	Compact()
 }
 
 // Own returns this module's server over a store in memory, with w in between.
-func Own(name string, w Wrap) Target {
+func Own(name string, w Interceptors) Target {
 	return Over(name, func(_ T, s Setup) Database { return memory.Open(memory.Options{HistoryBytes: s.HistoryBytes}) }, w)
 }
 
 // Over returns this module's server over databases that open makes, with w in between. open fails t or returns one; the history of its
 // collections is bounded by Setup.HistoryBytes, as in [memory.Options].
-func Over(name string, open func(t T, s Setup) Database, w Wrap) Target {
+func Over(name string, open func(t T, s Setup) Database, w Interceptors) Target {
 	return Target{
-		Name: name, Offers: ^Ability(0), Bubbles: true, Dialler: w.Dialler, Client: w.Client, Informer: w.Informer,
-		Open: func(t T, s Setup) *Site {
+		Name: name, Abilities: ^Ability(0), SupportsFakeTime: true, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
+		Open: func(t T, s Setup) *Instance {
 			t.Helper()
 			return newOwn(t, s, w, open(t, s)).serve()
 		},
@@ -74,16 +74,16 @@ var thing = kubeapi.Resource{
 type own struct {
 	T
 	setup  Setup
-	wrap   Wrap
+	wrap   Interceptors
 	db     Database
 	things *store.Collection
 }
 
-func newOwn(t T, s Setup, w Wrap, db Database) *own {
+func newOwn(t T, s Setup, w Interceptors, db Database) *own {
 	t.Helper()
 	o := &own{T: t, setup: s, wrap: w, db: db}
 	var err error
-	if o.things, err = o.db.Collection(thing.Declare()); err != nil {
+	if o.things, err = o.db.Collection(thing.CollectionSpec()); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -113,11 +113,11 @@ func (o *own) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version,
 // transports returns those that the server asks in turn; that of HTTP/1.1 claims whatever is left.
 func (o *own) transports() []transport.Server {
 	h1, second, ws := transport.Server(chunked.Server{}), transport.Server(h2.Server{}), transport.Server(&websocket.Server{})
-	over := o.setup.Access.serverOf(o.setup.Over)
+	over := o.setup.Access.serverOf(o.setup.ServerTransport)
 	if wrap := o.wrap.Transport; wrap != nil {
 		over = wrap(over)
 	}
-	switch o.setup.Over.(type) {
+	switch o.setup.ServerTransport.(type) {
 	case chunked.Server:
 		h1 = over
 	case h2.Server:
@@ -129,10 +129,10 @@ func (o *own) transports() []transport.Server {
 }
 
 // serve starts a server over the collection.
-func (o *own) serve() *Site {
+func (o *own) serve() *Instance {
 	o.Helper()
 	api := &kubeapi.Handler{Server: watchserver.Server{
-		Timing: o.setup.Timing, Limits: o.setup.Limits, Transports: o.transports(), NoCompression: o.setup.Plain,
+		Timing: o.setup.Timing, Limits: o.setup.Limits, Transports: o.transports(), NoCompression: o.setup.NoCompression,
 	}}
 	if err := errors.Join(api.Add(thing, o.things), o.setup.Access.admit(api)); err != nil {
 		o.Fatal(err)
@@ -144,19 +144,19 @@ func (o *own) serve() *Site {
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("/things", func(w http.ResponseWriter, r *http.Request) {
-		api.Server.Serve(w, r, watchserver.Target{Source: source})
+		api.Server.Serve(w, r, watchserver.Endpoint{Source: source})
 	})
 	handler := o.setup.Access.open(mux)
 	if o.wrap.Handler != nil {
 		handler = o.wrap.Handler(handler)
 	}
 	s := o.site(handler, source, api.Drain)
-	s.Watches = func() int { return len(api.Server.Watches()) }
+	s.OpenWatches = func() int { return len(api.Server.Watches()) }
 	return s
 }
 
 // site serves handler; drain ends its watches, and what a case leaves open is cut off.
-func (o *own) site(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *Site {
+func (o *own) site(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *Instance {
 	o.Helper()
 	certificates := new(shelf)
 	s := openSite(o.T, o.setup, handler, func(c *tls.Config) {
@@ -165,14 +165,14 @@ func (o *own) site(handler http.Handler, source listwatch.Source, drain func(con
 			o.wrap.TLS(c)
 		}
 	}, o.wrap.HTTP)
-	if o.setup.Access.Users {
+	if o.setup.Access.RequireUser {
 		s.URL.Path = thing.Path("") // what is at /things alone asks nobody
 	}
-	s.Certify = func(user string) tls.Certificate { return ours().issue(identifies(user)) }
+	s.IssueCertificate = func(user string) tls.Certificate { return ours().issue(identifies(user)) }
 	if o.wrap.Network != nil {
 		s.Network = o.wrap.Network(s.Network)
 	}
-	s.Kind, s.Root, s.Store, s.Drain = thing.Kind, thing.Path(""), o, drain
+	s.Kind, s.KubernetesPath, s.Store, s.Drain = thing.Kind, thing.Path(""), o, drain
 	s.Compact = func(context.Context) error {
 		o.db.Compact()
 		return nil
@@ -188,14 +188,14 @@ func (o *own) site(handler http.Handler, source listwatch.Source, drain func(con
 }
 
 // openSite starts an http.Server with h, as s wants it and changes make it. Where it is a secure one, secure changes what it serves with.
-func openSite(t T, s Setup, h http.Handler, secure func(*tls.Config), changes ...func(*http.Server)) *Site {
+func openSite(t T, s Setup, h http.Handler, secure func(*tls.Config), changes ...func(*http.Server)) *Instance {
 	t.Helper()
 	var shutdown func(context.Context) error
 	configure := func(srv *http.Server) {
 		h2.Configure(srv, transport.Options{})
 		shutdown = srv.Shutdown
 		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-			if s.Narrow {
+			if s.SmallBuffers {
 				_ = c.(*net.TCPConn).SetWriteBuffer(narrow) // a hint
 			}
 			return context.WithValue(ctx, connKey{}, c)
@@ -206,19 +206,19 @@ func openSite(t T, s Setup, h http.Handler, secure func(*tls.Config), changes ..
 			}
 		}
 	}
-	at := transporttest.Open(t, transporttest.Config{
+	at := transporttest.StartServer(t, transporttest.ServerConfig{
 		Handler:   func(http.Handler) http.Handler { return h },
-		Configure: configure, ServerTLS: secure, TLS: s.TLS, Sockets: !s.Fake,
+		Configure: configure, ServerTLS: secure, TLS: s.TLS, Sockets: !s.FakeTime,
 	})
 	u := *at.URL
 	u.Path, u.RawQuery = "/things", ""
 	if s.TLS {
 		at.Network.TLS = &tls.Config{RootCAs: ours().pool}
 	}
-	if s.Narrow {
+	if s.SmallBuffers {
 		at.Network.Dial = dialNarrow
 	}
-	return &Site{URL: &u, Network: at.Network, shutdown: shutdown}
+	return &Instance{URL: &u, Network: at.Network, shutdown: shutdown}
 }
 
 // connKey is where the context of a request has its net.Conn.

@@ -176,7 +176,7 @@ func frames(frames ...wsFrame) part {
 
 // settle lets the client read what has been sent so far by itself, where the clock is a bubble's.
 func (p *peer) settle() {
-	if p.setup.Fake && p.over.Err() == nil {
+	if p.setup.FakeTime && p.over.Err() == nil {
 		<-time.After(time.Millisecond)
 	}
 }
@@ -242,7 +242,7 @@ func (e *env) at(s *site) *env {
 // hand opens a site where every watch is played by do, and returns e there.
 func (e *env) hand(contentType string, do ...part) *env {
 	e.Helper()
-	e.use(Inside)
+	e.use(InProcess)
 	return e.stage(contentType, do...)
 }
 

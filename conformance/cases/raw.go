@@ -167,7 +167,7 @@ func (e *env) connect(protocols ...string) net.Conn {
 }
 
 // address is where to dial.
-func (s *Site) address() string {
+func (s *Instance) address() string {
 	switch port := s.URL.Port(); {
 	case port != "":
 		return s.URL.Host

@@ -239,7 +239,7 @@ func expiredDuringReplay(e *env) {
 
 func futureRV(e *env) {
 	now := e.put("a")
-	if e.setup.Fake {
+	if e.setup.FakeTime {
 		start := time.Now()
 		err := e.dial(from(now + 100)).wantError(listwatch.NotYet)
 		if took := time.Since(start); took > 4*time.Second {

@@ -96,7 +96,7 @@ func storeReset(e *env) {
 
 // serveNameless is serve for a source without an epoch.
 func (e *env) serveNameless() *site {
-	e.use(Inside)
+	e.use(InProcess)
 	return e.serveBy(&watchserver.Server{Source: nameless{e.inside.source}, Transports: []transport.Server{e.way.server}})
 }
 

@@ -15,15 +15,15 @@ func Run(t *testing.T, target Target) {
 // test runs c in every way. told, where it is not nil, is told what each run used.
 func (c Case) test(t *testing.T, target Target, told func(name string, used Ability)) {
 	if c.run == nil {
-		t.Skip(c.Elsewhere)
+		t.Skip(c.CoveredBy)
 	}
-	if missing := c.needs &^ target.Offers; missing != 0 {
+	if missing := c.needs &^ target.Abilities; missing != 0 {
 		t.Skipf("%s can't: %s", target.Name, missing)
 	}
 	for _, w := range c.waysOf(target) {
-		for _, lane := range c.Lane {
+		for _, lane := range c.Mode {
 			fake := lane == 'f'
-			if fake && !target.Bubbles {
+			if fake && !target.SupportsFakeTime {
 				continue
 			}
 			name := w.name
@@ -44,11 +44,11 @@ func (c Case) test(t *testing.T, target Target, told func(name string, used Abil
 func (c Case) testOn(t *testing.T, target Target, w way, fake bool) (used Ability) {
 	run := func(t *testing.T) {
 		s := c.setup
-		s.Fake = fake
+		s.FakeTime = fake
 		log := newTimeline()
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("%s: %s\n%s", c.ID, c.Says, log)
+				t.Logf("%s: %s\n%s", c.ID, c.Rule, log)
 			}
 		})
 		e := newEnv(t, target, w, s, log)

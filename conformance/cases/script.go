@@ -25,7 +25,7 @@ type script struct {
 // open starts an http.Server of ours with h.
 func (e *env) open(h http.Handler) *site {
 	e.Helper()
-	e.use(Inside)
+	e.use(InProcess)
 	return e.openAny(h)
 }
 
@@ -33,7 +33,7 @@ func (e *env) open(h http.Handler) *site {
 func (e *env) openAny(h http.Handler) *site {
 	e.Helper()
 	s := e.setup
-	s.Over = e.way.server
+	s.ServerTransport = e.way.server
 	return e.reach(openSite(e.T, s, h, sound))
 }
 

@@ -89,11 +89,11 @@ func leavesCarriesNewRV(e *env) {
 func nonMatchingSilent(e *env) {
 	e.put("a", "on", "no")
 	queries := []string{labelled("on=yes"), labelled("on,on!=no")}
-	if e.can(Fields) {
+	if e.can(FieldSelectors) {
 		queries = append(queries, fields("spec.phase=wanted"))
 	}
 	elsewhere := "elsewhere"
-	if e.can(Spaces) {
+	if e.can(Namespaces) {
 		elsewhere = "other/a"
 	}
 	for _, query := range queries {
@@ -114,7 +114,7 @@ func fieldName(e *env) {
 	e.put("a")
 	e.put("b")
 	var elsewhere []string
-	if e.can(Spaces) {
+	if e.can(Namespaces) {
 		e.put("other/a")
 		elsewhere = []string{"ADDED other/a"}
 	}

@@ -15,12 +15,12 @@ import (
 // waitWatches returns when so many watches are open at the server, and how long that took; at once, where the server does not tell.
 func (e *env) waitWatches(want int) time.Duration {
 	e.Helper()
-	if !e.can(Counts) {
+	if !e.can(CountsWatches) {
 		return 0
 	}
 	start := time.Now()
 	for {
-		got, waited := e.Watches(), time.Since(start)
+		got, waited := e.OpenWatches(), time.Since(start)
 		if got == want {
 			return waited
 		}
@@ -114,7 +114,7 @@ func slowTerminated(e *env) {
 	start := e.put("a")
 	s := e.dial(from(start))
 	e.putMany(enough)
-	e.use(Counts)
+	e.use(CountsWatches)
 	if took := e.waitWatches(0); took > mostStalled {
 		e.Errorf("the stalled reader was given up after %v, want within %v", took, mostStalled)
 	}
@@ -147,7 +147,7 @@ func writeDeadline(e *env) {
 
 // boundedMemory: what was written is much more than the history keeps.
 func boundedMemory(e *env) {
-	e.use(Inside)
+	e.use(InProcess)
 	const watches, writes, most = 5, 56, 5 << 19
 	start := e.put("a")
 	for range watches {

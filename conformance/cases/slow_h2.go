@@ -30,7 +30,7 @@ func h2WindowZero(e *env) {
 		e.putLabelled("b", "flowing", 1<<10)
 		p.wantEvents(flowing, i+1)
 	}
-	if waited := time.Since(begin); e.setup.Fake && waited > 0 {
+	if waited := time.Since(begin); e.setup.FakeTime && waited > 0 {
 		e.Errorf("the other stream waited %v", waited)
 	}
 	if n := len(p.data[stalled]); n > h2Window {
@@ -57,7 +57,7 @@ func h2WindowDrip(e *env) {
 		if got := len(p.data[1]) - before; got != 1 {
 			e.Fatalf("got %d bytes for a window of one", got)
 		}
-		if e.setup.Fake {
+		if e.setup.FakeTime {
 			<-time.After(time.Millisecond)
 		}
 	}

@@ -52,7 +52,7 @@ func (e *env) tryDial(query string, r transport.Request) (*stream, error) {
 }
 
 // withHeader returns h and what goes with every request.
-func (s *Site) withHeader(h http.Header) http.Header {
+func (s *Instance) withHeader(h http.Header) http.Header {
 	if s.Header == nil {
 		return h
 	}
@@ -69,7 +69,7 @@ func (s *stream) Receive() (framing.WatchEvent, error) {
 }
 
 // received puts into words what came.
-func (s *Site) received(w framing.WatchEvent, err error) string {
+func (s *Instance) received(w framing.WatchEvent, err error) string {
 	if err != nil {
 		return fmt.Sprintf("the watch ended: %v", err)
 	}

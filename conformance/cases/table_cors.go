@@ -4,48 +4,48 @@ package cases
 const page = "https://app.example.com"
 
 var (
-	forPages        = Setup{Access: Access{Origin: page}}
-	forPagesOfUsers = Setup{Access: Access{Origin: page, Users: true}}
+	forPages        = Setup{Access: Access{AllowedOrigin: page}}
+	forPagesOfUsers = Setup{Access: Access{AllowedOrigin: page, RequireUser: true}}
 )
 
 // corsCases are those of pages in browsers.
 var corsCases = []Case{
 	{
-		ID: "cors/ws-no-origin", Level: Promise, Subject: Server, On: "ws", Lane: "r",
-		Says: "a WebSocket without Origin, which no browser opens, is accepted (RFC 6455, section 10.2)",
+		ID: "cors/ws-no-origin", Level: Promise, Subject: Server, Transports: "ws", Mode: "r",
+		Rule: "a WebSocket without Origin, which no browser opens, is accepted (RFC 6455, section 10.2)",
 		run:  wsNoOrigin,
 	},
 	{
-		ID: "cors/ws-foreign-origin", Level: Must, Subject: Server, On: "ws", Lane: "r",
-		Says: "a WebSocket of a page that is not allowed to is answered 403 (RFC 6455, sections 10.2 and 4.2.2)",
+		ID: "cors/ws-foreign-origin", Level: Must, Subject: Server, Transports: "ws", Mode: "r",
+		Rule: "a WebSocket of a page that is not allowed to is answered 403 (RFC 6455, sections 10.2 and 4.2.2)",
 		run:  wsForeignOrigin,
 	},
 	{
-		ID: "cors/ws-null-origin", Level: Must, Subject: Server, On: "ws", Lane: "r",
-		Says: `the Origin "null" is a foreign one (RFC 6454, section 7.3)`,
+		ID: "cors/ws-null-origin", Level: Must, Subject: Server, Transports: "ws", Mode: "r",
+		Rule: `the Origin "null" is a foreign one (RFC 6454, section 7.3)`,
 		run:  wsNullOrigin,
 	},
 	{
-		ID: "cors/same-origin", Level: Must, Subject: Server, On: "ws", Lane: "r",
-		Says: "a WebSocket is accepted where its Origin is the server, whatever the port, the case of letters and the kind of address",
+		ID: "cors/same-origin", Level: Must, Subject: Server, Transports: "ws", Mode: "r",
+		Rule: "a WebSocket is accepted where its Origin is the server, whatever the port, the case of letters and the kind of address",
 		run:  sameOrigin,
 	},
 	{
-		ID: "cors/preflight", Level: Must, Subject: Server, On: "h1 h2", Lane: "r",
-		Says:  "a preflight of an allowed origin is answered 204 with what is allowed, without credentials; others are allowed nothing (Fetch, CORS protocol)",
+		ID: "cors/preflight", Level: Must, Subject: Server, Transports: "h1 h2", Mode: "r",
+		Rule:  "a preflight of an allowed origin is answered 204 with what is allowed, without credentials; others are allowed nothing (Fetch, CORS protocol)",
 		setup: forPagesOfUsers,
-		needs: Setups, run: corsPreflight,
+		needs: Configurable, run: corsPreflight,
 	},
 	{
-		ID: "cors/simple", Level: Must, Subject: Server, On: "h1 h2", Lane: "r",
-		Says:  "answers and errors name an allowed origin and never *, all vary with Origin, and others may not read them (Fetch, CORS protocol)",
+		ID: "cors/simple", Level: Must, Subject: Server, Transports: "h1 h2", Mode: "r",
+		Rule:  "answers and errors name an allowed origin and never *, all vary with Origin, and others may not read them (Fetch, CORS protocol)",
 		setup: forPagesOfUsers,
-		needs: Setups, run: corsSimple,
+		needs: Configurable, run: corsSimple,
 	},
 	{
-		ID: "cors/eventsource", Level: Should, Subject: Server, On: "h1 h2", Lane: "r",
-		Says:  "an EventSource of an allowed origin, with credentials, gets events and is resumed (HTML, section 9.2)",
+		ID: "cors/eventsource", Level: Should, Subject: Server, Transports: "h1 h2", Mode: "r",
+		Rule:  "an EventSource of an allowed origin, with credentials, gets events and is resumed (HTML, section 9.2)",
 		setup: forPages,
-		needs: Setups | Writes | Alone, run: corsEventSource,
+		needs: Configurable | Writes | SoleWriter, run: corsEventSource,
 	},
 }

@@ -22,56 +22,56 @@ const (
 	// Writes: objects can be written, by [Site.Store].
 	Writes Ability = 1 << iota
 	// Alone: the collection begins empty, and nobody else writes to it.
-	Alone
+	SoleWriter
 	// Dense: its versions have no holes, so that the write after N is N+1.
-	Dense
+	ConsecutiveVersions
 	// Compacts: history can be forgotten, by [Site.Compact].
 	Compacts
 	// Kubernetes: the collection is at its path in Kubernetes, where objects can be read and written as well.
-	Kubernetes
+	KubernetesPaths
 	// Spaces: there are namespaces, any number of them, and the URL is that of all.
-	Spaces
+	Namespaces
 	// Fields: spec.phase is a field that a selector may name.
-	Fields
+	FieldSelectors
 	// Setups: the server can be set up as the case wants it.
-	Setups
+	Configurable
 	// Replicas: there can be a second server over the same collection, by [Site.Replica].
 	Replicas
 	// Lives: there can be a second, unrelated collection at the same time, as after a restart that lost everything.
-	Lives
+	UnrelatedCollection
 	// Drains: the server can be told to end all watches, by [Site.Drain].
 	Drains
 	// Counts: the server tells how many watches are open, by [Site.Watches].
-	Counts
+	CountsWatches
 	// Inside: the case reaches into this module's server, so that it can have no other target.
-	Inside
+	InProcess
 )
 
 var abilityNames = []string{"writes", "alone", "dense", "compacts", "kubernetes", "spaces", "fields", "setups", "replicas", "lives", "drains", "counts", "inside"}
 
 // lacks say in a report that an ability is not there.
 var lacks = map[Ability]string{
-	Writes:     "nobody can write objects here",
-	Alone:      "others may write here as well",
-	Dense:      "versions may have holes here",
-	Compacts:   "history can't be told to go here",
-	Kubernetes: "there are no paths of Kubernetes' API here",
-	Spaces:     "the URL is that of one namespace",
-	Fields:     "there is no field to select by here",
-	Setups:     "the server can't be set up as the case wants it",
-	Replicas:   "there is no second server over the same objects",
-	Lives:      "there is no second collection that is unrelated",
-	Drains:     "the server can't be told to end its watches",
-	Counts:     "the server does not tell how many watches are open",
-	Inside:     "the case reaches into the server of this module",
+	Writes:              "nobody can write objects here",
+	SoleWriter:          "others may write here as well",
+	ConsecutiveVersions: "versions may have holes here",
+	Compacts:            "history can't be told to go here",
+	KubernetesPaths:     "there are no paths of Kubernetes' API here",
+	Namespaces:          "the URL is that of one namespace",
+	FieldSelectors:      "there is no field to select by here",
+	Configurable:        "the server can't be set up as the case wants it",
+	Replicas:            "there is no second server over the same objects",
+	UnrelatedCollection: "there is no second collection that is unrelated",
+	Drains:              "the server can't be told to end its watches",
+	CountsWatches:       "the server does not tell how many watches are open",
+	InProcess:           "the case reaches into the server of this module",
 }
 
 // lack says what it means that nothing in the set is there. Where nobody can write, nothing else counts, and the same goes for what is
 // only inside.
 func (a Ability) lack() string {
 	switch {
-	case a&Inside != 0:
-		return lacks[Inside]
+	case a&InProcess != 0:
+		return lacks[InProcess]
 	case a&Writes != 0:
 		return lacks[Writes]
 	}
@@ -100,17 +100,17 @@ type Target struct {
 	// Name is short, without spaces: it is part of the names of runs.
 	Name string
 	// Ways are the names of the ways to reach it that are to be tested; see [Ways]. Nil: all.
-	Ways []string
+	Variants []string
 	// Offers is what it can do.
-	Offers Ability
+	Abilities Ability
 	// Open returns a site for one case, or fails t. It is closed by t.Cleanup.
-	Open func(t T, s Setup) *Site
+	Open func(t T, s Setup) *Instance
 	// Notes are what a reader of the report must know, such as why a way is not among Ways.
 	Notes []string
 	// Dialler and Client, where they are not nil, put another client in the place of ours: Dialler that of one transport,
 	// Client the one that resumes; it returns nil where there is none.
-	Dialler func(transport.Client) transport.Client
-	Client  func(*client.Remote) listwatch.Source
+	TransportClient func(transport.Client) transport.Client
+	Client          func(*client.Remote) listwatch.Source
 	// Informer, where it is not nil, puts another in the place of our informer.
 	Informer func(*informer.Informer[*listwatch.Object]) Cache
 	// Patience is how long a case waits for what must come. Zero: 10 s.
@@ -118,39 +118,39 @@ type Target struct {
 	// Seed is what random cases begin from. Zero: another one each time.
 	Seed uint64
 	// Bubbles: Open works within a bubble of testing/synctest, where Setup.Fake is set.
-	Bubbles bool
+	SupportsFakeTime bool
 }
 
 // A Cannot is the error of a client under test that has no means to do what a case asks of it. The case is skipped, and this is why.
-type Cannot string
+type MissingAbility string
 
 // Error returns the reason.
-func (c Cannot) Error() string { return string(c) }
+func (c MissingAbility) Error() string { return string(c) }
 
 // A Setup is what a case wants of the server otherwise than usual. The zero Setup is what every target has.
 type Setup struct {
-	Timing       watchserver.Timing
-	Limits       watchserver.Limits
-	HistoryBytes int64
-	TLS          bool
-	Access       Access
-	Plain        bool // nothing is compressed
+	Timing        watchserver.Timing
+	Limits        watchserver.Limits
+	HistoryBytes  int64
+	TLS           bool
+	Access        Access
+	NoCompression bool // nothing is compressed
 	// Narrow: connections hold few bytes that are not read yet.
-	Narrow bool
+	SmallBuffers bool
 
 	// Fake: the case runs in a bubble, so the site must be in memory.
-	Fake bool
+	FakeTime bool
 	// Over is the server's half of the transport that is tested, where the target has several.
-	Over transport.Server
+	ServerTransport transport.Server
 }
 
 // A Site is a server that runs, and a collection behind it.
-type Site struct {
+type Instance struct {
 	// URL is where the collection is listed and watched, without a query.
 	URL *url.URL
 	// Kind is that of the objects, and Root the path of the collection in Kubernetes' API without a namespace; empty where
 	// there is no such path.
-	Kind, Root string
+	Kind, KubernetesPath string
 	// Namespace is where objects are that a case means to be in namespace "default"; empty: there.
 	Namespace string
 	// Network reaches the server, and Header goes with every request, as credentials do.
@@ -162,42 +162,42 @@ type Site struct {
 	// Compact makes the server forget the history so far; nil: it can't be told.
 	Compact func(context.Context) error
 	// Replica opens another server over the same collection; nil: there is none.
-	Replica func() *Site
+	Replica func() *Instance
 	// Drain ends all watches in an orderly way; nil: it can't be told.
 	Drain func(context.Context) error
 	// Certify returns a client certificate of a user, where Access.Certificates is set.
-	Certify func(user string) tls.Certificate
+	IssueCertificate func(user string) tls.Certificate
 	// Watches returns how many watches are open at this server; nil: it does not tell.
-	Watches func() int
+	OpenWatches func() int
 
 	inside   *inside
 	shutdown func(context.Context) error // that of the http.Server, where it is one of ours
 }
 
 // secure: the site is served over TLS.
-func (s *Site) secure() bool { return s.URL.Scheme == "https" }
+func (s *Instance) secure() bool { return s.URL.Scheme == "https" }
 
 // watched returns the URL of the collection with a query.
-func (s *Site) watched(query string) *url.URL {
+func (s *Instance) watched(query string) *url.URL {
 	u := *s.URL
 	u.RawQuery = query
 	return &u
 }
 
 // path returns where the objects of a namespace are in Kubernetes' API; of all, if it is empty.
-func (s *Site) path(space string) string {
+func (s *Instance) path(space string) string {
 	if space == "" {
-		return s.Root
+		return s.KubernetesPath
 	}
 	if space == namespace {
 		space = s.home()
 	}
-	i := strings.LastIndexByte(s.Root, '/')
-	return s.Root[:i] + "/namespaces/" + space + s.Root[i:]
+	i := strings.LastIndexByte(s.KubernetesPath, '/')
+	return s.KubernetesPath[:i] + "/namespaces/" + space + s.KubernetesPath[i:]
 }
 
 // home is what the namespace "default" of cases is called here.
-func (s *Site) home() string {
+func (s *Instance) home() string {
 	if s.Namespace == "" {
 		return namespace
 	}
@@ -205,7 +205,7 @@ func (s *Site) home() string {
 }
 
 // caseSpace is the namespace that a case knows the one of the server by.
-func (s *Site) caseSpace(space string) string {
+func (s *Instance) caseSpace(space string) string {
 	if space == s.home() {
 		return namespace
 	}
@@ -213,7 +213,7 @@ func (s *Site) caseSpace(space string) string {
 }
 
 // atHome returns e as a case knows it: with its object in namespace "default", if it is in that of the site.
-func (s *Site) atHome(e listwatch.Event) listwatch.Event {
+func (s *Instance) atHome(e listwatch.Event) listwatch.Event {
 	o := e.Object
 	if space := s.caseSpace(o.Key.Namespace); space != o.Key.Namespace {
 		key := listwatch.Key{Namespace: space, Name: o.Key.Name}

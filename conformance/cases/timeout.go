@@ -15,7 +15,7 @@ import (
 
 // takesTime skips the case in real time where a bubble runs it, too.
 func (e *env) takesTime() {
-	if !e.setup.Fake && e.target.Bubbles {
+	if !e.setup.FakeTime && e.target.SupportsFakeTime {
 		e.Skipf("it takes time: a bubble runs it")
 	}
 }
@@ -25,7 +25,7 @@ func (e *env) takesTime() {
 func (e *env) inTime(start time.Time, want time.Duration) {
 	e.Helper()
 	took, late := time.Since(start), want/10
-	if !e.setup.Fake {
+	if !e.setup.FakeTime {
 		late += time.Second
 	}
 	if took < want-want/10 || took > want+late {
@@ -36,7 +36,7 @@ func (e *env) inTime(start time.Time, want time.Duration) {
 func timeoutSeconds(e *env) {
 	e.takesTime()
 	seconds := []int{1, 10, 300}
-	if !e.setup.Fake {
+	if !e.setup.FakeTime {
 		seconds = seconds[:1]
 	}
 	for _, n := range seconds {
@@ -131,7 +131,7 @@ func (e *env) writeEvery(pause time.Duration) (stop func()) {
 func timeoutWhileBusy(e *env) {
 	e.takesTime()
 	seconds := 1
-	if e.setup.Fake {
+	if e.setup.FakeTime {
 		seconds = 20
 	}
 	const pause = 20 * time.Millisecond

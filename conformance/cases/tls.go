@@ -18,7 +18,7 @@ import (
 
 // withTLS returns e with a client of its own, whose TLS is what change makes of it.
 func (e *env) withTLS(change func(*tls.Config)) *env {
-	s := *e.Site
+	s := *e.Instance
 	s.Network.TLS = s.Network.TLS.Clone()
 	change(s.Network.TLS)
 	return e.at(&site{&s, e.newClient(&s, e.way)})
@@ -108,7 +108,7 @@ func (e *env) refuses(what string, by *authority, change func(*x509.Certificate)
 // openSecure opens a site of TLS, of which secure changes what it serves with.
 func (e *env) openSecure(h http.Handler, secure func(*tls.Config)) *site {
 	e.Helper()
-	e.use(Inside)
+	e.use(InProcess)
 	s := e.setup
 	s.TLS = true
 	return e.reach(openSite(e.T, s, h, secure))
@@ -119,8 +119,8 @@ func mutualTLS(e *env) {
 	showing := func(c tls.Certificate) *env {
 		return e.withTLS(func(config *tls.Config) { config.Certificates = []tls.Certificate{c} })
 	}
-	showing(e.Certify(Allowed)).dial("").want("ADDED a")
-	if _, err := showing(e.Certify(Denied)).tryDial("", transport.Request{}); !errors.Is(err, listwatch.Forbidden) {
+	showing(e.IssueCertificate(Allowed)).dial("").want("ADDED a")
+	if _, err := showing(e.IssueCertificate(Denied)).tryDial("", transport.Request{}); !errors.Is(err, listwatch.Forbidden) {
 		e.Errorf("the certificate of a user who may not watch: got %v, want an error of code Forbidden", err)
 	}
 	if _, err := e.tryDial("", transport.Request{}); err == nil {
@@ -132,7 +132,7 @@ func mutualTLS(e *env) {
 }
 
 func rotate(e *env) {
-	e.use(Inside)
+	e.use(InProcess)
 	shown := func() string {
 		c, ok := e.connect(e.protocols()...).(*tls.Conn)
 		if !ok {

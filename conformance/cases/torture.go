@@ -13,13 +13,13 @@ func Tortures() []Case {
 	var all []Case
 	for _, trial := range serverTrials() {
 		all = append(all, Case{
-			ID: "torture-server/" + trial.name, Level: Must, Subject: Server, On: "ws", Lane: "r", Says: trial.says(), needs: Writes | Alone,
+			ID: "torture-server/" + trial.name, Level: Must, Subject: Server, Transports: "ws", Mode: "r", Rule: trial.says(), needs: Writes | SoleWriter,
 			run: trial.onServer,
 		})
 	}
 	for _, trial := range clientTrials() {
 		all = append(all, Case{
-			ID: "torture-client/" + trial.name, Level: Must, Subject: Client, On: "ws", Lane: "r", Says: trial.says(), needs: Inside,
+			ID: "torture-client/" + trial.name, Level: Must, Subject: Client, Transports: "ws", Mode: "r", Rule: trial.says(), needs: InProcess,
 			run: trial.onClient,
 		})
 	}

@@ -115,7 +115,7 @@ func (e *env) inAllFramings(query string, check func(mediaType string, object []
 	for _, f := range e.framings() {
 		s, err := e.tryDialIn(f, query)
 		if err != nil {
-			if e.can(Inside) || f == framing.Framer(framing.JSON{}) {
+			if e.can(InProcess) || f == framing.Framer(framing.JSON{}) {
 				e.Errorf("%s: %v", f.MediaType(), err)
 			}
 			continue

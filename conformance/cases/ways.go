@@ -36,7 +36,7 @@ func newWS(b websocket.Backend) func(transport.Network) transport.Client {
 }
 
 // Ways returns the names of all the ways to reach a server.
-func Ways() []string {
+func Variants() []string {
 	var names []string
 	for _, w := range ways {
 		names = append(names, w.name)
@@ -55,7 +55,7 @@ func TransportOf(name string) string {
 }
 
 // Reach opens a watch of s in every way, and returns the names of the ways that it serves and, for the others, why it does not.
-func Reach(ctx context.Context, s *Site) (served []string, refused map[string]error) {
+func ProbeVariants(ctx context.Context, s *Instance) (served []string, refused map[string]error) {
 	refused = map[string]error{}
 	for _, w := range ways {
 		if w.own {
@@ -70,7 +70,7 @@ func Reach(ctx context.Context, s *Site) (served []string, refused map[string]er
 	return served, refused
 }
 
-func (w way) try(ctx context.Context, s *Site) error {
+func (w way) try(ctx context.Context, s *Instance) error {
 	c := w.dialler(s.Network)
 	if idle, ok := c.(interface{ CloseIdleConnections() }); ok {
 		defer idle.CloseIdleConnections()
@@ -85,7 +85,7 @@ func (w way) try(ctx context.Context, s *Site) error {
 // waysOf returns the ways in which c is tested on t.
 func (c Case) waysOf(t Target) []way {
 	return slices.DeleteFunc(slices.Clone(ways), func(w way) bool {
-		known := t.Ways == nil && (!w.own || t.Offers&Inside != 0) || slices.Contains(t.Ways, w.name)
-		return !known || !slices.Contains(strings.Fields(c.On), w.on)
+		known := t.Variants == nil && (!w.own || t.Abilities&InProcess != 0) || slices.Contains(t.Variants, w.name)
+		return !known || !slices.Contains(strings.Fields(c.Transports), w.on)
 	})
 }

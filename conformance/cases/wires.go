@@ -22,7 +22,7 @@ type wires struct {
 
 // wired returns e with a client of its own, whose connections are the wires.
 func (e *env) wired() (*env, *wires) {
-	ws, s := &wires{}, *e.Site
+	ws, s := &wires{}, *e.Instance
 	dial := s.Network.Dial
 	s.Network.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ws.mu.Lock()

@@ -27,7 +27,7 @@ func BenchmarkReadHistory(b *testing.B) {
 	h := simulate(1, benchSteps)
 	frames := 0
 	for _, s := range h.Sessions {
-		frames += len(s.Frames)
+		frames += len(s.Events)
 	}
 	var file bytes.Buffer
 	if _, err := h.WriteTo(&file); err != nil {

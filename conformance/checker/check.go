@@ -10,7 +10,7 @@ import (
 // Options say how to check. The zero Options are sound, and so is a nil pointer.
 type Options struct {
 	// Violations is how many are kept in the report; all are counted. Zero: 100; negative: all.
-	Violations int
+	MaxViolations int
 }
 
 // defaultViolations is enough to see a pattern.
@@ -27,12 +27,12 @@ func Check(h *History, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{history: h, ledger: l, projections: make(map[Selection]*projection), keep: o.Violations}
+	c := &checker{history: h, ledger: l, projections: make(map[Selection]*projection), keep: o.MaxViolations}
 	if c.keep == 0 {
 		c.keep = defaultViolations
 	}
-	c.summary.ByRule = make(map[Rule]int)
-	for _, f := range h.Floors {
+	c.summary.ByGuarantee = make(map[Guarantee]int)
+	for _, f := range h.Compactions {
 		c.gone.add(f.Done, f.Low)
 		c.maybeGone.add(f.Began, f.High)
 	}
@@ -66,7 +66,7 @@ type checker struct {
 
 func (c *checker) add(v Violation) {
 	c.summary.Violations++
-	c.summary.ByRule[v.Rule]++
+	c.summary.ByGuarantee[v.Guarantee]++
 	if c.keep < 0 || len(c.violations) < c.keep {
 		c.violations = append(c.violations, v)
 	}
@@ -116,11 +116,11 @@ func (c *checker) walkAll() error {
 func (c *checker) walk(numbers []int, listed map[listwatch.Version]bool) error {
 	first := c.history.Sessions[numbers[0]]
 	for _, n := range numbers {
-		if s := c.history.Sessions[n]; s.Asked.Selection != first.Asked.Selection {
+		if s := c.history.Sessions[n]; s.Request.Selection != first.Request.Selection {
 			return invalid(fmt.Sprintf("watcher %q has session %d with another selection: that is another watcher", s.Watcher, n))
 		}
 	}
-	p, err := c.projection(first.Asked.Selection)
+	p, err := c.projection(first.Request.Selection)
 	if err != nil {
 		return err
 	}
@@ -133,38 +133,38 @@ func (c *checker) walk(numbers []int, listed map[listwatch.Version]bool) error {
 func (c *checker) checkLists() error {
 	for i := range c.history.Lists {
 		l := &c.history.Lists[i]
-		p, err := c.projection(l.Asked.Selection)
+		p, err := c.projection(l.Request.Selection)
 		if err != nil {
 			return err
 		}
 		c.checkList(l, p, Violation{
-			Watcher: l.Watcher, Session: -1, Frame: -1, At: l.At, Got: fmt.Sprintf("list %d at version %d", i, l.Version),
+			Watcher: l.Watcher, Session: -1, Event: -1, At: l.ReceivedAt, Got: fmt.Sprintf("list %d at version %d", i, l.Version),
 		})
 	}
 	return nil
 }
 
 func (c *checker) checkList(l *List, p *projection, where Violation) {
-	report := func(r Rule, want string) {
+	report := func(r Guarantee, want string) {
 		v := where
-		v.Rule, v.Want = r, want
+		v.Guarantee, v.Want = r, want
 		c.add(v)
 	}
 	switch fresh := c.ledger.acked.before(l.Began); {
 	case l.After != Key{}: // a later page shows what the first one showed
-	case l.Asked.At != 0 && l.Asked.Exact && l.Version != l.Asked.At:
-		report(Listed, fmt.Sprintf("version %d, as was asked for", l.Asked.At))
-	case l.Version < l.Asked.At:
-		report(Fresh, fmt.Sprintf("a state not older than version %d, which was asked for", l.Asked.At))
-	case l.Asked.At == 0 && !l.Asked.Any && l.Version < fresh:
+	case l.Request.Version != 0 && l.Request.Exact && l.Version != l.Request.Version:
+		report(ListExact, fmt.Sprintf("version %d, as was asked for", l.Request.Version))
+	case l.Version < l.Request.Version:
+		report(Fresh, fmt.Sprintf("a state not older than version %d, which was asked for", l.Request.Version))
+	case l.Request.Version == 0 && !l.Request.AnyVersion && l.Version < fresh:
 		report(Fresh, fmt.Sprintf("a state not older than version %d, which was acknowledged before the request", fresh))
 	}
-	if most := c.ledger.begun.by(l.At); l.At != 0 && l.Version > most && !c.history.Meta.Shared {
-		report(Listed, fmt.Sprintf("a version up to %d: no later write had begun", most))
+	if most := c.ledger.begun.by(l.ReceivedAt); l.ReceivedAt != 0 && l.Version > most && !c.history.Meta.SharedVersions {
+		report(ListExact, fmt.Sprintf("a version up to %d: no later write had begun", most))
 		return
 	}
-	c.claimItems(p, l.Items, Listed, where)
-	cl := claim{version: l.Version, p: p, items: l.Items, rule: Listed, where: where, after: l.After}
+	c.claimItems(p, l.Items, ListExact, where)
+	cl := claim{version: l.Version, p: p, items: l.Items, rule: ListExact, where: where, after: l.After}
 	if l.More && len(l.Items) > 0 {
 		cl.bounded, cl.upTo = true, l.Items[len(l.Items)-1].Key
 	}
@@ -172,15 +172,15 @@ func (c *checker) checkList(l *List, p *projection, where Violation) {
 }
 
 // claimItems reports the first object that no write left as it is.
-func (c *checker) claimItems(p *projection, items []Item, r Rule, where Violation) {
+func (c *checker) claimItems(p *projection, items []Item, r Guarantee, where Violation) {
 	for _, it := range items {
 		rule, want := c.item(p, it)
 		if rule == 0 {
 			continue
 		}
 		v := where
-		v.Rule, v.Want = r, want
-		v.Got = describeEvent(Added, it.Key, it.Version, it.Payload) + " in " + where.Got
+		v.Guarantee, v.Want = r, want
+		v.Got = describeEvent(Added, it.Key, it.Version, it.Fingerprint) + " in " + where.Got
 		c.add(v)
 		return
 	}
@@ -188,15 +188,15 @@ func (c *checker) claimItems(p *projection, items []Item, r Rule, where Violatio
 
 // checkInformers judges what informers hold and what their handlers were told.
 func (c *checker) checkInformers() error {
-	for i := range c.history.Holdings {
-		h := &c.history.Holdings[i]
+	for i := range c.history.InformerStates {
+		h := &c.history.InformerStates[i]
 		p, err := c.projection(h.Selection)
 		if err != nil {
 			return err
 		}
-		where := Violation{Watcher: h.Informer, Session: -1, Frame: -1, Got: fmt.Sprintf("holding %d at version %d", i, h.Version)}
-		c.claimItems(p, h.Items, Informed, where)
-		c.claims = append(c.claims, claim{version: h.Version, p: p, items: h.Items, rule: Informed, where: where})
+		where := Violation{Watcher: h.Informer, Session: -1, Event: -1, Got: fmt.Sprintf("holding %d at version %d", i, h.Version)}
+		c.claimItems(p, h.Items, InformerExact, where)
+		c.claims = append(c.claims, claim{version: h.Version, p: p, items: h.Items, rule: InformerExact, where: where})
 	}
 	type place struct {
 		informer string
@@ -207,8 +207,8 @@ func (c *checker) checkInformers() error {
 		there   bool
 	}
 	last := make(map[place]known)
-	for i := range c.history.Changes {
-		ch := &c.history.Changes[i]
+	for i := range c.history.HandlerCalls {
+		ch := &c.history.HandlerCalls[i]
 		at := place{ch.Informer, ch.Key}
 		was := last[at]
 		want := ""
@@ -220,7 +220,7 @@ func (c *checker) checkInformers() error {
 		}
 		if want != "" {
 			c.add(Violation{
-				Rule: Informed, Watcher: ch.Informer, Session: -1, Frame: -1, Want: want,
+				Guarantee: InformerExact, Watcher: ch.Informer, Session: -1, Event: -1, Want: want,
 				Got: describeEvent(ch.Type, ch.Key, ch.Version, 0) + fmt.Sprintf(", change %d", i),
 			})
 		}

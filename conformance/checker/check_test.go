@@ -81,18 +81,18 @@ var simulations sync.Map
 // clone returns a copy of h whose frames, lists and times can be changed.
 func clone(h *History) *History {
 	c := *h
-	c.Writes, c.Sessions, c.Lists, c.Holdings = slices.Clone(h.Writes), nil, slices.Clone(h.Lists), slices.Clone(h.Holdings)
-	c.Changes, c.Floors = slices.Clone(h.Changes), slices.Clone(h.Floors)
+	c.Writes, c.Sessions, c.Lists, c.InformerStates = slices.Clone(h.Writes), nil, slices.Clone(h.Lists), slices.Clone(h.InformerStates)
+	c.HandlerCalls, c.Compactions = slices.Clone(h.HandlerCalls), slices.Clone(h.Compactions)
 	for _, s := range h.Sessions {
 		s := *s
-		s.Frames = slices.Clone(s.Frames)
+		s.Events = slices.Clone(s.Events)
 		c.Sessions = append(c.Sessions, &s)
 	}
 	for i := range c.Lists {
 		c.Lists[i].Items = slices.Clone(c.Lists[i].Items)
 	}
-	for i := range c.Holdings {
-		c.Holdings[i].Items = slices.Clone(c.Holdings[i].Items)
+	for i := range c.InformerStates {
+		c.InformerStates[i].Items = slices.Clone(c.InformerStates[i].Items)
 	}
 	return &c
 }
@@ -100,11 +100,11 @@ func clone(h *History) *History {
 func checkCaught(t *testing.T, seed uint64, m mutation, h *History) {
 	t.Helper()
 	r := mustCheck(t, h)
-	if r.Summary.ByRule[m.rule] == 0 {
+	if r.Summary.ByGuarantee[m.rule] == 0 {
 		t.Fatalf("seed %d: %s is not caught: %s%v", seed, m.rule, r.Summary.String(), r.Violations)
 	}
 	for _, v := range r.Violations {
-		if v.Rule != m.rule {
+		if v.Guarantee != m.rule {
 			t.Fatalf("seed %d: want %s alone, got %v", seed, m.rule, v)
 		}
 		if v.Want == "" || v.Got == "" {
@@ -115,11 +115,11 @@ func checkCaught(t *testing.T, seed uint64, m mutation, h *History) {
 
 // Every rule is broken by some mutation.
 func TestEveryRuleHasAMutation(t *testing.T) {
-	broken := make(map[Rule]int)
+	broken := make(map[Guarantee]int)
 	for _, m := range mutations {
 		broken[m.rule]++
 	}
-	for _, r := range Rules() {
+	for _, r := range Guarantees() {
 		if broken[r] == 0 {
 			t.Errorf("%s: nothing breaks it", r)
 		}

@@ -13,7 +13,7 @@ type claim struct {
 	version listwatch.Version
 	p       *projection
 	items   []Item
-	rule    Rule
+	rule    Guarantee
 	where   Violation
 	// after and, where bounded, upTo are the keys between which the claim says something.
 	after, upTo Key
@@ -26,18 +26,18 @@ func (c *claim) covers(key Key) bool {
 
 // item judges one object of a state: it must be what a write left, and selected. Whether it was so at the version of the state is
 // the claim's to find out. rule is zero where nothing is wrong.
-func (c *checker) item(p *projection, it Item) (rule Rule, want string) {
+func (c *checker) item(p *projection, it Item) (rule Guarantee, want string) {
 	write, others := c.ledger.find(it.Version, it.Key)
 	switch {
 	case write < 0 && others > 0:
-		return Right, "a key that version has changed"
+		return ContentExact, "a key that version has changed"
 	case write < 0:
-		return Real, "nothing: nobody wrote that version"
+		return NoPhantom, "nothing: nobody wrote that version"
 	case !p.selectedAfter(write):
-		return Real, "nothing: that write left no object of the selection"
+		return NoPhantom, "nothing: that write left no object of the selection"
 	}
-	if payload := c.ledger.writes[write].After.Payload; payload != 0 && it.Payload != 0 && it.Payload != payload {
-		return Right, "payload " + payload.String()
+	if payload := c.ledger.writes[write].After.Fingerprint; payload != 0 && it.Fingerprint != 0 && it.Fingerprint != payload {
+		return ContentExact, "payload " + payload.String()
 	}
 	return 0, ""
 }
@@ -108,7 +108,7 @@ func (c *checker) compare(cl *claim, state map[Key]listwatch.Version) {
 		first.Want += fmt.Sprintf(" (and %d more differences)", wrong-1)
 	}
 	if wrong > 0 {
-		first.Rule = cl.rule
+		first.Guarantee = cl.rule
 		c.add(first)
 	}
 }

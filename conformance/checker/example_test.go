@@ -14,29 +14,29 @@ import (
 func Example() {
 	ctx := context.Background()
 	db := memory.Open(memory.Options{})
-	things, err := db.Collection(store.Resource{Kind: "Thing"})
+	things, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	rec := checker.NewRecorder(checker.Meta{
-		Name: "example", Base: db.Version(), Require: checker.Requirements{Writes: 3, Events: 3},
+		Name: "example", Base: db.Version(), Requirements: checker.Requirements{Writes: 3, Events: 3},
 	})
 
-	source := rec.Witness("w1").Source(things, "local")
+	source := rec.Watcher("w1").Source(things, "local")
 	w, err := source.Watch(ctx, listwatch.Query{Bookmarks: true})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	writes := rec.Writes(things)
+	writes := rec.Collection(things)
 	for _, name := range []string{"a", "b", "c"} {
 		if _, err := writes.Create(ctx, []byte(`{"metadata":{"name":"`+name+`"}}`)); err != nil {
 			fmt.Println(err)
 			return
 		}
 	}
-	rec.Heal(db.Version())
+	rec.RecordHeal(db.Version())
 
 	events := make([]listwatch.Event, 4)
 	for got := 0; got < len(events); { // the end of the empty state, and three creations

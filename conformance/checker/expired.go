@@ -8,23 +8,23 @@ import (
 )
 
 // belowFloor reports whether the history that s asked for was certainly gone when it did.
-func (c *checker) belowFloor(s *Session) bool { return s.Asked.At < c.gone.before(s.Opened) }
+func (c *checker) belowFloor(s *Session) bool { return s.Request.Version < c.gone.before(s.Opened) }
 
 // forbidFloor reports a session that was served from below a floor, where that is forbidden.
 func (c *checker) forbidFloor(w *walk) {
-	if c.history.Meta.Strict && w.frame >= 0 && c.belowFloor(w.session) {
-		w.report(Honest, fmt.Sprintf("Expired: history before version %d was gone", c.gone.before(w.session.Opened)),
-			fmt.Sprintf("events after version %d", w.session.Asked.At))
+	if c.history.Meta.MustExpire && w.frame >= 0 && c.belowFloor(w.session) {
+		w.report(ExpiryJustified, fmt.Sprintf("Expired: history before version %d was gone", c.gone.before(w.session.Opened)),
+			fmt.Sprintf("events after version %d", w.session.Request.Version))
 	}
 }
 
 // expired judges the end of a session that was told that the history is gone: some floor must have been above its position.
 func (c *checker) expired(w *walk) {
 	s := w.session
-	if !c.history.Meta.Floors {
+	if !c.history.Meta.AllCompactionsRecorded {
 		return
 	}
-	if w.phase != following && s.Asked.Initial && !s.End.Remote {
+	if w.phase != following && s.Request.InitialEvents && !s.End.Remote {
 		return // the client itself: a state that was cut off can't be completed
 	}
 	end := s.End.At
@@ -33,19 +33,19 @@ func (c *checker) expired(w *walk) {
 	}
 	position, floor := w.position(), c.maybeGone.by(end)
 	if position >= floor {
-		w.report(Honest, fmt.Sprintf("no Expired: the watch is at version %d, and the history since version %d is there", position, floor), "Expired: "+s.End.Why)
+		w.report(ExpiryJustified, fmt.Sprintf("no Expired: the watch is at version %d, and the history since version %d is there", position, floor), "Expired: "+s.End.Error)
 	}
 }
 
 // position returns a version that the server has certainly come to with the last stream of the session.
 func (w *walk) position() listwatch.Version {
-	at := max(w.session.Asked.At, w.base, w.last, w.mark)
-	if at == 0 && !w.session.Asked.Any {
+	at := max(w.session.Request.Version, w.base, w.last, w.mark)
+	if at == 0 && !w.session.Request.AnyVersion {
 		at = w.freshest()
 	}
-	if n := len(w.session.Streams); n > 0 && w.session.Streams[n-1].From != 0 {
+	if n := len(w.session.Connections); n > 0 && w.session.Connections[n-1].From != 0 {
 		// The client may have asked for what follows an earlier version than its reader has seen.
-		at = min(at, w.session.Streams[n-1].From)
+		at = min(at, w.session.Connections[n-1].From)
 	}
 	return at
 }
@@ -85,7 +85,7 @@ func (g *goals) finish(w *walk) {
 		return
 	}
 	last := g.heals[len(g.heals)-1]
-	limit := w.check.history.Meta.Converge
+	limit := w.check.history.Meta.ConvergenceTimeout
 	want := fmt.Sprintf("everything up to version %d", last.Version)
 	switch {
 	case g.done < len(g.heals):

@@ -22,18 +22,18 @@ const maxLine = 32 << 20
 
 // An Entry is one line of a file; one of its fields is set.
 type Entry struct {
-	Header  *Header       `json:"header,omitempty"`
-	Write   *Write        `json:"write,omitempty"`
-	Session *SessionEntry `json:"session,omitempty"`
-	Frame   *FrameEntry   `json:"frame,omitempty"`
-	Stream  *StreamEntry  `json:"stream,omitempty"`
-	End     *EndEntry     `json:"end,omitempty"`
-	List    *List         `json:"list,omitempty"`
-	Holding *Holding      `json:"holding,omitempty"`
-	Change  *Change       `json:"change,omitempty"`
-	Fault   *Fault        `json:"fault,omitempty"`
-	Floor   *Floor        `json:"floor,omitempty"`
-	Heal    *Heal         `json:"heal,omitempty"`
+	Header        *Header          `json:"header,omitempty"`
+	Write         *Write           `json:"write,omitempty"`
+	Session       *SessionEntry    `json:"session,omitempty"`
+	Event         *EventEntry      `json:"frame,omitempty"`
+	Connection    *ConnectionEntry `json:"stream,omitempty"`
+	End           *EndEntry        `json:"end,omitempty"`
+	List          *List            `json:"list,omitempty"`
+	InformerState *InformerState   `json:"holding,omitempty"`
+	HandlerCall   *HandlerCall     `json:"change,omitempty"`
+	Fault         *Fault           `json:"fault,omitempty"`
+	Compaction    *Compaction      `json:"floor,omitempty"`
+	Heal          *Heal            `json:"heal,omitempty"`
 }
 
 // A Header is the first line.
@@ -50,40 +50,40 @@ type SessionEntry struct {
 }
 
 // A FrameEntry is a frame of the session of a number.
-type FrameEntry struct {
-	Of int `json:"of"`
-	Frame
+type EventEntry struct {
+	SessionNumber int `json:"of"`
+	ReceivedEvent
 }
 
 // A StreamEntry is a stream of the session of a number.
-type StreamEntry struct {
-	Of int `json:"of"`
-	Stream
+type ConnectionEntry struct {
+	SessionNumber int `json:"of"`
+	Connection
 }
 
 // An EndEntry is the end of the session of a number.
 type EndEntry struct {
-	Of int `json:"of"`
+	SessionNumber int `json:"of"`
 	End
 }
 
 // A Writer writes a file, line by line. It has one user at a time.
-type Writer struct {
+type HistoryWriter struct {
 	zip *gzip.Writer
 	buf *bufio.Writer
 	enc *json.Encoder
 }
 
 // NewWriter returns a Writer on w that has written the header. Close ends the file and leaves w open.
-func NewWriter(w io.Writer, m Meta) (*Writer, error) {
+func NewHistoryWriter(w io.Writer, m Meta) (*HistoryWriter, error) {
 	z := gzip.NewWriter(w)
 	b := bufio.NewWriterSize(z, 64<<10)
-	out := &Writer{z, b, json.NewEncoder(b)}
+	out := &HistoryWriter{z, b, json.NewEncoder(b)}
 	return out, out.Write(Entry{Header: &Header{fileFormat, fileVersion, m}})
 }
 
 // Write adds a line.
-func (w *Writer) Write(e Entry) error {
+func (w *HistoryWriter) Write(e Entry) error {
 	if err := w.enc.Encode(e); err != nil {
 		return fileError("write", err)
 	}
@@ -91,7 +91,7 @@ func (w *Writer) Write(e Entry) error {
 }
 
 // Close ends the file.
-func (w *Writer) Close() error {
+func (w *HistoryWriter) Close() error {
 	if err := errors.Join(w.buf.Flush(), w.zip.Close()); err != nil {
 		return fileError("write", err)
 	}
@@ -99,7 +99,7 @@ func (w *Writer) Close() error {
 }
 
 // A Reader reads what a [Writer] wrote. It has one user at a time.
-type Reader struct {
+type HistoryReader struct {
 	meta  Meta
 	zip   *gzip.Reader
 	lines *bufio.Scanner
@@ -107,12 +107,12 @@ type Reader struct {
 }
 
 // NewReader returns a Reader on r, which has read the header.
-func NewReader(r io.Reader) (*Reader, error) {
+func NewHistoryReader(r io.Reader) (*HistoryReader, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fileError("read", err)
 	}
-	in := &Reader{zip: z, lines: bufio.NewScanner(z)}
+	in := &HistoryReader{zip: z, lines: bufio.NewScanner(z)}
 	in.lines.Buffer(make([]byte, 64<<10), maxLine)
 	e, err := in.Read()
 	switch h := e.Header; {
@@ -133,11 +133,11 @@ func NewReader(r io.Reader) (*Reader, error) {
 }
 
 // Meta returns what the header says.
-func (r *Reader) Meta() Meta { return r.meta }
+func (r *HistoryReader) Meta() Meta { return r.meta }
 
 // Read returns the next line; [io.EOF] at the end of the file. Every other error has code Corrupt: a file that was cut off is one
 // that wraps [io.ErrUnexpectedEOF].
-func (r *Reader) Read() (Entry, error) {
+func (r *HistoryReader) Read() (Entry, error) {
 	var e Entry
 	if !r.lines.Scan() {
 		if err := r.lines.Err(); err != nil {
@@ -152,7 +152,7 @@ func (r *Reader) Read() (Entry, error) {
 	return e, nil
 }
 
-func (r *Reader) corrupt(message string, cause error) error {
+func (r *HistoryReader) corrupt(message string, cause error) error {
 	if message == "" {
 		message = fmt.Sprintf("line %d", r.line)
 	}

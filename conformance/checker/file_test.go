@@ -73,14 +73,14 @@ func TestDirectoryOfHistoriesIsChecked(t *testing.T) {
 		t.Errorf("an empty directory: got %v, want NotFound", err)
 	}
 	bad := clone(simulated(1))
-	bad.Holdings[0].Version += far
-	bad.Holdings[0].Items = nil
+	bad.InformerStates[0].Version += far
+	bad.InformerStates[0].Items = nil
 	for name, h := range map[string]*History{"a": simulated(0), "b": bad} {
 		if _, err := h.Save(dir, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "c"+Extension), []byte("no history"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "c"+FileExtension), []byte("no history"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	all, err := CheckDir(dir, nil)

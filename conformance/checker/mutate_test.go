@@ -11,7 +11,7 @@ import (
 // A mutation makes one thing wrong in a history. apply reports false where it can't.
 type mutation struct {
 	name  string
-	rule  Rule
+	rule  Guarantee
 	apply func(*mutator) bool
 }
 
@@ -27,20 +27,20 @@ type spot struct {
 	i int
 }
 
-func (p spot) frame() *Frame { return &p.s.Frames[p.i] }
-func (p spot) remove()       { p.s.Frames = slices.Delete(p.s.Frames, p.i, p.i+1) }
-func (p spot) insert(f Frame) {
-	f.At = p.s.Frames[min(p.i, len(p.s.Frames)-1)].At
-	p.s.Frames = slices.Insert(p.s.Frames, p.i, f)
+func (p spot) frame() *ReceivedEvent { return &p.s.Events[p.i] }
+func (p spot) remove()               { p.s.Events = slices.Delete(p.s.Events, p.i, p.i+1) }
+func (p spot) insert(f ReceivedEvent) {
+	f.ReceivedAt = p.s.Events[min(p.i, len(p.s.Events)-1)].ReceivedAt
+	p.s.Events = slices.Insert(p.s.Events, p.i, f)
 }
 
 // following reports whether the frame is past the initial events, and not the first change after unmarked ones.
 func (p spot) following() bool {
-	if !p.s.Asked.Initial {
+	if !p.s.Request.InitialEvents {
 		return true
 	}
 	for i := range p.i {
-		if f := p.s.Frames[i]; f.Type == Synced || !f.Initial {
+		if f := p.s.Events[i]; f.Type == Synced || !f.Initial {
 			return true
 		}
 	}
@@ -55,13 +55,13 @@ func (p spot) change() bool { return p.isEvent() && !p.frame().Initial && p.foll
 // before and after return the neighbours of a change that are changes too; ok is false where there are none.
 func (p spot) near(by int) (n spot, ok bool) {
 	n = spot{p.s, p.i + by}
-	return n, n.i >= 0 && n.i < len(n.s.Frames) && n.change()
+	return n, n.i >= 0 && n.i < len(n.s.Events) && n.change()
 }
 
 // first reports whether no change or bookmark comes before it.
 func (p spot) first() bool {
 	for i := range p.i {
-		if f := p.s.Frames[i]; !f.Initial {
+		if f := p.s.Events[i]; !f.Initial {
 			return false
 		}
 	}
@@ -70,14 +70,14 @@ func (p spot) first() bool {
 
 // synced reports whether the initial events of the session have come to a marked end.
 func synced(s *Session) bool {
-	return slices.ContainsFunc(s.Frames, func(f Frame) bool { return f.Type == Synced })
+	return slices.ContainsFunc(s.Events, func(f ReceivedEvent) bool { return f.Type == Synced })
 }
 
 // pick returns a frame that fits.
 func (m *mutator) pick(fits func(spot) bool) (spot, bool) {
 	var all []spot
 	for _, s := range m.h.Sessions {
-		for i := range s.Frames {
+		for i := range s.Events {
 			if p := (spot{s, i}); fits(p) {
 				all = append(all, p)
 			}
@@ -140,7 +140,7 @@ func (m *mutator) unwritten(after listwatch.Version) listwatch.Version {
 
 // views returns the view of s.
 func viewOf(s *Session) view {
-	return views[slices.IndexFunc(views, func(v view) bool { return v.selection == s.Asked.Selection })]
+	return views[slices.IndexFunc(views, func(v view) bool { return v.selection == s.Request.Selection })]
 }
 
 // at does f at a frame that fits.
@@ -157,12 +157,12 @@ func edit(fits func(spot) bool, f func(spot)) func(*mutator) bool {
 }
 
 func isInitial(p spot) bool {
-	return p.isEvent() && p.frame().Initial && p.s.Asked.Initial && synced(p.s)
+	return p.isEvent() && p.frame().Initial && p.s.Request.InitialEvents && synced(p.s)
 }
 
 // followed reports whether a change comes after it in the session.
 func followed(p spot) bool {
-	for i := p.i + 1; i < len(p.s.Frames); i++ {
+	for i := p.i + 1; i < len(p.s.Events); i++ {
 		if (spot{p.s, i}).change() {
 			return true
 		}
@@ -177,9 +177,11 @@ func torn(p spot) bool {
 }
 
 // opens reports whether the frame is the first of a session that named a version.
-func opens(p spot) bool { return p.s.Asked.At != 0 && !p.s.Asked.Initial && p.change() && p.first() }
+func opens(p spot) bool {
+	return p.s.Request.Version != 0 && !p.s.Request.InitialEvents && p.change() && p.first()
+}
 
 // noFloorSince reports whether nothing was compacted that is newer than v by the time t.
 func (m *mutator) noFloorSince(v listwatch.Version, t time.Duration) bool {
-	return !slices.ContainsFunc(m.h.Floors, func(f Floor) bool { return f.High > v && f.Began <= t })
+	return !slices.ContainsFunc(m.h.Compactions, func(f Compaction) bool { return f.High > v && f.Began <= t })
 }

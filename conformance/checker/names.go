@@ -32,19 +32,19 @@ func (k *Key) UnmarshalText(text []byte) error {
 }
 
 // A Type is that of an event. Unlike on the wire, the bookmark that ends the initial events has a name of its own, SYNCED.
-type Type listwatch.EventType
+type EventType listwatch.EventType
 
 // The types of frames.
 const (
-	Added    = Type(listwatch.Added)
-	Modified = Type(listwatch.Modified)
-	Deleted  = Type(listwatch.Deleted)
-	Bookmark = Type(listwatch.Bookmark)
-	Synced   = Type(listwatch.Synced)
+	Added    = EventType(listwatch.Added)
+	Modified = EventType(listwatch.Modified)
+	Deleted  = EventType(listwatch.Deleted)
+	Bookmark = EventType(listwatch.Bookmark)
+	Synced   = EventType(listwatch.Synced)
 )
 
 // String returns the name of t.
-func (t Type) String() string {
+func (t EventType) String() string {
 	if t == Synced {
 		return "SYNCED"
 	}
@@ -52,7 +52,7 @@ func (t Type) String() string {
 }
 
 // MarshalText is String; a type that has no name is an error.
-func (t Type) MarshalText() ([]byte, error) {
+func (t EventType) MarshalText() ([]byte, error) {
 	if t < Added || t > Synced {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("there is no event type %d", t)}
 	}
@@ -60,7 +60,7 @@ func (t Type) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalText reads what MarshalText wrote.
-func (t *Type) UnmarshalText(text []byte) error {
+func (t *EventType) UnmarshalText(text []byte) error {
 	for known := Added; known <= Synced; known++ {
 		if known.String() == string(text) {
 			*t = known
@@ -71,26 +71,26 @@ func (t *Type) UnmarshalText(text []byte) error {
 }
 
 // A Payload is a fingerprint of an object's bytes; zero: not known, and then not compared. Files spell it in sixteen hexadecimal digits.
-type Payload uint64
+type Fingerprint uint64
 
 // Sum returns the fingerprint of data: eight bytes of its SHA-256. It is never zero.
-func Sum(data []byte) Payload {
+func FingerprintOf(data []byte) Fingerprint {
 	sum := sha256.Sum256(data)
-	return Payload(max(binary.BigEndian.Uint64(sum[:8]), 1))
+	return Fingerprint(max(binary.BigEndian.Uint64(sum[:8]), 1))
 }
 
 // String returns p as files spell it.
-func (p Payload) String() string { return fmt.Sprintf("%016x", uint64(p)) }
+func (p Fingerprint) String() string { return fmt.Sprintf("%016x", uint64(p)) }
 
 // MarshalText is String.
-func (p Payload) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+func (p Fingerprint) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
-func (p *Payload) UnmarshalText(text []byte) error {
+func (p *Fingerprint) UnmarshalText(text []byte) error {
 	v, err := strconv.ParseUint(string(text), 16, 64)
 	if err != nil || len(text) != 16 {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("payload %.20q, want 16 hexadecimal digits", text)}
 	}
-	*p = Payload(v)
+	*p = Fingerprint(v)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 // A step is a write as a selection sees it.
 type step struct {
 	write int32
-	what  Type
+	what  EventType
 }
 
 // A projection is the history through one selection. Immutable after construction.
@@ -30,7 +30,7 @@ func newProjection(l *ledger, s Selection) (*projection, error) {
 	for i := range l.writes {
 		w := &l.writes[i]
 		was, is := m.matches(w.Key, w.Before), m.matches(w.Key, w.After)
-		var what Type
+		var what EventType
 		switch {
 		case was && is:
 			what = Modified
@@ -58,12 +58,12 @@ func (p *projection) after(v listwatch.Version) int {
 }
 
 // payload returns what step number n shows; zero: not known.
-func (p *projection) payload(n int) Payload {
+func (p *projection) payload(n int) Fingerprint {
 	w := &p.ledger.writes[p.steps[n].write]
 	if p.steps[n].what == Deleted {
-		return w.Before.Payload
+		return w.Before.Fingerprint
 	}
-	return w.After.Payload
+	return w.After.Fingerprint
 }
 
 // selectedAfter reports whether the object that write left is selected.
@@ -81,7 +81,7 @@ type matcher struct {
 
 func newMatcher(s Selection) (*matcher, error) {
 	m := &matcher{selection: s}
-	if s.Judge != "" {
+	if s.Tag != "" {
 		return m, nil
 	}
 	var err error
@@ -92,14 +92,14 @@ func newMatcher(s Selection) (*matcher, error) {
 	return m, err
 }
 
-func (m *matcher) matches(key Key, side *Side) bool {
+func (m *matcher) matches(key Key, side *ObjectState) bool {
 	switch s := m.selection; {
 	case side == nil:
 		return false
 	case s.Namespace != "" && s.Namespace != key.Namespace, s.Name != "" && s.Name != key.Name:
 		return false
-	case s.Judge != "":
-		return slices.Contains(side.In, s.Judge)
+	case s.Tag != "":
+		return slices.Contains(side.Tags, s.Tag)
 	}
 	if !m.labels.Matches(side.Labels) {
 		return false

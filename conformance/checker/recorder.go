@@ -15,7 +15,7 @@ import (
 type Recorder struct {
 	// Sum makes fingerprints; nil: [Sum]. Where a framing doesn't keep the bytes of an object, it must be of the value. Set it
 	// before use.
-	Sum func(data []byte) Payload
+	Fingerprint func(data []byte) Fingerprint
 
 	// Immutable after construction.
 	start time.Time
@@ -23,7 +23,7 @@ type Recorder struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	history  History
-	sessions []*SessionLog // those of history.Sessions
+	sessions []*SessionRecorder // those of history.Sessions
 }
 
 // NewRecorder returns one whose time begins now. It sets m.Started.
@@ -34,13 +34,13 @@ func NewRecorder(m Meta) *Recorder {
 }
 
 // Now returns the time since the Recorder was made; never zero.
-func (r *Recorder) Now() time.Duration { return max(1, time.Since(r.start)) }
+func (r *Recorder) Elapsed() time.Duration { return max(1, time.Since(r.start)) }
 
-func (r *Recorder) sum(data []byte) Payload {
-	if r.Sum != nil {
-		return r.Sum(data)
+func (r *Recorder) sum(data []byte) Fingerprint {
+	if r.Fingerprint != nil {
+		return r.Fingerprint(data)
 	}
-	return Sum(data)
+	return FingerprintOf(data)
 }
 
 // History returns what was recorded so far. It is the caller's, but must not be judged while anything goes on: what is on its
@@ -57,27 +57,27 @@ func (r *Recorder) History() *History {
 }
 
 // Wrote records a write that was acknowledged just now; began is Now from before the request.
-func (r *Recorder) Wrote(began time.Duration, w Write) {
+func (r *Recorder) RecordWrite(began time.Duration, w Write) {
 	w.Began = began
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w.Acked = r.Now()
+	w.Acked = r.Elapsed()
 	r.history.Writes = append(r.history.Writes, w)
 }
 
 // Side returns what o looks like on one side of a write.
-func (r *Recorder) Side(o *listwatch.Object) *Side {
-	return &Side{Labels: o.Labels, Fields: o.Fields, Payload: r.sum(o.Data)}
+func (r *Recorder) ObjectState(o *listwatch.Object) *ObjectState {
+	return &ObjectState{Labels: o.Labels, Fields: o.Fields, Fingerprint: r.sum(o.Data)}
 }
 
 // Last returns what o looks like to who sees it go by a write of version v: itself, with the version of the write. Where the bytes hold
 // the old version more than once, the payload is left open.
-func (r *Recorder) Last(o *listwatch.Object, v listwatch.Version) *Side {
-	s := &Side{Labels: o.Labels, Fields: o.Fields}
+func (r *Recorder) DeletedState(o *listwatch.Object, v listwatch.Version) *ObjectState {
+	s := &ObjectState{Labels: o.Labels, Fields: o.Fields}
 	was, is := versionText(o.Version), versionText(v)
 	if bytes.Count(o.Data, was) == 1 {
 		// Not by Object.At, which is what stores do: the judge has to know by itself.
-		s.Payload = r.sum(bytes.Replace(o.Data, was, is, 1))
+		s.Fingerprint = r.sum(bytes.Replace(o.Data, was, is, 1))
 	}
 	return s
 }
@@ -85,9 +85,9 @@ func (r *Recorder) Last(o *listwatch.Object, v listwatch.Version) *Side {
 func versionText(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, v) }
 
 // List records the answer to a list of q; began is Now from before the request. watcher may be empty.
-func (r *Recorder) List(watcher string, began time.Duration, q listwatch.Query, page listwatch.Page) {
-	l := List{Watcher: watcher, Asked: AskedOf(q), Began: began, At: r.Now(), Version: page.Version, Items: r.items(page.Items), More: page.Continue != ""}
-	l.Asked.Initial = false
+func (r *Recorder) RecordList(watcher string, began time.Duration, q listwatch.Query, page listwatch.Page) {
+	l := List{Watcher: watcher, Request: RequestOf(q), Began: began, ReceivedAt: r.Elapsed(), Version: page.Version, Items: r.items(page.Items), More: page.Continue != ""}
+	l.Request.InitialEvents = false
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Lists = append(r.history.Lists, l)
@@ -102,43 +102,43 @@ func (r *Recorder) items(objects []*listwatch.Object) []Item {
 }
 
 // Holds records what an informer holds at a version.
-func (r *Recorder) Holds(informer string, s Selection, v listwatch.Version, objects []*listwatch.Object) {
-	h := Holding{informer, s, v, r.items(objects)}
+func (r *Recorder) RecordInformerState(informer string, s Selection, v listwatch.Version, objects []*listwatch.Object) {
+	h := InformerState{informer, s, v, r.items(objects)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.history.Holdings = append(r.history.Holdings, h)
+	r.history.InformerStates = append(r.history.InformerStates, h)
 }
 
 // Handled records a call of an informer's handler.
-func (r *Recorder) Handled(c Change) {
+func (r *Recorder) RecordHandlerCall(c HandlerCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.history.Changes = append(r.history.Changes, c)
+	r.history.HandlerCalls = append(r.history.HandlerCalls, c)
 }
 
 // Fault records a fault that bites now; f.At is set.
-func (r *Recorder) Fault(f Fault) {
+func (r *Recorder) RecordFault(f Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f.At = r.Now()
+	f.At = r.Elapsed()
 	r.history.Faults = append(r.history.Faults, f)
 }
 
 // Compact calls compact, which makes the store forget its history, and records it; version returns that of the store.
-func (r *Recorder) Compact(version func() listwatch.Version, compact func()) {
-	f := Floor{Began: r.Now(), Low: version()}
+func (r *Recorder) RecordCompaction(version func() listwatch.Version, compact func()) {
+	f := Compaction{Began: r.Elapsed(), Low: version()}
 	compact()
-	f.High, f.Done = version(), r.Now()
+	f.High, f.Done = version(), r.Elapsed()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.history.Floors = append(r.history.Floors, f)
+	r.history.Compactions = append(r.history.Compactions, f)
 }
 
 // Heal records that the faults are over and nothing newer than v will be written before the next fault.
-func (r *Recorder) Heal(v listwatch.Version) {
+func (r *Recorder) RecordHeal(v listwatch.Version) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.history.Heals = append(r.history.Heals, Heal{r.Now(), v})
+	r.history.Heals = append(r.history.Heals, Heal{r.Elapsed(), v})
 }
 
 // cleanEnd is what End.Why and Stream.Why say of a clean end.
@@ -146,9 +146,9 @@ const cleanEnd = "EOF"
 
 // endOf returns how a session ended that ended with err.
 func endOf(at time.Duration, err error) End {
-	e := End{At: at, Why: err.Error()}
+	e := End{At: at, Error: err.Error()}
 	if errors.Is(err, io.EOF) && listwatch.CodeOf(err) == listwatch.Unknown {
-		e.Why = cleanEnd
+		e.Error = cleanEnd
 	}
 	if errors.Is(err, listwatch.Expired) {
 		e.Expired, e.Remote = true, listwatch.AsError(err).Remote

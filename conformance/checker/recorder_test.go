@@ -20,18 +20,18 @@ type shelf struct {
 	db     *memory.DB
 	things *store.Collection
 	rec    *Recorder
-	writes *Collection
+	writes *RecordedCollection
 }
 
 func newShelf(t testing.TB) *shelf {
 	t.Helper()
 	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})
-	things, err := db.Collection(store.Resource{Kind: "Thing"})
+	things, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := NewRecorder(Meta{Name: t.Name(), Base: db.Version(), Floors: true, Strict: true})
-	return &shelf{db, things, rec, rec.Writes(things)}
+	rec := NewRecorder(Meta{Name: t.Name(), Base: db.Version(), AllCompactionsRecorded: true, MustExpire: true})
+	return &shelf{db, things, rec, rec.Collection(things)}
 }
 
 func (s *shelf) put(t testing.TB, name, tier string, n int) {
@@ -75,7 +75,7 @@ func TestRecordedStoreHoldsAllRules(t *testing.T) {
 	const writers, each = 4, 200
 	var readers, working sync.WaitGroup
 	for i, q := range []listwatch.Query{{Bookmarks: true}, {}, {Labels: gold(t), Bookmarks: true}, {Start: listwatch.Any, Name: "sentinel"}} {
-		w, err := s.rec.Witness(fmt.Sprintf("w%d", i)).Source(s.things, "local").Watch(t.Context(), q)
+		w, err := s.rec.Watcher(fmt.Sprintf("w%d", i)).Source(s.things, "local").Watch(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,9 +105,9 @@ func TestRecordedStoreHoldsAllRules(t *testing.T) {
 	}
 	working.Wait()
 	s.put(t, "sentinel", "gold", 0)
-	s.rec.Heal(s.db.Version())
+	s.rec.RecordHeal(s.db.Version())
 	readers.Wait()
-	source := s.rec.Witness("lists").Source(s.things, "local")
+	source := s.rec.Watcher("lists").Source(s.things, "local")
 	for _, q := range []listwatch.Query{{}, {Labels: gold(t)}, {Limit: 2}} {
 		if _, err := source.List(t.Context(), q); err != nil {
 			t.Fatal(err)
@@ -117,14 +117,14 @@ func TestRecordedStoreHoldsAllRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.rec.Holds("informer", Selection{}, page.Version, page.Items)
+	s.rec.RecordInformerState("informer", Selection{}, page.Version, page.Items)
 	h := s.rec.History()
-	h.Meta.Require = Requirements{Writes: each, Events: each, Lists: 3}
+	h.Meta.Requirements = Requirements{Writes: each, Events: each, Lists: 3}
 	if err := mustCheck(t, h).Err(); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range h.Writes {
-		if w.Before != nil && w.Before.Payload == 0 {
+		if w.Before != nil && w.Before.Fingerprint == 0 {
 			t.Fatalf("the write of %s at version %d has no last state to compare with", w.Key, w.Version)
 		}
 	}
@@ -163,7 +163,7 @@ func TestCompactionExplainsExpired(t *testing.T) {
 	start := s.db.Version()
 	s.put(t, "a", "gold", 2)
 	watch := func() error {
-		w, err := s.rec.Witness("w").Source(s.things, "local").Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start, Bookmarks: true})
+		w, err := s.rec.Watcher("w").Source(s.things, "local").Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start, Bookmarks: true})
 		if err != nil {
 			return err
 		}
@@ -172,17 +172,17 @@ func TestCompactionExplainsExpired(t *testing.T) {
 	if err := watch(); err != nil {
 		t.Fatal(err)
 	}
-	s.rec.Compact(s.db.Version, s.db.Compact)
+	s.rec.RecordCompaction(s.db.Version, s.db.Compact)
 	if err := watch(); !errors.Is(err, listwatch.Expired) {
 		t.Fatalf("got %v, want Expired", err)
 	}
 	h := s.rec.History()
-	if r := mustCheck(t, h); r.Err() != nil || r.Summary.Expired != 1 || r.Summary.Floors != 1 {
+	if r := mustCheck(t, h); r.Err() != nil || r.Summary.Expired != 1 || r.Summary.Compactions != 1 {
 		t.Errorf("got %v, %s", r.Err(), r.Summary.String())
 	}
-	h.Floors = nil
-	if r := mustCheck(t, h); r.Summary.ByRule[Honest] != 1 {
-		t.Errorf("without the compaction: want one violation of %s, got %s", Honest, r.Summary.String())
+	h.Compactions = nil
+	if r := mustCheck(t, h); r.Summary.ByGuarantee[ExpiryJustified] != 1 {
+		t.Errorf("without the compaction: want one violation of %s, got %s", ExpiryJustified, r.Summary.String())
 	}
 }
 
@@ -202,9 +202,9 @@ func (*frames) Close() error        { return nil }
 
 func TestFramesOfTheWireAreRecordedAsWhatTheyMean(t *testing.T) {
 	rec := NewRecorder(Meta{})
-	log := rec.Witness("w").Open(listwatch.Query{Start: listwatch.At, Version: 3}, "h2")
+	log := rec.Watcher("w").OpenSession(listwatch.Query{Start: listwatch.At, Version: 3}, "h2")
 	object := `{"metadata":{"name":"a","resourceVersion":"4"}}`
-	r := log.Receive(&frames{[]framing.WatchEvent{
+	r := log.Receiver(&frames{[]framing.WatchEvent{
 		{Type: "ADDED", Object: []byte(object)},
 		{Type: "BOOKMARK", Object: []byte(`{"metadata":{"resourceVersion":"5"}}`)},
 		{Type: "BOOKMARK", Object: []byte(`{"metadata":{"resourceVersion":"6","annotations":{"k8s.io/initial-events-end":"true"}}}`)},
@@ -217,19 +217,19 @@ func TestFramesOfTheWireAreRecordedAsWhatTheyMean(t *testing.T) {
 	}
 	r.Close()
 	s := rec.History().Sessions[0]
-	if len(s.Frames) != 3 || s.Frames[0].Payload != Sum([]byte(object)) || s.Frames[0].Key != (Key{Name: "a"}) ||
-		s.Frames[1].Type != Bookmark || s.Frames[2].Type != Synced || s.Frames[2].Version != 6 {
-		t.Errorf("got %+v", s.Frames)
+	if len(s.Events) != 3 || s.Events[0].Fingerprint != FingerprintOf([]byte(object)) || s.Events[0].Key != (Key{Name: "a"}) ||
+		s.Events[1].Type != Bookmark || s.Events[2].Type != Synced || s.Events[2].Version != 6 {
+		t.Errorf("got %+v", s.Events)
 	}
-	if !s.End.Expired || !s.End.Remote || s.Ready < s.Opened || s.Opened == 0 || s.Asked.At != 3 || s.Transport != "h2" {
+	if !s.End.Expired || !s.End.Remote || s.Ready < s.Opened || s.Opened == 0 || s.Request.Version != 3 || s.Transport != "h2" {
 		t.Errorf("got %+v", s)
 	}
 }
 
 func TestStreamsBelowASessionAreRecorded(t *testing.T) {
 	rec := NewRecorder(Meta{})
-	witness := rec.Witness("w")
-	log, trace := witness.Open(listwatch.Query{}, "remote"), witness.Trace()
+	witness := rec.Watcher("w")
+	log, trace := witness.OpenSession(listwatch.Query{}, "remote"), witness.Trace()
 	trace.Lost(errors.New("not even opened"), 0)
 	trace.Opened("chunked", 0)
 	trace.Lost(io.EOF, 0)
@@ -238,15 +238,15 @@ func TestStreamsBelowASessionAreRecorded(t *testing.T) {
 	log.End(&listwatch.Error{Code: listwatch.Expired, Remote: true})
 	log.End(nil) // the first end counts
 	s := rec.History().Sessions[0]
-	if len(s.Streams) != 2 || s.Streams[0].Why != cleanEnd || s.Streams[1].From != 7 || s.Streams[1].Lost != s.End.At || !s.End.Expired {
-		t.Errorf("got %+v, %+v", s.Streams, s.End)
+	if len(s.Connections) != 2 || s.Connections[0].Error != cleanEnd || s.Connections[1].From != 7 || s.Connections[1].Lost != s.End.At || !s.End.Expired {
+		t.Errorf("got %+v, %+v", s.Connections, s.End)
 	}
 }
 
 // Measures what it costs to record an event of 1 KiB.
 func BenchmarkRecorder(b *testing.B) {
 	rec := NewRecorder(Meta{})
-	log := rec.Witness("w").Open(listwatch.Query{}, "none")
+	log := rec.Watcher("w").OpenSession(listwatch.Query{}, "none")
 	o := &listwatch.Object{Key: listwatch.Key{Name: "a"}, Version: 1, Data: make([]byte, 1<<10)}
 	e := listwatch.Event{Type: listwatch.Modified, Object: o, Version: 1}
 	b.ReportAllocs()

@@ -13,13 +13,13 @@ import (
 
 // A Violation is one guarantee that was broken, and where.
 type Violation struct {
-	Rule Rule `json:"rule"`
+	Guarantee Guarantee `json:"rule"`
 	// Watcher is who was wronged. Session and Frame are numbers, of the session in the history and of the frame in the session;
 	// negative: it is about none.
 	Watcher   string `json:"watcher,omitempty"`
 	Session   int    `json:"session"`
 	Transport string `json:"transport,omitempty"`
-	Frame     int    `json:"frame"`
+	Event     int    `json:"frame"`
 	// At is when the frame came; zero: not known.
 	At time.Duration `json:"at,omitempty"`
 	// Want and Got say what should have been there, and what was.
@@ -30,7 +30,7 @@ type Violation struct {
 // Error returns the violation in four lines: rule, place, want and got.
 func (v Violation) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n  ", v.Rule, v.Rule.Sentence())
+	fmt.Fprintf(&b, "%s: %s\n  ", v.Guarantee, v.Guarantee.Text())
 	if v.Watcher != "" {
 		fmt.Fprintf(&b, "watcher %s ", v.Watcher)
 	}
@@ -40,8 +40,8 @@ func (v Violation) Error() string {
 	if v.Transport != "" {
 		fmt.Fprintf(&b, "over %s ", v.Transport)
 	}
-	if v.Frame >= 0 {
-		fmt.Fprintf(&b, "frame %d ", v.Frame)
+	if v.Event >= 0 {
+		fmt.Fprintf(&b, "frame %d ", v.Event)
 	}
 	if v.At != 0 {
 		fmt.Fprintf(&b, "after %s", elapsed(v.At))
@@ -61,7 +61,7 @@ type Report struct {
 // Err returns nil where nothing was violated and the run was hard enough to prove that; otherwise an error of code Corrupt or, for a run that
 // was too easy, Invalid, whose message is the whole report.
 func (r *Report) Err() error {
-	easy := r.Meta.Require.Missing(&r.Summary)
+	easy := r.Meta.Requirements.Missing(&r.Summary)
 	if r.Summary.Violations == 0 && len(easy) == 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "and %d more violations\n\n", more)
 	}
 	b.WriteString(r.Summary.String() + "\n")
-	for _, line := range r.Meta.Require.Missing(&r.Summary) {
+	for _, line := range r.Meta.Requirements.Missing(&r.Summary) {
 		b.WriteString("too easy: " + line + "\n")
 	}
 	if r.Meta.Seed != 0 {
@@ -100,26 +100,26 @@ type Summary struct {
 	Watchers int `json:"watchers"`
 	// Sessions are the watches that were asked for; Streams the connections, of which a session of a client that resumes by
 	// itself has several.
-	Sessions int `json:"sessions"`
-	Streams  int `json:"streams"`
+	Sessions    int `json:"sessions"`
+	Connections int `json:"streams"`
 	// Events are those that were checked; Snapshots the states that watches began with.
-	Events    int `json:"events"`
-	Bookmarks int `json:"bookmarks"`
-	Snapshots int `json:"snapshots"`
-	Lists     int `json:"lists"`
-	Holdings  int `json:"holdings"`
+	Events         int `json:"events"`
+	Bookmarks      int `json:"bookmarks"`
+	Snapshots      int `json:"snapshots"`
+	Lists          int `json:"lists"`
+	InformerStates int `json:"holdings"`
 	// Resumes are streams that went on where another one had ended, Expired those that were told that the history is gone, Relists
 	// new states got after that.
-	Resumes int `json:"resumes"`
-	Expired int `json:"expired"`
-	Relists int `json:"relists"`
-	Floors  int `json:"floors"`
+	Resumes     int `json:"resumes"`
+	Expired     int `json:"expired"`
+	Relists     int `json:"relists"`
+	Compactions int `json:"floors"`
 	// Bit is how many faults bit, by kind; Ended how many streams ended of them.
-	Bit   map[string]int `json:"bit,omitempty"`
-	Ended map[string]int `json:"ended,omitempty"`
+	Faults       map[string]int `json:"bit,omitempty"`
+	EndedByFault map[string]int `json:"ended,omitempty"`
 
-	Violations int          `json:"violations"`
-	ByRule     map[Rule]int `json:"byRule,omitempty"`
+	Violations  int               `json:"violations"`
+	ByGuarantee map[Guarantee]int `json:"byRule,omitempty"`
 	// ConvergeP99 and ConvergeMax are how long watchers took to come to the newest version after a heal.
 	ConvergeP99 time.Duration `json:"convergeP99"`
 	ConvergeMax time.Duration `json:"convergeMax"`
@@ -132,14 +132,14 @@ type Summary struct {
 // String returns s in a few lines.
 func (s *Summary) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d violations; %d writes, %d watchers, %d sessions of %d streams\n", s.Violations, s.Writes, s.Watchers, s.Sessions, s.Streams)
+	fmt.Fprintf(&b, "%d violations; %d writes, %d watchers, %d sessions of %d streams\n", s.Violations, s.Writes, s.Watchers, s.Sessions, s.Connections)
 	fmt.Fprintf(&b, "checked %d events, %d bookmarks, %d snapshots, %d lists, %d informer states in %s\n",
-		s.Events, s.Bookmarks, s.Snapshots, s.Lists, s.Holdings, elapsed(s.Took))
-	fmt.Fprintf(&b, "%d resumes, %d expired, %d relists, %d compactions\n", s.Resumes, s.Expired, s.Relists, s.Floors)
-	fmt.Fprintf(&b, "faults that bit: %s; that ended a stream: %s\n", counts(s.Bit), counts(s.Ended))
+		s.Events, s.Bookmarks, s.Snapshots, s.Lists, s.InformerStates, elapsed(s.Took))
+	fmt.Fprintf(&b, "%d resumes, %d expired, %d relists, %d compactions\n", s.Resumes, s.Expired, s.Relists, s.Compactions)
+	fmt.Fprintf(&b, "faults that bit: %s; that ended a stream: %s\n", counts(s.Faults), counts(s.EndedByFault))
 	fmt.Fprintf(&b, "converged within %s, 99%% within %s", elapsed(s.ConvergeMax), elapsed(s.ConvergeP99))
-	for _, r := range Rules() {
-		if n := s.ByRule[r]; n > 0 {
+	for _, r := range Guarantees() {
+		if n := s.ByGuarantee[r]; n > 0 {
 			fmt.Fprintf(&b, "\n%d × %s", n, r)
 		}
 	}
@@ -158,22 +158,24 @@ func counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-func (w *walk) report(r Rule, want, got string) { w.check.add(w.violation(r, want, got)) }
+func (w *walk) report(r Guarantee, want, got string) { w.check.add(w.violation(r, want, got)) }
 
-func (w *walk) violation(r Rule, want, got string) Violation {
+func (w *walk) violation(r Guarantee, want, got string) Violation {
 	v := Violation{
-		Rule: r, Watcher: w.session.Watcher, Session: w.number, Transport: w.session.Transport, Frame: w.frame, Want: want, Got: got,
+		Guarantee: r, Watcher: w.session.Watcher, Session: w.number, Transport: w.session.Transport, Event: w.frame, Want: want, Got: got,
 	}
 	if w.frame >= 0 {
-		v.At = w.session.Frames[w.frame].At
+		v.At = w.session.Events[w.frame].ReceivedAt
 	}
 	return v
 }
 
-func describeFrame(f *Frame) string { return describeEvent(f.Type, f.Key, f.Version, f.Payload) }
+func describeFrame(f *ReceivedEvent) string {
+	return describeEvent(f.Type, f.Key, f.Version, f.Fingerprint)
+}
 
 // describeEvent returns an event in words.
-func describeEvent(t Type, key Key, v listwatch.Version, p Payload) string {
+func describeEvent(t EventType, key Key, v listwatch.Version, p Fingerprint) string {
 	s := t.String()
 	if key != (Key{}) {
 		s += " " + key.String()

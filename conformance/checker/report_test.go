@@ -31,22 +31,22 @@ func TestViolationSaysWhatWhereWantAndGot(t *testing.T) {
 func TestRunThatWasTooEasyFails(t *testing.T) {
 	h := clone(simulated(2))
 	s := mustCheck(t, h).Summary
-	h.Meta.Require = Requirements{
+	h.Meta.Requirements = Requirements{
 		Writes: s.Writes, Events: s.Events, Bookmarks: s.Bookmarks, Lists: s.Lists, Resumes: s.Resumes, Expired: s.Expired, Relists: s.Relists,
-		Bit: map[string]int{"cut": s.Bit["cut"]}, Ended: map[string]int{"cut": s.Ended["cut"]},
+		Faults: map[string]int{"cut": s.Faults["cut"]}, EndedByFault: map[string]int{"cut": s.EndedByFault["cut"]},
 	}
 	if err := mustCheck(t, h).Err(); err != nil {
 		t.Fatalf("a run that has just enough: %v", err)
 	}
-	if s.Ended["cut"] == 0 || s.Expired == 0 || s.Relists == 0 || s.Resumes == 0 {
+	if s.EndedByFault["cut"] == 0 || s.Expired == 0 || s.Relists == 0 || s.Resumes == 0 {
 		t.Fatalf("the history proves nothing: %s", s.String())
 	}
-	h.Meta.Require = Requirements{
+	h.Meta.Requirements = Requirements{
 		Writes: s.Writes + 1, Events: s.Events + 1, Bookmarks: s.Bookmarks + 1, Lists: s.Lists + 1, Resumes: s.Resumes + 1, Expired: s.Expired + 1,
-		Relists: s.Relists + 1, Bit: map[string]int{"cut": s.Bit["cut"] + 1, "stall": 1}, Ended: map[string]int{"cut": s.Ended["cut"] + 1, "stall": 1},
+		Relists: s.Relists + 1, Faults: map[string]int{"cut": s.Faults["cut"] + 1, "stall": 1}, EndedByFault: map[string]int{"cut": s.EndedByFault["cut"] + 1, "stall": 1},
 	}
 	r := mustCheck(t, h)
-	if missing := h.Meta.Require.Missing(&r.Summary); len(missing) != 11 {
+	if missing := h.Meta.Requirements.Missing(&r.Summary); len(missing) != 11 {
 		t.Errorf("got %d complaints, want 11: %q", len(missing), missing)
 	}
 	if err := r.Err(); !errors.Is(err, listwatch.Invalid) || strings.Count(err.Error(), "too easy: ") != 11 {
@@ -55,7 +55,7 @@ func TestRunThatWasTooEasyFails(t *testing.T) {
 }
 
 func TestContradictoryWritesAreRefused(t *testing.T) {
-	side := &Side{}
+	side := &ObjectState{}
 	for name, writes := range map[string][]Write{
 		"no version":            {{Key: Key{Name: "a"}, After: side}},
 		"neither before, after": {{Version: 1, Key: Key{Name: "a"}}},
@@ -67,11 +67,11 @@ func TestContradictoryWritesAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
 		}
 	}
-	h := &History{Sessions: []*Session{{Watcher: "w", Asked: Asked{Selection: Selection{Labels: "a in"}}}}}
+	h := &History{Sessions: []*Session{{Watcher: "w", Request: Request{Selection: Selection{Labels: "a in"}}}}}
 	if _, err := Check(h, nil); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("a selector that is none: got %v, want Invalid", err)
 	}
-	h = &History{Sessions: []*Session{{Watcher: "w"}, {Watcher: "w", Asked: Asked{Selection: Selection{Name: "a"}}}}}
+	h = &History{Sessions: []*Session{{Watcher: "w"}, {Watcher: "w", Request: Request{Selection: Selection{Name: "a"}}}}}
 	if _, err := Check(h, nil); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("a watcher of two selections: got %v, want Invalid", err)
 	}
@@ -80,17 +80,17 @@ func TestContradictoryWritesAreRefused(t *testing.T) {
 func TestAllViolationsAreCountedAndSomeAreKept(t *testing.T) {
 	h := clone(simulated(3))
 	for _, s := range h.Sessions {
-		for i := range s.Frames {
-			if s.Frames[i].Payload != 0 {
-				s.Frames[i].Payload ^= 2
+		for i := range s.Events {
+			if s.Events[i].Fingerprint != 0 {
+				s.Events[i].Fingerprint ^= 2
 			}
 		}
 	}
-	few, err := Check(h, &Options{Violations: 3})
+	few, err := Check(h, &Options{MaxViolations: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Check(h, &Options{Violations: -1})
+	all, err := Check(h, &Options{MaxViolations: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,16 +107,16 @@ func TestAllViolationsAreCountedAndSomeAreKept(t *testing.T) {
 
 func TestRulesHaveNamesAndSentences(t *testing.T) {
 	names := make(map[string]bool)
-	for i, r := range Rules() {
-		if r.ID() != "W"+string("123456789"[i%9]) && i < 9 || r.Name() == "" || r.Sentence() == "" || names[r.Name()] {
-			t.Errorf("%s %q %q", r.ID(), r.Name(), r.Sentence())
+	for i, r := range Guarantees() {
+		if r.ID() != "W"+string("123456789"[i%9]) && i < 9 || r.Name() == "" || r.Text() == "" || names[r.Name()] {
+			t.Errorf("%s %q %q", r.ID(), r.Name(), r.Text())
 		}
 		names[r.Name()] = true
 	}
 	if len(names) != 14 {
 		t.Errorf("got %d rules, want 14", len(names))
 	}
-	if Rule(0).Name() != "unknown" || Rule(99).Sentence() != "unknown rule" {
+	if Guarantee(0).Name() != "unknown" || Guarantee(99).Text() != "unknown rule" {
 		t.Error("a number that is no rule has a name")
 	}
 }

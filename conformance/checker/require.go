@@ -18,13 +18,13 @@ type Requirements struct {
 	Expired   int `json:"expired,omitempty"`
 	Relists   int `json:"relists,omitempty"`
 	// Bit is how many faults of a kind must have bitten, Ended how many streams must have ended of one.
-	Bit   map[string]int `json:"bit,omitempty"`
-	Ended map[string]int `json:"ended,omitempty"`
+	Faults       map[string]int `json:"bit,omitempty"`
+	EndedByFault map[string]int `json:"ended,omitempty"`
 }
 
 // IsZero reports whether r demands nothing.
 func (r Requirements) IsZero() bool {
-	return r.Writes|r.Events|r.Bookmarks|r.Lists|r.Resumes|r.Expired|r.Relists == 0 && len(r.Bit) == 0 && len(r.Ended) == 0
+	return r.Writes|r.Events|r.Bookmarks|r.Lists|r.Resumes|r.Expired|r.Relists == 0 && len(r.Faults) == 0 && len(r.EndedByFault) == 0
 }
 
 // Missing returns what s lacks, a line each; nothing where it was hard enough.
@@ -42,11 +42,11 @@ func (r Requirements) Missing(s *Summary) []string {
 	least("resumes", r.Resumes, s.Resumes)
 	least("streams that were told Expired", r.Expired, s.Expired)
 	least("relists", r.Relists, s.Relists)
-	for _, kind := range slices.Sorted(maps.Keys(r.Bit)) {
-		least("faults of kind "+kind+" that bit", r.Bit[kind], s.Bit[kind])
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		least("faults of kind "+kind+" that bit", r.Faults[kind], s.Faults[kind])
 	}
-	for _, kind := range slices.Sorted(maps.Keys(r.Ended)) {
-		least("streams that ended of "+kind, r.Ended[kind], s.Ended[kind])
+	for _, kind := range slices.Sorted(maps.Keys(r.EndedByFault)) {
+		least("streams that ended of "+kind, r.EndedByFault[kind], s.EndedByFault[kind])
 	}
 	return lines
 }
@@ -54,10 +54,10 @@ func (r Requirements) Missing(s *Summary) []string {
 // count fills in what the walks did not count.
 func (c *checker) count() {
 	s, h := &c.summary, c.history
-	s.Writes, s.Sessions, s.Lists, s.Holdings, s.Floors = len(h.Writes), len(h.Sessions), len(h.Lists), len(h.Holdings), len(h.Floors)
-	s.Bit, s.Ended = make(map[string]int), make(map[string]int)
+	s.Writes, s.Sessions, s.Lists, s.InformerStates, s.Compactions = len(h.Writes), len(h.Sessions), len(h.Lists), len(h.InformerStates), len(h.Compactions)
+	s.Faults, s.EndedByFault = make(map[string]int), make(map[string]int)
 	for _, f := range h.Faults {
-		s.Bit[f.Kind]++
+		s.Faults[f.Kind]++
 	}
 	watchers := make(map[string][]*Session)
 	for _, session := range h.Sessions {
@@ -78,14 +78,14 @@ func (c *checker) countSessions(sessions []*Session) {
 	s := &c.summary
 	lost := false // the watcher was told Expired and has not had a state since
 	for i, session := range sessions {
-		s.Streams += max(1, len(session.Streams))
-		if lost && (session.Asked.Initial || session.Asked.At != 0) {
+		s.Connections += max(1, len(session.Connections))
+		if lost && (session.Request.InitialEvents || session.Request.Version != 0) {
 			s.Relists++
 			lost = false
-		} else if i > 0 && session.Asked.At != 0 {
+		} else if i > 0 && session.Request.Version != 0 {
 			s.Resumes++
 		}
-		for n, stream := range session.Streams {
+		for n, stream := range session.Connections {
 			if n > 0 && stream.From != 0 {
 				s.Resumes++
 			}
@@ -112,11 +112,11 @@ func spansOf(sessions []*Session) []span {
 		}
 	}
 	for _, s := range sessions {
-		if len(s.Streams) == 0 && !s.End.Expired {
-			add(s.Opened, s.End.At, s.End.Why)
+		if len(s.Connections) == 0 && !s.End.Expired {
+			add(s.Opened, s.End.At, s.End.Error)
 		}
-		for _, stream := range s.Streams {
-			add(stream.Opened, stream.Lost, stream.Why)
+		for _, stream := range s.Connections {
+			add(stream.Opened, stream.Lost, stream.Error)
 		}
 	}
 	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.lost, b.lost) })
@@ -136,12 +136,12 @@ func (c *checker) countEnded(watcher string, sessions []*Session) {
 	for _, s := range spansOf(sessions) {
 		kind := ""
 		for ; next < len(faults) && faults[next].At <= s.lost; next++ {
-			if f := faults[next]; f.At >= s.opened && f.Gentle == s.clean {
+			if f := faults[next]; f.At >= s.opened && f.Graceful == s.clean {
 				kind = f.Kind
 			}
 		}
 		if kind != "" {
-			c.summary.Ended[kind]++
+			c.summary.EndedByFault[kind]++
 		}
 	}
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // Extension is how the names of files with histories end.
-const Extension = ".history.gz"
+const FileExtension = ".history.gz"
 
 // WriteTo writes h as a file; see [ReadHistory].
 func (h *History) WriteTo(w io.Writer) (int64, error) {
 	count := &countingWriter{w: w}
-	out, err := NewWriter(count, h.Meta)
+	out, err := NewHistoryWriter(count, h.Meta)
 	if err != nil {
 		return count.n, err
 	}
@@ -49,11 +49,11 @@ func (h *History) each(add func(Entry) error) error {
 	}
 	for n, s := range h.Sessions {
 		put(Entry{Session: &SessionEntry{n, *s}})
-		for i := range s.Frames {
-			put(Entry{Frame: &FrameEntry{n, s.Frames[i]}})
+		for i := range s.Events {
+			put(Entry{Event: &EventEntry{n, s.Events[i]}})
 		}
-		for i := range s.Streams {
-			put(Entry{Stream: &StreamEntry{n, s.Streams[i]}})
+		for i := range s.Connections {
+			put(Entry{Connection: &ConnectionEntry{n, s.Connections[i]}})
 		}
 		if s.End != (End{}) {
 			put(Entry{End: &EndEntry{n, s.End}})
@@ -62,17 +62,17 @@ func (h *History) each(add func(Entry) error) error {
 	for i := range h.Lists {
 		put(Entry{List: &h.Lists[i]})
 	}
-	for i := range h.Holdings {
-		put(Entry{Holding: &h.Holdings[i]})
+	for i := range h.InformerStates {
+		put(Entry{InformerState: &h.InformerStates[i]})
 	}
-	for i := range h.Changes {
-		put(Entry{Change: &h.Changes[i]})
+	for i := range h.HandlerCalls {
+		put(Entry{HandlerCall: &h.HandlerCalls[i]})
 	}
 	for i := range h.Faults {
 		put(Entry{Fault: &h.Faults[i]})
 	}
-	for i := range h.Floors {
-		put(Entry{Floor: &h.Floors[i]})
+	for i := range h.Compactions {
+		put(Entry{Compaction: &h.Compactions[i]})
 	}
 	for i := range h.Heals {
 		put(Entry{Heal: &h.Heals[i]})
@@ -85,7 +85,7 @@ func (h *History) Save(dir, name string) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fileError("write", err)
 	}
-	path = filepath.Join(dir, name+Extension)
+	path = filepath.Join(dir, name+FileExtension)
 	f, err := os.Create(path)
 	if err != nil {
 		return "", fileError("write", err)
@@ -96,7 +96,7 @@ func (h *History) Save(dir, name string) (path string, err error) {
 
 // ReadHistory reads a whole file. It takes as much memory as the file unfolds to: some hundred bytes a line.
 func ReadHistory(r io.Reader) (*History, error) {
-	in, err := NewReader(r)
+	in, err := NewHistoryReader(r)
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +136,22 @@ func (h *History) add(e Entry) error {
 		}
 		s := e.Session.Session
 		h.Sessions = append(h.Sessions, &s)
-	case e.Frame != nil:
-		return h.of(e.Frame.Of, func(s *Session) { s.Frames = append(s.Frames, e.Frame.Frame) })
-	case e.Stream != nil:
-		return h.of(e.Stream.Of, func(s *Session) { s.Streams = append(s.Streams, e.Stream.Stream) })
+	case e.Event != nil:
+		return h.of(e.Event.SessionNumber, func(s *Session) { s.Events = append(s.Events, e.Event.ReceivedEvent) })
+	case e.Connection != nil:
+		return h.of(e.Connection.SessionNumber, func(s *Session) { s.Connections = append(s.Connections, e.Connection.Connection) })
 	case e.End != nil:
-		return h.of(e.End.Of, func(s *Session) { s.End = e.End.End })
+		return h.of(e.End.SessionNumber, func(s *Session) { s.End = e.End.End })
 	case e.List != nil:
 		h.Lists = append(h.Lists, *e.List)
-	case e.Holding != nil:
-		h.Holdings = append(h.Holdings, *e.Holding)
-	case e.Change != nil:
-		h.Changes = append(h.Changes, *e.Change)
+	case e.InformerState != nil:
+		h.InformerStates = append(h.InformerStates, *e.InformerState)
+	case e.HandlerCall != nil:
+		h.HandlerCalls = append(h.HandlerCalls, *e.HandlerCall)
 	case e.Fault != nil:
 		h.Faults = append(h.Faults, *e.Fault)
-	case e.Floor != nil:
-		h.Floors = append(h.Floors, *e.Floor)
+	case e.Compaction != nil:
+		h.Compactions = append(h.Compactions, *e.Compaction)
 	case e.Heal != nil:
 		h.Heals = append(h.Heals, *e.Heal)
 	}
@@ -171,7 +171,7 @@ func corruptEntry(message string) error {
 }
 
 // A Checked is one file of [CheckDir].
-type Checked struct {
+type FileReport struct {
 	Path   string
 	Report *Report
 	Err    error // the file could not be judged
@@ -179,17 +179,17 @@ type Checked struct {
 
 // CheckDir judges every file of dir whose name ends in [Extension], in the order of their names. The error is that of reading dir, or
 // says that there is no such file in it.
-func CheckDir(dir string, o *Options) ([]Checked, error) {
+func CheckDir(dir string, o *Options) ([]FileReport, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fileError("read", err)
 	}
-	var all []Checked
+	var all []FileReport
 	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), Extension) {
+		if !strings.HasSuffix(f.Name(), FileExtension) {
 			continue
 		}
-		c := Checked{Path: filepath.Join(dir, f.Name())}
+		c := FileReport{Path: filepath.Join(dir, f.Name())}
 		var h *History
 		if h, c.Err = LoadHistory(c.Path); c.Err == nil {
 			c.Report, c.Err = Check(h, o)
@@ -197,7 +197,7 @@ func CheckDir(dir string, o *Options) ([]Checked, error) {
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, &listwatch.Error{Code: listwatch.NotFound, Op: "check", Message: fmt.Sprintf("there is no file *%s in %s", Extension, dir)}
+		return nil, &listwatch.Error{Code: listwatch.NotFound, Op: "check", Message: fmt.Sprintf("there is no file *%s in %s", FileExtension, dir)}
 	}
 	return all, nil
 }

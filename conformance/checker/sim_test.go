@@ -26,7 +26,7 @@ type sim struct {
 type object struct {
 	version  listwatch.Version
 	tier     string
-	payload  Payload
+	payload  Fingerprint
 	ordinals int // how often it was written
 }
 
@@ -48,7 +48,7 @@ var views = []view{
 	{Selection{Labels: "tier=gold"}, func(_ Key, o *object) bool { return o.tier == "gold" }},
 	{Selection{Namespace: "a", Labels: "tier!=gold"}, func(k Key, o *object) bool { return k.Namespace == "a" && o.tier != "gold" }},
 	{Selection{Fields: "metadata.name!=n1"}, func(k Key, _ *object) bool { return k.Name != "n1" }},
-	{Selection{Judge: "odd"}, func(_ Key, o *object) bool { return isOdd(o) }},
+	{Selection{Tag: "odd"}, func(_ Key, o *object) bool { return isOdd(o) }},
 }
 
 func isOdd(o *object) bool { return o.ordinals%3 == 1 }
@@ -61,13 +61,13 @@ type simClient struct {
 	marks    bool // it asks for bookmarks
 	session  *Session
 	position listwatch.Version // everything up to it has been delivered
-	state    []Frame           // initial events that have not come yet
+	state    []ReceivedEvent   // initial events that have not come yet
 	open     bool
 }
 
 func newSim(seed uint64) *sim {
 	s := &sim{rand: rand.New(rand.NewPCG(seed, 1)), version: 1000, now: time.Millisecond, objects: make(map[Key]*object)}
-	s.history = &History{Meta: Meta{Name: "sim", Seed: seed, Base: 1000, Floors: true, Strict: true, Converge: time.Hour}}
+	s.history = &History{Meta: Meta{Name: "sim", Seed: seed, Base: 1000, AllCompactionsRecorded: true, MustExpire: true, ConvergenceTimeout: time.Hour}}
 	for i := range 2 * len(views) {
 		s.clients = append(s.clients, &simClient{name: fmt.Sprintf("w%d", i), view: views[i%len(views)], remote: i >= len(views), marks: s.rand.IntN(4) > 0})
 	}
@@ -128,7 +128,7 @@ func (s *sim) writeKey(key Key, began time.Duration) {
 	old := s.objects[key]
 	var next *object
 	if old == nil || s.rand.IntN(4) > 0 {
-		next = &object{version: s.version, tier: [...]string{"gold", "iron"}[s.rand.IntN(2)], payload: Payload(s.rand.Uint64() | 1)}
+		next = &object{version: s.version, tier: [...]string{"gold", "iron"}[s.rand.IntN(2)], payload: Fingerprint(s.rand.Uint64() | 1)}
 		if old != nil {
 			next.ordinals = old.ordinals + 1
 		}
@@ -136,7 +136,7 @@ func (s *sim) writeKey(key Key, began time.Duration) {
 	w := Write{Version: s.version, Key: key, Began: began, Acked: s.now, After: next.side()}
 	if old != nil {
 		w.Before = old.side()
-		w.Before.Payload = old.gone(s.version)
+		w.Before.Fingerprint = old.gone(s.version)
 	}
 	s.history.Writes = append(s.history.Writes, w)
 	s.log = append(s.log, write{s.version, key, old, next})
@@ -152,45 +152,45 @@ func (s *sim) writeKey(key Key, began time.Duration) {
 	case next == nil:
 		what = Deleted
 	}
-	s.history.Changes = append(s.history.Changes, Change{"informer", what, key, s.version})
+	s.history.HandlerCalls = append(s.history.HandlerCalls, HandlerCall{"informer", what, key, s.version})
 }
 
-func (o *object) side() *Side {
+func (o *object) side() *ObjectState {
 	if o == nil {
 		return nil
 	}
-	s := &Side{Labels: map[string]string{"tier": o.tier}, Payload: o.payload}
+	s := &ObjectState{Labels: map[string]string{"tier": o.tier}, Fingerprint: o.payload}
 	if isOdd(o) {
-		s.In = []string{"odd"}
+		s.Tags = []string{"odd"}
 	}
 	return s
 }
 
 // gone is the payload of o as a DELETED event of version v shows it.
-func (o *object) gone(v listwatch.Version) Payload { return o.payload ^ Payload(v)<<1 }
+func (o *object) gone(v listwatch.Version) Fingerprint { return o.payload ^ Fingerprint(v)<<1 }
 
 func (s *sim) compact() {
 	s.floor = s.version
-	s.history.Floors = append(s.history.Floors, Floor{s.floor, s.floor, s.now, s.now + 1})
+	s.history.Compactions = append(s.history.Compactions, Compaction{s.floor, s.floor, s.now, s.now + 1})
 	s.tick()
 }
 
 // seen returns what a view sees of the writes after from up to to.
-func (s *sim) seen(v view, from, to listwatch.Version) []Frame {
-	var frames []Frame
+func (s *sim) seen(v view, from, to listwatch.Version) []ReceivedEvent {
+	var frames []ReceivedEvent
 	for _, w := range s.log {
 		if w.version <= from || w.version > to {
 			continue
 		}
 		was, is := w.before != nil && v.sees(w.key, w.before), w.after != nil && v.sees(w.key, w.after)
-		f := Frame{Key: w.key, Version: w.version}
+		f := ReceivedEvent{Key: w.key, Version: w.version}
 		switch {
 		case was && is:
-			f.Type, f.Payload = Modified, w.after.payload
+			f.Type, f.Fingerprint = Modified, w.after.payload
 		case is:
-			f.Type, f.Payload = Added, w.after.payload
+			f.Type, f.Fingerprint = Added, w.after.payload
 		case was:
-			f.Type, f.Payload = Deleted, w.before.gone(w.version)
+			f.Type, f.Fingerprint = Deleted, w.before.gone(w.version)
 		default:
 			continue
 		}
@@ -200,29 +200,29 @@ func (s *sim) seen(v view, from, to listwatch.Version) []Frame {
 }
 
 // state returns what a view sees now, in key order.
-func (s *sim) state(v view) []Frame {
-	var frames []Frame
+func (s *sim) state(v view) []ReceivedEvent {
+	var frames []ReceivedEvent
 	for _, key := range slices.SortedFunc(maps.Keys(s.objects), Key.compare) {
 		if o := s.objects[key]; v.sees(key, o) {
-			frames = append(frames, Frame{Type: Added, Key: key, Version: o.version, Payload: o.payload, Initial: true})
+			frames = append(frames, ReceivedEvent{Type: Added, Key: key, Version: o.version, Fingerprint: o.payload, Initial: true})
 		}
 	}
 	return frames
 }
 
-func items(frames []Frame) []Item {
+func items(frames []ReceivedEvent) []Item {
 	var items []Item
 	for _, f := range frames {
-		items = append(items, Item{f.Key, f.Version, f.Payload})
+		items = append(items, Item{f.Key, f.Version, f.Fingerprint})
 	}
 	return items
 }
 
 func (s *sim) list(v view, watcher string) {
-	l := List{Watcher: watcher, Asked: Asked{Selection: v.selection}, Began: s.now, At: s.now + 1, Version: s.version, Items: items(s.state(v))}
+	l := List{Watcher: watcher, Request: Request{Selection: v.selection}, Began: s.now, ReceivedAt: s.now + 1, Version: s.version, Items: items(s.state(v))}
 	switch n := len(l.Items); {
 	case s.rand.IntN(4) == 0:
-		l.Asked.At, l.Asked.Exact = s.version, true
+		l.Request.Version, l.Request.Exact = s.version, true
 	case watcher == "" && n > 2 && s.rand.IntN(3) == 0: // two pages
 		rest := l
 		rest.After, rest.Items = l.Items[n/2].Key, l.Items[n/2+1:]
@@ -233,7 +233,7 @@ func (s *sim) list(v view, watcher string) {
 }
 
 func (s *sim) hold() {
-	s.history.Holdings = append(s.history.Holdings, Holding{"informer", Selection{}, s.version, items(s.state(views[0]))})
+	s.history.InformerStates = append(s.history.InformerStates, InformerState{"informer", Selection{}, s.version, items(s.state(views[0]))})
 }
 
 // step does something that may happen to a client.
@@ -264,61 +264,61 @@ func (s *sim) advance(c *simClient) {
 }
 
 func (s *sim) open(c *simClient) {
-	asked := Asked{Selection: c.view.selection, Bookmarks: c.marks}
+	asked := Request{Selection: c.view.selection, Bookmarks: c.marks}
 	c.session = &Session{Watcher: c.name, Transport: "h2", Opened: s.now, Ready: s.now + 1}
 	s.history.Sessions = append(s.history.Sessions, c.session)
 	s.now += 2
 	c.open = true
 	if c.remote {
-		c.session.Streams = append(c.session.Streams, Stream{From: c.position, Opened: s.now})
+		c.session.Connections = append(c.session.Connections, Connection{From: c.position, Opened: s.now})
 	}
 	switch n := s.rand.IntN(8); {
 	case c.position != 0:
-		asked.At = c.position
-		c.session.Asked = asked
+		asked.Version = c.position
+		c.session.Request = asked
 		if c.position < s.floor {
 			s.expire(c)
 		}
 		return
 	case n == 0: // a list, and what follows it
 		s.list(c.view, c.name)
-		asked.At, c.position = s.version, s.version
+		asked.Version, c.position = s.version, s.version
 		if s.rand.IntN(3) == 0 { // and what follows it is gone before it is asked for
 			s.write()
 			s.compact()
-			c.session.Asked, c.session.Opened = asked, s.now
+			c.session.Request, c.session.Opened = asked, s.now
 			if s.tick(); s.rand.IntN(2) == 0 {
 				s.expire(c)
 				return
 			}
-			c.session.End, c.open, c.position = End{At: s.now, Why: "cut"}, false, 0
+			c.session.End, c.open, c.position = End{At: s.now, Error: "cut"}, false, 0
 			return
 		}
 	case n == 1: // changes from now on
-		asked.Any = s.rand.IntN(2) == 0
+		asked.AnyVersion = s.rand.IntN(2) == 0
 		c.position = s.version
 	default:
-		asked.Initial = true
-		asked.Any = n == 2
+		asked.InitialEvents = true
+		asked.AnyVersion = n == 2
 		c.state = s.state(c.view)
 		if n == 3 {
-			asked.At = s.version
+			asked.Version = s.version
 		}
 		c.position = s.version
 		if len(c.state) == 0 {
-			c.session.Asked = asked
+			c.session.Request = asked
 			s.sync(c)
 		}
 	}
-	c.session.Asked = asked
+	c.session.Request = asked
 }
 
 func (s *sim) reconnect(c *simClient) {
 	from := c.position
-	if frames := c.session.Frames; len(frames) > 1 && s.rand.IntN(2) == 0 && frames[len(frames)-1].Version == from {
+	if frames := c.session.Events; len(frames) > 1 && s.rand.IntN(2) == 0 && frames[len(frames)-1].Version == from {
 		from-- // the last group may not have been complete
 	}
-	c.session.Streams = append(c.session.Streams, Stream{From: from, Opened: s.now})
+	c.session.Connections = append(c.session.Connections, Connection{From: from, Opened: s.now})
 	c.open = true
 	if from < s.floor {
 		s.expire(c)
@@ -328,14 +328,14 @@ func (s *sim) reconnect(c *simClient) {
 // sync ends the initial events.
 func (s *sim) sync(c *simClient) {
 	if c.marks {
-		s.deliver(c, Frame{Type: Synced, Version: c.position})
+		s.deliver(c, ReceivedEvent{Type: Synced, Version: c.position})
 	}
 }
 
-func (s *sim) deliver(c *simClient, frames ...Frame) {
+func (s *sim) deliver(c *simClient, frames ...ReceivedEvent) {
 	for _, f := range frames {
-		f.At = s.now
-		c.session.Frames = append(c.session.Frames, f)
+		f.ReceivedAt = s.now
+		c.session.Events = append(c.session.Events, f)
 	}
 }
 
@@ -353,23 +353,23 @@ func (s *sim) follow(c *simClient) {
 	s.deliver(c, frames...)
 	c.position = max(c.position, to)
 	if c.marks && s.rand.IntN(3) == 0 {
-		s.deliver(c, Frame{Type: Bookmark, Version: c.position})
+		s.deliver(c, ReceivedEvent{Type: Bookmark, Version: c.position})
 	}
 }
 
 func (s *sim) cut(c *simClient) {
 	c.open = false
 	if c.remote {
-		c.session.Streams[len(c.session.Streams)-1].Lost = s.now
-		c.session.Streams[len(c.session.Streams)-1].Why = "connection reset"
+		c.session.Connections[len(c.session.Connections)-1].Lost = s.now
+		c.session.Connections[len(c.session.Connections)-1].Error = "connection reset"
 	}
 	switch {
 	case len(c.state) > 0:
 		// What came is no state: begin again.
 		c.state, c.position = nil, 0
-		c.session.End = End{At: s.now, Why: "cut", Expired: c.remote}
+		c.session.End = End{At: s.now, Error: "cut", Expired: c.remote}
 	case !c.remote:
-		c.session.End = End{At: s.now, Why: "cut"}
+		c.session.End = End{At: s.now, Error: "cut"}
 	}
 	s.history.Faults = append(s.history.Faults, Fault{Kind: "cut", Watcher: c.name, At: s.now})
 	if !c.remote && (s.rand.IntN(6) == 0 || !c.knows()) {
@@ -379,13 +379,13 @@ func (s *sim) cut(c *simClient) {
 
 // expire ends a session because the history is gone.
 func (s *sim) expire(c *simClient) {
-	c.session.End = End{At: s.now, Expired: true, Remote: true, Why: "expired"}
+	c.session.End = End{At: s.now, Expired: true, Remote: true, Error: "expired"}
 	c.open, c.position, c.state = false, 0, nil
 }
 
 // knows reports whether the client can tell how far it is: without bookmarks it needs a change to know that the state is complete, or
 // from where on a watch from now on has told it everything.
 func (c *simClient) knows() bool {
-	return c.session.Asked.At != 0 && !c.session.Asked.Initial ||
-		slices.ContainsFunc(c.session.Frames, func(f Frame) bool { return !f.Initial })
+	return c.session.Request.Version != 0 && !c.session.Request.InitialEvents ||
+		slices.ContainsFunc(c.session.Events, func(f ReceivedEvent) bool { return !f.Initial })
 }

@@ -59,9 +59,9 @@ func (g *gap) has(step int) bool { return step >= g.from && step < g.to && !g.la
 func (w *walk) run(numbers []int) {
 	for _, n := range numbers {
 		w.enter(n)
-		for i := range w.session.Frames {
+		for i := range w.session.Events {
 			w.frame = i
-			w.take(&w.session.Frames[i])
+			w.take(&w.session.Events[i])
 		}
 		w.frame = -1
 		w.leave()
@@ -78,14 +78,14 @@ func (w *walk) enter(number int) {
 
 // open does what the first frame of a session calls for. Without any the session has shown nothing, and changed nothing.
 func (w *walk) open() {
-	asked := w.session.Asked
+	asked := w.session.Request
 	switch {
-	case asked.Initial:
+	case asked.InitialEvents:
 		w.settle()
 		w.phase = initial
 		return
-	case asked.At != 0:
-		w.resume(asked.At)
+	case asked.Version != 0:
+		w.resume(asked.Version)
 		w.check.forbidFloor(w)
 	default:
 		w.settle()
@@ -104,7 +104,7 @@ func (w *walk) resume(at listwatch.Version) {
 		w.high = w.next
 	case w.next > w.high:
 		// The watcher itself passed over something. It may come late all the same.
-		w.skip(w.high, w.next, Resumed, fmt.Sprintf("a session that asks for what follows version %d", at))
+		w.skip(w.high, w.next, Resumable, fmt.Sprintf("a session that asks for what follows version %d", at))
 		w.high = w.next
 	}
 	w.started = true
@@ -113,11 +113,11 @@ func (w *walk) resume(at listwatch.Version) {
 // freshest returns what a start at the newest state must show.
 func (w *walk) freshest() listwatch.Version { return w.check.ledger.acked.before(w.session.Opened) }
 
-func (w *walk) take(f *Frame) {
+func (w *walk) take(f *ReceivedEvent) {
 	if w.phase == opening {
 		w.open()
 	}
-	if w.phase == initial && !w.session.Asked.Bookmarks && !f.Initial {
+	if w.phase == initial && !w.session.Request.Bookmarks && !f.Initial {
 		w.endUnmarked(f)
 	}
 	switch {
@@ -130,11 +130,11 @@ func (w *walk) take(f *Frame) {
 	default:
 		w.event(f)
 	}
-	w.goals.reached(w, f.At)
+	w.goals.reached(w, f.ReceivedAt)
 }
 
 // event judges an event of the phase following.
-func (w *walk) event(f *Frame) {
+func (w *walk) event(f *ReceivedEvent) {
 	w.check.summary.Events++
 	w.seen = max(w.seen, f.Version)
 	step := w.judge(f)
@@ -159,33 +159,33 @@ func (w *walk) event(f *Frame) {
 }
 
 // judge holds f against the write that it should come from, and returns the step that it is; negative: none.
-func (w *walk) judge(f *Frame) int {
+func (w *walk) judge(f *ReceivedEvent) int {
 	write, others := w.check.ledger.find(f.Version, f.Key)
 	switch {
 	case write < 0 && others == 1:
 		// It can only be the one write of that version, under another name.
 		from, _ := w.check.ledger.at(f.Version)
 		step := int(w.p.place[from]) - 1
-		w.report(Right, "key "+w.check.ledger.writes[from].Key.String(), describeFrame(f))
+		w.report(ContentExact, "key "+w.check.ledger.writes[from].Key.String(), describeFrame(f))
 		return step
 	case write < 0 && others > 0:
-		w.report(Right, "a key that version has changed", describeFrame(f))
+		w.report(ContentExact, "a key that version has changed", describeFrame(f))
 		return -1
 	case write < 0:
-		w.report(Real, "nothing: nobody wrote that version", describeFrame(f))
+		w.report(NoPhantom, "nothing: nobody wrote that version", describeFrame(f))
 		return -1
 	}
-	if began := w.check.ledger.writes[write].Began; f.At != 0 && f.At < began {
-		w.report(Real, fmt.Sprintf("nothing before the write began, at %v", began), describeFrame(f))
+	if began := w.check.ledger.writes[write].Began; f.ReceivedAt != 0 && f.ReceivedAt < began {
+		w.report(NoPhantom, fmt.Sprintf("nothing before the write began, at %v", began), describeFrame(f))
 	}
 	step := int(w.p.place[write]) - 1
 	if step < 0 {
-		w.report(Real, "nothing: that write does not concern the selection", describeFrame(f))
+		w.report(NoPhantom, "nothing: that write does not concern the selection", describeFrame(f))
 		return -1
 	}
 	want, payload := w.p.steps[step].what, w.p.payload(step)
-	if f.Type != want || payload != 0 && f.Payload != 0 && f.Payload != payload {
-		w.report(Right, w.describe(step), describeFrame(f))
+	if f.Type != want || payload != 0 && f.Fingerprint != 0 && f.Fingerprint != payload {
+		w.report(ContentExact, w.describe(step), describeFrame(f))
 	}
 	return step
 }
@@ -193,11 +193,11 @@ func (w *walk) judge(f *Frame) int {
 // forgive lets a watch of the changes from now on begin anywhere between its request and its answer, and one of the changes from any
 // version on where it likes.
 func (w *walk) forgive(step int) {
-	a := w.session.Asked
-	if !w.virgin || a.Initial || a.At != 0 {
+	a := w.session.Request
+	if !w.virgin || a.InitialEvents || a.Version != 0 {
 		return
 	}
-	if a.Any {
+	if a.AnyVersion {
 		w.next, w.high = step, step
 	}
 	for w.next < step && w.check.ledger.writes[w.p.steps[w.next].write].Began <= w.session.Ready {
@@ -208,14 +208,14 @@ func (w *walk) forgive(step int) {
 }
 
 // stale judges a step that the session has passed already.
-func (w *walk) stale(step int, f *Frame) {
+func (w *walk) stale(step int, f *ReceivedEvent) {
 	got := describeFrame(f)
 	switch {
 	case w.fill(step, f):
-	case f.Version <= w.session.Asked.At && !w.session.Asked.Initial:
-		w.report(Resumed, fmt.Sprintf("nothing up to version %d, which was asked for", w.session.Asked.At), got)
+	case f.Version <= w.session.Request.Version && !w.session.Request.InitialEvents:
+		w.report(Resumable, fmt.Sprintf("nothing up to version %d, which was asked for", w.session.Request.Version), got)
 	case f.Version <= w.base:
-		w.report(Bookmarked, fmt.Sprintf("nothing up to version %d, at which the initial events ended", w.base), got)
+		w.report(Bookmarkable, fmt.Sprintf("nothing up to version %d, at which the initial events ended", w.base), got)
 	case step < w.floor:
 		w.report(w.lateRule(f, false), "nothing older than what the session began with", got)
 	default:
@@ -224,7 +224,7 @@ func (w *walk) stale(step int, f *Frame) {
 }
 
 // fill takes step out of the gap that it is in, and says what is wrong with coming late; false: it is in none.
-func (w *walk) fill(step int, f *Frame) bool {
+func (w *walk) fill(step int, f *ReceivedEvent) bool {
 	for _, g := range w.gaps {
 		if !g.has(step) {
 			continue
@@ -240,22 +240,22 @@ func (w *walk) fill(step int, f *Frame) bool {
 }
 
 // lateRule returns the rule that f breaks by coming late; torn: within its transaction.
-func (w *walk) lateRule(f *Frame, torn bool) Rule {
+func (w *walk) lateRule(f *ReceivedEvent, torn bool) Guarantee {
 	switch {
 	case torn || f.Version == w.last:
-		return Whole
+		return Atomic
 	case f.Version <= w.mark:
-		return Bookmarked
+		return Bookmarkable
 	}
 	return Ordered
 }
 
 // skip opens a gap of the steps from to to, which got has passed over.
-func (w *walk) skip(from, to int, rule Rule, got string) {
-	if asked := w.session.Asked; rule == Reliable && w.virgin && asked.At != 0 && !asked.Initial {
-		rule = Resumed
+func (w *walk) skip(from, to int, rule Guarantee, got string) {
+	if asked := w.session.Request; rule == Reliable && w.virgin && asked.Version != 0 && !asked.InitialEvents {
+		rule = Resumable
 		if w.check.belowFloor(w.session) {
-			rule = Honest
+			rule = ExpiryJustified
 		}
 	}
 	g := &gap{from: from, to: to, where: w.violation(rule, "", got), torn: w.p.version(from) == w.last}
@@ -291,12 +291,12 @@ func (w *walk) leave() {
 	s := w.session
 	switch {
 	case s.End.Expired:
-	case w.phase == opening && w.listed[s.Asked.At]:
+	case w.phase == opening && w.listed[s.Request.Version]:
 		w.open() // nothing came, but the list has shown something
-	case s.End.Why != "" && s.End.Why != cleanEnd:
-	case w.phase == opening && s.Asked.At == 0 && !s.Asked.Initial:
+	case s.End.Error != "" && s.End.Error != cleanEnd:
+	case w.phase == opening && s.Request.Version == 0 && !s.Request.InitialEvents:
 		w.open() // nothing came because there was nothing to come
-	case w.phase != following && s.Asked.Initial && !s.Asked.Bookmarks:
+	case w.phase != following && s.Request.InitialEvents && !s.Request.Bookmarks:
 		// Nobody said that the state is complete, and nothing speaks against it.
 		w.high, w.started, w.phase = max(w.high, w.p.after(w.freshest())), true, following
 	}

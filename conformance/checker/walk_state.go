@@ -7,36 +7,36 @@ import (
 )
 
 // initial judges a frame of the initial events. Their versions are in no order, and whether they are all there is known when they end.
-func (w *walk) initial(f *Frame) {
+func (w *walk) initial(f *ReceivedEvent) {
 	if f.Type == Bookmark {
-		w.report(Bookmarked, "no bookmark before the initial events have ended", describeFrame(f))
+		w.report(Bookmarkable, "no bookmark before the initial events have ended", describeFrame(f))
 		return
 	}
 	w.check.summary.Events++
-	it := Item{f.Key, f.Version, f.Payload}
+	it := Item{f.Key, f.Version, f.Fingerprint}
 	if from, to := w.check.ledger.at(f.Version); to-from == 1 {
 		it.Key = w.check.ledger.writes[from].Key // what bears another key is reported once, and not as missing too
 	}
 	rule, want := w.check.item(w.p, it)
 	if rule == 0 && it.Key != f.Key {
-		rule, want = Right, "key "+it.Key.String()
+		rule, want = ContentExact, "key "+it.Key.String()
 	}
 	if rule == 0 && f.Type != Added {
-		rule, want = Right, "ADDED, or the end of the initial events"
+		rule, want = ContentExact, "ADDED, or the end of the initial events"
 	}
 	if rule != 0 {
 		w.report(rule, want, describeFrame(f))
 	}
-	if rule != Real {
+	if rule != NoPhantom {
 		w.state = append(w.state, it)
 	}
 }
 
 // synced ends the initial events.
-func (w *walk) synced(f *Frame) {
+func (w *walk) synced(f *ReceivedEvent) {
 	w.check.summary.Bookmarks++
 	if w.phase != initial {
-		w.report(Snapshot, "no end of initial events, as there are none or they have ended", describeFrame(f))
+		w.report(SnapshotExact, "no end of initial events, as there are none or they have ended", describeFrame(f))
 		return
 	}
 	w.judgeMark(f)
@@ -46,15 +46,15 @@ func (w *walk) synced(f *Frame) {
 
 // endUnmarked ends the initial events of a watch without bookmarks at its first change, which is after the state: whatever happened
 // between the two did not concern the selection.
-func (w *walk) endUnmarked(f *Frame) {
+func (w *walk) endUnmarked(f *ReceivedEvent) {
 	w.endInitial(f.Version-1, "a state that ends before "+describeFrame(f))
 }
 
 func (w *walk) endInitial(v listwatch.Version, got string) {
 	w.phase = following
-	asked := w.session.Asked
-	fresh, why := asked.At, "which was asked for"
-	if asked.At == 0 && !asked.Any {
+	asked := w.session.Request
+	fresh, why := asked.Version, "which was asked for"
+	if asked.Version == 0 && !asked.AnyVersion {
 		if fresh, why = w.freshest(), "which was acknowledged before the request"; w.before > fresh {
 			fresh, why = w.before, "which the watcher had seen before"
 		}
@@ -63,7 +63,7 @@ func (w *walk) endInitial(v listwatch.Version, got string) {
 		w.report(Fresh, fmt.Sprintf("a state not older than version %d, %s", fresh, why), got)
 	}
 	w.check.claims = append(w.check.claims, claim{
-		version: v, p: w.p, items: w.state, rule: Snapshot, where: w.violation(Snapshot, "", got),
+		version: v, p: w.p, items: w.state, rule: SnapshotExact, where: w.violation(SnapshotExact, "", got),
 	})
 	w.check.summary.Snapshots++
 	w.state = nil
@@ -74,18 +74,18 @@ func (w *walk) endInitial(v listwatch.Version, got string) {
 }
 
 // bookmark judges a bookmark of the phase following.
-func (w *walk) bookmark(f *Frame) {
+func (w *walk) bookmark(f *ReceivedEvent) {
 	w.check.summary.Bookmarks++
 	got := describeFrame(f)
-	if !w.session.Asked.Bookmarks {
-		w.report(Bookmarked, "no bookmark, as none was asked for", got)
+	if !w.session.Request.Bookmarks {
+		w.report(Bookmarkable, "no bookmark, as none was asked for", got)
 	}
 	least := max(w.mark, w.last, w.base)
-	if !w.session.Asked.Initial {
-		least = max(least, w.session.Asked.At)
+	if !w.session.Request.InitialEvents {
+		least = max(least, w.session.Request.Version)
 	}
 	if f.Version < least {
-		w.report(Bookmarked, fmt.Sprintf("a bookmark not before version %d", least), got)
+		w.report(Bookmarkable, fmt.Sprintf("a bookmark not before version %d", least), got)
 		return
 	}
 	if !w.judgeMark(f) {
@@ -103,17 +103,17 @@ func (w *walk) bookmark(f *Frame) {
 }
 
 // judgeMark reports a bookmark of a version that nobody can have written by then.
-func (w *walk) judgeMark(f *Frame) bool {
-	if w.check.history.Meta.Shared {
+func (w *walk) judgeMark(f *ReceivedEvent) bool {
+	if w.check.history.Meta.SharedVersions {
 		return true
 	}
 	most := w.check.ledger.newest()
-	if f.At != 0 {
-		most = w.check.ledger.begun.by(f.At)
+	if f.ReceivedAt != 0 {
+		most = w.check.ledger.begun.by(f.ReceivedAt)
 	}
 	if f.Version <= max(most, w.check.history.Meta.Base) {
 		return true
 	}
-	w.report(Bookmarked, fmt.Sprintf("a version up to %d: no later write had begun", most), describeFrame(f))
+	w.report(Bookmarkable, fmt.Sprintf("a version up to %d: no later write had begun", most), describeFrame(f))
 	return false
 }

@@ -24,16 +24,16 @@ type bench struct {
 	*Proxy
 	server net.Listener
 	dial   func(context.Context) (net.Conn, error)
-	bites  chan Bite
+	bites  chan Injection
 }
 
 // overMemory returns a bench in memory, overTCP one on sockets.
 func overMemory(t *testing.T, plan Plan) *bench {
 	front, back := memnet.Listen(), memnet.Listen()
-	b := &bench{server: back, bites: make(chan Bite, 64)}
+	b := &bench{server: back, bites: make(chan Injection, 64)}
 	b.Proxy = &Proxy{
 		Listener: front, Dial: func(ctx context.Context) (net.Conn, error) { return back.Dial(ctx, "", "") }, Plan: plan,
-		Bit: func(x Bite) { b.bites <- x },
+		OnInject: func(x Injection) { b.bites <- x },
 	}
 	b.dial = func(ctx context.Context) (net.Conn, error) { return front.Dial(ctx, "", "") }
 	b.start(t)
@@ -42,10 +42,10 @@ func overMemory(t *testing.T, plan Plan) *bench {
 
 func overTCP(t *testing.T, plan Plan) *bench {
 	front, back := listen(t), listen(t)
-	b := &bench{server: back, bites: make(chan Bite, 64)}
+	b := &bench{server: back, bites: make(chan Injection, 64)}
 	dialer := new(net.Dialer)
 	b.Proxy = &Proxy{
-		Listener: front, Plan: plan, Bit: func(x Bite) { b.bites <- x },
+		Listener: front, Plan: plan, OnInject: func(x Injection) { b.bites <- x },
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", back.Addr().String())
 		},
@@ -150,28 +150,28 @@ func TestBytesAndEndsPassUnchanged(t *testing.T) {
 		if err := <-answered; err != nil {
 			t.Error(err)
 		}
-		if n := len(b.Bites()); n != 0 {
+		if n := len(b.Injections()); n != 0 {
 			t.Errorf("%d kinds of faults bit, want none", n)
 		}
 	})
 }
 
 func TestCutEndsAfterTheBytes(t *testing.T) {
-	onBoth(t, always(Fault{Kind: Cut, Bytes: 1000}), func(t *testing.T, b *bench) {
+	onBoth(t, always(Fault{Kind: Cut, ServerBytes: 1000}), func(t *testing.T, b *bench) {
 		client, server := b.connect(t)
 		go server.Write(make([]byte, 5000))
 		got, err := io.ReadAll(client)
 		if len(got) != 1000 || err != nil {
 			t.Errorf("got %d bytes and %v, want 1000 and the end", len(got), err)
 		}
-		if x := <-b.bites; x != (Bite{Cut, 0, 1000}) || b.Bites()[Cut] != 1 {
+		if x := <-b.bites; x != (Injection{Cut, 0, 1000}) || b.Injections()[Cut] != 1 {
 			t.Errorf("got %+v", x)
 		}
 	})
 }
 
 func TestResetIsSeenAsOneByBothEnds(t *testing.T) {
-	onBoth(t, always(Fault{Kind: Reset, Bytes: 3}), func(t *testing.T, b *bench) {
+	onBoth(t, always(Fault{Kind: Reset, ServerBytes: 3}), func(t *testing.T, b *bench) {
 		client, server := b.connect(t)
 		send(t, server, []byte("abc"))
 		<-b.bites
@@ -200,7 +200,7 @@ func TestServerThatRefusesIsAReset(t *testing.T) {
 
 func TestStallHoldsEverythingBackAndLetsItGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Stall, Bytes: 2, For: time.Minute}))
+		b := overMemory(t, always(Fault{Kind: Stall, ServerBytes: 2, Duration: time.Minute}))
 		client, server := b.connect(t)
 		start := time.Now()
 		send(t, server, []byte("abcd"))
@@ -215,29 +215,29 @@ func TestStallHoldsEverythingBackAndLetsItGo(t *testing.T) {
 		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want the end", err)
 		}
-		if b.Bites()[Stall] != 1 {
-			t.Errorf("bit %v, want one stall", b.Bites())
+		if b.Injections()[Stall] != 1 {
+			t.Errorf("bit %v, want one stall", b.Injections())
 		}
 	})
 }
 
 func TestStallThatHoldsNothingBackDidNotBite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Stall, For: time.Minute}))
+		b := overMemory(t, always(Fault{Kind: Stall, Duration: time.Minute}))
 		client, server := b.connect(t)
 		synctest.Wait()
 		time.Sleep(2 * time.Minute)
 		send(t, server, []byte("a"))
 		receive(t, client, 1)
-		if len(b.Bites()) != 0 {
-			t.Errorf("bit %v, want nothing", b.Bites())
+		if len(b.Injections()) != 0 {
+			t.Errorf("bit %v, want nothing", b.Injections())
 		}
 	})
 }
 
 func TestHalfOpenLetsEverythingVanishAndNoEndBeSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: HalfOpen, Bytes: 1}))
+		b := overMemory(t, always(Fault{Kind: HalfOpen, ServerBytes: 1}))
 		client, server := b.connect(t)
 		send(t, server, []byte("abc"))
 		receive(t, client, 1)
@@ -259,7 +259,7 @@ func isTimeout(err error) bool {
 
 func TestDripLetsFewBytesPassAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Drip, Size: 2, Delay: time.Second, For: 3500 * time.Millisecond}))
+		b := overMemory(t, always(Fault{Kind: Drip, ChunkSize: 2, ChunkDelay: time.Second, Duration: 3500 * time.Millisecond}))
 		client, server := b.connect(t)
 		synctest.Wait()
 		start := time.Now()
@@ -275,15 +275,15 @@ func TestDripLetsFewBytesPassAtATime(t *testing.T) {
 			got = append(got, time.Since(start).String()+" "+string(buf[:k]))
 		}
 		want := []string{"1s ab", "2s cd", "3s ef", "3.5s ghij"}
-		if !slices.Equal(got, want) || b.Bites()[Drip] != 1 {
-			t.Errorf("got %q and %v, want %q and one drip", got, b.Bites(), want)
+		if !slices.Equal(got, want) || b.Injections()[Drip] != 1 {
+			t.Errorf("got %q and %v, want %q and one drip", got, b.Injections(), want)
 		}
 	})
 }
 
 func TestLatencyDelaysEachPiece(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Latency, After: time.Second, Delay: 3 * time.Second}))
+		b := overMemory(t, always(Fault{Kind: Latency, Wait: time.Second, ChunkDelay: 3 * time.Second}))
 		client, server := b.connect(t)
 		send(t, server, []byte("a"))
 		receive(t, client, 1)
@@ -306,7 +306,7 @@ func TestLatencyDelaysEachPiece(t *testing.T) {
 
 func TestFaultWaitsForItsTimeAndItsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Cut, After: time.Second, Bytes: 3}))
+		b := overMemory(t, always(Fault{Kind: Cut, Wait: time.Second, ServerBytes: 3}))
 		client, server := b.connect(t)
 		send(t, server, []byte("abcdef"))
 		receive(t, client, 6) // more than enough, but too early
@@ -319,10 +319,10 @@ func TestFaultWaitsForItsTimeAndItsBytes(t *testing.T) {
 
 func TestStrikeHitsAllThatAreOpenAndHealSparesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Reset, Bytes: 1}))
+		b := overMemory(t, always(Fault{Kind: Reset, ServerBytes: 1}))
 		a1, _ := b.connect(t)
 		a2, _ := b.connect(t)
-		b.Strike(Fault{Kind: Cut})
+		b.InjectAll(Fault{Kind: Cut})
 		for _, c := range []net.Conn{a1, a2} {
 			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Errorf("got %v, want the end", err)
@@ -332,7 +332,7 @@ func TestStrikeHitsAllThatAreOpenAndHealSparesTheRest(t *testing.T) {
 		client, server := b.connect(t)
 		send(t, server, []byte("abc"))
 		receive(t, client, 3)
-		if bites := b.Bites(); bites[Cut] != 2 || bites[Reset] != 0 {
+		if bites := b.Injections(); bites[Cut] != 2 || bites[Reset] != 0 {
 			t.Errorf("bit %v, want two cuts", bites)
 		}
 	})
@@ -341,11 +341,11 @@ func TestStrikeHitsAllThatAreOpenAndHealSparesTheRest(t *testing.T) {
 // The end of a fault that another one has replaced must not end that.
 func TestStrikeOutlastsTheFaultThatItReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Stall, For: time.Second}))
+		b := overMemory(t, always(Fault{Kind: Stall, Duration: time.Second}))
 		client, server := b.connect(t)
-		b.Strike(Fault{Kind: Stall})
+		b.InjectAll(Fault{Kind: Stall})
 		start := time.Now()
-		time.AfterFunc(time.Minute, func() { b.Strike(Fault{}) })
+		time.AfterFunc(time.Minute, func() { b.InjectAll(Fault{}) })
 		go server.Write([]byte("late")) // ends when it is read
 		receive(t, client, 4)
 		if took := time.Since(start); took != time.Minute {
@@ -357,7 +357,7 @@ func TestStrikeOutlastsTheFaultThatItReplaces(t *testing.T) {
 func TestCloseEndsWhatHangs(t *testing.T) {
 	for _, kind := range append(Kinds(), None) {
 		t.Run(kind.String(), func(t *testing.T) {
-			onBoth(t, always(Fault{Kind: kind, Bytes: 1, Delay: time.Hour}), func(t *testing.T, b *bench) {
+			onBoth(t, always(Fault{Kind: kind, ServerBytes: 1, ChunkDelay: time.Hour}), func(t *testing.T, b *bench) {
 				client, server := b.connect(t)
 				send(t, server, []byte("a"))
 				if kind != Reset { // it may take the byte with it
@@ -374,7 +374,7 @@ func TestCloseEndsWhatHangs(t *testing.T) {
 }
 
 func TestPlanFollowsFromTheSeedAndLeavesNoKindOut(t *testing.T) {
-	m := Mix{Kinds: Kinds(), Bytes: 1000, After: time.Second, For: time.Minute}
+	m := RandomOptions{Kinds: Kinds(), MaxBytes: 1000, MaxWait: time.Second, MaxDuration: time.Minute}
 	a, b, other := Random(7, m), Random(7, m), Random(8, m)
 	differ := false
 	for round := range 20 {
@@ -387,7 +387,7 @@ func TestPlanFollowsFromTheSeedAndLeavesNoKindOut(t *testing.T) {
 			}
 			differ = differ || f != other(conn)
 			seen[f.Kind] = true
-			if f.Bytes < 0 || f.Bytes > 1000 || f.After < 0 || f.After > time.Second || f.For < time.Minute/2 || f.For > time.Minute {
+			if f.ServerBytes < 0 || f.ServerBytes > 1000 || f.Wait < 0 || f.Wait > time.Second || f.Duration < time.Minute/2 || f.Duration > time.Minute {
 				t.Errorf("connection %d: out of bounds: %+v", conn, f)
 			}
 		}
@@ -398,7 +398,7 @@ func TestPlanFollowsFromTheSeedAndLeavesNoKindOut(t *testing.T) {
 	if !differ {
 		t.Error("two seeds, one plan")
 	}
-	if f := Random(1, Mix{})(3); f != (Fault{}) {
+	if f := Random(1, RandomOptions{})(3); f != (Fault{}) {
 		t.Errorf("an empty mix has %+v", f)
 	}
 }

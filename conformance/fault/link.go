@@ -42,10 +42,10 @@ func (l *link) run(server net.Conn) {
 		return
 	}
 	l.server = server
-	if l.fault.Kind != None && l.fault.After > 0 {
-		l.timers = append(l.timers, time.AfterFunc(l.fault.After, l.ripen))
+	if l.fault.Kind != None && l.fault.Wait > 0 {
+		l.timers = append(l.timers, time.AfterFunc(l.fault.Wait, l.ripen))
 	}
-	now := l.fault.After <= 0
+	now := l.fault.Wait <= 0
 	l.mu.Unlock()
 	if now {
 		l.ripen()
@@ -124,11 +124,11 @@ func (l *link) forward(dst net.Conn, p []byte, down bool) bool {
 			continue
 		case mode.Kind == Drip:
 			l.count()
-			n = min(n, max(mode.Size, 1))
+			n = min(n, max(mode.ChunkSize, 1))
 			fallthrough
 		case mode.Kind == Latency:
 			l.count()
-			if !l.wait(mode.Delay, changed) {
+			if !l.wait(mode.ChunkDelay, changed) {
 				continue
 			}
 		case down:
@@ -172,14 +172,14 @@ func (l *link) before(n int) int {
 	if l.fault.Kind == None || l.struck || !l.due {
 		return n
 	}
-	return int(min(int64(n), max(0, l.fault.Bytes-l.passed)))
+	return int(min(int64(n), max(0, l.fault.ServerBytes-l.passed)))
 }
 
 // pass counts n bytes of the server that have passed.
 func (l *link) pass(n int) {
 	l.mu.Lock()
 	l.passed += int64(n)
-	ripe := l.due && !l.struck && l.passed >= l.fault.Bytes
+	ripe := l.due && !l.struck && l.passed >= l.fault.ServerBytes
 	l.mu.Unlock()
 	if ripe {
 		l.ripen()
@@ -190,7 +190,7 @@ func (l *link) pass(n int) {
 func (l *link) ripen() {
 	l.mu.Lock()
 	l.due = true
-	ripe := !l.struck && l.fault.Kind != None && l.passed >= l.fault.Bytes
+	ripe := !l.struck && l.fault.Kind != None && l.passed >= l.fault.ServerBytes
 	l.mu.Unlock()
 	if ripe {
 		l.strike(l.fault)
@@ -209,9 +209,9 @@ func (l *link) strike(f Fault) {
 	}
 	l.struck, l.counted = true, false
 	l.set(f)
-	if f.For > 0 {
+	if f.Duration > 0 {
 		mine := l.changed
-		l.timers = append(l.timers, time.AfterFunc(f.For, func() { l.endIf(mine) }))
+		l.timers = append(l.timers, time.AfterFunc(f.Duration, func() { l.endIf(mine) }))
 	}
 	l.mu.Unlock()
 	switch f.Kind {
@@ -226,7 +226,7 @@ func (l *link) strike(f Fault) {
 // count takes down that the fault going on has bitten.
 func (l *link) count() {
 	l.mu.Lock()
-	b := Bite{l.mode.Kind, l.number, l.passed}
+	b := Injection{l.mode.Kind, l.number, l.passed}
 	first := !l.counted && b.Kind != None
 	l.counted = true
 	l.mu.Unlock()

@@ -43,36 +43,36 @@ func Kinds() []Kind { return []Kind{Reset, Cut, Stall, HalfOpen, Drip, Latency} 
 type Fault struct {
 	Kind Kind
 	// After is since the connection was accepted.
-	After time.Duration
+	Wait time.Duration
 	// Bytes is how many bytes of the server pass before; none more do in front of a Reset, Cut, Stall or HalfOpen.
-	Bytes int64
+	ServerBytes int64
 	// For is how long Stall, Drip and Latency last. Zero: until [Proxy.Heal].
-	For time.Duration
+	Duration time.Duration
 	// Size is how many bytes pass at a time, for Drip; zero: 1.
-	Size int
+	ChunkSize int
 	// Delay is how long Drip waits between pieces, and Latency before each. Zero: it doesn't.
-	Delay time.Duration
+	ChunkDelay time.Duration
 }
 
 // A Plan says what happens to the connection of a number; they count from zero.
 type Plan func(conn int) Fault
 
 // A Mix bounds random faults. Zero bounds: at once, for ever.
-type Mix struct {
+type RandomOptions struct {
 	// Kinds are those that occur, all of them equally often; [None] may be one. Empty: none.
 	Kinds []Kind
 	// Faults bite after up to Bytes and up to After, and last for up to For.
-	Bytes int64
-	After time.Duration
-	For   time.Duration
+	MaxBytes    int64
+	MaxWait     time.Duration
+	MaxDuration time.Duration
 	// Size and Delay are those of every Fault.
-	Size  int
-	Delay time.Duration
+	ChunkSize  int
+	ChunkDelay time.Duration
 }
 
 // Random returns a Plan that follows from the seed alone. Each of m.Kinds comes once in as many connections, in an order that changes, so that
 // none is left out in a short run.
-func Random(seed uint64, m Mix) Plan {
+func Random(seed uint64, m RandomOptions) Plan {
 	return func(conn int) Fault {
 		if len(m.Kinds) == 0 {
 			return Fault{}
@@ -81,8 +81,8 @@ func Random(seed uint64, m Mix) Plan {
 		order := rand.New(rand.NewPCG(seed, uint64(round)<<1)).Perm(len(m.Kinds))
 		r := rand.New(rand.NewPCG(seed, uint64(conn)<<1|1))
 		return Fault{
-			Kind: m.Kinds[order[place]], Bytes: r.Int64N(m.Bytes + 1), After: time.Duration(r.Int64N(int64(m.After) + 1)),
-			For: upTo(r, m.For), Size: m.Size, Delay: m.Delay,
+			Kind: m.Kinds[order[place]], ServerBytes: r.Int64N(m.MaxBytes + 1), Wait: time.Duration(r.Int64N(int64(m.MaxWait) + 1)),
+			Duration: upTo(r, m.MaxDuration), ChunkSize: m.ChunkSize, ChunkDelay: m.ChunkDelay,
 		}
 	}
 }

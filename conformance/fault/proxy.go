@@ -21,18 +21,18 @@ type Proxy struct {
 	// Plan says what happens to which connection; nil: nothing.
 	Plan Plan
 	// Bit is told of each fault that bites, when it does; nil: nobody. It must be quick.
-	Bit func(Bite)
+	OnInject func(Injection)
 
 	state state
 }
 
 // A Bite is a fault that bit: a connection ended of it, or something that was on its way was held back.
-type Bite struct {
+type Injection struct {
 	Kind Kind
 	// Conn is the number of the connection.
 	Conn int
 	// Bytes is how many bytes of the server had passed.
-	Bytes int64
+	ServerBytes int64
 }
 
 // state is what a Proxy is doing.
@@ -107,8 +107,8 @@ func (p *Proxy) forget(l *link) {
 }
 
 // Strike does f to all connections that are open now, at once; After and Bytes count for nothing.
-func (p *Proxy) Strike(f Fault) {
-	f.After, f.Bytes = 0, 0
+func (p *Proxy) InjectAll(f Fault) {
+	f.Wait, f.ServerBytes = 0, 0
 	for _, l := range p.open() {
 		l.strike(f)
 	}
@@ -136,21 +136,21 @@ func (p *Proxy) Heal() {
 }
 
 // Bites returns how many faults of each kind have bitten.
-func (p *Proxy) Bites() map[Kind]int {
+func (p *Proxy) Injections() map[Kind]int {
 	p.state.mu.Lock()
 	defer p.state.mu.Unlock()
 	return maps.Clone(p.state.bites)
 }
 
-func (p *Proxy) bit(b Bite) {
+func (p *Proxy) bit(b Injection) {
 	p.state.mu.Lock()
 	if p.state.bites == nil {
 		p.state.bites = make(map[Kind]int)
 	}
 	p.state.bites[b.Kind]++
 	p.state.mu.Unlock()
-	if p.Bit != nil {
-		p.Bit(b)
+	if p.OnInject != nil {
+		p.OnInject(b)
 	}
 }
 

@@ -11,21 +11,21 @@ import (
 // bookmarkMutants break the cases of bookmarks. Their sources make the bookmarks themselves: the server's own, which are right, would hide
 // them.
 var bookmarkMutants = []Mutant{
-	{"bookmarks-unasked", []string{"bookmark/opt-in"}, cases.Wrap{Source: onWatches(func(q *listwatch.Query) { q.Bookmarks = true })}},
+	{"bookmarks-unasked", []string{"bookmark/opt-in"}, cases.Interceptors{Source: onWatches(func(q *listwatch.Query) { q.Bookmarks = true })}},
 	{"never-bookmarks", []string{
 		"bookmark/idle-progress", "bookmark/before-timeout", "bookmark/sound", "bookmark/monotone", "bookmark/resume",
 		"drain/final-bookmark",
-	}, cases.Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} })}},
-	{"bookmarks-have-a-spec", []string{"bookmark/shape"}, cases.Wrap{Source: onBookmarks(func(b listwatch.Event) listwatch.Event {
+	}, cases.Interceptors{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} })}},
+	{"bookmarks-have-a-spec", []string{"bookmark/shape"}, cases.Interceptors{Source: onBookmarks(func(b listwatch.Event) listwatch.Event {
 		return withData(b, append(b.Object.Data[:len(b.Object.Data)-1:len(b.Object.Data)-1], `,"spec":{}}`...))
 	})}},
-	{"bookmarks-early", []string{"bookmark/sound", "bookmark/monotone", "bookmark/never-from-future", "bookmark/resume"}, cases.Wrap{
+	{"bookmarks-early", []string{"bookmark/sound", "bookmark/monotone", "bookmark/never-from-future", "bookmark/resume"}, cases.Interceptors{
 		Source: onBookmarks(func(b listwatch.Event) listwatch.Event { return markAt(b.Version + 1) }),
 	}},
-	{"bookmarks-go-back", []string{"bookmark/monotone", "bookmark/sound"}, cases.Wrap{
+	{"bookmarks-go-back", []string{"bookmark/monotone", "bookmark/sound"}, cases.Interceptors{
 		Source: onBookmarks(func(b listwatch.Event) listwatch.Event { return markAt(b.Version - 1) }),
 	}},
-	{"client-shows-bookmarks", []string{"bookmark/not-to-handlers"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
+	{"client-shows-bookmarks", []string{"bookmark/not-to-handlers"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		return onWatches(func(q *listwatch.Query) { q.Bookmarks = true })(r)
 	}}},
 }

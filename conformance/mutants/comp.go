@@ -15,26 +15,26 @@ import (
 
 // compMutants break the cases of compression.
 var compMutants = []Mutant{
-	{"keeps-events-in-its-compressor", []string{"comp/gzip", "comp/first-event-latency", "comp/breach-opt-out"}, cases.Wrap{Handler: keeping}},
-	{"says-gzip-for-zstd", []string{"comp/zstd"}, cases.Wrap{Handler: onRequest(func(r *http.Request) {
+	{"keeps-events-in-its-compressor", []string{"comp/gzip", "comp/first-event-latency", "comp/breach-opt-out"}, cases.Interceptors{Handler: keeping}},
+	{"says-gzip-for-zstd", []string{"comp/zstd"}, cases.Interceptors{Handler: onRequest(func(r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "zstd") {
 			r.Header.Set("Accept-Encoding", "gzip")
 		}
 	})}},
-	{"compresses-for-everybody", []string{"comp/not-asked"}, cases.Wrap{Handler: withHeader("Accept-Encoding", "gzip")}},
-	{"takes-no-for-yes", []string{"comp/not-asked"}, cases.Wrap{Handler: onRequest(func(r *http.Request) {
+	{"compresses-for-everybody", []string{"comp/not-asked"}, cases.Interceptors{Handler: withHeader("Accept-Encoding", "gzip")}},
+	{"takes-no-for-yes", []string{"comp/not-asked"}, cases.Interceptors{Handler: onRequest(func(r *http.Request) {
 		if strings.HasPrefix(r.Header.Get("Accept-Encoding"), "gzip;q=0") {
 			r.Header.Set("Accept-Encoding", "gzip")
 		}
 	})}},
-	{"client-stops-after-a-member", []string{"comp/multi-member"}, cases.Wrap{
-		Dialler: asks(nil, func(r transport.Receiver) transport.Receiver { return &sated{Receiver: r} }),
+	{"client-stops-after-a-member", []string{"comp/multi-member"}, cases.Interceptors{
+		TransportClient: asks(nil, func(r transport.Receiver) transport.Receiver { return &sated{Receiver: r} }),
 	}},
-	{"deflates-for-everybody", []string{"comp/ws-deflate", "comp/ws-declined"}, cases.Wrap{Handler: withHeader("Sec-WebSocket-Extensions", "permessage-deflate")}},
-	{"wants-to-keep-context", []string{"comp/ws-no-context"}, cases.Wrap{Network: onConns(func(c net.Conn) net.Conn {
+	{"deflates-for-everybody", []string{"comp/ws-deflate", "comp/ws-declined"}, cases.Interceptors{Handler: withHeader("Sec-WebSocket-Extensions", "permessage-deflate")}},
+	{"wants-to-keep-context", []string{"comp/ws-no-context"}, cases.Interceptors{Network: onConns(func(c net.Conn) net.Conn {
 		return &alteredConn{Conn: c, onRead: replace("server_no_context", "client_no_context")}
 	})}},
-	{"makes-bytes-for-each-watcher", []string{"comp/shared-once"}, cases.Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+	{"makes-bytes-for-each-watcher", []string{"comp/shared-once"}, cases.Interceptors{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		return []listwatch.Event{withData(e, e.Object.Data)}
 	})}},
 }

@@ -14,7 +14,7 @@ import (
 
 // concMutants break the cases of many at once.
 var concMutants = []Mutant{
-	{"one-watcher-in-many-misses-an-event", []string{"conc/1000-watchers"}, cases.Wrap{Source: onWatchers(func(n int64) eventChange {
+	{"one-watcher-in-many-misses-an-event", []string{"conc/1000-watchers"}, cases.Interceptors{Source: onWatchers(func(n int64) eventChange {
 		return func(e listwatch.Event, seen int) []listwatch.Event {
 			if n == 150 && seen == 50 {
 				return nil
@@ -22,14 +22,14 @@ var concMutants = []Mutant{
 			return []listwatch.Event{e}
 		}
 	})}},
-	{"begins-when-it-is-ready", []string{"conc/subscribe-race"}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source {
+	{"begins-when-it-is-ready", []string{"conc/subscribe-race"}, cases.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
 		return &reasked{s, func(q *listwatch.Query) {
 			if page, err := s.List(context.Background(), listwatch.Query{Limit: 1}); err == nil && q.Start == listwatch.At {
 				q.Version = page.Version
 			}
 		}}
 	}}},
-	{"sends-one-at-a-time", []string{"conc/h2-one-conn", "conc/head-of-line"}, cases.Wrap{Transport: func(s transport.Server) transport.Server {
+	{"sends-one-at-a-time", []string{"conc/h2-one-conn", "conc/head-of-line"}, cases.Interceptors{Transport: func(s transport.Server) transport.Server {
 		turn := make(chan struct{}, 1)
 		return onSend(func(next transport.Sender, frames [][]byte) error {
 			turn <- struct{}{}
@@ -37,7 +37,7 @@ var concMutants = []Mutant{
 			return next.Send(frames)
 		})(s)
 	}}},
-	{"one-leaves-and-nobody-is-sent-anything", []string{"conc/close-during-send"}, cases.Wrap{Transport: func(s transport.Server) transport.Server {
+	{"one-leaves-and-nobody-is-sent-anything", []string{"conc/close-during-send"}, cases.Interceptors{Transport: func(s transport.Server) transport.Server {
 		var broken atomic.Bool
 		return onClose(func(next transport.Sender, end transport.End) error {
 			broken.Store(true)
@@ -49,7 +49,7 @@ var concMutants = []Mutant{
 			return next.Send(frames)
 		})(s))
 	}}},
-	{"client-can-be-closed-once", []string{"conc/stop-idempotent"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source { return &touchy{r} }}},
+	{"client-can-be-closed-once", []string{"conc/stop-idempotent"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &touchy{r} }}},
 }
 
 // An eventChange makes of an event what a watcher is to see, as in onEvents.
@@ -101,13 +101,13 @@ func (w *touchyWatcher) Close() error {
 
 // orderMutants break the cases of order.
 var orderMutants = []Mutant{
-	{"every-other-watcher-has-another-order", []string{"order/same-for-all"}, cases.Wrap{Source: onWatchers(func(n int64) eventChange {
+	{"every-other-watcher-has-another-order", []string{"order/same-for-all"}, cases.Interceptors{Source: onWatchers(func(n int64) eventChange {
 		if n%2 == 0 {
 			return swapping()
 		}
 		return func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
 	})}},
-	{"events-overtake-others", []string{"order/per-key-and-global"}, cases.Wrap{Source: onWatchers(func(int64) eventChange { return swapping() })}},
+	{"events-overtake-others", []string{"order/per-key-and-global"}, cases.Interceptors{Source: onWatchers(func(int64) eventChange { return swapping() })}},
 }
 
 // swapping returns a change that lets an event in ten come behind the next one.

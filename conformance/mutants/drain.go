@@ -15,18 +15,18 @@ import (
 
 // drainMutants break the cases of graceful shutdown.
 var drainMutants = []Mutant{
-	{"leaves-streams-open", []string{"drain/ends-all"}, cases.Wrap{Transport: closesUnless(transport.GoingAway)}},
-	{"waits-for-those-who-hang", []string{"drain/deadline"}, cases.Wrap{Transport: closesUnless(transport.Abort)}},
-	{"says-that-all-is-told", []string{"drain/ws-1001"}, cases.Wrap{
+	{"leaves-streams-open", []string{"drain/ends-all"}, cases.Interceptors{Transport: closesUnless(transport.GoingAway)}},
+	{"waits-for-those-who-hang", []string{"drain/deadline"}, cases.Interceptors{Transport: closesUnless(transport.Abort)}},
+	{"says-that-all-is-told", []string{"drain/ws-1001"}, cases.Interceptors{
 		Transport: onClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Finished) }),
 	}},
-	{"loses-goaway", []string{"drain/goaway"}, cases.Wrap{Network: onConns(func(c net.Conn) net.Conn {
+	{"loses-goaway", []string{"drain/goaway"}, cases.Interceptors{Network: onConns(func(c net.Conn) net.Conn {
 		return &sieve{Conn: c, loses: http2.FrameGoAway, in: bufio.NewReader(c)}
 	})}},
-	{"refuses-for-good", []string{"drain/refuse-new"}, cases.Wrap{Handler: func(next http.Handler) http.Handler {
+	{"refuses-for-good", []string{"drain/refuse-new"}, cases.Interceptors{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&hasty503{w}, r) })
 	}}},
-	{"ends-all-together", []string{"drain/rate-limited"}, cases.Wrap{Transport: func(s transport.Server) transport.Server {
+	{"ends-all-together", []string{"drain/rate-limited"}, cases.Interceptors{Transport: func(s transport.Server) transport.Server {
 		var once sync.Once
 		together := make(chan struct{})
 		return onClose(func(next transport.Sender, end transport.End) error {

@@ -16,14 +16,14 @@ import (
 
 // dropMutants break the cases of disconnects.
 var dropMutants = []Mutant{
-	{"keeps-those-who-left", []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, cases.Wrap{
+	{"keeps-those-who-left", []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, cases.Interceptors{
 		Transport: onAccept(nil, func(s *transport.Stream) { s.Done = nil }),
 	}},
-	{"does-not-answer-a-close", []string{"drop/ws-close-echo"}, cases.Wrap{Network: onConns(func(c net.Conn) net.Conn {
+	{"does-not-answer-a-close", []string{"drop/ws-close-echo"}, cases.Interceptors{Network: onConns(func(c net.Conn) net.Conn {
 		return &muffled{c, func(p []byte) bool { return p[0] != bitFinal|opClose }}
 	})}},
-	{"client-resumes-too-late", []string{"drop/rst", "drop/client-half-open", "drop/ws-1006", "drop/h2-ping-timeout", "drain/no-loss"}, cases.Wrap{
-		Dialler: func(c transport.Client) transport.Client {
+	{"client-resumes-too-late", []string{"drop/rst", "drop/client-half-open", "drop/ws-1006", "drop/h2-ping-timeout", "drain/no-loss"}, cases.Interceptors{
+		TransportClient: func(c transport.Client) transport.Client {
 			var dials atomic.Int64
 			return onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 				if dials.Add(1) > 1 {
@@ -33,13 +33,13 @@ var dropMutants = []Mutant{
 			})(c)
 		},
 	}},
-	{"client-takes-a-cut-for-an-end", []string{"drop/ws-1006", "drop/no-leak"}, cases.Wrap{
-		Dialler: onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	{"client-takes-a-cut-for-an-end", []string{"drop/ws-1006", "drop/no-leak"}, cases.Interceptors{
+		TransportClient: onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 			receiver, err := c.Dial(ctx, r)
 			return &blithe{receiver}, err
 		}),
 	}},
-	{"client-has-one-stream", []string{"drop/h2-goaway"}, cases.Wrap{Dialler: func(c transport.Client) transport.Client {
+	{"client-has-one-stream", []string{"drop/h2-goaway"}, cases.Interceptors{TransportClient: func(c transport.Client) transport.Client {
 		var last transport.Receiver
 		return onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 			if last != nil {
@@ -50,13 +50,13 @@ var dropMutants = []Mutant{
 			return receiver, err
 		})(c)
 	}}},
-	{"client-sends-no-ping", []string{"drop/h2-ping-timeout"}, cases.Wrap{Dialler: func(c transport.Client) transport.Client {
+	{"client-sends-no-ping", []string{"drop/h2-ping-timeout"}, cases.Interceptors{TransportClient: func(c transport.Client) transport.Client {
 		if c, ok := c.(*h2.Client); ok {
 			return &h2.Client{Network: c.Network, PingInterval: -1}
 		}
 		return c
 	}}},
-	{"client-comes-back-at-once", []string{"drop/storm"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
+	{"client-comes-back-at-once", []string{"drop/storm"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		r.Backoff = listwatch.Backoff{Min: -1, Max: -1}
 		return r
 	}}},

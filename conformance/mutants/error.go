@@ -16,23 +16,23 @@ import (
 
 // errorMutants break the cases of errors and Status.
 var errorMutants = []Mutant{
-	{"errors-without-a-reason", []string{"error/status-shape"}, cases.Wrap{Handler: onErrors(func(status int, body []byte) (int, []byte) {
+	{"errors-without-a-reason", []string{"error/status-shape"}, cases.Interceptors{Handler: onErrors(func(status int, body []byte) (int, []byte) {
 		return status, bytes.Replace(body, []byte(`"reason"`), []byte(`"cause"`), 1)
 	})}},
-	{"always-400", []string{"error/http-code-equals-status", "error/404", "error/422-causes", "error/status-shape"}, cases.Wrap{
+	{"always-400", []string{"error/http-code-equals-status", "error/404", "error/422-causes", "error/status-shape"}, cases.Interceptors{
 		Handler: onErrors(func(_ int, body []byte) (int, []byte) { return http.StatusBadRequest, body }),
 	}},
-	{"errors-without-causes", []string{"error/422-causes"}, cases.Wrap{Handler: onErrors(func(status int, body []byte) (int, []byte) {
+	{"errors-without-causes", []string{"error/422-causes"}, cases.Interceptors{Handler: onErrors(func(status int, body []byte) (int, []byte) {
 		return status, regexp.MustCompile(`"causes":\[.*?\]`).ReplaceAll(body, []byte(`"causes":[]`))
 	})}},
-	{"errors-in-plain-text", []string{"error/negotiated", "error/status-shape"}, cases.Wrap{Handler: onErrors(func(status int, _ []byte) (int, []byte) {
+	{"errors-in-plain-text", []string{"error/negotiated", "error/status-shape"}, cases.Interceptors{Handler: onErrors(func(status int, _ []byte) (int, []byte) {
 		return status, []byte("no")
 	})}},
-	{"fails-without-a-word", []string{"error/in-stream"}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source { return &mute{s} }}},
-	{"client-errors-have-no-code", []string{"error/client-typed", "error/html-502"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
+	{"fails-without-a-word", []string{"error/in-stream"}, cases.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mute{s} }}},
+	{"client-errors-have-no-code", []string{"error/client-typed", "error/html-502"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		return &codeless{r}
 	}}},
-	{"client-hammers", []string{"error/retry-after", "error/no-retry-on-4xx"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
+	{"client-hammers", []string{"error/retry-after", "error/no-retry-on-4xx"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		return &hammering{r}
 	}}},
 }

@@ -13,7 +13,7 @@ import (
 
 // eventMutants break the cases of what events mean.
 var eventMutants = []Mutant{
-	{"deletes-are-modified", []string{"event/create-update-delete", "event/recreate", "event/deleted-carries-delete-rv", "event/object-has-type-meta"}, cases.Wrap{
+	{"deletes-are-modified", []string{"event/create-update-delete", "event/recreate", "event/deleted-carries-delete-rv", "event/object-has-type-meta"}, cases.Interceptors{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Type = listwatch.Modified
@@ -21,7 +21,7 @@ var eventMutants = []Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"starts-one-late", []string{"event/first-event-is-next", "event/rv-matches-write"}, cases.Wrap{
+	{"starts-one-late", []string{"event/first-event-is-next", "event/rv-matches-write"}, cases.Interceptors{
 		Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 			if seen == 0 {
 				return nil
@@ -29,7 +29,7 @@ var eventMutants = []Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"deletes-have-the-version-before", []string{"event/deleted-carries-delete-rv", "event/create-update-delete"}, cases.Wrap{
+	{"deletes-have-the-version-before", []string{"event/deleted-carries-delete-rv", "event/create-update-delete"}, cases.Interceptors{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Object = e.Object.At(e.Version - 1)
@@ -38,26 +38,26 @@ var eventMutants = []Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"tells-everything-twice", []string{"event/create-update-delete", "event/recreate"}, cases.Wrap{
+	{"tells-everything-twice", []string{"event/create-update-delete", "event/recreate"}, cases.Interceptors{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
 	}},
-	{"sees-a-ghost", []string{"event/noop-update", "event/create-update-delete"}, cases.Wrap{
+	{"sees-a-ghost", []string{"event/noop-update", "event/create-update-delete"}, cases.Interceptors{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			return []listwatch.Event{ghost(e.Version), e}
 		}),
 	}},
-	{"forgets-the-namespace", []string{"event/namespace-scope"}, cases.Wrap{
+	{"forgets-the-namespace", []string{"event/namespace-scope"}, cases.Interceptors{
 		Source: onWatches(func(q *listwatch.Query) { q.Namespace = "default" }),
 	}},
-	{"drops-kind", []string{"event/object-has-type-meta"}, cases.Wrap{Source: onData(`"kind":"Thing",`, ``)}},
-	{"spells-numbers-anew", []string{"event/bytes-equal-get"}, cases.Wrap{Source: onData(`1e400`, `1E+400`)}},
-	{"another-spelling-each-time", []string{"event/bytes-equal-across-transports", "event/no-mutation-leak"}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source {
+	{"drops-kind", []string{"event/object-has-type-meta"}, cases.Interceptors{Source: onData(`"kind":"Thing",`, ``)}},
+	{"spells-numbers-anew", []string{"event/bytes-equal-get"}, cases.Interceptors{Source: onData(`1e400`, `1E+400`)}},
+	{"another-spelling-each-time", []string{"event/bytes-equal-across-transports", "event/no-mutation-leak"}, cases.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
 		var padding atomic.Int64
 		return onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			return []listwatch.Event{withData(e, append(bytes.Repeat([]byte(" "), int(padding.Add(1))), e.Object.Data...))}
 		})(s)
 	}}},
-	{"passes-over-unknown-types", []string{"event/unknown-type"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
+	{"passes-over-unknown-types", []string{"event/unknown-type"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		return &deaf{r}
 	}}},
 }

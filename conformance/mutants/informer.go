@@ -12,7 +12,7 @@ import (
 // informerMutants break the cases of informers.
 var informerMutants = []Mutant{
 	{"informer-forgets-deletions", []string{"informer/relist-diff", "informer/final-state-unknown"}, onTold(func(t cases.Told) []cases.Told {
-		if t.Type == informer.Disappeared {
+		if t.Type == informer.ChangeDeleted {
 			return nil
 		}
 		return []cases.Told{t}
@@ -22,34 +22,34 @@ var informerMutants = []Mutant{
 		return []cases.Told{t}
 	})},
 	{"informer-adds-twice", []string{"informer/relist-diff", "informer/late-handler", "informer/no-old-update"}, onTold(func(t cases.Told) []cases.Told {
-		if t.Type == informer.Appeared {
+		if t.Type == informer.ChangeAdded {
 			return []cases.Told{t, t}
 		}
 		return []cases.Told{t}
 	})},
 	{"informer-tells-what-was", []string{"informer/no-old-update"}, onTold(func(t cases.Told) []cases.Told {
-		if t.Type != informer.Changed {
+		if t.Type != informer.ChangeUpdated {
 			return []cases.Told{t}
 		}
-		return []cases.Told{t, {Type: informer.Changed, Key: t.Key, Version: t.Old.Version, Old: t.New, New: t.Old}}
+		return []cases.Told{t, {Type: informer.ChangeUpdated, Key: t.Key, Version: t.Old.Version, Old: t.New, New: t.Old}}
 	})},
 	{"informer-keeps-the-first-state", []string{"informer/store-equals-list", "order/converge"}, onCaches(func(c cases.Cache) cases.Cache {
 		return &stubborn{Cache: c, first: map[listwatch.Key]*listwatch.Object{}}
 	})},
 	{"informer-has-synced-at-once", []string{"informer/has-synced"}, onCaches(func(c cases.Cache) cases.Cache { return premature{c} })},
-	{"informer-waits-the-same-each-time", []string{"informer/backoff"}, cases.Wrap{Informer: func(i *informer.Informer[*listwatch.Object]) cases.Cache {
+	{"informer-waits-the-same-each-time", []string{"informer/backoff"}, cases.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) cases.Cache {
 		i.Backoff = listwatch.Backoff{Min: 10 * time.Second, Max: 10 * time.Second}
 		return cases.CacheOf(i)
 	}}},
 }
 
 // onCaches returns what puts change above our informer.
-func onCaches(change func(cases.Cache) cases.Cache) cases.Wrap {
-	return cases.Wrap{Informer: func(i *informer.Informer[*listwatch.Object]) cases.Cache { return change(cases.CacheOf(i)) }}
+func onCaches(change func(cases.Cache) cases.Cache) cases.Interceptors {
+	return cases.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) cases.Cache { return change(cases.CacheOf(i)) }}
 }
 
 // onTold returns what changes what handlers are told.
-func onTold(change func(cases.Told) []cases.Told) cases.Wrap {
+func onTold(change func(cases.Told) []cases.Told) cases.Interceptors {
 	return onCaches(func(c cases.Cache) cases.Cache { return garbled{c, change} })
 }
 

@@ -14,20 +14,20 @@ import (
 var initialMutants = []Mutant{
 	{"initial-events-lose-the-second", []string{
 		"initial/stream", "initial/snapshot-exact", "initial/legacy", "initial/writes-during",
-	}, cases.Wrap{Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+	}, cases.Interceptors{Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 		if e.Initial && seen == 1 {
 			return nil
 		}
 		return []listwatch.Event{e}
 	})}},
-	{"initial-events-of-before", []string{"initial/fresh", "initial/not-older-than"}, cases.Wrap{Source: stale}},
-	{"marks-the-end-twice", []string{"initial/one-end-marker"}, cases.Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+	{"initial-events-of-before", []string{"initial/fresh", "initial/not-older-than"}, cases.Interceptors{Source: stale}},
+	{"marks-the-end-twice", []string{"initial/one-end-marker"}, cases.Interceptors{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		if e.Type == listwatch.Modified {
 			return []listwatch.Event{e, synced(e.Version)}
 		}
 		return []listwatch.Event{e}
 	})}},
-	{"takes-any-parameters", []string{"initial/match-required", "initial/match-alone", "initial/forbidden-on-list"}, cases.Wrap{Handler: func(next http.Handler) http.Handler {
+	{"takes-any-parameters", []string{"initial/match-required", "initial/match-alone", "initial/forbidden-on-list"}, cases.Interceptors{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			q := r.URL.Query()
 			q.Del("sendInitialEvents")
@@ -36,15 +36,15 @@ var initialMutants = []Mutant{
 			next.ServeHTTP(w, r)
 		})
 	}}},
-	{"always-sends-the-state", []string{"initial/false"}, cases.Wrap{Source: onWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.Yes })}},
-	{"never-marks-the-end", []string{"initial/empty", "initial/stream"}, cases.Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+	{"always-sends-the-state", []string{"initial/false"}, cases.Interceptors{Source: onWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.Yes })}},
+	{"never-marks-the-end", []string{"initial/empty", "initial/stream"}, cases.Interceptors{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		if e.Type == listwatch.Synced {
 			return nil
 		}
 		return []listwatch.Event{e}
 	})}},
-	{"client-resumes-from-initial-events", []string{"initial/cut-short"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source { return &hasty{r} }}},
-	{"client-asks-again-and-again", []string{"initial/fallback"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source { return &forgetful{r} }}},
+	{"client-resumes-from-initial-events", []string{"initial/cut-short"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &hasty{r} }}},
+	{"client-asks-again-and-again", []string{"initial/fallback"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &forgetful{r} }}},
 }
 
 // stale returns a source whose watches show the state as it was when the source was first asked.

@@ -13,31 +13,31 @@ import (
 
 // largeMutants break the cases of large objects.
 var largeMutants = []Mutant{
-	{"client-takes-512-KiB", []string{"large/1MiB", "large/3MiB"}, cases.Wrap{
-		Dialler: asks(func(r *transport.Request) { r.Limit = 512 << 10 }, nil),
+	{"client-takes-512-KiB", []string{"large/1MiB", "large/3MiB"}, cases.Interceptors{
+		TransportClient: asks(func(r *transport.Request) { r.Limit = 512 << 10 }, nil),
 	}},
-	{"cuts-text-short", []string{"large/3MiB"}, cases.Wrap{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+	{"cuts-text-short", []string{"large/3MiB"}, cases.Interceptors{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		if len(e.Object.Data) > 2<<20 {
 			e = withData(e, append(bytes.Clone(e.Object.Data[:2<<20]), `"}}`...))
 		}
 		return []listwatch.Event{e}
 	})}},
-	{"loses-one-of-many", []string{"large/burst"}, cases.Wrap{Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+	{"loses-one-of-many", []string{"large/burst"}, cases.Interceptors{Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 		if seen == 30 {
 			return nil
 		}
 		return []listwatch.Event{e}
 	})}},
-	{"copies-the-state-for-each-watch", []string{"large/initial-50k"}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source { return &copying{s} }}},
+	{"copies-the-state-for-each-watch", []string{"large/initial-50k"}, cases.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &copying{s} }}},
 }
 
 // unicodeMutants break the cases of text and numbers.
 var unicodeMutants = []Mutant{
-	{"composes-letters", []string{"unicode/roundtrip"}, cases.Wrap{Source: onData("e\u0301", "é")}},
-	{"forgets-half-pairs", []string{"unicode/surrogates"}, cases.Wrap{Source: onData(`\udc00"`, `"`)}},
-	{"spells-numbers-for-Go", []string{"unicode/numbers"}, cases.Wrap{Source: onData(`1e400`, `1e+400`)}},
-	{"mends-queries", []string{"unicode/names-in-selectors"}, cases.Wrap{Handler: onQueries(func(value string) string { return strings.ToValidUTF8(value, "") })}},
-	{"asks-in-ASCII", []string{"unicode/names-in-selectors"}, cases.Wrap{Handler: onQueries(func(value string) string {
+	{"composes-letters", []string{"unicode/roundtrip"}, cases.Interceptors{Source: onData("e\u0301", "é")}},
+	{"forgets-half-pairs", []string{"unicode/surrogates"}, cases.Interceptors{Source: onData(`\udc00"`, `"`)}},
+	{"spells-numbers-for-Go", []string{"unicode/numbers"}, cases.Interceptors{Source: onData(`1e400`, `1e+400`)}},
+	{"mends-queries", []string{"unicode/names-in-selectors"}, cases.Interceptors{Handler: onQueries(func(value string) string { return strings.ToValidUTF8(value, "") })}},
+	{"asks-in-ASCII", []string{"unicode/names-in-selectors"}, cases.Interceptors{Handler: onQueries(func(value string) string {
 		return strings.Map(func(r rune) rune {
 			if r > 0x7f && r != '\uFFFD' {
 				return 'o'

@@ -14,7 +14,7 @@ import (
 
 // limitMutants break the cases of limits: first servers, then clients.
 var limitMutants = []Mutant{
-	{"takes-any-headers", []string{"limit/h1-header-bytes", "limit/h2-continuation-flood"}, cases.Wrap{
+	{"takes-any-headers", []string{"limit/h1-header-bytes", "limit/h2-continuation-flood"}, cases.Interceptors{
 		HTTP: func(s *http.Server) { s.MaxHeaderBytes = 64 << 20 },
 		Handler: onRequest(func(r *http.Request) {
 			for _, name := range []string{"X-One", "X-Many", "X-Flood"} {
@@ -22,30 +22,30 @@ var limitMutants = []Mutant{
 			}
 		}),
 	}},
-	{"drops-long-selectors", []string{"limit/uri-long"}, cases.Wrap{Handler: onQuery(func(q url.Values) {
+	{"drops-long-selectors", []string{"limit/uri-long"}, cases.Interceptors{Handler: onQuery(func(q url.Values) {
 		if len(q.Get("labelSelector")) > 1<<10 {
 			q.Del("labelSelector")
 		}
 	})}},
-	{"keeps-connections-of-chunks", []string{"limit/smuggling"}, cases.Wrap{Handler: onRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
-	{"waits-for-headers", []string{"limit/slowloris"}, cases.Wrap{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
-	{"remembers-who-was-reset", []string{"limit/h2-rapid-reset"}, cases.Wrap{Handler: hoarding}},
-	{"closes-large-frames-with-1000", []string{"limit/ws-client-talks"}, cases.Wrap{Handler: onWrites(closesNormally)}},
-	{"pongs-something-else", []string{"limit/ws-ping-flood"}, cases.Wrap{Handler: onWrites(pongsWrongly)}},
-	{"refuses-with-503", []string{"limit/max-watches"}, cases.Wrap{Handler: onErrors(func(status int, body []byte) (int, []byte) {
+	{"keeps-connections-of-chunks", []string{"limit/smuggling"}, cases.Interceptors{Handler: onRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
+	{"waits-for-headers", []string{"limit/slowloris"}, cases.Interceptors{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
+	{"remembers-who-was-reset", []string{"limit/h2-rapid-reset"}, cases.Interceptors{Handler: hoarding}},
+	{"closes-large-frames-with-1000", []string{"limit/ws-client-talks"}, cases.Interceptors{Handler: onWrites(closesNormally)}},
+	{"pongs-something-else", []string{"limit/ws-ping-flood"}, cases.Interceptors{Handler: onWrites(pongsWrongly)}},
+	{"refuses-with-503", []string{"limit/max-watches"}, cases.Interceptors{Handler: onErrors(func(status int, body []byte) (int, []byte) {
 		if status == http.StatusTooManyRequests {
 			status = http.StatusServiceUnavailable
 		}
 		return status, body
 	})}},
-	{"refuses-without-retry-after", []string{"limit/max-watches"}, cases.Wrap{Handler: onHeader(func(h http.Header) { h.Del("Retry-After") })}},
+	{"refuses-without-retry-after", []string{"limit/max-watches"}, cases.Interceptors{Handler: onHeader(func(h http.Header) { h.Del("Retry-After") })}},
 
-	{"client-knows-one-connection", []string{"limit/h2-concurrent-streams"}, cases.Wrap{Dialler: onDials(oneConnection())}},
-	{"client-has-no-limit", []string{"limit/event-too-big-client", "limit/bomb"}, cases.Wrap{Dialler: onDials(withLimit(24 << 20))}},
-	{"client-takes-what-is-refused-for-an-end", []string{"limit/json-depth", "limit/event-too-big-client", "limit/bomb"}, cases.Wrap{
-		Dialler: endingIn(func(error) error { return io.EOF }),
+	{"client-knows-one-connection", []string{"limit/h2-concurrent-streams"}, cases.Interceptors{TransportClient: onDials(oneConnection())}},
+	{"client-has-no-limit", []string{"limit/event-too-big-client", "limit/bomb"}, cases.Interceptors{TransportClient: onDials(withLimit(24 << 20))}},
+	{"client-takes-what-is-refused-for-an-end", []string{"limit/json-depth", "limit/event-too-big-client", "limit/bomb"}, cases.Interceptors{
+		TransportClient: endingIn(func(error) error { return io.EOF }),
 	}},
-	{"client-tells-strangers", []string{"limit/redirect"}, cases.Wrap{Dialler: overNetwork(func(c *alteredConn) {
+	{"client-tells-strangers", []string{"limit/redirect"}, cases.Interceptors{TransportClient: overNetwork(func(c *alteredConn) {
 		c.onWrite = replace("Accept: ", "X-Private: c\r\nAccept: ")
 	})}},
 }

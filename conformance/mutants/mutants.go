@@ -18,7 +18,7 @@ type Mutant struct {
 	// Breaks are the ids of cases. Each of them must fail.
 	Breaks []string
 	// Wrap is the defect.
-	Wrap cases.Wrap
+	Defect cases.Interceptors
 }
 
 // patience is short: what a mutant keeps back never comes.
@@ -26,7 +26,7 @@ const patience = time.Second
 
 // Target is what the cases are run on.
 func (m Mutant) Target() cases.Target {
-	t := cases.Own(m.Name, m.Wrap)
+	t := cases.Own(m.Name, m.Defect)
 	t.Patience = patience
 	return t
 }

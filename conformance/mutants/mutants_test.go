@@ -21,18 +21,18 @@ func TestEveryMutantIsCaughtByItsCases(t *testing.T) {
 	for _, m := range All() {
 		for _, id := range m.Breaks {
 			t.Run(m.Name+"/"+id, func(t *testing.T) {
-				i := slices.IndexFunc(cases.All(), func(c cases.Case) bool { return c.ID == id && c.Elsewhere == "" })
+				i := slices.IndexFunc(cases.All(), func(c cases.Case) bool { return c.ID == id && c.CoveredBy == "" })
 				if i < 0 {
 					t.Fatalf("%s breaks %s, and there is no such case", m.Name, id)
 				}
-				if !cases.All()[i].Measures() {
+				if !cases.All()[i].RunsAlone() {
 					t.Parallel()
 				}
 				bubble := func(run func(context.Context)) {
 					synctest.Test(t, func(t *testing.T) { run(t.Context()) })
 				}
-				if c := cases.All()[i]; !c.Notices(t.Context(), m.Target(), bubble) {
-					t.Errorf("%s (%s) does not notice", c.ID, c.Says)
+				if c := cases.All()[i]; !c.Detects(t.Context(), m.Target(), bubble) {
+					t.Errorf("%s (%s) does not notice", c.ID, c.Rule)
 				}
 			})
 		}
@@ -47,7 +47,7 @@ func TestEveryCaseHasAMutant(t *testing.T) {
 		}
 	}
 	for _, c := range cases.All() {
-		if c.Elsewhere == "" && c.Level != cases.Figure && !broken[c.ID] {
+		if c.CoveredBy == "" && c.Level != cases.Measurement && !broken[c.ID] {
 			t.Errorf("no mutant breaks %s: does it prove anything?", c.ID)
 		}
 	}
@@ -70,7 +70,7 @@ func TestRunCountsWhatIsKilled(t *testing.T) {
 		t.Errorf("a run that was ended: got %v, %v", r, err)
 	}
 	killed, blind, left := []string{"a/b"}, []string{"a/c"}, []string{"a/d"}
-	r := Result{Trials: []Trial{{Name: "1", Killers: killed}, {Name: "2", Killers: killed, Blind: blind}, {Name: "3", Left: left}, {Name: "4", Killers: killed, Left: left}}}
+	r := Result{Trials: []MutantResult{{Name: "1", DetectedBy: killed}, {Name: "2", DetectedBy: killed, MissedBy: blind}, {Name: "3", NotTried: left}, {Name: "4", DetectedBy: killed, NotTried: left}}}
 	if k, s, l := r.Counts(); k != 2 || s != 1 || l != 1 || r.OK() {
 		t.Errorf("got %d killed, %d survived, %d left, OK %v; want 2, 1, 1, false", k, s, l, r.OK())
 	}

@@ -15,30 +15,30 @@ import (
 var resumeMutants = []Mutant{
 	{"resumes-one-late", []string{
 		"resume/from-rv", "resume/restart", "resume/cross-transport", "resume/cross-replica", "resume/list-then-watch", "resume/expired-never-skips",
-	}, cases.Wrap{Source: onWatches(func(q *listwatch.Query) {
+	}, cases.Interceptors{Source: onWatches(func(q *listwatch.Query) {
 		if q.Start == listwatch.At {
 			q.Version++
 		}
 	})}},
-	{"resumes-one-early", []string{"resume/from-rv", "resume/restart", "resume/last-event-id", "resume/rv-exact-no-synthetic"}, cases.Wrap{
+	{"resumes-one-early", []string{"resume/from-rv", "resume/restart", "resume/last-event-id", "resume/rv-exact-no-synthetic"}, cases.Interceptors{
 		Source: onWatches(func(q *listwatch.Query) {
 			if q.Start == listwatch.At {
 				q.Version--
 			}
 		}),
 	}},
-	{"shows-an-old-state", []string{"resume/rv-unset"}, cases.Wrap{Source: stale}},
-	{"repeats-everything", []string{"resume/rv-zero", "resume/from-rv"}, cases.Wrap{
+	{"shows-an-old-state", []string{"resume/rv-unset"}, cases.Interceptors{Source: stale}},
+	{"repeats-everything", []string{"resume/rv-zero", "resume/from-rv"}, cases.Interceptors{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
 	}},
-	{"makes-up-a-state", []string{"resume/rv-exact-no-synthetic"}, cases.Wrap{
+	{"makes-up-a-state", []string{"resume/rv-exact-no-synthetic"}, cases.Interceptors{
 		Source: onWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.Yes }),
 	}},
 	{"goes-on-where-history-begins", []string{
 		"resume/expired", "resume/expired-never-skips", "resume/expired-never-skips-bytes", "resume/server-restart",
-	}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source { return &lenient{s} }}},
-	{"ends-where-it-was-overrun", []string{"resume/expired-during-replay"}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source { return &mute{s} }}},
-	{"loses-the-twentieth-event", []string{"resume/compact-while-watching"}, cases.Wrap{
+	}, cases.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &lenient{s} }}},
+	{"ends-where-it-was-overrun", []string{"resume/expired-during-replay"}, cases.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mute{s} }}},
+	{"loses-the-twentieth-event", []string{"resume/compact-while-watching"}, cases.Interceptors{
 		Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 			if seen == 21 || e.Type == listwatch.Modified && seen == 1 {
 				return nil
@@ -46,19 +46,19 @@ var resumeMutants = []Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"takes-the-future-for-now", []string{"resume/future-rv", "resume/list-future-rv", "resume/match-rules"}, cases.Wrap{
+	{"takes-the-future-for-now", []string{"resume/future-rv", "resume/list-future-rv", "resume/match-rules"}, cases.Interceptors{
 		Handler: onQuery(func(q url.Values) { q.Del("resourceVersion"); q.Del("resourceVersionMatch") }),
 	}},
-	{"takes-any-version", []string{"resume/bad-rv"}, cases.Wrap{Handler: onQuery(func(q url.Values) {
+	{"takes-any-version", []string{"resume/bad-rv"}, cases.Interceptors{Handler: onQuery(func(q url.Values) {
 		if _, err := listwatch.ParseVersion(q.Get("resourceVersion")); err != nil {
 			q.Del("resourceVersion")
 		}
 	})}},
-	{"versions-have-a-zero-in-front", []string{"resume/rv-comparable"}, cases.Wrap{Source: onData(`"resourceVersion":"`, `"resourceVersion":"0`)}},
-	{"knows-no-last-event-id", []string{"resume/last-event-id"}, cases.Wrap{
+	{"versions-have-a-zero-in-front", []string{"resume/rv-comparable"}, cases.Interceptors{Source: onData(`"resourceVersion":"`, `"resourceVersion":"0`)}},
+	{"knows-no-last-event-id", []string{"resume/last-event-id"}, cases.Interceptors{
 		Handler: onRequest(func(r *http.Request) { r.Header.Del("Last-Event-Id") }),
 	}},
-	{"client-does-not-say-what-is-wrong", []string{"resume/rv-opaque-client", "resume/store-reset"}, cases.Wrap{
+	{"client-does-not-say-what-is-wrong", []string{"resume/rv-opaque-client", "resume/store-reset"}, cases.Interceptors{
 		Client: func(r *client.Remote) listwatch.Source { return &deaf{r} },
 	}},
 }

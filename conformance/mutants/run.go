@@ -10,23 +10,23 @@ import (
 )
 
 // A Trial is what the cases made of one mutant.
-type Trial struct {
+type MutantResult struct {
 	// Name is that of the mutant.
 	Name string `json:"name"`
 	// Killers are the cases that failed, as they must; Blind those that did not; Left those that need a clock of their own to fail,
 	// so that only go test can tell.
-	Killers []string `json:"killers,omitempty"`
-	Blind   []string `json:"blind,omitempty"`
-	Left    []string `json:"left,omitempty"`
+	DetectedBy []string `json:"killers,omitempty"`
+	MissedBy   []string `json:"blind,omitempty"`
+	NotTried   []string `json:"left,omitempty"`
 }
 
 // Killed reports whether every case that was run has noticed, and one was.
-func (t Trial) Killed() bool { return len(t.Killers) > 0 && len(t.Blind) == 0 }
+func (t MutantResult) Killed() bool { return len(t.DetectedBy) > 0 && len(t.MissedBy) == 0 }
 
 // A Result is what the cases made of all mutants.
 type Result struct {
-	Trials  []Trial `json:"trials"`
-	Seconds float64 `json:"seconds"`
+	Trials  []MutantResult `json:"trials"`
+	Seconds float64        `json:"seconds"`
 }
 
 // Counts returns how many mutants were killed, how many survived, and of how many only go test can tell.
@@ -35,7 +35,7 @@ func (r *Result) Counts() (killed, survived, left int) {
 		switch {
 		case t.Killed():
 			killed++
-		case len(t.Blind) > 0:
+		case len(t.MissedBy) > 0:
 			survived++
 		default:
 			left++
@@ -54,9 +54,9 @@ func (r *Result) OK() bool {
 const workers = 6
 
 // Run tries every mutant on real sockets of this machine, and tells each trial to progress, if it is not nil. Where ctx ends it returns why.
-func Run(ctx context.Context, progress func(Trial)) (*Result, error) {
+func Run(ctx context.Context, progress func(MutantResult)) (*Result, error) {
 	begun, all := time.Now(), All()
-	r := &Result{Trials: make([]Trial, len(all))}
+	r := &Result{Trials: make([]MutantResult, len(all))}
 	known := map[string]cases.Case{}
 	for _, c := range cases.All() {
 		known[c.ID] = c
@@ -91,24 +91,24 @@ func Run(ctx context.Context, progress func(Trial)) (*Result, error) {
 }
 
 // try runs the cases that m breaks, those that measure alone.
-func (m Mutant) try(ctx context.Context, known map[string]cases.Case, alone *sync.RWMutex) Trial {
-	t := Trial{Name: m.Name}
+func (m Mutant) try(ctx context.Context, known map[string]cases.Case, alone *sync.RWMutex) MutantResult {
+	t := MutantResult{Name: m.Name}
 	for _, id := range m.Breaks {
 		c := known[id]
 		lock := alone.RLocker()
-		if c.Measures() {
+		if c.RunsAlone() {
 			lock = alone
 		}
 		lock.Lock()
-		noticed := c.Notices(ctx, m.Target(), nil)
+		noticed := c.Detects(ctx, m.Target(), nil)
 		lock.Unlock()
 		switch {
 		case noticed:
-			t.Killers = append(t.Killers, id)
-		case strings.Contains(c.Lane, "f"): // with a clock of its own it may notice
-			t.Left = append(t.Left, id)
+			t.DetectedBy = append(t.DetectedBy, id)
+		case strings.Contains(c.Mode, "f"): // with a clock of its own it may notice
+			t.NotTried = append(t.NotTried, id)
 		default:
-			t.Blind = append(t.Blind, id)
+			t.MissedBy = append(t.MissedBy, id)
 		}
 	}
 	return t

@@ -11,11 +11,11 @@ import (
 var selectMutants = []Mutant{
 	{"selects-every-label", []string{
 		"select/label-ops", "select/leaves-selector", "select/non-matching-silent", "select/combined-resume", "select/property", "select/empty-result",
-	}, cases.Wrap{Source: onWatches(func(q *listwatch.Query) { q.Labels = listwatch.LabelSelector{} })}},
-	{"selects-every-field", []string{"select/field-name", "select/non-matching-silent"}, cases.Wrap{
+	}, cases.Interceptors{Source: onWatches(func(q *listwatch.Query) { q.Labels = listwatch.LabelSelector{} })}},
+	{"selects-every-field", []string{"select/field-name", "select/non-matching-silent"}, cases.Interceptors{
 		Source: onWatches(func(q *listwatch.Query) { q.Fields = listwatch.FieldSelector{} }),
 	}},
-	{"leaves-at-the-version-before", []string{"select/leaves-carries-new-rv"}, cases.Wrap{
+	{"leaves-at-the-version-before", []string{"select/leaves-carries-new-rv"}, cases.Interceptors{
 		Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Object = e.Object.At(e.Version - 1)
@@ -24,7 +24,7 @@ var selectMutants = []Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{"takes-any-selector", []string{"select/field-unknown", "select/bad-syntax"}, cases.Wrap{Handler: onQuery(func(q url.Values) {
+	{"takes-any-selector", []string{"select/field-unknown", "select/bad-syntax"}, cases.Interceptors{Handler: onQuery(func(q url.Values) {
 		q.Del("labelSelector")
 		q.Del("fieldSelector")
 	})}},

@@ -15,7 +15,7 @@ import (
 
 // slowMutants break the cases of slow readers.
 var slowMutants = []Mutant{
-	{"sends-to-one-at-a-time", []string{"slow/one-slow-others-fast", "slow/h2-window-zero"}, cases.Wrap{Transport: func(s transport.Server) transport.Server {
+	{"sends-to-one-at-a-time", []string{"slow/one-slow-others-fast", "slow/h2-window-zero"}, cases.Interceptors{Transport: func(s transport.Server) transport.Server {
 		turn := transport.NewTurn()
 		return onSend(func(next transport.Sender, frames [][]byte) error {
 			turn.Take(-1)
@@ -23,24 +23,24 @@ var slowMutants = []Mutant{
 			return next.Send(frames)
 		})(s)
 	}}},
-	{"waits-for-any-reader", []string{"slow/terminated", "slow/write-deadline"}, cases.Wrap{
+	{"waits-for-any-reader", []string{"slow/terminated", "slow/write-deadline"}, cases.Interceptors{
 		Transport: onAccept(func(o *transport.Options) { o.WriteTimeout = -1 }, nil),
 	}},
-	{"waits-for-no-reader", []string{"slow/h2-window-drip", "slow/write-deadline"}, cases.Wrap{
+	{"waits-for-no-reader", []string{"slow/h2-window-drip", "slow/write-deadline"}, cases.Interceptors{
 		Transport: onAccept(func(o *transport.Options) { o.WriteTimeout = 1 }, nil),
 	}},
-	{"queues-without-bound", []string{"slow/bounded-memory"}, cases.Wrap{Source: func(s listwatch.Source) listwatch.Source {
+	{"queues-without-bound", []string{"slow/bounded-memory"}, cases.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
 		return greedy(onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			return []listwatch.Event{withData(e, bytes.Clone(e.Object.Data))} // as the frames of each connection
 		})(s))
 	}}},
-	{"drops-what-is-too-much", []string{"slow/no-silent-drop"}, cases.Wrap{Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+	{"drops-what-is-too-much", []string{"slow/no-silent-drop"}, cases.Interceptors{Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 		if seen == 20 {
 			return nil
 		}
 		return []listwatch.Event{e}
 	})}},
-	{"is-deaf-to-later-settings", []string{"slow/h2-settings-shrink"}, cases.Wrap{Network: onConns(func(c net.Conn) net.Conn {
+	{"is-deaf-to-later-settings", []string{"slow/h2-settings-shrink"}, cases.Interceptors{Network: onConns(func(c net.Conn) net.Conn {
 		settings := 0
 		return &muffled{c, func(p []byte) bool {
 			if len(p) >= frameHead && http2.FrameType(p[3]) == http2.FrameSettings && http2.Flags(p[4]) != http2.FlagSettingsAck {
@@ -49,12 +49,12 @@ var slowMutants = []Mutant{
 			return settings < 2 || http2.FrameType(p[3]) != http2.FrameSettings
 		}}
 	})}},
-	{"client-reads-ahead", []string{"slow/client-backpressure"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source { return greedy(r) }}},
-	{"holds-events-back", []string{"slow/flush-latency"}, cases.Wrap{Transport: onSend(func(next transport.Sender, frames [][]byte) error {
+	{"client-reads-ahead", []string{"slow/client-backpressure"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source { return greedy(r) }}},
+	{"holds-events-back", []string{"slow/flush-latency"}, cases.Interceptors{Transport: onSend(func(next transport.Sender, frames [][]byte) error {
 		<-time.After(40 * time.Millisecond)
 		return next.Send(frames)
 	})}},
-	{"writes-each-event-alone", []string{"slow/flush-latency"}, cases.Wrap{Transport: onSend(func(next transport.Sender, frames [][]byte) error {
+	{"writes-each-event-alone", []string{"slow/flush-latency"}, cases.Interceptors{Transport: onSend(func(next transport.Sender, frames [][]byte) error {
 		for _, f := range frames {
 			if err := next.Send([][]byte{f}); err != nil {
 				return err

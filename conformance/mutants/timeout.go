@@ -11,23 +11,23 @@ import (
 
 // timeoutMutants break the cases of time-outs and heartbeats.
 var timeoutMutants = []Mutant{
-	{"forgets-timeoutSeconds", []string{"timeout/seconds", "timeout/activity-independent", "timeout/bad-values"}, cases.Wrap{
+	{"forgets-timeoutSeconds", []string{"timeout/seconds", "timeout/activity-independent", "timeout/bad-values"}, cases.Interceptors{
 		Handler: withTimeout(func(string) string { return "" }),
 	}},
-	{"cuts-off-what-is-complete", []string{"timeout/clean-end-form", "drain/ends-all"}, cases.Wrap{
+	{"cuts-off-what-is-complete", []string{"timeout/clean-end-form", "drain/ends-all"}, cases.Interceptors{
 		Transport: onClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Abort) }),
 	}},
-	{"has-one-time-for-all", []string{"timeout/default-jitter"}, cases.Wrap{Handler: withTimeout(func(asked string) string {
+	{"has-one-time-for-all", []string{"timeout/default-jitter"}, cases.Interceptors{Handler: withTimeout(func(asked string) string {
 		if asked == "" {
 			return "900"
 		}
 		return asked
 	})}},
-	{"never-pings", []string{"timeout/heartbeat", "timeout/ws-pong-missing", "drop/half-open"}, cases.Wrap{
+	{"never-pings", []string{"timeout/heartbeat", "timeout/ws-pong-missing", "drop/half-open"}, cases.Interceptors{
 		Transport: onAccept(func(o *transport.Options) { o.PingInterval = -1 }, nil),
 	}},
-	{"client-bears-any-silence", []string{"timeout/client-idle", "drop/client-half-open"}, cases.Wrap{Client: func(r *client.Remote) listwatch.Source {
-		r.Idle = -1
+	{"client-bears-any-silence", []string{"timeout/client-idle", "drop/client-half-open"}, cases.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+		r.IdleTimeout = -1
 		return r
 	}}},
 }

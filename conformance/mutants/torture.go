@@ -22,8 +22,8 @@ var tortureServers = []Mutant{
 		"torture-server/close-*", "torture-server/text*", "torture-server/binary", "torture-server/ping-and-close", "torture-server/ping-of-126",
 		"torture-server/ping-of-64KiB", "torture-server/*-in-fragments", "torture-server/*continuation-of-nothing", "torture-server/masked-wrongly",
 		"torture-server/length-*", "torture-server/opcode-*", "torture-server/rsv*",
-	}, cases.Wrap{Handler: onWrites(closesWith(4321))}},
-	{"talks-behind-its-close", []string{"torture-server/close-1000", "torture-server/close-twice"}, cases.Wrap{Handler: onWrites(func(p []byte) []byte {
+	}, cases.Interceptors{Handler: onWrites(closesWith(4321))}},
+	{"talks-behind-its-close", []string{"torture-server/close-1000", "torture-server/close-twice"}, cases.Interceptors{Handler: onWrites(func(p []byte) []byte {
 		if p[0] == bitFinal|opClose {
 			return append(p, joinFrame(bitFinal|opPong, nil)...)
 		}
@@ -31,7 +31,7 @@ var tortureServers = []Mutant{
 	})}},
 	{"pongs-nothing", []string{
 		"torture-server/ping-of-125", "torture-server/ping-of-bytes", "torture-server/pings", "torture-server/pings-in-drips",
-	}, cases.Wrap{
+	}, cases.Interceptors{
 		Handler: onWrites(func(p []byte) []byte {
 			if p[0] == bitFinal|opPong {
 				return joinFrame(bitFinal|opPong, nil)
@@ -39,7 +39,7 @@ var tortureServers = []Mutant{
 			return p
 		}),
 	}},
-	{"pongs-too-much", []string{"torture-server/ping-empty"}, cases.Wrap{Handler: onWrites(func(p []byte) []byte {
+	{"pongs-too-much", []string{"torture-server/ping-empty"}, cases.Interceptors{Handler: onWrites(func(p []byte) []byte {
 		if p[0] == bitFinal|opPong {
 			return joinFrame(bitFinal|opPong, []byte("too much"))
 		}
@@ -74,11 +74,11 @@ var tortureServers = []Mutant{
 }
 
 var tortureClients = []Mutant{
-	{"client-closes-with-4321", []string{"torture-client/*"}, cases.Wrap{Dialler: overNetwork(func(c *alteredConn) { c.onWrite = closesWith(4321) })}},
+	{"client-closes-with-4321", []string{"torture-client/*"}, cases.Interceptors{TransportClient: overNetwork(func(c *alteredConn) { c.onWrite = closesWith(4321) })}},
 	{"client-pongs-nothing", []string{
 		"torture-client/ping-of-125", "torture-client/pings", "torture-client/event-in-drips", "torture-client/split-at-*",
-	}, cases.Wrap{
-		Dialler: overNetwork(func(c *alteredConn) {
+	}, cases.Interceptors{
+		TransportClient: overNetwork(func(c *alteredConn) {
 			c.onWrite = func(p []byte) []byte {
 				if p[0] == bitFinal|opPong {
 					_, payload, _ := splitFrame(p)
@@ -92,21 +92,21 @@ var tortureClients = []Mutant{
 	{"client-takes-trouble-for-an-end", []string{
 		"torture-client/too-large*", "torture-client/not-utf8-*", "torture-client/rsv*",
 		"torture-client/opcode-*", "torture-client/close-1002", "torture-client/*-within-an-event",
-	}, cases.Wrap{Dialler: endingIn(func(error) error { return io.EOF })}},
+	}, cases.Interceptors{TransportClient: endingIn(func(error) error { return io.EOF })}},
 	{"client-takes-no-end-for-clean", []string{
 		"torture-client/close-1000", "torture-client/close-with-letters", "torture-client/fragments-*", "torture-client/pong-unasked",
-	}, cases.Wrap{
-		Dialler: endingIn(func(error) error { return &listwatch.Error{Code: listwatch.Unavailable} }),
+	}, cases.Interceptors{
+		TransportClient: endingIn(func(error) error { return &listwatch.Error{Code: listwatch.Unavailable} }),
 	}},
 	{"client-takes-larger-events", []string{
 		"torture-client/too-large", "torture-client/too-large-in-fragments", "torture-client/too-large-after-others",
-	}, cases.Wrap{
-		Dialler: onDials(withLimit(1 << 20)),
+	}, cases.Interceptors{
+		TransportClient: onDials(withLimit(1 << 20)),
 	}},
 	{"client-takes-any-text", []string{
 		"torture-client/not-utf8-continuation", "torture-client/not-utf8-overlong-two", "torture-client/not-utf8-latin-1",
-	}, cases.Wrap{
-		Dialler: overNetwork(func(c *alteredConn) {
+	}, cases.Interceptors{
+		TransportClient: overNetwork(func(c *alteredConn) {
 			c.onRead = func(p []byte) []byte {
 				for i := bytesOfTruth(p); i < len(p); {
 					r, n := utf8.DecodeRune(p[i:])
@@ -165,8 +165,8 @@ func onlyASCII(f *frame) {
 }
 
 // onClientFrames has a server that sees of each frame of a client what change makes of it. The payload keeps its length.
-func onClientFrames(change func(*frame)) cases.Wrap {
-	return cases.Wrap{Handler: func(next http.Handler) http.Handler {
+func onClientFrames(change func(*frame)) cases.Interceptors {
+	return cases.Interceptors{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(&readingWriter{w, change}, r)
 		})

@@ -10,7 +10,7 @@ import (
 )
 
 // A Change is a run whose verdict is not what it was. Before or After is empty where the run is in one report alone.
-type Change struct {
+type VerdictChange struct {
 	Name          string
 	Before, After cases.Verdict
 	// Message is the first of what is wrong now.
@@ -18,12 +18,12 @@ type Change struct {
 }
 
 // Worse reports whether a run that was not bad has become so.
-func (c Change) Worse() bool { return badly(c.After) && !badly(c.Before) }
+func (c VerdictChange) Regressed() bool { return badly(c.After) && !badly(c.Before) }
 
-func badly(v cases.Verdict) bool { return v.Bad() || v == cases.Warn }
+func badly(v cases.Verdict) bool { return v.IsFailure() || v == cases.Warn }
 
 // Diff returns the runs of which a and b say different things, in the order of b and then of a.
-func Diff(a, b *conformance.Report) (all []Change) {
+func Diff(a, b *conformance.Report) (all []VerdictChange) {
 	before, after := map[string]cases.Verdict{}, map[string]bool{}
 	for _, o := range a.Outcomes {
 		before[o.Name()] = o.Verdict
@@ -31,7 +31,7 @@ func Diff(a, b *conformance.Report) (all []Change) {
 	for _, o := range b.Outcomes {
 		after[o.Name()] = true
 		if was := before[o.Name()]; was != o.Verdict {
-			c := Change{Name: o.Name(), Before: was, After: o.Verdict}
+			c := VerdictChange{Name: o.Name(), Before: was, After: o.Verdict}
 			if len(o.Messages) > 0 && badly(o.Verdict) {
 				c.Message = o.Messages[0]
 			}
@@ -40,19 +40,19 @@ func Diff(a, b *conformance.Report) (all []Change) {
 	}
 	for _, o := range a.Outcomes {
 		if !after[o.Name()] {
-			all = append(all, Change{Name: o.Name(), Before: o.Verdict})
+			all = append(all, VerdictChange{Name: o.Name(), Before: o.Verdict})
 		}
 	}
 	return all
 }
 
 // WriteDiff writes changes for people.
-func WriteDiff(w io.Writer, changes []Change) error {
+func WriteDiff(w io.Writer, changes []VerdictChange) error {
 	out := bufio.NewWriter(w)
 	worse := 0
 	for _, c := range changes {
 		mark := " "
-		if c.Worse() {
+		if c.Regressed() {
 			mark = "!"
 			worse++
 		}

@@ -16,11 +16,11 @@ type Finding struct {
 	// Outcome is that of the first run that showed it.
 	conformance.Outcome
 	// Where are the runs, in short: "resume/from-rv over h1 and h2".
-	Where string
+	Location string
 	// Names are those of all the runs.
 	Names []string
 	// Again is the command that runs the first of them again; empty: it is not known.
-	Again string
+	RerunCommand string
 }
 
 // Findings returns what is wrong, the failures before the warnings. Runs of one case that say the same but for numbers are one Finding, and so are
@@ -36,13 +36,13 @@ func Findings(r *conformance.Report) (all []Finding) {
 			i, known := at[k]
 			if !known {
 				i = len(all)
-				at[k], all = i, append(all, Finding{Outcome: o, Again: again(r, o.Name())})
+				at[k], all = i, append(all, Finding{Outcome: o, RerunCommand: again(r, o.Name())})
 			}
 			all[i].Names = append(all[i].Names, o.Name())
 		}
 	}
 	for i := range all {
-		all[i].Where = where(r, all[i])
+		all[i].Location = where(r, all[i])
 	}
 	return all
 }

@@ -74,7 +74,7 @@ func columns(r *conformance.Report) (ways []string) {
 			ways = append(ways, o.Way)
 		}
 	}
-	order := cases.Ways()
+	order := cases.Variants()
 	slices.SortStableFunc(ways, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	if len(ways) == 0 {
 		ways = []string{"any"}
@@ -83,7 +83,7 @@ func columns(r *conformance.Report) (ways []string) {
 }
 
 func (m *heatMap) row(c []conformance.Outcome) rowView {
-	row := rowView{ID: c[0].ID, Says: c[0].Says, Level: c[0].Level.Word()}
+	row := rowView{ID: c[0].ID, Says: c[0].Says, Level: c[0].Level.Name()}
 	var verdicts []string
 	for _, o := range c {
 		if v := string(o.Verdict); !slices.Contains(verdicts, v) {

@@ -41,7 +41,7 @@ type view struct {
 	heatMap
 	Verdicts []cases.Verdict
 	Levels   []figureRow
-	Skipped  []Reason
+	Skipped  []SkipReason
 	foot
 	Runs []runView
 }
@@ -62,7 +62,7 @@ func newTried(r *conformance.Report) (t tried) {
 			}
 		}
 	}
-	if f := r.Faults; f != nil {
+	if f := r.Robustness; f != nil {
 		t.FaultFigures, t.Faults = faultFigures(f), faultRows(f)
 	}
 	return t
@@ -111,7 +111,7 @@ func newView(r *conformance.Report) view {
 	v := view{
 		Style: template.CSS(pageCSS), Script: template.JS(pageJS), // they are our own
 		Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: state(r, s),
-		Tiles: tiles(r, s), Unmatched: r.Unmatched, heatMap: newHeatMap(r, s),
+		Tiles: tiles(r, s), Unmatched: r.UnmatchedPatterns, heatMap: newHeatMap(r, s),
 		Skipped: s.Skipped, Trials: trialFindings(r), tried: newTried(r),
 		foot: foot{
 			Notes: r.Notes, Tool: r.Tool, Started: r.Started.Format("2006-01-02T15:04:05Z"),
@@ -120,7 +120,7 @@ func newView(r *conformance.Report) view {
 	}
 	for i, f := range Findings(r) {
 		f.Timeline = slices.DeleteFunc(slices.Clone(f.Timeline), func(line string) bool { return line == "" })
-		view := findingView{Finding: f, Level: f.Level.Word(), Open: i < openFindings}
+		view := findingView{Finding: f, Level: f.Level.Name(), Open: i < openFindings}
 		for i, hit := range concerned(f.Messages, f.Timeline) {
 			view.Lines = append(view.Lines, lineView{f.Timeline[i], hit})
 		}
@@ -129,7 +129,7 @@ func newView(r *conformance.Report) view {
 	v.Verdicts, v.Levels = s.figures()
 	for _, o := range r.Outcomes {
 		v.Runs = append(v.Runs, runView{
-			o.Name(), o.Verdict, words[o.Verdict], o.Level.Word(), o.Says, o.Messages, o.Reason, o.Log, o.Timeline, o.Seconds, again(r, o.Name()),
+			o.Name(), o.Verdict, words[o.Verdict], o.Level.Name(), o.Says, o.Messages, o.Reason, o.Log, o.Timeline, o.Seconds, again(r, o.Name()),
 		})
 	}
 	return v
@@ -157,7 +157,7 @@ func tiles(r *conformance.Report, s Summary) []tile {
 	for _, v := range []cases.Verdict{cases.Fail, cases.XPass, cases.SetupError, cases.Warn, cases.XFail, cases.NotRun} {
 		if n := s.RunsByVerdict[v]; n > 0 || v == cases.Fail {
 			class := ""
-			if n > 0 && v.Bad() {
+			if n > 0 && v.IsFailure() {
 				class = "fail"
 			} else if n > 0 {
 				class = string(v)
@@ -173,7 +173,7 @@ func tiles(r *conformance.Report, s Summary) []tile {
 		killed, survived, _ := m.Counts()
 		all = append(all, tile{fmt.Sprintf("%d/%d", killed, len(m.Trials)), "mutants killed", good(survived == 0)})
 	}
-	if f := r.Faults; f != nil {
+	if f := r.Robustness; f != nil {
 		n := f.Report.Summary
 		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""}, tile{fmt.Sprint(n.Violations), "violations", good(f.OK())})
 	}

@@ -127,13 +127,13 @@ func triedSuites(r *conformance.Report) (all []*suite) {
 		for _, t := range m.Trials {
 			test := testcase{Class: mutantGroup, Name: t.Name, Time: seconds(0), Failure: wrong[mutantGroup+"/"+t.Name]}
 			if trialVerdict(t) == cases.Skip {
-				test.Skipped = &problem{Message: "only go test can tell: " + strings.Join(t.Left, ", ")}
+				test.Skipped = &problem{Message: "only go test can tell: " + strings.Join(t.NotTried, ", ")}
 			}
 			tests = append(tests, test)
 		}
 		add(mutantGroup, m.Seconds, tests...)
 	}
-	if f := r.Faults; f != nil {
+	if f := r.Robustness; f != nil {
 		text := joinFigures(faultFigures(f))
 		for _, row := range faultRows(f) {
 			text += fmt.Sprintf("\n%s bit %d times and ended %d streams", row.Kind, row.Bit, row.Ended)
@@ -151,7 +151,7 @@ func firstLine(o conformance.Outcome) string {
 // explain is all there is to say of an outcome.
 func explain(r *conformance.Report, o conformance.Outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", o.Level.Word(), o.Says)
+	fmt.Fprintf(&b, "%s: %s\n", o.Level.Name(), o.Says)
 	for _, line := range append(o.Messages, o.Log...) {
 		b.WriteString(line + "\n")
 	}

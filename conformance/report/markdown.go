@@ -25,9 +25,9 @@ func Markdown(w io.Writer, r *conformance.Report) error {
 		fmt.Fprintf(out, "## FAIL: %s\n\n%s.\n\n", inline(f.Name), inline(f.Says))
 		writeFence(out, strings.Join(f.Messages, "\n"))
 	}
-	if len(r.Unmatched) > 0 {
+	if len(r.UnmatchedPatterns) > 0 {
 		fmt.Fprintf(out, "## Known failures that name no run\n\n")
-		for _, p := range r.Unmatched {
+		for _, p := range r.UnmatchedPatterns {
 			fmt.Fprintf(out, "- `%s`\n", p)
 		}
 		fmt.Fprintln(out)
@@ -44,7 +44,7 @@ func Markdown(w io.Writer, r *conformance.Report) error {
 	if len(s.Skipped) > 0 {
 		fmt.Fprintf(out, "<details><summary>Skipped: %s</summary>\n\n", plural(s.ByVerdict[cases.Skip], "case"))
 		for _, why := range s.Skipped {
-			fmt.Fprintf(out, "- %s: `%s`\n", inline(why.Why), strings.Join(why.Cases, "`, `"))
+			fmt.Fprintf(out, "- %s: `%s`\n", inline(why.Reason), strings.Join(why.Cases, "`, `"))
 		}
 		fmt.Fprintf(out, "\n</details>\n\n")
 	}
@@ -77,7 +77,7 @@ func writeMarkdownTried(out io.Writer, r *conformance.Report) {
 	if m := r.Mutants; m != nil {
 		fmt.Fprintf(out, "**Mutants**: %s.\n\n", joinFigures(mutantFigures(m)))
 	}
-	f := r.Faults
+	f := r.Robustness
 	if f == nil {
 		return
 	}
@@ -89,7 +89,7 @@ func writeMarkdownTried(out io.Writer, r *conformance.Report) {
 }
 
 func writeMarkdownFinding(out io.Writer, f Finding) {
-	fmt.Fprintf(out, "## %s: %s\n\n**%s**: %s.\n\n", head(f.Verdict), inline(f.Where), f.Level.Word(), inline(f.Says))
+	fmt.Fprintf(out, "## %s: %s\n\n**%s**: %s.\n\n", head(f.Verdict), inline(f.Location), f.Level.Name(), inline(f.Says))
 	var text strings.Builder
 	for _, m := range f.Messages {
 		text.WriteString(m + "\n")
@@ -110,8 +110,8 @@ func writeMarkdownFinding(out io.Writer, f Finding) {
 		writeFence(out, strings.Join(lines, "\n"))
 		fmt.Fprintf(out, "</details>\n\n")
 	}
-	if f.Again != "" {
-		writeFence(out, f.Again)
+	if f.RerunCommand != "" {
+		writeFence(out, f.RerunCommand)
 	}
 }
 

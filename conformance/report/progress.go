@@ -55,14 +55,14 @@ func (p *Progress) Add(o conformance.Outcome) {
 }
 
 // AddMutant shows what the cases made of a mutant: a sign on a terminal, elsewhere a line where it survived.
-func (p *Progress) AddMutant(t mutants.Trial) {
+func (p *Progress) AddMutant(t mutants.MutantResult) {
 	if v := trialVerdict(t); p.width > 0 || v == cases.Fail {
 		p.Add(conformance.Outcome{ID: mutantGroup + "/" + t.Name, Verdict: v})
 	}
 }
 
 // Say shows a line of its own, about what takes long and has no steps.
-func (p *Progress) Say(what, line string) {
+func (p *Progress) Message(what, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finish()

@@ -41,7 +41,7 @@ func sample() *conformance.Report {
 	return &conformance.Report{
 		Tool: "listwatch v1.2.3", Target: "here", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 1.5,
 		Notes: []string{"ws is not tested"}, Command: []string{"listwatch", "conformance", "server", "--url", "http://h/x y", "--token", "$TOKEN"},
-		Unmatched: []string{"no/such"},
+		UnmatchedPatterns: []string{"no/such"},
 		Outcomes: []conformance.Outcome{
 			first, failed,
 			outcome("resume/from-rv", "ws-gorilla", cases.Pass), skipped, known, warned,
@@ -73,7 +73,7 @@ func wantParts(t *testing.T, text string, parts ...string) {
 func TestFailuresOfOneCauseAreOneFinding(t *testing.T) {
 	got := map[string]int{}
 	for _, f := range report.Findings(sample()) {
-		got[f.Where] = len(f.Names)
+		got[f.Location] = len(f.Names)
 	}
 	want := map[string]int{
 		"resume/from-rv over h1, h2": 2, "select/label-ops over h1": 1, "bookmark/shape/h1 and 1 other runs": 2, "error/negotiated over h1": 1,
@@ -161,18 +161,18 @@ func TestThePageNeedsNothingElseAndIsNotBrokenByWhatItQuotes(t *testing.T) {
 // tried is a sample of a run of the suite on itself, in which a mutant survived and an event was lost under faults.
 func tried() *conformance.Report {
 	r := sample()
-	r.Outcomes, r.Unmatched = r.Outcomes[2:3], nil
-	r.Mutants = &mutants.Result{Seconds: 2, Trials: []mutants.Trial{
-		{Name: "loses-one", Killers: []string{"event/recreate"}},
-		{Name: "says-<b>", Killers: []string{"event/recreate"}, Blind: []string{"select/label-ops"}},
-		{Name: "never-pings", Left: []string{"timeout/heartbeat"}},
+	r.Outcomes, r.UnmatchedPatterns = r.Outcomes[2:3], nil
+	r.Mutants = &mutants.Result{Seconds: 2, Trials: []mutants.MutantResult{
+		{Name: "loses-one", DetectedBy: []string{"event/recreate"}},
+		{Name: "says-<b>", DetectedBy: []string{"event/recreate"}, MissedBy: []string{"select/label-ops"}},
+		{Name: "never-pings", NotTried: []string{"timeout/heartbeat"}},
 	}}
-	r.Faults = &robustness.Result{Seconds: 3, Report: &checker.Report{
-		Meta: checker.Meta{Seed: 17, Require: checker.Requirements{Lists: 3}},
+	r.Robustness = &robustness.Result{Seconds: 3, Report: &checker.Report{
+		Meta: checker.Meta{Seed: 17, Requirements: checker.Requirements{Lists: 3}},
 		Summary: checker.Summary{
-			Events: 1234, Writes: 99, Violations: 2, Bit: map[string]int{"cut": 5, "drip": 4}, Ended: map[string]int{"cut": 3, "kill": 6},
+			Events: 1234, Writes: 99, Violations: 2, Faults: map[string]int{"cut": 5, "drip": 4}, EndedByFault: map[string]int{"cut": 3, "kill": 6},
 		},
-		Violations: []checker.Violation{{Rule: checker.Reliable, Watcher: "h1 & more", Session: 0, Frame: 4, Want: "ADDED a/n1", Got: "nothing"}},
+		Violations: []checker.Violation{{Guarantee: checker.Reliable, Watcher: "h1 & more", Session: 0, Event: 4, Want: "ADDED a/n1", Got: "nothing"}},
 	}}
 	return r
 }
@@ -202,12 +202,12 @@ func TestEveryReportHasTheFiguresOfMutantsAndFaults(t *testing.T) {
 		t.Error("a run in which a mutant survived is OK")
 	}
 	ended := tried()
-	ended.Mutants, ended.Faults, ended.Unfinished = nil, nil, "mutants: interrupted"
+	ended.Mutants, ended.Robustness, ended.Unfinished = nil, nil, "mutants: interrupted"
 	if line := report.Headline(ended); ended.OK() || !strings.Contains(line, "NOT FINISHED: mutants: interrupted") {
 		t.Errorf("a run that was ended among the mutants: OK %v, %s", ended.OK(), line)
 	}
 	healthy := tried()
-	healthy.Mutants.Trials, healthy.Faults.Report = healthy.Mutants.Trials[:1], &checker.Report{}
+	healthy.Mutants.Trials, healthy.Robustness.Report = healthy.Mutants.Trials[:1], &checker.Report{}
 	if !healthy.OK() {
 		t.Error("a run in which nothing survived is not OK")
 	}
@@ -218,7 +218,7 @@ func TestDiffTellsWhatHasChangedAndWhetherForTheWorse(t *testing.T) {
 	after.Outcomes[0].Verdict, after.Outcomes[0].Messages = cases.Pass, nil
 	after.Outcomes[2].Verdict, after.Outcomes[2].Messages = cases.Fail, []string{"got nothing"}
 	after.Outcomes = after.Outcomes[:10]
-	want := []report.Change{
+	want := []report.VerdictChange{
 		{Name: "resume/from-rv/h1", Before: cases.Fail, After: cases.Pass},
 		{Name: "resume/from-rv/ws-gorilla", Before: cases.Pass, After: cases.Fail, Message: "got nothing"},
 		{Name: "initial/empty/h1", Before: cases.NotRun},

@@ -22,7 +22,7 @@ var words = map[cases.Verdict]string{
 	cases.NotRun: "the run ended before",
 }
 
-var levels = []cases.Level{cases.Must, cases.Should, cases.Promise, cases.Figure}
+var levels = []cases.Level{cases.Must, cases.Should, cases.Promise, cases.Measurement}
 
 // A Summary is what a run comes to in figures.
 type Summary struct {
@@ -32,13 +32,13 @@ type Summary struct {
 	ByLevel                  map[cases.Level]map[cases.Verdict]int
 	ByVerdict, RunsByVerdict map[cases.Verdict]int
 	// Skipped counts, for each reason, the cases that were skipped for it in every way, the commonest reason first.
-	Skipped []Reason
+	Skipped []SkipReason
 }
 
 // A Reason is why cases were skipped.
-type Reason struct {
-	Why   string
-	Cases []string // ids
+type SkipReason struct {
+	Reason string
+	Cases  []string // ids
 }
 
 // Summarize counts r.
@@ -69,9 +69,9 @@ func Summarize(r *conformance.Report) Summary {
 		}
 	}
 	for _, why := range slices.Sorted(maps.Keys(reasons)) {
-		s.Skipped = append(s.Skipped, Reason{why, reasons[why]})
+		s.Skipped = append(s.Skipped, SkipReason{why, reasons[why]})
 	}
-	slices.SortStableFunc(s.Skipped, func(a, b Reason) int { return cmp.Compare(len(b.Cases), len(a.Cases)) })
+	slices.SortStableFunc(s.Skipped, func(a, b SkipReason) int { return cmp.Compare(len(b.Cases), len(a.Cases)) })
 	return s
 }
 
@@ -119,7 +119,7 @@ func (s Summary) figures() (heads []cases.Verdict, rows []figureRow) {
 	}
 	for _, l := range levels {
 		if s.ByLevel[l] != nil {
-			add(l.Word(), s.ByLevel[l])
+			add(l.Name(), s.ByLevel[l])
 		}
 	}
 	add("all", s.ByVerdict)

@@ -22,7 +22,7 @@ func Text(w io.Writer, r *conformance.Report) error {
 	}
 	writeExpected(out, r)
 	writeTrialFindings(out, r)
-	for _, p := range r.Unmatched {
+	for _, p := range r.UnmatchedPatterns {
 		fmt.Fprintf(out, "FAIL  the known failure %q names no run: is it mended, or misspelt?\n\n", p)
 	}
 	s := Summarize(r)
@@ -37,8 +37,8 @@ var heads = map[cases.Verdict]string{cases.Fail: "FAIL", cases.Warn: "WARN", cas
 func head(v cases.Verdict) string { return cmp.Or(heads[v], string(v)) }
 
 func writeFinding(out io.Writer, f Finding) {
-	fmt.Fprintf(out, "%-5s %s\n", head(f.Verdict), f.Where)
-	fmt.Fprintf(out, "      %s: %s\n\n", f.Level.Word(), f.Says)
+	fmt.Fprintf(out, "%-5s %s\n", head(f.Verdict), f.Location)
+	fmt.Fprintf(out, "      %s: %s\n\n", f.Level.Name(), f.Says)
 	for _, m := range f.Messages {
 		writeBlock(out, "      ", m)
 	}
@@ -58,8 +58,8 @@ func writeFinding(out io.Writer, f Finding) {
 			fmt.Fprintf(out, "    %s %s\n", mark(marked[i]), line)
 		}
 	}
-	if f.Again != "" {
-		fmt.Fprintf(out, "\n      again: %s\n", f.Again)
+	if f.RerunCommand != "" {
+		fmt.Fprintf(out, "\n      again: %s\n", f.RerunCommand)
 	}
 	fmt.Fprintln(out)
 }
@@ -106,7 +106,7 @@ func writeSkipped(out io.Writer, s Summary) {
 	}
 	fmt.Fprintln(out, "Skipped cases, by reason:")
 	for _, why := range s.Skipped {
-		fmt.Fprintf(out, "%5d  %s\n", len(why.Cases), why.Why)
+		fmt.Fprintf(out, "%5d  %s\n", len(why.Cases), why.Reason)
 	}
 	fmt.Fprintln(out)
 }
@@ -139,11 +139,11 @@ func Headline(r *conformance.Report) string {
 	s := Summarize(r)
 	verdict := "the rules that could be tested hold"
 	switch bad := s.RunsByVerdict[cases.Fail] + s.RunsByVerdict[cases.XPass] + s.RunsByVerdict[cases.SetupError]; {
-	case r.Unusable():
+	case r.SetupFailed():
 		verdict = "UNUSABLE: no case could begin"
 	case bad > 0:
 		verdict = fmt.Sprintf("FAILED: %s did not pass", plural(bad, "run"))
-	case len(r.Unmatched) > 0:
+	case len(r.UnmatchedPatterns) > 0:
 		verdict = "FAILED: there are known failures that name no run"
 	case len(trialFindings(r)) > 0:
 		verdict = "FAILED: " + strings.Join(trialNames(r), ", ")

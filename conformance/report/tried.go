@@ -33,12 +33,12 @@ func trialFindings(r *conformance.Report) (all []trialFinding) {
 			if trialVerdict(t) == cases.Fail {
 				all = append(all, trialFinding{
 					mutantGroup + "/" + t.Name, "a server or client with this defect is failed by the cases about it",
-					[]string{"these pass it: " + strings.Join(t.Blind, ", ")},
+					[]string{"these pass it: " + strings.Join(t.MissedBy, ", ")},
 				})
 			}
 		}
 	}
-	if f := r.Faults; f != nil && !f.OK() {
+	if f := r.Robustness; f != nil && !f.OK() {
 		all = append(all, trialFinding{faultGroup, "under faults every watcher sees every write exactly, in order and once", wrongUnderFaults(f)})
 	}
 	return all
@@ -52,24 +52,24 @@ func trialNames(r *conformance.Report) (names []string) {
 }
 
 func wrongUnderFaults(f *robustness.Result) []string {
-	lines := slices.Clone(f.Wrong)
+	lines := slices.Clone(f.Failures)
 	for _, v := range f.Report.Violations {
 		lines = append(lines, v.Error())
 	}
 	if more := f.Report.Summary.Violations - len(f.Report.Violations); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %s more", plural(more, "violation")))
 	}
-	for _, line := range f.Report.Meta.Require.Missing(&f.Report.Summary) {
+	for _, line := range f.Report.Meta.Requirements.Missing(&f.Report.Summary) {
 		lines = append(lines, "it was too easy to prove anything: "+line)
 	}
 	return append(lines, fmt.Sprintf("seed %d", f.Report.Meta.Seed))
 }
 
-func trialVerdict(t mutants.Trial) cases.Verdict {
+func trialVerdict(t mutants.MutantResult) cases.Verdict {
 	switch {
 	case t.Killed():
 		return cases.Pass
-	case len(t.Blind) > 0:
+	case len(t.MissedBy) > 0:
 		return cases.Fail
 	}
 	return cases.Skip
@@ -86,7 +86,7 @@ func mutantFigures(r *mutants.Result) []figure {
 	killed, survived, left := r.Counts()
 	noticed := 0
 	for _, t := range r.Trials {
-		noticed += len(t.Killers)
+		noticed += len(t.DetectedBy)
 	}
 	return []figure{
 		{len(r.Trials), "mutants"},
@@ -105,7 +105,7 @@ func faultFigures(f *robustness.Result) []figure {
 		{s.Events, "events checked"},
 		{s.Writes, "writes"},
 		{s.Watchers, "watchers"},
-		{s.Streams, "streams"},
+		{s.Connections, "streams"},
 		{s.Bookmarks, "bookmarks"},
 		{s.Snapshots, "snapshots"},
 		{s.Lists, "lists"},
@@ -123,12 +123,12 @@ type faultRow struct {
 
 func faultRows(f *robustness.Result) (rows []faultRow) {
 	s := f.Report.Summary
-	for kind, n := range s.Bit {
-		rows = append(rows, faultRow{kind, n, s.Ended[kind]})
+	for kind, n := range s.Faults {
+		rows = append(rows, faultRow{kind, n, s.EndedByFault[kind]})
 	}
-	for _, kind := range slices.Sorted(maps.Keys(s.Ended)) {
-		if s.Bit[kind] == 0 {
-			rows = append(rows, faultRow{kind, 0, s.Ended[kind]})
+	for _, kind := range slices.Sorted(maps.Keys(s.EndedByFault)) {
+		if s.Faults[kind] == 0 {
+			rows = append(rows, faultRow{kind, 0, s.EndedByFault[kind]})
 		}
 	}
 	slices.SortFunc(rows, func(a, b faultRow) int { return cmp.Compare(a.Kind, b.Kind) })
@@ -148,14 +148,14 @@ func writeTried(out io.Writer, r *conformance.Report) {
 	if m := r.Mutants; m != nil {
 		fmt.Fprintf(out, "%s; %.1f s\n", joinFigures(mutantFigures(m)), m.Seconds)
 	}
-	if f := r.Faults; f != nil {
+	if f := r.Robustness; f != nil {
 		fmt.Fprintf(out, "under faults: %s; %.1f s\n", joinFigures(faultFigures(f)), f.Seconds)
 		fmt.Fprintf(out, "\n%-12s%6s%16s\n", "fault", "bit", "ended streams")
 		for _, row := range faultRows(f) {
 			fmt.Fprintf(out, "%-12s%6d%16d\n", row.Kind, row.Bit, row.Ended)
 		}
 	}
-	if r.Mutants != nil || r.Faults != nil {
+	if r.Mutants != nil || r.Robustness != nil {
 		fmt.Fprintln(out)
 	}
 }
@@ -180,7 +180,7 @@ func triedLine(r *conformance.Report) string {
 			line += fmt.Sprintf(" and %d left", left)
 		}
 	}
-	if f := r.Faults; f != nil {
+	if f := r.Robustness; f != nil {
 		s := f.Report.Summary
 		line += fmt.Sprintf("; under faults %s of %s", plural(s.Violations, "violation"), plural(s.Events, "event"))
 	}

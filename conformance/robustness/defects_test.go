@@ -80,7 +80,7 @@ func onChanges(f func(e listwatch.Event) []listwatch.Event) func(*defective, lis
 // defects are what a server may do wrong, and the rule it breaks.
 var defects = []struct {
 	name string
-	rule checker.Rule
+	rule checker.Guarantee
 	make func() *defective
 }{
 	{"drops an event", checker.Reliable, func() *defective {
@@ -89,25 +89,25 @@ var defects = []struct {
 	{"sends an event twice", checker.Unique, func() *defective {
 		return &defective{every: 100, event: onChanges(func(e listwatch.Event) []listwatch.Event { return []listwatch.Event{e, e} })}
 	}},
-	{"calls a change a creation", checker.Right, func() *defective {
+	{"calls a change a creation", checker.ContentExact, func() *defective {
 		return &defective{every: 20, event: onChanges(func(e listwatch.Event) []listwatch.Event {
 			return []listwatch.Event{{Type: listwatch.Added, Object: e.Object, Version: e.Version}}
 		})}
 	}},
-	{"invents a version", checker.Real, func() *defective {
+	{"invents a version", checker.NoPhantom, func() *defective {
 		return &defective{every: 100, event: onChanges(func(e listwatch.Event) []listwatch.Event {
 			o := e.Object.At(e.Version + 1<<40)
 			return []listwatch.Event{{Type: e.Type, Object: o, Version: o.Version}}
 		})}
 	}},
-	{"bookmarks what it has not sent", checker.Bookmarked, func() *defective {
+	{"bookmarks what it has not sent", checker.Bookmarkable, func() *defective {
 		d := &defective{every: 50}
 		d.event = onChanges(func(e listwatch.Event) []listwatch.Event {
 			return []listwatch.Event{listwatch.NewBookmark(d.Describe(), e.Version, false), e}
 		})
 		return d
 	}},
-	{"resumes too late", checker.Resumed, func() *defective {
+	{"resumes too late", checker.Resumable, func() *defective {
 		return &defective{every: 2, watch: func(d *defective, q listwatch.Query) listwatch.Query {
 			if q.Start == listwatch.At && d.now() {
 				q.Version += 5
@@ -115,20 +115,20 @@ var defects = []struct {
 			return q
 		}}
 	}},
-	{"forgets an object of the state", checker.Snapshot, func() *defective {
+	{"forgets an object of the state", checker.SnapshotExact, func() *defective {
 		return &defective{every: 8, event: func(d *defective, e listwatch.Event, dst *[]listwatch.Event) {
 			if !e.Initial || !d.now() {
 				*dst = append(*dst, e)
 			}
 		}}
 	}},
-	{"goes on at the newest version where history is gone", checker.Honest, func() *defective {
+	{"goes on at the newest version where history is gone", checker.ExpiryJustified, func() *defective {
 		return &defective{fail: func(q *listwatch.Query, err error) bool {
 			q.Start, q.Version, q.InitialEvents = listwatch.Newest, 0, listwatch.No
 			return errors.Is(err, listwatch.Expired)
 		}}
 	}},
-	{"says Expired without need", checker.Honest, func() *defective {
+	{"says Expired without need", checker.ExpiryJustified, func() *defective {
 		return &defective{every: 3, watch: func(d *defective, q listwatch.Query) listwatch.Query {
 			if q.Start == listwatch.At && !q.SendsInitialEvents() && d.now() {
 				q.Version = 1
@@ -164,7 +164,7 @@ func TestDefectiveServersAreCaught(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Summary.ByRule[d.rule] == 0 {
+				if r.Summary.ByGuarantee[d.rule] == 0 {
 					t.Errorf("want violations of %s, got:\n%s", d.rule, r.Summary.String())
 				}
 				t.Log(r.Summary.String())

@@ -84,14 +84,14 @@ func (f *follower) run(ctx context.Context, w *world, actor uint64) {
 
 // start makes what a follower needs.
 func (f *follower) start(w *world, p *fault.Proxy, r *rand.Rand) *session {
-	s := &session{follower: f, world: w, rand: r, witness: w.rec.Witness(f.name)}
+	s := &session{follower: f, world: w, rand: r, witness: w.rec.Watcher(f.name)}
 	s.url = url.URL{Scheme: "http", Host: p.Listener.Addr().String(), Path: "/things"}
 	n := transport.Network{Dial: func(ctx context.Context, _, addr string) (net.Conn, error) { return w.network.dial(ctx, addr) }}
 	for _, name := range f.transports {
 		s.clients = append(s.clients, clientOf(name, n, w.times))
 	}
 	s.remote = &client.Remote{
-		URL: s.url.String(), Network: n, Transports: s.clients, Idle: w.times.idle, Trace: s.witness.Trace(), Compress: f.compress,
+		URL: s.url.String(), Network: n, Transports: s.clients, IdleTimeout: w.times.idle, Trace: s.witness.Trace(), Compress: f.compress,
 		Backoff: listwatch.Backoff{Min: w.times.pause, Max: 4 * w.times.pause},
 	}
 	return s
@@ -112,7 +112,7 @@ type session struct {
 	*follower
 	world   *world
 	rand    *rand.Rand
-	witness *checker.Witness
+	witness *checker.WatcherRecorder
 	url     url.URL
 	clients []transport.Client
 	remote  *client.Remote

@@ -70,7 +70,7 @@ func judge(t *testing.T, s setup) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wrong := range r.Wrong {
+	for _, wrong := range r.Failures {
 		t.Error(wrong)
 	}
 	t.Logf("seed %d\n%s", w.seed, r.Report.Summary.String())

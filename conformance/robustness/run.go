@@ -13,7 +13,7 @@ type Options struct {
 	// Seed is what happens follows from; zero: another one each time.
 	Seed uint64
 	// For is how long there are faults, at the least: a run goes on until it was hard enough. Zero: 4 s.
-	For time.Duration
+	MinDuration time.Duration
 }
 
 // A Result is what a run came to.
@@ -21,7 +21,7 @@ type Result struct {
 	// Report judges what the watchers saw.
 	Report *checker.Report `json:"report"`
 	// Wrong is what nobody should have seen: writes that failed, watchers that gave up.
-	Wrong []string `json:"wrong,omitempty"`
+	Failures []string `json:"wrong,omitempty"`
 	// Seconds is the time it took.
 	Seconds float64 `json:"seconds"`
 
@@ -30,7 +30,7 @@ type Result struct {
 }
 
 // OK reports whether every watcher saw every write exactly, and the run was hard enough to prove that.
-func (r *Result) OK() bool { return len(r.Wrong) == 0 && r.Report.Err() == nil }
+func (r *Result) OK() bool { return len(r.Failures) == 0 && r.Report.Err() == nil }
 
 // shownViolations is how many violations a Result has; its summary counts all.
 const shownViolations = 20
@@ -39,8 +39,8 @@ const shownViolations = 20
 // error means that there is nothing to judge: ctx ended, or sockets could not be had.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	t := onSockets
-	if o.For > 0 {
-		t.run = o.For
+	if o.MinDuration > 0 {
+		t.run = o.MinDuration
 	}
 	if o.Seed == 0 {
 		o.Seed = newSeed()
@@ -62,11 +62,11 @@ func (w *world) judged(ctx context.Context) (*Result, error) {
 		return nil, context.Cause(ctx)
 	}
 	var err error
-	if r.Report, err = checker.Check(r.History, &checker.Options{Violations: shownViolations}); err != nil {
+	if r.Report, err = checker.Check(r.History, &checker.Options{MaxViolations: shownViolations}); err != nil {
 		return nil, err
 	}
 	for _, err := range w.wrong {
-		r.Wrong = append(r.Wrong, err.Error())
+		r.Failures = append(r.Failures, err.Error())
 	}
 	r.Seconds = time.Since(begun).Seconds()
 	return r, nil
@@ -83,6 +83,6 @@ var onSockets = times{
 // enough is what a run must have had.
 var enough = checker.Requirements{
 	Writes: 500, Events: 2000, Bookmarks: 100, Lists: 3, Resumes: 20, Expired: 5, Relists: 5,
-	Bit:   map[string]int{"stall": 3, "drip": 3, "latency": 3},
-	Ended: map[string]int{"reset": 3, "cut": 3, "half-open": 3, "kill": 3, "drain": 3},
+	Faults:       map[string]int{"stall": 3, "drip": 3, "latency": 3},
+	EndedByFault: map[string]int{"reset": 3, "cut": 3, "half-open": 3, "kill": 3, "drain": 3},
 }

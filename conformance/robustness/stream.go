@@ -29,13 +29,13 @@ func (s *session) stream(ctx context.Context, q listwatch.Query) error {
 	if s.framing != nil {
 		req.Framings = []framing.Framer{s.framing}
 	}
-	log := s.witness.Open(q, c.Name())
+	log := s.witness.OpenSession(q, c.Name())
 	receiver, err := c.Dial(ctx, req)
 	if err != nil {
 		log.End(err)
 		return err
 	}
-	receiver = log.Receive(receiver)
+	receiver = log.Receiver(receiver)
 	defer receiver.Close()
 	inState := q.SendsInitialEvents()
 	for {

@@ -75,12 +75,12 @@ type setup struct {
 }
 
 func newWorld(s setup) (*world, error) {
-	options := memory.Options{HistoryAge: -1, HistoryBytes: -1, FrameBytes: 16 << 20}
+	options := memory.Options{HistoryAge: -1, HistoryBytes: -1, FrameCacheBytes: 16 << 20}
 	if s.history != 0 {
-		options.HistoryBytes, options.FrameBytes = s.history, 0
+		options.HistoryBytes, options.FrameCacheBytes = s.history, 0
 	}
 	db := memory.Open(options)
-	things, err := db.Collection(store.Resource{Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"}})
+	things, err := db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"}})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func newWorld(s setup) (*world, error) {
 	}
 	known := s.history == 0 // nobody is told what leaves the window
 	w.rec = checker.NewRecorder(checker.Meta{
-		Name: s.name, Seed: s.seed, Base: db.Version(), Floors: known, Strict: known, Require: s.require,
+		Name: s.name, Seed: s.seed, Base: db.Version(), AllCompactionsRecorded: known, MustExpire: known, Requirements: s.require,
 	})
 	return w, w.server.start()
 }
@@ -125,7 +125,7 @@ func (w *world) untilHardEnough(ctx context.Context) {
 		}
 		h := w.rec.History()
 		r, err := checker.Check(h, nil) // an error: a write is known whose predecessor is about to be recorded
-		if err == nil && len(h.Meta.Require.Missing(&r.Summary)) == 0 {
+		if err == nil && len(h.Meta.Requirements.Missing(&r.Summary)) == 0 {
 			return
 		}
 	}
@@ -140,7 +140,7 @@ func (w *world) heal() {
 		p.Heal()
 	}
 	v := w.db.Version()
-	w.rec.Heal(v)
+	w.rec.RecordHeal(v)
 	w.goal.Store(uint64(v))
 }
 
@@ -152,10 +152,10 @@ func (w *world) proxy(name string, actor uint64) (*fault.Proxy, error) {
 	}
 	p := &fault.Proxy{
 		Listener: l, Dial: w.server.dial,
-		Plan: fault.Random(w.seed^actor, fault.Mix{
-			Kinds: append(fault.Kinds(), fault.None), Bytes: 64 << 10, After: w.times.fault, For: w.times.fault, Size: 16, Delay: w.times.fault / 50,
+		Plan: fault.Random(w.seed^actor, fault.RandomOptions{
+			Kinds: append(fault.Kinds(), fault.None), MaxBytes: 64 << 10, MaxWait: w.times.fault, MaxDuration: w.times.fault, ChunkSize: 16, ChunkDelay: w.times.fault / 50,
 		}),
-		Bit: func(b fault.Bite) { w.rec.Fault(checker.Fault{Kind: b.Kind.String(), Watcher: name}) },
+		OnInject: func(b fault.Injection) { w.rec.RecordFault(checker.Fault{Kind: b.Kind.String(), Watcher: name}) },
 	}
 	w.mu.Lock()
 	w.proxies = append(w.proxies, p)
@@ -182,7 +182,7 @@ func (w *world) restart(gently bool) {
 	if gently {
 		kind = "drain"
 	}
-	w.rec.Fault(checker.Fault{Kind: kind, Gentle: gently})
+	w.rec.RecordFault(checker.Fault{Kind: kind, Graceful: gently})
 	w.server.stop(gently)
 	if err := w.server.start(); err != nil {
 		w.complain(err)
@@ -192,7 +192,7 @@ func (w *world) restart(gently bool) {
 // storm compacts again and again, while watchers resume.
 func (w *world) storm(ctx context.Context, r *rand.Rand) {
 	for range 10 {
-		w.rec.Compact(w.db.Version, w.db.Compact)
+		w.rec.RecordCompaction(w.db.Version, w.db.Compact)
 		if !rest(ctx, r, w.times.trouble/5) {
 			return
 		}
@@ -201,7 +201,7 @@ func (w *world) storm(ctx context.Context, r *rand.Rand) {
 
 // write changes objects, in bursts, until ctx ends. Writers share all keys, so they find what others left.
 func (w *world) write(ctx context.Context, actor uint64) {
-	r, things := w.random(actor), w.rec.Writes(w.things)
+	r, things := w.random(actor), w.rec.Collection(w.things)
 	for n := 0; rest(ctx, r, 2*w.times.pause); {
 		for range 1 + r.IntN(12) {
 			n++
@@ -214,7 +214,7 @@ func (w *world) write(ctx context.Context, actor uint64) {
 }
 
 // writeOne writes what fits: it creates what is not there and changes or deletes what is. Somebody else may be first.
-func (w *world) writeOne(r *rand.Rand, things *checker.Collection, mark string) error {
+func (w *world) writeOne(r *rand.Rand, things *checker.RecordedCollection, mark string) error {
 	ctx := context.Background() // a write that was given up would be one whose outcome is not known
 	key := listwatch.Key{Namespace: [...]string{"a", "b"}[r.IntN(2)], Name: fmt.Sprintf("n%d", r.IntN(15))}
 	data := fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q,"labels":{"tier":%q}},"spec":{"color":%q,"mark":%q,"fill":"%0*d"}}`,

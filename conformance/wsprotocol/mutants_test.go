@@ -35,7 +35,7 @@ func TestEveryTrialNoticesItsMutants(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range brokenBy(t, m) {
-				if !c.Notices(t.Context(), m.Target(), nil) {
+				if !c.Detects(t.Context(), m.Target(), nil) {
 					t.Errorf("%s does not notice", c.ID)
 				}
 			}

@@ -12,12 +12,12 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestWebSocketsStandTorture(t *testing.T) {
-	known, err := conformance.ReadKnown("known.txt")
+	known, err := conformance.ReadKnownFailures("known.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	target := cases.Own("listwatch", cases.Wrap{})
+	target := cases.Own("listwatch", cases.Interceptors{})
 	for _, c := range cases.Tortures() {
 		c.Execute(t.Context(), target, func(string) bool { return true }, func(o cases.Outcome) {
 			names = append(names, o.Name())

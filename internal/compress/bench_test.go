@@ -9,7 +9,7 @@ import (
 // BenchmarkCompress measures what one event costs once, for all streams: 2 KB of JSON, half of it numbers.
 func BenchmarkCompress(b *testing.B) {
 	p := events()[7][:2000]
-	for name, f := range map[string]func(dst, p []byte) []byte{Gzip: AppendBlocks, Zstd: AppendZstd, "sum": AppendSum} {
+	for name, f := range map[string]func(dst, p []byte) []byte{Gzip: AppendDeflate, Zstd: AppendZstd, "sum": AppendChecksum} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(p)))
 			b.ReportAllocs()
@@ -24,8 +24,8 @@ func BenchmarkCompress(b *testing.B) {
 
 // BenchmarkAdd measures what one event costs each stream of gzip.
 func BenchmarkAdd(b *testing.B) {
-	part := AppendSum(nil, events()[7][:2000])
-	var s Sum
+	part := AppendChecksum(nil, events()[7][:2000])
+	var s Checksum
 	for b.Loop() {
 		s.Add(part)
 	}

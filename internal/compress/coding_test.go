@@ -19,15 +19,15 @@ import (
 // A codec is a coding as a server has it: what begins a stream, what an event is in it, and what ends it.
 type codec struct {
 	name   string
-	sum    Sum
+	sum    Checksum
 	append func(c *codec, dst, p []byte) []byte
 }
 
 func codecs() []*codec {
 	return []*codec{
 		{name: Gzip, append: func(c *codec, dst, p []byte) []byte {
-			c.sum.Add(AppendSum(nil, p))
-			return AppendBlocks(dst, p)
+			c.sum.Add(AppendChecksum(nil, p))
+			return AppendDeflate(dst, p)
 		}},
 		{name: Zstd, append: func(_ *codec, dst, p []byte) []byte { return AppendZstd(dst, p) }},
 	}
@@ -35,14 +35,14 @@ func codecs() []*codec {
 
 func (c *codec) head() string {
 	if c.name == Gzip {
-		return GzipHead
+		return GzipHeader
 	}
 	return ""
 }
 
 func (c *codec) tail() []byte {
 	if c.name == Gzip {
-		return c.sum.AppendTail(nil)
+		return c.sum.AppendTrailer(nil)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ var events = sync.OnceValue(func() [][]byte {
 	}
 	return [][]byte{
 		{},
-		[]byte("\n"), bytes.Repeat([]byte("a"), Worth-1), bytes.Repeat([]byte("a"), Worth), noise, noise[:Worth],
+		[]byte("\n"), bytes.Repeat([]byte("a"), MinSize-1), bytes.Repeat([]byte("a"), MinSize), noise, noise[:MinSize],
 		[]byte(text.String()[:2000]), []byte(text.String()), []byte(text.String()[:2000]), []byte("end"),
 	}
 })
@@ -96,7 +96,7 @@ func TestEachEventCanBeReadBeforeTheNext(t *testing.T) {
 			if _, err := io.ReadFull(r, got); err != nil || !bytes.Equal(got, e) {
 				t.Fatalf("%s: event %d of %d bytes: %v", c.name, i, len(e), err)
 			}
-			if r.Within() && len(e) > 0 {
+			if r.Incomplete() && len(e) > 0 {
 				t.Errorf("%s: event %d: not between two events", c.name, i)
 			}
 		}
@@ -115,14 +115,14 @@ func TestWhatIsCompressedOnceGoesAnywhereInAStream(t *testing.T) {
 			shared = append(shared, c.append(c, nil, e))
 		}
 		r := rand.New(rand.NewPCG(3, 4))
-		c.sum = Sum{}
+		c.sum = Checksum{}
 		stream := []byte(c.head())
 		var want []byte
 		for range 50 {
 			i := r.IntN(len(shared))
 			stream = append(stream, shared[i]...)
 			want = append(want, events()[i]...)
-			c.sum.Add(AppendSum(nil, events()[i]))
+			c.sum.Add(AppendChecksum(nil, events()[i]))
 		}
 		stream = append(stream, c.tail()...)
 		got, err := decode(c.name, bytes.NewReader(stream))
@@ -141,12 +141,12 @@ func decode(name string, r io.Reader) ([]byte, error) {
 }
 
 func TestGzipIsOneMemberForAnyReader(t *testing.T) {
-	stream, want, sum := []byte(GzipHead), []byte(nil), Sum{}
+	stream, want, sum := []byte(GzipHeader), []byte(nil), Checksum{}
 	for _, e := range events() {
-		stream, want = AppendBlocks(stream, e), append(want, e...)
-		sum.Add(AppendSum(nil, e))
+		stream, want = AppendDeflate(stream, e), append(want, e...)
+		sum.Add(AppendChecksum(nil, e))
 	}
-	stream = sum.AppendTail(stream)
+	stream = sum.AppendTrailer(stream)
 	z, err := gzip.NewReader(bytes.NewReader(stream))
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestGzipIsOneMemberForAnyReader(t *testing.T) {
 
 func TestBlocksMakeAMessageOfRFC7692(t *testing.T) {
 	for _, e := range events() {
-		blocks := AppendBlocks(nil, e)
+		blocks := AppendDeflate(nil, e)
 		if !bytes.HasSuffix(blocks, []byte(SyncMarker)) {
 			t.Fatalf("%d bytes: the blocks end with %x", len(e), blocks[len(blocks)-4:])
 		}
@@ -177,7 +177,7 @@ func TestBlocksMakeAMessageOfRFC7692(t *testing.T) {
 
 func TestWhatIsAppendedToStays(t *testing.T) {
 	p := bytes.Repeat([]byte("listwatch "), 100)
-	for name, f := range map[string]func(dst, p []byte) []byte{"blocks": AppendBlocks, "zstd": AppendZstd, "sum": AppendSum} {
+	for name, f := range map[string]func(dst, p []byte) []byte{"blocks": AppendDeflate, "zstd": AppendZstd, "sum": AppendChecksum} {
 		if got := f([]byte("before"), p); !bytes.HasPrefix(got, []byte("before")) || !bytes.Equal(got[6:], f(nil, p)) {
 			t.Errorf("%s: got %.20q", name, got)
 		}
@@ -185,9 +185,9 @@ func TestWhatIsAppendedToStays(t *testing.T) {
 }
 
 func TestLittleCostsLittle(t *testing.T) {
-	for n := range Worth {
+	for n := range MinSize {
 		p := bytes.Repeat([]byte{'x'}, n)
-		if got := len(AppendBlocks(nil, p)); got > n+10 {
+		if got := len(AppendDeflate(nil, p)); got > n+10 {
 			t.Errorf("%d bytes became blocks of %d", n, got)
 		}
 		if got := len(AppendZstd(nil, p)); got > n+9 {
@@ -251,7 +251,7 @@ func TestACutIsToldFromAnEnd(t *testing.T) {
 
 func TestErrorsOfTheStreamPass(t *testing.T) {
 	for _, c := range codecs() {
-		stream := c.append(c, []byte(c.head()), bytes.Repeat([]byte("x"), 3*Worth))
+		stream := c.append(c, []byte(c.head()), bytes.Repeat([]byte("x"), 3*MinSize))
 		for _, n := range []int{0, 3, len(stream) - 2, len(stream)} {
 			r := io.MultiReader(bytes.NewReader(stream[:n]), iotest.ErrReader(io.ErrClosedPipe))
 			if _, err := decode(c.name, r); err != io.ErrClosedPipe {
@@ -262,19 +262,19 @@ func TestErrorsOfTheStreamPass(t *testing.T) {
 }
 
 func TestBrokenCodingsAreErrors(t *testing.T) {
-	sum := Sum{}
-	sum.Add(AppendSum(nil, []byte("other")))
+	sum := Checksum{}
+	sum.Add(AppendChecksum(nil, []byte("other")))
 	for what, stream := range map[string][]byte{
 		"gzip no gzip":       []byte(`{"type":"ADDED"}` + "\n"),
-		"gzip wrong check":   sum.AppendTail(AppendBlocks([]byte(GzipHead), []byte("event"))),
-		"gzip bad block":     append([]byte(GzipHead), 0xff, 0xff, 0xff),
+		"gzip wrong check":   sum.AppendTrailer(AppendDeflate([]byte(GzipHeader), []byte("event"))),
+		"gzip bad block":     append([]byte(GzipHeader), 0xff, 0xff, 0xff),
 		"gzip rubbish after": append(member("x"), `rubbish and more`...),
 		"zstd no zstd":       []byte(`{"type":"ADDED"}` + "\n"),
 		"zstd large window":  {0x28, 0xb5, 0x2f, 0xfd, 0, 14 << 3, 1, 0, 0}, // 16 MiB: one more than RFC 9659 allows
 		"zstd large content": binary.LittleEndian.AppendUint64([]byte{0x28, 0xb5, 0x2f, 0xfd, 3<<6 | 1<<5}, 1<<40),
 	} {
 		_, err := decode(what[:4], bytes.NewReader(stream))
-		if e, ok := errors.AsType[*BrokenError](err); !ok || e.Coding != what[:4] {
+		if e, ok := errors.AsType[*CorruptError](err); !ok || e.Coding != what[:4] {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

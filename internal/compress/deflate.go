@@ -8,7 +8,7 @@ import (
 )
 
 // Worth is from how many bytes on something is compressed. Below, it saves no packet: it is carried as it is.
-const Worth = 256
+const MinSize = 256
 
 // SyncMarker is how the blocks of [AppendBlocks] end: the length of an empty stored block and its complement.
 const SyncMarker = "\x00\x00\xff\xff"
@@ -35,8 +35,8 @@ var deflaters = sync.Pool{New: func() any {
 
 // AppendBlocks appends p as deflate blocks (RFC 1951), none of them final, that refer to nothing before p. They end at a byte's
 // boundary with [SyncMarker].
-func AppendBlocks(dst, p []byte) []byte {
-	if len(p) < Worth {
+func AppendDeflate(dst, p []byte) []byte {
+	if len(p) < MinSize {
 		return appendStored(dst, p)
 	}
 	d := deflaters.Get().(*deflater)

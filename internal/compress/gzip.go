@@ -6,32 +6,32 @@ import (
 )
 
 // GzipHead is the header of a member: deflate, no name, no time, the fastest level, an unknown system (RFC 1952, section 2.3).
-const GzipHead = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
+const GzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 
 // A Sum is the check of a member whose data comes in parts: its CRC-32 and its length. The parts' own checks are made once, by
 // [AppendSum], and added for each stream, which takes a multiplication instead of a look at the data. The zero Sum is that of
 // nothing.
-type Sum struct{ crc, size uint32 }
+type Checksum struct{ crc, size uint32 }
 
 // SumBytes is how many bytes [AppendSum] appends.
-const SumBytes = 12
+const ChecksumSize = 12
 
 // AppendSum appends what [Sum.Add] wants to know about p.
-func AppendSum(dst, p []byte) []byte {
+func AppendChecksum(dst, p []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(p))
 	dst = binary.LittleEndian.AppendUint32(dst, shiftOf(len(p)))
 	return binary.LittleEndian.AppendUint32(dst, uint32(len(p)))
 }
 
 // Add adds the part of which [AppendSum] has appended part.
-func (s *Sum) Add(part []byte) {
-	_ = part[SumBytes-1]
+func (s *Checksum) Add(part []byte) {
+	_ = part[ChecksumSize-1]
 	s.crc = times(s.crc, binary.LittleEndian.Uint32(part[4:])) ^ binary.LittleEndian.Uint32(part)
 	s.size += binary.LittleEndian.Uint32(part[8:])
 }
 
 // AppendTail appends the end of a member whose data has the sum s: a final block without data, which is two bytes, and the check.
-func (s Sum) AppendTail(dst []byte) []byte {
+func (s Checksum) AppendTrailer(dst []byte) []byte {
 	dst = append(dst, 3, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, s.crc)
 	return binary.LittleEndian.AppendUint32(dst, s.size)

@@ -47,7 +47,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 }
 
 // A BrokenError says that what came is not in the coding.
-type BrokenError struct {
+type CorruptError struct {
 	// Coding is its name.
 	Coding string
 	// Err is what the decoder says.
@@ -55,7 +55,7 @@ type BrokenError struct {
 }
 
 // Error returns both.
-func (e *BrokenError) Error() string {
+func (e *CorruptError) Error() string {
 	return "the " + e.Coding + " coding is broken: " + e.Err.Error()
 }
 
@@ -78,11 +78,11 @@ func (c *Reader) explain(err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || c.in.err != nil && errors.Is(err, c.in.err) {
 		return err
 	}
-	return &BrokenError{c.name, err}
+	return &CorruptError{c.name, err}
 }
 
 // Within reports whether something has begun to come that is not complete.
-func (c *Reader) Within() bool { return c.decoded() > c.settled }
+func (c *Reader) Incomplete() bool { return c.decoded() > c.settled }
 
 func (c *Reader) settle() { c.settled = c.decoded() }
 

@@ -35,7 +35,7 @@ type zstdWriter struct {
 
 // AppendZstd appends p as a frame.
 func AppendZstd(dst, p []byte) []byte {
-	if len(p) < Worth {
+	if len(p) < MinSize {
 		return appendRawFrame(dst, p)
 	}
 	z := zstdWriters.Get().(*zstdWriter)

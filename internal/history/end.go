@@ -5,7 +5,7 @@ package history
 // counts.
 //
 // The Head is left alone, for it may be that of other logs too.
-func (l *Log) End(err error) {
+func (l *Log) CloseWithError(err error) {
 	l.mu.Lock()
 	if !l.ended.CompareAndSwap(nil, &err) {
 		l.mu.Unlock()

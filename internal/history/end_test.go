@@ -17,8 +17,8 @@ func TestWatchersOfALogThatEndsReadWhatIsThereAndThenItsError(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(l, listwatch.Key{Name: "a"}, nil)
-	l.End(io.EOF)
-	l.End(errors.New("too late"))
+	l.CloseWithError(io.EOF)
+	l.CloseWithError(errors.New("too late"))
 	var events [4]listwatch.Event
 	if n, err := behind.Next(t.Context(), events[:]); n != 1 || err != nil {
 		t.Errorf("got %d, %v; want the event before the end", n, err)
@@ -59,7 +59,7 @@ func TestTheEndOfALogWakesWhoSleepsAndWhoWaitsForTheFuture(t *testing.T) {
 		}
 		synctest.Wait()
 		began, gone := time.Now(), errors.New("gone")
-		l.End(gone)
+		l.CloseWithError(gone)
 		for range 2 {
 			if err := <-ended; err != gone {
 				t.Errorf("got %v, want the end of the log", err)
@@ -74,7 +74,7 @@ func TestTheEndOfALogWakesWhoSleepsAndWhoWaitsForTheFuture(t *testing.T) {
 func TestAnEndedLogKeepsNobodyWaitingForTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, gone := New(Options{}), errors.New("gone")
-		l.End(gone)
+		l.CloseWithError(gone)
 		began := time.Now()
 		w, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 1 << 40})
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // A Head is the newest committed version of a database, shared by the logs of its collections. The zero Head is at version 0. It is
 // safe for concurrent use.
-type Head struct {
+type Revision struct {
 	version atomic.Uint64
 	waiting atomic.Int32 // length of waiters, so that Advance needs no lock where nobody waits
 
@@ -24,10 +24,10 @@ type headWaiter struct {
 }
 
 // Version returns the newest version. All writes up to it have been appended to their logs.
-func (h *Head) Version() listwatch.Version { return listwatch.Version(h.version.Load()) }
+func (h *Revision) Version() listwatch.Version { return listwatch.Version(h.version.Load()) }
 
 // Advance moves the head to v, unless it is there or beyond. Every write up to v must have been appended.
-func (h *Head) Advance(v listwatch.Version) {
+func (h *Revision) Advance(v listwatch.Version) {
 	for {
 		old := h.version.Load()
 		if old >= uint64(v) {
@@ -61,7 +61,7 @@ func (h *Head) Advance(v listwatch.Version) {
 
 // reach calls f once when the head reaches v, from the goroutine that moves it, so f must be quick; at once where it is there. The
 // function it returns takes that back.
-func (h *Head) reach(v listwatch.Version, f func()) (cancel func()) {
+func (h *Revision) reach(v listwatch.Version, f func()) (cancel func()) {
 	w := &headWaiter{v, f}
 	h.mu.Lock()
 	h.waiters = append(h.waiters, w)
@@ -77,7 +77,7 @@ func (h *Head) reach(v listwatch.Version, f func()) (cancel func()) {
 	return func() { h.remove(w) }
 }
 
-func (h *Head) remove(w *headWaiter) bool {
+func (h *Revision) remove(w *headWaiter) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.waiters {
@@ -92,7 +92,7 @@ func (h *Head) remove(w *headWaiter) bool {
 
 // Wait returns when the head has reached v. After 3 seconds, as kube-apiserver waits, it is an error of code [listwatch.NotYet]; when ctx
 // ends, that of ctx.
-func (h *Head) Wait(ctx context.Context, v listwatch.Version) error {
+func (h *Revision) Wait(ctx context.Context, v listwatch.Version) error {
 	if h.Version() >= v {
 		return nil
 	}

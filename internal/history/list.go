@@ -18,10 +18,10 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 			return listwatch.Page{}, err
 		}
 	}
-	var from Position
+	var from ContinueToken
 	if q.Continue != "" {
 		var err error
-		if from, err = ParsePosition(q.Continue); err != nil {
+		if from, err = ParseContinueToken(q.Continue); err != nil {
 			return listwatch.Page{}, err
 		}
 	}
@@ -33,7 +33,7 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 }
 
 // snapshotFor returns the state that q asks for and its version.
-func (l *Log) snapshotFor(q listwatch.Query, from Position) (*tree, listwatch.Version, error) {
+func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwatch.Version, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	want := from.Version
@@ -55,14 +55,14 @@ func (l *Log) snapshotFor(q listwatch.Query, from Position) (*tree, listwatch.Ve
 
 // page reads one page of snap. One that is full has a continue token where anything of the scope comes after it, selected or not, as in
 // Kubernetes: to look for the next match could read the rest of a collection for a page that is complete.
-func page(snap *tree, version listwatch.Version, q listwatch.Query, from Position) listwatch.Page {
+func page(snap *tree, version listwatch.Version, q listwatch.Query, from ContinueToken) listwatch.Page {
 	s := newSelection(q)
 	p := listwatch.Page{Version: version, Remaining: -1}
 	more, rest := false, 0
-	count := q.Limit > 0 && !s.selective() && from.Rest <= 0
+	count := q.Limit > 0 && !s.selective() && from.Remaining <= 0
 	if count && s.namespace == "" && from.Key == (listwatch.Key{}) {
 		// The first page of everything: who only wants to know the version should not pay for the collection.
-		count, from.Rest = false, snap.Len()
+		count, from.Remaining = false, snap.Len()
 	}
 	s.scan(snap, from.Key, func(o *listwatch.Object) bool {
 		switch {
@@ -80,30 +80,30 @@ func page(snap *tree, version listwatch.Version, q listwatch.Query, from Positio
 		p.Remaining = 0
 		return p
 	}
-	next := Position{Version: version, Key: p.Items[len(p.Items)-1].Key}
+	next := ContinueToken{Version: version, Key: p.Items[len(p.Items)-1].Key}
 	switch {
 	case count:
 		p.Remaining = rest
-	case from.Rest > 0:
-		p.Remaining = from.Rest - len(p.Items)
+	case from.Remaining > 0:
+		p.Remaining = from.Remaining - len(p.Items)
 	}
-	next.Rest = p.Remaining
-	p.Continue = next.Token()
+	next.Remaining = p.Remaining
+	p.Continue = next.Encode()
 	return p
 }
 
 // A Position is what a continue token says: where a list goes on.
-type Position struct {
+type ContinueToken struct {
 	// Version is that of the state; zero: whatever it is by then.
 	Version listwatch.Version `json:"v,omitempty"`
 	// Key is the last one that was returned; there need not be an object of it.
 	Key listwatch.Key `json:"k"`
 	// Rest is how many objects come after Key; zero or negative: not known.
-	Rest int `json:"r,omitempty"`
+	Remaining int `json:"r,omitempty"`
 }
 
 // Token spells p.
-func (p Position) Token() string {
+func (p ContinueToken) Encode() string {
 	data, err := json.Marshal(p)
 	if err != nil {
 		panic("history: a position can't fail to encode: " + err.Error())
@@ -112,8 +112,8 @@ func (p Position) Token() string {
 }
 
 // ParsePosition reads a token. What is none is an error of code [listwatch.Invalid].
-func ParsePosition(token string) (Position, error) {
-	var p Position
+func ParseContinueToken(token string) (ContinueToken, error) {
+	var p ContinueToken
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err == nil {
 		err = json.Unmarshal(data, &p)
@@ -126,13 +126,13 @@ func ParsePosition(token string) (Position, error) {
 
 // continueExpired is the error of a token whose snapshot is gone. It offers a fresh one, with which the list goes on at the newest
 // state: what was returned so far and what comes then are not of one version, and whoever minds lists again.
-func continueExpired(from Position) error {
+func continueExpired(from ContinueToken) error {
 	return &listwatch.Error{
 		Code: listwatch.Expired,
 		Message: "The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
 			"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with " +
 			"the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the " +
 			"first chunk was returned and now may show up in the list.",
-		Continue: Position{Key: from.Key}.Token(),
+		Continue: ContinueToken{Key: from.Key}.Encode(),
 	}
 }

@@ -19,12 +19,12 @@ type Options struct {
 	MaxBytes int64
 	// FrameBytes is how many of these bytes may be cached frames, and how many more those of initial events may take. Zero: a
 	// quarter of MaxBytes; negative: unlimited.
-	FrameBytes int64
+	FrameCacheBytes int64
 	// Description is what the log holds: it makes the bookmarks and says which fields a selector may name.
 	Description listwatch.Description
 	// Head is the newest version of the database that the log is part of; nil: the log has one of its own, which Append
 	// moves on.
-	Head *Head
+	Revision *Revision
 }
 
 // The defaults of [Options].
@@ -38,7 +38,7 @@ type Log struct {
 	// Immutable after construction.
 	description listwatch.Description
 	window      window
-	head        *Head
+	head        *Revision
 	ownsHead    bool
 	budget      *framecache.Budget // of the records in the window
 	initial     *framecache.Budget // of the objects that watches have begun with
@@ -64,12 +64,12 @@ type Change struct {
 
 // New returns an empty Log that begins at the version of o.Head.
 func New(o Options) *Log {
-	l := &Log{description: o.Description, head: o.Head, ownsHead: o.Head == nil}
+	l := &Log{description: o.Description, head: o.Revision, ownsHead: o.Revision == nil}
 	if l.ownsHead {
-		l.head = new(Head)
+		l.head = new(Revision)
 	}
 	l.window = window{maxAge: defaultTo(o.MaxAge, DefaultMaxAge), maxBytes: defaultTo(o.MaxBytes, DefaultMaxBytes)}
-	frames := o.FrameBytes
+	frames := o.FrameCacheBytes
 	if frames == 0 && l.window.maxBytes < 0 {
 		frames = -1
 	}
@@ -142,14 +142,14 @@ func (l *Log) Get(key listwatch.Key) *listwatch.Object {
 
 // Stats says how large a Log is.
 type Stats struct {
-	Objects    int               // in the current state
-	Records    int               // in the window
-	Bytes      int64             // of the records in the window and the objects that they alone keep
-	FrameBytes int64             // of cached frames, those of initial events included
-	Floor      listwatch.Version // the oldest version that a watch may start from
-	Version    listwatch.Version // the newest
-	Feeds      int               // distinct selections followed now or a moment ago
-	Watchers   int               // cursors not closed
+	Objects         int               // in the current state
+	Records         int               // in the window
+	Bytes           int64             // of the records in the window and the objects that they alone keep
+	FrameCacheBytes int64             // of cached frames, those of initial events included
+	Floor           listwatch.Version // the oldest version that a watch may start from
+	Version         listwatch.Version // the newest
+	Feeds           int               // distinct selections followed now or a moment ago
+	Watchers        int               // cursors not closed
 }
 
 // Stats returns the sizes of l now.
@@ -157,7 +157,7 @@ func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Stats{
-		Objects: l.state.tree.Len(), Records: l.records.len(), Bytes: l.records.bytes, FrameBytes: l.budget.Used() + l.initial.Used(),
+		Objects: l.state.tree.Len(), Records: l.records.len(), Bytes: l.records.bytes, FrameCacheBytes: l.budget.Used() + l.initial.Used(),
 		Floor: l.records.floor, Version: l.now(), Feeds: len(l.feeds.bySelection), Watchers: l.feeds.watchers,
 	}
 }

@@ -149,7 +149,7 @@ func (w *futureWait) cancel() func() {
 }
 
 // Awaiting returns the error that c will end with if the version to start at does not come, while it waits for that; nil otherwise.
-func (c *Cursor) Awaiting() error {
+func (c *Cursor) PendingError() error {
 	if c.phase != waiting {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (f *feed) reset(v listwatch.Version) *sleepers {
 }
 
 // Contains reports whether the window has a write of version v to the object at key.
-func (l *Log) Contains(v listwatch.Version, key listwatch.Key) bool {
+func (l *Log) ContainsWrite(v listwatch.Version, key listwatch.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	base := l.records.numberOf0()

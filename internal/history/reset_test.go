@@ -121,7 +121,7 @@ func TestContainsKnowsWhatTheWindowHas(t *testing.T) {
 		name string
 		want bool
 	}{{3, "a", true}, {3, "b", true}, {3, "c", false}, {4, "a", false}, {5, "a", true}, {5, "b", false}, {6, "a", false}, {2, "a", false}} {
-		if got := l.Contains(c.v, listwatch.Key{Namespace: "n", Name: c.name}); got != c.want {
+		if got := l.ContainsWrite(c.v, listwatch.Key{Namespace: "n", Name: c.name}); got != c.want {
 			t.Errorf("a write of %s at %d: got %v, want %v", c.name, c.v, got, c.want)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // A Past is what a collection has behind it when its Log begins: the state, and the writes that led there as far as they are still known.
 // The zero Past is an empty collection that begins at version zero.
-type Past struct {
+type SavedLog struct {
 	// Objects are the state after the last of Records, in any order.
 	Objects []*listwatch.Object
 	// Records are the writes after Floor, none missing: oldest first, those of one version in key order. The Log takes the slice over.
@@ -30,7 +30,7 @@ type Record struct {
 // Append. o.Head must be at the newest version of the database by then; a Head of the Log's own begins at the newest of p.
 //
 // A Past that contradicts itself is an error of code [listwatch.Corrupt].
-func Restore(o Options, p Past) (*Log, error) {
+func Restore(o Options, p SavedLog) (*Log, error) {
 	now := newState().tree
 	for _, object := range p.Objects {
 		now.Set(object)
@@ -67,7 +67,7 @@ func Restore(o Options, p Past) (*Log, error) {
 
 // undo takes the records of p back from t, the newest first, and returns the state at p.Floor. Each record gets the objects of the state
 // around it in place of its own, so that they are in memory once.
-func undo(t *tree, p Past) (*tree, error) {
+func undo(t *tree, p SavedLog) (*tree, error) {
 	after := listwatch.Version(0)
 	for i := len(p.Records) - 1; i >= 0; i-- {
 		r := &p.Records[i]

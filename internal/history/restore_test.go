@@ -14,7 +14,7 @@ import (
 // restart ends the log of the walk and goes on with one that is restored from the model, from copies of its objects.
 func (w *walk) restart() {
 	floor := w.log.Stats().Floor
-	past := Past{Floor: floor}
+	past := SavedLog{Floor: floor}
 	state := make(map[listwatch.Key]*listwatch.Object)
 	for _, c := range w.model.changes {
 		if delete(state, changed(c).Key); c.New != nil {
@@ -31,7 +31,7 @@ func (w *walk) restart() {
 	for len(w.walkers) > 0 {
 		w.drop(0)
 	}
-	options := Options{MaxBytes: w.log.window.maxBytes, FrameBytes: 4096, Description: w.log.description}
+	options := Options{MaxBytes: w.log.window.maxBytes, FrameCacheBytes: 4096, Description: w.log.description}
 	var err error
 	if w.log, err = Restore(options, past); err != nil {
 		w.Fatal(err)
@@ -49,9 +49,9 @@ func clone(o *listwatch.Object) *listwatch.Object {
 }
 
 // writesOf is a past of n writes to one object, a minute apart, up to a minute ago.
-func writesOf(n int) Past {
+func writesOf(n int) SavedLog {
 	key := listwatch.Key{Name: "a"}
-	p := Past{Floor: 10}
+	p := SavedLog{Floor: 10}
 	old := thing(key, 5, nil, "n1")
 	for i := range n {
 		c := Change{Version: listwatch.Version(11 + i), Old: old, New: thing(key, listwatch.Version(11+i), nil, "n1")}
@@ -124,9 +124,9 @@ func TestRestoreKeepsEachObjectOnce(t *testing.T) {
 }
 
 func TestRestoreBeginsWhereTheDatabaseIs(t *testing.T) {
-	head := new(Head)
+	head := new(Revision)
 	head.Advance(20)
-	l, err := Restore(Options{Head: head}, writesOf(2))
+	l, err := Restore(Options{Revision: head}, writesOf(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,15 +140,15 @@ func TestRestoreBeginsWhereTheDatabaseIs(t *testing.T) {
 }
 
 func TestRestoreRefusesAPastThatContradictsItself(t *testing.T) {
-	for want, spoil := range map[string]func(*Past){
-		"leaves a at 13, but the state after it has it at 5":    func(p *Past) { p.Objects = []*listwatch.Object{thing(listwatch.Key{Name: "a"}, 5, nil, "")} },
-		"leaves a at 13, but the state after it has it at none": func(p *Past) { p.Objects = nil },
-		"leaves a at 12, but the state after it has it at 11":   func(p *Past) { p.Records[2].Old = p.Records[0].New },
-		"leaves a at none, but the state after it has it at 13": func(p *Past) { p.Records[2].New = nil },
-		"the record of version 12 is empty":                     func(p *Past) { p.Records[1].Change = Change{Version: 12} },
-		"version 14 is out of order":                            func(p *Past) { p.Records[1].Version = 14 },
-		"version 11 is out of order":                            func(p *Past) { p.Floor = 11 },
-		"no record says how b came to version 12":               func(p *Past) { p.Objects = append(p.Objects, thing(listwatch.Key{Name: "b"}, 12, nil, "")) },
+	for want, spoil := range map[string]func(*SavedLog){
+		"leaves a at 13, but the state after it has it at 5":    func(p *SavedLog) { p.Objects = []*listwatch.Object{thing(listwatch.Key{Name: "a"}, 5, nil, "")} },
+		"leaves a at 13, but the state after it has it at none": func(p *SavedLog) { p.Objects = nil },
+		"leaves a at 12, but the state after it has it at 11":   func(p *SavedLog) { p.Records[2].Old = p.Records[0].New },
+		"leaves a at none, but the state after it has it at 13": func(p *SavedLog) { p.Records[2].New = nil },
+		"the record of version 12 is empty":                     func(p *SavedLog) { p.Records[1].Change = Change{Version: 12} },
+		"version 14 is out of order":                            func(p *SavedLog) { p.Records[1].Version = 14 },
+		"version 11 is out of order":                            func(p *SavedLog) { p.Floor = 11 },
+		"no record says how b came to version 12":               func(p *SavedLog) { p.Objects = append(p.Objects, thing(listwatch.Key{Name: "b"}, 12, nil, "")) },
 	} {
 		p := writesOf(3)
 		spoil(&p)

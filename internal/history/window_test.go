@@ -62,7 +62,7 @@ func TestStalledReaderHoldsNoHistory(t *testing.T) {
 
 // Frames of initial events belong to objects, not to the window: however many there are, they must not push history out.
 func TestFramesOfInitialEventsLeaveTheHistoryAlone(t *testing.T) {
-	l := New(Options{MaxBytes: 1 << 20, FrameBytes: -1})
+	l := New(Options{MaxBytes: 1 << 20, FrameCacheBytes: -1})
 	keys := make([]listwatch.Key, 200)
 	for i := range keys {
 		keys[i] = listwatch.Key{Name: string(rune('A' + i))}
@@ -84,14 +84,14 @@ func TestFramesOfInitialEventsLeaveTheHistoryAlone(t *testing.T) {
 	for _, k := range keys {
 		put(l, k, nil)
 	}
-	if s := l.Stats(); s.Records != 2*len(keys) || s.FrameBytes == 0 {
-		t.Errorf("%d records and %d bytes of frames, want all %d records", s.Records, s.FrameBytes, 2*len(keys))
+	if s := l.Stats(); s.Records != 2*len(keys) || s.FrameCacheBytes == 0 {
+		t.Errorf("%d records and %d bytes of frames, want all %d records", s.Records, s.FrameCacheBytes, 2*len(keys))
 	}
 	l.Compact()
-	if s := l.Stats(); s.FrameBytes != 0 {
-		t.Errorf("%d bytes of frames are kept for objects that are gone", s.FrameBytes)
+	if s := l.Stats(); s.FrameCacheBytes != 0 {
+		t.Errorf("%d bytes of frames are kept for objects that are gone", s.FrameCacheBytes)
 	}
-	if _, err := batch[0].Frames().GetOrBuild(form, build); err != nil || l.Stats().FrameBytes != 0 {
+	if _, err := batch[0].Frames().GetOrBuild(form, build); err != nil || l.Stats().FrameCacheBytes != 0 {
 		t.Errorf("an event that has left the history keeps frames again (%v)", err)
 	}
 }

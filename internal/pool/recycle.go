@@ -49,7 +49,7 @@ func take(n int) []byte {
 }
 
 // Keep takes buffers that nobody will read or write any more; nil ones may be among them.
-func Keep(buffers ...[]byte) {
+func PutBuffers(buffers ...[]byte) {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	for _, buf := range buffers {
@@ -63,7 +63,7 @@ func Keep(buffers ...[]byte) {
 }
 
 // Map returns an empty map that nobody else has; nil where there is none.
-func Map() map[string]string {
+func GetMap() map[string]string {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	last := len(kept.maps) - 1
@@ -77,7 +77,7 @@ func Map() map[string]string {
 }
 
 // KeepMaps takes maps that nobody will read or write any more; nil ones may be among them.
-func KeepMaps(maps ...map[string]string) {
+func PutMaps(maps ...map[string]string) {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	for _, m := range maps {

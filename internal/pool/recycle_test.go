@@ -17,7 +17,7 @@ func forget() {
 func TestWhatIsKeptIsUsedOnceForWhatFits(t *testing.T) {
 	forget()
 	old := Clone(bytes.Repeat([]byte("x"), 1000))
-	Keep(old, nil)
+	PutBuffers(old, nil)
 	for _, n := range []int{700, 3000} {
 		if c := Clone(make([]byte, n)); unsafe.SliceData(c) == unsafe.SliceData(old) {
 			t.Errorf("%d bytes are where there is room for %d", n, cap(old))
@@ -35,7 +35,7 @@ func TestWhatIsKeptIsUsedOnceForWhatFits(t *testing.T) {
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	forget()
 	for range 100_000 {
-		Keep(make([]byte, 1+rand.IntN(16<<10)))
+		PutBuffers(make([]byte, 1+rand.IntN(16<<10)))
 	}
 	if kept.bytes > mostBytes || kept.bytes < mostBytes/2 {
 		t.Errorf("%d bytes are kept, want about %d", kept.bytes, mostBytes)
@@ -70,7 +70,7 @@ func TestNothingIsWrittenToByTwo(t *testing.T) {
 			if o := all[n]; bytes.Count(o.data, []byte{o.fill}) != len(o.data) {
 				t.Fatalf("step %d: somebody else has written to a buffer", i)
 			}
-			Keep(all[n].data)
+			PutBuffers(all[n].data)
 			all[n] = all[len(all)-1]
 			all = all[:len(all)-1]
 			continue
@@ -82,20 +82,20 @@ func TestNothingIsWrittenToByTwo(t *testing.T) {
 
 func TestMapsAreKeptEmptyAndUsedOnce(t *testing.T) {
 	forget()
-	if m := Map(); m != nil {
+	if m := GetMap(); m != nil {
 		t.Errorf("got %v where nothing was kept", m)
 	}
 	large := map[string]string{}
 	for i := range 100 {
 		large[string(rune('a'+i))] = ""
 	}
-	KeepMaps(map[string]string{"a": "b"}, nil, large)
-	m := Map()
-	if m == nil || len(m) != 0 || Map() != nil {
+	PutMaps(map[string]string{"a": "b"}, nil, large)
+	m := GetMap()
+	if m == nil || len(m) != 0 || GetMap() != nil {
 		t.Errorf("got %v, want an empty map, once", m)
 	}
 	for range 10_000 {
-		KeepMaps(map[string]string{"a": "b"})
+		PutMaps(map[string]string{"a": "b"})
 	}
 	if len(kept.maps) != mostMaps {
 		t.Errorf("%d maps are kept, want %d", len(kept.maps), mostMaps)

@@ -10,7 +10,7 @@ import (
 // DropRepeated returns doc, compact JSON, without the members whose name comes again later in the same object: of those with one name the
 // last counts, as in [Find]. repeated says where they were, as in spec.ports[0].name, each place once for each member dropped. A doc in
 // which no name comes twice is returned as it is.
-func DropRepeated(doc []byte) (unique []byte, repeated []string) {
+func DropDuplicates(doc []byte) (unique []byte, repeated []string) {
 	if len(doc) == 0 {
 		return doc, nil
 	}

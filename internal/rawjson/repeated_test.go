@@ -26,7 +26,7 @@ func TestOfNamesThatComeTwiceTheLastCounts(t *testing.T) {
 		// What goes has in it what would go.
 		`{"a":{"b":1,"b":2},"c":0,"a":{"b":3,"b":4}}`: {`{"c":0,"a":{"b":4}}`, []string{"a.b", "a.b", "a"}},
 	} {
-		unique, repeated := DropRepeated([]byte(doc))
+		unique, repeated := DropDuplicates([]byte(doc))
 		if diff := cmp.Diff(want.repeated, repeated); diff != "" || string(unique) != want.unique {
 			t.Errorf("%s: got %s, want %s; names (-want +got):\n%s", doc, unique, want.unique, diff)
 		}
@@ -38,7 +38,7 @@ func TestNamesThatComeTwiceAreFoundAmongMany(t *testing.T) {
 	for i := range 3 * manyMembers {
 		fmt.Fprintf(&doc, `"n%d":{"x":%d},`, i%(2*manyMembers), i)
 	}
-	unique, repeated := DropRepeated([]byte("{" + doc.String() + `"z":0}`))
+	unique, repeated := DropDuplicates([]byte("{" + doc.String() + `"z":0}`))
 	var got map[string]any
 	if err := json.Unmarshal(unique, &got); err != nil || len(got) != 2*manyMembers+1 || len(repeated) != manyMembers {
 		t.Errorf("got %d members and %d repeated, %v, want %d and %d", len(got), len(repeated), err, 2*manyMembers+1, manyMembers)
@@ -60,8 +60,8 @@ func FuzzDropRepeated(f *testing.F) {
 		if err != nil {
 			return
 		}
-		unique, repeated := DropRepeated(doc)
-		if again, more := DropRepeated(unique); more != nil || string(again) != string(unique) || !json.Valid(unique) {
+		unique, repeated := DropDuplicates(doc)
+		if again, more := DropDuplicates(unique); more != nil || string(again) != string(unique) || !json.Valid(unique) {
 			t.Fatalf("%s: got %s, in which %q come twice", doc, unique, more)
 		}
 		if (len(unique) < len(doc)) != (repeated != nil) {
@@ -80,7 +80,7 @@ func BenchmarkDropRepeated(b *testing.B) {
 	b.SetBytes(int64(len(doc)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, repeated := DropRepeated(doc); repeated != nil {
+		if _, repeated := DropDuplicates(doc); repeated != nil {
 			b.Fatal(repeated)
 		}
 	}

@@ -26,7 +26,7 @@ type Releaser interface {
 }
 
 // A Follower feeds a Sink with what happens at a Source. Fields must not be changed while it runs.
-type Follower struct {
+type Reflector struct {
 	// Source is followed, Sink is fed.
 	Source listwatch.Source
 	Sink   Sink
@@ -48,7 +48,7 @@ const DefaultPageSize = 500
 
 // A run is one Run.
 type run struct {
-	*Follower
+	*Reflector
 	progress Progress
 	waits    Waits
 
@@ -60,8 +60,8 @@ type run struct {
 }
 
 // Run follows until ctx ends, and returns its error.
-func (f *Follower) Run(ctx context.Context) error {
-	r := &run{Follower: f}
+func (f *Reflector) Run(ctx context.Context) error {
+	r := &run{Reflector: f}
 	for ctx.Err() == nil {
 		end := r.stream(ctx)
 		if ctx.Err() != nil {

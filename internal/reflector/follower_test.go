@@ -132,7 +132,7 @@ func TestFollowing(t *testing.T) {
 		t.Run(tt.claim, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source, sink := &played{watches: slices.Clone(tt.watches), lists: tt.lists}, &taken{refuse: tt.refuse}
-				follows(t, &Follower{Source: source, Sink: sink}, 10*time.Minute)
+				follows(t, &Reflector{Source: source, Sink: sink}, 10*time.Minute)
 				got := asks(source.calls)
 				want := strings.Split(tt.asks, "; ")
 				if diff := cmp.Diff(want, got[:min(len(got), len(want))]); diff != "" {
@@ -185,7 +185,7 @@ func TestWhatTheSinkHasTakenIsReleasedOnce(t *testing.T) {
 				if tt.refuse != "" {
 					source.watches[1] = streams(t, "=9", nil)
 				}
-				follows(t, &Follower{Source: source, Sink: &taken{refuse: tt.refuse}, Release: tt.release}, 10*time.Minute)
+				follows(t, &Reflector{Source: source, Sink: &taken{refuse: tt.refuse}, Release: tt.release}, 10*time.Minute)
 				if got := strings.Join(source.released, " "); got != tt.want {
 					t.Errorf("released %s, want %s", got, tt.want)
 				}
@@ -195,7 +195,7 @@ func TestWhatTheSinkHasTakenIsReleasedOnce(t *testing.T) {
 }
 
 // follows runs f for so long.
-func follows(t *testing.T, f *Follower, d time.Duration) {
+func follows(t *testing.T, f *Reflector, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
@@ -213,7 +213,7 @@ func TestWaitsDoubleUpToTheMaximumAndAreForgottenWhenHealthy(t *testing.T) {
 		source.watches = append(source.watches, answer{events: events(t, "=5"), after: 3 * time.Minute, end: ends(listwatch.Unavailable)})
 		var waits []time.Duration
 		lost := func(_ error, wait time.Duration, _ bool) { waits = append(waits, wait) }
-		follows(t, &Follower{Source: source, Sink: &taken{}, Lost: lost}, 30*time.Minute)
+		follows(t, &Reflector{Source: source, Sink: &taken{}, Lost: lost}, 30*time.Minute)
 		if len(waits) != 21 {
 			t.Fatalf("there were %d waits, want 21", len(waits))
 		}
@@ -234,7 +234,7 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := &listwatch.Error{Code: listwatch.TooSlow, Details: &listwatch.Details{RetryAfter: 7 * time.Second}}
 		source := &played{watches: []answer{{refused: busy}}}
-		follows(t, &Follower{Source: source, Sink: &taken{}}, time.Minute)
+		follows(t, &Reflector{Source: source, Sink: &taken{}}, time.Minute)
 		if waited := source.calls[1].at.Sub(source.calls[0].at); waited < 7*time.Second {
 			t.Errorf("it asked again after %v, want 7 s or more", waited)
 		}
@@ -247,7 +247,7 @@ func TestAStreamThatEndsAtOnceIsNotAskedForAtOnce(t *testing.T) {
 		for range 20 {
 			source.watches = append(source.watches, answer{end: clean})
 		}
-		follows(t, &Follower{Source: source, Sink: &taken{}}, time.Minute)
+		follows(t, &Reflector{Source: source, Sink: &taken{}}, time.Minute)
 		if n := len(source.calls); n > 15 {
 			t.Errorf("a server that ends watches at once was asked %d times in a minute, want waits that grow", n)
 		}
@@ -260,7 +260,7 @@ func TestASourceThatIsBehindIsBorneWithForAMinute(t *testing.T) {
 		for range 40 {
 			source.watches = append(source.watches, refuses(listwatch.NotYet))
 		}
-		follows(t, &Follower{Source: source, Sink: &taken{}}, 20*time.Minute)
+		follows(t, &Reflector{Source: source, Sink: &taken{}}, 20*time.Minute)
 		asked := asks(source.calls)
 		again := slices.Index(asked[1:], "state") + 1
 		if again < 2 {

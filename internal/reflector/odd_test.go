@@ -17,7 +17,7 @@ func TestAStateThatBreaksOffAgainAndAgainIsWaitedForLongerAndLonger(t *testing.T
 		for range 60 {
 			source.watches = append(source.watches, answer{events: events(t, "(a@3)"), end: clean})
 		}
-		follows(t, &Follower{Source: source, Sink: &taken{}}, time.Minute)
+		follows(t, &Reflector{Source: source, Sink: &taken{}}, time.Minute)
 		if n := len(source.calls); n > 15 {
 			t.Errorf("a server that ends the state in the middle was asked for it %d times in a minute, want waits that grow", n)
 		}
@@ -27,7 +27,7 @@ func TestAStateThatBreaksOffAgainAndAgainIsWaitedForLongerAndLonger(t *testing.T
 func TestAStateThatCouldNotBeTakenIsStillNotToBeOlderThanWhatWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &played{watches: []answer{streams(t, "=5", ends(listwatch.Expired)), streams(t, "(a@6)", nil), streams(t, "(a@6) =7", nil)}}
-		follows(t, &Follower{Source: source, Sink: &taken{refuse: "(a@6)"}}, 10*time.Minute)
+		follows(t, &Reflector{Source: source, Sink: &taken{refuse: "(a@6)"}}, 10*time.Minute)
 		if diff := cmp.Diff([]string{"state", "state>=5", "state>=5"}, asks(source.calls)); diff != "" {
 			t.Errorf("what it asks for (-want +got):\n%s", diff)
 		}
@@ -43,7 +43,7 @@ func TestASourceThatRefusesToGoOnIsAskedForTheState(t *testing.T) {
 			}
 			source.lists = []page{{page: listwatch.Page{Version: 9}}}
 			sink := &taken{}
-			follows(t, &Follower{Source: source, Sink: sink}, 30*time.Minute)
+			follows(t, &Reflector{Source: source, Sink: sink}, 30*time.Minute)
 			if !slices.Contains(sink.lines, "=9") {
 				t.Errorf("%v: it got %q and asked %q, want the state again", code, sink.lines, asks(source.calls))
 			}
@@ -58,7 +58,7 @@ func TestASourceThatDoesNotStreamIsAskedAgainAfterAnHour(t *testing.T) {
 		for range 3 {
 			source.lists = append(source.lists, page{page: listwatch.Page{Version: 5}})
 		}
-		follows(t, &Follower{Source: source, Sink: &taken{}}, 2*time.Hour)
+		follows(t, &Reflector{Source: source, Sink: &taken{}}, 2*time.Hour)
 		want := []string{"state", "list", "from 5", "list>=5", "from 5", "list>=5", "from 5", "state>=5"}
 		if diff := cmp.Diff(want, asks(source.calls)); diff != "" {
 			t.Errorf("what it asks for (-want +got):\n%s", diff)
@@ -73,7 +73,7 @@ func TestAListWhosePagesNeverEndIsGivenUp(t *testing.T) {
 		for range 1000 {
 			source.lists = append(source.lists, page{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}})
 		}
-		follows(t, &Follower{Source: source, Sink: &taken{}}, time.Second)
+		follows(t, &Reflector{Source: source, Sink: &taken{}}, time.Second)
 		if n := len(source.calls); n > 20 {
 			t.Errorf("it asked for %d pages in a second, each time for the same one", n)
 		}
@@ -87,7 +87,7 @@ func TestPagesOfDifferentVersionsAreFollowedFromTheOldest(t *testing.T) {
 			{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}},
 			{page: listwatch.Page{Items: []*listwatch.Object{b}, Version: 8}},
 		}}
-		follows(t, &Follower{Source: source, Sink: &taken{}}, time.Second)
+		follows(t, &Reflector{Source: source, Sink: &taken{}}, time.Second)
 		if diff := cmp.Diff([]string{"state", "list", "more", "from 5"}, asks(source.calls)); diff != "" {
 			t.Errorf("what it asks for (-want +got):\n%s", diff)
 		}
@@ -101,7 +101,7 @@ func TestASourceThatNeverSaysTheEndOfTheStateIsListed(t *testing.T) {
 		for range mostBroken {
 			source.watches = append(source.watches, streams(t, "(a@3)", clean))
 		}
-		follows(t, &Follower{Source: source, Sink: &taken{}}, 20*time.Minute)
+		follows(t, &Reflector{Source: source, Sink: &taken{}}, 20*time.Minute)
 		if diff := cmp.Diff([]string{"state", "state", "state", "list", "from 5"}, asks(source.calls)); diff != "" {
 			t.Errorf("what it asks for (-want +got):\n%s", diff)
 		}

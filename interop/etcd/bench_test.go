@@ -115,7 +115,7 @@ func BenchmarkStart(b *testing.B) {
 	filling.Wait()
 	before := heap()
 	for b.Loop() {
-		db, err := etcd.Open(b.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench", History: -1})
+		db, err := etcd.Open(b.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench", HistoryRevisions: -1})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -53,10 +53,10 @@ func (c *counts) hooks() *etcd.Trace {
 		c.why = append(c.why, err)
 	}
 	return &etcd.Trace{
-		Lost:     func(_ string, err error) { note(&c.lost, err) },
-		Relisted: func(_ string, why error) { note(&c.relisted, why) },
-		Resumed:  func(string, int64) { c.resumed.Add(1) },
-		Repeated: func(string, int64) { c.repeated.Add(1) },
+		WatchLost:         func(_ string, err error) { note(&c.lost, err) },
+		Relisted:          func(_ string, why error) { note(&c.relisted, why) },
+		WatchResumed:      func(string, int64) { c.resumed.Add(1) },
+		DuplicatesDropped: func(string, int64) { c.repeated.Add(1) },
 	}
 }
 
@@ -72,10 +72,10 @@ func newScene(t *testing.T) *scene {
 	s := &scene{T: t, etcd: etcdtest.StartProcess(t), prefix: fmt.Sprintf("/bug-%d", prefixes.Add(1))}
 	s.client = etcdtest.Dial(t, s.etcd.URL)
 	s.proxy = etcdtest.StartProxy(t, s.etcd.URL)
-	direct := collection(t, open(t, etcd.Options{Endpoints: []string{s.etcd.URL}, Prefix: s.prefix, History: -1}))
-	s.rec = checker.NewRecorder(checker.Meta{Name: t.Name(), Shared: true})
-	s.writer = &writer{t: t, rec: s.rec, to: s.rec.Writes(direct)}
-	s.db = open(t, etcd.Options{Endpoints: []string{s.proxy.URL}, Prefix: s.prefix, Trace: s.trace.hooks(), History: -1})
+	direct := collection(t, open(t, etcd.Options{Endpoints: []string{s.etcd.URL}, Prefix: s.prefix, HistoryRevisions: -1}))
+	s.rec = checker.NewRecorder(checker.Meta{Name: t.Name(), SharedVersions: true})
+	s.writer = &writer{t: t, rec: s.rec, to: s.rec.Collection(direct)}
+	s.db = open(t, etcd.Options{Endpoints: []string{s.proxy.URL}, Prefix: s.prefix, Trace: s.trace.hooks(), HistoryRevisions: -1})
 	s.things = collection(t, s.db)
 	s.witness = follow(t, s.rec, "w", s.things)
 	return s
@@ -84,7 +84,7 @@ func newScene(t *testing.T) *scene {
 // settle ends the scene: all that was written must reach the watcher.
 func (s *scene) settle(last *listwatch.Object) {
 	s.Helper()
-	s.rec.Heal(last.Version)
+	s.rec.RecordHeal(last.Version)
 	sees(s, last.Version, s.witness)
 	judge(s, s.rec)
 	if page, err := s.things.List(s.Context(), listwatch.Query{}); err != nil || page.Version < last.Version {

@@ -57,7 +57,7 @@ func TestCloseEndsWatchersAndRequests(t *testing.T) {
 		"a new watch":   func() error { _, err := c.Watch(t.Context(), listwatch.Query{}); return err },
 		"a get":         func() error { _, err := c.Get(t.Context(), key("a")); return err },
 		"a write":       func() error { _, err := c.Create(t.Context(), thing("b", 1)); return err },
-		"a collection":  func() error { _, err := db.Collection(store.Resource{Kind: "Late"}); return err },
+		"a collection":  func() error { _, err := db.Collection(store.CollectionSpec{Kind: "Late"}); return err },
 		"the readiness": func() error { return db.Ready(t.Context()) },
 	} {
 		if err := do(); !errors.Is(err, listwatch.Unavailable) {
@@ -89,7 +89,7 @@ func TestALoadEndsWithItsContextAndCanBeBegunAgain(t *testing.T) {
 	fill(t, etcdtest.Dial(t, server.URL), "/load", objects)
 	ctx, cancel := context.WithCancel(t.Context())
 	var read int64
-	db := open(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", History: -1, Trace: &etcd.Trace{
+	db := open(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1, Trace: &etcd.Trace{
 		Loading: func(_ string, done, _ int64) { read = done; cancel() },
 	}})
 	if _, err := db.CollectionContext(ctx, things); !errors.Is(err, context.Canceled) || read >= objects {
@@ -109,7 +109,7 @@ func TestCloseEndsALoad(t *testing.T) {
 	var db *etcd.DB
 	closed := make(chan error, 1)
 	begun := false
-	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", History: -1, Trace: &etcd.Trace{
+	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1, Trace: &etcd.Trace{
 		Loading: func(string, int64, int64) {
 			if begun {
 				return
@@ -119,7 +119,7 @@ func TestCloseEndsALoad(t *testing.T) {
 			n := 0
 			eventually(t, "the database says that it is being closed", func() bool {
 				n++
-				_, err := db.Collection(store.Resource{Kind: fmt.Sprint("Other", n)})
+				_, err := db.Collection(store.CollectionSpec{Kind: fmt.Sprint("Other", n)})
 				return errors.Is(err, listwatch.Unavailable)
 			})
 		},

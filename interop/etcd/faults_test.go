@@ -111,8 +111,8 @@ func TestWatchersNoticeNothingOfWhatHappensToTheLeader(t *testing.T) {
 	}
 	base := got.Header.Revision
 	rec := checker.NewRecorder(checker.Meta{
-		Name: t.Name(), Base: listwatch.Version(base), Shared: true,
-		Require: checker.Requirements{Writes: 100 * *rounds, Events: 300 * *rounds, Bookmarks: 1, Resumes: 1},
+		Name: t.Name(), Base: listwatch.Version(base), SharedVersions: true,
+		Requirements: checker.Requirements{Writes: 100 * *rounds, Events: 300 * *rounds, Bookmarks: 1, Resumes: 1},
 	})
 	var counted counts
 	o := etcd.Options{Endpoints: c.urls(), Prefix: "/lane", Trace: counted.hooks()}
@@ -140,7 +140,7 @@ func TestWatchersNoticeNothingOfWhatHappensToTheLeader(t *testing.T) {
 			lost := counted.lost.Load()
 			began := time.Now()
 			heal := f.strike(c)
-			rec.Fault(checker.Fault{Kind: f.name})
+			rec.RecordFault(checker.Fault{Kind: f.name})
 			eventually(t, f.name+": writes are acknowledged again", func() bool { return writers[0].oks.Load() > before+20 })
 			back := time.Since(began)
 			wait(500 * time.Millisecond)
@@ -153,7 +153,7 @@ func TestWatchersNoticeNothingOfWhatHappensToTheLeader(t *testing.T) {
 	front.CloseClientConnections()
 	front.Close()
 	closing.Close()
-	rec.Fault(checker.Fault{Kind: "server killed"})
+	rec.RecordFault(checker.Fault{Kind: "server killed"})
 	far.hop()
 	old := follow(t, rec, "old", late)
 	wait(300 * time.Millisecond)
@@ -166,7 +166,7 @@ func TestWatchersNoticeNothingOfWhatHappensToTheLeader(t *testing.T) {
 	}
 	// Writes that nobody was told of may have come later.
 	last = max(last, newestOf(page))
-	rec.Heal(last)
+	rec.RecordHeal(last)
 	sees(t, last, steady, far, old)
 	report, err := checker.Check(what.complete(rec, last), nil)
 	if err == nil {
@@ -201,7 +201,7 @@ func TestCompactionStormsOverAnEtcdThatIsKilledLoseNothingInSilence(t *testing.T
 	raw := etcdtest.Dial(t, server.URL)
 	proxy := etcdtest.StartProxy(t, server.URL)
 	rec := checker.NewRecorder(checker.Meta{
-		Name: t.Name(), Base: 1, Shared: true, Require: checker.Requirements{Writes: 200, Events: 200, Expired: 1, Relists: 1},
+		Name: t.Name(), Base: 1, SharedVersions: true, Requirements: checker.Requirements{Writes: 200, Events: 200, Expired: 1, Relists: 1},
 	})
 	var counted counts
 	o := etcd.Options{Endpoints: []string{proxy.URL}, Prefix: "/lane", Trace: counted.hooks()}
@@ -231,7 +231,7 @@ func TestCompactionStormsOverAnEtcdThatIsKilledLoseNothingInSilence(t *testing.T
 		before := writer.oks.Load()
 		proxy.Cut()
 		server.Kill()
-		rec.Fault(checker.Fault{Kind: "etcd killed"})
+		rec.RecordFault(checker.Fault{Kind: "etcd killed"})
 		server.Restart()
 		eventually(t, "writes are acknowledged again", func() bool { return writer.oks.Load() > before+50 })
 		proxy.Cut()
@@ -244,7 +244,7 @@ func TestCompactionStormsOverAnEtcdThatIsKilledLoseNothingInSilence(t *testing.T
 		t.Fatal(err)
 	}
 	last := max(listwatch.Version(writer.last.Load()), newestOf(page))
-	rec.Heal(last)
+	rec.RecordHeal(last)
 	sees(t, last, cut, direct)
 	report, err := checker.Check(what.complete(rec, last), nil)
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 // patience is how long a test waits for what must come. Only a test that fails waits so long.
 const patience = time.Minute
 
-var things = store.Resource{APIVersion: "example.com/v1", Kind: "Thing", Namespaced: true, Fields: []string{"spec.n"}}
+var things = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Thing", Namespaced: true, Fields: []string{"spec.n"}}
 
 // collection opens the collection of things.
 func collection(t testing.TB, db *etcd.DB) *store.Collection {
@@ -40,7 +40,7 @@ func thing(name string, n int) []byte {
 type writer struct {
 	t   testing.TB
 	rec *checker.Recorder
-	to  *checker.Collection
+	to  *checker.RecordedCollection
 	n   int
 }
 
@@ -76,7 +76,7 @@ func (w *writer) delete(name string) *listwatch.Object {
 // A witness follows a source as a client does: it goes on where it was when a watch ends, and lists again where it is told that its place expired.
 type witness struct {
 	name string
-	rec  *checker.Witness
+	rec  *checker.WatcherRecorder
 
 	mu      sync.Mutex
 	sources []listwatch.Source // guarded by mu; it takes the next one each time
@@ -96,7 +96,7 @@ func (w *witness) hop() {
 // follow starts a witness that ends with the test.
 func follow(t testing.TB, rec *checker.Recorder, name string, sources ...listwatch.Source) *witness {
 	t.Helper()
-	w := &witness{name: name, rec: rec.Witness(name), sources: sources, done: make(chan struct{})}
+	w := &witness{name: name, rec: rec.Watcher(name), sources: sources, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(w.done)

@@ -50,11 +50,11 @@ func watchAt(t testing.TB, s listwatch.Source, v listwatch.Version) listwatch.Wa
 // tell logs what happens between a store and etcd.
 func tell(t testing.TB) *etcd.Trace {
 	return &etcd.Trace{
-		Loaded:   func(c string, n int, floor, version int64, _ time.Duration) { t.Log("loaded", c, n, floor, version) },
-		Lost:     func(c string, err error) { t.Log("lost", c, err) },
-		Resumed:  func(c string, v int64) { t.Log("resumed", c, v) },
-		Relisted: func(c string, err error) { t.Log("relisted", c, err) },
-		Repeated: func(c string, v int64) { t.Log("repeated", c, v) },
+		Loaded:            func(c string, n int, floor, version int64, _ time.Duration) { t.Log("loaded", c, n, floor, version) },
+		WatchLost:         func(c string, err error) { t.Log("lost", c, err) },
+		WatchResumed:      func(c string, v int64) { t.Log("resumed", c, v) },
+		Relisted:          func(c string, err error) { t.Log("relisted", c, err) },
+		DuplicatesDropped: func(c string, v int64) { t.Log("repeated", c, v) },
 	}
 }
 
@@ -81,7 +81,7 @@ func TestAClientWritesAtOneServerWatchesAtAnotherAndResumesAtAThird(t *testing.T
 	}()
 	w := watchAt(t, remote, base)
 	rec := checker.NewRecorder(checker.Meta{Base: base})
-	wr := &writer{t: t, rec: rec, to: rec.Writes(first)}
+	wr := &writer{t: t, rec: rec, to: rec.Collection(first)}
 	a := wr.create("a")
 	b := wr.create("b")
 	a2 := wr.update("a")
@@ -273,7 +273,7 @@ func TestAThousandWatchersHaveOneWatchOfEtcd(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
 	proxy := etcdtest.StartProxy(t, server.URL)
-	c := collection(t, open(t, etcd.Options{Endpoints: []string{proxy.URL}, History: -1}))
+	c := collection(t, open(t, etcd.Options{Endpoints: []string{proxy.URL}, HistoryRevisions: -1}))
 	first, err := c.Create(t.Context(), thing("a", 0))
 	if err != nil {
 		t.Fatal(err)

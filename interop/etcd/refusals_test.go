@@ -199,8 +199,8 @@ func TestNothingStaleIsServedAsFreshWhileEtcdIsAway(t *testing.T) {
 // reverse is a Transformer that can be seen in etcd.
 type reverse struct{}
 
-func (reverse) Write(_ etcd.Place, plain []byte) ([]byte, error) { return turn(plain), nil }
-func (reverse) Read(_ etcd.Place, kept []byte) ([]byte, error)   { return turn(kept), nil }
+func (reverse) ToStorage(_ etcd.Location, plain []byte) ([]byte, error)  { return turn(plain), nil }
+func (reverse) FromStorage(_ etcd.Location, kept []byte) ([]byte, error) { return turn(kept), nil }
 
 func turn(b []byte) []byte {
 	out := make([]byte, len(b))

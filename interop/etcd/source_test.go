@@ -42,7 +42,7 @@ func open(t T, o etcd.Options) *etcd.DB {
 func TestSource(t *testing.T) {
 	server := etcdtest.StartProcess(t)
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
-		return open(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: historyBytes, History: -1})
+		return open(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: historyBytes, HistoryRevisions: -1})
 	}, conformance.Exceptions{
 		"resume/server-restart": "a store in memory forgets when it starts again; this one does not, and its versions are those of etcd",
 		"slow/bounded-memory":   "it allows 2.5 MiB, of which gRPC's buffers take most: see TestReadersThatStalledHoldNoMoreThanTheWindow",

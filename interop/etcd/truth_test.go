@@ -65,7 +65,7 @@ func newTruth(t testing.TB, client *clientv3.Client, dir string, after int64) *t
 // wholeUID is the member behind which the version is; the test has to know by itself.
 var wholeUID = regexp.MustCompile(`"uid":"[^"]*"`)
 
-func side(value []byte, v int64) *checker.Side {
+func side(value []byte, v int64) *checker.ObjectState {
 	at := wholeUID.FindIndex(value)[1]
 	data := string(value[:at]) + `,"resourceVersion":"` + strconv.FormatInt(v, 10) + `"` + string(value[at:])
 	var o struct {
@@ -75,8 +75,8 @@ func side(value []byte, v int64) *checker.Side {
 	if err := json.Unmarshal(value, &o); err != nil {
 		panic(err)
 	}
-	return &checker.Side{
-		Labels: o.Metadata.Labels, Fields: map[string]string{"spec.n": o.Spec.N.String()}, Payload: checker.Sum([]byte(data)),
+	return &checker.ObjectState{
+		Labels: o.Metadata.Labels, Fields: map[string]string{"spec.n": o.Spec.N.String()}, Fingerprint: checker.FingerprintOf([]byte(data)),
 	}
 }
 
@@ -150,7 +150,7 @@ func (s *scribbler) run(ctx context.Context, pause time.Duration) {
 		i := n * 7 % 20
 		name := s.name + "-" + strconv.Itoa(i)
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		began := s.rec.Now()
+		began := s.rec.Elapsed()
 		var o *listwatch.Object
 		var err error
 		switch {
@@ -169,7 +169,7 @@ func (s *scribbler) run(ctx context.Context, pause time.Duration) {
 			there[i] = false
 		}
 		if err == nil {
-			s.truth.told(o.Version, began, s.rec.Now())
+			s.truth.told(o.Version, began, s.rec.Elapsed())
 			there[i] = !there[i] || n%5 != 4
 			s.oks.Add(1)
 			s.last.Store(max(s.last.Load(), uint64(o.Version)))

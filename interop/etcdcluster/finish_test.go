@@ -16,12 +16,12 @@ import (
 func (l *lane) finish(begun time.Time) {
 	for _, s := range l.servers {
 		remote := &client.Remote{URL: s.base + path}
-		began := l.rec.Now()
+		began := l.rec.Elapsed()
 		page, err := remote.List(l.Context(), listwatch.Query{})
 		if err != nil {
 			l.Fatal(err)
 		}
-		l.rec.List("", began, listwatch.Query{}, page)
+		l.rec.RecordList("", began, listwatch.Query{}, page)
 		remote.Close()
 	}
 	for _, r := range l.dialed {

@@ -27,7 +27,7 @@ type follower struct {
 	session time.Duration    // about how long that lasts
 	pause   time.Duration    // about how long it rests between two
 	rand    *rand.Rand
-	witness *checker.Witness
+	witness *checker.WatcherRecorder
 	goal    *atomic.Uint64 // the version that watchers are to reach; zero: not known yet
 	moves   *atomic.Int64  // counts sessions that go on at another server
 
@@ -49,7 +49,7 @@ func (l *lane) followers() []*follower {
 	add := func(name string, session, pause time.Duration, servers ...*server) {
 		f := &follower{
 			name: name, query: queries[len(all)%len(queries)], session: session, pause: pause, rand: l.random(uint64(100 + len(all))),
-			witness: l.rec.Witness(name), goal: &l.goal, moves: &l.moves,
+			witness: l.rec.Watcher(name), goal: &l.goal, moves: &l.moves,
 		}
 		f.query.Bookmarks = true
 		over := [...]string{"chunked", "h2", "websocket"}[len(all)%3]
@@ -93,7 +93,7 @@ func (l *lane) remote(f *follower, over string, servers ...*server) *client.Remo
 		t = &h2.Client{Network: n, PingInterval: heartbeat}
 	}
 	remote := &client.Remote{
-		URL: "http://" + servers[0].front + path, Network: n, Transports: []transport.Client{t}, Idle: idleTime, Trace: f.witness.Trace(),
+		URL: "http://" + servers[0].front + path, Network: n, Transports: []transport.Client{t}, IdleTimeout: idleTime, Trace: f.witness.Trace(),
 		Backoff: listwatch.Backoff{Min: 20 * time.Millisecond, Max: 200 * time.Millisecond},
 	}
 	l.dialed = append(l.dialed, remote)

@@ -51,19 +51,19 @@ func (d *desk) found(records []record) (n int) {
 }
 
 // side returns what data, as etcd has it, looks like to a checker of watches.
-func (d *desk) side(data []byte) *checker.Side {
+func (d *desk) side(data []byte) *checker.ObjectState {
 	if data == nil {
 		return nil
 	}
 	o, err := listwatch.ParseObject(data)
 	if err != nil {
 		d.wrong = append(d.wrong, fmt.Sprintf("etcd holds %s: %v", data, err))
-		return &checker.Side{}
+		return &checker.ObjectState{}
 	}
 	o.Fields = map[string]string{
 		listwatch.FieldNamespace: o.Key.Namespace, listwatch.FieldName: o.Key.Name, "spec.color": colorOf(data),
 	}
-	return d.rec.Side(o)
+	return d.rec.ObjectState(o)
 }
 
 func colorOf(data []byte) string {

@@ -37,7 +37,7 @@ type lane struct {
 // enough is what a run must have had. All kinds of trouble come once at least.
 var enough = checker.Requirements{
 	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20, Expired: 1, Relists: 1,
-	Bit: map[string]int{
+	Faults: map[string]int{
 		"leader-kill": 1, "leader-pause": 1, "leader-cut": 1, "member-cut": 1, "no-quorum": 1, "storm": 1, "compaction": 10,
 		"server-kill": 1, "server-pause": 1, "server-cut": 1, "server-behind": 1,
 	},
@@ -84,9 +84,9 @@ func startLane(t *testing.T) *lane {
 	t.Logf("%v for the cluster to start", time.Since(begun).Round(time.Millisecond))
 	l.scribe = &scribe{cluster: l.cluster, up: l.revision()}
 	l.rec = checker.NewRecorder(checker.Meta{
-		Name: t.Name(), Seed: l.seed, Base: listwatch.Version(l.scribe.up), Floors: true, Require: enough,
+		Name: t.Name(), Seed: l.seed, Base: listwatch.Version(l.scribe.up), AllCompactionsRecorded: true, Requirements: enough,
 	})
-	l.rec.Sum = sumWithoutVersion
+	l.rec.Fingerprint = sumWithoutVersion
 	l.desk = &desk{rec: l.rec}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -94,12 +94,12 @@ func startLane(t *testing.T) *lane {
 		}
 	})
 	for i, name := range []string{"1", "2"} {
-		l.servers = append(l.servers, startServer(t, name, l.members, fault.Mix{
-			Kinds: []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.None},
-			Bytes: 16 << 10, After: 2 * time.Second, For: 500 * time.Millisecond,
-		}, fault.Mix{
-			Kinds: []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.Latency},
-			Bytes: 16 << 10, After: 2 * time.Second, For: time.Second, Delay: 10 * time.Millisecond,
+		l.servers = append(l.servers, startServer(t, name, l.members, fault.RandomOptions{
+			Kinds:    []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.None},
+			MaxBytes: 16 << 10, MaxWait: 2 * time.Second, MaxDuration: 500 * time.Millisecond,
+		}, fault.RandomOptions{
+			Kinds:    []fault.Kind{fault.Reset, fault.Cut, fault.Stall, fault.Latency},
+			MaxBytes: 16 << 10, MaxWait: 2 * time.Second, MaxDuration: time.Second, ChunkDelay: 10 * time.Millisecond,
 		}, l.seed+uint64(10*i)))
 	}
 	return l
@@ -111,11 +111,11 @@ func (l *lane) random(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(l.s
 var versionMember = regexp.MustCompile(`"resourceVersion":"\d+",|,"resourceVersion":"\d+"`)
 
 // sumWithoutVersion is the fingerprint of an object without its version, as etcd has it. The version is judged by itself.
-func sumWithoutVersion(data []byte) checker.Payload {
+func sumWithoutVersion(data []byte) checker.Fingerprint {
 	if at := versionMember.FindIndex(data); at != nil {
 		data = slices.Concat(data[:at[0]], data[at[1]:])
 	}
-	return checker.Sum(data)
+	return checker.FingerprintOf(data)
 }
 
 // work starts who writes and reads until ctx ends.
@@ -136,7 +136,7 @@ func (l *lane) work(ctx context.Context, all *sync.WaitGroup) {
 func (l *lane) read(ctx context.Context, r *rand.Rand) {
 	var remotes []*client.Remote
 	for _, s := range l.servers {
-		remote := &client.Remote{URL: "http://" + s.front + path, Idle: 10 * time.Second}
+		remote := &client.Remote{URL: "http://" + s.front + path, IdleTimeout: 10 * time.Second}
 		defer remote.Close()
 		remotes = append(remotes, remote)
 	}
@@ -148,7 +148,7 @@ func (l *lane) read(ctx context.Context, r *rand.Rand) {
 				q.Match = listwatch.Exact
 			}
 		}
-		began := l.rec.Now()
+		began := l.rec.Elapsed()
 		page, err := remotes[r.IntN(len(remotes))].List(ctx, q)
 		switch listwatch.CodeOf(err) {
 		case listwatch.Unavailable, listwatch.NotYet, listwatch.TooSlow:
@@ -160,7 +160,7 @@ func (l *lane) read(ctx context.Context, r *rand.Rand) {
 		}
 		switch {
 		case err == nil:
-			l.rec.List("", began, q, page)
+			l.rec.RecordList("", began, q, page)
 		case ctx.Err() == nil:
 			l.desk.complain("list of %+v: %v", q, err)
 		}
@@ -182,7 +182,7 @@ func (l *lane) heal() {
 		return l.desk.acknowledged() > before
 	})
 	v := l.desk.acknowledged()
-	l.rec.Heal(v)
+	l.rec.RecordHeal(v)
 	l.goal.Store(uint64(v))
 }
 

@@ -160,7 +160,7 @@ func (n *network) strike(k fault.Kind) {
 	}
 	n.mu.Unlock()
 	for _, p := range apart {
-		p.Strike(fault.Fault{Kind: k})
+		p.InjectAll(fault.Fault{Kind: k})
 	}
 }
 

@@ -61,7 +61,7 @@ const (
 func (c serverConfig) run() error {
 	tell := func(word string, rest ...any) { fmt.Println(append([]any{word}, rest...)...) }
 	db, err := etcd.Open(context.Background(), etcd.Options{
-		Endpoints: c.Endpoints, Timeout: requestTime, History: 1 << 40, HistoryAge: -1, HistoryBytes: -1,
+		Endpoints: c.Endpoints, Timeout: requestTime, HistoryRevisions: 1 << 40, HistoryAge: -1, HistoryBytes: -1,
 		Trace: &etcd.Trace{
 			Lost:     func(_ string, err error) { tell("lost", err) },
 			Relisted: func(_ string, why error) { tell("relisted", why) },
@@ -72,7 +72,7 @@ func (c serverConfig) run() error {
 	if err != nil {
 		return err
 	}
-	things, err := db.Collection(resource.Declare())
+	things, err := db.Collection(resource.CollectionSpec())
 	if err != nil {
 		return err
 	}

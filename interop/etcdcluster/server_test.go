@@ -44,7 +44,7 @@ type server struct {
 }
 
 // startServer starts one whose connections, those from clients and those to members, meet faults of a mix each.
-func startServer(t testing.TB, name string, members []*etcdtest.Process, clients, etcd fault.Mix, seed uint64) *server {
+func startServer(t testing.TB, name string, members []*etcdtest.Process, clients, etcd fault.RandomOptions, seed uint64) *server {
 	t.Helper()
 	s := &server{t: t, name: name, told: make(map[string]int)}
 	l := listen(t)
@@ -73,8 +73,8 @@ func startServer(t testing.TB, name string, members []*etcdtest.Process, clients
 func (s *server) proxy(addr, what string, plan fault.Plan) *fault.Proxy {
 	p := &fault.Proxy{
 		Listener: listen(s.t), Plan: plan,
-		Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) },
-		Bit:  func(b fault.Bite) { s.note(what+" connection "+b.Kind.String(), "") },
+		Dial:   func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) },
+		Faults: func(b fault.Injection) { s.note(what+" connection "+b.Kind.String(), "") },
 	}
 	served := make(chan error, 1)
 	go func() { served <- p.Serve() }()
@@ -218,7 +218,7 @@ func (s *server) heal() {
 
 func (s *server) strike(k fault.Kind) {
 	for _, p := range s.proxies {
-		p.Strike(fault.Fault{Kind: k})
+		p.InjectAll(fault.Fault{Kind: k})
 	}
 }
 

@@ -31,7 +31,7 @@ func (l *lane) trouble() {
 	}
 	for _, i := range l.rand.Perm(len(all)) {
 		l.wait(400 * time.Millisecond)
-		l.rec.Fault(checker.Fault{Kind: all[i].kind})
+		l.rec.RecordFault(checker.Fault{Kind: all[i].kind})
 		begun := time.Now()
 		all[i].do()
 		l.Logf("%v %s", time.Since(begun).Round(time.Millisecond), all[i].kind)
@@ -193,13 +193,13 @@ func (l *lane) refusesReads(s *server) {
 	default:
 		s.note("fresh read refused", err.Error())
 	}
-	began := l.rec.Now()
+	began := l.rec.Elapsed()
 	q := listwatch.Query{Start: listwatch.Any}
 	if page, err = remote.List(l.Context(), q); err != nil {
 		l.Errorf("server %s without etcd, asked for any state: %v", s.name, err)
 		return
 	}
-	l.rec.List("", began, q, page)
+	l.rec.RecordList("", began, q, page)
 }
 
 // storm compacts again and again, while watchers resume and one server starts.
@@ -230,9 +230,9 @@ func (l *lane) compactNow() {
 	}
 	l.compacted = at
 	// It counts as done from the end only, but may be done at any time, also where nobody says so.
-	l.rec.Compact(func() listwatch.Version { return listwatch.Version(at) }, func() {
+	l.rec.RecordCompaction(func() listwatch.Version { return listwatch.Version(at) }, func() {
 		if l.compact(at) {
-			l.rec.Fault(checker.Fault{Kind: "compaction"})
+			l.rec.RecordFault(checker.Fault{Kind: "compaction"})
 		}
 	})
 }

@@ -58,7 +58,7 @@ type desk struct {
 }
 
 func (d *desk) enter(a attempt) {
-	a.ended = d.rec.Now()
+	a.ended = d.rec.Elapsed()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.attempts = append(d.attempts, a)
@@ -141,7 +141,7 @@ func (w *writer) body(key listwatch.Key, from listwatch.Version) (body []byte, m
 // of the run cuts none off.
 func (w *writer) send(method string, key listwatch.Key, from listwatch.Version) {
 	s := w.servers[w.rand.IntN(len(w.servers))]
-	a := attempt{key: key, from: from, began: w.desk.rec.Now()}
+	a := attempt{key: key, from: from, began: w.desk.rec.Elapsed()}
 	url, body := s.of(key.Namespace), []byte(nil)
 	if method != http.MethodPost {
 		url += "/" + key.Name
@@ -193,7 +193,7 @@ func (w *writer) do(method, url string, body []byte) (code int, answer []byte) {
 // look reads one object, at any server, and returns its version; zero: it is not there, or nobody knows.
 func (w *writer) look(key listwatch.Key) listwatch.Version {
 	s := w.servers[w.rand.IntN(len(w.servers))]
-	l := look{key: key, began: w.desk.rec.Now()}
+	l := look{key: key, began: w.desk.rec.Elapsed()}
 	code, answer := w.do(http.MethodGet, s.of(key.Namespace)+"/"+key.Name, nil)
 	switch code {
 	case http.StatusOK:
@@ -225,7 +225,7 @@ func (w *writer) transact(ctx context.Context, raw *clientv3.Client, pause time.
 			key := listwatch.Key{Namespace: "a", Name: "t" + strconv.Itoa(i)}
 			body, m := w.body(key, 0)
 			body = bytes.Replace(body, []byte(`{"metadata":{`), fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"namespace":"a","uid":%q,`, m), 1)
-			attempts = append(attempts, attempt{key: key, mark: m, began: w.desk.rec.Now()})
+			attempts = append(attempts, attempt{key: key, mark: m, began: w.desk.rec.Elapsed()})
 			ops = append(ops, clientv3.OpPut(dir+"a/"+key.Name, string(body)))
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

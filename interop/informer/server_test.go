@@ -45,7 +45,7 @@ func serve(l lines, d dataset) error {
 	// Whoever measures may be behind by all changes there are.
 	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})
 	resource, _ := kubeapi.FindResource(kubeapi.DefaultResources(), d.resource)
-	objects, err := db.Collection(resource.Declare())
+	objects, err := db.Collection(resource.CollectionSpec())
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func sorted(m map[string]any) []string {
 // Property: what can be written can be decoded by a typed client, and what such a client can decode is not taken for unreadable.
 func TestMetadataIsAcceptedIfTypedClientsCanDecodeIt(t *testing.T) {
 	r, _ := kubeapi.FindResource(kubeapi.DefaultResources(), "configmaps")
-	c, err := memory.Open(memory.Options{}).Collection(r.Declare())
+	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
 	if err != nil {
 		t.Fatal(err)
 	}

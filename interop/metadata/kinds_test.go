@@ -18,9 +18,9 @@ type maker struct{ *rand.Rand }
 
 func (m maker) object(t *schema.Type, depth int) map[string]any {
 	o := map[string]any{}
-	if t.Others != nil {
+	if t.AdditionalProperties != nil {
 		for range m.IntN(3) {
-			o[string(rune('a'+m.IntN(5)))] = m.field(*t.Others, depth)
+			o[string(rune('a'+m.IntN(5)))] = m.field(*t.AdditionalProperties, depth)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Fields)) {

@@ -30,7 +30,7 @@ func (g generator) object(t *schema.Type, depth int) object {
 
 // names returns a few names of fields.
 func (g generator) names(t *schema.Type, most int) []string {
-	if t.Others != nil {
+	if t.AdditionalProperties != nil {
 		return g.words()
 	}
 	all := slices.Sorted(maps.Keys(t.Fields))

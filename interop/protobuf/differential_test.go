@@ -62,7 +62,7 @@ func TestObjectsComeOutAsTheirJSON(t *testing.T) {
 			if i > 0 { // the first has nothing
 				filler.Fill(o)
 			}
-			data, err := protobody.JSON(encode(t, inProtobuf, o), math.MaxInt64)
+			data, err := protobody.ToJSON(encode(t, inProtobuf, o), math.MaxInt64)
 			if err != nil {
 				t.Fatalf("%s: %v, of %#v", gvk, err, o)
 			}

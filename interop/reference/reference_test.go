@@ -30,15 +30,15 @@ func TestKubernetesIsConformantSaveForWhatIsKnown(t *testing.T) {
 	s := apiserver.Start(t)
 	target := open(t, s)
 	t.Log(target.Notes)
-	outcomes := execute(t, target, conformance.Options{Known: known, Skip: slices.Concat(costly, hanging)})
+	outcomes := execute(t, target, conformance.Options{KnownFailures: known, Skip: slices.Concat(costly, hanging)})
 	target.Patience = 300 * time.Millisecond
-	outcomes = append(outcomes, execute(t, target, conformance.Options{Known: known, Run: hanging})...)
+	outcomes = append(outcomes, execute(t, target, conformance.Options{KnownFailures: known, Run: hanging})...)
 	counts := map[cases.Verdict]int{}
 	var names []string
 	for _, o := range outcomes {
 		counts[o.Verdict]++
 		names = append(names, o.Name())
-		if o.Verdict.Bad() || o.Verdict == cases.Warn {
+		if o.Verdict.IsFailure() || o.Verdict == cases.Warn {
 			t.Errorf("%s: %s: %s\n%s %q", o.Name(), o.Verdict, o.Says, o.Reason, o.Messages)
 		}
 	}
@@ -56,7 +56,7 @@ func open(t *testing.T, s *apiserver.Server) cases.Target {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.CA)
-	cluster, err := adapters.Kube(t.Context(), s.URL, "", adapters.Access{
+	cluster, err := adapters.Kube(t.Context(), s.URL, "", adapters.Options{
 		TLS: &tls.Config{RootCAs: pool}, Header: http.Header{"Authorization": {"Bearer " + s.Token}},
 	})
 	if err != nil {
@@ -69,10 +69,10 @@ func open(t *testing.T, s *apiserver.Server) cases.Target {
 	})
 	target := cluster.Target
 	// Nobody else writes to its etcd.
-	target.Offers |= cases.Dense
+	target.Abilities |= cases.ConsecutiveVersions
 	// Of our two clients of WebSockets one will do: it is the server that is tested.
-	if target.Ways = []string{"h1", "h2", "ws-gorilla"}; !slices.Contains(cluster.Target.Ways, "ws-gorilla") {
-		t.Fatalf("the server can be watched over %q alone", cluster.Target.Ways)
+	if target.Variants = []string{"h1", "h2", "ws-gorilla"}; !slices.Contains(cluster.Target.Variants, "ws-gorilla") {
+		t.Fatalf("the server can be watched over %q alone", cluster.Target.Variants)
 	}
 	return target
 }
@@ -92,14 +92,14 @@ func execute(t *testing.T, target cases.Target, o conformance.Options) []cases.O
 	return report.Outcomes
 }
 
-func readKnown(t *testing.T) *conformance.Known {
+func readKnown(t *testing.T) *conformance.KnownFailures {
 	t.Helper()
 	f, err := os.Open("known/kubernetes.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	known, err := conformance.ParseKnown(f)
+	known, err := conformance.ParseKnownFailures(f)
 	if err != nil {
 		t.Fatal(err)
 	}

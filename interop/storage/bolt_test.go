@@ -9,7 +9,7 @@ import (
 
 func openBolt(t testing.TB) database {
 	t.Helper()
-	db, err := bolt.Open(filepath.Join(t.TempDir(), "test.db"), bolt.Options{Start: 1})
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "test.db"), bolt.Options{StartVersion: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

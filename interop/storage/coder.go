@@ -21,7 +21,7 @@ var versioner kube.APIObjectVersioner
 // A coder turns their objects into ours and back. A watch has a copy, which keeps the transformer that it began with.
 type coder struct {
 	Options
-	resource store.Resource
+	resource store.CollectionSpec
 	// transformer changes the bytes that are kept, as encryption does; nil: they are the object's JSON.
 	transformer value.Transformer
 }

@@ -24,7 +24,7 @@ import (
 
 // A database is a store of ours: collections with one counter of versions.
 type database interface {
-	Collection(store.Resource) (*store.Collection, error)
+	Collection(store.CollectionSpec) (*store.Collection, error)
 }
 
 // An opener opens an empty database, for one test, whose first write has version 2, as in etcd: the suite counts on that.
@@ -42,7 +42,7 @@ type fixture struct {
 // A lagging database is one whose collections follow something each for itself.
 type lagging interface{ lags() }
 
-var podResource = store.Resource{
+var podResource = store.CollectionSpec{
 	APIVersion: examplev1.SchemeGroupVersion.String(), Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"},
 }
 
@@ -60,7 +60,7 @@ func newFixture(t testing.TB, open opener) *fixture {
 	if f.pods, err = db.Collection(podResource); err != nil {
 		t.Fatal(err)
 	}
-	if f.other, err = db.Collection(store.Resource{Kind: "Other"}); err != nil {
+	if f.other, err = db.Collection(store.CollectionSpec{Kind: "Other"}); err != nil {
 		t.Fatal(err)
 	}
 	f.Storage, err = New(f.pods, Options{Prefix: "/pods/", New: func() runtime.Object { return &example.Pod{} }, Codec: f.codec})

@@ -57,11 +57,11 @@ func (c *coder) scope(q *listwatch.Query, path string, recursive bool) (string, 
 // token makes one of ours: for what comes from start on, at version, or now where that is not positive.
 func (c *coder) token(start string, version int64) string {
 	start, after := strings.CutSuffix(start, "\x00")
-	p := history.Position{Key: c.split(start), Version: listwatch.Version(max(version, 0))}
+	p := history.ContinueToken{Key: c.split(start), Version: listwatch.Version(max(version, 0))}
 	if !after {
 		p.Key.Name = before(p.Key.Name)
 	}
-	return p.Token()
+	return p.Encode()
 }
 
 // before returns a text that comes after every name that comes before name, and is none: no name has a tilde.
@@ -78,7 +78,7 @@ func (c *coder) kubeToken(token, prefix string) (string, error) {
 	if token == "" {
 		return "", nil
 	}
-	p, err := history.ParsePosition(token)
+	p, err := history.ParseContinueToken(token)
 	if err != nil {
 		return "", err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-func openMemory(testing.TB) database { return memory.Open(memory.Options{Start: 1}) }
+func openMemory(testing.TB) database { return memory.Open(memory.Options{StartVersion: 1}) }
 
 func TestMemory(t *testing.T) { suite(t, openMemory) }
 

@@ -42,7 +42,7 @@ func New(c *store.Collection, o Options) (*Storage, error) {
 	if !ok {
 		return nil, errors.New("the store does not tell where its history begins")
 	}
-	s := &Storage{backend: backend, coder: coder{Options: o, resource: c.Resource()}}
+	s := &Storage{backend: backend, coder: coder{Options: o, resource: c.Spec()}}
 	s.floor = func() listwatch.Version { return log.Stats().Floor }
 	s.began = s.floor()
 	return s, nil

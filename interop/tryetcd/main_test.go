@@ -71,7 +71,7 @@ func write(t *testing.T, endpoint, name string) (before int) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	c, err := db.Collection(store.Resource{Kind: "Thing"})
+	c, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ const MediaType = "application/vnd.kubernetes.protobuf"
 // JSON returns the object of a body of a write as compact JSON. The error is [ErrTooLarge] where that is larger than limit bytes, or a
 // *listwatch.Error: of code Unsupported, with status 415, where the table doesn't know the kind or a field that has a value; of code
 // Invalid where the body is broken. It keeps nothing of body.
-func JSON(body []byte, limit int64) ([]byte, error) {
+func ToJSON(body []byte, limit int64) ([]byte, error) {
 	all, err := known()
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unknown, Message: "the table of messages", Err: err}

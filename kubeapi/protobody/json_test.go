@@ -49,7 +49,7 @@ func TestAnObjectComesOutAsItsJSON(t *testing.T) {
 		`"spec":{"containers":[{"name":"main","ports":[{"containerPort":80}],"resources":{"requests":{"cpu":"100m"}},` +
 		`"livenessProbe":{"httpGet":{"path":"/","port":"http"}}}],"terminationGracePeriodSeconds":30},` +
 		`"status":{"phase":"Running","startTime":"2023-11-14T22:13:20Z"}}`
-	got, err := JSON(onePod(), 1<<20)
+	got, err := ToJSON(onePod(), 1<<20)
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want\n%s", got, err, want)
 	}
@@ -231,7 +231,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add(body("apps/v1", "ControllerRevision", sized(2, sized(1, `{"a":[1]}`)), varint(3, 1)))
 	const limit = 1 << 16
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := JSON(data, limit)
+		got, err := ToJSON(data, limit)
 		if err != nil {
 			return
 		}
@@ -251,7 +251,7 @@ func BenchmarkJSON(b *testing.B) {
 	b.SetBytes(int64(len(pod)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := JSON(pod, 1<<20); err != nil {
+		if _, err := ToJSON(pod, 1<<20); err != nil {
 			b.Fatal(err)
 		}
 	}

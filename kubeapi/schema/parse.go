@@ -98,7 +98,7 @@ func (t *Type) parseField(line string, typeOf func(string) *Type) error {
 func parseType(s string, typeOf func(string) *Type) (Field, error) {
 	if of, ok := strings.CutPrefix(s, "map[string]"); ok {
 		f, err := parseType(of, typeOf)
-		return Field{Type: &Type{Others: &f}}, err
+		return Field{Type: &Type{AdditionalProperties: &f}}, err
 	}
 	var f Field
 	s, f.List = strings.CutPrefix(s, "[]")

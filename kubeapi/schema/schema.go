@@ -21,7 +21,7 @@ type Type struct {
 	Fields map[string]Field
 	// Others is what members hold that Fields does not name, in an object whose names are the writer's, such as labels. Nil: nothing
 	// is known of them.
-	Others *Field
+	AdditionalProperties *Field
 }
 
 // A Field is what is known of a member of an object.
@@ -72,8 +72,8 @@ func (t *Type) Field(name string) Field {
 	if f, ok := t.Fields[name]; ok {
 		return f
 	}
-	if t.Others != nil {
-		return *t.Others
+	if t.AdditionalProperties != nil {
+		return *t.AdditionalProperties
 	}
 	return Field{}
 }

@@ -18,7 +18,7 @@ func TestTypesAreReadFromText(t *testing.T) {
 		t.Errorf("got %+v and %+v, want them to lead to each other", widget, part)
 	}
 	want := map[string]Field{
-		"labels": {Type: &Type{Others: &Field{Scalar: String}}},
+		"labels": {Type: &Type{AdditionalProperties: &Field{Scalar: String}}},
 		"parts":  {List: true, Merge: true, MergeKey: "name", RetainKeys: true},
 		"tags":   {List: true, Merge: true, Scalar: String},
 		"weight": {},

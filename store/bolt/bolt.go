@@ -20,7 +20,7 @@ type DB struct {
 	at      string // absolute, without links
 	options Options
 	epoch   string
-	head    history.Head
+	head    history.Revision
 	queue   queue
 	done    chan struct{} // closed when the committer has ended
 
@@ -55,7 +55,7 @@ func Open(path string, o Options) (*DB, error) {
 		queue: newQueue(), done: make(chan struct{}),
 	}
 	db.transact = func(f func(*bbolt.Tx) error) error { return db.bolt.Update(f) }
-	if err = db.readHeader(); err == nil && o.Restored {
+	if err = db.readHeader(); err == nil && o.RestoredFromBackup {
 		err = db.beginAnew(listwatch.Version(time.Now().UnixMicro()))
 	}
 	if err == nil {
@@ -78,7 +78,7 @@ func (db *DB) readHeader() error {
 				return err
 			}
 			db.epoch, db.last = h.epoch, h.last
-			text, err := db.options.Transformer.Read(Place{}, append([]byte(nil), h.probe...))
+			text, err := db.options.Transformer.FromStorage(Location{}, append([]byte(nil), h.probe...))
 			if err != nil || string(text) != probeText {
 				return &listwatch.Error{Code: listwatch.Invalid, Message: "the file was written with another Transformer", Err: err}
 			}
@@ -89,7 +89,7 @@ func (db *DB) readHeader() error {
 
 // Collection adds the collection that r declares, with what the file has of it. A second one of the same plural and group is an error of
 // code AlreadyExists; one that the file keeps as another kind, API version or scope is Invalid, unless there is nothing in it.
-func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
+func (db *DB) Collection(r store.CollectionSpec) (*store.Collection, error) {
 	r = r.WithDefaults()
 	name := r.QualifiedName()
 	db.file.Lock()
@@ -107,8 +107,8 @@ func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
 		return nil, openError(db.path, err)
 	}
 	log, err := history.Restore(history.Options{
-		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameBytes: db.options.FrameBytes,
-		Description: r.Description(db.epoch), Head: &db.head,
+		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameCacheBytes: db.options.FrameCacheBytes,
+		Description: r.Description(db.epoch), Revision: &db.head,
 	}, past)
 	if err != nil {
 		return nil, openError(db.path, err)

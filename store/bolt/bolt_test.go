@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-var podResource = store.Resource{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}}
+var podResource = store.CollectionSpec{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}}
 
 // A tester has a database with a collection of pods, and can close it and open it again.
 type tester struct {
@@ -196,8 +196,8 @@ func TestAWatchThatReadEverythingResumesWithTheNextWrite(t *testing.T) {
 }
 
 func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
-	s := open(t, bolt.Options{Start: 7})
-	nodes, err := s.db.Collection(store.Resource{Kind: "Node"})
+	s := open(t, bolt.Options{StartVersion: 7})
+	nodes, err := s.db.Collection(store.CollectionSpec{Kind: "Node"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
 		t.Errorf("got version %d, want 10", o.Version)
 	}
 	s.reopen()
-	if nodes, err = s.db.Collection(store.Resource{Kind: "Node"}); err != nil {
+	if nodes, err = s.db.Collection(store.CollectionSpec{Kind: "Node"}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := nodes.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 7})
@@ -227,13 +227,13 @@ func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
 
 // A collection that was never written to has its history from the time when it was declared first.
 func TestAnEmptyCollectionCanBeResumed(t *testing.T) {
-	s := open(t, bolt.Options{Start: 7})
-	if _, err := s.db.Collection(store.Resource{Kind: "Node"}); err != nil {
+	s := open(t, bolt.Options{StartVersion: 7})
+	if _, err := s.db.Collection(store.CollectionSpec{Kind: "Node"}); err != nil {
 		t.Fatal(err)
 	}
 	s.create("a")
 	s.reopen()
-	nodes, err := s.db.Collection(store.Resource{Kind: "Node"})
+	nodes, err := s.db.Collection(store.CollectionSpec{Kind: "Node"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestACollectionIsAddedOnceAndAsItIsKept(t *testing.T) {
 	if s.db, err = bolt.Open(s.path, s.options); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.db.Collection(store.Resource{Kind: "Pod"})
+	_, err = s.db.Collection(store.CollectionSpec{Kind: "Pod"})
 	want := "the file keeps pods as Pod of v1 in namespaces, but it is declared as Pod of v1 without namespaces"
 	if !errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).Message != want {
 		t.Errorf("got %v, want %q", err, want)
@@ -276,7 +276,7 @@ func TestACollectionWithNothingInItCanBeDeclaredAnew(t *testing.T) {
 	if s.db, err = bolt.Open(s.path, s.options); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = s.db.Collection(store.Resource{Kind: "Pod"}); err != nil {
+	if _, err = s.db.Collection(store.CollectionSpec{Kind: "Pod"}); err != nil {
 		t.Fatalf("got %v, want pods without namespaces", err)
 	}
 	s.reopen()
@@ -396,13 +396,13 @@ func TestRestoredCopyMakesEveryClientListAgain(t *testing.T) {
 	if err := os.WriteFile(s.path, copied, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.options.Restored = true
+	s.options.RestoredFromBackup = true
 	s.open()
 	anew := s.db.Version()
 	if s.db.Epoch() == epoch || anew <= lost {
 		t.Errorf("epoch %q at %d, want another than %q after %d", s.db.Epoch(), anew, epoch, lost)
 	}
-	s.options.Restored = false
+	s.options.RestoredFromBackup = false
 	for range 2 {
 		for _, v := range []listwatch.Version{before, lost, anew - 1} {
 			if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v}); !errors.Is(err, listwatch.Expired) {
@@ -422,12 +422,12 @@ func TestRestoredCopyMakesEveryClientListAgain(t *testing.T) {
 
 // A clock that is behind must not give the versions of what is gone to other writes.
 func TestRestoredCopyReusesNoVersionWhateverTheClockSays(t *testing.T) {
-	s := open(t, bolt.Options{Start: 1 << 52}) // microseconds of the year 2112
+	s := open(t, bolt.Options{StartVersion: 1 << 52}) // microseconds of the year 2112
 	s.create("a")
 	copied := readFile(t, s.path)
 	gone := s.create("b").Version
 	s.close()
-	s.path, s.options.Restored = writeFile(t, copied), true
+	s.path, s.options.RestoredFromBackup = writeFile(t, copied), true
 	s.open()
 	if c := s.create("c"); c.Version <= gone {
 		t.Errorf("got version %d, want one after %d", c.Version, gone)
@@ -507,7 +507,7 @@ func TestClosedDatabaseIsReadButNotWritten(t *testing.T) {
 	if got := mustGet(t, s, "a"); got != o {
 		t.Errorf("got %v, want what was written", got)
 	}
-	if _, err := s.db.Collection(store.Resource{Kind: "Node"}); !errors.Is(err, listwatch.Unavailable) {
+	if _, err := s.db.Collection(store.CollectionSpec{Kind: "Node"}); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("a new collection: got %v, want code Unavailable", err)
 	}
 	if err := s.db.Shrink(); !errors.Is(err, listwatch.Unavailable) {

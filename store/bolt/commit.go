@@ -115,8 +115,8 @@ func (db *DB) prepare(r *request, now time.Time) (w write, err error) {
 	rec := record{deleted: r.change.New == nil, at: now.UnixNano(), previous: versionAt(old), key: key}
 	if !rec.deleted {
 		w.change.New = r.change.New.Seal(version)
-		place := Place{Collection: r.backend.name, Key: key, Version: version}
-		if rec.data, err = db.options.Transformer.Write(place, w.change.New.Data); err != nil {
+		place := Location{Collection: r.backend.name, Key: key, Version: version}
+		if rec.data, err = db.options.Transformer.ToStorage(place, w.change.New.Data); err != nil {
 			return w, &listwatch.Error{Code: listwatch.Unavailable, Message: "the transformer of " + db.path, Err: err}
 		}
 	}

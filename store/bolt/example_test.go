@@ -66,7 +66,7 @@ func openFlags(file string) (*bolt.DB, *store.Typed[Flag], error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := db.Collection(store.ResourceOf[Flag]())
+	c, err := db.Collection(store.SpecOf[Flag]())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -80,11 +80,11 @@ func locate(path string) (string, error) {
 
 // open opens the database at path for writing, and makes it where there is none. A file that is not ours is not changed.
 func open(path string, o Options) (*file, error) {
-	deadline := time.Now().Add(o.LockWait)
+	deadline := time.Now().Add(o.LockTimeout)
 	for {
 		info, err := os.Stat(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && o.Restored:
+		case errors.Is(err, fs.ErrNotExist) && o.RestoredFromBackup:
 			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "there is no such file that could be a restored copy"}
 		case errors.Is(err, fs.ErrNotExist):
 			db, err := create(path, o)

@@ -25,7 +25,7 @@ import (
 func refused(t *testing.T, path string, code listwatch.Code, words ...string) {
 	t.Helper()
 	before, _ := os.ReadFile(path)
-	db, err := bolt.Open(path, bolt.Options{LockWait: -1})
+	db, err := bolt.Open(path, bolt.Options{LockTimeout: -1})
 	if err == nil {
 		_ = db.Close()
 	}
@@ -69,7 +69,7 @@ func TestOpenWaitsForAnotherProcessToEnd(t *testing.T) {
 	var second *bolt.DB
 	go func() {
 		var err error
-		second, err = bolt.Open(s.path, bolt.Options{LockWait: time.Minute})
+		second, err = bolt.Open(s.path, bolt.Options{LockTimeout: time.Minute})
 		opened <- err
 	}()
 	// The file shrinks before it is let go: the one that the other waits for is no longer the one of that name.
@@ -168,7 +168,7 @@ func look(t testing.TB, path string, start listwatch.Version) (string, error) {
 	t.Helper()
 	s := &tester{TB: t, path: path}
 	var err error
-	if s.db, err = bolt.Open(path, bolt.Options{ShrinkFree: -1}); err != nil {
+	if s.db, err = bolt.Open(path, bolt.Options{ShrinkThreshold: -1}); err != nil {
 		return "", err
 	}
 	defer s.close()
@@ -313,7 +313,7 @@ func TestShrinkGivesFreeSpaceBack(t *testing.T) {
 }
 
 func TestOpenShrinksAFileThatIsMostlyFree(t *testing.T) {
-	s := open(t, bolt.Options{ShrinkFree: 1 << 16, HistoryBytes: 1})
+	s := open(t, bolt.Options{ShrinkThreshold: 1 << 16, HistoryBytes: 1})
 	bolt.NoSync(s.db)
 	for i := range 100 {
 		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 10000))); err != nil {
@@ -325,12 +325,12 @@ func TestOpenShrinksAFileThatIsMostlyFree(t *testing.T) {
 	}
 	s.create("a")
 	size := fileSize(t, s.path)
-	s.options.ShrinkFree = -1
+	s.options.ShrinkThreshold = -1
 	s.reopen()
 	if now := fileSize(t, s.path); now != size {
 		t.Errorf("the file has %d bytes after %d, and was not to shrink", now, size)
 	}
-	s.options.ShrinkFree = 1 << 16
+	s.options.ShrinkThreshold = 1 << 16
 	s.reopen()
 	if now := fileSize(t, s.path); now > size/4 {
 		t.Errorf("the file has %d bytes after %d, with one object in it", now, size)

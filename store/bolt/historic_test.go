@@ -116,7 +116,7 @@ func TestLaggardsSeeEverythingOrAreToldEtcd17529(t *testing.T) {
 // 18089 and 19179: a delete was lost to watches that were resumed, or opened, where the history had just been cut.
 func TestDeleteAtTheCutIsSeenOrExpiredEtcd18089And19179(t *testing.T) {
 	for cut := range listwatch.Version(5) { // create 1, update 2, delete 3, create 4
-		s := open(t, bolt.Options{Start: 1})
+		s := open(t, bolt.Options{StartVersion: 1})
 		s.create("a")
 		s.update("a", 1)
 		s.delete("a")

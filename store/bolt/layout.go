@@ -83,7 +83,7 @@ func readHeader(tx *bbolt.Tx) (h header, err error) {
 
 // initialize writes the header of a database that has nothing in it yet.
 func initialize(db *file, o Options) error {
-	probe, err := o.Transformer.Write(Place{}, []byte(probeText))
+	probe, err := o.Transformer.ToStorage(Location{}, []byte(probeText))
 	if err != nil {
 		return fmt.Errorf("transformer: %w", err)
 	}
@@ -93,7 +93,7 @@ func initialize(db *file, o Options) error {
 			if err != nil {
 				return err
 			}
-			last := keyOf(o.Start)
+			last := keyOf(o.StartVersion)
 			for _, kv := range [][2][]byte{{formatKey, strconv.AppendInt(nil, formatNumber, 10)}, {epochKey, []byte(rand.Text())}, {lastKey, last[:]}, {probeKey, probe}} {
 				if err := b.Put(kv[0], kv[1]); err != nil {
 					return err
@@ -111,7 +111,9 @@ type declared struct {
 	Namespaced bool   `json:"namespaced"`
 }
 
-func declarationOf(r store.Resource) declared { return declared{r.APIVersion, r.Kind, r.Namespaced} }
+func declarationOf(r store.CollectionSpec) declared {
+	return declared{r.APIVersion, r.Kind, r.Namespaced}
+}
 
 func (d declared) String() string {
 	scope := "without namespaces"
@@ -123,7 +125,7 @@ func (d declared) String() string {
 
 // isDeclared reports whether the file has the collection that r declares. One that it keeps as something else is an error, unless there is
 // nothing in it: whoever mistyped it may correct that.
-func isDeclared(tx *bbolt.Tx, r store.Resource) (bool, error) {
+func isDeclared(tx *bbolt.Tx, r store.CollectionSpec) (bool, error) {
 	name := r.QualifiedName()
 	kept := tx.Bucket(headerBucket).Get(resourceKey(name))
 	if kept == nil {
@@ -144,7 +146,7 @@ func isDeclared(tx *bbolt.Tx, r store.Resource) (bool, error) {
 }
 
 // declare adds the collection that r declares, or declares one anew in which there is nothing.
-func declare(tx *bbolt.Tx, r store.Resource, last listwatch.Version) error {
+func declare(tx *bbolt.Tx, r store.CollectionSpec, last listwatch.Version) error {
 	name := r.QualifiedName()
 	b := tx.Bucket(headerBucket)
 	text, err := json.Marshal(declarationOf(r))

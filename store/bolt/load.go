@@ -14,7 +14,7 @@ import (
 )
 
 // load reads the collection that r declares, and declares it in the file if it is new there. db.file is held.
-func (db *DB) load(r store.Resource) (past history.Past, err error) {
+func (db *DB) load(r store.CollectionSpec) (past history.SavedLog, err error) {
 	known := false
 	l := loader{resource: r, name: r.QualifiedName(), transformer: db.options.Transformer, last: db.published}
 	err = guarded(func() error {
@@ -31,17 +31,17 @@ func (db *DB) load(r store.Resource) (past history.Past, err error) {
 	err = guarded(func() error {
 		return db.transact(func(tx *bbolt.Tx) error { return declare(tx, r, db.published) })
 	})
-	return history.Past{Floor: db.published}, err
+	return history.SavedLog{Floor: db.published}, err
 }
 
 // A loader makes of the records of one collection its state and its history.
 type loader struct {
-	resource    store.Resource
+	resource    store.CollectionSpec
 	name        string
 	transformer Transformer
 	last        listwatch.Version // of the database
 
-	past  history.Past
+	past  history.SavedLog
 	tally tally
 	state map[listwatch.Key]*listwatch.Object
 }
@@ -123,7 +123,7 @@ func versionAt(o *listwatch.Object) listwatch.Version {
 
 // object makes the object of a record, out of bytes of its own: those of the record belong to the file.
 func (l *loader) object(rec record, v listwatch.Version) (*listwatch.Object, error) {
-	data, err := l.transformer.Read(Place{Collection: l.name, Key: rec.key, Version: v}, rec.data)
+	data, err := l.transformer.FromStorage(Location{Collection: l.name, Key: rec.key, Version: v}, rec.data)
 	if err != nil {
 		return nil, fmt.Errorf("transformer: %w", err)
 	}

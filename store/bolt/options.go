@@ -16,19 +16,19 @@ type Options struct {
 	HistoryBytes int64
 	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
 	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
-	FrameBytes int64
+	FrameCacheBytes int64
 	// Start is the version of a database that is made; the first write has the next one. Zero: the wall clock in microseconds, so that
 	// clients of a file that was deleted find that their versions are too old, and not still to come.
-	Start listwatch.Version
+	StartVersion listwatch.Version
 	// LockWait is how long Open waits for another process to let go of the file. Zero: 5 seconds; negative: not at all.
-	LockWait time.Duration
+	LockTimeout time.Duration
 	// ShrinkFree is how many bytes of an existing file may be free: where it is more, and more than half of the file, Open rewrites the
 	// file without them. Zero: 64 MiB; negative: any number, Open never rewrites it.
-	ShrinkFree int64
+	ShrinkThreshold int64
 	// Restored says that the file is a copy from before writes that have been served since. Then the database goes on under a new epoch
 	// and from the wall clock in microseconds, or 2^32 versions on where it is further, without history, so that every client lists
 	// again. Give it once, at the first start. Where there is no file it is an error of code Invalid.
-	Restored bool
+	RestoredFromBackup bool
 	// Transformer changes objects on their way to the file and back. Nil: they are kept as they are. A file must always be opened with
 	// the one that it was made with.
 	Transformer Transformer
@@ -40,17 +40,17 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.LockWait == 0 {
-		o.LockWait = defaultLockWait
+	if o.LockTimeout == 0 {
+		o.LockTimeout = defaultLockWait
 	}
-	if o.ShrinkFree == 0 {
-		o.ShrinkFree = defaultShrinkFree
+	if o.ShrinkThreshold == 0 {
+		o.ShrinkThreshold = defaultShrinkFree
 	}
 	if o.Transformer == nil {
 		o.Transformer = identity{}
 	}
-	if o.Start == 0 {
-		o.Start = listwatch.Version(time.Now().UnixMicro())
+	if o.StartVersion == 0 {
+		o.StartVersion = listwatch.Version(time.Now().UnixMicro())
 	}
 	return o
 }

@@ -33,7 +33,7 @@ func TestShrinkLeavesALinkToTheFileInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := s.state(listwatch.Query{})
-	if db, err := bolt.Open(file, bolt.Options{LockWait: -1}); err == nil {
+	if db, err := bolt.Open(file, bolt.Options{LockTimeout: -1}); err == nil {
 		t.Errorf("the file could be opened twice")
 		_ = db.Close()
 	}
@@ -68,7 +68,7 @@ func TestShrinkFindsTheFileFromAnotherDirectory(t *testing.T) {
 // Where there is nothing that could have been restored the path is mistyped.
 func TestACopyThatIsNotThereIsNotMade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing.db")
-	if _, err := bolt.Open(path, bolt.Options{Restored: true}); !errors.Is(err, listwatch.Invalid) {
+	if _, err := bolt.Open(path, bolt.Options{RestoredFromBackup: true}); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("got %v, want code Invalid", err)
 	}
 	if _, err := os.Stat(path); err == nil {

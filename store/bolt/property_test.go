@@ -63,10 +63,10 @@ type walk struct {
 func TestHistoryAgreesWithTheModelAcrossRestarts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, bolt.Options{
-			HistoryAge:   -1,
-			HistoryBytes: rapid.SampledFrom([]int64{0, 1, 4 << 10}).Draw(rt, "bytes"),
-			Transformer:  rapid.SampledFrom([]bolt.Transformer{nil, backwards{}}).Draw(rt, "transformer"),
-			ShrinkFree:   rapid.SampledFrom([]int64{-1, 1}).Draw(rt, "shrink"),
+			HistoryAge:      -1,
+			HistoryBytes:    rapid.SampledFrom([]int64{0, 1, 4 << 10}).Draw(rt, "bytes"),
+			Transformer:     rapid.SampledFrom([]bolt.Transformer{nil, backwards{}}).Draw(rt, "transformer"),
+			ShrinkThreshold: rapid.SampledFrom([]int64{-1, 1}).Draw(rt, "shrink"),
 		})
 		w := &walk{tester: s, t: rt, model: model{start: s.db.Version(), last: s.db.Version(), objects: map[string]string{}}}
 		rt.Repeat(map[string]func(*rapid.T){

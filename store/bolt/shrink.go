@@ -31,7 +31,7 @@ func (db *DB) Shrink() error {
 // shrinkIfWorthIt rewrites the file where most of it is free. That this can't be done, for want of space or of rights on the directory, is
 // no reason not to open it; damage is.
 func (db *DB) shrinkIfWorthIt() error {
-	limit := db.options.ShrinkFree
+	limit := db.options.ShrinkThreshold
 	if limit < 0 {
 		return nil
 	}

@@ -7,13 +7,13 @@ import "github.com/listwatch/listwatch"
 // time, between a writer and the disk; Read when a collection is declared.
 type Transformer interface {
 	// Write returns what the file is to keep for plain. An error fails the write with code Unavailable.
-	Write(at Place, plain []byte) (kept []byte, err error)
+	ToStorage(at Location, plain []byte) (kept []byte, err error)
 	// Read returns what Write was given. An error fails the opening with code Corrupt.
-	Read(at Place, kept []byte) (plain []byte, err error)
+	FromStorage(at Location, kept []byte) (plain []byte, err error)
 }
 
 // A Place is where a value is kept. Whoever authenticates values can bind them to it, so that they can't be exchanged for others.
-type Place struct {
+type Location struct {
 	// Collection is the qualified name of the collection. Empty: the value is the file's own, by which it is noticed that another
 	// Transformer wrote the file.
 	Collection string
@@ -25,5 +25,5 @@ type Place struct {
 // identity is the Transformer of those who want none.
 type identity struct{}
 
-func (identity) Write(_ Place, plain []byte) ([]byte, error) { return plain, nil }
-func (identity) Read(_ Place, kept []byte) ([]byte, error)   { return kept, nil }
+func (identity) ToStorage(_ Location, plain []byte) ([]byte, error)  { return plain, nil }
+func (identity) FromStorage(_ Location, kept []byte) ([]byte, error) { return kept, nil }

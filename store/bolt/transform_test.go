@@ -16,14 +16,14 @@ import (
 // backwards is a Transformer for tests: it keeps text backwards, behind the place where it belongs.
 type backwards struct {
 	key  string
-	fail func(bolt.Place) error // of Write; may be nil
+	fail func(bolt.Location) error // of Write; may be nil
 }
 
-func (b backwards) prefix(at bolt.Place) []byte {
+func (b backwards) prefix(at bolt.Location) []byte {
 	return fmt.Appendf(nil, "%s|%s|%v|%d|", b.key, at.Collection, at.Key, at.Version)
 }
 
-func (b backwards) Write(at bolt.Place, plain []byte) ([]byte, error) {
+func (b backwards) ToStorage(at bolt.Location, plain []byte) ([]byte, error) {
 	if b.fail != nil {
 		if err := b.fail(at); err != nil {
 			return nil, err
@@ -34,7 +34,7 @@ func (b backwards) Write(at bolt.Place, plain []byte) ([]byte, error) {
 	return append(b.prefix(at), text...), nil
 }
 
-func (b backwards) Read(at bolt.Place, kept []byte) ([]byte, error) {
+func (b backwards) FromStorage(at bolt.Location, kept []byte) ([]byte, error) {
 	text, ok := bytes.CutPrefix(kept, b.prefix(at))
 	if !ok {
 		return nil, errors.New("it belongs to another place")
@@ -77,7 +77,7 @@ func TestFileOfAnotherTransformerIsRefused(t *testing.T) {
 
 func TestTransformerThatFailsFailsThatWriteAlone(t *testing.T) {
 	broken := errors.New("the key is locked away")
-	s := open(t, bolt.Options{Transformer: backwards{fail: func(at bolt.Place) error {
+	s := open(t, bolt.Options{Transformer: backwards{fail: func(at bolt.Location) error {
 		if at.Key.Name == "secret" {
 			return broken
 		}

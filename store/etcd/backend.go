@@ -17,10 +17,10 @@ type backend struct {
 
 	// Immutable after construction.
 	db       *DB
-	resource store.Resource
+	resource store.CollectionSpec
 	name     string
-	location location
-	head     *history.Head // everything up to it is in the log
+	location keyRange
+	head     *history.Revision // everything up to it is in the log
 	began    time.Time
 
 	wanted wanted
@@ -44,14 +44,14 @@ type wanted struct {
 
 var _ store.Backend = (*backend)(nil)
 
-func newBackend(db *DB, r store.Resource) *backend {
+func newBackend(db *DB, r store.CollectionSpec) *backend {
 	b := &backend{
-		db: db, resource: r, name: r.QualifiedName(), location: newLocation(db.options, r), head: new(history.Head),
+		db: db, resource: r, name: r.QualifiedName(), location: newLocation(db.options, r), head: new(history.Revision),
 		began: time.Now(), wanted: wanted{kick: make(chan struct{}, 1)},
 	}
 	b.Log = history.New(history.Options{
-		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameBytes: db.options.FrameBytes,
-		Description: r.Description(db.Epoch()), Head: b.head,
+		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameCacheBytes: db.options.FrameCacheBytes,
+		Description: r.Description(db.Epoch()), Revision: b.head,
 	})
 	return b
 }
@@ -103,7 +103,7 @@ func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, 
 
 // reach waits until a list can go on that another server may have begun, which was further on.
 func (b *backend) reach(ctx context.Context, token string) error {
-	p, err := history.ParsePosition(token)
+	p, err := history.ParseContinueToken(token)
 	switch {
 	case err != nil:
 		return nil //nolint:nilerr // the log says it in its own way
@@ -156,7 +156,7 @@ func (b *backend) read(key listwatch.Key, kv *keyValue) (*listwatch.Object, erro
 	value := kv.Value
 	if t := b.db.options.Transformer; t != nil {
 		var err error
-		if value, err = t.Read(Place{b.name, key}, value); err != nil {
+		if value, err = t.FromStorage(Location{b.name, key}, value); err != nil {
 			return nil, unreadable(kv.Key, err)
 		}
 	}

@@ -30,7 +30,7 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 		value = encode(c.New)
 		w.value = value
 		if t := b.db.options.Transformer; t != nil {
-			if w.value, err = t.Write(Place{b.name, c.Key}, value); err != nil {
+			if w.value, err = t.ToStorage(Location{b.name, c.Key}, value); err != nil {
 				return nil, &listwatch.Error{Op: "etcd: key " + w.path, Err: err}
 			}
 		}

@@ -55,14 +55,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 }
 
 // Collection is [DB.CollectionContext] without an end to its patience: it returns when the state has been read, or db is closed.
-func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
+func (db *DB) Collection(r store.CollectionSpec) (*store.Collection, error) {
 	return db.CollectionContext(context.Background(), r)
 }
 
 // CollectionContext adds the collection that r declares, and returns when its state has been read. ctx bounds the call, and its error passes
 // unchanged; the collection lives until Close. A second one of the same plural and group is an error of code AlreadyExists; a prefix that holds
 // something else is one of code Corrupt; a db that is closed, or is being closed, one of code Unavailable.
-func (db *DB) CollectionContext(ctx context.Context, r store.Resource) (*store.Collection, error) {
+func (db *DB) CollectionContext(ctx context.Context, r store.CollectionSpec) (*store.Collection, error) {
 	r = r.WithDefaults()
 	name := r.QualifiedName()
 	b := newBackend(db, r)
@@ -161,7 +161,7 @@ func (db *DB) Close() error {
 	db.mu.Unlock()
 	db.work.Wait()
 	for _, b := range db.all() {
-		b.End(errClosed)
+		b.CloseWithError(errClosed)
 	}
 	return db.client.Close()
 }

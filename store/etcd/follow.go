@@ -40,7 +40,7 @@ func (b *backend) run(ctx context.Context) {
 				continue
 			}
 		}
-		trace.Lost(b.name, failed(ctx, "etcd: watch "+b.location.dir, err))
+		trace.WatchLost(b.name, failed(ctx, "etcd: watch "+b.location.dir, err))
 		lost.wait(ctx)
 	}
 }
@@ -154,7 +154,7 @@ func (b *backend) checkResumed(ctx context.Context, s *stream) error {
 	_, err := b.db.get(ctx, b.db.options.Timeout, b.location.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {
 	case err == nil:
-		b.db.options.Trace.Resumed(b.name, s.from)
+		b.db.options.Trace.WatchResumed(b.name, s.from)
 		return nil
 	case is(err, rpctypes.ErrCompacted):
 		return gapf("etcd has compacted revision %d, the newest that was seen", s.from-1)
@@ -172,7 +172,7 @@ func (b *backend) takeGroup(s *stream, v listwatch.Version, events []*mvccpb.Eve
 		return b.apply(v, events)
 	case int64(v) < s.from || b.known(v, events):
 		// The log had it when the watch was opened, or has it since.
-		b.db.options.Trace.Repeated(b.name, int64(v))
+		b.db.options.Trace.DuplicatesDropped(b.name, int64(v))
 		return nil
 	}
 	return gapf("etcd sent an event of revision %d after it had said that everything up to %d was sent", v, b.head.Version())
@@ -181,7 +181,7 @@ func (b *backend) takeGroup(s *stream, v listwatch.Version, events []*mvccpb.Eve
 func (b *backend) known(v listwatch.Version, events []*mvccpb.Event) bool {
 	for _, e := range events {
 		key, err := b.location.key(string(e.Kv.Key))
-		if err == nil && !b.hidden[string(e.Kv.Key)] && !b.Contains(v, key) {
+		if err == nil && !b.hidden[string(e.Kv.Key)] && !b.ContainsWrite(v, key) {
 			return false
 		}
 	}
@@ -192,7 +192,7 @@ func (b *backend) apply(v listwatch.Version, events []*mvccpb.Event) error {
 	changes := make([]history.Change, 0, len(events))
 	for i, e := range events {
 		if slices.ContainsFunc(events[:i], func(before *mvccpb.Event) bool { return bytes.Equal(before.Kv.Key, e.Kv.Key) }) {
-			b.db.options.Trace.Repeated(b.name, int64(v)) // a transaction changes no key twice
+			b.db.options.Trace.DuplicatesDropped(b.name, int64(v)) // a transaction changes no key twice
 			continue
 		}
 		c, err := b.change(v, e)

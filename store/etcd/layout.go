@@ -9,12 +9,12 @@ import (
 )
 
 // DefaultLayout keeps a collection under its plural with its group: "pods", "deployments.apps".
-func DefaultLayout(r store.Resource) string { return r.QualifiedName() }
+func DefaultLayout(r store.CollectionSpec) string { return r.QualifiedName() }
 
 // KubernetesLayout keeps a collection where kube-apiserver does, below its prefix /registry: custom resources under group/plural, its own under the
 // plural, and a few under names of old. kube-apiserver keeps its own resources as Protocol Buffers unless told otherwise, which this package can't
 // read; custom resources are always JSON.
-func KubernetesLayout(r store.Resource) string {
+func KubernetesLayout(r store.CollectionSpec) string {
 	r = r.WithDefaults()
 	group := r.Group()
 	if old, ok := oldNames[r.QualifiedName()]; ok {
@@ -39,19 +39,19 @@ var oldNames = map[string]string{
 }
 
 // A location is where a collection is in etcd.
-type location struct {
+type keyRange struct {
 	dir        string // ends with a slash
 	namespaced bool
 }
 
-func newLocation(o Options, r store.Resource) location {
-	return location{strings.TrimRight(o.Prefix, "/") + "/" + strings.Trim(o.Layout(r), "/") + "/", r.Namespaced}
+func newLocation(o Options, r store.CollectionSpec) keyRange {
+	return keyRange{strings.TrimRight(o.Prefix, "/") + "/" + strings.Trim(o.Layout(r), "/") + "/", r.Namespaced}
 }
 
 // end is the first key after all those of the location.
-func (l location) end() string { return l.dir[:len(l.dir)-1] + "0" } // '0' comes after '/'
+func (l keyRange) end() string { return l.dir[:len(l.dir)-1] + "0" } // '0' comes after '/'
 
-func (l location) path(k listwatch.Key) string {
+func (l keyRange) path(k listwatch.Key) string {
 	if k.Namespace != "" {
 		return l.dir + k.Namespace + "/" + k.Name
 	}
@@ -59,7 +59,7 @@ func (l location) path(k listwatch.Key) string {
 }
 
 // key returns the key of the object at path, which is in the location.
-func (l location) key(path string) (listwatch.Key, error) {
+func (l keyRange) key(path string) (listwatch.Key, error) {
 	first, second, two := strings.Cut(strings.TrimPrefix(path, l.dir), "/")
 	switch {
 	case !two && first != "":

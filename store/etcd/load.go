@@ -59,7 +59,7 @@ func (b *backend) load(ctx context.Context) error {
 
 // past returns the revision to begin at: the oldest that etcd still has, at most History before newest, and not before the head.
 func (b *backend) past(ctx context.Context, newest int64) (int64, error) {
-	oldest := max(newest-max(b.db.options.History, 0), int64(b.head.Version()), 1)
+	oldest := max(newest-max(b.db.options.HistoryRevisions, 0), int64(b.head.Version()), 1)
 	if oldest >= newest {
 		return newest, nil
 	}

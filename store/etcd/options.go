@@ -19,7 +19,7 @@ type Options struct {
 	// Prefix is what every key begins with; a slash at its end counts for nothing. Empty: /listwatch.
 	Prefix string
 	// Layout says where below the prefix a collection is. Nil: [DefaultLayout].
-	Layout func(store.Resource) string
+	Layout func(store.CollectionSpec) string
 	// Transformer changes values on their way to etcd and back, such as to encrypt them. Nil: nothing does. All servers need the same.
 	Transformer Transformer
 	// ReadOnly refuses all writes.
@@ -29,7 +29,7 @@ type Options struct {
 	SkipUnreadable bool
 
 	// History is how many revisions a collection begins in the past, where etcd still has them. Zero: 100,000; negative: none.
-	History int64
+	HistoryRevisions int64
 	// HistoryAge, HistoryBytes and FrameBytes bound what is kept in memory: a write's age counts from when this server saw it.
 	// HistoryAge zero: 5 minutes; negative: for ever.
 	HistoryAge time.Duration
@@ -37,7 +37,7 @@ type Options struct {
 	HistoryBytes int64
 	// FrameBytes is how many of these bytes may be encoded events, and how many more those with which watches begin. Zero: a quarter
 	// of HistoryBytes; negative: unlimited.
-	FrameBytes int64
+	FrameCacheBytes int64
 
 	// Timeout bounds a single request to etcd, and the connection at the start. Zero or negative: 5 seconds.
 	Timeout time.Duration
@@ -61,13 +61,13 @@ type Trace struct {
 	// Loaded is called when a collection can be served: its state is of version, and it can be watched from floor.
 	Loaded func(collection string, objects int, floor, version int64, took time.Duration)
 	// Lost is called when a watch of etcd ended, or could not be opened; it will be opened again from the revision after the last.
-	Lost func(collection string, err error)
+	WatchLost func(collection string, err error)
 	// Resumed is called when a watch of etcd that was lost is open again, from revision.
-	Resumed func(collection string, revision int64)
+	WatchResumed func(collection string, revision int64)
 	// Relisted is called when events were lost for good, with the reason: the collection is listed again, and its watchers expire.
 	Relisted func(collection string, reason error)
 	// Repeated is called for events that etcd sent again and that were dropped.
-	Repeated func(collection string, revision int64)
+	DuplicatesDropped func(collection string, revision int64)
 	// Unreadable is called for a key that holds no object.
 	Unreadable func(collection, key string, err error)
 }
@@ -82,8 +82,8 @@ func (o Options) withDefaults() Options {
 	if o.Layout == nil {
 		o.Layout = DefaultLayout
 	}
-	if o.History == 0 {
-		o.History = DefaultHistory
+	if o.HistoryRevisions == 0 {
+		o.HistoryRevisions = DefaultHistory
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
@@ -104,17 +104,17 @@ func (t *Trace) withDefaults() *Trace {
 	if full.Loaded == nil {
 		full.Loaded = func(string, int, int64, int64, time.Duration) {}
 	}
-	if full.Lost == nil {
-		full.Lost = func(string, error) {}
+	if full.WatchLost == nil {
+		full.WatchLost = func(string, error) {}
 	}
-	if full.Resumed == nil {
-		full.Resumed = func(string, int64) {}
+	if full.WatchResumed == nil {
+		full.WatchResumed = func(string, int64) {}
 	}
 	if full.Relisted == nil {
 		full.Relisted = func(string, error) {}
 	}
-	if full.Repeated == nil {
-		full.Repeated = func(string, int64) {}
+	if full.DuplicatesDropped == nil {
+		full.DuplicatesDropped = func(string, int64) {}
 	}
 	if full.Unreadable == nil {
 		full.Unreadable = func(string, string, error) {}

@@ -28,7 +28,7 @@ type stream struct {
 }
 
 // openStream begins a watch of all keys of l from a revision on. ctx ends it.
-func (db *DB) openStream(ctx context.Context, l location, from int64) (*stream, error) {
+func (db *DB) openStream(ctx context.Context, l keyRange, from int64) (*stream, error) {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
 	s := &stream{ctx: ctx, cancel: cancel, from: from}
 	var err error

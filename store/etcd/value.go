@@ -28,7 +28,7 @@ var errProtobuf = errors.New("it is Protocol Buffers, want JSON")
 
 // decode returns the object that value is at version v. Its resourceVersion stands behind its uid, where Kubernetes has it, else at the end
 // of its metadata. Its key is where it is, whatever it says itself: so it is in Kubernetes, too.
-func decode(r store.Resource, key listwatch.Key, value []byte, v listwatch.Version) (*listwatch.Object, error) {
+func decode(r store.CollectionSpec, key listwatch.Key, value []byte, v listwatch.Version) (*listwatch.Object, error) {
 	if bytes.HasPrefix(value, []byte("k8s\x00")) {
 		return nil, errProtobuf
 	}

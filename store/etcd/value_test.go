@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-var widgets = store.Resource{APIVersion: "example.com/v1", Kind: "Widget", Namespaced: true, Fields: []string{"spec.n"}}.WithDefaults()
+var widgets = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Widget", Namespaced: true, Fields: []string{"spec.n"}}.WithDefaults()
 
 func draft(t testing.TB, text string) *store.Draft {
 	t.Helper()
@@ -121,7 +121,7 @@ func TestLayouts(t *testing.T) {
 		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "networking.k8s.io/v1", "ingresses", "/registry/ingress/n/a"},
 		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "example.com/v1", "widgets", "/registry/example.com/widgets/n/a"},
 	} {
-		r := store.Resource{APIVersion: c.apiVersion, Kind: "X", Plural: c.plural, Namespaced: true}.WithDefaults()
+		r := store.CollectionSpec{APIVersion: c.apiVersion, Kind: "X", Plural: c.plural, Namespaced: true}.WithDefaults()
 		l := newLocation(c.options.withDefaults(), r)
 		key := listwatch.Key{Namespace: "n", Name: "a"}
 		if got := l.path(key); got != c.want {
@@ -134,13 +134,13 @@ func TestLayouts(t *testing.T) {
 			t.Errorf("%s is not within %q and %q", c.want, l.dir, l.end())
 		}
 	}
-	l := location{"/p/", true}
+	l := keyRange{"/p/", true}
 	for _, path := range []string{"/p/", "/p//a", "/p/n/", "/p/n/a/b"} {
 		if k, err := l.key(path); err == nil {
 			t.Errorf("%s is %v, want an error", path, k)
 		}
 	}
-	if _, err := (location{"/p/", false}).key("/p/n/a"); err == nil {
+	if _, err := (keyRange{"/p/", false}).key("/p/n/a"); err == nil {
 		t.Error("a namespace where there is none: want an error")
 	}
 }
@@ -158,9 +158,9 @@ func TestOldServersAreRefused(t *testing.T) {
 
 func TestOptionsThatAreMissingHaveDefaults(t *testing.T) {
 	o := Options{}.withDefaults()
-	if o.Endpoints[0] != DefaultEndpoint || o.Prefix != DefaultPrefix || o.History != DefaultHistory || o.Timeout != DefaultTimeout {
+	if o.Endpoints[0] != DefaultEndpoint || o.Prefix != DefaultPrefix || o.HistoryRevisions != DefaultHistory || o.Timeout != DefaultTimeout {
 		t.Errorf("%+v", o)
 	}
-	o.Trace.Lost("", errors.New("x")) // no hook is nil
+	o.Trace.WatchLost("", errors.New("x")) // no hook is nil
 	o.Trace.Loaded("", 0, 0, 0, 0)
 }

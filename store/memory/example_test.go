@@ -49,7 +49,7 @@ func ExampleNew() {
 func ExampleOpen() {
 	ctx := context.Background()
 	db := memory.Open(memory.Options{})
-	pods, err := db.Collection(store.Resource{Kind: "Pod", Namespaced: true})
+	pods, err := db.Collection(store.CollectionSpec{Kind: "Pod", Namespaced: true})
 	if err != nil {
 		fmt.Println(err)
 		return

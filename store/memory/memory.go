@@ -36,10 +36,10 @@ type Options struct {
 	HistoryBytes int64
 	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
 	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
-	FrameBytes int64
+	FrameCacheBytes int64
 	// Start is the version of the empty database; the first write has the next one. Zero: the wall clock in microseconds.
 	// Anything else makes a program that starts again use its versions again, and is for tests that want the same ones each time.
-	Start listwatch.Version
+	StartVersion listwatch.Version
 }
 
 // A DB is a set of collections with one counter of versions. It is safe for concurrent use.
@@ -47,7 +47,7 @@ type DB struct {
 	// Immutable after construction.
 	options Options
 	epoch   string
-	head    history.Head
+	head    history.Revision
 
 	mu sync.Mutex // taken before the locks of a log, never after
 	// Guarded by mu.
@@ -57,7 +57,7 @@ type DB struct {
 
 // Open returns an empty database.
 func Open(o Options) *DB {
-	start := o.Start
+	start := o.StartVersion
 	if start == 0 {
 		start = listwatch.Version(time.Now().UnixMicro())
 	}
@@ -69,8 +69,8 @@ func Open(o Options) *DB {
 // New returns a collection of T in a database of its own: the kind is the name of T, everything else is the default. T embeds
 // [listwatch.Metadata] with the tag `json:"metadata"`; a T without the tag is a mistake in the program, and New panics. Where
 // options are to be given, see [Open] and [store.NewTyped].
-func New[T any, P store.Pointer[T]]() *store.Typed[T] {
-	c, err := Open(Options{}).Collection(store.ResourceOf[T]())
+func New[T any, P store.MetadataPointer[T]]() *store.Typed[T] {
+	c, err := Open(Options{}).Collection(store.SpecOf[T]())
 	if err != nil {
 		panic("memory.New: " + err.Error())
 	}
@@ -82,7 +82,7 @@ func New[T any, P store.Pointer[T]]() *store.Typed[T] {
 }
 
 // Collection adds the collection that r declares. A second one of the same plural and group is an error of code AlreadyExists.
-func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
+func (db *DB) Collection(r store.CollectionSpec) (*store.Collection, error) {
 	r = r.WithDefaults()
 	name := r.QualifiedName()
 	// Under mu, so that no write falls between the start of the log and the version it starts at.
@@ -92,8 +92,8 @@ func (db *DB) Collection(r store.Resource) (*store.Collection, error) {
 		return nil, &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name)}
 	}
 	b := &backend{db: db, Log: history.New(history.Options{
-		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameBytes: db.options.FrameBytes,
-		Description: r.Description(db.epoch), Head: &db.head,
+		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameCacheBytes: db.options.FrameCacheBytes,
+		Description: r.Description(db.epoch), Revision: &db.head,
 	})}
 	db.collections[name] = b
 	return store.New(r, b), nil

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 func open(t testing.TB, o memory.Options) (*memory.DB, *store.Collection) {
 	t.Helper()
 	db := memory.Open(o)
-	pods, err := db.Collection(store.Resource{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}})
+	pods, err := db.Collection(store.CollectionSpec{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestVersionsBeginAtTheClockAndGrowByOne(t *testing.T) {
 		if err != nil || page.Version != start || db.Version() != start || len(page.Items) != 0 {
 			t.Fatalf("an empty list is %+v, %v, want version %v", page, err, start)
 		}
-		nodes, err := db.Collection(store.Resource{Kind: "Node"})
+		nodes, err := db.Collection(store.CollectionSpec{Kind: "Node"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestVersionsBeginAtTheClockAndGrowByOne(t *testing.T) {
 }
 
 func TestVersionsBeginWhereTheOptionsSay(t *testing.T) {
-	db, pods := open(t, memory.Options{Start: 7})
+	db, pods := open(t, memory.Options{StartVersion: 7})
 	if o := create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`); o.Version != 8 || db.Version() != 8 {
 		t.Errorf("the first write has version %v, the database %v, want 8", o.Version, db.Version())
 	}
@@ -140,10 +140,10 @@ func TestEachStartHasItsOwnEpoch(t *testing.T) {
 
 func TestACollectionIsAddedOnce(t *testing.T) {
 	db, _ := open(t, memory.Options{})
-	if _, err := db.Collection(store.Resource{Kind: "Pod"}); !errors.Is(err, listwatch.AlreadyExists) {
+	if _, err := db.Collection(store.CollectionSpec{Kind: "Pod"}); !errors.Is(err, listwatch.AlreadyExists) {
 		t.Errorf("got %v, want code AlreadyExists", err)
 	}
-	if _, err := db.Collection(store.Resource{Kind: "Pod", APIVersion: "metrics/v1"}); err != nil {
+	if _, err := db.Collection(store.CollectionSpec{Kind: "Pod", APIVersion: "metrics/v1"}); err != nil {
 		t.Errorf("the same plural in another group: %v", err)
 	}
 }
@@ -351,8 +351,8 @@ func TestConcurrentWritersOfManyKeysLeaveOneHistory(t *testing.T) {
 
 func TestNewNamesTheCollectionAfterTheType(t *testing.T) {
 	flags := memory.New[flag]()
-	want := store.Resource{Kind: "flag", APIVersion: "v1", Plural: "flags"}
-	got := flags.Untyped().Resource()
+	want := store.CollectionSpec{Kind: "flag", APIVersion: "v1", Plural: "flags"}
+	got := flags.Untyped().Spec()
 	if got.Kind != want.Kind || got.APIVersion != want.APIVersion || got.Plural != want.Plural || got.Namespaced {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

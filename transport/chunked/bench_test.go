@@ -12,9 +12,9 @@ func BenchmarkSend(b *testing.B) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	b.Run("path=lean", func(b *testing.B) {
-		transporttest.BenchmarkSend(b, transporttest.Config{Server: Server{}}, protocols)
+		transporttest.BenchmarkSend(b, transporttest.ServerConfig{Server: Server{}}, protocols)
 	})
 	b.Run("path=standard", func(b *testing.B) {
-		transporttest.BenchmarkSend(b, transporttest.Config{Server: Server{DisableTakeover: true}}, protocols)
+		transporttest.BenchmarkSend(b, transporttest.ServerConfig{Server: Server{DisableTakeover: true}}, protocols)
 	})
 }

@@ -25,7 +25,7 @@ func (c *Client) Name() string { return "chunked" }
 
 // Dial is that of [transport.Client]. It follows redirects; see [transport.HTTPClient].
 func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	return transport.Open(ctx, c.client(), r, 1)
+	return transport.DialHTTP(ctx, c.client(), r, 1)
 }
 
 // CloseIdleConnections closes the connections that no stream uses. The Client can be used after it.

@@ -16,7 +16,7 @@ import (
 
 func TestEachStreamHasAConnectionOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := transporttest.Open(t, transporttest.Config{Server: Server{}})
+		site := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}})
 		c := &Client{Network: site.Network}
 		for range 3 {
 			r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})

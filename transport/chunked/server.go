@@ -68,11 +68,11 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		// What is dropped are bytes that the client has sent behind its request: the answer closes the connection, and a
 		// client that pipelines must be ready to ask again (RFC 9112, section 9.3.2).
 		if conn, _, err := h.Hijack(); err == nil {
-			return takeOver(conn, w.Header(), encoder, o.Timeout()), nil
+			return takeOver(conn, w.Header(), encoder, o.WriteTimeoutOrDefault()), nil
 		}
-		encoder = encoder.In(plainEnvelope) // middleware said that it can be hijacked, and what it wraps can't
+		encoder = encoder.WithEnvelope(plainEnvelope) // middleware said that it can be hijacked, and what it wraps can't
 	}
-	return transport.OpenResponse(w, r, o, encoder, newGuard(w, o.Timeout()))
+	return transport.OpenResponse(w, r, o, encoder, newGuard(w, o.WriteTimeoutOrDefault()))
 }
 
 // A guard bounds the writes of the standard path by the write deadline of the connection.

@@ -25,7 +25,7 @@ import (
 const get = "GET /things?watch=1 HTTP/1.1\r\nHost: h\r\n\r\n"
 
 // rawDial writes request on a new connection to site.
-func rawDial(t *testing.T, site *transporttest.Site, request string) *memnet.Conn {
+func rawDial(t *testing.T, site *transporttest.TestServer, request string) *memnet.Conn {
 	t.Helper()
 	c, err := site.Network.Dial(t.Context(), "tcp", "")
 	if err != nil {
@@ -127,11 +127,11 @@ func TestTakesOverOnlyWhatItMay(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config := transporttest.Config{Server: tt.server}
+				config := transporttest.ServerConfig{Server: tt.server}
 				if tt.wrap != nil {
 					config.Handler = wrapIn(tt.wrap)
 				}
-				site := transporttest.Open(t, config)
+				site := transporttest.StartServer(t, config)
 				c := rawDial(t, site, tt.request)
 				s := <-site.Streams
 				if status, _ := readHead(t, bufio.NewReader(c)); !strings.HasSuffix(status, "200 OK") {
@@ -148,7 +148,7 @@ func TestTakesOverOnlyWhatItMay(t *testing.T) {
 
 func TestLeanAnswerOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := transporttest.Open(t, transporttest.Config{Server: Server{}, Handler: func(next http.Handler) http.Handler {
+		site := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}, Handler: func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				h := w.Header()
 				h.Set("X-Request-Id", "7")
@@ -187,7 +187,7 @@ func TestLeanAnswerOnTheWire(t *testing.T) {
 
 func TestStandardAnswerOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := transporttest.Open(t, transporttest.Config{Server: Server{DisableTakeover: true}})
+		site := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{DisableTakeover: true}})
 		c := rawDial(t, site, get)
 		s := <-site.Streams
 		sendOne(t, s, 1)
@@ -208,7 +208,7 @@ func TestStandardAnswerOnTheWire(t *testing.T) {
 func TestHTTP10GetsABodyThatTheConnectionEnds(t *testing.T) {
 	for _, end := range []transport.End{transport.Finished, transport.Abort} {
 		synctest.Test(t, func(t *testing.T) {
-			site := transporttest.Open(t, transporttest.Config{Server: Server{}})
+			site := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}})
 			c := rawDial(t, site, "GET / HTTP/1.0\r\n\r\n")
 			r := bufio.NewReader(c)
 			s := <-site.Streams
@@ -239,7 +239,7 @@ func TestAnythingFromTheClientEndsALeanStream(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				site := transporttest.Open(t, transporttest.Config{Server: Server{}})
+				site := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}})
 				c := rawDial(t, site, get)
 				s := <-site.Streams
 				select {
@@ -265,7 +265,7 @@ func TestAnythingFromTheClientEndsALeanStream(t *testing.T) {
 
 func TestFinishedConnectionWaitsForTheClientABoundedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := transporttest.Open(t, transporttest.Config{Server: Server{}})
+		site := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}})
 		c := rawDial(t, site, get)
 		s := <-site.Streams
 		s.Sender.Close(transport.GoingAway)
@@ -293,7 +293,7 @@ func TestFinishedConnectionWaitsForTheClientABoundedTime(t *testing.T) {
 func TestSlowReaderThatTakesSomethingIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		site := transporttest.Open(t, transporttest.Config{Server: Server{}, Options: transport.Options{WriteTimeout: timeout}})
+		site := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}, Options: transport.Options{WriteTimeout: timeout}})
 		c := rawDial(t, site, get)
 		s := <-site.Streams
 		read := make(chan struct{})
@@ -350,7 +350,7 @@ func TestVectorsReachASlowReaderWhole(t *testing.T) {
 
 func TestAbortThatCannotReachTheConnectionNeedsAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := transporttest.Open(t, transporttest.Config{
+		site := transporttest.StartServer(t, transporttest.ServerConfig{
 			Server: Server{}, Handler: wrapIn(func(w http.ResponseWriter) http.ResponseWriter { return flushing{w} }),
 		})
 		c := &Client{Network: site.Network}

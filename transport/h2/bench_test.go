@@ -14,5 +14,5 @@ func BenchmarkSend(b *testing.B) {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	configure := func(srv *http.Server) { Configure(srv, transport.Options{}) }
-	transporttest.BenchmarkSend(b, transporttest.Config{Server: Server{}, Configure: configure}, protocols)
+	transporttest.BenchmarkSend(b, transporttest.ServerConfig{Server: Server{}, Configure: configure}, protocols)
 }

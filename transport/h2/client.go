@@ -37,7 +37,7 @@ func (c *Client) Name() string { return "h2" }
 
 // Dial is that of [transport.Client]. It follows redirects; see [transport.HTTPClient].
 func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	receiver, err := transport.Open(ctx, c.client(), r, 2)
+	receiver, err := transport.DialHTTP(ctx, c.client(), r, 2)
 	if err := c.greetings.explain(address(r.URL), err); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *Client) client() *http.Client {
 		protocols.SetUnencryptedHTTP2(true)
 		t := c.HTTPTransport(protocols)
 		t.DialContext = c.greetings.watch(t.DialContext)
-		ping := transport.Options{PingInterval: c.PingInterval}.Ping()
+		ping := transport.Options{PingInterval: c.PingInterval}.PingIntervalOrDefault()
 		t.HTTP2 = &http.HTTP2Config{
 			MaxReceiveBufferPerStream: streamBuffer, WriteByteTimeout: transport.DefaultWriteTimeout,
 			SendPingTimeout: max(0, ping), PingTimeout: max(0, min(ping, 15*time.Second)),

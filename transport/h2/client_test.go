@@ -87,7 +87,7 @@ func TestGoAwayMovesNewStreamsToAnotherConnection(t *testing.T) {
 
 func TestTheLimitOfStreamsOpensAnotherConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{Configure: func(srv *http.Server) {
+		site := open(t, transporttest.ServerConfig{Configure: func(srv *http.Server) {
 			srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 3}
 		}})
 		c := &Client{Network: site.Network}
@@ -110,7 +110,7 @@ func TestTheLimitOfStreamsOpensAnotherConnection(t *testing.T) {
 
 func TestAReaderThatStoppedHoldsUpLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{})
+		site := open(t, transporttest.ServerConfig{})
 		r, err := new(Client).dialTo(t, site)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAReaderThatStoppedHoldsUpLittle(t *testing.T) {
 
 func TestAServerThatVanishedIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{})
+		site := open(t, transporttest.ServerConfig{})
 		r, err := new(Client).dialTo(t, site)
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestAServerOfHTTP1AloneIsUnsupported(t *testing.T) {
 	defer log.SetOutput(os.Stderr)
 	for name, secure := range map[string]bool{"in clear text": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
-			site := transporttest.Open(t, transporttest.Config{
+			site := transporttest.StartServer(t, transporttest.ServerConfig{
 				TLS: secure, Sockets: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },
 				Configure: func(srv *http.Server) {
 					srv.Protocols = new(http.Protocols)
@@ -167,7 +167,7 @@ func TestAServerOfHTTP1AloneIsUnsupported(t *testing.T) {
 
 // TestAServerWithoutALPNIsUnsupported: such a server gets HTTP/1.1 from net/http.
 func TestAServerWithoutALPNIsUnsupported(t *testing.T) {
-	site := transporttest.Open(t, transporttest.Config{
+	site := transporttest.StartServer(t, transporttest.ServerConfig{
 		TLS: true, Sockets: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },
 		Configure: func(srv *http.Server) {
 			srv.Protocols = new(http.Protocols)
@@ -184,7 +184,7 @@ func TestAServerWithoutALPNIsUnsupported(t *testing.T) {
 	}
 }
 
-func (c *Client) dialTo(t *testing.T, site *transporttest.Site) (transport.Receiver, error) {
+func (c *Client) dialTo(t *testing.T, site *transporttest.TestServer) (transport.Receiver, error) {
 	t.Helper()
 	c.Network = site.Network
 	t.Cleanup(c.CloseIdleConnections)

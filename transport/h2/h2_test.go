@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-var framings = []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.CBORSeq{}, framing.Prefixed{}}
+var framings = []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.CBORSeq{}, framing.LengthPrefixed{}}
 
 func newClient(n transport.Network) transport.Client { return &Client{Network: n} }
 

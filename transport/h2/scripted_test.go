@@ -20,7 +20,7 @@ type scriptedPeer struct {
 }
 
 // newScriptedClient connects to site and writes settings.
-func newScriptedClient(t *testing.T, site *transporttest.Site, settings ...http2.Setting) scriptedPeer {
+func newScriptedClient(t *testing.T, site *transporttest.TestServer, settings ...http2.Setting) scriptedPeer {
 	t.Helper()
 	conn, err := site.Network.Dial(t.Context(), "tcp", "")
 	if err != nil {

@@ -36,7 +36,7 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 	for _, name := range []string{"Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
 		w.Header().Del(name)
 	}
-	g := &guard{rc: http.NewResponseController(w), timeout: o.Timeout()}
+	g := &guard{rc: http.NewResponseController(w), timeout: o.WriteTimeoutOrDefault()}
 	return transport.OpenResponse(w, r, o, encoder, g)
 }
 
@@ -111,9 +111,9 @@ func Configure(srv *http.Server, o transport.Options) {
 	setDefault(&c.MaxReadFrameSize, 16<<10)
 	setDefault(&c.MaxReceiveBufferPerConnection, 128<<10)
 	setDefault(&c.MaxReceiveBufferPerStream, 64<<10)
-	setDefault(&c.SendPingTimeout, max(0, o.Ping()))
-	setDefault(&c.PingTimeout, max(0, min(o.Ping(), 15*time.Second)))
-	setDefault(&c.WriteByteTimeout, max(0, o.Timeout()))
+	setDefault(&c.SendPingTimeout, max(0, o.PingIntervalOrDefault()))
+	setDefault(&c.PingTimeout, max(0, min(o.PingIntervalOrDefault(), 15*time.Second)))
+	setDefault(&c.WriteByteTimeout, max(0, o.WriteTimeoutOrDefault()))
 	srv.HTTP2 = &c
 }
 

@@ -17,7 +17,7 @@ import (
 
 const timeout = 5 * time.Second
 
-func open(t *testing.T, config transporttest.Config) *transporttest.Site {
+func open(t *testing.T, config transporttest.ServerConfig) *transporttest.TestServer {
 	t.Helper()
 	config.Server = Server{}
 	config.Options.WriteTimeout = timeout
@@ -28,7 +28,7 @@ func open(t *testing.T, config transporttest.Config) *transporttest.Site {
 		}
 		Configure(srv, config.Options)
 	}
-	return transporttest.Open(t, config)
+	return transporttest.StartServer(t, config)
 }
 
 func frames(t *testing.T, s *transport.Stream, size int) [][]byte {
@@ -48,7 +48,7 @@ func send(t *testing.T, s *transport.Stream, size int) {
 }
 
 // openStreams opens streams 1, 3, … of a raw client and reads their headers.
-func openStreams(p scriptedPeer, site *transporttest.Site, n int) []*transport.Stream {
+func openStreams(p scriptedPeer, site *transporttest.TestServer, n int) []*transport.Stream {
 	p.Helper()
 	streams := make([]*transport.Stream, n)
 	for i := range streams {
@@ -61,7 +61,7 @@ func openStreams(p scriptedPeer, site *transporttest.Site, n int) []*transport.S
 
 func TestHeadersComeFirstAndBelongToHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{Handler: func(next http.Handler) http.Handler {
+		site := open(t, transporttest.ServerConfig{Handler: func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Transfer-Encoding", "chunked")
 				w.Header().Set("Keep-Alive", "timeout=5")
@@ -90,7 +90,7 @@ func TestHeadersComeFirstAndBelongToHTTP2(t *testing.T) {
 
 func TestResetOfOneStreamLeavesTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{})
+		site := open(t, transporttest.ServerConfig{})
 		p := newScriptedClient(t, site)
 		streams := openStreams(p, site, 2)
 		start := time.Now()
@@ -118,7 +118,7 @@ func TestAbortResetsOneStream(t *testing.T) {
 	for name, wrap := range wrappers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				site := open(t, transporttest.Config{Handler: wrap})
+				site := open(t, transporttest.ServerConfig{Handler: wrap})
 				p := newScriptedClient(t, site)
 				streams := openStreams(p, site, 2)
 				if err := streams[0].Sender.Close(transport.Abort); (err != nil) != (wrap != nil) {
@@ -140,7 +140,7 @@ func (w flushing) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
 
 func TestAnEmptyWindowHoldsUpItsOwnStreamAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{})
+		site := open(t, transporttest.ServerConfig{})
 		p := newScriptedClient(t, site)
 		p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
 		streams := openStreams(p, site, 2)
@@ -170,7 +170,7 @@ func TestAnEmptyWindowHoldsUpItsOwnStreamAlone(t *testing.T) {
 
 func TestAWindowThatGrowsByteByByteIsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{})
+		site := open(t, transporttest.ServerConfig{})
 		p := newScriptedClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		s := openStreams(p, site, 1)[0]
 		sent := make(chan error)
@@ -191,7 +191,7 @@ func TestAWindowThatGrowsByteByByteIsProgress(t *testing.T) {
 
 func TestAWindowThatShrinksIsObeyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{})
+		site := open(t, transporttest.ServerConfig{})
 		p := newScriptedClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
 		s := openStreams(p, site, 1)[0]
 		sent := make(chan error, 1)
@@ -218,7 +218,7 @@ func TestAWindowThatShrinksIsObeyed(t *testing.T) {
 func TestShutdownSaysGoAwayAndLetsStreamsFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var srv *http.Server
-		site := open(t, transporttest.Config{Configure: func(s *http.Server) { srv = s }})
+		site := open(t, transporttest.ServerConfig{Configure: func(s *http.Server) { srv = s }})
 		p := newScriptedClient(t, site)
 		s := openStreams(p, site, 1)[0]
 		down := make(chan error)
@@ -238,7 +238,7 @@ func TestShutdownSaysGoAwayAndLetsStreamsFinish(t *testing.T) {
 
 func TestAnIdleStreamToAClientThatVanishedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.Config{})
+		site := open(t, transporttest.ServerConfig{})
 		p := newScriptedClient(t, site)
 		s := openStreams(p, site, 1)[0]
 		start := time.Now()

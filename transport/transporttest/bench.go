@@ -11,18 +11,18 @@ import (
 
 // BenchmarkSend measures Send of 1 KiB events, one and sixteen at a time, over a socket to a client that reads and throws away. An
 // operation is one Send. The client speaks the protocols given, and runs in the same process, so the time has its part.
-func BenchmarkSend(b *testing.B, c Config, protocols *http.Protocols) {
+func BenchmarkSend(b *testing.B, c ServerConfig, protocols *http.Protocols) {
 	for _, secure := range []bool{false, true} {
 		for _, n := range []int{1, 16} {
 			b.Run("tls="+strconv.FormatBool(secure)+"/batch="+strconv.Itoa(n), func(b *testing.B) {
 				c.TLS, c.Sockets = secure, true
-				benchmarkSend(b, Open(b, c), protocols, n)
+				benchmarkSend(b, StartServer(b, c), protocols, n)
 			})
 		}
 	}
 }
 
-func benchmarkSend(b *testing.B, site *Site, protocols *http.Protocols, n int) {
+func benchmarkSend(b *testing.B, site *TestServer, protocols *http.Protocols, n int) {
 	client := site.Network.HTTPTransport(protocols)
 	defer client.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: client}).Get(site.URL.String())

@@ -165,7 +165,7 @@ func testAbort(f *fixture) {
 }
 
 func testAbortWithin(f *fixture) {
-	if f.pair.Whole {
+	if f.pair.CannotSplitFrames {
 		f.Skip("half of an event can't be sent")
 	}
 	s, r := f.dial(f.Context())
@@ -260,7 +260,7 @@ func testRefused(f *fixture) {
 	}
 	f.config.Options.Framings = offer
 	f.open()
-	_, err = f.client.Dial(f.Context(), &transport.Request{URL: f.site.URL, Framings: []framing.Framer{framing.Prefixed{}}})
+	_, err = f.client.Dial(f.Context(), &transport.Request{URL: f.site.URL, Framings: []framing.Framer{framing.LengthPrefixed{}}})
 	if listwatch.CodeOf(err) != listwatch.Unsupported {
 		f.Errorf("got %v, want code %v", err, listwatch.Unsupported)
 	}

@@ -33,7 +33,7 @@ func testCompressed(f *fixture) {
 	f.wantHeaders(r.Header(), f.compression)
 	e := anEvent(1, 4000)
 	frames := f.frames(s, e)
-	if got := s.Encoder.Size(frames[0]); f.compression != "" && got > 3000 {
+	if got := s.Encoder.WireSize(frames[0]); f.compression != "" && got > 3000 {
 		f.Errorf("%d bytes became %d", len(e.Object.Data), got)
 	}
 	if err := s.Sender.Send(frames); err != nil {
@@ -137,7 +137,7 @@ func testUnasked(f *fixture) {
 // comp/breach-opt-out, comp/ws-declined
 func testUncompressed(f *fixture) {
 	f.config.Handler = func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, transport.Uncompressed(r)) })
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, transport.WithoutCompression(r)) })
 	}
 	f.open()
 	r, err := f.client.Dial(f.Context(), &transport.Request{URL: f.site.URL, Codings: transport.Codings()})

@@ -26,7 +26,7 @@ import (
 )
 
 // A Config says what a Site serves and how.
-type Config struct {
+type ServerConfig struct {
 	// Server accepts the streams; nil: Handler answers.
 	Server transport.Server
 	// Options are given to Server.
@@ -42,7 +42,7 @@ type Config struct {
 }
 
 // A Site is a running http.Server that hands each stream it accepts to the test.
-type Site struct {
+type TestServer struct {
 	// URL is where it is; Network reaches it.
 	URL     *url.URL
 	Network transport.Network
@@ -65,9 +65,9 @@ type Test interface {
 }
 
 // Open starts a Site, which is closed at the end of the test.
-func Open(t Test, c Config) *Site {
+func StartServer(t Test, c ServerConfig) *TestServer {
 	t.Helper()
-	s := &Site{server: c.Server, options: c.Options, streams: make(chan *transport.Stream, 1024)}
+	s := &TestServer{server: c.Server, options: c.Options, streams: make(chan *transport.Stream, 1024)}
 	s.Streams = s.streams
 	var handler http.Handler = s
 	if c.Handler != nil {
@@ -97,7 +97,7 @@ func Open(t Test, c Config) *Site {
 	return s
 }
 
-func (s *Site) listen(t Test, c Config) net.Listener {
+func (s *TestServer) listen(t Test, c ServerConfig) net.Listener {
 	if c.Sockets {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -120,14 +120,14 @@ func (s *Site) listen(t Test, c Config) net.Listener {
 }
 
 // Conns returns the clients' ends of all connections that were dialled; none with Sockets.
-func (s *Site) Conns() []*memnet.Conn {
+func (s *TestServer) Conns() []*memnet.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*memnet.Conn(nil), s.conns...)
 }
 
 // ServeHTTP accepts a stream, hands it to the test, and waits for its end if it must.
-func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *TestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.server.Claims(r) {
 		WriteError(w, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusUpgradeRequired, Message: "not claimed"})
 		return

@@ -25,7 +25,7 @@ type Pair struct {
 	// Compressions are what Server compresses with: names of content codings, or of an extension; nil: nothing.
 	Compressions []string
 	// Whole is true where the Server writes the boundaries of events by itself, so that half of one can't be sent.
-	Whole bool
+	CannotSplitFrames bool
 }
 
 // Run tests p: every promise of package transport that the two ends must keep together.
@@ -78,7 +78,7 @@ func Run(t *testing.T, p Pair) {
 				t.Run(path.Join(network.name, compression, test.name), func(t *testing.T) {
 					authority() // outside the bubble, whose goroutines must not wait for others
 					inBubble(t, !network.Sockets, func(t *testing.T) {
-						c := Config{Server: p.Server, TLS: network.TLS, Sockets: network.Sockets}
+						c := ServerConfig{Server: p.Server, TLS: network.TLS, Sockets: network.Sockets}
 						test.run(&fixture{T: t, pair: p, compression: compression, config: c})
 					})
 				})
@@ -110,11 +110,11 @@ type fixture struct {
 	*testing.T
 	pair        Pair
 	compression string // what dial asks for; empty: nothing
-	config      Config
+	config      ServerConfig
 
 	limit int // of one event; zero: the default
 
-	site   *Site
+	site   *TestServer
 	client transport.Client
 }
 
@@ -143,7 +143,7 @@ func (f *fixture) open() {
 			configure(srv, f.config.Options)
 		}
 	}
-	f.site = Open(f, f.config)
+	f.site = StartServer(f, f.config)
 	f.client = f.pair.Client(f.site.Network)
 	f.Cleanup(func() {
 		if c, ok := f.client.(interface{ CloseIdleConnections() }); ok {

@@ -150,7 +150,7 @@ func newRequest(ctx context.Context, r *transport.Request) (*http.Request, strin
 	if r.Header != nil {
 		req.Header = withoutHandshake(r.Header)
 	}
-	req.Header.Set("Accept", r.Accept())
+	req.Header.Set("Accept", r.AcceptHeader())
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", "websocket")
 	req.Header.Set("Sec-Websocket-Version", "13")

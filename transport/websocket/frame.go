@@ -67,8 +67,8 @@ func appendMessageFrame(dst, payload []byte, isBinary bool) []byte {
 // appendDeflatedFrame is appendMessageFrame for peers that agreed to permessage-deflate. A message that doesn't get smaller stays as
 // it is, which is for the sender to choose (rfc7692#section-6.1).
 func appendDeflatedFrame(dst, payload []byte, isBinary bool) []byte {
-	if len(payload) >= compress.Worth {
-		small := compress.AppendBlocks(make([]byte, 0, len(payload)), payload)
+	if len(payload) >= compress.MinSize {
+		small := compress.AppendDeflate(make([]byte, 0, len(payload)), payload)
 		small = small[:len(small)-len(compress.SyncMarker)] // rfc7692#section-7.2.1
 		if len(small) < len(payload) {
 			dst = appendHeader(dst, bitFin|bitRSV1|opcode(isBinary), len(small))

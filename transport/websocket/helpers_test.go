@@ -41,20 +41,22 @@ func inBubbles(t *testing.T, f func(t *testing.T, b Backend)) {
 
 // A site serves watches and hands each one to the test.
 type site struct {
-	*transporttest.Site
+	*transporttest.TestServer
 	t testing.TB
 }
 
-func open(t testing.TB, c transporttest.Config) *site { return &site{transporttest.Open(t, c), t} }
+func open(t testing.TB, c transporttest.ServerConfig) *site {
+	return &site{transporttest.StartServer(t, c), t}
+}
 
 // mem serves over a network in memory.
 func mem(t testing.TB, b Backend, o transport.Options) *site {
-	return open(t, transporttest.Config{Server: &Server{Backend: b}, Options: o})
+	return open(t, transporttest.ServerConfig{Server: &Server{Backend: b}, Options: o})
 }
 
 // tcp serves over a real socket.
 func tcp(t testing.TB, b Backend, secure bool) *site {
-	return open(t, transporttest.Config{Server: &Server{Backend: b}, TLS: secure, Sockets: true})
+	return open(t, transporttest.ServerConfig{Server: &Server{Backend: b}, TLS: secure, Sockets: true})
 }
 
 // dial opens a connection and, where the site has it, TLS.

@@ -71,7 +71,7 @@ func settled(h http.Header, r *transport.Request) framing.MessageFramer {
 	if mediaType := subprotocols[h.Get("Sec-Websocket-Protocol")]; mediaType != "" {
 		return find(r.Framings, mediaType)
 	}
-	f, err := r.Framer(h.Get("Content-Type"))
+	f, err := r.FramerFor(h.Get("Content-Type"))
 	if err != nil {
 		return nil
 	}

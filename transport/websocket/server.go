@@ -35,7 +35,7 @@ type Server struct {
 	Backend Backend
 	// Origins are the patterns of foreign pages that may watch, as [transport.OriginAllowed] reads them. Empty: pages of the
 	// server itself alone. Check them with [transport.CheckOrigins]: one that is no pattern matches nothing.
-	Origins []string
+	AllowOrigins []string
 }
 
 var _ transport.Server = (*Server)(nil)
@@ -54,7 +54,7 @@ func (*Server) Claims(r *http.Request) bool {
 // detached. The server pings; a client that doesn't answer before the next ping is cut off, one that sends messages is told
 // not to (close 1008, or 1009 where they are large).
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
-	if err := checkRequest(r, w.Header(), s.Origins); err != nil {
+	if err := checkRequest(r, w.Header(), s.AllowOrigins); err != nil {
 		return nil, err
 	}
 	envelope := s.envelope(r)

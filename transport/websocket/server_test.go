@@ -27,7 +27,7 @@ func TestServerAnswersTheSampleKey(t *testing.T) {
 				next.ServeHTTP(w, r)
 			})
 		}
-		s := open(t, transporttest.Config{Server: &Server{Backend: b}, Handler: middleware})
+		s := open(t, transporttest.ServerConfig{Server: &Server{Backend: b}, Handler: middleware})
 		p, resp := s.ask(request("Sec-WebSocket-Extensions", "permessage-deflated"))
 		want := map[string]string{
 			"Sec-Websocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Upgrade": "websocket", "Connection": "Upgrade",
@@ -133,7 +133,7 @@ func TestServerRefusesWhatItCannotTakeOver(t *testing.T) {
 // cors/ws-no-origin, cors/same-origin
 func TestServerAcceptsItsOwnPagesAndThoseAllowed(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := open(t, transporttest.Config{Server: &Server{Backend: b, Origins: []string{"https://*.example.com"}}})
+		s := open(t, transporttest.ServerConfig{Server: &Server{Backend: b, AllowOrigins: []string{"https://*.example.com"}}})
 		for _, origin := range []string{"", "http://127.0.0.1", "HTTP://127.0.0.1:80", "https://app.example.com"} {
 			_, stream := s.watch("Origin", origin)
 			stream.Sender.Close(transport.Abort)

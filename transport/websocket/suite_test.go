@@ -13,10 +13,10 @@ func TestEveryClientReadsEveryServer(t *testing.T) {
 		for _, client := range backends {
 			t.Run("server="+server.String()+"/client="+client.String(), func(t *testing.T) {
 				p := transporttest.Pair{
-					Server:   &Server{Backend: server},
-					Client:   func(n transport.Network) transport.Client { return &Client{Network: n, Backend: client} },
-					Framings: []framing.Framer{framing.JSON{}, framing.CBORSeq{}},
-					Whole:    server == Nhooyr,
+					Server:            &Server{Backend: server},
+					Client:            func(n transport.Network) transport.Client { return &Client{Network: n, Backend: client} },
+					Framings:          []framing.Framer{framing.JSON{}, framing.CBORSeq{}},
+					CannotSplitFrames: server == Nhooyr,
 				}
 				if server == Gorilla {
 					p.Compressions = []string{permessageDeflate}

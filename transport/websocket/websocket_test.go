@@ -32,7 +32,7 @@ func cells(t *testing.T, f func(t *testing.T, server, client Backend, secure boo
 func TestAnIdleWatchLivesOnPingsAlone(t *testing.T) {
 	cells(t, func(t *testing.T, server, client Backend, secure bool, framer framing.Framer) {
 		synctest.Test(t, func(t *testing.T) {
-			s := open(t, transporttest.Config{Server: &Server{Backend: server}, TLS: secure})
+			s := open(t, transporttest.ServerConfig{Server: &Server{Backend: server}, TLS: secure})
 			var last time.Time
 			r, err := (&Client{Network: s.Network, Backend: client}).Dial(t.Context(), &transport.Request{
 				URL: s.URL, Framings: []framing.Framer{framer}, Activity: func() { last = time.Now() },

@@ -76,7 +76,7 @@ func (s *Server) open(db *memory.DB) {
 	s.t.Helper()
 	s.DB, s.API = db, new(kubeapi.Handler)
 	for _, r := range s.resources {
-		c, err := db.Collection(r.Declare())
+		c, err := db.Collection(r.CollectionSpec())
 		if err != nil {
 			s.t.Fatal(err)
 		}
