@@ -63,7 +63,7 @@ func (c serverConfig) run() error {
 	db, err := etcd.Open(context.Background(), etcd.Options{
 		Endpoints: c.Endpoints, Timeout: requestTime, HistoryRevisions: 1 << 40, HistoryAge: -1, HistoryBytes: -1,
 		Trace: &etcd.Trace{
-			Lost:     func(_ string, err error) { tell("lost", err) },
+			WatchLost:     func(_ string, err error) { tell("lost", err) },
 			Relisted: func(_ string, why error) { tell("relisted", why) },
 			Resumed:  func(_ string, from int64) { tell("resumed", from) },
 			Repeated: func(_ string, v int64) { tell("repeated", v) },
