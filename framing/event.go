@@ -41,7 +41,7 @@ func (w WatchEvent) TrustedEvent() (e listwatch.Event, err error) {
 
 // readObject is [listwatch.ParseObject] for data that is known to be valid and compact. The object keeps data.
 func readObject(data []byte) (*listwatch.Object, error) {
-	m, err := rawjson.ReadMetadata(data, pool.Map)
+	m, err := rawjson.ReadMetadata(data, pool.GetMap)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "parse object", Err: err}
 	}

@@ -135,7 +135,7 @@ func TestAdoptKeepsTheBytes(t *testing.T) {
 	if want, err := w.Event(); err != nil || want.Object.Key != e.Object.Key || want.Version != e.Version {
 		t.Errorf("got %+v, %v, want the same event as %+v", want, err, e)
 	}
-	if _, err := (WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`)}).Adopt(); !errors.Is(err, listwatch.Corrupt) {
+	if _, err := (WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`)}).TrustedEvent(); !errors.Is(err, listwatch.Corrupt) {
 		t.Errorf("an object without metadata: got %v, want Corrupt", err)
 	}
 }
