@@ -9,57 +9,61 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A watchdog gives up what has been silent for too long. It measures with the monotonic clock. Safe for concurrent use.
-type watchdog struct {
+// An idleTimer calls a function after too long a silence. It measures with the monotonic clock and is
+// safe for concurrent use.
+type idleTimer struct {
 	// Immutable after construction.
-	limit  time.Duration
-	start  time.Time
-	giveUp func()
-	timer  *time.Timer // nil: never
+	timeout  time.Duration
+	start    time.Time
+	onExpiry func()
+	timer    *time.Timer // nil if the timeout is disabled
 
-	last  atomic.Int64 // when something came last, since start
-	held  atomic.Bool  // nobody listens, so silence means nothing
-	fired atomic.Bool
+	last    atomic.Int64 // the time of the last reset, in nanoseconds since start
+	paused  atomic.Bool
+	expired atomic.Bool
 }
 
-var errIdle = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "nothing has come from the server for too long", Err: context.DeadlineExceeded}
+var errIdle = &listwatch.Error{
+	Code: listwatch.Unavailable, Op: "receive", Message: "the server was silent for longer than the idle timeout", Err: context.DeadlineExceeded,
+}
 
-// newWatchdog returns one that calls giveUp after limit without a touch; negative: never.
-func newWatchdog(limit time.Duration, giveUp func()) *watchdog {
-	d := &watchdog{limit: limit, start: time.Now(), giveUp: giveUp}
-	if limit >= 0 {
-		// check uses timer, so it must not run before that is set.
-		d.timer = time.AfterFunc(math.MaxInt64, d.check)
-		d.timer.Reset(limit)
+// newIdleTimer returns a timer that calls onExpiry after timeout without a reset. If timeout is
+// negative, it never does.
+func newIdleTimer(timeout time.Duration, onExpiry func()) *idleTimer {
+	t := &idleTimer{timeout: timeout, start: time.Now(), onExpiry: onExpiry}
+	if timeout >= 0 {
+		// check uses t.timer, so it must not run before that is set.
+		t.timer = time.AfterFunc(math.MaxInt64, t.check)
+		t.timer.Reset(timeout)
 	}
-	return d
+	return t
 }
 
-func (d *watchdog) touch() { d.last.Store(int64(time.Since(d.start))) }
+func (t *idleTimer) reset() { t.last.Store(int64(time.Since(t.start))) }
 
-// hold makes silence count for nothing until it is let go.
-func (d *watchdog) hold() { d.held.Store(true) }
+// pause keeps the timer from expiring until resume.
+func (t *idleTimer) pause() { t.paused.Store(true) }
 
-func (d *watchdog) letGo() {
-	d.touch()
-	d.held.Store(false)
+func (t *idleTimer) resume() {
+	t.reset()
+	t.paused.Store(false)
 }
 
-func (d *watchdog) check() {
-	left := d.limit
-	if !d.held.Load() {
-		left -= time.Since(d.start) - time.Duration(d.last.Load())
+func (t *idleTimer) check() {
+	left := t.timeout
+	if !t.paused.Load() {
+		left -= time.Since(t.start) - time.Duration(t.last.Load())
 	}
 	if left > 0 {
-		d.timer.Reset(left)
+		t.timer.Reset(left)
 		return
 	}
-	d.fired.Store(true)
-	d.giveUp()
+	t.expired.Store(true)
+	t.onExpiry()
 }
 
-func (d *watchdog) stop() {
-	if d.timer != nil {
-		d.timer.Stop()
+func (t *idleTimer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
 	}
 }

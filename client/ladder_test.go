@@ -50,7 +50,7 @@ func TestATransportThatDoesNotWorkIsPassedOver(t *testing.T) {
 func TestTheBestTransportIsTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h2 := named("h2", refuses(errNotSpoken), says(added("b", 3)))
-		h1 := named("chunked", says(added("a", 2), alive{}, stepBack, errCut))
+		h1 := named("chunked", says(added("a", 2), alive{}, demotionPeriod, errCut))
 		r := remote(h2, h1)
 		r.IdleTimeout = -1
 		wantEvents(t, watch(t, r, from(1)), "ADDED/a@2 ADDED/b@3")
@@ -81,7 +81,7 @@ func TestWhereEveryTransportIsRefusedTheServersWordsCount(t *testing.T) {
 	if e := listwatch.AsError(err); e.Status != http.StatusForbidden {
 		t.Errorf("got error %v, want the 403", err)
 	}
-	if order := r.state.ladder.order(); order[0].client != h2 {
+	if order := r.state.fallback.order(); order[0].client != h2 {
 		t.Errorf("%s comes first now; where all are refused none is at fault", order[0].client.Name())
 	}
 	if _, err := (&Remote{URL: "http://h/t", Transports: nil}).Watch(t.Context(), listwatch.Query{Continue: "x"}); err == nil {
@@ -119,8 +119,8 @@ func TestDefaultLadder(t *testing.T) {
 		r := &Remote{URL: url}
 		r.Close()
 		var got []string
-		for _, rung := range r.state.ladder.order() {
-			got = append(got, rung.client.Name())
+		for _, candidate := range r.state.fallback.order() {
+			got = append(got, candidate.client.Name())
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", url, got, want)

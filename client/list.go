@@ -32,7 +32,7 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 	if err := checkQuery(q, false); err != nil {
 		return page, "", err
 	}
-	u, err := r.target()
+	u, err := r.parseURL()
 	if err != nil {
 		return page, "", listError(err)
 	}
@@ -64,10 +64,10 @@ func listError(err error) error {
 func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page listwatch.Page, epoch string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	idle := newWatchdog(r.idle(), cancel)
+	idle := newIdleTimer(r.idle(), cancel)
 	defer idle.stop()
 	defer func() {
-		if err != nil && idle.fired.Load() {
+		if err != nil && idle.expired.Load() {
 			err = errIdle
 		}
 	}()
@@ -144,13 +144,13 @@ func unsupportedAnswer(before, value, after string) error {
 // A touchingReader tells a watchdog that something has come.
 type touchingReader struct {
 	r    io.Reader
-	idle *watchdog
+	idle *idleTimer
 }
 
 func (t *touchingReader) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
 	if n > 0 {
-		t.idle.touch()
+		t.idle.reset()
 	}
 	return n, err
 }

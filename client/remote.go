@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -75,13 +76,13 @@ const (
 type state struct {
 	once      sync.Once
 	http      *http.Client // for lists; made by once
-	ladder    ladder       // filled by once
-	described atomic.Bool  // Kind and APIVersion are known
+	fallback  fallback     // filled by once
+	watchList reflector.WatchListSupport
+	described atomic.Bool // Kind and APIVersion are known
 
 	mu sync.Mutex
 	// Guarded by mu.
 	description listwatch.Description
-	plainUntil  time.Time // the server is not asked for initial events before this
 }
 
 // init makes what the zero value lacks.
@@ -98,7 +99,7 @@ func (r *Remote) init() {
 			transports = r.defaultTransports()
 		}
 		for _, t := range transports {
-			r.state.ladder.rungs = append(r.state.ladder.rungs, &rung{client: t})
+			r.state.fallback.candidates = append(r.state.fallback.candidates, &candidate{client: t})
 		}
 	})
 }
@@ -116,8 +117,8 @@ func (r *Remote) defaultTransports() []transport.Client {
 func (r *Remote) Close() error {
 	r.init()
 	r.state.http.CloseIdleConnections()
-	for _, rung := range r.state.ladder.rungs {
-		if c, ok := rung.client.(interface{ CloseIdleConnections() }); ok {
+	for _, candidate := range r.state.fallback.candidates {
+		if c, ok := candidate.client.(interface{ CloseIdleConnections() }); ok {
 			c.CloseIdleConnections()
 		}
 	}
@@ -166,22 +167,6 @@ func (r *Remote) learnEpoch(epoch string) {
 	r.state.description.Epoch = epoch
 }
 
-// plainFor is how long a server that doesn't know initial events is not asked for them again.
-const plainFor = time.Hour
-
-// isPlain reports whether the server is known not to send initial events.
-func (r *Remote) isPlain() bool {
-	r.state.mu.Lock()
-	defer r.state.mu.Unlock()
-	return time.Now().Before(r.state.plainUntil)
-}
-
-func (r *Remote) learnPlain() {
-	r.state.mu.Lock()
-	defer r.state.mu.Unlock()
-	r.state.plainUntil = time.Now().Add(plainFor)
-}
-
 // authorized calls try with the headers that Header returns, and once more with fresh ones where the server did not know them.
 func (r *Remote) authorized(ctx context.Context, refresh bool, try func(http.Header) error) error {
 	for {
@@ -212,7 +197,7 @@ func headerError(ctx context.Context, err error) error {
 }
 
 // target returns URL, parsed.
-func (r *Remote) target() (*url.URL, error) {
+func (r *Remote) parseURL() (*url.URL, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		// The URL may hold a password, so an error of url.Parse, which quotes it, is left out.

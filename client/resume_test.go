@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 func TestWatchResumesWithoutGapOrRepeat(t *testing.T) {
@@ -243,8 +244,8 @@ func TestAVersionOfTheFutureIsTheReadersConcernUnlessTheServerHadIt(t *testing.T
 		w := watch(t, remote(inTurn(says(added("a", 2), errCut), says(behind))), from(1))
 		wantEvents(t, w, "ADDED/a@2")
 		wantEnd(t, w, listwatch.Expired)
-		if took := time.Since(start); took < patience || took > 3*patience {
-			t.Errorf("it took %v, want a little more than %v", took, patience)
+		if took := time.Since(start); took < reflector.LagTolerance || took > 3*reflector.LagTolerance {
+			t.Errorf("it took %v, want a little more than %v", took, reflector.LagTolerance)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func TestBackoffDoublesUpToItsMaximumAndForgetsWhenHealthy(t *testing.T) {
 		got := waits(p)[:11]
 		bound := 800 * time.Millisecond
 		for i, wait := range got[:9] {
-			if limit := min(bound, 30*time.Second) + reflector.AfterBrief; wait <= 0 || wait > limit {
+			if limit := min(bound, 30*time.Second) + reflector.MinDelayAfterBrief; wait <= 0 || wait > limit {
 				t.Errorf("waited %v before try %d, want at most %v", wait, i+2, limit)
 			}
 			bound *= 2
@@ -67,7 +67,7 @@ func TestStreamsThatEndAtOnceAreNotHammered(t *testing.T) {
 		w := watch(t, r, from(1))
 		time.Sleep(5 * time.Second)
 		w.Close()
-		if least := slices.Min(waits(p)); least < reflector.AfterBrief {
+		if least := slices.Min(waits(p)); least < reflector.MinDelayAfterBrief {
 			t.Errorf("waited only %v", least)
 		}
 	})

@@ -150,7 +150,7 @@ func TestWatchListsWhereInitialEventsAreRefused(t *testing.T) {
 			if got := p.versions(); got != " 7 7" {
 				t.Errorf("watched from %q, want initial events asked for once", got)
 			}
-			time.Sleep(plainFor) // in the bubble
+			time.Sleep(reflector.WatchListRetryInterval) // in the bubble
 			watch(t, r, listwatch.Query{}).Close()
 			if got := p.versions(); got != " 7 7 " {
 				t.Errorf("watched from %q, want initial events asked for again after an hour", got)
@@ -166,8 +166,8 @@ func TestWhatAListRefusesTooIsTheErrorOfWatch(t *testing.T) {
 	r := remote(always(refuses(answered(400))))
 	serveLists(r, func(int) answer { return answer{status: 400, body: "bad selector"} })
 	_, err := r.Watch(t.Context(), listwatch.Query{})
-	if !errors.Is(err, listwatch.Invalid) || r.isPlain() {
-		t.Errorf("got error %v, remembered %v; want %v and nothing remembered", err, r.isPlain(), listwatch.Invalid)
+	if !errors.Is(err, listwatch.Invalid) || r.state.watchList.Unsupported() {
+		t.Errorf("got error %v, remembered %v; want %v and nothing remembered", err, r.state.watchList.Unsupported(), listwatch.Invalid)
 	}
 }
 

@@ -107,8 +107,8 @@ func (w *watcher) Release(events []listwatch.Event) {
 	}
 }
 
-// startOver forgets what the reader has not seen; it reports false where the reader has seen something.
-func (w *watcher) startOver() bool {
+// reset forgets what the reader has not seen; it reports false where the reader has seen something.
+func (w *watcher) reset() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.taken {

@@ -1,6 +1,10 @@
-// Package reflector keeps up with a Source for ever: it gets the state, follows the changes, goes on after an interruption where it was, and
-// begins again where it must. What is made of the events is a [Sink]'s.
+// Package reflector follows a Source: it obtains the state, reads the changes, resumes after an
+// interruption, and requests the state again when it cannot resume. A [Sink] receives the events.
 //
-// Start with [Follower]. Package client uses [Progress] and [Waits] alone: its watchers mend streams, and leave it to their reader to begin
-// again; a Follower is such a reader, of any Source.
+// It is the loop under client, informer and relay. A [Reflector] with a zero [Policy] never gives up,
+// as informers and relays need. Package client sets a Policy, because its watchers must report some
+// failures to their reader.
+//
+// reflector.go has the loop, open.go opens a watch or lists, policy.go decides how to continue after a
+// failure, resume.go tracks the version to resume from, and backoff.go computes the delays.
 package reflector

@@ -98,7 +98,7 @@ func TestASourceThatNeverSaysTheEndOfTheStateIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := events(t, "(a@3)")[0].Object
 		source := &played{lists: []page{{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5}}}}
-		for range mostBroken {
+		for range maxTruncated {
 			source.watches = append(source.watches, streams(t, "(a@3)", clean))
 		}
 		follows(t, &Reflector{Source: source, Sink: &taken{}}, 20*time.Minute)

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// A fallback holds the transports of a Remote, best first. One that fails is tried last for
+// demotionPeriod, and then in its place again: the proxy that blocked it may be gone.
+type fallback struct {
+	candidates []*candidate // immutable once in use
+
+	mu sync.Mutex // guards demotedUntil of all candidates
+}
+
+// A candidate is one transport.
+type candidate struct {
+	client       transport.Client
+	demotedUntil time.Time
+}
+
+// demotionPeriod is the time for which a failed transport is tried last.
+const demotionPeriod = 10 * time.Minute
+
+// order returns the candidates in the order in which to try them.
+func (f *fallback) order() []*candidate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	candidates := slices.Clone(f.candidates)
+	slices.SortStableFunc(candidates, func(a, b *candidate) int {
+		return cmp.Compare(max(a.demotedUntil.Sub(now), 0), max(b.demotedUntil.Sub(now), 0))
+	})
+	return candidates
+}
+
+// demote makes c the last candidate for demotionPeriod.
+func (f *fallback) demote(c *candidate) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.demotedUntil = time.Now().Add(demotionPeriod)
+}
+
+// A failedDial is a candidate that could not be used, and the reason.
+type failedDial struct {
+	candidate *candidate
+	err       error
+}
+
+// dial sends r over the first transport that works. It demotes the ones that failed before it. If all
+// failed it demotes none, because the transports are not the reason then.
+func (f *fallback) dial(ctx context.Context, r *transport.Request, trace *Trace) (transport.Receiver, *candidate, error) {
+	var failed []failedDial
+	for _, c := range f.order() {
+		receiver, err := c.client.Dial(ctx, r)
+		if err != nil && ctx.Err() == nil && isTransportFailure(c.client.Name(), err) {
+			trace.refused(c.client.Name(), err)
+			failed = append(failed, failedDial{c, err})
+			continue
+		}
+		for _, d := range failed {
+			f.demote(d.candidate)
+		}
+		return receiver, c, err
+	}
+	return nil, nil, mostTelling(failed)
+}
+
+// isTransportFailure reports whether another transport may work after err.
+func isTransportFailure(name string, err error) bool {
+	e := listwatch.AsError(err)
+	switch {
+	case e.Remote && name == "websocket" && slices.Contains(upgradeRefusals, e.Status):
+		return true
+	case e.Remote:
+		return slices.Contains(protocolRefusals, e.Status)
+	case e.Code == listwatch.Unavailable:
+		// If the connection was refused, every transport is. If it was lost later, the server or a
+		// proxy may have disliked the protocol.
+		op, ok := errors.AsType[*net.OpError](err)
+		return !ok || op.Op != "dial"
+	}
+	return e.Code == listwatch.Unsupported || e.Code == listwatch.Corrupt
+}
+
+// protocolRefusals are the statuses by which a server refuses the transport and not the request.
+var protocolRefusals = []int{http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported}
+
+// upgradeRefusals are the statuses by which servers and proxies refuse an upgrade. They may also mean
+// the request; then the next transport gets the same status.
+var upgradeRefusals = append([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed}, protocolRefusals...)
+
+// mostTelling returns an error that the server sent, or else that it is unavailable, or else the first.
+func mostTelling(failed []failedDial) error {
+	if len(failed) == 0 {
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "Remote.Transports is empty: want nil or at least one transport"}
+	}
+	err := failed[0].err
+	for _, d := range failed {
+		switch e := listwatch.AsError(d.err); {
+		case e.Remote:
+			return d.err
+		case e.Code == listwatch.Unavailable:
+			err = d.err
+		}
+	}
+	return err
+}

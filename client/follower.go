@@ -1,0 +1,134 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// A follower fills the queue of a watcher. Its Reflector opens one response after another: the follower
+// is the Reflector's Source and Sink, and decides which failures the reader must handle.
+type follower struct {
+	// Immutable after construction.
+	remote *Remote
+	query  listwatch.Query
+	url    *url.URL
+	out    *watcher
+	ctx    context.Context // ends when the watcher is closed
+
+	// Owned by the caller of Watch, and then by the goroutine of run.
+	reflector    reflector.Reflector
+	epoch        string            // of the version to resume from; empty if not known
+	response     *response         // the newest response; nil if the newest request was a list
+	listed       []listwatch.Event // initial events of a list, delivered once the watch is open
+	refresh      bool              // the next request needs fresh credentials
+	unproductive int               // consecutive responses without an event
+}
+
+func newFollower(ctx context.Context, r *Remote, q listwatch.Query, u *url.URL, out *watcher) *follower {
+	f := &follower{remote: r, query: q, url: u, out: out, ctx: ctx}
+	f.reflector = reflector.Reflector{
+		Source: f, Sink: f, Query: q, Start: q.Start, StartVersion: q.Version,
+		PageSize: -1, BatchSize: 1, Backoff: r.Backoff, WatchList: &r.state.watchList,
+		Policy: reflector.Policy{
+			Decide: f.decide, Restart: f.restart, MayRefuseWatchList: mayRefuseWatchList, UncheckedInitialEvents: true,
+		},
+		Lost: func(err error, wait time.Duration, _ bool) { r.Trace.lost(err, wait) },
+	}
+	return f
+}
+
+// open opens the first response.
+func (f *follower) open() error {
+	switch q := f.query; {
+	case q.SendsInitialEvents():
+	case q.Start == listwatch.At:
+		f.epoch = f.remote.epoch()
+		f.reflector.Resume = reflector.ResumePoint{Synced: true, Version: q.Version}
+	default:
+		// A watch that begins now needs a version, or it could not be resumed.
+		page, err := f.List(f.ctx, listwatch.Query{Namespace: q.Namespace, Name: q.Name, Limit: 1})
+		if err != nil {
+			return err
+		}
+		f.reflector.Resume = reflector.ResumePoint{Synced: true, Confirmed: true, Version: page.Version}
+	}
+	return f.reflector.Open(f.ctx)
+}
+
+// run fills the queue until the watcher is closed or the reader must act.
+func (f *follower) run() {
+	err := f.reflector.Run(f.ctx)
+	if f.ctx.Err() != nil || transport.Stopped(err) {
+		err = io.EOF
+	}
+	f.out.end(err)
+	f.out.cancel()
+}
+
+// List implements [listwatch.Source].
+func (f *follower) List(ctx context.Context, q listwatch.Query) (page listwatch.Page, err error) {
+	f.response = nil
+	page, f.epoch, err = f.remote.list(ctx, q)
+	return page, err
+}
+
+// Watch implements [listwatch.Source] with a single response.
+func (f *follower) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	p, from := paramsOf(f.url, q), q.Version
+	if q.InitialEvents == listwatch.Yes {
+		f.epoch, from = "", 0
+		p.watchInitial(q)
+	} else {
+		p.watch(q.Version)
+	}
+	response, err := f.request(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	f.response = response
+	f.remote.Trace.opened(response.candidate.client.Name(), from)
+	return response, nil
+}
+
+// Describe implements [listwatch.Describer].
+func (f *follower) Describe() listwatch.Description { return f.remote.Describe() }
+
+// Begin implements [reflector.Sink]. restart has emptied the queue before.
+func (f *follower) Begin() { f.listed = nil }
+
+// Take implements [reflector.Sink].
+func (f *follower) Take(events []listwatch.Event) error {
+	if f.response == nil {
+		f.listed = append(f.listed, events...)
+		return nil
+	}
+	for _, e := range events {
+		if err := f.deliver(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliver puts e into the queue, and waits while that is full. Until then silence of the server means
+// nothing.
+func (f *follower) deliver(e listwatch.Event) error {
+	isBookmark := e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
+	if isBookmark && !f.query.Bookmarks || f.out.push(e) {
+		return nil
+	}
+	f.response.idle.pause()
+	defer f.response.idle.resume()
+	select {
+	case <-f.out.room:
+		return nil
+	case <-f.ctx.Done():
+		return f.ctx.Err()
+	}
+}

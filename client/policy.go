@@ -1,0 +1,89 @@
+package client
+
+import (
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// maxUnproductive is the number of consecutive responses without an event after which a transport is
+// demoted.
+const maxUnproductive = 2
+
+// decide implements [reflector.Policy].
+func (f *follower) decide(end reflector.WatchEnd, at *reflector.ResumePoint) reflector.Action {
+	if end.Opened {
+		f.recordFailure(end, at)
+	}
+	action := f.classify(end, at)
+	if action == reflector.RetryOnce && listwatch.CodeOf(end.Err) == listwatch.Unauthorized {
+		f.refresh = true
+	}
+	return action
+}
+
+// classify returns Stop for a failure that only the reader can handle.
+func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) reflector.Action {
+	switch listwatch.CodeOf(end.Err) {
+	case listwatch.Unavailable, listwatch.TooSlow:
+		return reflector.Retry
+	case listwatch.Corrupt:
+		return reflector.RetryOnce
+	case listwatch.Unknown:
+		if !transport.Stopped(end.Err) {
+			return reflector.Retry
+		}
+	case listwatch.NotYet:
+		if at.Confirmed {
+			return reflector.AwaitVersion
+		}
+	case listwatch.Unauthorized:
+		// A request that is refused has been tried with fresh credentials already.
+		if end.Opened && f.remote.Header != nil {
+			return reflector.RetryOnce
+		}
+	}
+	return reflector.Stop
+}
+
+// recordFailure demotes the transport of the response if it may be the reason for end.
+func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoint) {
+	if end.Err == error(errIdle) && !at.Synced {
+		// The server may be waiting for changes: some ignore unknown parameters silently.
+		f.remote.state.watchList.MarkUnsupported()
+	}
+	if f.response.received > 0 || end.IsClean() && !end.IsBrief() {
+		f.unproductive = 0
+	} else {
+		f.unproductive++
+	}
+	if f.response.malformed || f.unproductive >= maxUnproductive {
+		f.unproductive = 0
+		f.remote.state.fallback.demote(f.response.candidate)
+	}
+}
+
+// restart implements [reflector.Policy]. The watch can only begin again if the reader has seen nothing
+// of it. Otherwise the new state may lack objects that the reader has seen, which only the reader can
+// drop. The cause is quoted and not wrapped, because an io.EOF would look like a clean end.
+func (f *follower) restart(cause error, at *reflector.ResumePoint) error {
+	expired := &listwatch.Error{Code: listwatch.Expired, Op: "watch"}
+	switch {
+	case at.Synced:
+		expired.Message = "the server no longer has version " + at.Version.String() + ": it has an older state, or an unrelated one"
+		expired.Err = cause
+	case !f.out.reset():
+		expired.Message = "the connection ended within the initial events, so the state is incomplete; watch again (" + cause.Error() + ")"
+	default:
+		return nil
+	}
+	return expired
+}
+
+// mayRefuseWatchList implements [reflector.Policy].
+func mayRefuseWatchList(err error) bool {
+	e := listwatch.AsError(err)
+	return e.Remote && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusBadRequest)
+}

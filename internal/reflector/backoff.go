@@ -1,0 +1,81 @@
+package reflector
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+const (
+	// briefLife is the time for which a watch without events must live not to count as brief.
+	briefLife = time.Second
+	// MinDelayAfterBrief is the minimum delay after a brief watch.
+	MinDelayAfterBrief = 100 * time.Millisecond
+)
+
+// A WatchEnd describes how a watch ended, or that it could not be opened.
+type WatchEnd struct {
+	// Opened is false if the watch could not be opened. Then Lived and Received are zero.
+	Opened bool
+	// Lived is the time for which the watch was open.
+	Lived time.Duration
+	// Received is the number of events.
+	Received int
+	// Rejected is true if an event was out of order or the Sink did not accept it.
+	Rejected bool
+	// Err is the reason, and io.EOF after a clean end.
+	Err error
+}
+
+// IsBrief reports whether the watch ended soon and without an event. A server that ends watches at once
+// must not be asked again at once.
+func (e WatchEnd) IsBrief() bool { return e.Opened && e.Received == 0 && e.Lived < briefLife }
+
+// IsClean reports whether the watch ended cleanly. errors.Is would not do: the error of a connection
+// that broke during the dial may wrap io.EOF.
+func (e WatchEnd) IsClean() bool { return e.Err == io.EOF }
+
+// A backoff counts consecutive failures. It is not safe for concurrent use.
+type backoff struct {
+	doublings int
+}
+
+// delay returns the time to wait after end before the next watch.
+func (b *backoff) delay(c listwatch.Backoff, end WatchEnd) time.Duration {
+	if end.Opened && end.Lived >= cmp.Or(c.Healthy, 2*time.Minute) {
+		b.doublings = 0
+	}
+	bound := max(cmp.Or(c.Min, 800*time.Millisecond), 1)
+	if end.IsClean() && !end.IsBrief() {
+		return jitter(bound)
+	}
+	longest := max(cmp.Or(c.Max, 30*time.Second), bound)
+	for i := 0; i < b.doublings && bound < longest; i++ {
+		bound *= 2
+	}
+	b.doublings++
+	wait := jitter(min(bound, longest)) + listwatch.AsError(end.Err).RetryAfter()
+	if end.IsBrief() {
+		wait += MinDelayAfterBrief
+	}
+	return wait
+}
+
+// jitter returns a random duration up to d.
+func jitter(d time.Duration) time.Duration { return 1 + rand.N(d) }
+
+// Sleep waits for d. It returns false if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,101 @@
+package reflector
+
+import (
+	"context"
+	"math"
+
+	"github.com/listwatch/listwatch"
+)
+
+// Open opens the first watch, which Run then reads. Run opens it by itself if Open was not called. An
+// error of Open does not go through the Policy.
+//
+// The watch resumes at r.Resume or begins with the state. A Source that cannot stream its state is
+// listed, and then watched from the version of the list.
+func (r *Reflector) Open(ctx context.Context) (err error) {
+	q := r.selection()
+	q.Bookmarks = true
+	if r.Resume.Synced {
+		q.Start, q.Version, q.InitialEvents = listwatch.At, r.Resume.Version, listwatch.No
+		r.watcher, err = r.Source.Watch(ctx, q)
+		return err
+	}
+	if r.watchList().Unsupported() {
+		return r.listAndWatch(ctx)
+	}
+	q.Start, q.Version, q.InitialEvents = r.Start, r.StartVersion, listwatch.Yes
+	w, err := r.Source.Watch(ctx, q)
+	switch {
+	case err == nil:
+		r.watcher, r.Resume = w, ResumePoint{}
+		r.Sink.Begin()
+	case r.Policy.mayRefuseWatchList(err):
+		// If err has another reason, the list fails too.
+		if err = r.listAndWatch(ctx); err == nil {
+			r.watchList().MarkUnsupported()
+		}
+	}
+	return err
+}
+
+// Close closes the watch of Open. It is for callers that do not call Run after Open.
+func (r *Reflector) Close() error { return r.watcher.Close() }
+
+// selection returns the fields of Query that select objects.
+func (r *Reflector) selection() listwatch.Query {
+	q := r.Query
+	return listwatch.Query{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels, Fields: q.Fields}
+}
+
+func (r *Reflector) watchList() *WatchListSupport {
+	if r.WatchList == nil {
+		r.WatchList = new(WatchListSupport)
+	}
+	return r.WatchList
+}
+
+// listAndWatch passes the state to the sink page by page, and opens a watch of the changes after it.
+func (r *Reflector) listAndWatch(ctx context.Context) error {
+	limit := r.PageSize
+	if limit == 0 {
+		limit = DefaultPageSize
+	}
+	version, err := r.list(ctx, max(limit, 0))
+	if listwatch.CodeOf(err) == listwatch.Expired && limit > 0 {
+		// The history was compacted between two pages, so the list must not take that long.
+		version, err = r.list(ctx, 0)
+	}
+	if err != nil {
+		return err
+	}
+	r.Resume = ResumePoint{}
+	synced := listwatch.NewBookmark(listwatch.Describe(r.Source), version, true)
+	if err := r.take([]listwatch.Event{synced}, nil); err != nil {
+		r.requestState(version)
+		return err
+	}
+	return r.Open(ctx)
+}
+
+// list passes the objects of a list to the sink and returns the version of the list.
+func (r *Reflector) list(ctx context.Context, limit int) (listwatch.Version, error) {
+	r.Sink.Begin()
+	q := r.selection()
+	q.Start, q.Version, q.Limit = r.Start, r.StartVersion, limit
+	version := listwatch.Version(math.MaxUint64)
+	for page, err := range Pages(ctx, r.Source, q) {
+		if err != nil {
+			return 0, err
+		}
+		// All pages should have one version. If they do not, a watch from the lowest repeats the
+		// changes between them.
+		version = min(version, page.Version)
+		if len(page.Items) == 0 {
+			continue
+		}
+		if err := r.Sink.Take(InitialEvents(page.Items)); err != nil {
+			return 0, err
+		}
+	}
+	return version, nil
+}

@@ -1,0 +1,144 @@
+package reflector
+
+import (
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// LagTolerance is the time for which a source may lag behind a version that it has reported before. It
+// may be another replica that catches up.
+const LagTolerance = time.Minute
+
+// An Action is what a Reflector does after a watch ended or could not be opened.
+type Action uint8
+
+// The actions. Unless they say otherwise, the next watch resumes, or requests the same state again if
+// the initial events were not complete.
+const (
+	// Retry opens the next watch.
+	Retry Action = iota
+	// RetryOnce opens the next watch, unless RetryOnce was chosen before without progress since. Then
+	// Run ends with the error of the watch.
+	RetryOnce
+	// AwaitVersion opens the next watch, until the source has lagged for [LagTolerance]. Then it is
+	// RelistNewest.
+	AwaitVersion
+	// Relist requests a state that is at least as new as the newest event.
+	Relist
+	// RelistNewest requests the newest state, even if that is older than the newest event.
+	RelistNewest
+	// Stop ends Run with the error of the watch.
+	Stop
+)
+
+// A Policy decides how a Reflector continues after a failure. The zero Policy never ends Run: it relists
+// if the history has expired, or if an event was malformed or rejected by the Sink.
+type Policy struct {
+	// Decide returns the action for end. at is where the next watch would resume.
+	Decide func(end WatchEnd, at *ResumePoint) Action
+	// Restart is called before a state is requested again, in place of what the Sink has received up
+	// to at. If it returns an error, Run ends with it. It may be nil.
+	Restart func(cause error, at *ResumePoint) error
+	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
+	// that the Source does not support them. If nil, every [listwatch.Unsupported] and
+	// [listwatch.Invalid] may mean that.
+	MayRefuseWatchList func(err error) bool
+	// UncheckedInitialEvents passes on initial events as they are. If false, a change among them and
+	// a clean end before Synced are failures.
+	UncheckedInitialEvents bool
+}
+
+func (p *Policy) decide(end WatchEnd, at *ResumePoint) Action {
+	if p.Decide != nil {
+		return p.Decide(end, at)
+	}
+	return defaultAction(end, at)
+}
+
+func defaultAction(end WatchEnd, at *ResumePoint) Action {
+	code := listwatch.CodeOf(end.Err)
+	switch {
+	case (end.Rejected || !at.Synced) && (code == listwatch.Expired || code == listwatch.NotYet):
+		// The source cannot serve a state that is as new as the newest event. Its newest state
+		// contains every acknowledged write, so it is older only if versions have started over.
+		return RelistNewest
+	case end.Rejected:
+		return Relist
+	case !at.Synced:
+		return Retry
+	case code == listwatch.Expired || code == listwatch.Corrupt || mayRefuseWatchList(end.Err):
+		// After a resume a malformed event would be as malformed, and it must not be skipped. A
+		// version that the source finds invalid stays invalid.
+		return Relist
+	case code == listwatch.NotYet:
+		return AwaitVersion
+	}
+	return Retry
+}
+
+func (p *Policy) mayRefuseWatchList(err error) bool {
+	if p.MayRefuseWatchList != nil {
+		return p.MayRefuseWatchList(err)
+	}
+	return mayRefuseWatchList(err)
+}
+
+func mayRefuseWatchList(err error) bool {
+	code := listwatch.CodeOf(err)
+	return code == listwatch.Unsupported || code == listwatch.Invalid
+}
+
+// handle applies the action that the policy chooses for end. It returns the error that ends Run, or nil.
+func (r *Reflector) handle(end WatchEnd) error {
+	if r.Resume.Advanced && r.Resume.Synced {
+		r.repeats, r.behindSince = 0, time.Time{}
+	}
+	r.Resume.Advanced = false
+	action := r.Policy.decide(end, &r.Resume)
+	switch action {
+	case Stop:
+		return end.Err
+	case RetryOnce:
+		if r.repeats++; r.repeats > 1 {
+			return end.Err
+		}
+	case AwaitVersion:
+		if r.behindSince.IsZero() {
+			r.behindSince = time.Now()
+		} else if time.Since(r.behindSince) > LagTolerance {
+			action = RelistNewest
+		}
+	}
+	if action != Relist && action != RelistNewest && r.Resume.Synced {
+		return nil
+	}
+	return r.restart(action, end.Err)
+}
+
+// restart makes the next watch begin with the state.
+func (r *Reflector) restart(action Action, cause error) error {
+	if r.Policy.Restart != nil {
+		if err := r.Policy.Restart(cause, &r.Resume); err != nil {
+			return err
+		}
+	}
+	switch {
+	case action == RelistNewest:
+		r.requestState(0)
+	case action == Relist && r.Resume.Synced:
+		r.requestState(r.Resume.Newest())
+	}
+	r.behindSince = time.Time{}
+	return nil
+}
+
+// requestState makes the next watch begin with a state that is not older than v. If v is zero, it
+// begins with the newest state.
+func (r *Reflector) requestState(v listwatch.Version) {
+	r.Resume = ResumePoint{}
+	r.Start, r.StartVersion = listwatch.At, v
+	if v == 0 {
+		r.Start = listwatch.Newest
+	}
+}
