@@ -1,45 +1,51 @@
-# Everything here needs Go, git, make and gcc (for the race detector) alone; the linters are built from tools/go.mod, pinned.
+# Go, git, make and gcc (for the race detector) are all that is needed. The linters are pinned in tools/go.mod and are built from source.
 
 TIMEOUT   ?= 10m
-FUZZTIME  ?= 2s
+FUZZTIME  ?= 1s
 TARGET    ?=
-PACKAGES  ?= ./...
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
-EACH := tools/each-module
+# All modules of the workspace (go.work). interop has a workspace of its own, because Kubernetes would raise everybody's dependencies.
+MODULES  := $(shell go list -m -f '{{.Dir}}')
+PACKAGES ?= $(MODULES:%=%/...)
 
-# Steps run one after the other, the quick ones first: the machine's processors belong to the tests.
+# One set of objects serves vet, staticcheck and the tests: the one with the race detector.
+RACE := -race
+TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
+
+# Steps run one after the other: each uses all processors.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-## test: all the tests, as the continuous integration runs them
+## test: everything but interop: linters, unit tests with the race detector, fuzz targets
 .PHONY: test
-test: lint unit fuzz
-	@echo '==> all tests passed'
+test:
+	@tools/steps format vet staticcheck commits unit fuzz
 
-## quick: the unit tests alone, without the race detector
+## interop: the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, Node.js, Python)
+.PHONY: interop
+interop:
+	@cd interop && go test $(INTEROPFLAGS) -timeout=$(TIMEOUT) ./...
+
+## quick: the unit tests without the race detector and without the long runs; for between two edits
 .PHONY: quick
 quick:
-	@$(EACH) go test ./...
+	@go test -short $(PACKAGES)
 
-## lint: formatting, vet, staticcheck, the rules of the source (internal/archtest)
+## lint: what make test checks before it runs the tests
 .PHONY: lint
-lint: format build vet staticcheck arch
+lint:
+	@tools/steps format vet staticcheck commits arch modules
 
 ## unit: the unit tests of every module with the race detector; a package may take TIMEOUT
 .PHONY: unit
 unit:
-	@echo '==> unit tests, with the race detector'
-	@$(EACH) go test -race -timeout=$(TIMEOUT) ./...
-	@echo '==> what would take minutes to compile with it: Kubernetes'"'"' API server'
-	@cd interop && go test -timeout=$(TIMEOUT) -run=Kubernetes ./reference ./informer ./relay
+	@go test $(RACE) -vet=off -timeout=$(TIMEOUT) $(PACKAGES)
 
-## fuzz: every fuzz target for FUZZTIME each; TARGET=FuzzX for those whose name begins so
+## fuzz: every fuzz target for FUZZTIME each; TARGET=FuzzX runs those whose name begins so
 .PHONY: fuzz
 fuzz:
-	@echo '==> fuzz targets, $(FUZZTIME) each'
 	@FUZZTIME=$(FUZZTIME) tools/fuzz $(TARGET:Fuzz%=%)
 
 ## bench: the benchmarks; PACKAGES, BENCH and BENCHTIME choose which and how long
@@ -47,43 +53,67 @@ fuzz:
 bench:
 	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem $(PACKAGES)
 
-## fmt: rewrites the source as gofumpt has it
+## fmt: format the source with gofumpt
 .PHONY: fmt
 fmt:
 	@$(TOOL) gofumpt -l -w .
-	@$(TOOL) gofumpt -w . # again: what the first run moved together may have to be aligned
+	@$(TOOL) gofumpt -w . # again: lines that the first run joined may have to be aligned
 
 ## tidy: go mod tidy in every module
 .PHONY: tidy
 tidy:
-	@$(EACH) go mod tidy
-	@cd tools && go mod tidy
+	@GOWORK=off tools/each-module go mod tidy
+	@cd tools && GOWORK=off go mod tidy
 
-## cover: how much of the code the tests of the root module reach; coverage.out for `go tool cover -html=coverage.out`
+## modules: build every module by its own go.mod, without the workspace
+.PHONY: modules
+modules:
+	@GOWORK=off tools/each-module go build -o /dev/null ./...
+
+## cover: the coverage of the root module's tests; coverage.out is for go tool cover -html=coverage.out
 .PHONY: cover
 cover:
 	@go test -coverprofile=coverage.out -coverpkg=./... ./...
 	@go tool cover -func=coverage.out | tail -1
 
-## help: this text
+## vulncheck: known vulnerabilities in what every module depends on
+.PHONY: vulncheck
+vulncheck:
+	@GOWORK=off tools/each-module $(TOOL) govulncheck ./...
+
+## workflows: check .github/workflows with actionlint
+.PHONY: workflows
+workflows:
+	@$(TOOL) actionlint
+
+## format: fail if gofumpt would change a file
+.PHONY: format
+format:
+	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
+		[ -z "$$files" ] || { echo "not formatted; run make fmt:"; echo "$$files"; exit 1; }
+
+## vet: build everything and run go vet
+.PHONY: vet
+vet:
+	@go vet $(RACE) $(PACKAGES)
+
+## staticcheck: run staticcheck
+.PHONY: staticcheck
+staticcheck:
+	@mkdir -p .bin && (cd tools && GOWORK=off go build -o ../.bin/staticcheck honnef.co/go/tools/cmd/staticcheck)
+	@GOFLAGS=$(RACE) .bin/staticcheck $(PACKAGES)
+
+## arch: the rules for imports, dependencies and the form of the source (internal/archtest)
+.PHONY: arch
+arch:
+	@go test $(RACE) -vet=off ./internal/archtest
+
+## commits: the subjects of the commits since BASE, origin/main if not given
+.PHONY: commits
+commits:
+	@tools/commits $(BASE)
+
+## help: print this text
 .PHONY: help
 help:
-	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
-
-.PHONY: format build vet staticcheck arch
-format:
-	@echo '==> gofumpt'
-	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
-		[ -z "$$files" ] || { echo "not formatted ('make fmt' does it):"; echo "$$files"; exit 1; }
-build:
-	@echo '==> build, commands and examples too'
-	@$(EACH) go build -o /dev/null ./...
-vet:
-	@echo '==> vet'
-	@$(EACH) go vet ./...
-staticcheck:
-	@echo '==> staticcheck'
-	@$(EACH) $(TOOL) staticcheck ./...
-arch:
-	@echo '==> the rules of the source'
-	@go test ./internal/archtest
+	@sed -n 's/^## \([a-z]*\): /\1 /p' Makefile | awk '{ name = $$1; sub(name " ", ""); printf "  make %-12s %s\n", name, $$0 }'
