@@ -86,6 +86,31 @@ vulncheck:
 workflows:
 	@$(TOOL) actionlint
 
+## long-fuzz: nightly: every fuzz target for a minute
+.PHONY: long-fuzz
+long-fuzz:
+	@FUZZTIME=1m tools/fuzz
+
+## long-robustness: nightly: the conformance suite on our server and client, then ten minutes of faults
+.PHONY: long-robustness
+long-robustness:
+	@go run ./cmd/listwatch conformance self --faults 10m
+
+## long-crash: nightly: ten minutes of SIGKILL for a server that writes to a file
+.PHONY: long-crash
+long-crash:
+	@go test ./cmd/listwatch -run TestKilled -v -timeout 30m -crash.for 10m -crash.every 300ms
+
+## long-cluster: nightly: twenty minutes of faults for two servers and three members of etcd
+.PHONY: long-cluster
+long-cluster:
+	@cd interop && go test ./etcdcluster -v -timeout 1h -lane.for 20m
+
+## long-interop: nightly: make interop with the race detector
+.PHONY: long-interop
+long-interop:
+	@cd interop && go test $(RACE) -timeout 1h ./...
+
 ## format: fail if gofumpt would change a file
 .PHONY: format
 format:
@@ -116,4 +141,4 @@ commits:
 ## help: print this text
 .PHONY: help
 help:
-	@sed -n 's/^## \([a-z]*\): /\1 /p' Makefile | awk '{ name = $$1; sub(name " ", ""); printf "  make %-12s %s\n", name, $$0 }'
+	@sed -n 's/^## \([a-z-]*\): /\1 /p' Makefile | awk '{ name = $$1; sub(name " ", ""); printf "  make %-16s %s\n", name, $$0 }'
