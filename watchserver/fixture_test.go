@@ -28,7 +28,8 @@ type fixture struct {
 	flags *store.Typed[Flag]
 }
 
-// newFixture starts a server; configure may be nil. Call it in a synctest bubble: the server then uses the bubble's clock.
+// newFixture starts a server; configure may be nil. Call it in a synctest bubble: the server
+// then uses the bubble's clock.
 func newFixture(t *testing.T, configure func(*watchserver.Server)) *fixture {
 	t.Helper()
 	flags := memory.New[Flag]()

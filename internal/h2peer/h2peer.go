@@ -17,7 +17,8 @@ type Test interface {
 	Fatal(args ...any)
 }
 
-// A Peer is one end of an HTTP/2 connection. Its methods stop the test when the connection fails. It is for one goroutine.
+// A Peer is one end of an HTTP/2 connection. Its methods stop the test when the connection
+// fails. It is for one goroutine.
 type Peer struct {
 	// Conn is the connection. The Peer does not close it.
 	Conn net.Conn
@@ -75,7 +76,8 @@ func (p *Peer) Request(stream uint32, fields ...string) error {
 	})
 }
 
-// Respond writes the HEADERS of a response whose body follows. fields are pairs of names and values.
+// Respond writes the HEADERS of a response whose body follows. fields are pairs of names and
+// values.
 func (p *Peer) Respond(stream uint32, fields ...string) error {
 	return p.Framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: stream, EndHeaders: true, BlockFragment: HeaderBlock(fields...),
@@ -92,8 +94,8 @@ func HeaderBlock(fields ...string) []byte {
 	return block.Bytes()
 }
 
-// Read returns the next frame, of any type. It acknowledges SETTINGS and PING, and records HEADERS in Fields and DATA in
-// Data. The frame is valid until the next Read.
+// Read returns the next frame, of any type. It acknowledges SETTINGS and PING, and records
+// HEADERS in Fields and DATA in Data. The frame is valid until the next Read.
 func (p *Peer) Read() http2.Frame {
 	p.test.Helper()
 	frame, err := p.Framer.ReadFrame()

@@ -1,5 +1,5 @@
-// Package leaktest fails a package's tests where goroutines are left when they are over. A goroutine that nobody waits for is a watch that
-// was not closed.
+// Package leaktest fails a package's tests if goroutines are still running when the tests have
+// finished. In this repository a leaked goroutine usually means a watch that was not closed.
 //
 //	func TestMain(m *testing.M) { leaktest.Main(m) }
 package leaktest
@@ -16,37 +16,41 @@ import (
 	"time"
 )
 
-// patience is how long goroutines may take to end after the last test: closing is often noticed by another goroutine.
-const patience = 5 * time.Second
+// timeout is the time that goroutines have to end after the last test. A goroutine often
+// notices a close only later.
+const timeout = 5 * time.Second
 
-// Main runs the tests of m and doesn't return. Where they pass and goroutines are left nevertheless, it prints their stacks and exits
-// with status 1. While fuzzing it only runs m: the fuzzing engine has goroutines of its own.
+// Main runs the tests of m and exits the process. If the tests pass but goroutines are left, it
+// prints their stacks and exits with status 1. While fuzzing it does not look for goroutines,
+// because the fuzzing engine has its own.
 func Main(m *testing.M) {
 	code := m.Run()
 	if code == 0 && !fuzzing() {
 		http.DefaultClient.CloseIdleConnections()
-		code = report(os.Stderr, patience)
+		code = report(os.Stderr, timeout)
 	}
 	os.Exit(code)
 }
 
-// report waits for goroutines to end, writes the stacks of those that don't to w, and returns the exit status.
+// report waits until all goroutines have ended or limit has passed, writes the stacks of the
+// remaining ones to w, and returns the exit status.
 func report(w io.Writer, limit time.Duration) int {
 	left := wait(limit)
 	if len(left) == 0 {
 		return 0
 	}
-	fmt.Fprintf(w, "leaktest: %d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
+	fmt.Fprintf(w, "leaktest: %d leaked goroutines:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
 	return 1
 }
 
-// fuzzing reports whether this process runs a fuzz target, as its coordinator or as a worker.
+// fuzzing reports whether this process runs a fuzz target, as the coordinator or as a worker.
 func fuzzing() bool {
 	target, worker := flag.Lookup("test.fuzz"), flag.Lookup("test.fuzzworker")
 	return target != nil && target.Value.String() != "" || worker != nil && worker.Value.String() == "true"
 }
 
-// wait returns the goroutines that are left when limit has passed, or nothing as soon as there are none.
+// wait returns the stacks of the goroutines that are left after limit. It returns nil as soon
+// as none is left.
 func wait(limit time.Duration) []string {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -60,7 +64,8 @@ func wait(limit time.Duration) []string {
 	}
 }
 
-// others returns the stacks of all goroutines but the caller's, main's, and those that the testing and signal packages keep.
+// others returns the stacks of all goroutines except the caller, main, and the goroutines of
+// the testing and signal packages.
 func others() []string {
 	buf := make([]byte, 64<<10)
 	for {
@@ -72,7 +77,7 @@ func others() []string {
 		buf = make([]byte, 2*len(buf))
 	}
 	var left []string
-	// The caller's comes first.
+	// The first stack is the caller's.
 	for _, stack := range strings.Split(string(buf), "\n\n")[1:] {
 		if !expected(stack) {
 			left = append(left, strings.TrimSpace(stack))

@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// A Conn is one end of a connection in memory. It is a [net.Conn] that can be closed by halves, like a [*net.TCPConn].
+// A Conn is one end of an in-memory connection. It is a [net.Conn] that supports half close,
+// like a [*net.TCPConn].
 type Conn struct {
 	// Immutable after construction.
 	local, remote addr
-	in, out       *half // out is the peer's in
+	in, out       *direction // out is the peer's in
 
-	closing sync.Mutex
-	closed  bool // guarded by closing
-	abrupt  bool // guarded by closing; Close resets
+	mu           sync.Mutex
+	closed       bool // guarded by mu
+	resetOnClose bool // guarded by mu
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -28,27 +29,28 @@ func pipe(a, b addr, buffer int) (*Conn, *Conn) {
 	if buffer <= 0 {
 		buffer = DefaultBuffer
 	}
-	ab, ba := newHalf(buffer), newHalf(buffer)
+	ab, ba := newDirection(buffer), newDirection(buffer)
 	return &Conn{local: a, remote: b, in: ba, out: ab}, &Conn{local: b, remote: a, in: ab, out: ba}
 }
 
-// Read returns bytes of the peer; [io.EOF] once it has closed its writing side and everything is read.
+// Read returns bytes that the peer has written. It returns [io.EOF] once the peer has closed
+// its writing side and all bytes have been read.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p)
 	return n, c.opError("read", err)
 }
 
-// Write copies p into the connection, and waits while the peer doesn't read and the buffer is full.
+// Write copies p into the buffer of the connection. It blocks while the buffer is full.
 func (c *Conn) Write(p []byte) (int, error) {
 	n, err := c.out.write(p)
 	if errors.Is(err, syscall.ECONNRESET) {
-		// Bytes that come to an end that is closed are answered with a reset, which breaks both directions.
+		// A closed end responds to bytes with a reset, which breaks both directions.
 		c.in.reset()
 	}
 	return n, c.opError("write", err)
 }
 
-// opError dresses err up as package net does; [io.EOF] stays bare.
+// opError wraps err as package net does. [io.EOF] is not wrapped.
 func (c *Conn) opError(op string, err error) error {
 	if err == nil || isEOF(err) {
 		return err
@@ -56,7 +58,8 @@ func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// CloseWrite ends the direction to the peer: it reads what is there and then [io.EOF].
+// CloseWrite closes the writing side. The peer can read the bytes written so far, and then
+// [io.EOF].
 func (c *Conn) CloseWrite() error {
 	if c.isClosed() {
 		return c.opError("close", net.ErrClosed)
@@ -65,10 +68,11 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close gives the connection up. As with TCP, the peer sees a reset instead of the end, and loses what it had not read, where
-// this end had not read everything or the peer goes on writing.
+// Close closes the connection. As with TCP, if this end has not read everything, or the peer
+// continues to write, the peer sees a reset instead of the end and loses the bytes it has not
+// read.
 func (c *Conn) Close() error {
-	if c.isAbrupt() {
+	if c.resetsOnClose() {
 		c.Reset()
 		return nil
 	}
@@ -76,55 +80,57 @@ func (c *Conn) Close() error {
 		return c.opError("close", net.ErrClosed)
 	}
 	if unread := c.in.closeReader(); unread {
-		c.out.reset() // first, or else a peer that reads just now sees an end
+		c.out.reset() // before closeWriter, so that a concurrent reader never sees a clean end
 	}
 	c.out.closeWriter(net.ErrClosed)
 	return nil
 }
 
-// SetLinger is that of [*net.TCPConn], as far as zero goes: with that, Close is Reset.
+// SetLinger implements the case of [*net.TCPConn.SetLinger] that tests need: after
+// SetLinger(0), Close resets the connection.
 func (c *Conn) SetLinger(seconds int) error {
-	c.closing.Lock()
-	defer c.closing.Unlock()
-	c.abrupt = seconds == 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resetOnClose = seconds == 0
 	return nil
 }
 
-func (c *Conn) isAbrupt() bool {
-	c.closing.Lock()
-	defer c.closing.Unlock()
-	return c.abrupt && !c.closed
+func (c *Conn) resetsOnClose() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.resetOnClose && !c.closed
 }
 
-// Reset gives the connection up at once: the peer loses what it had not read and sees a connection reset.
+// Reset resets the connection. The peer loses the bytes it has not read and gets ECONNRESET.
 func (c *Conn) Reset() {
 	if c.close() {
 		c.in.closeReader()
 		c.in.reset()
-		c.out.reset() // first, as in Close
+		c.out.reset() // before closeWriter, as in Close
 		c.out.closeWriter(net.ErrClosed)
 	}
 }
 
-// Stall makes the network between the ends go silent, or speak again: while it is stalled nothing that one end writes, nor that
-// it closes, is seen by the other. Writers go on until the buffer is full.
+// Stall(true) stops the network between the two ends, and Stall(false) restores it. While it is
+// stalled, neither end sees what the other writes, nor that the other has closed. Writes
+// succeed until the buffer is full.
 func (c *Conn) Stall(stalled bool) {
 	c.in.stall(stalled)
 	c.out.stall(stalled)
 }
 
-// close reports whether the connection was open.
+// close marks the connection as closed and reports whether it was open.
 func (c *Conn) close() bool {
-	c.closing.Lock()
-	defer c.closing.Unlock()
-	was := c.closed
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wasOpen := !c.closed
 	c.closed = true
-	return !was
+	return wasOpen
 }
 
 func (c *Conn) isClosed() bool {
-	c.closing.Lock()
-	defer c.closing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.closed
 }
 
@@ -134,25 +140,27 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 // RemoteAddr returns the address of the peer.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// SetDeadline is SetReadDeadline and SetWriteDeadline.
+// SetDeadline sets the read and the write deadline.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// SetReadDeadline makes reads, also one that waits, fail with [os.ErrDeadlineExceeded] from t on; the zero t is never.
+// SetReadDeadline makes pending and future reads fail with [os.ErrDeadlineExceeded] from t on.
+// A zero t means no deadline.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.setDeadline(c.in, &c.in.readBy, t)
 }
 
-// SetWriteDeadline is the same for writes.
+// SetWriteDeadline makes pending and future writes fail with [os.ErrDeadlineExceeded] from t
+// on. A zero t means no deadline.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.setDeadline(c.out, &c.out.writeBy, t)
 }
 
-func (c *Conn) setDeadline(h *half, d *deadline, t time.Time) error {
+func (c *Conn) setDeadline(dir *direction, d *deadline, t time.Time) error {
 	if c.isClosed() {
 		return c.opError("set", net.ErrClosed)
 	}
-	h.setDeadline(d, t)
+	dir.setDeadline(d, t)
 	return nil
 }

@@ -1,8 +1,9 @@
-// Package memnet is a network in memory for tests. Its connections are full duplex and buffered, have deadlines and half close,
-// tell an end from a reset, and block in ways that testing/synctest knows, so that servers and clients run in a bubble with a
-// clock of its own.
+// Package memnet is an in-memory network for tests. Its connections are full duplex and
+// buffered, support deadlines and half close, and distinguish an end of stream from a reset.
+// They block only in ways that testing/synctest recognizes, so servers and clients can run in a
+// bubble with fake time.
 //
-// Start at [Listen]; [Pipe] is a single connection.
+// Start with [Listen]. [Pipe] returns a single connection.
 package memnet
 
 import (
@@ -14,14 +15,15 @@ import (
 	"syscall"
 )
 
-// DefaultBuffer is how many bytes a direction of a connection holds that the reader has not taken: enough for two TLS ends to
-// say goodbye at the same time, and little enough for a test to fill.
+// DefaultBuffer is the number of unread bytes that each direction of a connection can hold. It
+// is large enough for both ends to send a TLS close_notify at the same time, and small enough
+// for a test to fill.
 const DefaultBuffer = 64 << 10
 
-// A Listener is a server's end of the network. Safe for concurrent use.
+// A Listener is the server's end of the network. It is safe for concurrent use.
 type Listener struct {
-	// Buffer is how many bytes a direction of a new connection holds; zero or negative: [DefaultBuffer]. Set it before the
-	// first Dial.
+	// Buffer is the number of unread bytes that each direction of a new connection can hold. If
+	// it is zero or negative, [DefaultBuffer] is used. Set it before the first Dial.
 	Buffer int
 
 	addr    addr
@@ -32,16 +34,17 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// backlog is how many connections wait to be accepted before Dial blocks.
+// backlog is the number of connections that wait to be accepted before Dial blocks.
 const backlog = 128
 
-// Listen returns a Listener with an address that no other has in this process.
+// Listen returns a Listener whose address is unique in this process.
 func Listen() *Listener {
 	return &Listener{addr: nextAddr(), backlog: make(chan *Conn, backlog), closed: make(chan struct{})}
 }
 
-// Dial connects to l, whatever the address says, so that it fits http.Transport.DialContext. It waits while too many connections
-// are not accepted yet; when l is closed the connection is refused.
+// Dial connects to l and ignores the address, so that it can be used as
+// http.Transport.DialContext. It blocks while 128 connections wait to be accepted, and returns
+// ECONNREFUSED once l is closed.
 func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	c, err := l.DialConn(ctx)
 	if err != nil {
@@ -50,7 +53,8 @@ func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return c, nil
 }
 
-// DialConn is Dial with the concrete type, for tests that reset or stall the connection.
+// DialConn is like Dial but returns the concrete type, for tests that reset or stall the
+// connection.
 func (l *Listener) DialConn(ctx context.Context) (*Conn, error) {
 	select {
 	case <-l.closed:
@@ -72,7 +76,8 @@ func (l *Listener) refused(err error) error {
 	return &net.OpError{Op: "dial", Net: l.addr.Network(), Addr: l.addr, Err: err}
 }
 
-// Accept returns the next connection; the error after Close is [net.ErrClosed]. The connection is a [*Conn].
+// Accept returns the next connection, which is a [*Conn]. After Close it returns
+// [net.ErrClosed].
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case <-l.closed:
@@ -86,7 +91,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: l.addr.Network(), Addr: l.addr, Err: net.ErrClosed}
 }
 
-// Close stops listening. Connections that were accepted live on, those that were not are reset.
+// Close stops listening and resets the connections that wait to be accepted. Accepted
+// connections stay open.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	for {
@@ -99,10 +105,11 @@ func (l *Listener) Close() error {
 	}
 }
 
-// Addr returns the address, which looks like one of 127.0.0.1, so that certificates for that fit.
+// Addr returns an address of the form 127.0.0.1:port, so that certificates for 127.0.0.1 are
+// valid for it.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
-// An addr is a port of 127.0.0.1 as far as its text goes.
+// An addr is the port of an address that prints as 127.0.0.1:port.
 type addr uint64
 
 var lastPort atomic.Uint64

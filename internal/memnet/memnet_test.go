@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/nettest"
 )
 
-func TestConnIsANetConn(t *testing.T) {
+func TestConnPassesNettest(t *testing.T) {
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 		a, b := Pipe()
 		return a, b, func() { a.Close(); b.Close() }, nil
@@ -29,7 +29,7 @@ func TestListenerConnectsAndRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, other := Listen(), Listen()
 		if l.Addr().String() == other.Addr().String() {
-			t.Fatalf("two listeners at %v", l.Addr())
+			t.Fatalf("two listeners have the address %v", l.Addr())
 		}
 		c, err := l.Dial(t.Context(), "tcp", "anywhere:1")
 		if err != nil {
@@ -40,7 +40,7 @@ func TestListenerConnectsAndRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := s.RemoteAddr().String(), c.LocalAddr().String(); got != want {
-			t.Errorf("the server's peer is %v, want %v", got, want)
+			t.Errorf("got remote address %v, want %v", got, want)
 		}
 		waiting, _ := l.Dial(t.Context(), "", "")
 		l.Close()
@@ -57,7 +57,7 @@ func TestListenerConnectsAndRefuses(t *testing.T) {
 	})
 }
 
-func TestDialWaitsForTheBacklogUntilItsContextEnds(t *testing.T) {
+func TestDialBlocksOnAFullBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Listen()
 		for range backlog {
@@ -73,7 +73,7 @@ func TestDialWaitsForTheBacklogUntilItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestWriterWaitsWhileTheBufferIsFull(t *testing.T) {
+func TestWriteBlocksWhileTheBufferIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := Pipe()
 		written := make(chan error)
@@ -85,7 +85,7 @@ func TestWriterWaitsWhileTheBufferIsFull(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-written:
-			t.Fatal("the buffer took more than its size")
+			t.Fatal("Write returned before the buffer had room")
 		default:
 		}
 		if _, err := io.ReadFull(b, make([]byte, 1)); err != nil {
@@ -97,22 +97,22 @@ func TestWriterWaitsWhileTheBufferIsFull(t *testing.T) {
 	})
 }
 
-func TestDeadlineInterruptsAWriteInFakeTime(t *testing.T) {
+func TestWriteDeadlineUsesFakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := Pipe()
 		start := time.Now()
 		a.SetWriteDeadline(start.Add(time.Minute))
 		n, err := a.Write(make([]byte, 2*DefaultBuffer))
 		if n != DefaultBuffer || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Minute {
-			t.Errorf("wrote %d, %v after %v", n, err, time.Since(start))
+			t.Errorf("wrote %d bytes, %v after %v; want %d, the deadline, after 1m", n, err, time.Since(start), DefaultBuffer)
 		}
 		if e, ok := errors.AsType[net.Error](err); !ok || !e.Timeout() {
-			t.Errorf("%v is no time-out", err)
+			t.Errorf("got %v, want a timeout", err)
 		}
 	})
 }
 
-func TestADeadlineThatWasReplacedDoesNotPass(t *testing.T) {
+func TestAReplacedDeadlineHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := Pipe()
 		a.SetReadDeadline(time.Now().Add(time.Second))
@@ -122,14 +122,14 @@ func TestADeadlineThatWasReplacedDoesNotPass(t *testing.T) {
 	})
 }
 
-func TestHalfCloseEndsOneDirection(t *testing.T) {
+func TestCloseWriteEndsOneDirection(t *testing.T) {
 	a, b := Pipe()
 	a.Write([]byte("last"))
 	if err := a.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(b); string(got) != "last" || err != nil {
-		t.Errorf("read %q, %v; want all and a clean end", got, err)
+		t.Errorf("got %q, %v; want all bytes and a clean end", got, err)
 	}
 	wantEcho(t, b, a)
 	if _, err := a.Write([]byte("more")); !errors.Is(err, syscall.EPIPE) {
@@ -137,7 +137,7 @@ func TestHalfCloseEndsOneDirection(t *testing.T) {
 	}
 }
 
-func TestCloseIsAnEndAndResetIsNone(t *testing.T) {
+func TestPeerTellsACloseFromAReset(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(a, b *Conn)
@@ -145,23 +145,23 @@ func TestCloseIsAnEndAndResetIsNone(t *testing.T) {
 	}{
 		{"close", func(a, _ *Conn) { a.Close() }, io.EOF},
 		{"reset", func(a, _ *Conn) { a.Reset() }, syscall.ECONNRESET},
-		{"close without lingering", func(a, _ *Conn) { a.SetLinger(0); a.Close() }, syscall.ECONNRESET},
-		{"close with bytes unread", func(a, b *Conn) { b.Write([]byte("x")); a.Close() }, syscall.ECONNRESET},
+		{"close with SetLinger(0)", func(a, _ *Conn) { a.SetLinger(0); a.Close() }, syscall.ECONNRESET},
+		{"close with unread bytes", func(a, b *Conn) { b.Write([]byte("x")); a.Close() }, syscall.ECONNRESET},
 		{"write after close", func(a, b *Conn) { a.Close(); b.Write([]byte("x")) }, syscall.ECONNRESET},
 	}
 	for _, tt := range tests {
 		a, b := Pipe()
 		tt.end(a, b)
 		if _, err := b.Read(make([]byte, 1)); !errors.Is(err, tt.want) {
-			t.Errorf("%s: the peer reads %v, want %v", tt.name, err, tt.want)
+			t.Errorf("%s: the peer got %v, want %v", tt.name, err, tt.want)
 		}
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("%s: the closed end reads %v, want %v", tt.name, err, net.ErrClosed)
+			t.Errorf("%s: the closed end got %v, want %v", tt.name, err, net.ErrClosed)
 		}
 	}
 }
 
-func TestStallHoldsBackBytesAndEnds(t *testing.T) {
+func TestStallDelaysBytesAndTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := Pipe()
 		a.Stall(true)
@@ -169,17 +169,17 @@ func TestStallHoldsBackBytesAndEnds(t *testing.T) {
 		a.Close()
 		b.SetReadDeadline(time.Now().Add(time.Hour))
 		if _, err := b.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("got %v over a stalled network", err)
+			t.Errorf("got %v on a stalled network, want the deadline", err)
 		}
 		b.SetReadDeadline(time.Time{})
 		a.Stall(false)
 		if got, err := io.ReadAll(b); string(got) != "late" || err != nil {
-			t.Errorf("read %q, %v", got, err)
+			t.Errorf("got %q, %v; want all bytes and a clean end", got, err)
 		}
 	})
 }
 
-func TestHTTPOverTLSRunsInABubble(t *testing.T) {
+func TestHTTP2OverTLSRunsInABubble(t *testing.T) {
 	ts := httptest.NewTLSServer(nil)
 	certificates := ts.TLS.Certificates
 	ts.Close()

@@ -27,7 +27,8 @@ type Test interface {
 type Options struct {
 	// Configure, if not nil, changes the http.Server before it starts.
 	Configure func(*http.Server)
-	// TLS serves https. The certificate is valid for 127.0.0.1, and in the fake time of a synctest bubble.
+	// TLS serves https. The certificate is valid for 127.0.0.1, and in the fake time of a
+	// synctest bubble.
 	TLS bool
 	// ConfigureTLS, if not nil, changes the server's TLS configuration before it starts.
 	ConfigureTLS func(*tls.Config)
@@ -37,9 +38,11 @@ type Options struct {
 
 // A Server is a running HTTP server. It is safe for concurrent use.
 type Server struct {
-	// Dial connects to the server, whatever the address. It is nil with Options.Sockets, where any dialer works.
+	// Dial connects to the server, whatever the address. It is nil with Options.Sockets, where
+	// any dialer works.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// ClientTLS is the configuration of clients that trust the server. It is nil without Options.TLS.
+	// ClientTLS is the configuration of clients that trust the server. It is nil without
+	// Options.TLS.
 	ClientTLS *tls.Config
 
 	http     *http.Server
@@ -51,8 +54,8 @@ type Server struct {
 	conns []*memnet.Conn // guarded by mu; the clients' ends
 }
 
-// Start serves h until the test has finished or Close is called. The http.Server logs nothing unless Options.Configure sets
-// its ErrorLog.
+// Start serves h until the test has finished or Close is called. The http.Server logs nothing
+// unless Options.Configure sets its ErrorLog.
 func Start(t Test, h http.Handler, o Options) *Server {
 	t.Helper()
 	s := &Server{
@@ -106,8 +109,8 @@ func (s *Server) listen(t Test, sockets bool) {
 // URL returns the URL of path, which must begin with a slash and may have a query.
 func (s *Server) URL(path string) string { return s.scheme + "://" + s.listener.Addr().String() + path }
 
-// Conns returns the clients' ends of all connections dialled so far, the closed ones included. With Options.Sockets it returns
-// none.
+// Conns returns the clients' ends of all connections dialled so far, the closed ones included.
+// With Options.Sockets it returns none.
 func (s *Server) Conns() []*memnet.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +131,8 @@ func (s *Server) Kill() {
 	s.Close()
 }
 
-// Close closes the listener and all connections that were not hijacked. It does not wait for handlers.
+// Close closes the listener and all connections that were not hijacked. It does not wait for
+// handlers.
 func (s *Server) Close() {
 	s.http.Close()
 	<-s.served
