@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -89,7 +90,7 @@ func (c call) send(w http.ResponseWriter, r *http.Request, code int, body []byte
 	}
 	h := w.Header()
 	if epoch := c.collection.Describe().Epoch; epoch != "" {
-		h.Set(watchserver.EpochHeader, epoch)
+		h.Set(transport.EpochHeader, epoch)
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-cache, private")

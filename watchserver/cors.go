@@ -6,14 +6,18 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// CORS lets pages of other origins use next, as the Fetch standard's CORS protocol says: origins are patterns as in
-// [transport.OriginAllowed], and what they don't match gets no header that would let a page read the answer. Preflight requests are
-// answered 204 here; requests that carry an Origin are otherwise passed on as they are.
+// CORS wraps next so that pages of other origins can read its responses, as the CORS protocol
+// of the Fetch standard specifies. origins are patterns as in [transport.OriginAllowed].
+// Responses to other origins get no Access-Control headers, so browsers do not let pages read
+// them.
+//
+// CORS answers preflight requests itself, with status 204, and passes all other requests on to
+// next unchanged.
 func CORS(next http.Handler, origins []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		// Also where there is no Origin: what a cache keeps of that must not be the answer to a page (Fetch, "CORS protocol and HTTP
-		// caches").
+		// A response to a request without Origin varies too: a cache must not give it to a page
+		// (Fetch, "CORS protocol and HTTP caches").
 		h.Add("Vary", "Origin")
 		origin := r.Header.Get("Origin")
 		if origin == "" {
@@ -22,10 +26,10 @@ func CORS(next http.Handler, origins []string) http.Handler {
 		}
 		allowed := transport.OriginAllowed(r, origins)
 		if allowed {
-			// The origin by name and never "*", with which browsers send no credentials.
+			// Browsers send no credentials if the value is "*".
 			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Access-Control-Allow-Credentials", "true")
-			h.Set("Access-Control-Expose-Headers", EpochHeader+", Retry-After, Warning")
+			h.Set("Access-Control-Expose-Headers", transport.EpochHeader+", Retry-After, Warning")
 		}
 		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 			next.ServeHTTP(w, r)

@@ -1,15 +1,18 @@
-// Package watchserver turns a Source into a URL: a GET lists it, a GET with ?watch=1 follows it, over HTTP/1.1, HTTP/2 or WebSocket,
-// in the framing that the client accepts.
+// Package watchserver serves a Source over HTTP. A GET lists the collection, and a GET with
+// ?watch=1 watches it, over HTTP/1.1, HTTP/2 or WebSocket, in a framing that the client
+// accepts.
 //
-// The type to start with is [Server], whose zero value but for Source is ready:
+// Start with [Server], which needs only a Source:
 //
 //	http.Handle("/flags", &watchserver.Server{Source: flags})
 //
-// The protocol is Kubernetes' list-watch; docs/protocol.md says it rule by rule. A stream never just stops: it ends cleanly when its time
-// is up or the server drains, and otherwise with an ERROR event that says why.
+// The protocol is the list-watch of Kubernetes; docs/protocol.md specifies it rule by rule. A
+// watch never ends silently: it ends cleanly when its time is up or the server drains, and
+// with an ERROR event that gives the reason otherwise.
 //
 // # Where to look
 //
-// A request is read in request.go, and represent.go says in which shape it wants objects. Lists are answered in list.go and body.go,
-// and watch.go opens a stream. stream.go is the one loop that serves every watch on every transport; drain.go ends them all.
+// request.go parses a request, and represent.go selects the representation of the objects.
+// list.go and response.go answer a list. watch.go opens a watch, and stream.go and run.go serve
+// it: one loop for all transports. watches.go keeps track of the open watches and ends them.
 package watchserver

@@ -15,26 +15,17 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// list answers a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, t Endpoint, q request) error {
-	shape, err := representJSON(r, t.Represent, true)
+// list answers with a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
+	representation, err := chooseJSONRepresentation(r, e.Represent, true)
 	if err != nil {
 		return err
 	}
-	ctx := r.Context()
-	if q.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, q.timeout)
-		defer cancel()
-	}
-	page, err := t.Source.List(ctx, q.Query)
-	if q.timeout > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil && r.Context().Err() == nil {
-		return timedOut(q.timeout) // a source may have deadlines of its own, which it tells of itself
-	}
+	page, err := listWithin(r.Context(), e.Source, q)
 	if err != nil {
 		return err
 	}
-	head, err := listHead(listwatch.Describe(t.Source), page, shape)
+	start, err := listStart(listwatch.Describe(e.Source), page, representation)
 	if err != nil {
 		return err
 	}
@@ -45,23 +36,38 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t Endpoint, q requ
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := newBody(w, r, http.StatusOK, cmp.Or(s.Limits.WriteTimeout, transport.DefaultWriteTimeout))
+	body := newResponseBody(w, r, http.StatusOK, cmp.Or(s.Limits.WriteTimeout, transport.DefaultWriteTimeout))
 	if q.pretty {
-		var whole, indented bytes.Buffer
-		writeList(&whole, head, page.Items, shape)
-		if err := json.Indent(&indented, whole.Bytes(), "", "  "); err != nil {
+		var list, indented bytes.Buffer
+		writeList(&list, start, page.Items, representation)
+		if err := json.Indent(&indented, list.Bytes(), "", "  "); err != nil {
 			return &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Err: err}
 		}
-		out.Write(indented.Bytes())
+		body.Write(indented.Bytes())
 	} else {
-		writeList(out, head, page.Items, shape)
+		writeList(body, start, page.Items, representation)
 	}
-	out.Close() // an error means that the client is gone
+	body.Close() // an error means that the client is gone
 	return nil
 }
 
-// jsonAlone is what lists and single objects can be had in.
-var jsonAlone = func() *framing.Registry {
+// listWithin lists source within the time that the request allows.
+func listWithin(ctx context.Context, source listwatch.Source, q request) (listwatch.Page, error) {
+	if q.timeout == 0 {
+		return source.List(ctx, q.Query)
+	}
+	limited, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	page, err := source.List(limited, q.Query)
+	// The error of a source's own deadline is returned unchanged.
+	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
+		return listwatch.Page{}, errListTimeout(q.timeout)
+	}
+	return page, err
+}
+
+// jsonOnly holds the framing of lists and of single objects.
+var jsonOnly = func() *framing.Registry {
 	r, err := framing.NewRegistry(framing.JSON{})
 	if err != nil {
 		panic("watchserver: " + err.Error())
@@ -69,8 +75,8 @@ var jsonAlone = func() *framing.Registry {
 	return r
 }()
 
-// listHead is a list up to its items.
-func listHead(d listwatch.Description, page listwatch.Page, shape ListRepresentation) ([]byte, error) {
+// listStart returns the bytes of a list before its items.
+func listStart(d listwatch.Description, page listwatch.Page, representation ListRepresentation) ([]byte, error) {
 	var m struct {
 		ResourceVersion    string `json:"resourceVersion"`
 		Continue           string `json:"continue,omitempty"`
@@ -84,10 +90,10 @@ func listHead(d listwatch.Description, page listwatch.Page, shape ListRepresenta
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unknown, Op: "list", Err: err}
 	}
-	if shape != nil {
-		return shape.AppendListHead(nil, metadata), nil
+	if representation != nil {
+		return representation.AppendListHead(nil, metadata), nil
 	}
-	head, err := json.Marshal(struct {
+	object, err := json.Marshal(struct {
 		Kind       string          `json:"kind"`
 		APIVersion string          `json:"apiVersion"`
 		Metadata   json.RawMessage `json:"metadata"`
@@ -95,12 +101,12 @@ func listHead(d listwatch.Description, page listwatch.Page, shape ListRepresenta
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unknown, Op: "list", Err: err}
 	}
-	return slices.Concat(head[:len(head)-1], []byte(`,"items":[`)), nil
+	return slices.Concat(object[:len(object)-1], []byte(`,"items":[`)), nil
 }
 
-// writeList writes a list, of which all end alike: the items are the last member.
-func writeList(w io.Writer, head []byte, items []*listwatch.Object, shape ListRepresentation) {
-	w.Write(head)
+// writeList writes a list. Every list ends with its items, so the end is always the same.
+func writeList(w io.Writer, start []byte, items []*listwatch.Object, representation ListRepresentation) {
+	w.Write(start)
 	var scratch []byte
 	comma := []byte{','}
 	for i, o := range items {
@@ -108,8 +114,8 @@ func writeList(w io.Writer, head []byte, items []*listwatch.Object, shape ListRe
 			w.Write(comma)
 		}
 		item := o.Data
-		if shape != nil {
-			scratch = shape.AppendItem(scratch[:0], o)
+		if representation != nil {
+			scratch = representation.AppendItem(scratch[:0], o)
 			item = scratch
 		}
 		w.Write(item)

@@ -14,80 +14,115 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A Server serves lists and watches. It is an [http.Handler] over Source; with [Server.Serve] one Server, with one set of limits and one
-// Drain, serves any number of sources. Fields must not be changed once it is in use; it must not be copied.
+// A Server serves lists and watches. It is an [http.Handler] for Source. Its method
+// [Server.Serve] serves other sources as well, so that one Server, with one set of limits and
+// one Drain, can serve many collections.
+//
+// All methods are safe for concurrent use. Do not change fields after the first request, and do
+// not copy a Server.
 type Server struct {
-	// Source is what ServeHTTP serves. Nil: only Serve can be used.
+	// Source is the collection that ServeHTTP serves. It may be nil if only Serve is used.
 	Source listwatch.Source
-	// Transports are asked in turn which one a request is for. Nil: WebSocket for the same origin and AllowOrigins, HTTP/2,
-	// and HTTP/1.1 for whatever is left.
+	// Transports are the transports that can serve a watch; the first that claims the request
+	// is used. If nil, they are WebSocket (with AllowOrigins), HTTP/2, and HTTP/1.1 for all
+	// other requests.
 	Transports []transport.Server
-	// Framings are those that a client may ask for. Nil: all that package framing has.
+	// Framings are the framings that a client may request. If nil, all framings of package
+	// framing are offered.
 	Framings *framing.Registry
-	// AllowOrigins are the origins beside its own whose pages may open WebSockets, as patterns such as "https://*.example.com"
-	// or "http://127.0.0.1:*". It counts where Transports is nil. For lists and the other transports see [CORS].
+	// AllowOrigins are the origins, in addition to the server's own, whose pages may open a
+	// WebSocket. They are patterns such as "https://*.example.com" or "http://127.0.0.1:*". The
+	// field is ignored if Transports is set. For lists and the other transports, see [CORS].
 	AllowOrigins []string
-	// NoCompression answers every client as if it could decompress nothing. Otherwise a client that says it can gets watches
-	// compressed, and large lists. To set it is right where objects hold secrets beside text that others may choose, and others
-	// may see how long the answers are: what is compressed gets shorter where the two are alike (the attack BREACH). An event is
-	// compressed by itself, so only one object counts; a list is compressed as a whole. For some paths only, serve those with
-	// another Server, or give Serve the request of [transport.Uncompressed].
+	// NoCompression disables compression. Otherwise watches, and lists above 32 KiB, are
+	// compressed for clients that accept it.
+	//
+	// Set it if objects hold secrets next to text that an attacker can choose, and the attacker
+	// can observe the length of responses: compressed text gets shorter where the two are alike
+	// (the BREACH attack). Each event is compressed separately, so an attacker learns about one
+	// object at a time; a list is compressed as a whole. To disable compression for some
+	// requests only, pass them through [transport.WithoutCompression] before Serve.
 	NoCompression bool
-	// Limits bound what clients may ask for.
+	// Limits bound what a client may request.
 	Limits Limits
-	// Timing says when things happen that nobody asked for.
+	// Timing configures bookmarks, timeouts and heartbeats.
 	Timing Timing
-	// ClientOf names the client of a request, for Limits.WatchesPerClient. Nil: its IP address.
+	// ClientOf returns the name of a request's client, for Limits.WatchesPerClient. If nil, the
+	// client's IP address is used.
 	ClientOf func(*http.Request) string
-	// Trace is told what happens; nil: nobody.
+	// Trace, if not nil, receives events for logging and metrics.
 	Trace *Trace
-	// Log receives what an operator should know: panics and failures of the source. Nil: slog.Default().
+	// Log receives panics of sources and framings. If nil, slog.Default() is used.
 	Log *slog.Logger
 
-	live registry
+	watches watchSet
 }
 
-// Limits bound what clients may ask for. Zero fields have the defaults; negative ones are no limit.
+// Limits bound what a client may request. If a field is zero, its default is used; a negative
+// value disables the limit.
 type Limits struct {
-	// Watches is how many may be open at once; zero: unlimited. One more is answered 429.
+	// Watches is the maximum number of open watches; more are refused with status 429. The
+	// default is no limit.
 	Watches int
-	// WatchesPerClient is how many of them one client may have; zero: unlimited.
+	// WatchesPerClient is the maximum number of open watches of one client; more are refused
+	// with status 429. The default is no limit.
 	WatchesPerClient int
-	// URLBytes bounds path and query; zero: 16 KiB. More is answered 414.
+	// URLBytes is the maximum length of path and query; longer ones are refused with status
+	// 414. The default is [DefaultURLBytes].
 	URLBytes int
-	// HeaderBytes bounds the request's headers; zero: 64 KiB. More is answered 431. http.Server.MaxHeaderBytes bounds what is
-	// read at all.
+	// HeaderBytes is the maximum size of the request's headers; larger ones are refused with
+	// status 431. The default is [DefaultHeaderBytes]. http.Server.MaxHeaderBytes limits the
+	// bytes that are read at all.
 	HeaderBytes int
-	// BatchBytes is how many bytes of events go into one write; zero: 64 KiB. An event that is larger goes alone.
+	// BatchBytes is the maximum number of bytes of events in one write. A larger event is
+	// written alone. The default is [DefaultBatchBytes].
 	BatchBytes int
-	// WriteTimeout is [transport.Options.WriteTimeout].
+	// WriteTimeout is [transport.Options.WriteTimeout]: a client that takes no byte for that
+	// long is disconnected. The default is [transport.DefaultWriteTimeout].
 	WriteTimeout time.Duration
 }
 
-// Timing says when a stream does something by itself. Zero fields have the defaults.
+// Timing configures bookmarks, timeouts and heartbeats. If a field is zero, its default is
+// used. Values above a year count as a year.
 type Timing struct {
-	// Bookmark is about how often a watch that allows bookmarks gets one. Zero: a minute; negative: only at the end.
+	// Bookmark is the average interval between the bookmarks of a watch that allows them; each
+	// interval varies by a quarter. If negative, the only bookmarks are those at the end of the
+	// initial events and of the watch. The default is [DefaultBookmark].
 	Bookmark time.Duration
-	// Timeout is the least that a watch without timeoutSeconds lasts; it ends between once and twice that, at random, so that
-	// clients don't come back all at once. Zero: 30 minutes; negative: never.
+	// Timeout is the minimum duration of a watch without timeoutSeconds. Such a watch ends at a
+	// random time between Timeout and twice that, so that clients do not all reconnect at once.
+	// If negative, it has no timeout. The default is [DefaultTimeout].
 	Timeout time.Duration
-	// Heartbeat is how long a stream may be silent before it shows that it lives, where the framing or the transport can. Zero: 20
-	// seconds, well below the 60 after which proxies cut; negative: never.
+	// Heartbeat is the idle time after which a stream sends a heartbeat, if its framing or
+	// transport has one. The default, [DefaultHeartbeat], is well below the 60 s after which
+	// proxies close idle connections. If negative, no heartbeats are sent.
 	Heartbeat time.Duration
-	// DrainSpread is the time over which Drain spreads the ends of watches. Zero: they all end at once, and clients spread
-	// themselves by their jitter.
+	// DrainSpread is the period over which Drain spreads the ends of the watches. If it is zero
+	// or negative, all watches end at once, and the clients' own jitter spreads their
+	// reconnects.
 	DrainSpread time.Duration
 }
 
-// A Target is what one request is about, where that is not all of Server.Source.
+// The defaults of [Limits] and [Timing].
+const (
+	DefaultURLBytes    = 16 << 10
+	DefaultHeaderBytes = 64 << 10
+	DefaultBatchBytes  = 64 << 10
+	DefaultBookmark    = time.Minute
+	DefaultTimeout     = 30 * time.Minute
+	DefaultHeartbeat   = 20 * time.Second
+)
+
+// An Endpoint is the collection, or the part of one, that a request addresses.
 type Endpoint struct {
 	// Source is the collection.
 	Source listwatch.Source
-	// Namespace and Name are the scope that the request's path names; empty: all.
+	// Namespace and Name restrict the request to the scope in its path. If empty, they do not
+	// restrict it.
 	Namespace, Name string
-	// Watch is true where the path alone says that this is a watch.
+	// Watch makes the request a watch even without the parameter watch, for paths that say so.
 	Watch bool
-	// Represent offers other shapes of the objects than their own; nil: there are none.
+	// Represent offers other representations of the objects. If nil, there are none.
 	Represent RepresentationFunc
 }
 
@@ -96,37 +131,34 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Serve(w, r, Endpoint{Source: s.Source})
 }
 
-// Serve answers a list or a watch of t. Errors are answered as a Kubernetes Status.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request, t Endpoint) {
+// Serve answers r with a list or a watch of e. An error is answered with a Kubernetes Status.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 	CloseAfterChunkedRequest(w, r)
 	if s.NoCompression {
 		r = transport.WithoutCompression(r)
 	}
-	if err := s.serve(w, r, t); err != nil {
+	if err := s.serve(w, r, e); err != nil {
 		s.Trace.refused(r, err)
 		WriteError(w, r, err)
 	}
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, t Endpoint) error {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, e Endpoint) error {
 	if err := s.Limits.check(r); err != nil {
 		return err
 	}
-	q, err := parseRequest(r, t)
+	q, err := parseRequest(r, e)
 	if err != nil {
 		return err
 	}
-	if epoch := listwatch.Describe(t.Source).Epoch; epoch != "" {
-		w.Header().Set(EpochHeader, epoch)
+	if epoch := listwatch.Describe(e.Source).Epoch; epoch != "" {
+		w.Header().Set(transport.EpochHeader, epoch)
 	}
 	if q.watch {
-		return s.watch(w, r, t, q)
+		return s.watch(w, r, e, q)
 	}
-	return s.list(w, r, t, q)
+	return s.list(w, r, e, q)
 }
-
-// EpochHeader is the response header that bears [listwatch.Description.Epoch]: versions of another epoch mean nothing here.
-const EpochHeader = transport.EpochHeader
 
 func (s *Server) transports() []transport.Server {
 	if s.Transports != nil {

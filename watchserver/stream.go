@@ -11,32 +11,34 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A stream is one open watch. It is driven by calls of step, which never waits for anything but a write.
+// A stream is one open watch. run drives it by calling step, which blocks only in writes.
 type stream struct {
 	// Immutable after construction.
-	server *Server
-	poller listwatch.Poller
-	out    *transport.Stream // but for its Encoder, which the driver owns
-	about  Watch             // its counters are not used
-	marks  bool              // bookmarks were asked for
-	end    time.Time         // zero: never
-	source listwatch.Description
-	wakeup chan struct{} // one place; filled by wake
+	server    *Server
+	poller    listwatch.Poller
+	out       *transport.Stream // except its Encoder, which run owns
+	about     Watch             // its counters are unused; see describe
+	bookmarks bool              // the client allows bookmarks
+	endAt     time.Time         // the end of the watch's time; zero if it has no timeout
+	source    listwatch.Description
+	wakeup    chan struct{} // holds one element; filled by wake
 
-	// Owned by the driver.
-	batchBytes int
-	bookmark   time.Time         // when the next is due; zero: none
-	beat       time.Time         // when silence has lasted long enough; zero: never
-	version    listwatch.Version // of the newest event or bookmark that was sent
+	// Owned by run.
+	batchBytes  int
+	bookmarkAt  time.Time         // when the next bookmark is due; zero if none is
+	heartbeatAt time.Time         // when the next heartbeat is due; zero if none is
+	lastSent    listwatch.Version // of the last event or bookmark; zero within the initial events
 
-	// Written by the driver, read by anyone.
-	events, bytes, sent atomic.Int64
-	writing             atomic.Int64 // when the write under way began, in nanoseconds since the stream did; zero: there is none
+	// Written by run, read by any goroutine.
+	events, bytes, sentVersion atomic.Int64
+	// writingSince is the start of the current write, in nanoseconds since about.Opened. It is
+	// zero if no write is in progress.
+	writingSince atomic.Int64
 
-	drainAt atomic.Pointer[time.Time] // when to end because the server drains; nil: it doesn't
+	drainAt atomic.Pointer[time.Time] // when to end because the server drains; nil if it does not
 }
 
-// batch is what a step works with: it is borrowed, so that an idle stream has none.
+// A batch holds the working memory of one step. It is pooled so that idle streams hold none.
 type batch struct {
 	events [64]listwatch.Event
 	frames [][]byte
@@ -45,60 +47,62 @@ type batch struct {
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
-// errDone ends a stream that is complete; a drain ends it with errDraining.
+// The errors of step for a stream that ended cleanly.
 var (
-	errDone     = errors.New("complete")
-	errDraining = errors.New("the server drains")
+	errComplete = errors.New("the watch is complete")
+	errDraining = errors.New("the server is draining")
 )
 
-// step sends what is there, and what is due at now. It returns when it wants to be called again if the poller does not wake it
-// before; at once, where more may be there. With an error the stream is over and nothing more may be sent: [errDone],
-// [errDraining], or what went wrong, of which the client has been told if it could be.
+// step sends the pending events, and the bookmark or heartbeat if one is due at now. It returns
+// the time at which it must be called again if the poller does not wake the stream before: now
+// if more events may be pending, and zero for no time.
+//
+// After an error the stream is over and nothing more may be sent. The error is errComplete,
+// errDraining, or the reason, which the client has received as an ERROR event if it could be
+// sent.
 func (s *stream) step(now time.Time) (again time.Time, err error) {
 	b := batches.Get().(*batch)
 	defer b.release()
-	drain := s.drainAt.Load() // before Poll, so that what was committed before the drain began goes out before the end
+	// Load drainAt before Poll, so that all events committed before the drain are sent.
+	drainAt := s.drainAt.Load()
 	n, err := s.poller.Poll(b.events[:])
 	if n > 0 {
 		if err := s.send(b, b.events[:n], now); err != nil {
 			return now, err
 		}
-		// A stream whose time is up ends however busy it is; one that drains first gets what is ready for it.
-		if n == len(b.events) && !due(s.end, now) {
+		// A stream whose time is up ends even if more events are pending. A draining stream
+		// sends them first.
+		if n == len(b.events) && !isDue(s.endAt, now) {
 			return now, nil
 		}
 	}
 	if err != nil {
 		return now, s.fail(b, err, now)
 	}
-	if due(s.end, now) || drain != nil && due(*drain, now) {
+	if isDue(s.endAt, now) || drainAt != nil && isDue(*drainAt, now) {
 		return now, s.finish(b, now)
 	}
-	if due(s.bookmark, now) {
+	if isDue(s.bookmarkAt, now) {
 		if err := s.sendBookmark(b, now); err != nil {
 			return now, err
 		}
-		s.bookmark = s.nextBookmark(now)
+		s.bookmarkAt = s.nextBookmark(now)
 	}
-	if due(s.beat, now) {
-		if beat := s.out.Encoder.Heartbeat(s.resumable()); len(beat) > 0 {
-			b.add(beat, s.out.Encoder.WireSize(beat))
-			if err := s.flush(b, 0, now); err != nil {
-				return now, err
-			}
+	if isDue(s.heartbeatAt, now) {
+		if err := s.sendHeartbeat(b, now); err != nil {
+			return now, err
 		}
-		s.beat = now.Add(s.server.heartbeat())
 	}
 	return s.nextDue(), nil
 }
 
-// send encodes events and writes them, as one write unless they are too many bytes for one.
+// send encodes events and writes them, in one write unless they exceed batchBytes.
 func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 	count := 0
 	for i := range events {
 		frame, err := s.out.Encoder.Event(events[i])
 		if err != nil {
-			// What came before has its place before the error.
+			// The events before it are sent before the error.
 			if err := s.flush(b, count, now); err != nil {
 				return err
 			}
@@ -115,26 +119,26 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 		b.add(frame, size)
 		count++
 		if !events[i].Initial {
-			s.version = events[i].Version
+			s.lastSent = events[i].Version
 		}
 	}
 	return s.flush(b, count, now)
 }
 
-// flush writes what b holds, of which count are events.
+// flush writes the frames of b, count of which are events.
 func (s *stream) flush(b *batch, count int, now time.Time) error {
 	if len(b.frames) == 0 {
 		return nil
 	}
-	s.writing.Store(max(1, int64(now.Sub(s.about.Opened))))
+	s.writingSince.Store(max(1, int64(now.Sub(s.about.Opened))))
 	err := s.out.Sender.Send(b.frames)
-	s.writing.Store(0)
+	s.writingSince.Store(0)
 	s.events.Add(int64(count))
 	s.bytes.Add(int64(b.bytes))
-	s.sent.Store(int64(s.version))
+	s.sentVersion.Store(int64(s.lastSent))
 	s.server.Trace.sent(s, count, b.bytes, now)
-	if s.beat != (time.Time{}) {
-		s.beat = now.Add(s.server.heartbeat())
+	if !s.heartbeatAt.IsZero() {
+		s.heartbeatAt = now.Add(s.server.heartbeat())
 	}
 	b.reset()
 	if err != nil {
@@ -143,18 +147,21 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 	return nil
 }
 
-// A sendError is what ended a stream whose client can't be told anything any more.
+// A sendError is the reason that ended a stream if nothing more can be sent to its client.
 type sendError struct{ error }
 
 func (e *sendError) Unwrap() error { return e.error }
 
-// An awaiter is a Poller that may still wait for a version in the future, which is then its error.
-type awaiter interface{ PendingError() error }
+// A pendingPoller is a Poller that may be waiting for a version in the future. Its PendingError
+// is then not nil.
+type pendingPoller interface{ PendingError() error }
 
-// finish ends a stream whose time is up, or because the server drains: with a last bookmark where those were asked for.
+// finish ends a stream cleanly because its time is up or the server drains, with a last
+// bookmark if the client allows bookmarks.
 func (s *stream) finish(b *batch, now time.Time) error {
-	if a, ok := s.poller.(awaiter); ok && a.PendingError() != nil {
-		return s.fail(b, a.PendingError(), now) // a clean end would say that nothing has happened since that version
+	if p, ok := s.poller.(pendingPoller); ok && p.PendingError() != nil {
+		// A clean end would imply that nothing has happened since that version.
+		return s.fail(b, p.PendingError(), now)
 	}
 	if err := s.sendBookmark(b, now); err != nil {
 		return err
@@ -162,13 +169,13 @@ func (s *stream) finish(b *batch, now time.Time) error {
 	if s.drainAt.Load() != nil {
 		return errDraining
 	}
-	return errDone
+	return errComplete
 }
 
-// fail tells the client why the stream ends, and returns that.
+// fail sends cause as an ERROR event and returns it, joined with the error of the sending.
 func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	if errors.Is(cause, io.EOF) {
-		return errDone
+		return errComplete
 	}
 	frame, err := s.out.Encoder.Error(cause)
 	if err == nil {
@@ -178,57 +185,49 @@ func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	return errors.Join(cause, err)
 }
 
-// sendBookmark sends one, where bookmarks are allowed and it would be true: at or after everything sent, before everything to come.
+// sendBookmark sends a bookmark if the client allows bookmarks and the poller's position is at
+// or after everything sent.
 func (s *stream) sendBookmark(b *batch, now time.Time) error {
 	at := s.poller.Position()
-	if !s.marks || at == 0 || at < s.version {
+	if !s.bookmarks || at == 0 || at < s.lastSent {
 		return nil
 	}
-	s.version = at
+	s.lastSent = at
 	return s.send(b, []listwatch.Event{listwatch.NewBookmark(s.source, at, false)}, now)
 }
 
-// resumable returns the version that the client may resume from; zero within the initial events.
-func (s *stream) resumable() listwatch.Version {
-	if at := s.poller.Position(); at >= s.version {
+// sendHeartbeat sends a heartbeat if the framing has one.
+func (s *stream) sendHeartbeat(b *batch, now time.Time) error {
+	if heartbeat := s.out.Encoder.Heartbeat(s.resumeVersion()); len(heartbeat) > 0 {
+		b.add(heartbeat, s.out.Encoder.WireSize(heartbeat))
+		if err := s.flush(b, 0, now); err != nil {
+			return err
+		}
+	}
+	s.heartbeatAt = now.Add(s.server.heartbeat())
+	return nil
+}
+
+// resumeVersion returns the version that the client may resume from, or zero within the initial
+// events.
+func (s *stream) resumeVersion() listwatch.Version {
+	if at := s.poller.Position(); at >= s.lastSent {
 		return at
 	}
 	return 0
 }
 
-func due(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
-
-// beforeEnd is how long before the end of its time a stream sends a bookmark, as kube-apiserver does.
-const beforeEnd = 2 * time.Second
-
-// nextBookmark returns when a bookmark is due after the one at now: about an interval later, and shortly before the end.
-func (s *stream) nextBookmark(now time.Time) time.Time {
-	interval := s.server.Timing.or(s.server.Timing.Bookmark, DefaultBookmark)
-	if !s.marks || interval < 0 {
-		return time.Time{}
+// describe returns the current state of s.
+func (s *stream) describe() Watch {
+	w := s.about
+	w.Events, w.Bytes, w.Version = s.events.Load(), s.bytes.Load(), listwatch.Version(s.sentVersion.Load())
+	if since := s.writingSince.Load(); since != 0 {
+		w.Writing = time.Since(w.Opened) - time.Duration(since)
 	}
-	next := now.Add(spread(interval*3/4, interval*5/4))
-	if last := s.end.Add(-beforeEnd); !s.end.IsZero() && last.After(now) && last.Before(next) {
-		return last
-	}
-	return next
+	return w
 }
 
-// nextDue returns the first time at which something is due; zero: nothing is.
-func (s *stream) nextDue() time.Time {
-	next := s.end
-	for _, t := range [...]time.Time{s.bookmark, s.beat} {
-		if next.IsZero() || !t.IsZero() && t.Before(next) {
-			next = t
-		}
-	}
-	if at := s.drainAt.Load(); at != nil && (next.IsZero() || at.Before(next)) {
-		next = *at
-	}
-	return next
-}
-
-// add takes a frame of which size bytes go out.
+// add adds a frame that takes size bytes on the wire.
 func (b *batch) add(frame []byte, size int) {
 	b.frames = append(b.frames, frame)
 	b.bytes += size

@@ -7,34 +7,46 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Trace is told what a Server does. Nil hooks are not called; the others are called from the goroutine that does it, so they must be
-// quick and must not block.
+// A Trace is a set of hooks that a [Server] calls, for logging and metrics. Any of them may be
+// nil. They are called on the goroutine that serves the request or watch, possibly
+// concurrently, so they must not block.
 type Trace struct {
-	// Refused: a request was answered with an error.
+	// Refused is called when a request was answered with an error.
 	Refused func(r *http.Request, err error)
-	// Opened: a watch was accepted and its headers are on their way.
+	// Opened is called when a watch was accepted, before its first event is written.
 	Opened func(w Watch)
-	// Sent: a batch was written.
+	// Sent is called after each write, with the number of events and bytes, and the duration of
+	// the write.
 	Sent func(w Watch, events, bytes int, took time.Duration)
-	// Closed: a watch has ended; err is nil where it ended because its time was up.
+	// Closed is called when a watch has ended. err is nil if its time was up, and gives the
+	// reason otherwise.
 	Closed func(w Watch, err error)
 }
 
-// A Watch describes an open watch, for hooks and for people.
+// A Watch describes an open watch, for hooks and for operators.
 type Watch struct {
-	ID        uint64 `json:"id"`
-	Client    string `json:"client"`
+	// ID is unique within the Server.
+	ID uint64 `json:"id"`
+	// Client is the name that Server.ClientOf returned.
+	Client string `json:"client"`
+	// Transport is the name of the transport, such as "h2".
 	Transport string `json:"transport"`
+	// MediaType is that of the framing, such as "application/json".
 	MediaType string `json:"mediaType"`
-	URL       string `json:"url"`
-	// Compression is what the stream is compressed with, as "gzip", "zstd" or "permessage-deflate"; empty: nothing.
+	// URL is the request's path and query.
+	URL string `json:"url"`
+	// Compression is the compression of the stream: "gzip", "zstd" or "permessage-deflate". It
+	// is empty if the stream is not compressed.
 	Compression string    `json:"compression,omitempty"`
 	Opened      time.Time `json:"opened"`
-	// Events and Bytes are how many were sent, compressed; Version is that of the newest, or the last bookmark's.
-	Events  int64             `json:"events"`
-	Bytes   int64             `json:"bytes"`
+	// Events is the number of events written.
+	Events int64 `json:"events"`
+	// Bytes is the number of bytes written, after compression.
+	Bytes int64 `json:"bytes"`
+	// Version is the version of the last event or bookmark written.
 	Version listwatch.Version `json:"resourceVersion,string"`
-	// Writing is how long the write has lasted that is under way: a client that doesn't read shows here; zero: there is none.
+	// Writing is the time for which the current write has lasted, which is long if the client
+	// does not read. It is zero if no write is in progress.
 	Writing time.Duration `json:"writing"`
 }
 

@@ -1,0 +1,116 @@
+package watchserver
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/listwatch/listwatch"
+)
+
+// params are the query parameters of a request. err is the error of the first one that cannot
+// be parsed.
+type params struct {
+	url.Values
+	err error
+}
+
+func newParams(r *http.Request) (*params, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL", Err: err}
+	}
+	for name, all := range values {
+		for _, v := range append(all, name) {
+			if !utf8.ValidString(v) {
+				return nil, &listwatch.Error{
+					Code: listwatch.Invalid, Message: fmt.Sprintf("parameter %q: %q is not valid UTF-8", name, v),
+				}
+			}
+		}
+	}
+	return &params{Values: values}, nil
+}
+
+func (p *params) fail(name, problem string) {
+	if p.err == nil {
+		p.err = &listwatch.Error{Code: listwatch.Invalid, Message: name + ": " + problem}
+	}
+}
+
+// watch parses the parameter watch. It accepts the value yes of old Kubernetes documents, no
+// value, as users of curl write it, and True and False, as the Python client writes them.
+// forced is the result if the parameter is absent or false.
+func (p *params) watch(forced bool) bool {
+	if !p.Has("watch") {
+		return forced
+	}
+	switch v := p.Get("watch"); strings.ToLower(v) {
+	case "1", "true", "yes", "":
+		return true
+	case "0", "false":
+		return forced
+	default:
+		p.fail("watch", fmt.Sprintf("%q must be 1, true, yes, 0 or false", v))
+		return false
+	}
+}
+
+func (p *params) boolean(name string) bool {
+	v := p.Get(name)
+	b, err := strconv.ParseBool(v)
+	if v != "" && err != nil {
+		p.fail(name, fmt.Sprintf("%q must be true or false", v))
+	}
+	return b
+}
+
+func (p *params) number(name string) int {
+	v := p.Get(name)
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(v, 10, 31)
+	if err != nil {
+		p.fail(name, fmt.Sprintf("%q must be a non-negative integer", v))
+	}
+	return int(n)
+}
+
+func (p *params) seconds(name string) time.Duration {
+	return time.Duration(p.number(name)) * time.Second
+}
+
+func parseSelector[S any](p *params, name string, parse func(string) (S, error)) S {
+	s, err := parse(p.Get(name))
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	return s
+}
+
+// start parses the parameters that say where the list or watch starts.
+func (p *params) start(q *request) {
+	rv := p.Get("resourceVersion")
+	v, err := listwatch.ParseVersion(rv)
+	switch {
+	case err != nil:
+		if p.err == nil {
+			p.err = err
+		}
+	case rv == "0":
+		q.Start = listwatch.Any
+	case rv != "":
+		q.Start, q.Version = listwatch.At, v
+	}
+	if !p.Has("sendInitialEvents") {
+		return
+	}
+	if q.InitialEvents = listwatch.No; p.boolean("sendInitialEvents") {
+		q.InitialEvents = listwatch.Yes
+	}
+}

@@ -1,0 +1,162 @@
+package watchserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A bufferedPoller turns any Watcher into a Poller: a goroutine reads ahead and buffers the
+// events.
+type bufferedPoller struct {
+	watcher listwatch.Watcher
+	log     *slog.Logger
+	cancel  context.CancelFunc
+	taken   chan struct{} // holds one element; filled when Poll has taken events from buffer
+
+	mu sync.Mutex
+	// Guarded by mu.
+	buffer []listwatch.Event
+	err    error // returned after buffer
+	wake   func()
+	closed bool
+
+	position listwatch.Version // owned by the caller of Poll
+}
+
+// maxBuffered is the number of buffered events at which a bufferedPoller stops reading.
+const maxBuffered = 256
+
+func newBufferedPoller(w listwatch.Watcher, log *slog.Logger) *bufferedPoller {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &bufferedPoller{watcher: w, log: log, cancel: cancel, taken: make(chan struct{}, 1)}
+	go p.read(ctx) // Close ends it
+	return p
+}
+
+func (p *bufferedPoller) read(ctx context.Context) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.log.Error("watchserver: panic in a watcher", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			p.put(nil, errInternal())
+		}
+	}()
+	var batch [64]listwatch.Event
+	for {
+		n, err := p.watcher.Next(ctx, batch[:])
+		p.put(batch[:n], err)
+		if err != nil {
+			return
+		}
+		for p.isFull() {
+			select {
+			case <-p.taken:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// put buffers events, which err follows if it is not nil, and wakes the caller of Poll.
+func (p *bufferedPoller) put(events []listwatch.Event, err error) {
+	p.mu.Lock()
+	p.buffer = append(p.buffer, events...)
+	p.err = err
+	wake := p.wake
+	p.wake = nil
+	p.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+func (p *bufferedPoller) isFull() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.buffer) >= maxBuffered
+}
+
+// Poll implements [listwatch.Poller].
+func (p *bufferedPoller) Poll(dst []listwatch.Event) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return 0, io.EOF
+	}
+	n := copy(dst, p.buffer)
+	if n == 0 {
+		return 0, p.err
+	}
+	clear(p.buffer[:n])
+	if p.buffer = p.buffer[n:]; len(p.buffer) == 0 {
+		p.buffer = nil
+	}
+	for _, e := range dst[:n] {
+		switch e.Type {
+		case listwatch.Bookmark, listwatch.Synced:
+			p.position = e.Version
+		default:
+			// Another event of the same version may follow.
+			if !e.Initial && e.Version > 0 {
+				p.position = max(p.position, e.Version-1)
+			}
+		}
+	}
+	select {
+	case p.taken <- struct{}{}:
+	default:
+	}
+	return n, nil
+}
+
+// Wake implements [listwatch.Poller].
+func (p *bufferedPoller) Wake(f func()) {
+	p.mu.Lock()
+	ready := len(p.buffer) > 0 || p.err != nil || p.closed
+	if !ready {
+		p.wake = f
+	}
+	p.mu.Unlock()
+	if ready {
+		f()
+	}
+}
+
+// Position implements [listwatch.Poller]. It only advances with events, so a stream sends no
+// bookmarks except the watcher's own.
+func (p *bufferedPoller) Position() listwatch.Version { return p.position }
+
+// Next implements [listwatch.Watcher]. It is not supported, because a stream calls Poll.
+func (p *bufferedPoller) Next(context.Context, []listwatch.Event) (int, error) {
+	return 0, errors.ErrUnsupported
+}
+
+// Close implements [listwatch.Watcher].
+func (p *bufferedPoller) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	wake := p.wake
+	p.wake = nil
+	p.mu.Unlock()
+	p.cancel()
+	if wake != nil {
+		wake()
+	}
+	return p.watcher.Close()
+}
+
+// A failedPoller is the Poller of a watch that could not start.
+type failedPoller struct{ err error }
+
+func (f failedPoller) Poll([]listwatch.Event) (int, error)                  { return 0, f.err }
+func (f failedPoller) Next(context.Context, []listwatch.Event) (int, error) { return 0, f.err }
+func (f failedPoller) Wake(wake func())                                     { wake() }
+func (f failedPoller) Position() listwatch.Version                          { return 0 }
+func (f failedPoller) Close() error                                         { return nil }

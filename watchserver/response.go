@@ -1,0 +1,191 @@
+package watchserver
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// A methodError is an error of status 405, whose response must list the allowed methods
+// (rfc9110#section-15.5.6).
+type methodError struct {
+	error
+	allow string
+}
+
+func (e methodError) Unwrap() error { return e.error }
+
+func errMethodNotAllowed(r *http.Request, allow string) error {
+	return methodError{&listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
+		Message: fmt.Sprintf("method %s is not allowed; use %s", r.Method, allow),
+	}, allow}
+}
+
+// WriteError answers r with err as a Kubernetes Status, with the HTTP status that belongs to it
+// and the headers that HTTP requires for that status: Allow, Retry-After or WWW-Authenticate.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	status := listwatch.StatusOf(err)
+	h := w.Header()
+	if e, ok := err.(methodError); ok {
+		h.Set("Allow", e.allow)
+	}
+	retryAfter := 0
+	if status.Details != nil {
+		retryAfter = status.Details.RetryAfterSeconds
+	}
+	switch status.Code {
+	case http.StatusUnauthorized:
+		if h.Get("WWW-Authenticate") == "" {
+			h.Set("WWW-Authenticate", `Bearer realm="listwatch"`)
+		}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		h.Set("Retry-After", strconv.Itoa(max(retryAfter, 1)))
+	case http.StatusGatewayTimeout:
+		if retryAfter > 0 {
+			h.Set("Retry-After", strconv.Itoa(retryAfter))
+		}
+	}
+	WriteJSON(w, r, status.Code, status)
+}
+
+// WriteJSON answers r with status code and v as JSON on one line. It panics if v cannot be
+// encoded. It writes no body for HEAD.
+func WriteJSON(w http.ResponseWriter, r *http.Request, code int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic("watchserver: encode a response: " + err.Error())
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-cache, private")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(code)
+	if r.Method != http.MethodHead {
+		w.Write(append(body, '\n')) // an error means that the client is gone
+	}
+}
+
+// compressAbove is the size above which a body is compressed for clients that accept gzip.
+// Below it, latency matters more than the bytes saved. kube-apiserver uses 128 KiB, for
+// networks within a cluster.
+const compressAbove = 32 << 10
+
+// compressors use the fastest level, as kube-apiserver does: JSON shrinks well at any level.
+var compressors = sync.Pool{New: func() any {
+	z, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		return gzip.NewWriter(nil)
+	}
+	return z
+}}
+
+// A responseBody is the body of a response that is not a stream. It is compressed if it is
+// large and the client accepts gzip. It is for one goroutine.
+type responseBody struct {
+	w        http.ResponseWriter
+	code     int
+	compress bool
+	held     []byte        // the bytes written while the body may still turn out to be small
+	out      *bufio.Writer // nil while held is in use
+	gzip     *gzip.Writer  // nil if the body is not compressed
+}
+
+// newResponseBody begins a response to r with the headers in w. If timeout is positive, the
+// client must take each piece of the body within it.
+func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Duration) *responseBody {
+	h := w.Header()
+	if timeout > 0 {
+		w = &deadlineWriter{w, http.NewResponseController(w), timeout}
+	}
+	h.Add("Vary", "Accept-Encoding")
+	// A client that accepts no available coding gets the body uncompressed.
+	coding, _ := transport.ChooseCoding(r.Header.Values("Accept-Encoding"), "gzip")
+	return &responseBody{w: w, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
+}
+
+// A deadlineWriter limits the duration of each write, not of the whole response, so that only
+// clients that stop reading are disconnected.
+type deadlineWriter struct {
+	http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+}
+
+func (d *deadlineWriter) Write(p []byte) (int, error) {
+	_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout)) // not every ResponseWriter supports it
+	return d.ResponseWriter.Write(p)
+}
+
+func (b *responseBody) Write(p []byte) (int, error) {
+	if b.out == nil {
+		if len(b.held)+len(p) <= compressAbove {
+			b.held = append(b.held, p...)
+			return len(p), nil
+		}
+		if err := b.beginLarge(); err != nil {
+			return 0, err
+		}
+	}
+	if b.gzip != nil {
+		return b.gzip.Write(p)
+	}
+	return b.out.Write(p)
+}
+
+// beginLarge writes the headers of a large body and the bytes held so far.
+func (b *responseBody) beginLarge() error {
+	if b.compress {
+		b.w.Header().Set("Content-Encoding", "gzip")
+	}
+	b.w.WriteHeader(b.code)
+	b.out = bufio.NewWriterSize(b.w, 32<<10)
+	if b.compress {
+		b.gzip = compressors.Get().(*gzip.Writer)
+		b.gzip.Reset(b.out)
+	}
+	_, err := b.Write(b.held)
+	b.held = nil
+	return err
+}
+
+// Close writes the rest of the body. An error means that the client is gone.
+func (b *responseBody) Close() error {
+	if b.out == nil {
+		b.w.Header().Set("Content-Length", strconv.Itoa(len(b.held)))
+		b.w.WriteHeader(b.code)
+		_, err := b.w.Write(b.held)
+		return err
+	}
+	if b.gzip != nil {
+		err := b.gzip.Close()
+		b.gzip.Reset(nil)
+		compressors.Put(b.gzip)
+		if err != nil {
+			return err
+		}
+	}
+	return b.out.Flush()
+}
+
+// WriteBody answers r with status code, the headers in w, and the concatenation of parts. The
+// body is compressed if it is larger than 32 KiB and the client accepts gzip. WriteBody does
+// not retain parts.
+func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) {
+	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
+	for _, p := range parts {
+		if _, err := b.Write(p); err != nil {
+			break // the client is gone
+		}
+	}
+	b.Close()
+}

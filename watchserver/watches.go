@@ -1,0 +1,168 @@
+package watchserver
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch/transport"
+)
+
+// A watchSet holds the open watches of a Server and enforces their number.
+type watchSet struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	streams  map[*stream]struct{}
+	clients  map[string]int // the number of watches of each client, open or opening
+	count    int            // the sum of clients
+	lastID   uint64
+	draining bool
+	empty    chan struct{} // closed when draining and the last watch has ended
+}
+
+// reserve counts one more watch of client. It returns an error if a limit is reached or the
+// server drains.
+func (w *watchSet) reserve(client string, l Limits) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.draining:
+		return errShuttingDown()
+	case l.Watches > 0 && w.count >= l.Watches:
+		return errTooManyWatches("the server", l.Watches)
+	case l.WatchesPerClient > 0 && w.clients[client] >= l.WatchesPerClient:
+		return errTooManyWatches("the client", l.WatchesPerClient)
+	}
+	if w.clients == nil {
+		w.clients = make(map[string]int)
+		w.streams = make(map[*stream]struct{})
+	}
+	w.clients[client]++
+	w.count++
+	return nil
+}
+
+// release takes back a reservation of client.
+func (w *watchSet) release(client string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.releaseLocked(client)
+}
+
+func (w *watchSet) releaseLocked(client string) {
+	if w.clients[client]--; w.clients[client] == 0 {
+		delete(w.clients, client)
+	}
+	if w.count--; w.count == 0 && w.draining {
+		close(w.empty)
+	}
+}
+
+// add adds s, for which reserve was called. From then on, other goroutines see it.
+func (w *watchSet) add(s *stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lastID++
+	s.about.ID = w.lastID
+	w.streams[s] = struct{}{}
+	if w.draining { // the drain began after reserve
+		s.drain(time.Now())
+	}
+}
+
+// remove removes s and its reservation in one step: once a watch is seen to have ended, another
+// one may open.
+func (w *watchSet) remove(s *stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.streams, s)
+	w.releaseLocked(s.about.Client)
+}
+
+func (w *watchSet) isDraining() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.draining
+}
+
+// all returns the open watches, in no order.
+func (w *watchSet) all() []*stream {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]*stream, 0, len(w.streams))
+	for s := range w.streams {
+		all = append(all, s)
+	}
+	return all
+}
+
+// startDraining makes reserve refuse all further watches. It returns a channel that is closed
+// when no watch is left.
+func (w *watchSet) startDraining() (empty <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.draining {
+		w.draining = true
+		w.empty = make(chan struct{})
+		if w.count == 0 {
+			close(w.empty)
+		}
+	}
+	return w.empty
+}
+
+// Drain ends all watches, on all transports. New ones are refused with status 503 and
+// Retry-After; lists are still served, so shut the http.Server down after Drain.
+//
+// Each watch gets its pending events, a last bookmark if it allows bookmarks, and a clean end.
+// Timing.DrainSpread sets the period over which the ends are spread; it is cut short so that
+// all fit before the deadline of ctx.
+//
+// Drain returns nil when all watches have ended. If ctx ends first, Drain disconnects the
+// remaining clients, waits up to a second for their watches, and returns ctx.Err().
+func (s *Server) Drain(ctx context.Context) error {
+	empty := s.watches.startDraining()
+	now := time.Now()
+	period := max(s.Timing.DrainSpread, 0)
+	if deadline, ok := ctx.Deadline(); ok {
+		// Leave the last watches a tenth of the time to end.
+		period = min(period, max(time.Until(deadline)*9/10, 0))
+	}
+	for _, st := range s.watches.all() {
+		st.drain(now.Add(randomBetween(0, period)))
+	}
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, st := range s.watches.all() {
+		st.out.Sender.Close(transport.Abort) // a blocked write fails, and the stream ends
+	}
+	select {
+	case <-empty:
+	case <-time.After(abortTimeout): // for example, a source that does not return
+	}
+	return ctx.Err()
+}
+
+// abortTimeout is the time that Drain waits for watches whose clients it has disconnected.
+const abortTimeout = time.Second
+
+// drain makes s end at t.
+func (s *stream) drain(t time.Time) {
+	s.drainAt.Store(&t)
+	s.wake()
+}
+
+// Watches returns a description of each open watch, oldest first.
+func (s *Server) Watches() []Watch {
+	streams := s.watches.all()
+	all := make([]Watch, len(streams))
+	for i, st := range streams {
+		all[i] = st.describe()
+	}
+	slices.SortFunc(all, func(a, b Watch) int { return a.Opened.Compare(b.Opened) })
+	return all
+}
