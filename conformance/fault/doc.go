@@ -1,12 +1,15 @@
-// Package fault is a proxy that does to connections what networks do: it resets and cuts them, stalls them, lets bytes vanish, drips and
-// delays them, by a plan that follows from a seed, and counts what bit.
+// Package fault is a TCP proxy that injects network faults: it resets, cuts, stalls,
+// blackholes, throttles and delays connections. The faults follow a plan, which can be
+// random and reproducible from a seed, and the proxy counts each fault that took effect.
 //
-// The type to start with is [Proxy]. It stands between a client and a server on any net.Listener: on sockets, or in memory, where it runs in
-// a bubble of testing/synctest too.
+// The main type is [Proxy]. It listens on any net.Listener and forwards to a server. It
+// also works on in-memory connections within a testing/synctest bubble.
 //
-//	p := &fault.Proxy{Listener: l, Dial: dialServer, Plan: fault.Random(seed, fault.Mix{Kinds: fault.Kinds(), Bytes: 64 << 10})}
+//	plan := fault.Random(seed, fault.RandomOptions{Kinds: fault.Kinds(), MaxBytes: 64 << 10})
+//	p := &fault.Proxy{Listener: l, Dial: dialServer, Plan: plan}
 //	go p.Serve()
 //	defer p.Close()
 //
-// A fault bites one connection, once. What bites a proxy's connections as a whole is [Proxy.Strike]; [Proxy.Heal] makes an end of it.
+// A planned fault affects one connection, once. [Proxy.InjectAll] starts a fault on all
+// open connections, and [Proxy.Heal] ends all faults.
 package fault

@@ -19,42 +19,43 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// A bench is a proxy between a client and a server, whose connections a test holds in its hands.
-type bench struct {
+// A fixture is a proxy between a client and a server. The test holds both ends of each
+// connection.
+type fixture struct {
 	*Proxy
-	server net.Listener
-	dial   func(context.Context) (net.Conn, error)
-	bites  chan Injection
+	server   net.Listener
+	dial     func(context.Context) (net.Conn, error)
+	injected chan Injection
 }
 
-// overMemory returns a bench in memory, overTCP one on sockets.
-func overMemory(t *testing.T, plan Plan) *bench {
+// overMemory returns a fixture that uses in-memory connections, for a synctest bubble.
+func overMemory(t *testing.T, plan Plan) *fixture {
 	front, back := memnet.Listen(), memnet.Listen()
-	b := &bench{server: back, bites: make(chan Injection, 64)}
-	b.Proxy = &Proxy{
+	fx := &fixture{server: back, injected: make(chan Injection, 64)}
+	fx.Proxy = &Proxy{
 		Listener: front, Dial: func(ctx context.Context) (net.Conn, error) { return back.Dial(ctx, "", "") }, Plan: plan,
-		OnInject: func(x Injection) { b.bites <- x },
+		OnInject: func(x Injection) { fx.injected <- x },
 	}
-	b.dial = func(ctx context.Context) (net.Conn, error) { return front.Dial(ctx, "", "") }
-	b.start(t)
-	return b
+	fx.dial = func(ctx context.Context) (net.Conn, error) { return front.Dial(ctx, "", "") }
+	fx.start(t)
+	return fx
 }
 
-func overTCP(t *testing.T, plan Plan) *bench {
+func overTCP(t *testing.T, plan Plan) *fixture {
 	front, back := listen(t), listen(t)
-	b := &bench{server: back, bites: make(chan Injection, 64)}
+	fx := &fixture{server: back, injected: make(chan Injection, 64)}
 	dialer := new(net.Dialer)
-	b.Proxy = &Proxy{
-		Listener: front, Plan: plan, OnInject: func(x Injection) { b.bites <- x },
+	fx.Proxy = &Proxy{
+		Listener: front, Plan: plan, OnInject: func(x Injection) { fx.injected <- x },
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", back.Addr().String())
 		},
 	}
-	b.dial = func(ctx context.Context) (net.Conn, error) {
+	fx.dial = func(ctx context.Context) (net.Conn, error) {
 		return dialer.DialContext(ctx, "tcp", front.Addr().String())
 	}
-	b.start(t)
-	return b
+	fx.start(t)
+	return fx
 }
 
 func listen(t *testing.T) net.Listener {
@@ -65,26 +66,26 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-func (b *bench) start(t *testing.T) {
+func (fx *fixture) start(t *testing.T) {
 	done := make(chan error, 1)
-	go func() { done <- b.Serve() }()
+	go func() { done <- fx.Serve() }()
 	t.Cleanup(func() {
-		b.Close()
-		b.server.Close()
+		fx.Close()
+		fx.server.Close()
 		if err := <-done; err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
 }
 
-// connect returns the two ends of a connection.
-func (b *bench) connect(t *testing.T) (client, server net.Conn) {
+// connect opens a connection through the proxy and returns both ends.
+func (fx *fixture) connect(t *testing.T) (client, server net.Conn) {
 	t.Helper()
-	client, err := b.dial(t.Context())
+	client, err := fx.dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if server, err = b.server.Accept(); err != nil {
+	if server, err = fx.server.Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -112,29 +113,29 @@ func receive(t *testing.T, c net.Conn, n int) []byte {
 
 func always(f Fault) Plan { return func(int) Fault { return f } }
 
-// onBoth runs test over memory, in a bubble, and over sockets.
-func onBoth(t *testing.T, plan Plan, test func(*testing.T, *bench)) {
+// onBothNetworks runs test in memory, within a synctest bubble, and over TCP.
+func onBothNetworks(t *testing.T, plan Plan, test func(*testing.T, *fixture)) {
 	t.Run("memory", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { test(t, overMemory(t, plan)) })
 	})
 	t.Run("tcp", func(t *testing.T) { test(t, overTCP(t, plan)) })
 }
 
-func TestBytesAndEndsPassUnchanged(t *testing.T) {
-	onBoth(t, nil, func(t *testing.T, b *bench) {
-		client, server := b.connect(t)
+func TestProxyForwardsBytesAndCloses(t *testing.T) {
+	onBothNetworks(t, nil, func(t *testing.T, fx *fixture) {
+		client, server := fx.connect(t)
 		random := rand.NewChaCha8([32]byte{1})
 		up, down := make([]byte, 300<<10), make([]byte, 500<<10)
 		random.Read(up)
 		random.Read(down)
 		answered := make(chan error, 1)
 		go func() {
-			got, err := io.ReadAll(server) // until the client has said that it ends
+			got, err := io.ReadAll(server) // until the client closes its half
 			if err == nil && !bytes.Equal(got, up) {
-				err = errors.New("what the client sent is not what came")
+				err = errors.New("the server received other bytes than the client sent")
 			}
-			if _, fault := server.Write(down); fault != nil {
-				err = fault
+			if _, writeErr := server.Write(down); writeErr != nil {
+				err = writeErr
 			}
 			server.Close()
 			answered <- err
@@ -145,109 +146,109 @@ func TestBytesAndEndsPassUnchanged(t *testing.T) {
 		}
 		got, err := io.ReadAll(client)
 		if err != nil || !bytes.Equal(got, down) {
-			t.Errorf("got %d bytes and %v, want %d and the end", len(got), err, len(down))
+			t.Errorf("got %d bytes and %v, want %d bytes and EOF", len(got), err, len(down))
 		}
 		if err := <-answered; err != nil {
 			t.Error(err)
 		}
-		if n := len(b.Injections()); n != 0 {
-			t.Errorf("%d kinds of faults bit, want none", n)
+		if n := len(fx.Injections()); n != 0 {
+			t.Errorf("%d kinds of faults took effect, want none", n)
 		}
 	})
 }
 
 func TestCutEndsAfterTheBytes(t *testing.T) {
-	onBoth(t, always(Fault{Kind: Cut, ServerBytes: 1000}), func(t *testing.T, b *bench) {
-		client, server := b.connect(t)
+	onBothNetworks(t, always(Fault{Kind: Cut, ServerBytes: 1000}), func(t *testing.T, fx *fixture) {
+		client, server := fx.connect(t)
 		go server.Write(make([]byte, 5000))
 		got, err := io.ReadAll(client)
 		if len(got) != 1000 || err != nil {
-			t.Errorf("got %d bytes and %v, want 1000 and the end", len(got), err)
+			t.Errorf("got %d bytes and %v, want 1000 bytes and EOF", len(got), err)
 		}
-		if x := <-b.bites; x != (Injection{Cut, 0, 1000}) || b.Injections()[Cut] != 1 {
+		if x := <-fx.injected; x != (Injection{Cut, 0, 1000}) || fx.Injections()[Cut] != 1 {
 			t.Errorf("got %+v", x)
 		}
 	})
 }
 
-func TestResetIsSeenAsOneByBothEnds(t *testing.T) {
-	onBoth(t, always(Fault{Kind: Reset, ServerBytes: 3}), func(t *testing.T, b *bench) {
-		client, server := b.connect(t)
+func TestResetReachesBothEnds(t *testing.T) {
+	onBothNetworks(t, always(Fault{Kind: Reset, ServerBytes: 3}), func(t *testing.T, fx *fixture) {
+		client, server := fx.connect(t)
 		send(t, server, []byte("abc"))
-		<-b.bites
+		<-fx.injected
 		for name, c := range map[string]net.Conn{"client": client, "server": server} {
 			if _, err := io.ReadAll(c); !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("%s: got %v, want a reset", name, err)
+				t.Errorf("%s: got %v, want ECONNRESET", name, err)
 			}
 		}
 	})
 }
 
-func TestServerThatRefusesIsAReset(t *testing.T) {
+func TestFailedDialResetsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, nil)
-		b.server.Close()
-		client, err := b.dial(t.Context())
+		fx := overMemory(t, nil)
+		fx.server.Close()
+		client, err := fx.dial(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer client.Close()
 		if _, err := io.ReadAll(client); !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("got %v, want a reset", err)
+			t.Errorf("got %v, want ECONNRESET", err)
 		}
 	})
 }
 
-func TestStallHoldsEverythingBackAndLetsItGo(t *testing.T) {
+func TestStallReleasesDataAndCloseAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Stall, ServerBytes: 2, Duration: time.Minute}))
-		client, server := b.connect(t)
+		fx := overMemory(t, always(Fault{Kind: Stall, ServerBytes: 2, Duration: time.Minute}))
+		client, server := fx.connect(t)
 		start := time.Now()
 		send(t, server, []byte("abcd"))
 		receive(t, client, 2)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("the first bytes took %v, want none", took)
+		if delay := time.Since(start); delay != 0 {
+			t.Errorf("the first bytes were delayed by %v, want no delay", delay)
 		}
-		server.(*memnet.Conn).CloseWrite() // seen after the bytes
+		server.(*memnet.Conn).CloseWrite() // arrives after the bytes
 		if got := receive(t, client, 2); string(got) != "cd" || time.Since(start) != time.Minute {
-			t.Errorf("got %q after %v, want cd after a minute", got, time.Since(start))
+			t.Errorf("got %q after %v, want cd after 1m0s", got, time.Since(start))
 		}
 		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("got %v, want the end", err)
+			t.Errorf("got %v, want EOF", err)
 		}
-		if b.Injections()[Stall] != 1 {
-			t.Errorf("bit %v, want one stall", b.Injections())
+		if fx.Injections()[Stall] != 1 {
+			t.Errorf("got injections %v, want one stall", fx.Injections())
 		}
 	})
 }
 
-func TestStallThatHoldsNothingBackDidNotBite(t *testing.T) {
+func TestStallWithoutTrafficIsNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Stall, Duration: time.Minute}))
-		client, server := b.connect(t)
+		fx := overMemory(t, always(Fault{Kind: Stall, Duration: time.Minute}))
+		client, server := fx.connect(t)
 		synctest.Wait()
 		time.Sleep(2 * time.Minute)
 		send(t, server, []byte("a"))
 		receive(t, client, 1)
-		if len(b.Injections()) != 0 {
-			t.Errorf("bit %v, want nothing", b.Injections())
+		if len(fx.Injections()) != 0 {
+			t.Errorf("got injections %v, want none", fx.Injections())
 		}
 	})
 }
 
-func TestHalfOpenLetsEverythingVanishAndNoEndBeSeen(t *testing.T) {
+func TestHalfOpenDropsDataAndHidesClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: HalfOpen, ServerBytes: 1}))
-		client, server := b.connect(t)
+		fx := overMemory(t, always(Fault{Kind: HalfOpen, ServerBytes: 1}))
+		client, server := fx.connect(t)
 		send(t, server, []byte("abc"))
 		receive(t, client, 1)
-		<-b.bites
-		send(t, client, []byte("anybody?"))
-		b.Heal() // what has vanished is gone
+		<-fx.injected
+		send(t, client, []byte("hello?"))
+		fx.Heal() // does not restore dropped data
 		server.Close()
 		client.SetReadDeadline(time.Now().Add(time.Hour))
 		if n, err := client.Read(make([]byte, 1)); n != 0 || !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
-			t.Errorf("got %d bytes and %v, want an hour of silence", n, err)
+			t.Errorf("got %d bytes and %v, want a timeout after an hour", n, err)
 		}
 	})
 }
@@ -257,10 +258,10 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-func TestDripLetsFewBytesPassAtATime(t *testing.T) {
+func TestDripForwardsChunksWithDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Drip, ChunkSize: 2, ChunkDelay: time.Second, Duration: 3500 * time.Millisecond}))
-		client, server := b.connect(t)
+		fx := overMemory(t, always(Fault{Kind: Drip, ChunkSize: 2, ChunkDelay: time.Second, Duration: 3500 * time.Millisecond}))
+		client, server := fx.connect(t)
 		synctest.Wait()
 		start := time.Now()
 		send(t, server, []byte("abcdefghij"))
@@ -275,130 +276,130 @@ func TestDripLetsFewBytesPassAtATime(t *testing.T) {
 			got = append(got, time.Since(start).String()+" "+string(buf[:k]))
 		}
 		want := []string{"1s ab", "2s cd", "3s ef", "3.5s ghij"}
-		if !slices.Equal(got, want) || b.Injections()[Drip] != 1 {
-			t.Errorf("got %q and %v, want %q and one drip", got, b.Injections(), want)
+		if !slices.Equal(got, want) || fx.Injections()[Drip] != 1 {
+			t.Errorf("got %q with injections %v, want %q and one drip", got, fx.Injections(), want)
 		}
 	})
 }
 
-func TestLatencyDelaysEachPiece(t *testing.T) {
+func TestLatencyDelaysEachChunk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Latency, Wait: time.Second, ChunkDelay: 3 * time.Second}))
-		client, server := b.connect(t)
+		fx := overMemory(t, always(Fault{Kind: Latency, Wait: time.Second, ChunkDelay: 3 * time.Second}))
+		client, server := fx.connect(t)
 		send(t, server, []byte("a"))
 		receive(t, client, 1)
 		time.Sleep(2 * time.Second)
 		start := time.Now()
-		send(t, server, []byte("b"))
+		send(t, server, []byte("fx"))
 		receive(t, client, 1)
-		if took := time.Since(start); took != 3*time.Second {
-			t.Errorf("took %v, want 3 s", took)
+		if delay := time.Since(start); delay != 3*time.Second {
+			t.Errorf("the chunk took %v, want 3s", delay)
 		}
-		b.Heal()
+		fx.Heal()
 		start = time.Now()
 		send(t, server, []byte("c"))
 		receive(t, client, 1)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("took %v after the heal, want none", took)
+		if delay := time.Since(start); delay != 0 {
+			t.Errorf("the chunk took %v after Heal, want no delay", delay)
 		}
 	})
 }
 
-func TestFaultWaitsForItsTimeAndItsBytes(t *testing.T) {
+func TestFaultWaitsForTimeAndBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Cut, Wait: time.Second, ServerBytes: 3}))
-		client, server := b.connect(t)
+		fx := overMemory(t, always(Fault{Kind: Cut, Wait: time.Second, ServerBytes: 3}))
+		client, server := fx.connect(t)
 		send(t, server, []byte("abcdef"))
-		receive(t, client, 6) // more than enough, but too early
+		receive(t, client, 6) // enough bytes, but before the time
 		time.Sleep(2 * time.Second)
 		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("got %v, want the end", err)
+			t.Errorf("got %v, want EOF", err)
 		}
 	})
 }
 
-func TestStrikeHitsAllThatAreOpenAndHealSparesTheRest(t *testing.T) {
+func TestInjectAllHitsOpenConnectionsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Reset, ServerBytes: 1}))
-		a1, _ := b.connect(t)
-		a2, _ := b.connect(t)
-		b.InjectAll(Fault{Kind: Cut})
+		fx := overMemory(t, always(Fault{Kind: Reset, ServerBytes: 1}))
+		a1, _ := fx.connect(t)
+		a2, _ := fx.connect(t)
+		fx.InjectAll(Fault{Kind: Cut})
 		for _, c := range []net.Conn{a1, a2} {
 			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-				t.Errorf("got %v, want the end", err)
+				t.Errorf("got %v, want EOF", err)
 			}
 		}
-		b.Heal()
-		client, server := b.connect(t)
+		fx.Heal()
+		client, server := fx.connect(t)
 		send(t, server, []byte("abc"))
 		receive(t, client, 3)
-		if bites := b.Injections(); bites[Cut] != 2 || bites[Reset] != 0 {
-			t.Errorf("bit %v, want two cuts", bites)
+		if injections := fx.Injections(); injections[Cut] != 2 || injections[Reset] != 0 {
+			t.Errorf("got injections %v, want two cuts", injections)
 		}
 	})
 }
 
-// The end of a fault that another one has replaced must not end that.
-func TestStrikeOutlastsTheFaultThatItReplaces(t *testing.T) {
+// When the first fault's duration ends, the fault that replaced it stays active.
+func TestReplacedFaultDoesNotEndItsSuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := overMemory(t, always(Fault{Kind: Stall, Duration: time.Second}))
-		client, server := b.connect(t)
-		b.InjectAll(Fault{Kind: Stall})
+		fx := overMemory(t, always(Fault{Kind: Stall, Duration: time.Second}))
+		client, server := fx.connect(t)
+		fx.InjectAll(Fault{Kind: Stall})
 		start := time.Now()
-		time.AfterFunc(time.Minute, func() { b.InjectAll(Fault{}) })
-		go server.Write([]byte("late")) // ends when it is read
+		time.AfterFunc(time.Minute, func() { fx.InjectAll(Fault{}) })
+		go server.Write([]byte("late")) // returns when the client has read
 		receive(t, client, 4)
-		if took := time.Since(start); took != time.Minute {
-			t.Errorf("held back for %v, want 1m0s", took)
+		if delay := time.Since(start); delay != time.Minute {
+			t.Errorf("the data was held back for %v, want 1m0s", delay)
 		}
 	})
 }
 
-func TestCloseEndsWhatHangs(t *testing.T) {
+func TestCloseEndsEveryKindOfFault(t *testing.T) {
 	for _, kind := range append(Kinds(), None) {
 		t.Run(kind.String(), func(t *testing.T) {
-			onBoth(t, always(Fault{Kind: kind, ServerBytes: 1, ChunkDelay: time.Hour}), func(t *testing.T, b *bench) {
-				client, server := b.connect(t)
+			onBothNetworks(t, always(Fault{Kind: kind, ServerBytes: 1, ChunkDelay: time.Hour}), func(t *testing.T, fx *fixture) {
+				client, server := fx.connect(t)
 				send(t, server, []byte("a"))
-				if kind != Reset { // it may take the byte with it
+				if kind != Reset { // a reset may discard the byte
 					receive(t, client, 1)
 				}
 				server.Write([]byte("more"))
-				b.Close()
+				fx.Close()
 				if _, err := io.Copy(io.Discard, client); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-					t.Errorf("got %v, want an end", err)
+					t.Errorf("got %v, want EOF or ECONNRESET", err)
 				}
 			})
 		})
 	}
 }
 
-func TestPlanFollowsFromTheSeedAndLeavesNoKindOut(t *testing.T) {
-	m := RandomOptions{Kinds: Kinds(), MaxBytes: 1000, MaxWait: time.Second, MaxDuration: time.Minute}
-	a, b, other := Random(7, m), Random(7, m), Random(8, m)
+func TestRandomPlanIsDeterministicAndComplete(t *testing.T) {
+	o := RandomOptions{Kinds: Kinds(), MaxBytes: 1000, MaxWait: time.Second, MaxDuration: time.Minute}
+	a, b, other := Random(7, o), Random(7, o), Random(8, o)
 	differ := false
 	for round := range 20 {
 		seen := make(map[Kind]bool)
-		for i := range m.Kinds {
-			conn := round*len(m.Kinds) + i
+		for i := range o.Kinds {
+			conn := round*len(o.Kinds) + i
 			f := a(conn)
 			if f != b(conn) {
-				t.Fatalf("connection %d: one seed, two faults: %+v and %+v", conn, f, b(conn))
+				t.Fatalf("connection %d: the same seed gave two faults: %+v and %+v", conn, f, b(conn))
 			}
 			differ = differ || f != other(conn)
 			seen[f.Kind] = true
 			if f.ServerBytes < 0 || f.ServerBytes > 1000 || f.Wait < 0 || f.Wait > time.Second || f.Duration < time.Minute/2 || f.Duration > time.Minute {
-				t.Errorf("connection %d: out of bounds: %+v", conn, f)
+				t.Errorf("connection %d: %+v is out of bounds", conn, f)
 			}
 		}
-		if len(seen) != len(m.Kinds) {
-			t.Errorf("round %d has %d kinds of %d", round, len(seen), len(m.Kinds))
+		if len(seen) != len(o.Kinds) {
+			t.Errorf("round %d has %d kinds, want %d", round, len(seen), len(o.Kinds))
 		}
 	}
 	if !differ {
-		t.Error("two seeds, one plan")
+		t.Error("two seeds gave the same plan")
 	}
 	if f := Random(1, RandomOptions{})(3); f != (Fault{}) {
-		t.Errorf("an empty mix has %+v", f)
+		t.Errorf("without kinds, got %+v, want no fault", f)
 	}
 }

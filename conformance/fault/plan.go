@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// A Kind is something that happens to a connection.
+// A Kind is a kind of network fault.
 type Kind uint8
 
-// The kinds.
+// The kinds of faults.
 const (
-	// None leaves the connection alone.
+	// None forwards everything unchanged.
 	None Kind = iota
-	// Reset ends it with a TCP reset to both ends, who lose what is on its way.
+	// Reset closes the connection with a TCP reset to both ends. Data in flight is lost.
 	Reset
-	// Cut ends it without a reset, in the middle of whatever is on its way.
+	// Cut closes the connection without a reset, possibly in the middle of a message.
 	Cut
-	// Stall holds everything back, in both directions, and then lets it go.
+	// Stall holds back all data in both directions until it ends.
 	Stall
-	// HalfOpen makes everything vanish that either end sends from then on, its end too: to each the other just falls silent.
+	// HalfOpen drops everything that either end sends, and hides that an end closes: each
+	// end sees only silence. It never ends.
 	HalfOpen
-	// Drip lets a few bytes pass at a time.
+	// Drip forwards ChunkSize bytes at a time, with a pause before each chunk.
 	Drip
-	// Latency holds every piece back for a while.
+	// Latency delays each chunk of data.
 	Latency
 )
 
@@ -39,55 +40,65 @@ func (k Kind) String() string {
 // Kinds returns all kinds but None.
 func Kinds() []Kind { return []Kind{Reset, Cut, Stall, HalfOpen, Drip, Latency} }
 
-// A Fault is what happens to one connection, and when: as soon as After has passed and Bytes have come from the server.
+// A Fault describes a fault of one connection. It starts when Wait has passed and
+// ServerBytes have arrived from the server.
 type Fault struct {
 	Kind Kind
-	// After is since the connection was accepted.
+	// Wait is the minimum time since the connection was accepted.
 	Wait time.Duration
-	// Bytes is how many bytes of the server pass before; none more do in front of a Reset, Cut, Stall or HalfOpen.
+	// ServerBytes is the number of bytes from the server that are forwarded before the
+	// fault. Reset, Cut, Stall and HalfOpen start exactly after that many bytes.
 	ServerBytes int64
-	// For is how long Stall, Drip and Latency last. Zero: until [Proxy.Heal].
+	// Duration is how long Stall, Drip and Latency last. If zero, they last until
+	// [Proxy.Heal].
 	Duration time.Duration
-	// Size is how many bytes pass at a time, for Drip; zero: 1.
+	// ChunkSize is the number of bytes that Drip forwards at a time. If zero, it is 1.
 	ChunkSize int
-	// Delay is how long Drip waits between pieces, and Latency before each. Zero: it doesn't.
+	// ChunkDelay is the pause before each chunk, for Drip and Latency. If zero, there is
+	// none.
 	ChunkDelay time.Duration
 }
 
-// A Plan says what happens to the connection of a number; they count from zero.
+// A Plan returns the fault for a connection. Connections are numbered from zero in the
+// order in which they are accepted.
 type Plan func(conn int) Fault
 
-// A Mix bounds random faults. Zero bounds: at once, for ever.
+// RandomOptions bounds the faults that [Random] chooses. With zero bounds a fault starts
+// immediately and lasts until [Proxy.Heal].
 type RandomOptions struct {
-	// Kinds are those that occur, all of them equally often; [None] may be one. Empty: none.
+	// Kinds lists the kinds that occur, each equally often. It may contain [None]. If
+	// empty, no faults occur.
 	Kinds []Kind
-	// Faults bite after up to Bytes and up to After, and last for up to For.
+	// MaxBytes, MaxWait and MaxDuration are the upper bounds of a fault's ServerBytes, Wait
+	// and Duration.
 	MaxBytes    int64
 	MaxWait     time.Duration
 	MaxDuration time.Duration
-	// Size and Delay are those of every Fault.
+	// ChunkSize and ChunkDelay are copied to every fault.
 	ChunkSize  int
 	ChunkDelay time.Duration
 }
 
-// Random returns a Plan that follows from the seed alone. Each of m.Kinds comes once in as many connections, in an order that changes, so that
-// none is left out in a short run.
-func Random(seed uint64, m RandomOptions) Plan {
+// Random returns a plan that depends only on seed and o. Among each len(o.Kinds)
+// consecutive connections every kind occurs once, in random order, so that short runs
+// include all kinds.
+func Random(seed uint64, o RandomOptions) Plan {
 	return func(conn int) Fault {
-		if len(m.Kinds) == 0 {
+		if len(o.Kinds) == 0 {
 			return Fault{}
 		}
-		round, place := conn/len(m.Kinds), conn%len(m.Kinds)
-		order := rand.New(rand.NewPCG(seed, uint64(round)<<1)).Perm(len(m.Kinds))
+		round, position := conn/len(o.Kinds), conn%len(o.Kinds)
+		order := rand.New(rand.NewPCG(seed, uint64(round)<<1)).Perm(len(o.Kinds))
 		r := rand.New(rand.NewPCG(seed, uint64(conn)<<1|1))
 		return Fault{
-			Kind: m.Kinds[order[place]], ServerBytes: r.Int64N(m.MaxBytes + 1), Wait: time.Duration(r.Int64N(int64(m.MaxWait) + 1)),
-			Duration: upTo(r, m.MaxDuration), ChunkSize: m.ChunkSize, ChunkDelay: m.ChunkDelay,
+			Kind: o.Kinds[order[position]], ServerBytes: r.Int64N(o.MaxBytes + 1), Wait: time.Duration(r.Int64N(int64(o.MaxWait) + 1)),
+			Duration: randomDuration(r, o.MaxDuration), ChunkSize: o.ChunkSize, ChunkDelay: o.ChunkDelay,
 		}
 	}
 }
 
-// upTo returns a random duration of half to all of d: zero would be for ever.
-func upTo(r *rand.Rand, d time.Duration) time.Duration {
+// randomDuration returns a duration between d/2 and d. It avoids zero, which means that the
+// fault never ends.
+func randomDuration(r *rand.Rand, d time.Duration) time.Duration {
 	return d/2 + time.Duration(r.Int64N(int64(d)/2+1))
 }

@@ -10,51 +10,52 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Proxy passes connections on to a server, with faults. Its fields must be set before Serve, and not be changed then; its methods are
-// safe for concurrent use.
+// A Proxy forwards connections to a server and injects faults. Set its fields before Serve
+// and do not change them afterwards. Its methods are safe for concurrent use.
 type Proxy struct {
-	// Listener is where clients come in. Connections that have SetLinger, as those of TCP do, can be reset; those that have
-	// CloseWrite can be half closed.
+	// Listener accepts the clients' connections. Reset needs connections with a SetLinger
+	// method, and half-close needs CloseWrite; TCP connections have both.
 	Listener net.Listener
 	// Dial connects to the server.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Plan says what happens to which connection; nil: nothing.
+	// Plan chooses the fault of each connection. If nil, no faults are planned.
 	Plan Plan
-	// Bit is told of each fault that bites, when it does; nil: nobody. It must be quick.
+	// OnInject is called when a fault takes effect. It must return quickly. It may be nil.
 	OnInject func(Injection)
 
-	state state
+	state proxyState
 }
 
-// A Bite is a fault that bit: a connection ended of it, or something that was on its way was held back.
+// An Injection reports a fault that took effect: it closed a connection or held back data.
 type Injection struct {
 	Kind Kind
-	// Conn is the number of the connection.
+	// Conn is the number of the connection, from zero in the order of acceptance.
 	Conn int
-	// Bytes is how many bytes of the server had passed.
+	// ServerBytes is the number of bytes that had arrived from the server.
 	ServerBytes int64
 }
 
-// state is what a Proxy is doing.
-type state struct {
-	work sync.WaitGroup // of all connections
+// proxyState is the mutable state of a Proxy.
+type proxyState struct {
+	work sync.WaitGroup // one per connection
 
 	mu sync.Mutex
 	// Guarded by mu.
-	links  map[*link]struct{}
-	next   int // the number of the next connection
-	healed bool
-	closed bool
-	bites  map[Kind]int
-	cancel context.CancelFunc // of dialling
+	conns      map[*proxiedConn]struct{}
+	nextNumber int // number of the next connection
+	healed     bool
+	closed     bool
+	injections map[Kind]int
+	cancelDial context.CancelFunc // cancels dials in progress
 }
 
-// Serve accepts connections until Close, and returns why it can't any more; nil after Close.
+// Serve accepts connections until Close. It returns nil after Close, and otherwise the
+// error of the listener with code Unavailable.
 func (p *Proxy) Serve() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	p.state.mu.Lock()
-	p.state.cancel = cancel
+	p.state.cancelDial = cancel
 	closed := p.state.closed
 	p.state.mu.Unlock()
 	if closed {
@@ -68,103 +69,104 @@ func (p *Proxy) Serve() error {
 		if err != nil {
 			return &listwatch.Error{Code: listwatch.Unavailable, Op: "fault proxy", Err: err}
 		}
-		p.pass(ctx, c)
+		p.handle(ctx, c)
 	}
 }
 
-// pass makes a link of an accepted connection, unless the proxy is closed.
-func (p *Proxy) pass(ctx context.Context, client net.Conn) {
+// handle starts forwarding an accepted connection, or closes it if the proxy is closed.
+func (p *Proxy) handle(ctx context.Context, client net.Conn) {
 	p.state.mu.Lock()
 	defer p.state.mu.Unlock()
 	if p.state.closed {
 		_ = client.Close()
 		return
 	}
-	l := newLink(p, client, p.state.next)
-	p.state.next++
+	pc := newProxiedConn(p, client, p.state.nextNumber)
+	p.state.nextNumber++
 	if p.Plan != nil && !p.state.healed {
-		l.fault = p.Plan(l.number)
+		pc.planned = p.Plan(pc.number)
 	}
-	if p.state.links == nil {
-		p.state.links = make(map[*link]struct{})
+	if p.state.conns == nil {
+		p.state.conns = make(map[*proxiedConn]struct{})
 	}
-	p.state.links[l] = struct{}{}
-	p.state.work.Go(func() { // Close waits for it
-		defer p.forget(l)
+	p.state.conns[pc] = struct{}{}
+	p.state.work.Go(func() { // joined by Close
+		defer p.remove(pc)
 		server, err := p.Dial(ctx)
 		if err != nil {
-			reset(client) // this is how a port is refused that a proxy has accepted
+			reset(client) // the client sees the same as for a refused connection
 			return
 		}
-		l.run(server)
+		pc.run(server)
 	})
 }
 
-func (p *Proxy) forget(l *link) {
+func (p *Proxy) remove(pc *proxiedConn) {
 	p.state.mu.Lock()
 	defer p.state.mu.Unlock()
-	delete(p.state.links, l)
+	delete(p.state.conns, pc)
 }
 
-// Strike does f to all connections that are open now, at once; After and Bytes count for nothing.
+// InjectAll starts f on all open connections. It ignores f.Wait and f.ServerBytes.
 func (p *Proxy) InjectAll(f Fault) {
 	f.Wait, f.ServerBytes = 0, 0
-	for _, l := range p.open() {
-		l.strike(f)
+	for _, pc := range p.openConns() {
+		pc.start(f)
 	}
 }
 
-func (p *Proxy) open() []*link {
+func (p *Proxy) openConns() []*proxiedConn {
 	p.state.mu.Lock()
 	defer p.state.mu.Unlock()
-	var all []*link
-	for l := range p.state.links {
-		all = append(all, l)
+	var all []*proxiedConn
+	for pc := range p.state.conns {
+		all = append(all, pc)
 	}
 	return all
 }
 
-// Heal lets go of all that is held back, and lets no planned fault begin any more. What has vanished is gone: a half-open connection
-// stays so until its ends notice.
+// Heal ends all active faults and cancels all planned ones. Data dropped by HalfOpen is
+// lost: such a connection stays silent until its ends close it.
 func (p *Proxy) Heal() {
 	p.state.mu.Lock()
 	p.state.healed = true
 	p.state.mu.Unlock()
-	for _, l := range p.open() {
-		l.heal()
+	for _, pc := range p.openConns() {
+		pc.heal()
 	}
 }
 
-// Bites returns how many faults of each kind have bitten.
+// Injections returns the number of faults of each kind that took effect.
 func (p *Proxy) Injections() map[Kind]int {
 	p.state.mu.Lock()
 	defer p.state.mu.Unlock()
-	return maps.Clone(p.state.bites)
+	return maps.Clone(p.state.injections)
 }
 
-func (p *Proxy) bit(b Injection) {
+func (p *Proxy) recordInjection(b Injection) {
 	p.state.mu.Lock()
-	if p.state.bites == nil {
-		p.state.bites = make(map[Kind]int)
+	if p.state.injections == nil {
+		p.state.injections = make(map[Kind]int)
 	}
-	p.state.bites[b.Kind]++
+	p.state.injections[b.Kind]++
 	p.state.mu.Unlock()
 	if p.OnInject != nil {
 		p.OnInject(b)
 	}
 }
 
-// Close stops listening, ends all connections and waits until they have. The error is that of the listener.
+// Close stops listening, closes all connections and waits until they are closed. It returns
+// the error of the listener.
 func (p *Proxy) Close() error {
 	p.state.mu.Lock()
 	p.state.closed = true
-	if p.state.cancel != nil {
-		p.state.cancel()
+	if p.state.cancelDial != nil {
+		p.state.cancelDial()
 	}
 	p.state.mu.Unlock()
 	err := p.Listener.Close()
-	for _, l := range p.open() {
-		l.end(false)
+	for _, pc := range p.openConns() {
+		pc.close(false)
 	}
 	p.state.work.Wait()
 	return err
