@@ -5,10 +5,11 @@ import (
 	"testing"
 )
 
-// benchSteps give a history of some ten thousand events.
+// benchSteps is the length of a simulation with about ten thousand events.
 const benchSteps = 6000
 
-// Measures how many events a check judges in a second, with what it costs to prepare the writes.
+// BenchmarkCheck measures the events checked per second, including the preparation of the
+// writes.
 func BenchmarkCheck(b *testing.B) {
 	h := simulate(1, benchSteps)
 	events := 0
@@ -22,7 +23,6 @@ func BenchmarkCheck(b *testing.B) {
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 }
 
-// Measures reading a file.
 func BenchmarkReadHistory(b *testing.B) {
 	h := simulate(1, benchSteps)
 	frames := 0

@@ -7,59 +7,64 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Options say how to check. The zero Options are sound, and so is a nil pointer.
+// Options configures [Check]. A nil pointer means the zero Options.
 type Options struct {
-	// Violations is how many are kept in the report; all are counted. Zero: 100; negative: all.
+	// MaxViolations limits the violations that the report contains; its summary counts all.
+	// If zero, the limit is 100. A negative value means no limit.
 	MaxViolations int
 }
 
-// defaultViolations is enough to see a pattern.
 const defaultViolations = 100
 
-// Check judges h. The error, of code Invalid, says that h is no history: its writes contradict each other, or a selector is none.
-// Violations are in the report; see [Report.Err].
+// Check verifies h against all guarantees. The report contains the violations; see
+// [Report.Err].
+//
+// Check returns an error of code Invalid if h is inconsistent: its writes contradict each
+// other, a selector is invalid, or a watcher changes its selection between sessions.
 func Check(h *History, o *Options) (*Report, error) {
 	began := time.Now()
 	if o == nil {
 		o = &Options{}
 	}
-	l, err := newLedger(h)
+	l, err := newWriteLog(h)
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{history: h, ledger: l, projections: make(map[Selection]*projection), keep: o.MaxViolations}
-	if c.keep == 0 {
-		c.keep = defaultViolations
+	c := &checker{history: h, writes: l, projections: make(map[Selection]*projection), maxViolations: o.MaxViolations}
+	if c.maxViolations == 0 {
+		c.maxViolations = defaultViolations
 	}
 	c.summary.ByGuarantee = make(map[Guarantee]int)
 	for _, f := range h.Compactions {
-		c.gone.add(f.Done, f.Low)
-		c.maybeGone.add(f.Began, f.High)
+		c.certainFloor.add(f.Done, f.Low)
+		c.possibleFloor.add(f.Began, f.High)
 	}
-	c.gone.sort()
-	c.maybeGone.sort()
-	for _, step := range []func() error{c.walkAll, c.checkLists, c.checkInformers} {
+	c.certainFloor.sort()
+	c.possibleFloor.sort()
+	for _, step := range []func() error{c.verifyWatchers, c.checkLists, c.checkInformerStates} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	c.settleClaims()
+	c.checkHandlerCalls()
+	c.verifyStates()
 	c.count()
 	c.summary.Took = time.Since(began)
 	return &Report{Meta: h.Meta, Summary: c.summary, Violations: c.violations}, nil
 }
 
-// A checker is one check under way.
+// A checker is one check in progress.
 type checker struct {
-	// Immutable once the check has begun.
-	history *History
-	ledger  *ledger
-	keep    int
-	// gone is the floor that certainly held by a time, maybeGone the highest that may have.
-	gone, maybeGone timeline
+	// Immutable after construction.
+	history       *History
+	writes        *writeLog
+	maxViolations int
+	// certainFloor is the history floor that was in effect for certain at a time;
+	// possibleFloor is the highest one that may have been.
+	certainFloor, possibleFloor versionsByTime
 
 	projections map[Selection]*projection
-	claims      []claim
+	states      []observedState
 	violations  []Violation
 	summary     Summary
 }
@@ -67,7 +72,7 @@ type checker struct {
 func (c *checker) add(v Violation) {
 	c.summary.Violations++
 	c.summary.ByGuarantee[v.Guarantee]++
-	if c.keep < 0 || len(c.violations) < c.keep {
+	if c.maxViolations < 0 || len(c.violations) < c.maxViolations {
 		c.violations = append(c.violations, v)
 	}
 }
@@ -76,7 +81,7 @@ func (c *checker) projection(s Selection) (*projection, error) {
 	if p := c.projections[s]; p != nil {
 		return p, nil
 	}
-	p, err := newProjection(c.ledger, s)
+	p, err := newProjection(c.writes, s)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +89,8 @@ func (c *checker) projection(s Selection) (*projection, error) {
 	return p, nil
 }
 
-// walkAll walks all watchers, in the order of their first sessions.
-func (c *checker) walkAll() error {
+// verifyWatchers verifies all watchers in the order of their first sessions.
+func (c *checker) verifyWatchers() error {
 	sessions := make(map[string][]int)
 	var watchers []string
 	for n, s := range c.history.Sessions {
@@ -105,7 +110,7 @@ func (c *checker) walkAll() error {
 		listed[l.Watcher][l.Version] = true
 	}
 	for _, name := range watchers {
-		if err := c.walk(sessions[name], listed[name]); err != nil {
+		if err := c.verifyWatcher(sessions[name], listed[name]); err != nil {
 			return err
 		}
 	}
@@ -113,23 +118,22 @@ func (c *checker) walkAll() error {
 	return nil
 }
 
-func (c *checker) walk(numbers []int, listed map[listwatch.Version]bool) error {
+func (c *checker) verifyWatcher(numbers []int, listed map[listwatch.Version]bool) error {
 	first := c.history.Sessions[numbers[0]]
 	for _, n := range numbers {
 		if s := c.history.Sessions[n]; s.Request.Selection != first.Request.Selection {
-			return invalid(fmt.Sprintf("watcher %q has session %d with another selection: that is another watcher", s.Watcher, n))
+			return invalid(fmt.Sprintf("watcher %q: session %d has another selection than the first session; record it under another watcher name", s.Watcher, n))
 		}
 	}
 	p, err := c.projection(first.Request.Selection)
 	if err != nil {
 		return err
 	}
-	w := &walk{check: c, p: p, listed: listed, goals: newGoals(c.history, p)}
+	w := &verifier{check: c, projection: p, listed: listed, convergence: newConvergence(c.history, p)}
 	w.run(numbers)
 	return nil
 }
 
-// checkLists judges lists.
 func (c *checker) checkLists() error {
 	for i := range c.history.Lists {
 		l := &c.history.Lists[i]
@@ -150,32 +154,32 @@ func (c *checker) checkList(l *List, p *projection, where Violation) {
 		v.Guarantee, v.Want = r, want
 		c.add(v)
 	}
-	switch fresh := c.ledger.acked.before(l.Began); {
-	case l.After != Key{}: // a later page shows what the first one showed
+	switch fresh := c.writes.acked.before(l.Began); {
+	case l.After != Key{}: // later pages belong to the state of the first page
 	case l.Request.Version != 0 && l.Request.Exact && l.Version != l.Request.Version:
-		report(ListExact, fmt.Sprintf("version %d, as was asked for", l.Request.Version))
+		report(ListExact, fmt.Sprintf("version %d, as requested", l.Request.Version))
 	case l.Version < l.Request.Version:
-		report(Fresh, fmt.Sprintf("a state not older than version %d, which was asked for", l.Request.Version))
+		report(Fresh, fmt.Sprintf("a state not older than version %d, the requested version", l.Request.Version))
 	case l.Request.Version == 0 && !l.Request.AnyVersion && l.Version < fresh:
-		report(Fresh, fmt.Sprintf("a state not older than version %d, which was acknowledged before the request", fresh))
+		report(Fresh, fmt.Sprintf("a state not older than version %d, which was acknowledged before the request was sent", fresh))
 	}
-	if most := c.ledger.begun.by(l.ReceivedAt); l.ReceivedAt != 0 && l.Version > most && !c.history.Meta.SharedVersions {
-		report(ListExact, fmt.Sprintf("a version up to %d: no later write had begun", most))
+	if most := c.writes.started.upTo(l.ReceivedAt); l.ReceivedAt != 0 && l.Version > most && !c.history.Meta.SharedVersions {
+		report(ListExact, fmt.Sprintf("at most version %d: no later write had been requested", most))
 		return
 	}
-	c.claimItems(p, l.Items, ListExact, where)
-	cl := claim{version: l.Version, p: p, items: l.Items, rule: ListExact, where: where, after: l.After}
+	c.verifyItems(p, l.Items, ListExact, where)
+	cl := observedState{version: l.Version, projection: p, items: l.Items, guarantee: ListExact, violation: where, after: l.After}
 	if l.More && len(l.Items) > 0 {
 		cl.bounded, cl.upTo = true, l.Items[len(l.Items)-1].Key
 	}
-	c.claims = append(c.claims, cl)
+	c.states = append(c.states, cl)
 }
 
-// claimItems reports the first object that no write left as it is.
-func (c *checker) claimItems(p *projection, items []Item, r Guarantee, where Violation) {
+// verifyItems reports the first item that no write produced.
+func (c *checker) verifyItems(p *projection, items []Item, r Guarantee, where Violation) {
 	for _, it := range items {
-		rule, want := c.item(p, it)
-		if rule == 0 {
+		guarantee, want := c.verifyItem(p, it)
+		if guarantee == 0 {
 			continue
 		}
 		v := where
@@ -186,45 +190,49 @@ func (c *checker) claimItems(p *projection, items []Item, r Guarantee, where Vio
 	}
 }
 
-// checkInformers judges what informers hold and what their handlers were told.
-func (c *checker) checkInformers() error {
+// checkInformerStates verifies the reported states of informers.
+func (c *checker) checkInformerStates() error {
 	for i := range c.history.InformerStates {
 		h := &c.history.InformerStates[i]
 		p, err := c.projection(h.Selection)
 		if err != nil {
 			return err
 		}
-		where := Violation{Watcher: h.Informer, Session: -1, Event: -1, Got: fmt.Sprintf("holding %d at version %d", i, h.Version)}
-		c.claimItems(p, h.Items, InformerExact, where)
-		c.claims = append(c.claims, claim{version: h.Version, p: p, items: h.Items, rule: InformerExact, where: where})
+		where := Violation{Watcher: h.Informer, Session: -1, Event: -1, Got: fmt.Sprintf("informer state %d at version %d", i, h.Version)}
+		c.verifyItems(p, h.Items, InformerExact, where)
+		c.states = append(c.states, observedState{version: h.Version, projection: p, items: h.Items, guarantee: InformerExact, violation: where})
 	}
-	type place struct {
+	return nil
+}
+
+// checkHandlerCalls verifies the order of the handler calls of each informer and key.
+func (c *checker) checkHandlerCalls() {
+	type informerKey struct {
 		informer string
 		key      Key
 	}
-	type known struct {
+	type lastCall struct {
 		version listwatch.Version
-		there   bool
+		exists  bool
 	}
-	last := make(map[place]known)
+	last := make(map[informerKey]lastCall)
 	for i := range c.history.HandlerCalls {
-		ch := &c.history.HandlerCalls[i]
-		at := place{ch.Informer, ch.Key}
-		was := last[at]
+		call := &c.history.HandlerCalls[i]
+		key := informerKey{call.Informer, call.Key}
+		was := last[key]
 		want := ""
 		switch {
-		case ch.Version < was.version || ch.Version == was.version && ch.Type == Added:
-			want = fmt.Sprintf("%s after version %d", ch.Key, was.version)
-		case (ch.Type == Added) == was.there:
-			want = fmt.Sprintf("ADDED for what is not there, and MODIFIED or DELETED for what is; last was version %d, there: %v", was.version, was.there)
+		case call.Version < was.version || call.Version == was.version && call.Type == Added:
+			want = fmt.Sprintf("%s after version %d", call.Key, was.version)
+		case (call.Type == Added) == was.exists:
+			want = fmt.Sprintf("ADDED if and only if the object does not exist; after version %d, exists: %v", was.version, was.exists)
 		}
 		if want != "" {
 			c.add(Violation{
-				Guarantee: InformerExact, Watcher: ch.Informer, Session: -1, Event: -1, Want: want,
-				Got: describeEvent(ch.Type, ch.Key, ch.Version, 0) + fmt.Sprintf(", change %d", i),
+				Guarantee: InformerExact, Watcher: call.Informer, Session: -1, Event: -1, Want: want,
+				Got: describeEvent(call.Type, call.Key, call.Version, 0) + fmt.Sprintf(", handler call %d", i),
 			})
 		}
-		last[at] = known{max(ch.Version, was.version), ch.Type != Deleted}
+		last[key] = lastCall{max(call.Version, was.version), call.Type != Deleted}
 	}
-	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var seeds = flag.Int("seeds", 16, "how many histories each test makes")
+var seeds = flag.Int("seeds", 16, "number of histories that each test simulates")
 
-// steps are how long the histories are.
-const steps = 600
+// simulationSteps is the number of steps in each simulated history.
+const simulationSteps = 600
 
 func mustCheck(t testing.TB, h *History) *Report {
 	t.Helper()
@@ -25,10 +25,10 @@ func mustCheck(t testing.TB, h *History) *Report {
 	return r
 }
 
-func TestCleanHistoriesViolateNothing(t *testing.T) {
+func TestCorrectHistoriesPass(t *testing.T) {
 	var all Summary
 	for seed := range uint64(*seeds) * 5 {
-		h := simulate(seed, steps)
+		h := simulate(seed, simulationSteps)
 		r := mustCheck(t, h)
 		if err := r.Err(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -41,18 +41,18 @@ func TestCleanHistoriesViolateNothing(t *testing.T) {
 		all.Relists += s.Relists
 	}
 	if all.Events == 0 || all.Expired == 0 || all.Resumes == 0 || all.Snapshots == 0 || all.Relists == 0 {
-		t.Errorf("the histories are too easy: %+v", all)
+		t.Errorf("the simulated histories lack some kinds of events: %+v", all)
 	}
 	t.Logf("%d events, %d resumes, %d expired, %d relists, %d snapshots", all.Events, all.Resumes, all.Expired, all.Relists, all.Snapshots)
 }
 
-// Every lie is caught, by the rule it breaks and by no other.
-func TestEveryMutationIsCaughtByItsRule(t *testing.T) {
+// Each mutation must break its guarantee, and no other.
+func TestEachMutationBreaksItsGuarantee(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
 			applied := 0
 			for seed := range uint64(*seeds) {
-				h := clone(simulated(seed))
+				h := clone(cachedSimulation(seed))
 				if !m.apply(&mutator{rand.New(rand.NewPCG(seed, 2)), h}) {
 					continue
 				}
@@ -60,25 +60,25 @@ func TestEveryMutationIsCaughtByItsRule(t *testing.T) {
 				checkCaught(t, seed, m, h)
 			}
 			if applied < max(1, *seeds/8) {
-				t.Errorf("applied to %d histories of %d, want more: nothing is shown", applied, *seeds)
+				t.Errorf("the mutation applied to only %d of %d histories", applied, *seeds)
 			}
 		})
 	}
 }
 
-// simulated returns the history of a seed, which is made once.
-func simulated(seed uint64) *History {
+// cachedSimulation returns the simulated history of a seed. Callers must not modify it.
+func cachedSimulation(seed uint64) *History {
 	if h, ok := simulations.Load(seed); ok {
 		return h.(*History)
 	}
-	h := simulate(seed, steps)
+	h := simulate(seed, simulationSteps)
 	simulations.Store(seed, h)
 	return h
 }
 
 var simulations sync.Map
 
-// clone returns a copy of h whose frames, lists and times can be changed.
+// clone returns a copy of h with events, items and times that can be modified.
 func clone(h *History) *History {
 	c := *h
 	c.Writes, c.Sessions, c.Lists, c.InformerStates = slices.Clone(h.Writes), nil, slices.Clone(h.Lists), slices.Clone(h.InformerStates)
@@ -100,36 +100,35 @@ func clone(h *History) *History {
 func checkCaught(t *testing.T, seed uint64, m mutation, h *History) {
 	t.Helper()
 	r := mustCheck(t, h)
-	if r.Summary.ByGuarantee[m.rule] == 0 {
-		t.Fatalf("seed %d: %s is not caught: %s%v", seed, m.rule, r.Summary.String(), r.Violations)
+	if r.Summary.ByGuarantee[m.guarantee] == 0 {
+		t.Fatalf("seed %d: no violation of %s: %s%v", seed, m.guarantee, r.Summary.String(), r.Violations)
 	}
 	for _, v := range r.Violations {
-		if v.Guarantee != m.rule {
-			t.Fatalf("seed %d: want %s alone, got %v", seed, m.rule, v)
+		if v.Guarantee != m.guarantee {
+			t.Fatalf("seed %d: want only violations of %s, got %v", seed, m.guarantee, v)
 		}
 		if v.Want == "" || v.Got == "" {
-			t.Fatalf("seed %d: a violation that does not explain itself: %+v", seed, v)
+			t.Fatalf("seed %d: the violation does not explain itself: %+v", seed, v)
 		}
 	}
 }
 
-// Every rule is broken by some mutation.
-func TestEveryRuleHasAMutation(t *testing.T) {
+func TestEveryGuaranteeHasAMutation(t *testing.T) {
 	broken := make(map[Guarantee]int)
 	for _, m := range mutations {
-		broken[m.rule]++
+		broken[m.guarantee]++
 	}
 	for _, r := range Guarantees() {
 		if broken[r] == 0 {
-			t.Errorf("%s: nothing breaks it", r)
+			t.Errorf("%s: no mutation breaks it", r)
 		}
 	}
 	t.Logf("%d mutations", len(mutations))
 }
 
-func TestHistoryReadsBackAsItWasWritten(t *testing.T) {
+func TestHistorySurvivesWriteAndRead(t *testing.T) {
 	for seed := range uint64(5) {
-		h := simulate(seed, steps)
+		h := simulate(seed, simulationSteps)
 		var file bytes.Buffer
 		if _, err := h.WriteTo(&file); err != nil {
 			t.Fatal(err)

@@ -1,29 +1,35 @@
-// Package checker judges whether watchers saw what was written. It takes a history, which is what writers were told, what watchers asked
-// for and what came back, in any number of sessions over any transports, and holds it against the fourteen guarantees of a watch, the
-// [Rule]s W1 to W14.
+// Package checker verifies that watchers saw exactly what was written. Its input is a
+// history: the acknowledged writes, the requests of watchers and the events they received,
+// in any number of sessions over any transports. The checker verifies the history against
+// fourteen guarantees of a watch, W1 to W14; see [Guarantee].
 //
-// The type to start with is [Recorder]: it takes the history down while servers, clients and faults are at work. [Check] judges it:
+// The main type is [Recorder]. It records a history while servers and clients run under
+// faults. [Check] verifies it:
 //
-//	rec := watchcheck.NewRecorder(watchcheck.Meta{Name: "reset storm", Seed: seed, Base: db.Version()})
-//	writes := rec.Writes(collection)                     // write through this
-//	source := rec.Witness("w1").Source(remote, "h2")     // list and watch through this
+//	recorder := checker.NewRecorder(checker.Meta{Name: "reset storm", Seed: seed, Base: db.Version()})
+//	writes := recorder.Collection(collection)             // write through this
+//	source := recorder.Watcher("w1").Source(remote, "h2") // list and watch through this
 //	...
-//	report, err := watchcheck.Check(rec.History(), nil)
+//	report, err := checker.Check(recorder.History(), nil)
 //	if err == nil {
 //		err = report.Err()
 //	}
 //
-// A history can be kept, as gzip of JSON lines, and judged again by anybody: see [History.WriteTo], [ReadHistory] and [CheckDir].
+// A history can be saved as gzipped JSON lines and checked again later: see
+// [History.WriteTo], [ReadHistory] and [CheckDir].
 //
-// # How it judges
+// # Algorithm
 //
-// A write's version is its place in the history, so there is no search for an order that would explain what was seen: each
-// selection has one projection of the history, and each watcher is walked along it once. What claims to be a state (initial events,
-// lists, what informers hold) is compared in one pass over the writes. The cost is linear in what was recorded.
+// The version of a write is its position in the history, so the checker need not search for
+// an order that explains the observations. It projects the history onto each selection
+// once, which gives the expected events, and compares each watcher with them in one pass.
+// Complete states (initial events, lists, the content of informers) are compared in one
+// pass over the writes. The cost is linear in the size of the history.
 //
 // # Limits
 //
-// All writes must be recorded, once their outcome is known: a write whose answer was lost has to be looked up in the store before the
-// check. Times are those of one process. What is not recorded can't be judged: where [Meta].Floors is false nobody knows whether
-// an Expired was due.
+// Every write must be recorded once its outcome is known. If the response to a write was
+// lost, the caller must look it up in the store and record it before the check. All times
+// must come from one process. The checker cannot judge what was not recorded: if
+// [Meta].AllCompactionsRecorded is false, it does not verify that an Expired was justified.
 package checker

@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// A source is watched while it is written to, and everything is held against what was written.
+// This example watches a store while writing to it, and checks that the watcher saw all
+// writes.
 func Example() {
 	ctx := context.Background()
 	db := memory.Open(memory.Options{})
@@ -39,7 +40,7 @@ func Example() {
 	rec.RecordHeal(db.Version())
 
 	events := make([]listwatch.Event, 4)
-	for got := 0; got < len(events); { // the end of the empty state, and three creations
+	for got := 0; got < len(events); { // the end of the empty initial state, and three ADDED events
 		n, err := w.Next(ctx, events[got:])
 		if err != nil {
 			fmt.Println(err)

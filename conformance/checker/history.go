@@ -6,15 +6,17 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A History is everything that a run recorded. Times in it are since Meta.Started; zero means "not known".
+// A History is everything that a run recorded. Its times are durations since Meta.Started;
+// zero means unknown.
 type History struct {
 	Meta Meta
-	// Writes are in any order.
+	// Writes may be in any order.
 	Writes []Write
-	// Sessions are in the order in which they were opened; their index is their number.
+	// Sessions are in the order in which they were opened. Their index is their number.
 	Sessions []*Session
 	Lists    []List
-	// Holdings and Changes are what informers hold and tell their handlers.
+	// InformerStates and HandlerCalls record the content of informers and the calls of
+	// their handlers.
 	InformerStates []InformerState
 	HandlerCalls   []HandlerCall
 	Faults         []Fault
@@ -22,38 +24,44 @@ type History struct {
 	Heals          []Heal
 }
 
-// Meta says what a history is of, and what it is to be held to.
+// Meta describes a history and the requirements that it must meet.
 type Meta struct {
-	// Name and Seed say how to make the run again.
+	// Name and Seed identify the run, so that it can be repeated.
 	Name string `json:"name,omitempty"`
 	Seed uint64 `json:"seed,omitempty"`
-	// Started is the zero of all times.
+	// Started is the time to which all durations are relative.
 	Started time.Time `json:"started,omitzero"`
-	// Base is the store's version before the first write.
+	// Base is the version of the store before the first write.
 	Base listwatch.Version `json:"base,omitempty"`
-	// Floors says that History.Floors are all there were, so that an Expired can be judged.
+	// AllCompactionsRecorded reports that History.Compactions is complete. Otherwise the
+	// checker does not judge whether an Expired was justified.
 	AllCompactionsRecorded bool `json:"floors,omitempty"`
-	// Strict says that a watch from below a floor must be refused; without it a server may still have the history, in a cache.
+	// MustExpire requires that a watch from below the floor gets Expired. If it is false, a
+	// server may still serve such a watch, for example from a cache.
 	MustExpire bool `json:"strict,omitempty"`
-	// Shared says that other collections, whose writes are not here, share the store's versions: then nobody knows whether a
-	// bookmark is from the future.
+	// SharedVersions reports that other collections, whose writes are not recorded, use the
+	// same sequence of versions. Then the checker cannot detect bookmarks with versions
+	// from the future.
 	SharedVersions bool `json:"shared,omitempty"`
-	// Converge is how long a watcher may take to come to the newest version after a [Heal]. Zero: to the end of the history.
+	// ConvergenceTimeout is the time within which a watcher must reach the newest version
+	// after a [Heal]. If zero, it must do so before the history ends.
 	ConvergenceTimeout time.Duration `json:"converge,omitempty"`
-	// Require is what a run must have had to prove anything.
+	// Requirements are the minimum counts that make the run meaningful.
 	Requirements Requirements `json:"require,omitzero"`
 }
 
-// A Selection is what a watcher or a list sees. It is the name of its projection: equal Selections share one.
+// A Selection is the part of a collection that a watch or a list covers.
 type Selection struct {
-	// Namespace and Name are the scope; empty: all.
+	// Namespace and Name restrict the selection to a namespace and an object. If empty,
+	// they match all.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Labels and Fields are selectors in Kubernetes' syntax.
+	// Labels and Fields are selectors in Kubernetes' syntax. If empty, they match all.
 	Labels string `json:"labels,omitempty"`
 	Fields string `json:"fields,omitempty"`
-	// Judge, where not empty, decides instead of the selectors: what is selected has it in Side.In. So a writer's own
-	// judgement can stand against the parser that the server uses.
+	// If Tag is not empty, it replaces the selectors: the selection contains the objects
+	// whose ObjectState.Tags contain it. A test can thereby decide by its own code what is
+	// selected, and check the server's selectors.
 	Tag string `json:"judge,omitempty"`
 }
 
@@ -62,42 +70,46 @@ func SelectionOf(q listwatch.Query) Selection {
 	return Selection{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels.String(), Fields: q.Fields.String()}
 }
 
-// A Write is one committed change of one object. Writes of one version are a transaction.
+// A Write is one committed change of one object. Several writes with the same version are a
+// transaction.
 type Write struct {
 	Version listwatch.Version `json:"version"`
 	Key     Key               `json:"key"`
-	// Before is the object as a DELETED event of this write shows it, at Version; nil: there was none.
+	// Before is the previous state of the object, with the version of this write: what a
+	// DELETED event of this write contains. If nil, the write created the object.
 	Before *ObjectState `json:"before,omitempty"`
-	// After is the object as the write left it; nil: it was deleted.
+	// After is the new state of the object. If nil, the write deleted it.
 	After *ObjectState `json:"after,omitempty"`
-	// Began is before the request, Acked after the answer.
+	// Began is the time before the request was sent, Acked the time after the response.
 	Began time.Duration `json:"began,omitempty"`
 	Acked time.Duration `json:"acked,omitempty"`
 }
 
-// A Side is an object on one side of a write, as far as selections and payloads go.
+// An ObjectState is the part of an object's state that the checker compares.
 type ObjectState struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"`
-	// In are the names that [Selection].Judge asks for.
+	// Tags are the tags that [Selection].Tag refers to.
 	Tags        []string    `json:"in,omitempty"`
 	Fingerprint Fingerprint `json:"payload,omitempty"`
 }
 
-// Asked is what a watch or a list asked for.
+// A Request describes the parameters of a watch or a list.
 type Request struct {
 	Selection Selection `json:"selection,omitzero"`
-	// At is the version that was named; zero: none. Any is resourceVersion "0"; without both it is the newest state.
+	// Version is the requested resourceVersion. AnyVersion means resourceVersion "0". If
+	// both are zero, the newest state was requested.
 	Version    listwatch.Version `json:"at,omitempty"`
 	AnyVersion bool              `json:"any,omitempty"`
-	// Exact is for lists: that very version.
+	// Exact means that a list must return the state at exactly this version.
 	Exact bool `json:"exact,omitempty"`
-	// Initial says that a watch begins with the state, Bookmarks that it allows bookmarks.
+	// InitialEvents means that a watch starts with the current state as ADDED events,
+	// Bookmarks that it may contain bookmarks.
 	InitialEvents bool `json:"initial,omitempty"`
 	Bookmarks     bool `json:"bookmarks,omitempty"`
 }
 
-// AskedOf returns what q asks of a watch.
+// RequestOf returns the request of a watch with query q.
 func RequestOf(q listwatch.Query) Request {
 	a := Request{
 		Selection: SelectionOf(q), AnyVersion: q.Start == listwatch.Any, Exact: q.Match == listwatch.Exact,
@@ -109,77 +121,83 @@ func RequestOf(q listwatch.Query) Request {
 	return a
 }
 
-// A Session is one watch, as its watcher asked for it. Sessions of the same Watcher follow each other and are one history to whoever
-// reads them.
+// A Session is one watch as its watcher requested it. Consecutive sessions of the same
+// Watcher continue one history.
 type Session struct {
 	Watcher string  `json:"watcher"`
 	Request Request `json:"asked,omitzero"`
-	// Transport and Replica say how and where; for people.
+	// Transport and Replica tell the reader of a report how the watch ran. The checker
+	// ignores them.
 	Transport string `json:"transport,omitempty"`
 	Replica   string `json:"replica,omitempty"`
-	// Opened is before the request; Ready is when Watch returned.
+	// Opened is the time before the request was sent, Ready the time at which Watch
+	// returned.
 	Opened time.Duration `json:"opened,omitempty"`
 	Ready  time.Duration `json:"ready,omitempty"`
 
 	Events []ReceivedEvent `json:"-"`
-	// Streams are the connections beneath, where a client resumes by itself; none: the session is one.
+	// Connections are the underlying connections of a client that resumes by itself. If
+	// there are none, the session is a single connection.
 	Connections []Connection `json:"-"`
 	End         End          `json:"-"`
 }
 
-// A Frame is an event as a watcher got it.
+// A ReceivedEvent is an event as a watcher received it.
 type ReceivedEvent struct {
 	Type    EventType         `json:"type"`
 	Key     Key               `json:"key,omitzero"`
 	Version listwatch.Version `json:"version"`
-	// Initial marks the frames of the state with which a watch begins. It counts only where the watch did not ask for bookmarks:
-	// otherwise the Synced frame says where the state ends.
+	// Initial marks initial events. It is only used for a watch without bookmarks;
+	// otherwise the SYNCED event marks the end of the initial events.
 	Initial     bool          `json:"initial,omitempty"`
 	Fingerprint Fingerprint   `json:"payload,omitempty"`
 	ReceivedAt  time.Duration `json:"received,omitempty"`
 }
 
-// A Stream is one connection of a session.
+// A Connection is one network connection of a session.
 type Connection struct {
 	Transport string `json:"transport,omitempty"`
-	// From is the version it resumes from; zero: it begins with the state.
+	// From is the version from which the connection resumes. If zero, it starts with the
+	// state.
 	From   listwatch.Version `json:"from,omitempty"`
 	Opened time.Duration     `json:"opened,omitempty"`
-	Lost   time.Duration     `json:"lost,omitempty"` // zero: it lived to the end of the session
-	Error  string            `json:"why,omitempty"`  // it ended; "EOF": cleanly
+	Lost   time.Duration     `json:"lost,omitempty"` // if zero, it lasted until the session ended
+	Error  string            `json:"why,omitempty"`  // "EOF" means a clean end
 }
 
-// An End is how a session ended. The zero End: it was still open, or its watcher closed it.
+// An End describes how a session ended. The zero End means that it was still open, or that
+// its watcher closed it.
 type End struct {
 	At time.Duration `json:"ended,omitempty"`
-	// Expired and Remote are those of the error: that the history is gone, and that the server said so.
+	// Expired reports that the error had code Expired; Remote that it came from the server.
 	Expired bool   `json:"expired,omitempty"`
 	Remote  bool   `json:"remote,omitempty"`
-	Error   string `json:"why,omitempty"` // "EOF": cleanly; empty: its watcher closed it
+	Error   string `json:"why,omitempty"` // "EOF" means a clean end; empty if the watcher closed it
 }
 
-// An Item is one object of a state.
+// An Item is one object in a list, in initial events or in an informer.
 type Item struct {
 	Key         Key               `json:"key"`
 	Version     listwatch.Version `json:"version"`
 	Fingerprint Fingerprint       `json:"payload,omitempty"`
 }
 
-// A List is the answer to a list, or one page of it.
+// A List is the response to a list request, or one page of it.
 type List struct {
-	// Watcher is who asked, if a watch is to continue the list; it may be empty.
+	// Watcher names the watcher that continues from this list. It may be empty.
 	Watcher    string            `json:"watcher,omitempty"`
 	Request    Request           `json:"asked,omitzero"`
 	Began      time.Duration     `json:"began,omitempty"`
 	ReceivedAt time.Duration     `json:"received,omitempty"`
 	Version    listwatch.Version `json:"version"`
 	Items      []Item            `json:"items,omitempty"`
-	// After is the last key of the page before, zero for the first; More says that another page follows.
+	// After is the last key of the previous page, or zero for the first page. More reports
+	// that another page follows.
 	After Key  `json:"after,omitzero"`
 	More  bool `json:"more,omitempty"`
 }
 
-// A Holding is what an informer held at one version.
+// An InformerState is the content of an informer at one version.
 type InformerState struct {
 	Informer  string            `json:"informer"`
 	Selection Selection         `json:"selection,omitzero"`
@@ -187,26 +205,27 @@ type InformerState struct {
 	Items     []Item            `json:"items,omitempty"`
 }
 
-// A Change is one call of an informer's handler.
+// A HandlerCall is one call of an informer's event handler.
 type HandlerCall struct {
 	Informer string `json:"informer"`
-	// Type is Added, Modified or Deleted; a resync is a Modified of the same version.
+	// Type is Added, Modified or Deleted. A resync is a Modified with an unchanged version.
 	Type    EventType         `json:"type"`
 	Key     Key               `json:"key"`
 	Version listwatch.Version `json:"version"`
 }
 
-// A Fault is one that bit.
+// A Fault is an injected fault that took effect.
 type Fault struct {
 	Kind string `json:"kind"`
-	// Watcher is whose streams it hit; empty: everybody's.
+	// Watcher names the watcher whose connections it affected. If empty, it affected all.
 	Watcher string        `json:"watcher,omitempty"`
 	At      time.Duration `json:"began,omitempty"`
-	// Gentle says that the streams it ends come to a clean end, as when a server drains.
+	// Graceful means that the fault ends streams cleanly, as a draining server does.
 	Graceful bool `json:"gentle,omitempty"`
 }
 
-// A Floor is a compaction: history before a version between Low and High is gone from some time between Began and Done.
+// A Compaction discards history. Between Began and Done, the floor moves to a version
+// between Low and High.
 type Compaction struct {
 	Low   listwatch.Version `json:"low"`
 	High  listwatch.Version `json:"high"`
@@ -214,7 +233,7 @@ type Compaction struct {
 	Done  time.Duration     `json:"done,omitempty"`
 }
 
-// A Heal is when the faults were over, and the newest version by then.
+// A Heal marks the time when all faults ended, and the newest version at that time.
 type Heal struct {
 	At      time.Duration     `json:"healed"`
 	Version listwatch.Version `json:"version"`

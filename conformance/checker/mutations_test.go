@@ -7,134 +7,143 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-const far = listwatch.Version(1 << 40)
+const farVersion = listwatch.Version(1 << 40)
 
-// mutations are the lies that a server or a client may tell.
+// mutations are defects of a server or a client. Each breaks one guarantee.
 var mutations = slices.Concat(streamMutations, bookmarkMutations, resumeMutations, stateMutations, otherMutations)
 
 var streamMutations = []mutation{
-	{"drop an event", Reliable, edit(func(p spot) bool { return p.change() && !p.first() && followed(p) }, spot.remove)},
-	{"drop an event before a bookmark", Reliable, edit(func(p spot) bool {
-		return p.change() && !p.first() && p.i+1 < len(p.s.Events) && p.s.Events[p.i+1].Type == Bookmark
-	}, spot.remove)},
-	{"repeat an event", Unique, edit(func(p spot) bool { return p.change() }, func(p spot) { p.insert(*p.frame()) })},
-	{"repeat an event later", Unique, edit(func(p spot) bool { return p.change() && followed(p) }, func(p spot) {
-		f := *p.frame()
-		spot{p.s, len(p.s.Events)}.insert(f)
+	{"drop an event", Reliable, editEvent(func(p eventRef) bool { return p.isChange() && !p.isFirst() && isFollowedByChange(p) }, eventRef.remove)},
+	{"drop an event before a bookmark", Reliable, editEvent(func(p eventRef) bool {
+		return p.isChange() && !p.isFirst() && p.index+1 < len(p.session.Events) && p.session.Events[p.index+1].Type == Bookmark
+	}, eventRef.remove)},
+	{"repeat an event", Unique, editEvent(func(p eventRef) bool { return p.isChange() }, func(p eventRef) { p.insert(*p.event()) })},
+	{"repeat an event later", Unique, editEvent(func(p eventRef) bool { return p.isChange() && isFollowedByChange(p) }, func(p eventRef) {
+		f := *p.event()
+		eventRef{p.session, len(p.session.Events)}.insert(f)
 	})},
-	{"swap two events", Ordered, edit(func(p spot) bool {
-		n, ok := p.near(1)
-		return ok && p.change() && n.frame().Version != p.frame().Version && !sharedVersion(p) && !sharedVersion(n)
-	}, func(p spot) { p.s.Events[p.i], p.s.Events[p.i+1] = p.s.Events[p.i+1], p.s.Events[p.i] })},
-	{"corrupt a payload", ContentExact, edit(func(p spot) bool { return p.change() }, func(p spot) { p.frame().Fingerprint ^= 2 })},
-	{"corrupt an initial payload", ContentExact, edit(isInitial, func(p spot) { p.frame().Fingerprint ^= 2 })},
-	{"wrong type", ContentExact, edit(func(p spot) bool { return p.change() }, func(p spot) { p.frame().Type = p.frame().Type%3 + 1 })},
-	{"change among the initial events", ContentExact, edit(isInitial, func(p spot) { p.frame().Type = Modified })},
-	{"wrong key", ContentExact, at(func(p spot) bool { return p.change() }, renamed)},
-	{"wrong initial key", ContentExact, at(isInitial, renamed)},
-	{"version that nobody wrote", NoPhantom, at(func(p spot) bool { return p.change() }, func(m *mutator, p spot) bool {
-		f := *p.frame()
-		f.Version = m.unwritten(f.Version)
-		spot{p.s, p.i + 1}.insert(f)
+	{"swap two events", Ordered, editEvent(func(p eventRef) bool {
+		n, ok := p.neighbour(1)
+		return ok && p.isChange() && n.event().Version != p.event().Version && !sharedVersion(p) && !sharedVersion(n)
+	}, func(p eventRef) {
+		p.session.Events[p.index], p.session.Events[p.index+1] = p.session.Events[p.index+1], p.session.Events[p.index]
+	})},
+	{"corrupt the content", ContentExact, editEvent(func(p eventRef) bool { return p.isChange() }, func(p eventRef) { p.event().Fingerprint ^= 2 })},
+	{"corrupt the content of an initial event", ContentExact, editEvent(isInitial, func(p eventRef) { p.event().Fingerprint ^= 2 })},
+	{"wrong event type", ContentExact, editEvent(func(p eventRef) bool { return p.isChange() }, func(p eventRef) { p.event().Type = p.event().Type%3 + 1 })},
+	{"MODIFIED in the initial events", ContentExact, editEvent(isInitial, func(p eventRef) { p.event().Type = Modified })},
+	{"wrong key", ContentExact, onEvent(func(p eventRef) bool { return p.isChange() }, renameKey)},
+	{"wrong initial key", ContentExact, onEvent(isInitial, renameKey)},
+	{"version without a write", NoPhantom, onEvent(func(p eventRef) bool { return p.isChange() }, func(m *mutator, p eventRef) bool {
+		f := *p.event()
+		f.Version = m.unusedVersion(f.Version)
+		eventRef{p.session, p.index + 1}.insert(f)
 		return f.Version != 0
 	})},
-	{"event from outside the selection", NoPhantom, at(func(p spot) bool { return p.change() && viewOf(p.s).selection != Selection{} }, outsideSelection)},
-	{"event from before the write", NoPhantom, at(func(p spot) bool { return p.change() }, func(m *mutator, p spot) bool {
-		p.frame().ReceivedAt = m.written(p.frame().Version)[0].Began - 1
+	{"event from outside the selection", NoPhantom, onEvent(func(p eventRef) bool { return p.isChange() && simSelectionOf(p.session).selection != Selection{} }, outsideSelection)},
+	{"event from before the write", NoPhantom, onEvent(func(p eventRef) bool { return p.isChange() }, func(m *mutator, p eventRef) bool {
+		p.event().ReceivedAt = m.writesAt(p.event().Version)[0].Began - 1
 		return true
 	})},
-	{"object that was never there among the initial events", NoPhantom, at(isInitial, func(m *mutator, p spot) bool {
-		f := *p.frame()
-		f.Version, f.Key = m.unwritten(m.h.Meta.Base), Key{Name: "zz"}
+	{"initial event for an unknown object", NoPhantom, onEvent(isInitial, func(m *mutator, p eventRef) bool {
+		f := *p.event()
+		f.Version, f.Key = m.unusedVersion(m.history.Meta.Base), Key{Name: "zz"}
 		p.insert(f)
 		return f.Version != 0
 	})},
-	{"split a transaction", Atomic, edit(func(p spot) bool {
-		n, ok := p.near(1)
-		return ok && torn(p) && p.change() && n.frame().Version != p.frame().Version && !sharedVersion(n)
-	}, func(p spot) { p.s.Events[p.i], p.s.Events[p.i+1] = p.s.Events[p.i+1], p.s.Events[p.i] })},
-	{"turn a transaction round", Atomic, edit(func(p spot) bool { return p.change() && torn(p) }, func(p spot) { p.s.Events[p.i], p.s.Events[p.i-1] = p.s.Events[p.i-1], p.s.Events[p.i] })},
-	{"bookmark in a transaction", Atomic, edit(func(p spot) bool { return p.s.Request.Bookmarks && p.change() && torn(p) }, func(p spot) {
-		p.insert(ReceivedEvent{Type: Bookmark, Version: p.frame().Version})
+	{"split a transaction", Atomic, editEvent(func(p eventRef) bool {
+		n, ok := p.neighbour(1)
+		return ok && continuesVersion(p) && p.isChange() && n.event().Version != p.event().Version && !sharedVersion(n)
+	}, func(p eventRef) {
+		p.session.Events[p.index], p.session.Events[p.index+1] = p.session.Events[p.index+1], p.session.Events[p.index]
+	})},
+	{"reverse a transaction", Atomic, editEvent(func(p eventRef) bool { return p.isChange() && continuesVersion(p) }, func(p eventRef) {
+		p.session.Events[p.index], p.session.Events[p.index-1] = p.session.Events[p.index-1], p.session.Events[p.index]
+	})},
+	{"bookmark in a transaction", Atomic, editEvent(func(p eventRef) bool { return p.session.Request.Bookmarks && p.isChange() && continuesVersion(p) }, func(p eventRef) {
+		p.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version})
 	})},
 }
 
-// sharedVersion reports whether another change of the session has the version of p: a transaction.
-func sharedVersion(p spot) bool {
-	for i := range p.s.Events {
-		if n := (spot{p.s, i}); i != p.i && n.isEvent() && !n.frame().Initial && n.frame().Version == p.frame().Version {
+// sharedVersion reports whether p belongs to a transaction of several events.
+func sharedVersion(p eventRef) bool {
+	for i := range p.session.Events {
+		if n := (eventRef{p.session, i}); i != p.index && n.hasObject() && !n.event().Initial && n.event().Version == p.event().Version {
 			return true
 		}
 	}
-	return torn(p)
+	return continuesVersion(p)
 }
 
-func renamed(m *mutator, p spot) bool {
-	p.frame().Key.Name += "x"
-	return len(m.written(p.frame().Version)) == 1
+func renameKey(m *mutator, p eventRef) bool {
+	p.event().Key.Name += "x"
+	return len(m.writesAt(p.event().Version)) == 1
 }
 
-func outsideSelection(m *mutator, p spot) bool {
-	v := viewOf(p.s)
-	w := pickFrom(m, m.h.Writes, func(w *Write) bool {
-		return w.Version > p.frame().Version && w.After != nil && w.Before == nil && w.Began < p.frame().ReceivedAt && !slices.Contains(w.After.Tags, "odd") &&
-			!v.sees(w.Key, &object{tier: w.After.Labels["tier"]})
+func outsideSelection(m *mutator, p eventRef) bool {
+	v := simSelectionOf(p.session)
+	w := pickFrom(m, m.history.Writes, func(w *Write) bool {
+		return w.Version > p.event().Version && w.After != nil && w.Before == nil && w.Began < p.event().ReceivedAt && !slices.Contains(w.After.Tags, "odd") &&
+			!v.selects(w.Key, &simObject{tier: w.After.Labels["tier"]})
 	})
 	if w == nil || v.selection.Tag != "" {
 		return false
 	}
-	spot{p.s, p.i + 1}.insert(ReceivedEvent{Type: Added, Key: w.Key, Version: w.Version, Fingerprint: w.After.Fingerprint})
+	eventRef{p.session, p.index + 1}.insert(ReceivedEvent{Type: Added, Key: w.Key, Version: w.Version, Fingerprint: w.After.Fingerprint})
 	return true
 }
 
 var bookmarkMutations = []mutation{
-	{"early bookmark", Bookmarkable, edit(func(p spot) bool { return p.s.Request.Bookmarks && p.change() && !torn(p) && !sharedVersion(p) }, func(p spot) {
-		p.insert(ReceivedEvent{Type: Bookmark, Version: p.frame().Version})
+	{"early bookmark", Bookmarkable, editEvent(func(p eventRef) bool {
+		return p.session.Request.Bookmarks && p.isChange() && !continuesVersion(p) && !sharedVersion(p)
+	}, func(p eventRef) {
+		p.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version})
 	})},
-	{"bookmark from the future", Bookmarkable, edit(func(p spot) bool { return p.frame().Type == Bookmark }, func(p spot) { p.frame().Version += far })},
-	{"end of initial events from the future", Bookmarkable, at(func(p spot) bool { return p.frame().Type == Synced }, func(m *mutator, p spot) bool {
-		writes := m.written(p.frame().Version)
+	{"bookmark from the future", Bookmarkable, editEvent(func(p eventRef) bool { return p.event().Type == Bookmark }, func(p eventRef) { p.event().Version += farVersion })},
+	{"end of initial events from the future", Bookmarkable, onEvent(func(p eventRef) bool { return p.event().Type == Synced }, func(m *mutator, p eventRef) bool {
+		writes := m.writesAt(p.event().Version)
 		if len(writes) == 0 {
 			return false
 		}
-		p.frame().ReceivedAt = writes[0].Began - 1
+		p.event().ReceivedAt = writes[0].Began - 1
 		return true
 	})},
-	{"bookmark that steps back", Bookmarkable, edit(func(p spot) bool { return p.change() && p.s.Request.Bookmarks }, func(p spot) {
-		spot{p.s, p.i + 1}.insert(ReceivedEvent{Type: Bookmark, Version: p.frame().Version - 1})
+	{"decreasing bookmark", Bookmarkable, editEvent(func(p eventRef) bool { return p.isChange() && p.session.Request.Bookmarks }, func(p eventRef) {
+		eventRef{p.session, p.index + 1}.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version - 1})
 	})},
-	{"bookmark that nobody asked for", Bookmarkable, edit(func(p spot) bool { return p.change() && !p.s.Request.Bookmarks && !groupGoesOn(p) }, func(p spot) {
-		spot{p.s, p.i + 1}.insert(ReceivedEvent{Type: Bookmark, Version: p.frame().Version})
+	{"unrequested bookmark", Bookmarkable, editEvent(func(p eventRef) bool { return p.isChange() && !p.session.Request.Bookmarks && !versionMayContinue(p) }, func(p eventRef) {
+		eventRef{p.session, p.index + 1}.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version})
 	})},
-	{"bookmark before the initial events have ended", Bookmarkable, edit(isInitial, func(p spot) {
-		p.insert(ReceivedEvent{Type: Bookmark, Version: p.frame().Version})
+	{"bookmark before the end of the initial events", Bookmarkable, editEvent(isInitial, func(p eventRef) {
+		p.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version})
 	})},
-	{"event of the state after its end", Bookmarkable, at(func(p spot) bool { return p.frame().Type == Synced }, func(m *mutator, p spot) bool {
-		f, ok := newestSeen(m, viewOf(p.s), p.frame().Version)
+	{"old event after the initial events", Bookmarkable, onEvent(func(p eventRef) bool { return p.event().Type == Synced }, func(m *mutator, p eventRef) bool {
+		f, ok := newestEventUpTo(m, simSelectionOf(p.session), p.event().Version)
 		if !ok {
 			return false
 		}
-		spot{p.s, p.i + 1}.insert(f)
+		eventRef{p.session, p.index + 1}.insert(f)
 		return true
 	})},
-	{"two ends of the initial events", SnapshotExact, edit(func(p spot) bool { return p.frame().Type == Synced }, func(p spot) { p.insert(*p.frame()) })},
-	{"end of initial events that were not asked for", SnapshotExact, edit(opens, func(p spot) { p.insert(ReceivedEvent{Type: Synced, Version: p.s.Request.Version}) })},
+	{"initial events end twice", SnapshotExact, editEvent(func(p eventRef) bool { return p.event().Type == Synced }, func(p eventRef) { p.insert(*p.event()) })},
+	{"end of initial events without a request", SnapshotExact, editEvent(isFirstAfterResume, func(p eventRef) { p.insert(ReceivedEvent{Type: Synced, Version: p.session.Request.Version}) })},
 }
 
-// groupGoesOn reports whether the change after p may have the version of p: in this session or lost with it.
-func groupGoesOn(p spot) bool {
-	n, ok := p.near(1)
-	return !ok || n.frame().Version == p.frame().Version
+// versionMayContinue reports whether the next change has the same version as p, or was
+// lost.
+func versionMayContinue(p eventRef) bool {
+	n, ok := p.neighbour(1)
+	return !ok || n.event().Version == p.event().Version
 }
 
-// newestSeen returns the newest event of a view up to version.
-func newestSeen(m *mutator, v view, version listwatch.Version) (f ReceivedEvent, ok bool) {
-	for _, s := range m.h.Sessions {
+// newestEventUpTo returns the newest change of a selection up to version.
+func newestEventUpTo(m *mutator, v simSelection, version listwatch.Version) (f ReceivedEvent, ok bool) {
+	for _, s := range m.history.Sessions {
 		if s.Request.Selection != v.selection {
 			continue
 		}
 		for _, e := range s.Events {
-			if !e.Initial && e.Type < Bookmark && e.Version <= version && e.Version > f.Version && len(m.written(e.Version)) == 1 {
+			if !e.Initial && e.Type < Bookmark && e.Version <= version && e.Version > f.Version && len(m.writesAt(e.Version)) == 1 {
 				f, ok = e, true
 			}
 		}
@@ -143,9 +152,9 @@ func newestSeen(m *mutator, v view, version listwatch.Version) (f ReceivedEvent,
 }
 
 var resumeMutations = []mutation{
-	{"gap at resume", Resumable, edit(func(p spot) bool { return opens(p) && followed(p) }, spot.remove)},
-	{"replay after resume", Resumable, at(opens, func(m *mutator, p spot) bool {
-		f, ok := newestSeen(m, viewOf(p.s), p.s.Request.Version)
+	{"gap at resume", Resumable, editEvent(func(p eventRef) bool { return isFirstAfterResume(p) && isFollowedByChange(p) }, eventRef.remove)},
+	{"replay after resume", Resumable, onEvent(isFirstAfterResume, func(m *mutator, p eventRef) bool {
+		f, ok := newestEventUpTo(m, simSelectionOf(p.session), p.session.Request.Version)
 		if !ok {
 			return false
 		}
@@ -153,40 +162,40 @@ var resumeMutations = []mutation{
 		return true
 	})},
 	{"resume from an older version", Unique, func(m *mutator) bool {
-		// The same event ends one session and begins the next one.
-		n, s := m.session(func(n int, s *Session) bool {
-			before := m.before(n)
+		// The last event of a session is repeated as the first event of the next one.
+		n, s := m.pickSession(func(n int, s *Session) bool {
+			before := m.previousSession(n)
 			if before == nil || s.Request.Version == 0 || s.Request.InitialEvents || m.listed(s, s.Request.Version) || len(s.Events) == 0 || len(before.Events) == 0 || before.End.Expired {
 				return false
 			}
-			last := spot{before, len(before.Events) - 1}
-			v := last.frame().Version
-			return last.change() && !m.listed(s, v-1) && len(m.written(v)) == 1 && v <= s.Request.Version && m.noFloorSince(v-1, s.Opened)
+			last := eventRef{before, len(before.Events) - 1}
+			v := last.event().Version
+			return last.isChange() && !m.listed(s, v-1) && len(m.writesAt(v)) == 1 && v <= s.Request.Version && m.notCompacted(v-1, s.Opened)
 		})
 		if s == nil {
 			return false
 		}
-		f := m.before(n).Events[len(m.before(n).Events)-1]
+		f := m.previousSession(n).Events[len(m.previousSession(n).Events)-1]
 		s.Request.Version = f.Version - 1
-		spot{s, 0}.insert(f)
+		eventRef{s, 0}.insert(f)
 		return true
 	}},
 	{"resume from a newer version", Resumable, func(m *mutator) bool {
-		_, s := m.session(func(n int, s *Session) bool {
-			b := m.before(n)
-			return b != nil && !b.End.Expired && len(s.Events) > 1 && opens(spot{s, 0}) && len(m.written(s.Events[0].Version)) == 1 &&
+		_, s := m.pickSession(func(n int, s *Session) bool {
+			b := m.previousSession(n)
+			return b != nil && !b.End.Expired && len(s.Events) > 1 && isFirstAfterResume(eventRef{s, 0}) && len(m.writesAt(s.Events[0].Version)) == 1 &&
 				len(b.Events) > 0 && !b.Events[len(b.Events)-1].Initial && !m.listed(s, s.Request.Version) && !m.listed(s, s.Events[0].Version)
 		})
 		if s == nil {
 			return false
 		}
 		s.Request.Version = s.Events[0].Version
-		spot{s, 0}.remove()
+		eventRef{s, 0}.remove()
 		return true
 	}},
-	{"dishonest 410", ExpiryJustified, func(m *mutator) bool {
-		_, s := m.session(func(_ int, s *Session) bool {
-			return s.End.At != 0 && !s.End.Expired && len(s.Events) > 0 && s.Request.Version != 0 && !s.Request.InitialEvents && m.noFloorSince(s.Request.Version, s.End.At)
+	{"unjustified 410", ExpiryJustified, func(m *mutator) bool {
+		_, s := m.pickSession(func(_ int, s *Session) bool {
+			return s.End.At != 0 && !s.End.Expired && len(s.Events) > 0 && s.Request.Version != 0 && !s.Request.InitialEvents && m.notCompacted(s.Request.Version, s.End.At)
 		})
 		if s == nil {
 			return false
@@ -194,69 +203,70 @@ var resumeMutations = []mutation{
 		s.End.Expired, s.End.Remote = true, true
 		return true
 	}},
-	{"silent skip", ExpiryJustified, at(func(p spot) bool { return opens(p) && followed(p) }, func(m *mutator, p spot) bool {
-		v := p.frame().Version
-		m.h.Compactions = append(m.h.Compactions, Compaction{v, v, p.s.Opened - 2, p.s.Opened - 1})
+	{"silent gap below the floor", ExpiryJustified, onEvent(func(p eventRef) bool { return isFirstAfterResume(p) && isFollowedByChange(p) }, func(m *mutator, p eventRef) bool {
+		v := p.event().Version
+		m.history.Compactions = append(m.history.Compactions, Compaction{v, v, p.session.Opened - 2, p.session.Opened - 1})
 		p.remove()
 		return true
 	})},
-	{"service from below the floor", ExpiryJustified, at(opens, func(m *mutator, p spot) bool {
-		v := p.s.Request.Version + 1
-		m.h.Compactions = append(m.h.Compactions, Compaction{v, v, p.s.Opened - 2, p.s.Opened - 1})
+	{"resume from below the floor", ExpiryJustified, onEvent(isFirstAfterResume, func(m *mutator, p eventRef) bool {
+		v := p.session.Request.Version + 1
+		m.history.Compactions = append(m.history.Compactions, Compaction{v, v, p.session.Opened - 2, p.session.Opened - 1})
 		return true
 	})},
 }
 
-// before returns the session of the same watcher before session n, or nil.
-func (m *mutator) before(n int) *Session {
+// previousSession returns the previous session of the same watcher, or nil.
+func (m *mutator) previousSession(n int) *Session {
 	for i := n - 1; i >= 0; i-- {
-		if m.h.Sessions[i].Watcher == m.h.Sessions[n].Watcher {
-			return m.h.Sessions[i]
+		if m.history.Sessions[i].Watcher == m.history.Sessions[n].Watcher {
+			return m.history.Sessions[i]
 		}
 	}
 	return nil
 }
 
 func (m *mutator) listed(s *Session, v listwatch.Version) bool {
-	return slices.ContainsFunc(m.h.Lists, func(l List) bool { return l.Watcher == s.Watcher && l.Version == v })
+	return slices.ContainsFunc(m.history.Lists, func(l List) bool { return l.Watcher == s.Watcher && l.Version == v })
 }
 
 var stateMutations = []mutation{
-	{"missing in the snapshot", SnapshotExact, edit(isInitial, spot.remove)},
-	{"twice in the snapshot", SnapshotExact, edit(isInitial, func(p spot) { p.insert(*p.frame()) })},
-	{"stale in the snapshot", SnapshotExact, at(isInitial, func(m *mutator, p spot) bool {
-		w := m.older(viewOf(p.s), p.frame().Key, p.frame().Version)
+	{"missing object in the snapshot", SnapshotExact, editEvent(isInitial, eventRef.remove)},
+	{"duplicate object in the snapshot", SnapshotExact, editEvent(isInitial, func(p eventRef) { p.insert(*p.event()) })},
+	{"stale object in the snapshot", SnapshotExact, onEvent(isInitial, func(m *mutator, p eventRef) bool {
+		w := m.olderWrite(simSelectionOf(p.session), p.event().Key, p.event().Version)
 		if w == nil {
 			return false
 		}
-		p.frame().Version, p.frame().Fingerprint = w.Version, w.After.Fingerprint
+		p.event().Version, p.event().Fingerprint = w.Version, w.After.Fingerprint
 		return true
 	})},
-	{"deleted but in the snapshot", SnapshotExact, at(func(p spot) bool { return p.frame().Type == Synced }, func(m *mutator, p spot) bool {
-		w := m.gone(viewOf(p.s), p.frame().Version)
+	{"deleted object in the snapshot", SnapshotExact, onEvent(func(p eventRef) bool { return p.event().Type == Synced }, func(m *mutator, p eventRef) bool {
+		w := m.deletedWrite(simSelectionOf(p.session), p.event().Version)
 		if w == nil {
 			return false
 		}
 		p.insert(ReceivedEvent{Type: Added, Key: w.Key, Version: w.Version, Fingerprint: w.After.Fingerprint, Initial: true})
 		return true
 	})},
-	{"stale start", Fresh, at(func(p spot) bool {
-		return p.frame().Type == Synced && p.s.Request.Version == 0 && !p.s.Request.AnyVersion
-	}, func(m *mutator, p spot) bool {
-		w := pickFrom(m, m.h.Writes, func(w *Write) bool { return w.Version > p.frame().Version })
+	{"stale start", Fresh, onEvent(func(p eventRef) bool {
+		return p.event().Type == Synced && p.session.Request.Version == 0 && !p.session.Request.AnyVersion
+	}, func(m *mutator, p eventRef) bool {
+		w := pickFrom(m, m.history.Writes, func(w *Write) bool { return w.Version > p.event().Version })
 		if w == nil {
 			return false
 		}
-		p.s.Opened = w.Acked + 1
+		p.session.Opened = w.Acked + 1
 		return true
 	})},
-	{"start before the version that was asked for", Fresh, edit(func(p spot) bool { return p.frame().Type == Synced && !p.s.End.Expired }, func(p spot) {
-		p.s.Request.Version, p.s.Request.AnyVersion = p.frame().Version+1, false
+	{"start before the requested version", Fresh, editEvent(func(p eventRef) bool { return p.event().Type == Synced && !p.session.End.Expired }, func(p eventRef) {
+		p.session.Request.Version, p.session.Request.AnyVersion = p.event().Version+1, false
 	})},
-	{"start before what was seen", Fresh, func(m *mutator) bool {
-		// The watcher has seen a write that is not acknowledged yet, and then begins again before it.
+	{"start before a version already seen", Fresh, func(m *mutator) bool {
+		// The watcher sees a write before it is acknowledged, and then restarts from an
+		// older state.
 		side := &ObjectState{Fingerprint: 7}
-		*m.h = History{
+		*m.history = History{
 			Writes: []Write{{Version: 1, Key: Key{Name: "a"}, After: side, Began: 1, Acked: 2}, {Version: 2, Key: Key{Name: "b"}, After: side, Began: 3, Acked: 9}},
 			Sessions: []*Session{
 				{Watcher: "w", Request: Request{Version: 1}, Opened: 3, Events: []ReceivedEvent{{Added, Key{Name: "b"}, 2, false, 7, 4}}, End: End{At: 5, Error: "cut"}},
@@ -269,82 +279,82 @@ var stateMutations = []mutation{
 	}},
 }
 
-// older returns an older write of key that left it selected.
-func (m *mutator) older(v view, key Key, than listwatch.Version) *Write {
-	return pickFrom(m, m.h.Writes, func(w *Write) bool {
-		return w.Key == key && w.Version < than && m.sees(v, w)
+// olderWrite returns an older write of key whose result is selected.
+func (m *mutator) olderWrite(v simSelection, key Key, than listwatch.Version) *Write {
+	return pickFrom(m, m.history.Writes, func(w *Write) bool {
+		return w.Key == key && w.Version < than && m.selects(v, w)
 	})
 }
 
-// gone returns a write that left an object selected which was not by version v.
-func (m *mutator) gone(v view, by listwatch.Version) *Write {
+// deletedWrite returns a write whose result was selected but is no longer at version by.
+func (m *mutator) deletedWrite(v simSelection, by listwatch.Version) *Write {
 	last := make(map[Key]*Write)
-	for i := range m.h.Writes {
-		if w := &m.h.Writes[i]; w.Version <= by {
+	for i := range m.history.Writes {
+		if w := &m.history.Writes[i]; w.Version <= by {
 			last[w.Key] = w
 		}
 	}
-	return pickFrom(m, m.h.Writes, func(w *Write) bool {
-		return w.Version < by && m.sees(v, w) && !m.sees(v, last[w.Key])
+	return pickFrom(m, m.history.Writes, func(w *Write) bool {
+		return w.Version < by && m.selects(v, w) && !m.selects(v, last[w.Key])
 	})
 }
 
-func (m *mutator) sees(v view, w *Write) bool {
+func (m *mutator) selects(v simSelection, w *Write) bool {
 	if w.After == nil {
 		return false
 	}
-	o := &object{tier: w.After.Labels["tier"]}
+	o := &simObject{tier: w.After.Labels["tier"]}
 	if slices.Contains(w.After.Tags, "odd") {
-		o.ordinals = 1
+		o.writeCount = 1
 	}
-	return v.sees(w.Key, o)
+	return v.selects(w.Key, o)
 }
 
 var otherMutations = []mutation{
-	{"missing in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 1 }, func(_ *mutator, l *List) bool {
+	{"missing object in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 1 }, func(_ *mutator, l *List) bool {
 		l.Items = l.Items[1:]
 		return true
 	})},
-	{"stale in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 0 && l.Request.Selection == Selection{} }, func(m *mutator, l *List) bool {
+	{"stale object in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 0 && l.Request.Selection == Selection{} }, func(m *mutator, l *List) bool {
 		it := &l.Items[m.rand.IntN(len(l.Items))]
-		w := m.older(views[0], it.Key, it.Version)
+		w := m.olderWrite(simSelections[0], it.Key, it.Version)
 		if w == nil {
 			return false
 		}
 		it.Version, it.Fingerprint = w.Version, w.After.Fingerprint
 		return true
 	})},
-	{"corrupt in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 0 }, func(_ *mutator, l *List) bool {
+	{"corrupt object in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 0 }, func(_ *mutator, l *List) bool {
 		l.Items[0].Fingerprint ^= 2
 		return true
 	})},
-	{"list of another version than asked for", ListExact, onList(func(l *List) bool { return l.Request.Exact }, func(_ *mutator, l *List) bool {
+	{"list of another version than requested", ListExact, onList(func(l *List) bool { return l.Request.Exact }, func(_ *mutator, l *List) bool {
 		l.Request.Version--
 		return true
 	})},
 	{"list from the future", ListExact, onList(func(l *List) bool { return !l.Request.Exact && l.Watcher == "" }, func(_ *mutator, l *List) bool {
-		l.Version += far
+		l.Version += farVersion
 		return true
 	})},
 	{"stale list", Fresh, onList(func(l *List) bool { return !l.Request.Exact && l.After == Key{} }, func(m *mutator, l *List) bool {
-		w := pickFrom(m, m.h.Writes, func(w *Write) bool { return w.Version > l.Version })
+		w := pickFrom(m, m.history.Writes, func(w *Write) bool { return w.Version > l.Version })
 		if w == nil {
 			return false
 		}
 		l.Began, l.ReceivedAt = w.Acked+1, w.Acked+2
 		return true
 	})},
-	{"stuck", Converged, func(m *mutator) bool {
-		_, s := m.session(m.carriesLast)
+	{"watcher stops before the last write", Converged, func(m *mutator) bool {
+		_, s := m.pickSession(m.receivesLastWrite)
 		if s == nil {
 			return false
 		}
-		last := slices.IndexFunc(s.Events, func(f ReceivedEvent) bool { return f.Version >= m.lastSeen(viewOf(s)) })
+		last := slices.IndexFunc(s.Events, func(f ReceivedEvent) bool { return f.Version >= m.lastSelected(simSelectionOf(s)) })
 		s.Events = s.Events[:last]
 		return true
 	}},
-	{"late", Converged, func(m *mutator) bool {
-		_, s := m.session(m.carriesLast)
+	{"watcher is late", Converged, func(m *mutator) bool {
+		_, s := m.pickSession(m.receivesLastWrite)
 		if s == nil {
 			return false
 		}
@@ -353,39 +363,40 @@ var otherMutations = []mutation{
 		}
 		return true
 	}},
-	{"missing in an informer", InformerExact, onHolding(func(h *InformerState) bool { return len(h.Items) > 0 }, func(_ *mutator, h *InformerState) { h.Items = h.Items[1:] })},
-	{"corrupt in an informer", InformerExact, onHolding(func(h *InformerState) bool { return len(h.Items) > 0 }, func(_ *mutator, h *InformerState) { h.Items[0].Fingerprint ^= 2 })},
-	{"phantom in an informer", InformerExact, onHolding(func(*InformerState) bool { return true }, func(_ *mutator, h *InformerState) {
-		h.Items = append(h.Items, Item{Key{Name: "zz"}, far, 1})
+	{"missing object in an informer", InformerExact, onInformerState(func(h *InformerState) bool { return len(h.Items) > 0 }, func(_ *mutator, h *InformerState) { h.Items = h.Items[1:] })},
+	{"corrupt object in an informer", InformerExact, onInformerState(func(h *InformerState) bool { return len(h.Items) > 0 }, func(_ *mutator, h *InformerState) { h.Items[0].Fingerprint ^= 2 })},
+	{"unknown object in an informer", InformerExact, onInformerState(func(*InformerState) bool { return true }, func(_ *mutator, h *InformerState) {
+		h.Items = append(h.Items, Item{Key{Name: "zz"}, farVersion, 1})
 	})},
-	{"handler told an older state", InformerExact, onChange(func(c *HandlerCall) bool { return c.Type != Added }, func(c *HandlerCall) { c.Version = 1 })},
-	{"handler told the wrong type", InformerExact, onChange(func(c *HandlerCall) bool { return c.Type != Added }, func(c *HandlerCall) { c.Type = Added })},
-	{"handler told of a change of nothing", InformerExact, onChange(func(c *HandlerCall) bool { return c.Type == Added }, func(c *HandlerCall) { c.Type = Deleted })},
+	{"handler call with an older version", InformerExact, onHandlerCall(func(c *HandlerCall) bool { return c.Type != Added }, func(c *HandlerCall) { c.Version = 1 })},
+	{"handler call with the wrong type", InformerExact, onHandlerCall(func(c *HandlerCall) bool { return c.Type != Added }, func(c *HandlerCall) { c.Type = Added })},
+	{"handler call for an unknown object", InformerExact, onHandlerCall(func(c *HandlerCall) bool { return c.Type == Added }, func(c *HandlerCall) { c.Type = Deleted })},
 }
 
-// carriesLast reports whether s is the last session of its watcher and brought it the last event there is, as a change.
-func (m *mutator) carriesLast(n int, s *Session) bool {
-	for _, later := range m.h.Sessions[n+1:] {
+// receivesLastWrite reports whether s is the last session of its watcher and received the
+// last write as a change.
+func (m *mutator) receivesLastWrite(n int, s *Session) bool {
+	for _, later := range m.history.Sessions[n+1:] {
 		if later.Watcher == s.Watcher {
 			return false
 		}
 	}
-	last := m.lastSeen(viewOf(s))
+	last := m.lastSelected(simSelectionOf(s))
 	i := slices.IndexFunc(s.Events, func(f ReceivedEvent) bool { return f.Version >= last && !f.Initial })
-	return i > 0 && (spot{s, i}).change() && s.Events[i-1].Type != Synced && !s.Events[i-1].Initial && m.noSnapshotAfter(s, last)
+	return i > 0 && (eventRef{s, i}).isChange() && s.Events[i-1].Type != Synced && !s.Events[i-1].Initial && m.noSnapshotAfter(s, last)
 }
 
 func (m *mutator) noSnapshotAfter(s *Session, v listwatch.Version) bool {
 	return !slices.ContainsFunc(s.Events, func(f ReceivedEvent) bool { return f.Type == Synced && f.Version >= v })
 }
 
-// lastSeen returns the version of the last write that the view sees.
-func (m *mutator) lastSeen(v view) listwatch.Version {
+// lastSelected returns the version of the last write to the selection v.
+func (m *mutator) lastSelected(v simSelection) listwatch.Version {
 	var last listwatch.Version
 	was := make(map[Key]bool)
-	for i := range m.h.Writes {
-		w := &m.h.Writes[i]
-		is := m.sees(v, w)
+	for i := range m.history.Writes {
+		w := &m.history.Writes[i]
+		is := m.selects(v, w)
 		if is || was[w.Key] {
 			last = w.Version
 		}
@@ -396,14 +407,14 @@ func (m *mutator) lastSeen(v view) listwatch.Version {
 
 func onList(fits func(*List) bool, f func(*mutator, *List) bool) func(*mutator) bool {
 	return func(m *mutator) bool {
-		l := pickFrom(m, m.h.Lists, fits)
+		l := pickFrom(m, m.history.Lists, fits)
 		return l != nil && f(m, l)
 	}
 }
 
-func onHolding(fits func(*InformerState) bool, f func(*mutator, *InformerState)) func(*mutator) bool {
+func onInformerState(fits func(*InformerState) bool, f func(*mutator, *InformerState)) func(*mutator) bool {
 	return func(m *mutator) bool {
-		h := pickFrom(m, m.h.InformerStates, fits)
+		h := pickFrom(m, m.history.InformerStates, fits)
 		if h != nil {
 			f(m, h)
 		}
@@ -411,9 +422,9 @@ func onHolding(fits func(*InformerState) bool, f func(*mutator, *InformerState))
 	}
 }
 
-func onChange(fits func(*HandlerCall) bool, f func(*HandlerCall)) func(*mutator) bool {
+func onHandlerCall(fits func(*HandlerCall) bool, f func(*HandlerCall)) func(*mutator) bool {
 	return func(m *mutator) bool {
-		c := pickFrom(m, m.h.HandlerCalls, fits)
+		c := pickFrom(m, m.history.HandlerCalls, fits)
 		if c != nil {
 			f(c)
 		}

@@ -7,28 +7,29 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A step is a write as a selection sees it.
-type step struct {
-	write int32
-	what  EventType
+// An expectedEvent is the event that a write causes in a selection.
+type expectedEvent struct {
+	write     int32
+	eventType EventType
 }
 
-// A projection is the history through one selection. Immutable after construction.
+// A projection is the sequence of events that a watcher of one selection must see. A
+// position is an index into that sequence. It is immutable after construction.
 type projection struct {
-	ledger *ledger
-	steps  []step
-	place  []int32 // by write: the number of its step, plus one; zero: it doesn't concern the selection
+	writes    *writeLog
+	events    []expectedEvent
+	positions []int32 // by index of the write: its position plus one; zero if the selection does not contain it
 }
 
-// newProjection returns the projection of l through s.
-func newProjection(l *ledger, s Selection) (*projection, error) {
+// newProjection projects l onto s.
+func newProjection(l *writeLog, s Selection) (*projection, error) {
 	m, err := newMatcher(s)
 	if err != nil {
 		return nil, err
 	}
-	p := &projection{ledger: l, place: make([]int32, len(l.writes))}
-	for i := range l.writes {
-		w := &l.writes[i]
+	p := &projection{writes: l, positions: make([]int32, len(l.all))}
+	for i := range l.all {
+		w := &l.all[i]
 		was, is := m.matches(w.Key, w.Before), m.matches(w.Key, w.After)
 		var what EventType
 		switch {
@@ -41,38 +42,40 @@ func newProjection(l *ledger, s Selection) (*projection, error) {
 		default:
 			continue
 		}
-		p.steps = append(p.steps, step{int32(i), what})
-		p.place[i] = int32(len(p.steps))
+		p.events = append(p.events, expectedEvent{int32(i), what})
+		p.positions[i] = int32(len(p.events))
 	}
 	return p, nil
 }
 
-// version returns that of step number n.
-func (p *projection) version(n int) listwatch.Version {
-	return p.ledger.writes[p.steps[n].write].Version
+// versionAt returns the version of the event at position n.
+func (p *projection) versionAt(n int) listwatch.Version {
+	return p.writes.all[p.events[n].write].Version
 }
 
-// after returns the number of the first step that is newer than v.
-func (p *projection) after(v listwatch.Version) int {
-	return sort.Search(len(p.steps), func(i int) bool { return p.version(i) > v })
+// firstAfter returns the position of the first event that is newer than v.
+func (p *projection) firstAfter(v listwatch.Version) int {
+	return sort.Search(len(p.events), func(i int) bool { return p.versionAt(i) > v })
 }
 
-// payload returns what step number n shows; zero: not known.
-func (p *projection) payload(n int) Fingerprint {
-	w := &p.ledger.writes[p.steps[n].write]
-	if p.steps[n].what == Deleted {
+// fingerprintAt returns the fingerprint of the object at position n, or zero if it is
+// unknown.
+func (p *projection) fingerprintAt(n int) Fingerprint {
+	w := &p.writes.all[p.events[n].write]
+	if p.events[n].eventType == Deleted {
 		return w.Before.Fingerprint
 	}
 	return w.After.Fingerprint
 }
 
-// selectedAfter reports whether the object that write left is selected.
-func (p *projection) selectedAfter(write int32) bool {
-	n := p.place[write]
-	return n != 0 && p.steps[n-1].what != Deleted
+// selectsResultOf reports whether the selection contains the object that the write
+// produced.
+func (p *projection) selectsResultOf(write int32) bool {
+	n := p.positions[write]
+	return n != 0 && p.events[n-1].eventType != Deleted
 }
 
-// A matcher decides whether an object is selected.
+// A matcher decides whether a selection contains an object.
 type matcher struct {
 	selection Selection
 	labels    listwatch.LabelSelector

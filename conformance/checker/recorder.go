@@ -11,10 +11,12 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Recorder takes a history down. It is safe for concurrent use, and cheap: an event costs one fingerprint and one append.
+// A Recorder records a history. It is safe for concurrent use. Recording an event costs one
+// fingerprint and one append.
 type Recorder struct {
-	// Sum makes fingerprints; nil: [Sum]. Where a framing doesn't keep the bytes of an object, it must be of the value. Set it
-	// before use.
+	// Fingerprint computes fingerprints of objects. If nil, [FingerprintOf] is used. If the
+	// framing changes the encoding of objects, it must compute the fingerprint of the value
+	// instead of the bytes. Set it before use.
 	Fingerprint func(data []byte) Fingerprint
 
 	// Immutable after construction.
@@ -23,28 +25,28 @@ type Recorder struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	history  History
-	sessions []*SessionRecorder // those of history.Sessions
+	sessions []*SessionRecorder // the recorders of history.Sessions
 }
 
-// NewRecorder returns one whose time begins now. It sets m.Started.
+// NewRecorder returns a Recorder whose time starts now. It sets m.Started.
 func NewRecorder(m Meta) *Recorder {
 	now := time.Now()
 	m.Started = now.UTC().Round(0)
 	return &Recorder{start: now, history: History{Meta: m}}
 }
 
-// Now returns the time since the Recorder was made; never zero.
+// Elapsed returns the time since the Recorder was created. It is never zero.
 func (r *Recorder) Elapsed() time.Duration { return max(1, time.Since(r.start)) }
 
-func (r *Recorder) sum(data []byte) Fingerprint {
+func (r *Recorder) fingerprint(data []byte) Fingerprint {
 	if r.Fingerprint != nil {
 		return r.Fingerprint(data)
 	}
 	return FingerprintOf(data)
 }
 
-// History returns what was recorded so far. It is the caller's, but must not be judged while anything goes on: what is on its
-// way would look lost.
+// History returns a copy of what was recorded so far. To check it, wait until all writes
+// and watches have ended: events in flight would be reported as missing.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +58,8 @@ func (r *Recorder) History() *History {
 	return &h
 }
 
-// Wrote records a write that was acknowledged just now; began is Now from before the request.
+// RecordWrite records a write that was just acknowledged. began is the value of Elapsed
+// before the request.
 func (r *Recorder) RecordWrite(began time.Duration, w Write) {
 	w.Began = began
 	r.mu.Lock()
@@ -65,26 +68,29 @@ func (r *Recorder) RecordWrite(began time.Duration, w Write) {
 	r.history.Writes = append(r.history.Writes, w)
 }
 
-// Side returns what o looks like on one side of a write.
+// ObjectState returns the state of o.
 func (r *Recorder) ObjectState(o *listwatch.Object) *ObjectState {
-	return &ObjectState{Labels: o.Labels, Fields: o.Fields, Fingerprint: r.sum(o.Data)}
+	return &ObjectState{Labels: o.Labels, Fields: o.Fields, Fingerprint: r.fingerprint(o.Data)}
 }
 
-// Last returns what o looks like to who sees it go by a write of version v: itself, with the version of the write. Where the bytes hold
-// the old version more than once, the payload is left open.
+// DeletedState returns the state of o as a DELETED event shows it after a write of version
+// v: the same object with that version. If o.Data contains the old version more than once,
+// the fingerprint remains zero, which means unknown.
 func (r *Recorder) DeletedState(o *listwatch.Object, v listwatch.Version) *ObjectState {
 	s := &ObjectState{Labels: o.Labels, Fields: o.Fields}
 	was, is := versionText(o.Version), versionText(v)
 	if bytes.Count(o.Data, was) == 1 {
-		// Not by Object.At, which is what stores do: the judge has to know by itself.
-		s.Fingerprint = r.sum(bytes.Replace(o.Data, was, is, 1))
+		// Stores use Object.At for this. The checker does not, so that it can detect
+		// mistakes there.
+		s.Fingerprint = r.fingerprint(bytes.Replace(o.Data, was, is, 1))
 	}
 	return s
 }
 
 func versionText(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, v) }
 
-// List records the answer to a list of q; began is Now from before the request. watcher may be empty.
+// RecordList records the response to a list. began is the value of Elapsed before the
+// request. watcher is the watcher that continues from the list; it may be empty.
 func (r *Recorder) RecordList(watcher string, began time.Duration, q listwatch.Query, page listwatch.Page) {
 	l := List{Watcher: watcher, Request: RequestOf(q), Began: began, ReceivedAt: r.Elapsed(), Version: page.Version, Items: r.items(page.Items), More: page.Continue != ""}
 	l.Request.InitialEvents = false
@@ -96,12 +102,12 @@ func (r *Recorder) RecordList(watcher string, began time.Duration, q listwatch.Q
 func (r *Recorder) items(objects []*listwatch.Object) []Item {
 	items := make([]Item, len(objects))
 	for i, o := range objects {
-		items[i] = Item{Key(o.Key), o.Version, r.sum(o.Data)}
+		items[i] = Item{Key(o.Key), o.Version, r.fingerprint(o.Data)}
 	}
 	return items
 }
 
-// Holds records what an informer holds at a version.
+// RecordInformerState records the content of an informer at a version.
 func (r *Recorder) RecordInformerState(informer string, s Selection, v listwatch.Version, objects []*listwatch.Object) {
 	h := InformerState{informer, s, v, r.items(objects)}
 	r.mu.Lock()
@@ -109,14 +115,14 @@ func (r *Recorder) RecordInformerState(informer string, s Selection, v listwatch
 	r.history.InformerStates = append(r.history.InformerStates, h)
 }
 
-// Handled records a call of an informer's handler.
+// RecordHandlerCall records a call of an informer's handler.
 func (r *Recorder) RecordHandlerCall(c HandlerCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.HandlerCalls = append(r.history.HandlerCalls, c)
 }
 
-// Fault records a fault that bites now; f.At is set.
+// RecordFault records a fault that takes effect now. It sets f.At.
 func (r *Recorder) RecordFault(f Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +130,8 @@ func (r *Recorder) RecordFault(f Fault) {
 	r.history.Faults = append(r.history.Faults, f)
 }
 
-// Compact calls compact, which makes the store forget its history, and records it; version returns that of the store.
+// RecordCompaction calls compact, which must discard the store's history, and records it.
+// version must return the newest version of the store.
 func (r *Recorder) RecordCompaction(version func() listwatch.Version, compact func()) {
 	f := Compaction{Began: r.Elapsed(), Low: version()}
 	compact()
@@ -134,17 +141,18 @@ func (r *Recorder) RecordCompaction(version func() listwatch.Version, compact fu
 	r.history.Compactions = append(r.history.Compactions, f)
 }
 
-// Heal records that the faults are over and nothing newer than v will be written before the next fault.
+// RecordHeal records that the faults have ended. Nothing newer than v may be written before
+// the next fault.
 func (r *Recorder) RecordHeal(v listwatch.Version) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Heals = append(r.history.Heals, Heal{r.Elapsed(), v})
 }
 
-// cleanEnd is what End.Why and Stream.Why say of a clean end.
+// cleanEnd is the value of End.Error and Connection.Error for a clean end.
 const cleanEnd = "EOF"
 
-// endOf returns how a session ended that ended with err.
+// endOf returns the End of a session that failed with err.
 func endOf(at time.Duration, err error) End {
 	e := End{At: at, Error: err.Error()}
 	if errors.Is(err, io.EOF) && listwatch.CodeOf(err) == listwatch.Unknown {

@@ -15,15 +15,15 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// A shelf is a store that is recorded.
-type shelf struct {
-	db     *memory.DB
-	things *store.Collection
-	rec    *Recorder
-	writes *RecordedCollection
+// A recordedStore is a memory store whose writes are recorded.
+type recordedStore struct {
+	db       *memory.DB
+	things   *store.Collection
+	recorder *Recorder
+	writes   *RecordedCollection
 }
 
-func newShelf(t testing.TB) *shelf {
+func newRecordedStore(t testing.TB) *recordedStore {
 	t.Helper()
 	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})
 	things, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
@@ -31,10 +31,10 @@ func newShelf(t testing.TB) *shelf {
 		t.Fatal(err)
 	}
 	rec := NewRecorder(Meta{Name: t.Name(), Base: db.Version(), AllCompactionsRecorded: true, MustExpire: true})
-	return &shelf{db, things, rec, rec.Collection(things)}
+	return &recordedStore{db, things, rec, rec.Collection(things)}
 }
 
-func (s *shelf) put(t testing.TB, name, tier string, n int) {
+func (s *recordedStore) put(t testing.TB, name, tier string, n int) {
 	t.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"tier":%q}},"n":%d}`, name, tier, n)
 	_, err := s.writes.Create(t.Context(), data)
@@ -46,7 +46,7 @@ func (s *shelf) put(t testing.TB, name, tier string, n int) {
 	}
 }
 
-// read reads until version v has come, or an error.
+// read reads events until version v arrives.
 func read(ctx context.Context, w listwatch.Watcher, v listwatch.Version) error {
 	var batch [8]listwatch.Event
 	for {
@@ -69,18 +69,18 @@ func gold(t testing.TB) listwatch.LabelSelector {
 	return s
 }
 
-// Writers and watchers at work at the same time leave a history that holds.
-func TestRecordedStoreHoldsAllRules(t *testing.T) {
-	s := newShelf(t)
+// The history of concurrent writers and watchers must satisfy all guarantees.
+func TestRecordedStoreKeepsAllGuarantees(t *testing.T) {
+	s := newRecordedStore(t)
 	const writers, each = 4, 200
 	var readers, working sync.WaitGroup
 	for i, q := range []listwatch.Query{{Bookmarks: true}, {}, {Labels: gold(t), Bookmarks: true}, {Start: listwatch.Any, Name: "sentinel"}} {
-		w, err := s.rec.Watcher(fmt.Sprintf("w%d", i)).Source(s.things, "local").Watch(t.Context(), q)
+		w, err := s.recorder.Watcher(fmt.Sprintf("w%d", i)).Source(s.things, "local").Watch(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		readers.Go(func() {
-			// Everybody sees the sentinel, which comes last.
+			// All watchers select the sentinel, which is written last.
 			var batch [8]listwatch.Event
 			for {
 				n, err := w.Next(t.Context(), batch[:])
@@ -105,9 +105,9 @@ func TestRecordedStoreHoldsAllRules(t *testing.T) {
 	}
 	working.Wait()
 	s.put(t, "sentinel", "gold", 0)
-	s.rec.RecordHeal(s.db.Version())
+	s.recorder.RecordHeal(s.db.Version())
 	readers.Wait()
-	source := s.rec.Watcher("lists").Source(s.things, "local")
+	source := s.recorder.Watcher("lists").Source(s.things, "local")
 	for _, q := range []listwatch.Query{{}, {Labels: gold(t)}, {Limit: 2}} {
 		if _, err := source.List(t.Context(), q); err != nil {
 			t.Fatal(err)
@@ -117,8 +117,8 @@ func TestRecordedStoreHoldsAllRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.rec.RecordInformerState("informer", Selection{}, page.Version, page.Items)
-	h := s.rec.History()
+	s.recorder.RecordInformerState("informer", Selection{}, page.Version, page.Items)
+	h := s.recorder.History()
 	h.Meta.Requirements = Requirements{Writes: each, Events: each, Lists: 3}
 	if err := mustCheck(t, h).Err(); err != nil {
 		t.Fatal(err)
@@ -130,8 +130,8 @@ func TestRecordedStoreHoldsAllRules(t *testing.T) {
 	}
 }
 
-// putOrDelete is for writers that race for a name.
-func (s *shelf) putOrDelete(t *testing.T, name, tier string, n int) {
+// putOrDelete writes or deletes an object. Concurrent writers may use the same name.
+func (s *recordedStore) putOrDelete(t *testing.T, name, tier string, n int) {
 	key := listwatch.Key{Name: name}
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"tier":%q}},"n":%d}`, name, tier, n)
 	_, err := s.things.Get(t.Context(), key)
@@ -149,21 +149,21 @@ func (s *shelf) putOrDelete(t *testing.T, name, tier string, n int) {
 }
 
 func TestUpdateThatChangesNothingIsNoWrite(t *testing.T) {
-	s := newShelf(t)
+	s := newRecordedStore(t)
 	s.put(t, "a", "gold", 1)
 	s.put(t, "a", "gold", 1)
-	if n := len(s.rec.History().Writes); n != 1 {
+	if n := len(s.recorder.History().Writes); n != 1 {
 		t.Errorf("got %d writes, want 1", n)
 	}
 }
 
 func TestCompactionExplainsExpired(t *testing.T) {
-	s := newShelf(t)
+	s := newRecordedStore(t)
 	s.put(t, "a", "gold", 1)
 	start := s.db.Version()
 	s.put(t, "a", "gold", 2)
 	watch := func() error {
-		w, err := s.rec.Watcher("w").Source(s.things, "local").Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start, Bookmarks: true})
+		w, err := s.recorder.Watcher("w").Source(s.things, "local").Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start, Bookmarks: true})
 		if err != nil {
 			return err
 		}
@@ -172,11 +172,11 @@ func TestCompactionExplainsExpired(t *testing.T) {
 	if err := watch(); err != nil {
 		t.Fatal(err)
 	}
-	s.rec.RecordCompaction(s.db.Version, s.db.Compact)
+	s.recorder.RecordCompaction(s.db.Version, s.db.Compact)
 	if err := watch(); !errors.Is(err, listwatch.Expired) {
 		t.Fatalf("got %v, want Expired", err)
 	}
-	h := s.rec.History()
+	h := s.recorder.History()
 	if r := mustCheck(t, h); r.Err() != nil || r.Summary.Expired != 1 || r.Summary.Compactions != 1 {
 		t.Errorf("got %v, %s", r.Err(), r.Summary.String())
 	}
@@ -186,25 +186,25 @@ func TestCompactionExplainsExpired(t *testing.T) {
 	}
 }
 
-// frames is a transport.Receiver of frames that are there already.
-type frames struct{ left []framing.WatchEvent }
+// A fixedReceiver is a transport.Receiver that returns a fixed list of events.
+type fixedReceiver struct{ remaining []framing.WatchEvent }
 
-func (f *frames) Receive() (framing.WatchEvent, error) {
-	if len(f.left) == 0 {
+func (f *fixedReceiver) Receive() (framing.WatchEvent, error) {
+	if len(f.remaining) == 0 {
 		return framing.WatchEvent{}, io.EOF
 	}
-	e := f.left[0]
-	f.left = f.left[1:]
+	e := f.remaining[0]
+	f.remaining = f.remaining[1:]
 	return e, nil
 }
-func (*frames) Header() http.Header { return nil }
-func (*frames) Close() error        { return nil }
+func (*fixedReceiver) Header() http.Header { return nil }
+func (*fixedReceiver) Close() error        { return nil }
 
-func TestFramesOfTheWireAreRecordedAsWhatTheyMean(t *testing.T) {
+func TestReceiverIsRecorded(t *testing.T) {
 	rec := NewRecorder(Meta{})
 	log := rec.Watcher("w").OpenSession(listwatch.Query{Start: listwatch.At, Version: 3}, "h2")
 	object := `{"metadata":{"name":"a","resourceVersion":"4"}}`
-	r := log.Receiver(&frames{[]framing.WatchEvent{
+	r := log.Receiver(&fixedReceiver{[]framing.WatchEvent{
 		{Type: "ADDED", Object: []byte(object)},
 		{Type: "BOOKMARK", Object: []byte(`{"metadata":{"resourceVersion":"5"}}`)},
 		{Type: "BOOKMARK", Object: []byte(`{"metadata":{"resourceVersion":"6","annotations":{"k8s.io/initial-events-end":"true"}}}`)},
@@ -226,7 +226,7 @@ func TestFramesOfTheWireAreRecordedAsWhatTheyMean(t *testing.T) {
 	}
 }
 
-func TestStreamsBelowASessionAreRecorded(t *testing.T) {
+func TestConnectionsAreRecorded(t *testing.T) {
 	rec := NewRecorder(Meta{})
 	witness := rec.Watcher("w")
 	log, trace := witness.OpenSession(listwatch.Query{}, "remote"), witness.Trace()
@@ -236,14 +236,14 @@ func TestStreamsBelowASessionAreRecorded(t *testing.T) {
 	trace.Lost(errors.New("still refused"), 0)
 	trace.Opened("h2", 7)
 	log.End(&listwatch.Error{Code: listwatch.Expired, Remote: true})
-	log.End(nil) // the first end counts
+	log.End(nil) // has no effect
 	s := rec.History().Sessions[0]
 	if len(s.Connections) != 2 || s.Connections[0].Error != cleanEnd || s.Connections[1].From != 7 || s.Connections[1].Lost != s.End.At || !s.End.Expired {
 		t.Errorf("got %+v, %+v", s.Connections, s.End)
 	}
 }
 
-// Measures what it costs to record an event of 1 KiB.
+// BenchmarkRecorder measures the cost of recording an event of 1 KiB.
 func BenchmarkRecorder(b *testing.B) {
 	rec := NewRecorder(Meta{})
 	log := rec.Watcher("w").OpenSession(listwatch.Query{}, "none")

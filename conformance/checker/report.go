@@ -11,23 +11,23 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Violation is one guarantee that was broken, and where.
+// A Violation is a broken guarantee and the place where it was broken.
 type Violation struct {
 	Guarantee Guarantee `json:"rule"`
-	// Watcher is who was wronged. Session and Frame are numbers, of the session in the history and of the frame in the session;
-	// negative: it is about none.
+	// Session is the index of the session in the history, and Event the index of the event
+	// in the session. They are negative if the violation does not concern one.
 	Watcher   string `json:"watcher,omitempty"`
 	Session   int    `json:"session"`
 	Transport string `json:"transport,omitempty"`
 	Event     int    `json:"frame"`
-	// At is when the frame came; zero: not known.
+	// At is the time at which the event was received, or zero if it is unknown.
 	At time.Duration `json:"at,omitempty"`
-	// Want and Got say what should have been there, and what was.
+	// Want and Got describe the expected and the observed behavior.
 	Want string `json:"want"`
 	Got  string `json:"got"`
 }
 
-// Error returns the violation in four lines: rule, place, want and got.
+// Error returns the violation as four lines: guarantee, place, want and got.
 func (v Violation) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n  ", v.Guarantee, v.Guarantee.Text())
@@ -41,28 +41,29 @@ func (v Violation) Error() string {
 		fmt.Fprintf(&b, "over %s ", v.Transport)
 	}
 	if v.Event >= 0 {
-		fmt.Fprintf(&b, "frame %d ", v.Event)
+		fmt.Fprintf(&b, "event %d ", v.Event)
 	}
 	if v.At != 0 {
-		fmt.Fprintf(&b, "after %s", elapsed(v.At))
+		fmt.Fprintf(&b, "after %s", roundDuration(v.At))
 	}
 	fmt.Fprintf(&b, "\n  want %s\n  got  %s", v.Want, v.Got)
 	return b.String()
 }
 
-// A Report is the outcome of a check.
+// A Report is the result of a check.
 type Report struct {
 	Meta    Meta    `json:"meta"`
 	Summary Summary `json:"summary"`
-	// Violations are the first ones; Summary counts all.
+	// Violations may be incomplete; Summary counts all. See [Options].
 	Violations []Violation `json:"violations,omitempty"`
 }
 
-// Err returns nil where nothing was violated and the run was hard enough to prove that; otherwise an error of code Corrupt or, for a run that
-// was too easy, Invalid, whose message is the whole report.
+// Err returns nil if no guarantee was violated and the run met its requirements. It returns
+// an error of code Corrupt if a guarantee was violated, and of code Invalid if only the
+// requirements were not met. The message contains the whole report.
 func (r *Report) Err() error {
-	easy := r.Meta.Requirements.Missing(&r.Summary)
-	if r.Summary.Violations == 0 && len(easy) == 0 {
+	missing := r.Meta.Requirements.Missing(&r.Summary)
+	if r.Summary.Violations == 0 && len(missing) == 0 {
 		return nil
 	}
 	code := listwatch.Corrupt
@@ -74,7 +75,7 @@ func (r *Report) Err() error {
 	return &listwatch.Error{Code: code, Op: "check " + r.Meta.Name, Message: "\n" + b.String()}
 }
 
-// WriteText writes r for people.
+// WriteText writes r as text.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, v := range r.Violations {
@@ -85,7 +86,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	b.WriteString(r.Summary.String() + "\n")
 	for _, line := range r.Meta.Requirements.Missing(&r.Summary) {
-		b.WriteString("too easy: " + line + "\n")
+		b.WriteString("requirement not met: " + line + "\n")
 	}
 	if r.Meta.Seed != 0 {
 		fmt.Fprintf(&b, "seed %d\n", r.Meta.Seed)
@@ -94,50 +95,52 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// A Summary says what a history was worth.
+// A Summary contains the figures of a check.
 type Summary struct {
 	Writes   int `json:"writes"`
 	Watchers int `json:"watchers"`
-	// Sessions are the watches that were asked for; Streams the connections, of which a session of a client that resumes by
-	// itself has several.
+	// Sessions counts the requested watches. Connections counts the network connections: a
+	// session of a client that resumes by itself may have several.
 	Sessions    int `json:"sessions"`
 	Connections int `json:"streams"`
-	// Events are those that were checked; Snapshots the states that watches began with.
+	// Events counts the checked events, Snapshots the checked sets of initial events.
 	Events         int `json:"events"`
 	Bookmarks      int `json:"bookmarks"`
 	Snapshots      int `json:"snapshots"`
 	Lists          int `json:"lists"`
 	InformerStates int `json:"holdings"`
-	// Resumes are streams that went on where another one had ended, Expired those that were told that the history is gone, Relists
-	// new states got after that.
+	// Resumes counts the connections that continued after another one, Expired the sessions
+	// that ended with Expired, and Relists the states that were fetched after that.
 	Resumes     int `json:"resumes"`
 	Expired     int `json:"expired"`
 	Relists     int `json:"relists"`
 	Compactions int `json:"floors"`
-	// Bit is how many faults bit, by kind; Ended how many streams ended of them.
+	// Faults counts the faults that took effect, by kind. EndedByFault counts the
+	// connections that they ended.
 	Faults       map[string]int `json:"bit,omitempty"`
 	EndedByFault map[string]int `json:"ended,omitempty"`
 
 	Violations  int               `json:"violations"`
 	ByGuarantee map[Guarantee]int `json:"byRule,omitempty"`
-	// ConvergeP99 and ConvergeMax are how long watchers took to come to the newest version after a heal.
+	// ConvergeP99 and ConvergeMax are the 99th percentile and the maximum of the time that
+	// watchers needed to reach the newest version after a heal.
 	ConvergeP99 time.Duration `json:"convergeP99"`
 	ConvergeMax time.Duration `json:"convergeMax"`
-	// Took is how long the check took.
+	// Took is the duration of the check.
 	Took time.Duration `json:"took"`
 
 	converged []time.Duration
 }
 
-// String returns s in a few lines.
+// String returns s as a few lines of text.
 func (s *Summary) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d violations; %d writes, %d watchers, %d sessions of %d streams\n", s.Violations, s.Writes, s.Watchers, s.Sessions, s.Connections)
+	fmt.Fprintf(&b, "%d violations; %d writes, %d watchers, %d sessions with %d connections\n", s.Violations, s.Writes, s.Watchers, s.Sessions, s.Connections)
 	fmt.Fprintf(&b, "checked %d events, %d bookmarks, %d snapshots, %d lists, %d informer states in %s\n",
-		s.Events, s.Bookmarks, s.Snapshots, s.Lists, s.InformerStates, elapsed(s.Took))
+		s.Events, s.Bookmarks, s.Snapshots, s.Lists, s.InformerStates, roundDuration(s.Took))
 	fmt.Fprintf(&b, "%d resumes, %d expired, %d relists, %d compactions\n", s.Resumes, s.Expired, s.Relists, s.Compactions)
-	fmt.Fprintf(&b, "faults that bit: %s; that ended a stream: %s\n", counts(s.Faults), counts(s.EndedByFault))
-	fmt.Fprintf(&b, "converged within %s, 99%% within %s", elapsed(s.ConvergeMax), elapsed(s.ConvergeP99))
+	fmt.Fprintf(&b, "faults: %s; connections ended by faults: %s\n", counts(s.Faults), counts(s.EndedByFault))
+	fmt.Fprintf(&b, "converged within %s, 99%% within %s", roundDuration(s.ConvergeMax), roundDuration(s.ConvergeP99))
 	for _, r := range Guarantees() {
 		if n := s.ByGuarantee[r]; n > 0 {
 			fmt.Fprintf(&b, "\n%d × %s", n, r)
@@ -146,7 +149,7 @@ func (s *Summary) String() string {
 	return b.String()
 }
 
-// counts returns m in the order of its keys.
+// counts formats m in the order of its keys.
 func counts(m map[string]int) string {
 	if len(m) == 0 {
 		return "none"
@@ -158,23 +161,20 @@ func counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-func (w *walk) report(r Guarantee, want, got string) { w.check.add(w.violation(r, want, got)) }
+func (w *verifier) report(r Guarantee, want, got string) { w.check.add(w.violation(r, want, got)) }
 
-func (w *walk) violation(r Guarantee, want, got string) Violation {
+func (w *verifier) violation(r Guarantee, want, got string) Violation {
 	v := Violation{
-		Guarantee: r, Watcher: w.session.Watcher, Session: w.number, Transport: w.session.Transport, Event: w.frame, Want: want, Got: got,
+		Guarantee: r, Watcher: w.session.Watcher, Session: w.sessionNumber, Transport: w.session.Transport, Event: w.eventIndex, Want: want, Got: got,
 	}
-	if w.frame >= 0 {
-		v.At = w.session.Events[w.frame].ReceivedAt
+	if w.eventIndex >= 0 {
+		v.At = w.session.Events[w.eventIndex].ReceivedAt
 	}
 	return v
 }
 
-func describeFrame(f *ReceivedEvent) string {
-	return describeEvent(f.Type, f.Key, f.Version, f.Fingerprint)
-}
+func describe(e *ReceivedEvent) string { return describeEvent(e.Type, e.Key, e.Version, e.Fingerprint) }
 
-// describeEvent returns an event in words.
 func describeEvent(t EventType, key Key, v listwatch.Version, p Fingerprint) string {
 	s := t.String()
 	if key != (Key{}) {
@@ -182,10 +182,10 @@ func describeEvent(t EventType, key Key, v listwatch.Version, p Fingerprint) str
 	}
 	s += fmt.Sprintf(" at version %d", v)
 	if p != 0 {
-		s += " with payload " + p.String()
+		s += " with fingerprint " + p.String()
 	}
 	return s
 }
 
-// elapsed is a time for people.
-func elapsed(d time.Duration) string { return d.Round(time.Microsecond).String() }
+// roundDuration rounds d for display.
+func roundDuration(d time.Duration) string { return d.Round(time.Microsecond).String() }

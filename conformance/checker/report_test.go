@@ -9,37 +9,37 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Whoever reads a violation must not need the history to know what happened.
-func TestViolationSaysWhatWhereWantAndGot(t *testing.T) {
-	h := clone(simulated(1))
+// A violation must be understandable without the history.
+func TestViolationExplainsItself(t *testing.T) {
+	h := clone(cachedSimulation(1))
 	for _, m := range mutations {
-		if m.name == "gap at resume" && !m.apply(&mutator{newSim(1).rand, h}) {
-			t.Fatal("seed 1 has no place for a gap")
+		if m.name == "gap at resume" && !m.apply(&mutator{newSimulation(1).rand, h}) {
+			t.Fatal("the history of seed 1 has no place for a gap")
 		}
 	}
 	err := mustCheck(t, h).Err()
 	if !errors.Is(err, listwatch.Corrupt) {
 		t.Fatalf("got %v, want an error of code Corrupt", err)
 	}
-	for _, want := range []string{"W5 resume: a watch that names a version", "watcher w", "session ", "over h2", "frame 0", "want ", "at version", "got ", "1 violations", "seed 1"} {
+	for _, want := range []string{"W5 resume: a watch that requests a version", "watcher w", "session ", "over h2", "event 0", "want ", "at version", "got ", "1 violations", "seed 1"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message lacks %q: %v", want, err)
 		}
 	}
 }
 
-func TestRunThatWasTooEasyFails(t *testing.T) {
-	h := clone(simulated(2))
+func TestUnmetRequirementsFail(t *testing.T) {
+	h := clone(cachedSimulation(2))
 	s := mustCheck(t, h).Summary
 	h.Meta.Requirements = Requirements{
 		Writes: s.Writes, Events: s.Events, Bookmarks: s.Bookmarks, Lists: s.Lists, Resumes: s.Resumes, Expired: s.Expired, Relists: s.Relists,
 		Faults: map[string]int{"cut": s.Faults["cut"]}, EndedByFault: map[string]int{"cut": s.EndedByFault["cut"]},
 	}
 	if err := mustCheck(t, h).Err(); err != nil {
-		t.Fatalf("a run that has just enough: %v", err)
+		t.Fatalf("requirements that are just met: %v", err)
 	}
 	if s.EndedByFault["cut"] == 0 || s.Expired == 0 || s.Relists == 0 || s.Resumes == 0 {
-		t.Fatalf("the history proves nothing: %s", s.String())
+		t.Fatalf("the history lacks some kinds of events: %s", s.String())
 	}
 	h.Meta.Requirements = Requirements{
 		Writes: s.Writes + 1, Events: s.Events + 1, Bookmarks: s.Bookmarks + 1, Lists: s.Lists + 1, Resumes: s.Resumes + 1, Expired: s.Expired + 1,
@@ -47,10 +47,10 @@ func TestRunThatWasTooEasyFails(t *testing.T) {
 	}
 	r := mustCheck(t, h)
 	if missing := h.Meta.Requirements.Missing(&r.Summary); len(missing) != 11 {
-		t.Errorf("got %d complaints, want 11: %q", len(missing), missing)
+		t.Errorf("got %d missing requirements, want 11: %q", len(missing), missing)
 	}
-	if err := r.Err(); !errors.Is(err, listwatch.Invalid) || strings.Count(err.Error(), "too easy: ") != 11 {
-		t.Errorf("got %v, want an error of code Invalid that names all", err)
+	if err := r.Err(); !errors.Is(err, listwatch.Invalid) || strings.Count(err.Error(), "requirement not met: ") != 11 {
+		t.Errorf("got %v, want an error of code Invalid with all 11 requirements", err)
 	}
 }
 
@@ -60,8 +60,8 @@ func TestContradictoryWritesAreRefused(t *testing.T) {
 		"no version":            {{Key: Key{Name: "a"}, After: side}},
 		"neither before, after": {{Version: 1, Key: Key{Name: "a"}}},
 		"twice":                 {{Version: 1, Key: Key{Name: "a"}, After: side}, {Version: 1, Key: Key{Name: "a"}, Before: side, After: side}},
-		"creates what is there": {{Version: 1, Key: Key{Name: "a"}, After: side}, {Version: 2, Key: Key{Name: "a"}, After: side}},
-		"changes nothing":       {{Version: 1, Key: Key{Name: "a"}, Before: side, After: side}},
+		"create of existing object": {{Version: 1, Key: Key{Name: "a"}, After: side}, {Version: 2, Key: Key{Name: "a"}, After: side}},
+		"update of missing object":       {{Version: 1, Key: Key{Name: "a"}, Before: side, After: side}},
 	} {
 		if _, err := Check(&History{Writes: writes}, nil); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
@@ -69,16 +69,16 @@ func TestContradictoryWritesAreRefused(t *testing.T) {
 	}
 	h := &History{Sessions: []*Session{{Watcher: "w", Request: Request{Selection: Selection{Labels: "a in"}}}}}
 	if _, err := Check(h, nil); !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("a selector that is none: got %v, want Invalid", err)
+		t.Errorf("invalid selector: got %v, want Invalid", err)
 	}
 	h = &History{Sessions: []*Session{{Watcher: "w"}, {Watcher: "w", Request: Request{Selection: Selection{Name: "a"}}}}}
 	if _, err := Check(h, nil); !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("a watcher of two selections: got %v, want Invalid", err)
+		t.Errorf("watcher with two selections: got %v, want Invalid", err)
 	}
 }
 
-func TestAllViolationsAreCountedAndSomeAreKept(t *testing.T) {
-	h := clone(simulated(3))
+func TestMaxViolationsLimitsTheReport(t *testing.T) {
+	h := clone(cachedSimulation(3))
 	for _, s := range h.Sessions {
 		for i := range s.Events {
 			if s.Events[i].Fingerprint != 0 {
@@ -95,17 +95,17 @@ func TestAllViolationsAreCountedAndSomeAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(few.Violations) != 3 || few.Summary.Violations < 100 || len(all.Violations) != few.Summary.Violations {
-		t.Errorf("kept %d and %d of %d, want 3 and all", len(few.Violations), len(all.Violations), few.Summary.Violations)
+		t.Errorf("the reports contain %d and %d of %d violations, want 3 and all", len(few.Violations), len(all.Violations), few.Summary.Violations)
 	}
 	if !strings.Contains(few.Err().Error(), "more violations") {
-		t.Error("the report doesn't say that there is more")
+		t.Error("the report does not mention the other violations")
 	}
 	if !slices.Equal(few.Violations, all.Violations[:3]) {
-		t.Error("the violations that are kept are not the first ones")
+		t.Error("the report does not contain the first violations")
 	}
 }
 
-func TestRulesHaveNamesAndSentences(t *testing.T) {
+func TestGuaranteesHaveNamesAndTexts(t *testing.T) {
 	names := make(map[string]bool)
 	for i, r := range Guarantees() {
 		if r.ID() != "W"+string("123456789"[i%9]) && i < 9 || r.Name() == "" || r.Text() == "" || names[r.Name()] {
@@ -114,9 +114,9 @@ func TestRulesHaveNamesAndSentences(t *testing.T) {
 		names[r.Name()] = true
 	}
 	if len(names) != 14 {
-		t.Errorf("got %d rules, want 14", len(names))
+		t.Errorf("got %d guarantees, want 14", len(names))
 	}
-	if Guarantee(0).Name() != "unknown" || Guarantee(99).Text() != "unknown rule" {
-		t.Error("a number that is no rule has a name")
+	if Guarantee(0).Name() != "unknown" || Guarantee(99).Text() != "unknown guarantee" {
+		t.Error("an invalid number has a name")
 	}
 }

@@ -11,16 +11,18 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The header of a file. Readers refuse other versions: a checker that understood half of a history would judge the wrong one.
+// Readers refuse files of another format version: a partly understood history would be
+// judged wrongly.
 const (
 	fileFormat  = "listwatch.history"
 	fileVersion = 1
 )
 
-// maxLine is how many bytes a line may have: a list of some hundred thousand objects.
+// maxLine is the maximum number of bytes in a line. It suffices for a list of several
+// hundred thousand objects.
 const maxLine = 32 << 20
 
-// An Entry is one line of a file; one of its fields is set.
+// An Entry is one line of a history file. Exactly one field is set.
 type Entry struct {
 	Header        *Header          `json:"header,omitempty"`
 	Write         *Write           `json:"write,omitempty"`
@@ -36,45 +38,47 @@ type Entry struct {
 	Heal          *Heal            `json:"heal,omitempty"`
 }
 
-// A Header is the first line.
+// A Header is the first line of a file.
 type Header struct {
 	Format        string `json:"format"`
 	FormatVersion int    `json:"formatVersion"`
 	Meta
 }
 
-// A SessionEntry is a session without what came of it. Numbers count from zero, in the order of the file.
+// A SessionEntry describes a session without its events, connections and end, which have
+// their own entries. Number counts sessions from zero in the order of the file.
 type SessionEntry struct {
 	Number int `json:"number"`
 	Session
 }
 
-// A FrameEntry is a frame of the session of a number.
+// An EventEntry is an event that a session received.
 type EventEntry struct {
 	SessionNumber int `json:"of"`
 	ReceivedEvent
 }
 
-// A StreamEntry is a stream of the session of a number.
+// A ConnectionEntry is a connection of a session.
 type ConnectionEntry struct {
 	SessionNumber int `json:"of"`
 	Connection
 }
 
-// An EndEntry is the end of the session of a number.
+// An EndEntry is the end of a session.
 type EndEntry struct {
 	SessionNumber int `json:"of"`
 	End
 }
 
-// A Writer writes a file, line by line. It has one user at a time.
+// A HistoryWriter writes a history file line by line. It is not safe for concurrent use.
 type HistoryWriter struct {
 	zip *gzip.Writer
 	buf *bufio.Writer
 	enc *json.Encoder
 }
 
-// NewWriter returns a Writer on w that has written the header. Close ends the file and leaves w open.
+// NewHistoryWriter writes the header to w and returns a HistoryWriter. The caller must call
+// Close, which does not close w.
 func NewHistoryWriter(w io.Writer, m Meta) (*HistoryWriter, error) {
 	z := gzip.NewWriter(w)
 	b := bufio.NewWriterSize(z, 64<<10)
@@ -82,7 +86,7 @@ func NewHistoryWriter(w io.Writer, m Meta) (*HistoryWriter, error) {
 	return out, out.Write(Entry{Header: &Header{fileFormat, fileVersion, m}})
 }
 
-// Write adds a line.
+// Write appends a line.
 func (w *HistoryWriter) Write(e Entry) error {
 	if err := w.enc.Encode(e); err != nil {
 		return fileError("write", err)
@@ -90,7 +94,7 @@ func (w *HistoryWriter) Write(e Entry) error {
 	return nil
 }
 
-// Close ends the file.
+// Close flushes the file.
 func (w *HistoryWriter) Close() error {
 	if err := errors.Join(w.buf.Flush(), w.zip.Close()); err != nil {
 		return fileError("write", err)
@@ -98,7 +102,8 @@ func (w *HistoryWriter) Close() error {
 	return nil
 }
 
-// A Reader reads what a [Writer] wrote. It has one user at a time.
+// A HistoryReader reads the lines that a [HistoryWriter] wrote. It is not safe for
+// concurrent use.
 type HistoryReader struct {
 	meta  Meta
 	zip   *gzip.Reader
@@ -106,7 +111,8 @@ type HistoryReader struct {
 	line  int
 }
 
-// NewReader returns a Reader on r, which has read the header.
+// NewHistoryReader reads the header from r. It returns an error of code Unsupported for
+// another format version, and of code Corrupt if r is not a history file.
 func NewHistoryReader(r io.Reader) (*HistoryReader, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
@@ -121,10 +127,10 @@ func NewHistoryReader(r io.Reader) (*HistoryReader, error) {
 	case err != nil:
 		return nil, err
 	case h == nil || h.Format != fileFormat:
-		return nil, in.corrupt(fmt.Sprintf("the first line is no header of %s", fileFormat), nil)
+		return nil, in.corrupt(fmt.Sprintf("the first line must be a %s header", fileFormat), nil)
 	case h.FormatVersion != fileVersion:
 		return nil, &listwatch.Error{
-			Code: listwatch.Unsupported, Op: "read a history", Message: fmt.Sprintf("the file has version %d, want %d", h.FormatVersion, fileVersion),
+			Code: listwatch.Unsupported, Op: "read a history", Message: fmt.Sprintf("format version %d is not supported, want %d", h.FormatVersion, fileVersion),
 		}
 	default:
 		in.meta = h.Meta
@@ -132,11 +138,11 @@ func NewHistoryReader(r io.Reader) (*HistoryReader, error) {
 	return in, nil
 }
 
-// Meta returns what the header says.
+// Meta returns the metadata from the header.
 func (r *HistoryReader) Meta() Meta { return r.meta }
 
-// Read returns the next line; [io.EOF] at the end of the file. Every other error has code Corrupt: a file that was cut off is one
-// that wraps [io.ErrUnexpectedEOF].
+// Read returns the next line, or [io.EOF] at the end of the file. All other errors have
+// code Corrupt; for a truncated file, the error wraps [io.ErrUnexpectedEOF].
 func (r *HistoryReader) Read() (Entry, error) {
 	var e Entry
 	if !r.lines.Scan() {

@@ -29,18 +29,18 @@ func pack(t testing.TB, lines string) []byte {
 
 const header = `{"header":{"format":"listwatch.history","formatVersion":1}}` + "\n"
 
-func TestBadFilesAreRefused(t *testing.T) {
+func TestInvalidFilesAreRefused(t *testing.T) {
 	for name, lines := range map[string]string{
-		"nothing":                  "",
-		"no JSON":                  "x\n",
+		"empty file":                  "",
+		"not JSON":                  "x\n",
 		"no header":                `{"write":{"version":1,"key":"a"}}` + "\n",
 		"another format":           `{"header":{"format":"x","formatVersion":1}}` + "\n",
-		"half a line":              header + `{"write":`,
-		"frame of no session":      header + `{"frame":{"of":0,"type":"ADDED","version":1}}` + "\n",
+		"truncated line":              header + `{"write":`,
+		"event without session":      header + `{"frame":{"of":0,"type":"ADDED","version":1}}` + "\n",
 		"negative session":         header + `{"end":{"of":-1}}` + "\n",
-		"session out of turn":      header + `{"session":{"number":3,"watcher":"w"}}` + "\n",
-		"type that does not exist": header + `{"session":{"number":0,"watcher":"w"}}` + "\n" + `{"frame":{"of":0,"type":"ERROR","version":1}}` + "\n",
-		"payload that is none":     header + `{"write":{"version":1,"key":"a","after":{"payload":"12"}}}` + "\n",
+		"session out of order":      header + `{"session":{"number":3,"watcher":"w"}}` + "\n",
+		"unknown event type": header + `{"session":{"number":0,"watcher":"w"}}` + "\n" + `{"frame":{"of":0,"type":"ERROR","version":1}}` + "\n",
+		"invalid fingerprint":     header + `{"write":{"version":1,"key":"a","after":{"payload":"12"}}}` + "\n",
 	} {
 		if _, err := ReadHistory(bytes.NewReader(pack(t, lines))); !errors.Is(err, listwatch.Corrupt) {
 			t.Errorf("%s: got %v, want Corrupt", name, err)
@@ -48,39 +48,39 @@ func TestBadFilesAreRefused(t *testing.T) {
 	}
 	_, err := ReadHistory(bytes.NewReader(pack(t, `{"header":{"format":"listwatch.history","formatVersion":2}}`+"\n")))
 	if !errors.Is(err, listwatch.Unsupported) {
-		t.Errorf("a later version: got %v, want Unsupported", err)
+		t.Errorf("newer version: got %v, want Unsupported", err)
 	}
-	if _, err := ReadHistory(bytes.NewReader([]byte("no gzip"))); !errors.Is(err, listwatch.Corrupt) {
-		t.Errorf("no gzip: got %v, want Corrupt", err)
+	if _, err := ReadHistory(bytes.NewReader([]byte("not gzip"))); !errors.Is(err, listwatch.Corrupt) {
+		t.Errorf("not gzip: got %v, want Corrupt", err)
 	}
 }
 
-func TestFileThatWasCutOffIsNoShorterHistory(t *testing.T) {
+func TestTruncatedFileIsRefused(t *testing.T) {
 	var file bytes.Buffer
-	if _, err := simulated(0).WriteTo(&file); err != nil {
+	if _, err := cachedSimulation(0).WriteTo(&file); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 5, file.Len() / 2, file.Len() - 9, file.Len() - 1} {
 		if _, err := ReadHistory(bytes.NewReader(file.Bytes()[:n])); !errors.Is(err, listwatch.Corrupt) {
-			t.Errorf("%d bytes of %d: got %v, want Corrupt", n, file.Len(), err)
+			t.Errorf("the first %d of %d bytes: got %v, want Corrupt", n, file.Len(), err)
 		}
 	}
 }
 
-func TestDirectoryOfHistoriesIsChecked(t *testing.T) {
+func TestCheckDir(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := CheckDir(dir, nil); !errors.Is(err, listwatch.NotFound) {
-		t.Errorf("an empty directory: got %v, want NotFound", err)
+		t.Errorf("empty directory: got %v, want NotFound", err)
 	}
-	bad := clone(simulated(1))
-	bad.InformerStates[0].Version += far
+	bad := clone(cachedSimulation(1))
+	bad.InformerStates[0].Version += farVersion
 	bad.InformerStates[0].Items = nil
-	for name, h := range map[string]*History{"a": simulated(0), "b": bad} {
+	for name, h := range map[string]*History{"a": cachedSimulation(0), "b": bad} {
 		if _, err := h.Save(dir, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "c"+FileExtension), []byte("no history"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "c"+FileExtension), []byte("not a history"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	all, err := CheckDir(dir, nil)
@@ -88,7 +88,7 @@ func TestDirectoryOfHistoriesIsChecked(t *testing.T) {
 		t.Fatalf("got %d files and %v, want 3", len(all), err)
 	}
 	if all[0].Err != nil || all[0].Report.Err() != nil {
-		t.Errorf("a: got %v, %v, want no complaint", all[0].Err, all[0].Report.Err())
+		t.Errorf("a: got %v, %v, want no errors", all[0].Err, all[0].Report.Err())
 	}
 	if all[1].Err != nil || all[1].Report.Err() == nil {
 		t.Errorf("b: got %v, want a violation", all[1].Err)
@@ -98,7 +98,8 @@ func TestDirectoryOfHistoriesIsChecked(t *testing.T) {
 	}
 }
 
-// What can be read can be written, and then says the same. No bytes make the reader or the checker fall over.
+// A history that can be read must survive writing and reading it again. No input may crash
+// the reader or the checker.
 func FuzzReadHistory(f *testing.F) {
 	var file bytes.Buffer
 	if _, err := simulate(0, 20).WriteTo(&file); err != nil {
@@ -123,7 +124,7 @@ func FuzzReadHistory(f *testing.F) {
 		}
 		var again bytes.Buffer
 		if _, err := h.WriteTo(&again); err != nil {
-			return // what is not spelt like this can be read all the same
+			return // the reader accepts some values that the writer refuses
 		}
 		same, err := ReadHistory(&again)
 		if err != nil {

@@ -12,23 +12,24 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Witness records one logical watcher: sessions that follow each other and are one history to whoever reads them. One session is
-// open at a time.
+// A WatcherRecorder records the sessions of one watcher. Consecutive sessions continue one
+// history. Only one session may be open at a time.
 type WatcherRecorder struct {
 	// Immutable after construction.
 	recorder *Recorder
 	name     string
 
 	mu      sync.Mutex
-	session *SessionRecorder // guarded by mu; the one opened last
+	session *SessionRecorder // the session opened last; guarded by mu
 }
 
-// Witness returns one for the watcher of that name, which no other has.
+// Watcher returns a recorder for the watcher with the given name. Names must be unique.
 func (r *Recorder) Watcher(name string) *WatcherRecorder {
 	return &WatcherRecorder{recorder: r, name: name}
 }
 
-// Open records that the watcher asks for q. Call it before the request, and end the session whatever comes of it.
+// OpenSession records that the watcher requests q. Call it before the request is sent, and
+// call End on the result even if the request fails.
 func (w *WatcherRecorder) OpenSession(q listwatch.Query, transport string) *SessionRecorder {
 	r := w.recorder
 	s := &SessionRecorder{recorder: r, session: Session{Watcher: w.name, Request: RequestOf(q), Transport: transport, Opened: r.Elapsed()}}
@@ -41,34 +42,35 @@ func (w *WatcherRecorder) OpenSession(q listwatch.Query, transport string) *Sess
 	return s
 }
 
-func (w *WatcherRecorder) current() *SessionRecorder {
+func (w *WatcherRecorder) currentSession() *SessionRecorder {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session
 }
 
-// Source returns src, recorded: what is listed and watched through it is taken down. It is for one goroutine.
+// Source returns src with all lists and watches recorded. It is not safe for concurrent
+// use.
 func (w *WatcherRecorder) Source(src listwatch.Source, transport string) listwatch.Source {
-	return &witnessed{w, src, transport}
+	return &recordedSource{w, src, transport}
 }
 
-type witnessed struct {
-	witness   *WatcherRecorder
+type recordedSource struct {
+	recorder  *WatcherRecorder
 	source    listwatch.Source
 	transport string
 }
 
-func (s *witnessed) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	began := s.witness.recorder.Elapsed()
+func (s *recordedSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	began := s.recorder.recorder.Elapsed()
 	page, err := s.source.List(ctx, q)
 	if err == nil && q.Continue == "" {
-		s.witness.recorder.RecordList(s.witness.name, began, q, page)
+		s.recorder.recorder.RecordList(s.recorder.name, began, q, page)
 	}
 	return page, err
 }
 
-func (s *witnessed) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	log := s.witness.OpenSession(q, s.transport)
+func (s *recordedSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	log := s.recorder.OpenSession(q, s.transport)
 	w, err := s.source.Watch(ctx, q)
 	if err != nil {
 		log.End(err)
@@ -77,15 +79,16 @@ func (s *witnessed) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wat
 	return log.Watcher(w), nil
 }
 
-// Trace returns hooks that record the streams below the session that was opened last.
+// Trace returns hooks that record the connections of the current session.
 func (w *WatcherRecorder) Trace() *client.Trace {
 	return &client.Trace{
-		Opened: func(transport string, from listwatch.Version) { w.current().stream(transport, from) },
-		Lost:   func(err error, _ time.Duration) { w.current().lost(err) },
+		Opened: func(transport string, from listwatch.Version) { w.currentSession().connectionOpened(transport, from) },
+		Lost:   func(err error, _ time.Duration) { w.currentSession().connectionLost(err) },
 	}
 }
 
-// A SessionLog records one session. It is safe for concurrent use; events must come in their order.
+// A SessionRecorder records one session. It is safe for concurrent use. Events must be
+// recorded in order.
 type SessionRecorder struct {
 	recorder *Recorder
 
@@ -101,7 +104,7 @@ func (s *SessionRecorder) copy() *Session {
 	return &c
 }
 
-// Ready records that the request was answered: the watch has begun.
+// Ready records that the watch was accepted.
 func (s *SessionRecorder) Ready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +117,7 @@ func (s *SessionRecorder) Event(e listwatch.Event) {
 	if f.Type == Bookmark || f.Type == Synced {
 		f.Key = Key{}
 	} else {
-		f.Fingerprint = s.recorder.sum(e.Object.Data)
+		f.Fingerprint = s.recorder.fingerprint(e.Object.Data)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +125,8 @@ func (s *SessionRecorder) Event(e listwatch.Event) {
 	s.session.Events = append(s.session.Events, f)
 }
 
-// End records how the session ended; nil: its watcher had enough of it. The first end counts.
+// End records the end of the session. A nil err means that the watcher closed it. Only the
+// first call has an effect.
 func (s *SessionRecorder) End(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,14 +142,15 @@ func (s *SessionRecorder) End(err error) {
 	}
 }
 
-func (s *SessionRecorder) stream(transport string, from listwatch.Version) {
+func (s *SessionRecorder) connectionOpened(transport string, from listwatch.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.session.Connections = append(s.session.Connections, Connection{Transport: transport, From: from, Opened: s.recorder.Elapsed()})
 }
 
-// lost ends the stream that is open; an attempt to open another one may have failed, too, which ends nothing.
-func (s *SessionRecorder) lost(err error) {
+// connectionLost ends the current connection. It does nothing if there is none: a failed
+// attempt to connect is also reported as lost.
+func (s *SessionRecorder) connectionLost(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.session.Connections)
@@ -156,60 +161,62 @@ func (s *SessionRecorder) lost(err error) {
 	s.session.Connections[n-1].Lost, s.session.Connections[n-1].Error = end.At, end.Error
 }
 
-// Watch returns w, whose events and end are recorded as they are read. It also says Ready.
+// Watcher returns w with its events and its end recorded as they are read. It also calls
+// Ready.
 func (s *SessionRecorder) Watcher(w listwatch.Watcher) listwatch.Watcher {
 	s.Ready()
-	return &watched{w, s}
+	return &recordedWatcher{w, s}
 }
 
-type watched struct {
+type recordedWatcher struct {
 	listwatch.Watcher
-	log *SessionRecorder
+	session *SessionRecorder
 }
 
-func (w *watched) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (w *recordedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst)
 	for _, e := range dst[:n] {
-		w.log.Event(e)
+		w.session.Event(e)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.log.End(err)
+		w.session.End(err)
 	}
 	return n, err
 }
 
-func (w *watched) Close() error {
-	w.log.End(nil)
+func (w *recordedWatcher) Close() error {
+	w.session.End(nil)
 	return w.Watcher.Close()
 }
 
-// Receive returns r, whose frames and end are recorded as they are read. An ERROR frame ends the session. It also says Ready.
+// Receiver returns r with its events and its end recorded as they are read. An ERROR event
+// ends the session. It also calls Ready.
 func (s *SessionRecorder) Receiver(r transport.Receiver) transport.Receiver {
 	s.Ready()
-	return &received{r, s}
+	return &recordedReceiver{r, s}
 }
 
-type received struct {
+type recordedReceiver struct {
 	transport.Receiver
-	log *SessionRecorder
+	session *SessionRecorder
 }
 
-func (r *received) Receive() (framing.WatchEvent, error) {
+func (r *recordedReceiver) Receive() (framing.WatchEvent, error) {
 	frame, err := r.Receiver.Receive()
 	if err != nil {
-		r.log.End(err)
+		r.session.End(err)
 		return frame, err
 	}
 	e, err := frame.Event()
 	if err != nil {
-		r.log.End(err)
+		r.session.End(err)
 		return frame, nil
 	}
-	r.log.Event(e)
+	r.session.Event(e)
 	return frame, nil
 }
 
-func (r *received) Close() error {
-	r.log.End(nil)
+func (r *recordedReceiver) Close() error {
+	r.session.End(nil)
 	return r.Receiver.Close()
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Requirements are the least that a run must have been put through, lest it prove nothing. Zero: no demand.
+// Requirements are minimum counts. A run that does not reach them proves nothing and fails.
+// Zero fields require nothing.
 type Requirements struct {
 	Writes    int `json:"writes,omitempty"`
 	Events    int `json:"events,omitempty"`
@@ -17,17 +18,18 @@ type Requirements struct {
 	Resumes   int `json:"resumes,omitempty"`
 	Expired   int `json:"expired,omitempty"`
 	Relists   int `json:"relists,omitempty"`
-	// Bit is how many faults of a kind must have bitten, Ended how many streams must have ended of one.
+	// Faults requires faults that took effect, by kind. EndedByFault requires connections
+	// that a kind of fault ended.
 	Faults       map[string]int `json:"bit,omitempty"`
 	EndedByFault map[string]int `json:"ended,omitempty"`
 }
 
-// IsZero reports whether r demands nothing.
+// IsZero reports whether r requires nothing.
 func (r Requirements) IsZero() bool {
 	return r.Writes|r.Events|r.Bookmarks|r.Lists|r.Resumes|r.Expired|r.Relists == 0 && len(r.Faults) == 0 && len(r.EndedByFault) == 0
 }
 
-// Missing returns what s lacks, a line each; nothing where it was hard enough.
+// Missing returns one line for each requirement that s does not meet.
 func (r Requirements) Missing(s *Summary) []string {
 	var lines []string
 	least := func(what string, want, got int) {
@@ -40,18 +42,18 @@ func (r Requirements) Missing(s *Summary) []string {
 	least("bookmarks", r.Bookmarks, s.Bookmarks)
 	least("lists", r.Lists, s.Lists)
 	least("resumes", r.Resumes, s.Resumes)
-	least("streams that were told Expired", r.Expired, s.Expired)
+	least("sessions that got Expired", r.Expired, s.Expired)
 	least("relists", r.Relists, s.Relists)
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
-		least("faults of kind "+kind+" that bit", r.Faults[kind], s.Faults[kind])
+		least("faults of kind "+kind, r.Faults[kind], s.Faults[kind])
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.EndedByFault)) {
-		least("streams that ended of "+kind, r.EndedByFault[kind], s.EndedByFault[kind])
+		least("connections ended by "+kind, r.EndedByFault[kind], s.EndedByFault[kind])
 	}
 	return lines
 }
 
-// count fills in what the walks did not count.
+// count fills in the figures of the summary that were not counted during the verification.
 func (c *checker) count() {
 	s, h := &c.summary, c.history
 	s.Writes, s.Sessions, s.Lists, s.InformerStates, s.Compactions = len(h.Writes), len(h.Sessions), len(h.Lists), len(h.InformerStates), len(h.Compactions)
@@ -65,7 +67,7 @@ func (c *checker) count() {
 	}
 	for name, sessions := range watchers {
 		c.countSessions(sessions)
-		c.countEnded(name, sessions)
+		c.countEndedByFault(name, sessions)
 	}
 	slices.Sort(s.converged)
 	if n := len(s.converged); n > 0 {
@@ -76,55 +78,57 @@ func (c *checker) count() {
 
 func (c *checker) countSessions(sessions []*Session) {
 	s := &c.summary
-	lost := false // the watcher was told Expired and has not had a state since
+	expired := false // the watcher got Expired and has not fetched the state since
 	for i, session := range sessions {
 		s.Connections += max(1, len(session.Connections))
-		if lost && (session.Request.InitialEvents || session.Request.Version != 0) {
+		if expired && (session.Request.InitialEvents || session.Request.Version != 0) {
 			s.Relists++
-			lost = false
+			expired = false
 		} else if i > 0 && session.Request.Version != 0 {
 			s.Resumes++
 		}
-		for n, stream := range session.Connections {
-			if n > 0 && stream.From != 0 {
+		for n, connection := range session.Connections {
+			if n > 0 && connection.From != 0 {
 				s.Resumes++
 			}
 		}
 		if session.End.Expired {
 			s.Expired++
-			lost = true
+			expired = true
 		}
 	}
 }
 
-// A span is when a stream was open, and whether it came to a clean end.
-type span struct {
+// A lostConnection is a connection that did not last until its watcher closed it.
+type lostConnection struct {
 	opened, lost time.Duration
 	clean        bool
 }
 
-// spansOf returns the streams of sessions that were lost, but for those that were told why.
-func spansOf(sessions []*Session) []span {
-	var spans []span
-	add := func(opened, lost time.Duration, why string) {
-		if lost > 0 && why != "" {
-			spans = append(spans, span{opened, lost, why == cleanEnd})
+// lostConnections returns the connections of sessions that ended by themselves, except
+// those that ended with Expired.
+func lostConnections(sessions []*Session) []lostConnection {
+	var all []lostConnection
+	add := func(opened, lost time.Duration, reason string) {
+		if lost > 0 && reason != "" {
+			all = append(all, lostConnection{opened, lost, reason == cleanEnd})
 		}
 	}
 	for _, s := range sessions {
 		if len(s.Connections) == 0 && !s.End.Expired {
 			add(s.Opened, s.End.At, s.End.Error)
 		}
-		for _, stream := range s.Connections {
-			add(stream.Opened, stream.Lost, stream.Error)
+		for _, connection := range s.Connections {
+			add(connection.Opened, connection.Lost, connection.Error)
 		}
 	}
-	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.lost, b.lost) })
-	return spans
+	slices.SortStableFunc(all, func(a, b lostConnection) int { return cmp.Compare(a.lost, b.lost) })
+	return all
 }
 
-// countEnded lays the end of each stream at the door of the last fault that bit while it was open, and that ends streams in this way.
-func (c *checker) countEnded(watcher string, sessions []*Session) {
+// countEndedByFault attributes the end of each connection to the last fault during its
+// lifetime that can end it in this way.
+func (c *checker) countEndedByFault(watcher string, sessions []*Session) {
 	var faults []Fault
 	for _, f := range c.history.Faults {
 		if f.Watcher == "" || f.Watcher == watcher {
@@ -133,7 +137,7 @@ func (c *checker) countEnded(watcher string, sessions []*Session) {
 	}
 	slices.SortStableFunc(faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	next := 0
-	for _, s := range spansOf(sessions) {
+	for _, s := range lostConnections(sessions) {
 		kind := ""
 		for ; next < len(faults) && faults[next].At <= s.lost; next++ {
 			if f := faults[next]; f.At >= s.opened && f.Graceful == s.clean {

@@ -7,19 +7,23 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A Collection writes to a store.Collection and records what was acknowledged. It is safe for concurrent use. Objects must have no
-// finalizers, so that a delete deletes; all writes must go through it, and one whose outcome is not known is the caller's to settle.
+// A RecordedCollection writes to a store.Collection and records the acknowledged writes. It
+// is safe for concurrent use.
+//
+// All writes of the run must go through it. Objects must not have finalizers, so that a
+// delete takes effect immediately. If a write fails without a known outcome, the caller
+// must find out the outcome and record it.
 type RecordedCollection struct {
 	recorder *Recorder
 	things   *store.Collection
 }
 
-// Writes returns c, recorded.
+// Collection returns a RecordedCollection that writes to c.
 func (r *Recorder) Collection(c *store.Collection) *RecordedCollection {
 	return &RecordedCollection{r, c}
 }
 
-// Create is that of [store.Collection].
+// Create creates an object as [store.Collection] does.
 func (c *RecordedCollection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
 	o, err := c.things.Create(ctx, data)
@@ -29,12 +33,12 @@ func (c *RecordedCollection) Create(ctx context.Context, data []byte) (*listwatc
 	return o, err
 }
 
-// Update is that of [store.Collection].
+// Update updates an object as [store.Collection] does.
 func (c *RecordedCollection) Update(
 	ctx context.Context, key listwatch.Key, p store.Preconditions, change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
-	var before *listwatch.Object // what the last call of change was given, which is what was replaced
+	var before *listwatch.Object // argument of the last call of change: the object that was replaced
 	o, err := c.things.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
 		before = old
 		return change(old)
@@ -47,7 +51,7 @@ func (c *RecordedCollection) Update(
 	return o, err
 }
 
-// Delete is that of [store.Collection].
+// Delete deletes an object as [store.Collection] does.
 func (c *RecordedCollection) Delete(ctx context.Context, key listwatch.Key, p store.Preconditions) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
 	o, err := c.things.Delete(ctx, key, p)

@@ -11,10 +11,10 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Extension is how the names of files with histories end.
+// FileExtension is the suffix of history files.
 const FileExtension = ".history.gz"
 
-// WriteTo writes h as a file; see [ReadHistory].
+// WriteTo writes h as a history file; see [ReadHistory].
 func (h *History) WriteTo(w io.Writer) (int64, error) {
 	count := &countingWriter{w: w}
 	out, err := NewHistoryWriter(count, h.Meta)
@@ -36,7 +36,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// each calls add with h line by line, but for the header.
+// each calls add for each line of the file except the header.
 func (h *History) each(add func(Entry) error) error {
 	var first error
 	put := func(e Entry) {
@@ -80,7 +80,7 @@ func (h *History) each(add func(Entry) error) error {
 	return first
 }
 
-// Save writes h to a new file of dir, which it makes if need be, and returns its path.
+// Save writes h to a new file in dir, and returns its path. It creates dir if necessary.
 func (h *History) Save(dir, name string) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fileError("write", err)
@@ -94,7 +94,8 @@ func (h *History) Save(dir, name string) (path string, err error) {
 	return path, errors.Join(err, f.Close())
 }
 
-// ReadHistory reads a whole file. It takes as much memory as the file unfolds to: some hundred bytes a line.
+// ReadHistory reads a whole history file. It needs several hundred bytes of memory per
+// line.
 func ReadHistory(r io.Reader) (*History, error) {
 	in, err := NewHistoryReader(r)
 	if err != nil {
@@ -125,23 +126,23 @@ func LoadHistory(path string) (*History, error) {
 	return h, errors.Join(err, f.Close())
 }
 
-// add takes one line into h. Lines that this version doesn't know are skipped: what they say can't be judged.
+// add adds one line to h. It ignores lines of unknown types.
 func (h *History) add(e Entry) error {
 	switch {
 	case e.Write != nil:
 		h.Writes = append(h.Writes, *e.Write)
 	case e.Session != nil:
 		if e.Session.Number != len(h.Sessions) {
-			return corruptEntry(fmt.Sprintf("session %d comes where %d was to come", e.Session.Number, len(h.Sessions)))
+			return corruptEntry(fmt.Sprintf("got session %d, want session %d: sessions must be numbered in order", e.Session.Number, len(h.Sessions)))
 		}
 		s := e.Session.Session
 		h.Sessions = append(h.Sessions, &s)
 	case e.Event != nil:
-		return h.of(e.Event.SessionNumber, func(s *Session) { s.Events = append(s.Events, e.Event.ReceivedEvent) })
+		return h.addToSession(e.Event.SessionNumber, func(s *Session) { s.Events = append(s.Events, e.Event.ReceivedEvent) })
 	case e.Connection != nil:
-		return h.of(e.Connection.SessionNumber, func(s *Session) { s.Connections = append(s.Connections, e.Connection.Connection) })
+		return h.addToSession(e.Connection.SessionNumber, func(s *Session) { s.Connections = append(s.Connections, e.Connection.Connection) })
 	case e.End != nil:
-		return h.of(e.End.SessionNumber, func(s *Session) { s.End = e.End.End })
+		return h.addToSession(e.End.SessionNumber, func(s *Session) { s.End = e.End.End })
 	case e.List != nil:
 		h.Lists = append(h.Lists, *e.List)
 	case e.InformerState != nil:
@@ -158,9 +159,9 @@ func (h *History) add(e Entry) error {
 	return nil
 }
 
-func (h *History) of(number int, add func(*Session)) error {
+func (h *History) addToSession(number int, add func(*Session)) error {
 	if number < 0 || number >= len(h.Sessions) {
-		return corruptEntry(fmt.Sprintf("there is no session %d", number))
+		return corruptEntry(fmt.Sprintf("session %d does not exist", number))
 	}
 	add(h.Sessions[number])
 	return nil
@@ -170,15 +171,16 @@ func corruptEntry(message string) error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Op: "read a history", Message: message}
 }
 
-// A Checked is one file of [CheckDir].
+// A FileReport is the result of checking one file.
 type FileReport struct {
 	Path   string
 	Report *Report
-	Err    error // the file could not be judged
+	Err    error // why the file could not be checked
 }
 
-// CheckDir judges every file of dir whose name ends in [Extension], in the order of their names. The error is that of reading dir, or
-// says that there is no such file in it.
+// CheckDir checks every file in dir with the suffix [FileExtension], in the order of their
+// names. It returns an error if it cannot read dir, or one of code NotFound if dir has no
+// such file.
 func CheckDir(dir string, o *Options) ([]FileReport, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -197,7 +199,7 @@ func CheckDir(dir string, o *Options) ([]FileReport, error) {
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, &listwatch.Error{Code: listwatch.NotFound, Op: "check", Message: fmt.Sprintf("there is no file *%s in %s", FileExtension, dir)}
+		return nil, &listwatch.Error{Code: listwatch.NotFound, Op: "check", Message: fmt.Sprintf("the directory %[2]s contains no file *%[1]s", FileExtension, dir)}
 	}
 	return all, nil
 }

@@ -10,18 +10,19 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Key is a listwatch.Key that files spell "namespace/name", or the name alone.
+// A Key is a listwatch.Key that marshals as "namespace/name", or as the name if it has no
+// namespace.
 type Key listwatch.Key
 
-// String returns k as files spell it.
+// String returns k in the format of MarshalText.
 func (k Key) String() string { return listwatch.Key(k).String() }
 
 func (k Key) compare(o Key) int { return listwatch.Key(k).Compare(listwatch.Key(o)) }
 
-// MarshalText is String.
+// MarshalText implements [encoding.TextMarshaler].
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText implements [encoding.TextUnmarshaler].
 func (k *Key) UnmarshalText(text []byte) error {
 	namespace, name, ok := strings.Cut(string(text), "/")
 	if !ok {
@@ -31,10 +32,11 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Type is that of an event. Unlike on the wire, the bookmark that ends the initial events has a name of its own, SYNCED.
+// An EventType is the type of an event. Unlike on the wire, the bookmark that ends the
+// initial events has its own type, SYNCED.
 type EventType listwatch.EventType
 
-// The types of frames.
+// The event types.
 const (
 	Added    = EventType(listwatch.Added)
 	Modified = EventType(listwatch.Modified)
@@ -43,7 +45,7 @@ const (
 	Synced   = EventType(listwatch.Synced)
 )
 
-// String returns the name of t.
+// String returns the name of t, such as "ADDED".
 func (t EventType) String() string {
 	if t == Synced {
 		return "SYNCED"
@@ -51,15 +53,15 @@ func (t EventType) String() string {
 	return listwatch.EventType(t).String()
 }
 
-// MarshalText is String; a type that has no name is an error.
+// MarshalText returns the name of t. An unknown type is an error.
 func (t EventType) MarshalText() ([]byte, error) {
 	if t < Added || t > Synced {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("there is no event type %d", t)}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("unknown event type %d", t)}
 	}
 	return []byte(t.String()), nil
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText implements [encoding.TextUnmarshaler].
 func (t *EventType) UnmarshalText(text []byte) error {
 	for known := Added; known <= Synced; known++ {
 		if known.String() == string(text) {
@@ -67,29 +69,30 @@ func (t *EventType) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("there is no event type %.20q", text)}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("unknown event type %.20q, want ADDED, MODIFIED, DELETED, BOOKMARK or SYNCED", text)}
 }
 
-// A Payload is a fingerprint of an object's bytes; zero: not known, and then not compared. Files spell it in sixteen hexadecimal digits.
+// A Fingerprint is a hash of an object's bytes. Zero means unknown: it is not compared. It
+// marshals as sixteen hexadecimal digits.
 type Fingerprint uint64
 
-// Sum returns the fingerprint of data: eight bytes of its SHA-256. It is never zero.
+// FingerprintOf returns the first eight bytes of the SHA-256 of data. It is never zero.
 func FingerprintOf(data []byte) Fingerprint {
 	sum := sha256.Sum256(data)
 	return Fingerprint(max(binary.BigEndian.Uint64(sum[:8]), 1))
 }
 
-// String returns p as files spell it.
+// String returns p in the format of MarshalText.
 func (p Fingerprint) String() string { return fmt.Sprintf("%016x", uint64(p)) }
 
-// MarshalText is String.
+// MarshalText implements [encoding.TextMarshaler].
 func (p Fingerprint) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText implements [encoding.TextUnmarshaler].
 func (p *Fingerprint) UnmarshalText(text []byte) error {
 	v, err := strconv.ParseUint(string(text), 16, 64)
 	if err != nil || len(text) != 16 {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("payload %.20q, want 16 hexadecimal digits", text)}
+		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fingerprint %.20q: must be 16 hexadecimal digits", text)}
 	}
 	*p = Fingerprint(v)
 	return nil

@@ -1,0 +1,55 @@
+package checker
+
+import (
+	"fmt"
+
+	"github.com/listwatch/listwatch"
+)
+
+// startsBelowFloor reports whether the history that s requested was certainly gone.
+func (c *checker) startsBelowFloor(s *Session) bool {
+	return s.Request.Version < c.certainFloor.before(s.Opened)
+}
+
+// verifyServedBelowFloor reports a session that was served although its history was gone,
+// if Meta.MustExpire forbids that.
+func (c *checker) verifyServedBelowFloor(w *verifier) {
+	if c.history.Meta.MustExpire && w.eventIndex >= 0 && c.startsBelowFloor(w.session) {
+		w.report(ExpiryJustified, fmt.Sprintf("Expired, because the history before version %d was discarded", c.certainFloor.before(w.session.Opened)),
+			fmt.Sprintf("events after version %d", w.session.Request.Version))
+	}
+}
+
+// verifyExpired verifies a session that ended with Expired: a floor must have been above
+// its position.
+func (c *checker) verifyExpired(w *verifier) {
+	s := w.session
+	if !c.history.Meta.AllCompactionsRecorded {
+		return
+	}
+	if w.phase != following && s.Request.InitialEvents && !s.End.Remote {
+		return // the client itself reports this when the initial events are interrupted
+	}
+	end := s.End.At
+	if end == 0 {
+		end = 1<<63 - 2
+	}
+	position, floor := w.serverPosition(), c.possibleFloor.upTo(end)
+	if position >= floor {
+		w.report(ExpiryJustified, fmt.Sprintf("no Expired, because the watch is at version %d and the history since version %d is available", position, floor), "Expired: "+s.End.Error)
+	}
+}
+
+// serverPosition returns the newest version that the server has certainly sent on the
+// session's last connection.
+func (w *verifier) serverPosition() listwatch.Version {
+	at := max(w.session.Request.Version, w.initialVersion, w.lastChange, w.lastBookmark)
+	if at == 0 && !w.session.Request.AnyVersion {
+		at = w.newestAcknowledged()
+	}
+	if n := len(w.session.Connections); n > 0 && w.session.Connections[n-1].From != 0 {
+		// The client may have resumed from an earlier version than its reader has seen.
+		at = min(at, w.session.Connections[n-1].From)
+	}
+	return at
+}

@@ -1,0 +1,194 @@
+package checker
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A mutation introduces one defect into a history. apply returns false if the history has
+// no suitable place.
+type mutation struct {
+	name      string
+	guarantee Guarantee
+	apply     func(*mutator) bool
+}
+
+// A mutator modifies a history at random places.
+type mutator struct {
+	rand    *rand.Rand
+	history *History
+}
+
+// An eventRef refers to an event of a session.
+type eventRef struct {
+	session *Session
+	index   int
+}
+
+func (p eventRef) event() *ReceivedEvent { return &p.session.Events[p.index] }
+func (p eventRef) remove()               { p.session.Events = slices.Delete(p.session.Events, p.index, p.index+1) }
+func (p eventRef) insert(f ReceivedEvent) {
+	f.ReceivedAt = p.session.Events[min(p.index, len(p.session.Events)-1)].ReceivedAt
+	p.session.Events = slices.Insert(p.session.Events, p.index, f)
+}
+
+// afterInitialEvents reports whether p follows the initial events. Without bookmarks, the
+// first change does not count: it marks their end.
+func (p eventRef) afterInitialEvents() bool {
+	if !p.session.Request.InitialEvents {
+		return true
+	}
+	for i := range p.index {
+		if f := p.session.Events[i]; f.Type == Synced || !f.Initial {
+			return true
+		}
+	}
+	return false
+}
+
+func (p eventRef) hasObject() bool {
+	t := p.event().Type
+	return t == Added || t == Modified || t == Deleted
+}
+
+// isChange reports whether p is a change after the initial events.
+func (p eventRef) isChange() bool {
+	return p.hasObject() && !p.event().Initial && p.afterInitialEvents()
+}
+
+// neighbour returns the event at a distance of by, and whether it is a change.
+func (p eventRef) neighbour(by int) (n eventRef, ok bool) {
+	n = eventRef{p.session, p.index + by}
+	return n, n.index >= 0 && n.index < len(n.session.Events) && n.isChange()
+}
+
+// isFirst reports whether only initial events precede p.
+func (p eventRef) isFirst() bool {
+	for i := range p.index {
+		if f := p.session.Events[i]; !f.Initial {
+			return false
+		}
+	}
+	return true
+}
+
+// endsInitialEvents reports whether the session has a SYNCED event.
+func endsInitialEvents(s *Session) bool {
+	return slices.ContainsFunc(s.Events, func(f ReceivedEvent) bool { return f.Type == Synced })
+}
+
+// pickEvent returns a random event for which fits returns true.
+func (m *mutator) pickEvent(fits func(eventRef) bool) (eventRef, bool) {
+	var all []eventRef
+	for _, s := range m.history.Sessions {
+		for i := range s.Events {
+			if p := (eventRef{s, i}); fits(p) {
+				all = append(all, p)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return eventRef{}, false
+	}
+	return all[m.rand.IntN(len(all))], true
+}
+
+func pickFrom[T any](m *mutator, all []T, fits func(*T) bool) *T {
+	var found []*T
+	for i := range all {
+		if fits(&all[i]) {
+			found = append(found, &all[i])
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found[m.rand.IntN(len(found))]
+}
+
+// pickSession returns a random session for which fits returns true, and its number.
+func (m *mutator) pickSession(fits func(n int, s *Session) bool) (n int, s *Session) {
+	var all []int
+	for n, s := range m.history.Sessions {
+		if fits(n, s) {
+			all = append(all, n)
+		}
+	}
+	if len(all) == 0 {
+		return -1, nil
+	}
+	n = all[m.rand.IntN(len(all))]
+	return n, m.history.Sessions[n]
+}
+
+// writesAt returns the writes of version v.
+func (m *mutator) writesAt(v listwatch.Version) []Write {
+	var all []Write
+	for _, w := range m.history.Writes {
+		if w.Version == v {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// unusedVersion returns a version after the given one that no write has, or zero.
+func (m *mutator) unusedVersion(after listwatch.Version) listwatch.Version {
+	for v := after + 1; v < m.history.Writes[len(m.history.Writes)-1].Version; v++ {
+		if len(m.writesAt(v)) == 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+func simSelectionOf(s *Session) simSelection {
+	return simSelections[slices.IndexFunc(simSelections, func(v simSelection) bool { return v.selection == s.Request.Selection })]
+}
+
+// onEvent returns a mutation that applies f to a random event for which fits returns true.
+func onEvent(fits func(eventRef) bool, f func(*mutator, eventRef) bool) func(*mutator) bool {
+	return func(m *mutator) bool {
+		p, ok := m.pickEvent(fits)
+		return ok && f(m, p)
+	}
+}
+
+// editEvent is onEvent for an f that always succeeds.
+func editEvent(fits func(eventRef) bool, f func(eventRef)) func(*mutator) bool {
+	return onEvent(fits, func(_ *mutator, p eventRef) bool { f(p); return true })
+}
+
+func isInitial(p eventRef) bool {
+	return p.hasObject() && p.event().Initial && p.session.Request.InitialEvents && endsInitialEvents(p.session)
+}
+
+// isFollowedByChange reports whether a change follows p in its session.
+func isFollowedByChange(p eventRef) bool {
+	for i := p.index + 1; i < len(p.session.Events); i++ {
+		if (eventRef{p.session, i}).isChange() {
+			return true
+		}
+	}
+	return false
+}
+
+// continuesVersion reports whether p has the same version as the change before it.
+func continuesVersion(p eventRef) bool {
+	n, ok := p.neighbour(-1)
+	return ok && n.event().Version == p.event().Version
+}
+
+// isFirstAfterResume reports whether p is the first event of a session that requested a
+// version.
+func isFirstAfterResume(p eventRef) bool {
+	return p.session.Request.Version != 0 && !p.session.Request.InitialEvents && p.isChange() && p.isFirst()
+}
+
+// notCompacted reports whether the history after v was still available at time t.
+func (m *mutator) notCompacted(v listwatch.Version, t time.Duration) bool {
+	return !slices.ContainsFunc(m.history.Compactions, func(f Compaction) bool { return f.High > v && f.Began <= t })
+}

@@ -1,0 +1,144 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A writeLog contains the writes in order. It is immutable after construction.
+type writeLog struct {
+	all        []Write                     // ordered by version, then key
+	firstIndex map[listwatch.Version]int32 // index of the first write of each version
+	acked      versionsByTime              // the newest acknowledged version
+	started    versionsByTime              // the newest version whose request was sent
+}
+
+// newWriteLog sorts the writes of h. It returns an error if they contradict each other.
+func newWriteLog(h *History) (*writeLog, error) {
+	l := &writeLog{all: slices.Clone(h.Writes), firstIndex: make(map[listwatch.Version]int32, len(h.Writes))}
+	slices.SortFunc(l.all, func(a, b Write) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), a.Key.compare(b.Key))
+	})
+	exists := make(map[Key]bool)
+	for i := range l.all {
+		w := &l.all[i]
+		if err := l.checkWrite(i, exists[w.Key]); err != nil {
+			return nil, err
+		}
+		exists[w.Key] = w.After != nil
+		if _, ok := l.firstIndex[w.Version]; !ok {
+			l.firstIndex[w.Version] = int32(i)
+		}
+	}
+	l.acked, l.started = versionsByTime{base: h.Meta.Base}, versionsByTime{base: h.Meta.Base}
+	for _, w := range l.all {
+		if w.Acked > 0 {
+			l.acked.add(w.Acked, w.Version)
+		}
+		l.started.add(w.Began, w.Version) // an unknown time is zero: it may have started at any time
+	}
+	l.acked.sort()
+	l.started.sort()
+	return l, nil
+}
+
+func (l *writeLog) checkWrite(i int, exists bool) error {
+	w := &l.all[i]
+	message := ""
+	switch {
+	case w.Version == 0:
+		message = "has no version"
+	case w.Before == nil && w.After == nil:
+		message = "has neither Before nor After"
+	case i > 0 && l.all[i-1].Version == w.Version && l.all[i-1].Key == w.Key:
+		message = "is recorded twice"
+	case exists && w.Before == nil:
+		message = "has no Before, but the object exists"
+	case !exists && w.Before != nil:
+		message = "has a Before, but the object does not exist"
+	default:
+		return nil
+	}
+	return invalid(fmt.Sprintf("the write of %s at version %d %s", w.Key, w.Version, message))
+}
+
+func invalid(message string) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Op: "check", Message: message}
+}
+
+// indexRange returns the range of indexes with version v. It is empty if there are none.
+func (l *writeLog) indexRange(v listwatch.Version) (from, to int32) {
+	from, ok := l.firstIndex[v]
+	if !ok {
+		return 0, 0
+	}
+	to = from + 1
+	for int(to) < len(l.all) && l.all[to].Version == v {
+		to++
+	}
+	return from, to
+}
+
+// find returns the index of the write of key at version v, or -1. others is the number of
+// writes of other keys at v.
+func (l *writeLog) find(v listwatch.Version, key Key) (write int32, others int32) {
+	from, to := l.indexRange(v)
+	for i := from; i < to; i++ {
+		if l.all[i].Key == key {
+			return i, to - from - 1
+		}
+	}
+	return -1, to - from
+}
+
+// newest returns the version of the last write.
+func (l *writeLog) newest() listwatch.Version {
+	if len(l.all) == 0 {
+		return 0
+	}
+	return l.all[len(l.all)-1].Version
+}
+
+// versionsByTime maps a time to the newest version at that time.
+type versionsByTime struct {
+	base   listwatch.Version
+	points []versionAtTime
+}
+
+// A versionAtTime is a time and the newest version at that time.
+type versionAtTime struct {
+	at     time.Duration
+	newest listwatch.Version
+}
+
+func (t *versionsByTime) add(at time.Duration, v listwatch.Version) {
+	t.points = append(t.points, versionAtTime{at, v})
+}
+
+// sort prepares t for lookups.
+func (t *versionsByTime) sort() {
+	slices.SortStableFunc(t.points, func(a, b versionAtTime) int { return cmp.Compare(a.at, b.at) })
+	newest := t.base
+	for i := range t.points {
+		newest = max(newest, t.points[i].newest)
+		t.points[i].newest = newest
+	}
+}
+
+// upTo returns the newest version at a time, including what happened at exactly that time;
+// before excludes that. With fake clocks many things happen at the same time, and their
+// order is unknown.
+func (t *versionsByTime) upTo(at time.Duration) listwatch.Version { return t.before(at + 1) }
+
+func (t *versionsByTime) before(at time.Duration) listwatch.Version {
+	i := sort.Search(len(t.points), func(i int) bool { return t.points[i].at >= at })
+	if i == 0 {
+		return t.base
+	}
+	return t.points[i-1].newest
+}
