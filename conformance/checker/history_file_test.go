@@ -31,16 +31,16 @@ const header = `{"header":{"format":"listwatch.history","formatVersion":1}}` + "
 
 func TestInvalidFilesAreRefused(t *testing.T) {
 	for name, lines := range map[string]string{
-		"empty file":                  "",
-		"not JSON":                  "x\n",
-		"no header":                `{"write":{"version":1,"key":"a"}}` + "\n",
-		"another format":           `{"header":{"format":"x","formatVersion":1}}` + "\n",
-		"truncated line":              header + `{"write":`,
-		"event without session":      header + `{"frame":{"of":0,"type":"ADDED","version":1}}` + "\n",
-		"negative session":         header + `{"end":{"of":-1}}` + "\n",
-		"session out of order":      header + `{"session":{"number":3,"watcher":"w"}}` + "\n",
-		"unknown event type": header + `{"session":{"number":0,"watcher":"w"}}` + "\n" + `{"frame":{"of":0,"type":"ERROR","version":1}}` + "\n",
-		"invalid fingerprint":     header + `{"write":{"version":1,"key":"a","after":{"payload":"12"}}}` + "\n",
+		"empty file":            "",
+		"not JSON":              "x\n",
+		"no header":             `{"write":{"version":1,"key":"a"}}` + "\n",
+		"another format":        `{"header":{"format":"x","formatVersion":1}}` + "\n",
+		"truncated line":        header + `{"write":`,
+		"event without session": header + `{"frame":{"of":0,"type":"ADDED","version":1}}` + "\n",
+		"negative session":      header + `{"end":{"of":-1}}` + "\n",
+		"session out of order":  header + `{"session":{"number":3,"watcher":"w"}}` + "\n",
+		"unknown event type":    header + `{"session":{"number":0,"watcher":"w"}}` + "\n" + `{"frame":{"of":0,"type":"ERROR","version":1}}` + "\n",
+		"invalid fingerprint":   header + `{"write":{"version":1,"key":"a","after":{"payload":"12"}}}` + "\n",
 	} {
 		if _, err := ReadHistory(bytes.NewReader(pack(t, lines))); !errors.Is(err, listwatch.Corrupt) {
 			t.Errorf("%s: got %v, want Corrupt", name, err)
