@@ -14,44 +14,44 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 )
 
-var update = flag.Bool("update", false, "write the table of cases into docs/conformance.md")
+var update = flag.Bool("update", false, "write the list of cases to docs/conformance-cases.md")
 
 var (
 	docs = filepath.Join("..", "docs")
-	// casesTable is what lies between the marks in docs/conformance.md.
+	// casesTable matches the generated part of docs/conformance-cases.md.
 	casesTable = regexp.MustCompile(`(?s)(<!-- cases: [^\n]*-->\n).*(<!-- /cases -->)`)
 )
 
-// TestDocsHaveEveryCase holds the table in docs/conformance.md against the registry; with -update it writes it.
-func TestDocsHaveEveryCase(t *testing.T) {
-	file := filepath.Join(docs, "conformance.md")
+// With -update, this test writes the list.
+func TestDocsListEveryCase(t *testing.T) {
+	file := filepath.Join(docs, "conformance-cases.md")
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !casesTable.Match(data) {
-		t.Fatalf("%s has no marks around its table", file)
+		t.Fatalf("%s lacks the markers around the generated list", file)
 	}
 	want := casesTable.ReplaceAllString(string(data), "${1}"+strings.ReplaceAll(table(), "$", "$$")+"${2}")
 	if want == string(data) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is not in step with the cases; go test ./conformance -run Docs -update writes it (-want +got):\n%s", file, cmp.Diff(want, string(data)))
+		t.Fatalf("%s is out of date; run go test ./conformance -run Docs -update (-want +got):\n%s", file, cmp.Diff(want, string(data)))
 	}
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// table is the cases in Markdown.
+// table returns the cases in Markdown.
 func table() string {
 	var b strings.Builder
 	group := ""
 	for _, c := range conformance.List() {
 		if c.Group() != group {
 			group = c.Group()
-			fmt.Fprintf(&b, "\n### %s\n\n| case | | about | over | lane | rule |\n|---|---|---|---|---|---|\n", group)
+			fmt.Fprintf(&b, "\n## %s\n\n| case | level | subject | transports | mode | rule |\n|---|---|---|---|---|---|\n", group)
 		}
 		says := strings.ReplaceAll(c.Rule, "|", `\|`)
 		if c.CoveredBy != "" {
@@ -62,11 +62,11 @@ func table() string {
 	return b.String() + "\n"
 }
 
-// A rule is a paragraph, an item of a list or a row of a table in docs/protocol.md.
-type rule struct{ section, text string }
+// A protocolRule is a paragraph, a list item or a table row in docs/protocol.md.
+type protocolRule struct{ section, text string }
 
-// inProtocol are all rules, but for the introduction and the section that only compares.
-func inProtocol(t *testing.T) (all []rule) {
+// protocolRules returns all rules except those in the introduction and in the comparison with Kubernetes.
+func protocolRules(t *testing.T) (all []protocolRule) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(docs, "protocol.md"))
 	if err != nil {
@@ -84,9 +84,9 @@ func inProtocol(t *testing.T) (all []rule) {
 		for i, line := range strings.Split(strings.TrimSpace(block), "\n") {
 			row := strings.HasPrefix(line, "|")
 			switch {
-			case row && i < 2: // the head of a table
+			case row && i < 2: // table header
 			case i == 0 || row || strings.HasPrefix(line, "- "):
-				all = append(all, rule{section, line})
+				all = append(all, protocolRule{section, line})
 			default:
 				all[len(all)-1].text += "\n" + line
 			}
@@ -98,47 +98,46 @@ func inProtocol(t *testing.T) (all []rule) {
 var (
 	caseID    = regexp.MustCompile("`([a-z0-9]+/[a-zA-Z0-9-]+)`")
 	mediaType = regexp.MustCompile("^(application|text)/")
-	// ownTest names a test of a package, for what is no rule of the protocol but of that package.
-	ownTest = regexp.MustCompile("`([a-z0-9/]+) (Test[A-Za-z0-9]+)`")
+	// packageTest matches a reference to a package and its test, for rules that no case covers.
+	packageTest = regexp.MustCompile("`([a-z0-9/]+) (Test[A-Za-z0-9]+)`")
 )
 
-// TestEveryRuleOfTheProtocolHasACaseAndEveryCaseARule holds docs/protocol.md and the registry against each other, both ways.
-func TestEveryRuleOfTheProtocolHasACaseAndEveryCaseARule(t *testing.T) {
-	ruled := map[string]bool{}
+func TestProtocolRulesAndCasesMatch(t *testing.T) {
+	documented := map[string]bool{}
 	for _, c := range conformance.List() {
-		ruled[c.ID] = false
+		documented[c.ID] = false
 	}
-	rules := inProtocol(t)
+	rules := protocolRules(t)
 	for _, r := range rules {
-		proved := false
+		covered := false
 		for _, m := range caseID.FindAllStringSubmatch(r.text, -1) {
-			if _, known := ruled[m[1]]; known {
-				ruled[m[1]], proved = true, true
+			if _, known := documented[m[1]]; known {
+				documented[m[1]], covered = true, true
 			} else if !mediaType.MatchString(m[1]) {
-				t.Errorf("docs/protocol.md, %s: there is no case %s", r.section, m[1])
+				t.Errorf("docs/protocol.md, section %q: case %s does not exist", r.section, m[1])
 			}
 		}
-		for _, m := range ownTest.FindAllStringSubmatch(r.text, -1) {
-			proved = true
+		for _, m := range packageTest.FindAllStringSubmatch(r.text, -1) {
+			covered = true
 			if !hasTest(t, m[1], m[2]) {
-				t.Errorf("docs/protocol.md, %s: there is no %s in %s", r.section, m[2], m[1])
+				t.Errorf("docs/protocol.md, section %q: test %s does not exist in %s", r.section, m[2], m[1])
 			}
 		}
-		if !proved {
-			t.Errorf("docs/protocol.md, %s: no case shows that this is so:\n%s", r.section, r.text)
+		if !covered {
+			t.Errorf("docs/protocol.md, section %q: this rule names no case:\n%s", r.section, r.text)
 		}
 	}
 	for _, c := range conformance.List() {
-		if !ruled[c.ID] {
-			t.Errorf("docs/protocol.md has no rule that names %s: %s", c.ID, c.Rule)
+		if !documented[c.ID] {
+			t.Errorf("docs/protocol.md names case %s nowhere: %s", c.ID, c.Rule)
 		}
 	}
 	if len(rules) < 60 {
-		t.Errorf("docs/protocol.md has %d rules: is it read as it is written?", len(rules))
+		t.Errorf("found only %d rules in docs/protocol.md, want at least 60", len(rules))
 	}
 }
 
-// hasTest reports whether a package of the module has a test.
+// hasTest reports whether a package of this repository has a test with that name.
 func hasTest(t *testing.T, pkg, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(pkg), "*_test.go"))
