@@ -161,7 +161,7 @@ func (p *pods) Publish() {
 	p.n++
 	p.version++
 	key := listwatch.Key{Namespace: "ns", Name: fmt.Sprintf("web-%d", p.n%100)}
-	p.log.Append(history.Change{Version: p.version, Old: p.log.Get(key), New: podOf(p.random, key, p.version)})
+	p.log.Append(history.Record{Version: p.version, Old: p.log.Get(key), New: podOf(p.random, key, p.version)})
 }
 
 // podText is what of a pod is the same for many. The places are for what is not, with which no compressor can do much.

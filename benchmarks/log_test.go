@@ -21,7 +21,7 @@ type writer struct {
 
 func (w *writer) put(key listwatch.Key, labels map[string]string) {
 	w.version++
-	w.log.Append(history.Change{Version: w.version, Old: w.log.Get(key), New: object(key, labels, w.version, 1024)})
+	w.log.Append(history.Record{Version: w.version, Old: w.log.Get(key), New: object(key, labels, w.version, 1024)})
 }
 
 // object returns an object whose JSON has about size bytes.

@@ -18,7 +18,7 @@ type sink struct {
 
 	// Owned by the follower.
 	state   []*listwatch.Object // of the state that is on its way
-	changes []history.Change    // scratch
+	changes []history.Record    // scratch
 	newest  listwatch.Version   // of the newest event that was appended
 	torn    bool                // the state must be had anew, whatever its version
 }
@@ -173,8 +173,8 @@ func (s *sink) append(events []listwatch.Event) error {
 }
 
 // change returns what e did. An event that does not fit to the state means that one before it is missing.
-func (s *sink) change(g *generation, e listwatch.Event) (history.Change, error) {
-	c := history.Change{Version: e.Version, Old: g.log.Get(e.Object.Key)}
+func (s *sink) change(g *generation, e listwatch.Event) (history.Record, error) {
+	c := history.Record{Version: e.Version, Old: g.log.Get(e.Object.Key)}
 	if e.Type != listwatch.Deleted {
 		c.New = s.object(e.Object)
 	}

@@ -50,12 +50,15 @@ func TestConcurrentCallersShareTheNextRead(t *testing.T) {
 
 func TestReadContinuesAfterACallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &batchread.Reader[int]{Read: func() (int, error) {
-			time.Sleep(time.Second)
-			return 5, nil
-		}}
-		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
+		r := &batchread.Reader[int]{
+			Read: func() (int, error) {
+				time.Sleep(time.Second)
+				return 5, nil
+			},
+			Start: func(f func()) error { wg.Go(f); return nil },
+		}
+		ctx, cancel := context.WithCancel(t.Context())
 		wg.Go(func() {
 			if got, err := r.Get(ctx); got != 0 || !errors.Is(err, context.Canceled) {
 				t.Errorf("canceled caller: got %d, %v, want 0 and context.Canceled", got, err)

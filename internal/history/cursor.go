@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Cursor is one watcher: a place in a feed. It is a [listwatch.Poller]. Close may be called from any goroutine, everything else
-// belongs to the reader.
+// A Cursor is one watcher of a Log. It is a [listwatch.Poller]. Close may be called from any
+// goroutine; all other methods belong to one reader.
 type Cursor struct {
 	// Immutable after construction.
 	log   *Log
@@ -18,58 +18,58 @@ type Cursor struct {
 	start start
 
 	// Owned by the reader.
-	phase   phase
-	err     error             // what every further Poll returns
-	after   listwatch.Version // nothing up to it is returned
-	node    *node             // the last node read
-	initial snapshotReader    // in phase initial
-	replay  replay            // in phase replaying
-	future  *futureWait       // in phase waiting
-	signal  chan struct{}     // for Next; made when it first waits
+	phase    phase
+	err      error             // returned by every further Poll
+	after    listwatch.Version // events up to it are not returned
+	node     *node             // the last node read
+	snapshot snapshotReader    // in phase readingSnapshot
+	backlog  backlog           // in phase readingLog
+	wait     *startWait        // in phase awaitingStart
+	signal   chan struct{}     // wakes Next, which makes it when it first waits
 
 	closed atomic.Bool
 
-	// Guarded by feed.mu.
-	wake  func()
-	round uint64 // of the feed in which wake was armed
-	slot  int    // in feed.sleepers, in that round
+	wakeEntry // guarded by the mutex of feed.wakeups
 }
 
-// A start is what of a query a Cursor still needs once it has its feed.
+// start holds the options of a query that still matter after the cursor joined a feed.
 type start struct {
-	version   listwatch.Version // to start after; meaningful where at
-	at        bool
-	initial   bool
-	bookmarks bool
+	atVersion     bool
+	version       listwatch.Version // if atVersion
+	initialEvents bool
+	bookmarks     bool
 }
 
-// A phase is what a Cursor does next. Phases follow each other in this order; some are left out.
+// A phase is the next thing that a Cursor does. The package comment has a diagram.
 type phase uint8
 
 const (
-	waiting   phase = iota // for the head to reach the version to start at
-	initial                // returning the state
-	synced                 // about to return the bookmark that ends it
-	replaying              // reading records that are older than the feed
-	following              // reading the feed
+	awaitingStart   phase = iota // waiting for the version to start at
+	readingSnapshot              // returning the initial events
+	snapshotRead                 // about to return the bookmark after the initial events
+	readingLog                   // reading records that are older than the feed
+	readingFeed
 )
 
 var _ listwatch.Poller = (*Cursor)(nil)
 
-// Watch returns a Cursor on what q selects. It never waits: a version in the future is waited for by the Cursor, for 3 seconds,
-// and is then its error.
+// Watch returns a Cursor on the selection of q. It never waits. If q starts at a version that is not
+// reached within 3 seconds, the Cursor fails.
 func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if err := q.Fields.Check(l.description.Fields); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := l.version()
 	c := &Cursor{log: l, feed: l.feeds.join(newSelection(q), now)}
-	c.start = start{version: q.Version, at: q.Start == listwatch.At, initial: q.SendsInitialEvents(), bookmarks: q.Bookmarks}
-	if q.Start == listwatch.At && q.Version > now {
-		c.future = waitForFuture(c)
-		l.await(c.future)
+	c.start = start{
+		atVersion: q.Start == listwatch.At, version: q.Version,
+		initialEvents: q.SendsInitialEvents(), bookmarks: q.Bookmarks,
+	}
+	if c.start.atVersion && c.start.version > now {
+		c.wait = newStartWait(l.revision, c.start.version)
+		l.addWait(c.wait)
 		return c, nil
 	}
 	if err := c.begin(); err != nil {
@@ -80,27 +80,23 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 	return c, nil
 }
 
-// begin finds the place in history where c starts, which is there by now. log.mu is held.
+// begin enters the phase that follows awaitingStart, when the start version has been reached.
+// log.mu is held.
 func (c *Cursor) begin() error {
 	l := c.log
-	c.after = l.now()
-	c.node = c.feed.tail
-	c.phase = following
+	c.after, c.node, c.phase = l.version(), c.feed.chain.newest, readingFeed
 	switch {
-	case c.start.initial:
-		c.phase = initial
-		c.initial = snapshotReader{tree: l.state.snapshot()}
-	case c.start.at:
+	case c.start.initialEvents:
+		c.phase, c.snapshot.tree = readingSnapshot, l.state.snapshot()
+	case !c.start.atVersion:
+	case c.start.version < l.records.floor:
+		return expired(c.start.version, l.records.floor)
+	case c.start.version >= c.feed.start:
 		c.after = c.start.version
-		if c.after < l.records.floor {
-			return expired(c.after, l.records.floor)
-		}
-		if c.after >= c.feed.begin {
-			c.node = c.feed.find(c.after)
-			break
-		}
-		c.phase = replaying
-		c.replay = replay{next: l.records.after(c.after), end: l.records.next}
+		c.node = c.feed.chain.find(c.after)
+	default:
+		c.after = c.start.version
+		c.phase, c.backlog = readingLog, backlog{next: l.records.numberAfter(c.after), end: l.records.next}
 	}
 	return nil
 }
@@ -111,24 +107,20 @@ func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) {
 		return 0, io.EOF
 	}
 	for n < len(dst) && c.err == nil {
-		before, was := n, c.phase
-		switch c.phase {
-		case waiting:
-			c.pollFuture()
-		case initial:
-			n += c.pollInitial(dst[n:])
-		case synced:
-			c.phase = following
-			if c.start.bookmarks {
-				dst[n] = listwatch.NewBookmark(c.log.description, c.after, true)
-				n++
-			}
-		case replaying:
-			n += c.pollReplay(dst[n:], n > 0)
-		case following:
-			n += c.pollFeed(dst[n:], n > 0)
+		count, phase := 0, c.phase
+		switch phase {
+		case awaitingStart:
+			c.pollStart()
+		case readingSnapshot:
+			count = c.pollSnapshot(dst[n:])
+		case snapshotRead:
+			count = c.pollSynced(dst[n:])
+		case readingLog:
+			count = c.pollLog(dst[n:], n > 0)
+		case readingFeed:
+			count = c.pollFeed(dst[n:], n > 0)
 		}
-		if n == before && c.phase == was {
+		if n += count; count == 0 && c.phase == phase {
 			break
 		}
 	}
@@ -136,43 +128,6 @@ func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) {
 		return n, nil
 	}
 	return 0, c.err
-}
-
-// pollFeed reads the feed. started says that the batch has events before those of dst.
-func (c *Cursor) pollFeed(dst []listwatch.Event, started bool) (n int) {
-	for n < len(dst) {
-		// The end is looked at first: what was appended before it is in the feed.
-		ended := c.log.endErr()
-		next := c.node.next.Load()
-		if next == nil {
-			c.err = ended
-			break
-		}
-		if next == cut {
-			c.err = fellBehind(c.log.Stats().Floor)
-			break
-		}
-		if (started || n > 0) && next.rec.version != c.node.rec.version && !next.groupFits(len(dst)-n) {
-			break
-		}
-		c.node = next
-		if next.rec.version > c.after {
-			dst[n] = next.rec.event(next.what)
-			n++
-		}
-	}
-	return n
-}
-
-// groupFits reports whether the nodes of the version of n, which is the first of them, are at most room. A batch that has something in it
-// leaves a group that does not fit to the next one, so that only a group larger than a whole batch is ever split.
-func (n *node) groupFits(room int) bool {
-	for next := n.next.Load(); next != nil && next != cut && next.rec.version == n.rec.version; next = next.next.Load() {
-		if room--; room < 1 {
-			return false
-		}
-	}
-	return room > 0
 }
 
 // Next implements [listwatch.Watcher].
@@ -184,7 +139,7 @@ func (c *Cursor) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 		if c.signal == nil {
 			c.signal = make(chan struct{}, 1)
 		}
-		c.Wake(c.raise)
+		c.Wake(c.raiseSignal)
 		select {
 		case <-c.signal:
 		case <-ctx.Done():
@@ -193,7 +148,7 @@ func (c *Cursor) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	}
 }
 
-func (c *Cursor) raise() {
+func (c *Cursor) raiseSignal() {
 	select {
 	case c.signal <- struct{}{}:
 	default:
@@ -202,37 +157,51 @@ func (c *Cursor) raise() {
 
 // Wake implements [listwatch.Poller].
 func (c *Cursor) Wake(f func()) {
-	asleep := false
+	armed := false
 	switch {
 	case c.err != nil:
-	case c.phase == waiting:
-		asleep = c.future.sleep(f)
-	case c.phase == following:
-		asleep = c.feed.sleep(c, f)
+	case c.phase == awaitingStart:
+		armed = c.wait.arm(f)
+	case c.phase == readingFeed:
+		armed = c.feed.wakeups.arm(c, f)
 	}
-	if !asleep {
+	if !armed {
 		f()
 	}
+}
+
+// isReady reports whether Poll has something to return in phase readingFeed.
+func (c *Cursor) isReady() bool {
+	return c.closed.Load() || c.node.next.Load() != nil || c.log.closedWith() != nil
 }
 
 // Position implements [listwatch.Poller].
 func (c *Cursor) Position() listwatch.Version {
 	switch c.phase {
-	case replaying:
-		return max(c.log.versionBefore(c.replay.next), c.after)
-	case following:
-		// The head is read first: what was appended before it got there is in the feed, if it concerns c.
-		head := c.log.head.Version()
+	case readingLog:
+		return max(c.log.versionBefore(c.backlog.next), c.after)
+	case readingFeed:
+		// The revision is loaded first: every event up to it that concerns c is in the feed.
+		revision := c.log.revision.Version()
 		switch next := c.node.next.Load(); next {
 		case nil:
-			return max(head, c.after, c.node.rec.version)
-		case cut:
-			return max(c.after, c.node.rec.version-1)
+			return max(revision, c.after, c.node.record.Version)
+		case cutLink:
+			return max(c.after, c.node.record.Version-1)
 		default:
-			return max(c.after, next.rec.version-1)
+			return max(c.after, next.record.Version-1)
 		}
 	}
 	return 0
+}
+
+// PendingError returns the error that c fails with if the version to start at is not reached in
+// time. It returns nil if c does not wait for a version.
+func (c *Cursor) PendingError() error {
+	if c.phase != awaitingStart {
+		return nil
+	}
+	return tooLarge(c.start.version, c.log.revision.Version())
 }
 
 // Close implements [listwatch.Watcher].
@@ -240,12 +209,12 @@ func (c *Cursor) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	wake := c.feed.rouse(c)
-	if c.future != nil && wake == nil {
-		wake = c.future.cancel()
+	wake := c.feed.wakeups.disarm(c)
+	if c.wait != nil && wake == nil {
+		wake = c.wait.cancel()
 	}
 	c.log.mu.Lock()
-	c.log.forget(c.future)
+	delete(c.log.waits, c.wait)
 	c.log.feeds.leave(c.feed, time.Now())
 	c.log.mu.Unlock()
 	if wake != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// put writes one object under the next version and returns the version.
+// put writes an object under the next version and returns the version.
 func put(l *Log, key listwatch.Key, labels map[string]string) listwatch.Version {
 	v := l.Stats().Version + 1
-	l.Append(Change{Version: v, Old: l.Get(key), New: thing(key, v, labels, "n1")})
+	l.Append(Record{Version: v, Old: l.Get(key), New: thing(key, v, labels, "n1")})
 	return v
 }
 
@@ -59,18 +59,18 @@ func TestNextWaitsForAWrite(t *testing.T) {
 	})
 }
 
-func TestNextEndsWithItsContextAndGoesOnAfter(t *testing.T) {
+func TestNextWorksAgainAfterItsContextEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		c := watch(t, l, listwatch.Query{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Next(ctx, make([]listwatch.Event, 1)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("got %v, want the context's error", err)
+			t.Fatalf("got %v, want the error of the context", err)
 		}
 		put(l, listwatch.Key{Name: "a"}, nil)
 		if n, err := c.Next(t.Context(), make([]listwatch.Event, 1)); n != 1 || err != nil {
-			t.Fatalf("Next = %d, %v after a time-out, want the event", n, err)
+			t.Fatalf("Next = %d, %v after a timeout, want the event", n, err)
 		}
 	})
 }
@@ -89,12 +89,12 @@ func TestCloseWakesTheReader(t *testing.T) {
 			if err := <-ended; err != io.EOF {
 				t.Errorf("Next = %v on a closed cursor, want io.EOF", err)
 			}
-			c.Close() // a second time does nothing
+			c.Close() // a second call has no effect
 		})
 	}
 }
 
-func TestWriteWakesOnlyWhomItConcerns(t *testing.T) {
+func TestWriteWakesOnlyMatchingWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		woken := make(map[string]int)
@@ -121,53 +121,53 @@ func TestWriteWakesOnlyWhomItConcerns(t *testing.T) {
 		}
 		synctest.Wait()
 		if want := fmt.Sprint(map[string]int{"all": 1, "red": 1}); fmt.Sprint(woken) != want {
-			t.Errorf("woken %v, want %v: one call for each Wake", woken, want)
+			t.Errorf("woken %v, want %v: one call per Wake", woken, want)
 		}
 		if p := blue.Position(); p != v {
-			t.Errorf("the position of a watcher that nothing concerns is %d, want the head %d", p, v)
+			t.Errorf("a watcher without events is at position %d, want the newest version %d", p, v)
 		}
 		if p := red.Position(); p >= v-1 {
-			t.Errorf("the position of a watcher with events to come is %d, want less than the first of them", p)
+			t.Errorf("a watcher with unread events is at position %d, want less than the first of them", p)
 		}
 	})
 }
 
-func TestFutureVersionIsWaitedForAndThenStartsExactlyThere(t *testing.T) {
+func TestWatchStartsExactlyAtAFutureVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		put(l, listwatch.Key{Name: "a"}, nil)
 		c := watch(t, l, listwatch.Query{Start: listwatch.At, Version: 3})
 		go func() {
-			time.Sleep(patience / 2)
+			time.Sleep(versionTimeout / 2)
 			for range 3 {
 				put(l, listwatch.Key{Name: "a"}, nil)
 			}
 		}()
 		e := make([]listwatch.Event, 4)
 		if n, err := c.Next(t.Context(), e); n != 1 || err != nil || e[0].Version != 4 {
-			t.Fatalf("Next = %d, %v, first at %d; want the write at 4 alone", n, err, e[0].Version)
+			t.Fatalf("Next = %d, %v, first at %d; want only the write at 4", n, err, e[0].Version)
 		}
 	})
 }
 
-func TestFutureVersionIsGivenUpAfterPatience(t *testing.T) {
+func TestFutureVersionTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		start := time.Now()
 		c := watch(t, l, listwatch.Query{Start: listwatch.At, Version: 3})
 		_, err := c.Next(t.Context(), make([]listwatch.Event, 1))
-		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != patience {
-			t.Errorf("watch: got %v after %v, want NotYet after %v", err, time.Since(start), patience)
+		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != versionTimeout {
+			t.Errorf("watch: got %v after %v, want NotYet after %v", err, time.Since(start), versionTimeout)
 		}
 		start = time.Now()
 		_, err = l.List(t.Context(), listwatch.Query{Start: listwatch.At, Version: 3})
-		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != patience {
-			t.Errorf("list: got %v after %v, want NotYet after %v", err, time.Since(start), patience)
+		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != versionTimeout {
+			t.Errorf("list: got %v after %v, want NotYet after %v", err, time.Since(start), versionTimeout)
 		}
 	})
 }
 
-func TestCompactLeavesOpenWatchesExact(t *testing.T) {
+func TestCompactExpiresOnlyLaggingWatches(t *testing.T) {
 	l := New(Options{})
 	v := put(l, listwatch.Key{Name: "a"}, nil)
 	idle := watch(t, l, listwatch.Query{Start: listwatch.At, Version: v})
@@ -181,7 +181,7 @@ func TestCompactLeavesOpenWatchesExact(t *testing.T) {
 		t.Errorf("idle watch: %d, %v; want the write after the compaction", n, err)
 	}
 	if _, err := behind.Poll(e); !errors.Is(err, listwatch.Expired) {
-		t.Errorf("watch that lagged: %v, want Expired", err)
+		t.Errorf("lagging watch: %v, want Expired", err)
 	}
 	for back := range listwatch.Version(4) {
 		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 3 - back})
@@ -191,22 +191,22 @@ func TestCompactLeavesOpenWatchesExact(t *testing.T) {
 	}
 }
 
-func TestFeedStaysForAWhileAfterItsLastWatcher(t *testing.T) {
+func TestIdleFeedIsRemovedAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		for range 3 {
 			c := watch(t, l, listwatch.Query{Labels: labels(t, "app in (a,b)")})
 			c.Close()
-			time.Sleep(feedIdle / 2)
+			time.Sleep(feedIdleTimeout / 2)
 		}
 		put(l, listwatch.Key{Name: "a"}, nil)
 		if n := l.Stats().Feeds; n != 1 {
-			t.Errorf("%d feeds while it may be joined again, want 1", n)
+			t.Errorf("%d feeds before the timeout, want 1", n)
 		}
-		time.Sleep(feedIdle)
+		time.Sleep(feedIdleTimeout)
 		put(l, listwatch.Key{Name: "a"}, nil)
-		if s := l.Stats(); s.Feeds != 0 || len(l.feeds.index) != 0 {
-			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", s.Feeds, len(l.feeds.index), feedIdle)
+		if s := l.Stats(); s.Feeds != 0 || len(l.feeds.byTerm) != 0 {
+			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", s.Feeds, len(l.feeds.byTerm), feedIdleTimeout)
 		}
 	})
 }
@@ -221,7 +221,7 @@ func TestConcurrentReadersSeeEveryWriteOnce(t *testing.T) {
 			if i%2 == 1 {
 				q.Labels = labels(t, "parity=odd")
 			}
-			follow(t, l, q, i)
+			readAll(t, l, q, i)
 		})
 	}
 	for i := range writes {
@@ -231,8 +231,8 @@ func TestConcurrentReadersSeeEveryWriteOnce(t *testing.T) {
 	group.Wait()
 }
 
-// follow reads until the object "last" comes, in several watches that each resume where the one before was.
-func follow(t *testing.T, l *Log, q listwatch.Query, i int) {
+// readAll reads up to the object "last", in several watches. Each resumes where the previous one ended.
+func readAll(t *testing.T, l *Log, q listwatch.Query, i int) {
 	state := make(map[string]listwatch.Version)
 	var at listwatch.Version
 	for {

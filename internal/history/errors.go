@@ -7,15 +7,15 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// patience is how long a list or a watch waits for a version that is not there yet, as kube-apiserver does.
-const patience = 3 * time.Second
+// versionTimeout is the time that a list or a watch waits for a future version. It is kube-apiserver's.
+const versionTimeout = 3 * time.Second
 
-var errNotYet = fmt.Errorf("not reached within %v", patience)
+var errVersionTimeout = fmt.Errorf("not reached within %v", versionTimeout)
 
-func tooLarge(want, have listwatch.Version) error {
+func tooLarge(want, current listwatch.Version) error {
 	return &listwatch.Error{
 		Code:    listwatch.NotYet,
-		Message: fmt.Sprintf("Too large resource version: %d, current: %d", want, have),
+		Message: fmt.Sprintf("Too large resource version: %d, current: %d", want, current),
 		Details: &listwatch.Details{
 			Causes:     []listwatch.Cause{{Reason: listwatch.CauseTooLarge, Message: "Too large resource version"}},
 			RetryAfter: time.Second,
@@ -23,22 +23,35 @@ func tooLarge(want, have listwatch.Version) error {
 	}
 }
 
-func expired(asked, floor listwatch.Version) error {
+func expired(want, floor listwatch.Version) error {
 	return &listwatch.Error{
 		Code:    listwatch.Expired,
-		Message: fmt.Sprintf("too old resource version: %d (%d)", asked, floor),
+		Message: fmt.Sprintf("too old resource version: %d (%d)", want, floor),
 	}
 }
 
-// listExpired is the error of a list at a version before the window, in Kubernetes' words.
+// listExpired is the error of a list at a version before the floor, in Kubernetes' words.
 func listExpired() error {
 	return &listwatch.Error{Code: listwatch.Expired, Message: "The resourceVersion for the provided list is too old."}
 }
 
-// fellBehind is the error of a reader whom the window has passed.
+// continueExpired is the error of a continue token whose state is not retained any more. It offers a
+// token that continues with the newest state. A client that uses it gets pages of different versions.
+func continueExpired(from ContinueToken) error {
+	return &listwatch.Error{
+		Code: listwatch.Expired,
+		Message: "The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
+			"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with " +
+			"the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the " +
+			"first chunk was returned and now may show up in the list.",
+		Continue: ContinueToken{Key: from.Key}.Encode(),
+	}
+}
+
+// fellBehind is the error of a cursor whose next record was dropped.
 func fellBehind(floor listwatch.Version) error {
 	return &listwatch.Error{
 		Code:    listwatch.Expired,
-		Message: fmt.Sprintf("the watch fell behind the history, which now begins at %d; list again", floor),
+		Message: fmt.Sprintf("the watch fell behind the history, which now starts at version %d; list again", floor),
 	}
 }

@@ -1,130 +1,131 @@
 package history
 
 import (
-	"sync"
+	"sort"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
 )
 
-// A feed is what one selection sees of the log: a list of nodes that readers follow without a lock.
+// A feed is the part of the log that concerns one selection. All watchers of the selection share it.
 type feed struct {
 	// Immutable after construction.
 	selection selection
-	terms     []term
-	begin     listwatch.Version // records up to it are not in the feed
+	start     listwatch.Version // the feed holds records after this version
 
-	// Guarded by Log.mu.
-	head, tail *node
-	first      *node   // the chain that publish will link behind tail
-	last       *node   // its end
-	marks      []*node // every markEvery-th node, for find
-	length     int     // nodes ever published
-	slots      []int   // where the index holds the feed, by term
-	watchers   int
-	idleSince  int    // entries of this feed in feeds.idle
-	offered    uint64 // number of the record that was offered last
-
-	mu sync.Mutex
-	// Guarded by mu.
-	sleepers []*Cursor // those whose wake is armed in this round
-	spare    []*Cursor // an empty slice to sleep in next
-	round    uint64    // grows whenever the sleepers are taken
+	chain   chain      // readers follow its nodes without a lock; Log.mu guards the rest
+	entry   indexEntry // guarded by Log.mu
+	wakeups wakeList   // has a lock of its own
 }
 
-// A node is one event of a feed. next is nil at the end, and cut once the node has left the window.
+func newFeed(s selection, start listwatch.Version) *feed {
+	return &feed{selection: s, start: start, chain: newChain(start)}
+}
+
+// A node is one event of a feed.
 type node struct {
-	rec  *record
-	next atomic.Pointer[node]
-	what transition
+	record     *record
+	transition transition
+	next       atomic.Pointer[node] // nil at the end of the chain, cutLink before its floor
 }
 
-// cut is the next of every node that the window has passed.
-var cut = new(node)
+// cutLink is the next of every node before the floor of its chain. A reader that finds it has expired.
+var cutLink = new(node)
 
-// markEvery is how many nodes lie between two marks.
-const markEvery = 64
-
-func newFeed(s selection, begin listwatch.Version) *feed {
-	n := &node{rec: &record{version: begin}}
-	return &feed{selection: s, terms: s.terms(), begin: begin, head: n, tail: n}
+// A chain is the nodes of a feed, from the floor to the newest.
+type chain struct {
+	floor     *node // the newest dropped node, or the empty node that the chain started with
+	newest    *node
+	positions positions
+	// appended holds the nodes that publish will link after newest. Both are nil if there are none.
+	appended struct{ first, last *node }
 }
 
-// offer adds r to the chain that publish will link, if it concerns f, and reports whether it is the first there. Log.mu is held.
-func (f *feed) offer(r *record) (first bool) {
-	what := f.selection.transition(r)
-	if what == none {
-		return false
-	}
-	n := &node{rec: r, what: what}
-	if first = f.first == nil; first {
-		f.first = n
+func newChain(start listwatch.Version) chain {
+	n := &node{record: &record{Record: Record{Version: start}}}
+	return chain{floor: n, newest: n}
+}
+
+// append adds a node that readers do not see yet, and reports whether it is the only such node.
+func (c *chain) append(r *record, t transition) (only bool) {
+	n := &node{record: r, transition: t}
+	if only = c.appended.first == nil; only {
+		c.appended.first = n
 	} else {
-		f.last.next.Store(n)
+		c.appended.last.next.Store(n)
 	}
-	f.last = n
-	return first
+	c.appended.last = n
+	return only
 }
 
-// publish makes what was offered visible, all at once, and takes the sleepers, if any. Log.mu is held.
-func (f *feed) publish() *sleepers {
-	for n := f.first; n != nil; n = n.next.Load() {
-		if f.length++; f.length%markEvery == 0 {
-			f.marks = append(f.marks, n)
-		}
+// publish makes the appended nodes visible to readers, all at once.
+func (c *chain) publish() {
+	for n := c.appended.first; n != nil; n = n.next.Load() {
+		c.positions.add(n)
 	}
-	f.tail.next.Store(f.first)
-	f.tail = f.last
-	f.first, f.last = nil, nil
-	return f.takeSleepers()
+	c.newest.next.Store(c.appended.first)
+	c.newest = c.appended.last
+	c.appended.first, c.appended.last = nil, nil
 }
 
-// takeSleepers begins a new round and returns the cursors that slept in the one before, if any.
-func (f *feed) takeSleepers() *sleepers {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.sleepers) == 0 {
-		return nil
+// find returns the last node with a version of at most v, which must not be before the floor.
+func (c *chain) find(v listwatch.Version) *node {
+	n := c.positions.find(v)
+	if n == nil {
+		n = c.floor
 	}
-	// The cursors are not touched here: with ten thousand of them that would take longer than everything else.
-	s := &sleepers{feed: f, cursors: f.sleepers, round: f.round}
-	f.sleepers, f.spare = f.spare, nil
-	f.round++
-	return s
-}
-
-// find returns the last node whose version is at most v, where v is not before f.begin and in the window. Log.mu is held.
-func (f *feed) find(v listwatch.Version) *node {
-	lo, hi := 0, len(f.marks)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if f.marks[mid].rec.version > v {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	n := f.head
-	if lo > 0 {
-		n = f.marks[lo-1]
-	}
-	for next := n.next.Load(); next != nil && next.rec.version <= v; next = n.next.Load() {
+	for next := n.next.Load(); next != nil && next.record.Version <= v; next = n.next.Load() {
 		n = next
 	}
 	return n
 }
 
-// trim takes r, the oldest record, out of f. Log.mu is held.
-func (f *feed) trim(r *record) {
-	old := f.head
-	first := old.next.Load()
-	if first == nil || first.rec != r {
+// drop moves the floor to the node of r, the oldest record, if the chain has one.
+func (c *chain) drop(r *record) {
+	old := c.floor
+	oldest := old.next.Load()
+	if oldest == nil || oldest.record != r {
 		return
 	}
-	f.head = first
-	if len(f.marks) > 0 && f.marks[0] == old {
-		f.marks = f.marks[1:]
+	c.floor = oldest
+	c.positions.drop(old)
+	// A reader that stopped at the old floor keeps only that node in memory, not every later one.
+	old.next.Store(cutLink)
+}
+
+// restart empties the chain, which then starts at v. Every cursor in it expires.
+func (c *chain) restart(v listwatch.Version) {
+	old := c.newest
+	*c = newChain(v)
+	old.next.Store(cutLink)
+}
+
+// positions index the nodes of a chain by version: they hold every positionInterval-th node, in order.
+type positions struct {
+	nodes []*node
+	added int // nodes added to the chain so far
+}
+
+const positionInterval = 64
+
+func (p *positions) add(n *node) {
+	if p.added++; p.added%positionInterval == 0 {
+		p.nodes = append(p.nodes, n)
 	}
-	// Cut, so that a reader who stopped there holds one node and not everything behind it, and learns that it expired.
-	old.next.Store(cut)
+}
+
+// find returns the last indexed node with a version of at most v, or nil if there is none.
+func (p *positions) find(v listwatch.Version) *node {
+	i := sort.Search(len(p.nodes), func(i int) bool { return p.nodes[i].record.Version > v })
+	if i == 0 {
+		return nil
+	}
+	return p.nodes[i-1]
+}
+
+// drop removes n if it is indexed. It must be older than every other node.
+func (p *positions) drop(n *node) {
+	if len(p.nodes) > 0 && p.nodes[0] == n {
+		p.nodes = p.nodes[1:]
+	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// List implements [listwatch.Source]. A version in the future is waited for, for 3 seconds.
+// List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
 func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	if err := q.Fields.Check(l.description.Fields); err != nil {
 		return listwatch.Page{}, err
 	}
 	if q.Start == listwatch.At {
-		if err := l.head.Wait(ctx, q.Version); err != nil {
+		if err := l.revision.Wait(ctx, q.Version); err != nil {
 			return listwatch.Page{}, err
 		}
 	}
@@ -32,7 +32,7 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 	return page(snap, version, q, from), nil
 }
 
-// snapshotFor returns the state that q asks for and its version.
+// snapshotFor returns the state that q asks for, and its version.
 func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwatch.Version, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +40,7 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwat
 	if q.Start == listwatch.At && q.Match == listwatch.Exact {
 		want = q.Version
 	}
-	now := l.now()
+	now := l.version()
 	if want == 0 {
 		return l.state.snapshot(), now, nil
 	}
@@ -53,86 +53,77 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwat
 	return l.stateAt(want), want, nil
 }
 
-// page reads one page of snap. One that is full has a continue token where anything of the scope comes after it, selected or not, as in
-// Kubernetes: to look for the next match could read the rest of a collection for a page that is complete.
+// page returns the page of snap after from. As in Kubernetes, a full page has a continue token if any
+// object of the namespace follows, even one that is not selected: finding the next selected object
+// could mean reading the rest of the collection.
 func page(snap *tree, version listwatch.Version, q listwatch.Query, from ContinueToken) listwatch.Page {
 	s := newSelection(q)
-	p := listwatch.Page{Version: version, Remaining: -1}
-	more, rest := false, 0
-	count := q.Limit > 0 && !s.selective() && from.Remaining <= 0
-	if count && s.namespace == "" && from.Key == (listwatch.Key{}) {
-		// The first page of everything: who only wants to know the version should not pay for the collection.
-		count, from.Remaining = false, snap.Len()
-	}
+	p := listwatch.Page{Version: version}
+	full := false
 	s.scan(snap, from.Key, func(o *listwatch.Object) bool {
-		switch {
-		case o.Key == from.Key:
-		case q.Limit > 0 && len(p.Items) == q.Limit:
-			more = true
-			rest++
-			return count
-		case s.matches(o):
+		if full = q.Limit > 0 && len(p.Items) == q.Limit; full {
+			return false
+		}
+		if s.matches(o) {
 			p.Items = append(p.Items, o)
 		}
 		return true
 	})
-	if !more {
-		p.Remaining = 0
-		return p
+	if full {
+		last := p.Items[len(p.Items)-1].Key
+		p.Remaining = remaining(snap, &s, from, last, len(p.Items))
+		p.Continue = ContinueToken{Version: version, Key: last, Remaining: p.Remaining}.Encode()
 	}
-	next := ContinueToken{Version: version, Key: p.Items[len(p.Items)-1].Key}
-	switch {
-	case count:
-		p.Remaining = rest
-	case from.Remaining > 0:
-		p.Remaining = from.Remaining - len(p.Items)
-	}
-	next.Remaining = p.Remaining
-	p.Continue = next.Encode()
 	return p
 }
 
-// A Position is what a continue token says: where a list goes on.
+// remaining returns the number of objects after last, the key of the last of count items after from.
+// It returns -1 if the selection has selectors, as in Kubernetes.
+func remaining(snap *tree, s *selection, from ContinueToken, last listwatch.Key, count int) (n int) {
+	switch {
+	case from.Remaining > 0:
+		return from.Remaining - count
+	case s.isSelective():
+		return -1
+	case s.namespace == "" && from.Key == listwatch.Key{}:
+		return snap.Len() - count // a client that only wants the version should not pay for a count
+	}
+	s.scan(snap, last, func(*listwatch.Object) bool {
+		n++
+		return true
+	})
+	return n
+}
+
+// A ContinueToken is the content of the continue token of a list.
 type ContinueToken struct {
-	// Version is that of the state; zero: whatever it is by then.
+	// Version is the version of the list. If zero, the list continues at the newest version.
 	Version listwatch.Version `json:"v,omitempty"`
-	// Key is the last one that was returned; there need not be an object of it.
+	// Key is the key of the last object returned. The object need not exist any more.
 	Key listwatch.Key `json:"k"`
-	// Rest is how many objects come after Key; zero or negative: not known.
+	// Remaining is the number of objects after Key. It is unknown if zero or negative.
 	Remaining int `json:"r,omitempty"`
 }
 
-// Token spells p.
-func (p ContinueToken) Encode() string {
-	data, err := json.Marshal(p)
+// Encode returns t as text, for [listwatch.Page.Continue].
+func (t ContinueToken) Encode() string {
+	data, err := json.Marshal(t)
 	if err != nil {
-		panic("history: a position can't fail to encode: " + err.Error())
+		panic("history: encode a continue token: " + err.Error())
 	}
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// ParsePosition reads a token. What is none is an error of code [listwatch.Invalid].
+// ParseContinueToken is the inverse of [ContinueToken.Encode]. Other text is an error of code
+// [listwatch.Invalid].
 func ParseContinueToken(token string) (ContinueToken, error) {
-	var p ContinueToken
+	var t ContinueToken
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err == nil {
-		err = json.Unmarshal(data, &p)
+		err = json.Unmarshal(data, &t)
 	}
-	if err != nil || p.Key == (listwatch.Key{}) {
-		return p, &listwatch.Error{Code: listwatch.Invalid, Message: "continue token " + token + " is not one that a list gave out", Err: err}
+	if err != nil || t.Key == (listwatch.Key{}) {
+		return t, &listwatch.Error{Code: listwatch.Invalid, Message: "continue token " + token + ": must come from an earlier list", Err: err}
 	}
-	return p, nil
-}
-
-// continueExpired is the error of a token whose snapshot is gone. It offers a fresh one, with which the list goes on at the newest
-// state: what was returned so far and what comes then are not of one version, and whoever minds lists again.
-func continueExpired(from ContinueToken) error {
-	return &listwatch.Error{
-		Code: listwatch.Expired,
-		Message: "The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
-			"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with " +
-			"the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the " +
-			"first chunk was returned and now may show up in the list.",
-		Continue: ContinueToken{Key: from.Key}.Encode(),
-	}
+	return t, nil
 }

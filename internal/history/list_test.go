@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// shelved returns a log of five objects, of which the second is red.
-func shelved(t *testing.T) *Log {
+// newColorLog returns a log of five objects. The second is red, the others are blue.
+func newColorLog(t *testing.T) *Log {
 	t.Helper()
 	l := New(Options{})
 	for i, color := range []string{"blue", "red", "blue", "blue", "blue"} {
@@ -28,29 +28,29 @@ func list(t *testing.T, l *Log, q listwatch.Query) listwatch.Page {
 	return p
 }
 
-func TestAFullPageGoesOnWhereTheScopeDoes(t *testing.T) {
-	l := shelved(t)
+func TestFullPageContinuesIfItsNamespaceDoes(t *testing.T) {
+	l := newColorLog(t)
 	put(l, listwatch.Key{Namespace: "o", Name: "o0"}, map[string]string{"color": "blue"})
 	red := listwatch.Query{Labels: labels(t, "color=red"), Limit: 1}
 	p := list(t, l, red)
 	if len(p.Items) != 1 || p.Continue == "" || p.Remaining != -1 {
-		t.Errorf("a full page before objects that are not selected: %+v, want it to go on, nobody knows with how many", p)
+		t.Errorf("a full page before objects that are not selected: %+v, want a continue token and an unknown number of objects", p)
 	}
 	red.Continue = p.Continue
 	if p = list(t, l, red); len(p.Items) != 0 || p.Continue != "" || p.Remaining != 0 {
-		t.Errorf("the page after: %+v, want an empty end", p)
+		t.Errorf("the next page: %+v, want an empty last page", p)
 	}
 	red.Continue, red.Limit = "", 2
 	if p = list(t, l, red); len(p.Items) != 1 || p.Continue != "" {
-		t.Errorf("a page that is not full: %+v, want the end", p)
+		t.Errorf("a page that is not full: %+v, want the last page", p)
 	}
 	if p = list(t, l, listwatch.Query{Namespace: "n", Labels: labels(t, "color=blue"), Limit: 4}); len(p.Items) != 4 || p.Continue != "" {
-		t.Errorf("a full page at the end of its namespace: %+v, want the end", p)
+		t.Errorf("a full page at the end of its namespace: %+v, want the last page", p)
 	}
 }
 
-func TestWhatRemainsIsCountedWhereTheTokenDoesNotSay(t *testing.T) {
-	l := shelved(t)
+func TestRemainingIsCountedIfTheTokenLacksIt(t *testing.T) {
+	l := newColorLog(t)
 	p := list(t, l, listwatch.Query{Limit: 1})
 	l.Compact()
 	put(l, listwatch.Key{Namespace: "n", Name: "o9"}, nil)
@@ -63,14 +63,14 @@ func TestWhatRemainsIsCountedWhereTheTokenDoesNotSay(t *testing.T) {
 	for token, want := fresh.Continue, 4; token != ""; want-- {
 		p = list(t, l, listwatch.Query{Limit: 1, Continue: token})
 		if len(p.Items) != 1 || p.Remaining != want || p.Version != 6 {
-			t.Fatalf("got %+v, want one object at version 6 and %d to come", p, want)
+			t.Fatalf("got %+v, want one object at version 6 and %d remaining", p, want)
 		}
 		token = p.Continue
 	}
 }
 
-func TestAListBeforeTheHistoryIsRefusedInKubernetesWords(t *testing.T) {
-	l := shelved(t)
+func TestListBeforeTheFloorFailsLikeKubernetes(t *testing.T) {
+	l := newColorLog(t)
 	l.CompactTo(3)
 	_, err := l.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 2})
 	if !errors.Is(err, listwatch.Expired) || !strings.HasSuffix(err.Error(), "The resourceVersion for the provided list is too old.") {
@@ -78,12 +78,12 @@ func TestAListBeforeTheHistoryIsRefusedInKubernetesWords(t *testing.T) {
 	}
 }
 
-func TestCompactToKeepsWhatWasSoThen(t *testing.T) {
-	l := shelved(t)
+func TestCompactToKeepsTheStateAtItsVersion(t *testing.T) {
+	l := newColorLog(t)
 	l.CompactTo(3)
 	l.CompactTo(2)
 	if s := l.Stats(); s.Floor != 3 || s.Records != 2 {
-		t.Errorf("floor %d, %d records, want 3 and the 2 after it", s.Floor, s.Records)
+		t.Errorf("floor %d, %d records, want floor 3 and the 2 records after it", s.Floor, s.Records)
 	}
 	for v := range listwatch.Version(6) {
 		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v})
@@ -96,6 +96,6 @@ func TestCompactToKeepsWhatWasSoThen(t *testing.T) {
 	}
 	l.CompactTo(99)
 	if s := l.Stats(); s.Floor != 5 || s.Records != 0 {
-		t.Errorf("floor %d, %d records, want the newest version and none", s.Floor, s.Records)
+		t.Errorf("floor %d, %d records, want the newest version and no records", s.Floor, s.Records)
 	}
 }

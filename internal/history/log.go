@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,21 +10,25 @@ import (
 	"github.com/listwatch/listwatch/internal/framecache"
 )
 
-// Options are what a Log is made with. The zero Options are sound.
+// Options configure a Log. The zero value is ready to use.
 type Options struct {
-	// MaxAge is how long a record stays in the window once another is written: a log in which nothing happens keeps its
-	// records. Zero: 5 minutes; negative: for ever.
+	// MaxAge is the time after which a record may be dropped. Records are only dropped when another is
+	// appended, so an idle log keeps all of them. If zero, DefaultMaxAge is used. A negative value
+	// means no limit.
 	MaxAge time.Duration
-	// MaxBytes is how many bytes the window may hold: records, the previous objects that they alone keep, and cached frames.
-	// Zero: 256 MiB; negative: unlimited. The newest record stays, however large.
+	// MaxBytes limits the bytes of retained records, of the previous objects that only they refer to,
+	// and of their cached frames. The newest record is always retained. If zero, DefaultMaxBytes is
+	// used. A negative value means no limit.
 	MaxBytes int64
-	// FrameBytes is how many of these bytes may be cached frames, and how many more those of initial events may take. Zero: a
-	// quarter of MaxBytes; negative: unlimited.
+	// FrameCacheBytes limits the cached frames of records, which count toward MaxBytes, and separately
+	// the cached frames of initial events, which do not. If zero, a quarter of MaxBytes is used. A
+	// negative value means no limit.
 	FrameCacheBytes int64
-	// Description is what the log holds: it makes the bookmarks and says which fields a selector may name.
+	// Description describes the collection. Bookmarks are made from it, and field selectors may name
+	// only its fields.
 	Description listwatch.Description
-	// Head is the newest version of the database that the log is part of; nil: the log has one of its own, which Append
-	// moves on.
+	// Revision is the newest version of the database that the log belongs to. Its owner advances it. If
+	// nil, the log has a Revision of its own and advances it.
 	Revision *Revision
 }
 
@@ -36,103 +41,91 @@ const (
 // A Log is the history and the state of one collection. It is safe for concurrent use.
 type Log struct {
 	// Immutable after construction.
-	description listwatch.Description
-	window      window
-	head        *Revision
-	ownsHead    bool
-	budget      *framecache.Budget // of the records in the window
-	initial     *framecache.Budget // of the objects that watches have begun with
-	waker       waker
+	description   listwatch.Description
+	retention     retention
+	revision      *Revision
+	ownsRevision  bool
+	recordFrames  *framecache.Budget // of retained records
+	initialFrames *framecache.Budget // of objects sent as initial events
+	waker         waker
 
-	ended atomic.Pointer[error] // what watchers end with; nil: the log goes on. Set under mu, once
+	closeError atomic.Pointer[error] // nil while the log is open; set once, under mu
 
 	mu sync.Mutex
 	// Guarded by mu.
 	state   state
-	records records
-	feeds   feeds
-	last    listwatch.Version        // of the newest record; at least the version the log began with
-	waits   map[*futureWait]struct{} // those of cursors that wait for the head
+	records recordRing
+	feeds   feedIndex
+	newest  listwatch.Version // the version of the newest record, or the one that the log started at
+	waits   map[*startWait]struct{}
 }
 
-// A Change is one write: a create (Old is nil), an update, or a delete (New is nil).
-type Change struct {
-	// Version is that of the write, and of New.
-	Version  listwatch.Version
-	Old, New *listwatch.Object
-}
-
-// New returns an empty Log that begins at the version of o.Head.
+// New returns an empty Log that starts at the version of o.Revision.
 func New(o Options) *Log {
-	l := &Log{description: o.Description, head: o.Revision, ownsHead: o.Revision == nil}
-	if l.ownsHead {
-		l.head = new(Revision)
+	l := &Log{description: o.Description, revision: o.Revision, ownsRevision: o.Revision == nil}
+	if l.ownsRevision {
+		l.revision = new(Revision)
 	}
-	l.window = window{maxAge: defaultTo(o.MaxAge, DefaultMaxAge), maxBytes: defaultTo(o.MaxBytes, DefaultMaxBytes)}
-	frames := o.FrameCacheBytes
-	if frames == 0 && l.window.maxBytes < 0 {
-		frames = -1
+	l.retention = retention{maxAge: cmp.Or(o.MaxAge, DefaultMaxAge), maxBytes: cmp.Or(o.MaxBytes, DefaultMaxBytes)}
+	frameBytes := o.FrameCacheBytes
+	if frameBytes == 0 && l.retention.maxBytes < 0 {
+		frameBytes = -1
 	}
-	frames = defaultTo(frames, l.window.maxBytes/4)
-	l.budget, l.initial = framecache.NewBudget(frames), framecache.NewBudget(frames)
-	l.last = l.head.Version()
+	frameBytes = cmp.Or(frameBytes, l.retention.maxBytes/4)
+	l.recordFrames, l.initialFrames = framecache.NewBudget(frameBytes), framecache.NewBudget(frameBytes)
+	l.newest = l.revision.Version()
 	l.state = newState()
-	l.records.floor = l.last
-	l.feeds.init()
+	l.records.floor = l.newest
+	l.feeds = newFeedIndex()
 	return l
 }
 
-func defaultTo[T ~int64](v, zero T) T {
-	if v == 0 {
-		return zero
-	}
-	return v
-}
-
-// Describe returns what the log was made to hold.
+// Describe returns Options.Description.
 func (l *Log) Describe() listwatch.Description { return l.description }
 
-// Append adds changes, which all have one version, greater than any before, and come in key order. They become visible at once.
-// Unless the Log has a Head of its own, the caller moves the Head on when Append has returned. Calls must come in the order of their
-// versions. Readers are woken by another goroutine, so that Append may be called with a lock held.
-func (l *Log) Append(changes ...Change) {
-	if len(changes) == 0 {
+// Append adds records, which become visible at once. They share one version, which is greater than
+// that of any earlier record, and are in key order; their At is ignored. Calls must be in version
+// order. If Options.Revision was set, the caller advances it after Append returns.
+//
+// Waiting cursors are woken on other goroutines, so the caller may hold locks.
+func (l *Log) Append(records ...Record) {
+	if len(records) == 0 {
 		return
 	}
 	now := time.Now()
 	l.mu.Lock()
-	touched := l.feeds.touched[:0]
-	for _, c := range changes {
-		r := newRecord(c, now, l.budget)
-		l.state.apply(r)
-		l.records.push(r)
-		touched = l.feeds.offer(r, l.records.next, touched)
+	for _, r := range records {
+		r.At = now
+		l.feeds.offer(l.addRecord(r), l.records.next)
 	}
-	l.last = changes[0].Version
 	l.state.checkpoint(l.records.next)
-	for i, f := range touched {
-		if s := f.publish(); s != nil {
-			l.waker.add(s)
-		}
-		touched[i] = nil
-	}
-	l.feeds.touched = touched
+	l.feeds.publish(&l.waker)
 	l.trim(now)
-	l.feeds.sweep(now)
+	l.feeds.removeIdle(now)
 	l.mu.Unlock()
 	l.waker.start()
-	if l.ownsHead {
-		l.head.Advance(changes[0].Version)
+	if l.ownsRevision {
+		l.revision.Advance(records[0].Version)
 	}
 }
 
-// now returns the version of the state: every write up to it is in the state and no other. l.mu is held.
-//
-// The Head may be ahead of the last record, where other collections were written, or just behind it, where Append has
-// returned and the Head is about to move.
-func (l *Log) now() listwatch.Version { return max(l.head.Version(), l.last) }
+// addRecord adds r to the records and the state, but not to the feeds. l.mu is held.
+func (l *Log) addRecord(r Record) *record {
+	added := newRecord(r, l.recordFrames)
+	l.state.apply(added)
+	l.records.push(added)
+	l.newest = r.Version
+	return added
+}
 
-// Get returns the newest object at key, or nil.
+// version returns the version of the state: it contains every write up to this version and no later
+// one. l.mu is held.
+//
+// The Revision is ahead of the newest record if other collections were written since, and behind it
+// between the end of Append and the call of Advance.
+func (l *Log) version() listwatch.Version { return max(l.revision.Version(), l.newest) }
+
+// Get returns the newest object at key, or nil if there is none.
 func (l *Log) Get(key listwatch.Key) *listwatch.Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,24 +133,74 @@ func (l *Log) Get(key listwatch.Key) *listwatch.Object {
 	return o
 }
 
-// Stats says how large a Log is.
-type Stats struct {
-	Objects         int               // in the current state
-	Records         int               // in the window
-	Bytes           int64             // of the records in the window and the objects that they alone keep
-	FrameCacheBytes int64             // of cached frames, those of initial events included
-	Floor           listwatch.Version // the oldest version that a watch may start from
-	Version         listwatch.Version // the newest
-	Feeds           int               // distinct selections followed now or a moment ago
-	Watchers        int               // cursors not closed
+// ContainsWrite reports whether the log retains a write of version v to the object at key.
+func (l *Log) ContainsWrite(v listwatch.Version, key listwatch.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n := l.records.numberAfter(v - 1); n < l.records.next; n++ {
+		r := l.records.get(n)
+		if r.Version != v {
+			return false
+		}
+		if r.object().Key == key {
+			return true
+		}
+	}
+	return false
 }
 
-// Stats returns the sizes of l now.
+// CloseWithError closes the log: every watcher reads the remaining events and then gets err, which is
+// [io.EOF] for a regular end. A watcher that waits for its start version gets err at once. The state
+// can still be listed. Nothing may be appended after the call. Only the first call has an effect.
+//
+// The Revision is left as it is, since other logs may share it.
+func (l *Log) CloseWithError(err error) {
+	l.mu.Lock()
+	if !l.closeError.CompareAndSwap(nil, &err) {
+		l.mu.Unlock()
+		return
+	}
+	// A cursor that is armed from now on sees closeError. The cursors armed before are in the wake lists.
+	for _, f := range l.feeds.bySelection {
+		l.waker.add(f.wakeups.take())
+	}
+	waits := l.waits
+	l.waits = nil
+	l.mu.Unlock()
+	l.waker.start()
+	for w := range waits {
+		w.end()
+	}
+}
+
+// closedWith returns the error that the log was closed with, or nil while the log is open.
+func (l *Log) closedWith() error {
+	if err := l.closeError.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Stats are the sizes of a Log at one moment.
+type Stats struct {
+	Objects         int               // objects in the current state
+	Records         int               // retained records
+	Bytes           int64             // bytes of retained records and of the objects that only they refer to
+	FrameCacheBytes int64             // bytes of cached frames, including those of initial events
+	Floor           listwatch.Version // the oldest version that a watch may start at
+	Version         listwatch.Version // the newest version
+	Feeds           int               // distinct selections that are watched or were watched moments ago
+	Watchers        int               // open cursors
+}
+
+// Stats returns the current sizes of l.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Stats{
-		Objects: l.state.tree.Len(), Records: l.records.len(), Bytes: l.records.bytes, FrameCacheBytes: l.budget.Used() + l.initial.Used(),
-		Floor: l.records.floor, Version: l.now(), Feeds: len(l.feeds.bySelection), Watchers: l.feeds.watchers,
+		Objects: l.state.tree.Len(), Records: l.records.len, Bytes: l.records.bytes,
+		FrameCacheBytes: l.recordFrames.Used() + l.initialFrames.Used(),
+		Floor:           l.records.floor, Version: l.version(),
+		Feeds: len(l.feeds.bySelection), Watchers: l.feeds.watchers,
 	}
 }

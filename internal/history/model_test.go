@@ -13,11 +13,11 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "the seed of the random tests")
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random tests")
 
-// model is the whole history, kept for ever, and what a selection should see of it: the specification of a Log, without its cleverness.
+// model is the specification of a Log: it keeps all records and computes what a selection sees of them.
 type model struct {
-	changes []Change
+	records []Record
 }
 
 type seen struct {
@@ -27,24 +27,24 @@ type seen struct {
 	data    string
 }
 
-// event returns what c means to s; ok is false where that is nothing.
-func (c Change) event(s selection) (e seen, ok bool) {
-	before, now := s.matches(c.Old), s.matches(c.New)
+// expectedEvent returns the event that a watcher of s sees. It returns false if there is none.
+func expectedEvent(r Record, s selection) (e seen, ok bool) {
+	before, now := s.matches(r.Old), s.matches(r.New)
 	switch {
 	case before && now:
-		return seen{listwatch.Modified, c.New.Key, c.Version, string(c.New.Data)}, true
+		return seen{listwatch.Modified, r.New.Key, r.Version, string(r.New.Data)}, true
 	case now:
-		return seen{listwatch.Added, c.New.Key, c.Version, string(c.New.Data)}, true
+		return seen{listwatch.Added, r.New.Key, r.Version, string(r.New.Data)}, true
 	case before:
-		return seen{listwatch.Deleted, c.Old.Key, c.Version, string(c.Old.At(c.Version).Data)}, true
+		return seen{listwatch.Deleted, r.Old.Key, r.Version, string(r.Old.At(r.Version).Data)}, true
 	}
 	return seen{}, false
 }
 
-// after returns the index of the first change with a version greater than v.
+// after returns the index of the first record with a version greater than v.
 func (m *model) after(v listwatch.Version) int {
-	i := len(m.changes)
-	for i > 0 && m.changes[i-1].Version > v {
+	i := len(m.records)
+	for i > 0 && m.records[i-1].Version > v {
 		i--
 	}
 	return i
@@ -52,11 +52,11 @@ func (m *model) after(v listwatch.Version) int {
 
 func (m *model) state(s selection, at listwatch.Version) []seen {
 	state := make(map[listwatch.Key]*listwatch.Object)
-	for _, c := range m.changes {
+	for _, c := range m.records {
 		if c.Version > at {
 			break
 		}
-		if delete(state, changed(c).Key); c.New != nil {
+		if delete(state, c.object().Key); c.New != nil {
 			state[c.New.Key] = c.New
 		}
 	}
@@ -70,32 +70,25 @@ func (m *model) state(s selection, at listwatch.Version) []seen {
 	return out
 }
 
-func changed(c Change) *listwatch.Object {
-	if c.New != nil {
-		return c.New
-	}
-	return c.Old
-}
-
-// walker is one watcher of the random walk and what it must still see.
+// walker is a watcher of the random walk, and the events that it must still see.
 type walker struct {
 	*Cursor
 	selection selection
-	want      []seen // what it must see of the changes before scanned
-	initial   int    // how many of them are initial events, the bookmark included
-	scanned   int    // index in model.changes
+	want      []seen // expected events of the records before scanned
+	initial   int    // how many of them are initial events, including the bookmark
+	scanned   int    // index in model.records
 }
 
-// look adds what has been written since the last look to what r must see.
-func (r *walker) look(m *model) {
-	for ; r.scanned < len(m.changes); r.scanned++ {
-		if e, ok := m.changes[r.scanned].event(r.selection); ok {
+// expectNewRecords adds the records written since the last call to the expected events.
+func (r *walker) expectNewRecords(m *model) {
+	for ; r.scanned < len(m.records); r.scanned++ {
+		if e, ok := expectedEvent(m.records[r.scanned], r.selection); ok {
 			r.want = append(r.want, e)
 		}
 	}
 }
 
-// walk does random things to a Log and its watchers and holds each against the model.
+// walk performs random operations on a Log and its watchers and compares each result with the model.
 type walk struct {
 	*testing.T
 	*rand.Rand
@@ -103,12 +96,12 @@ type walk struct {
 	model   model
 	version listwatch.Version
 	walkers []*walker
-	expired int // how often a watcher or a list was told so
-	replays int
+	expired int // watchers and lists that expired
+	replays int // watchers that started at an earlier version
 }
 
-func TestRandomWalkAgreesWithModel(t *testing.T) {
-	t.Logf("seed %d (run again with -seed)", *seed)
+func TestRandomWalkMatchesTheModel(t *testing.T) {
+	t.Logf("seed %d (repeat with -seed)", *seed)
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			w := &walk{T: t, Rand: rand.New(rand.NewPCG(*seed, uint64(i)))}
@@ -119,12 +112,12 @@ func TestRandomWalkAgreesWithModel(t *testing.T) {
 			for range 4000 {
 				w.step()
 			}
-			w.restart() // at least one
+			w.restart() // at least once
 			for range 400 {
 				w.step()
 			}
 			if w.expired == 0 || w.replays == 0 {
-				t.Errorf("the walk was too easy: %d expiries, %d replays", w.expired, w.replays)
+				t.Errorf("the walk covered too little: %d expiries, %d replays", w.expired, w.replays)
 			}
 		})
 	}
@@ -151,21 +144,21 @@ func (w *walk) step() {
 
 func (w *walk) write() {
 	w.version += listwatch.Version(1 + w.IntN(3))
-	var group []Change
+	var group []Record
 	for range 1 + w.IntN(20)/18 + w.IntN(20)/19 {
 		key := listwatch.Key{Namespace: pick(w, "a", "b", "c"), Name: pick(w, "v", "x", "y", "z")}
-		if slices.ContainsFunc(group, func(c Change) bool { return changed(c).Key == key }) {
+		if slices.ContainsFunc(group, func(c Record) bool { return c.object().Key == key }) {
 			continue
 		}
-		c := Change{Version: w.version, Old: w.log.Get(key)}
+		c := Record{Version: w.version, Old: w.log.Get(key)}
 		if c.Old == nil || w.IntN(4) > 0 {
 			c.New = thing(key, w.version, map[string]string{"app": pick(w, "red", "green", "blue"), "tier": pick(w, "1", "2")}, pick(w, "n1", "n2"))
 		}
 		group = append(group, c)
 	}
-	slices.SortFunc(group, func(a, b Change) int { return changed(a).Key.Compare(changed(b).Key) })
+	slices.SortFunc(group, func(a, b Record) int { return a.object().Key.Compare(b.object().Key) })
 	w.log.Append(group...)
-	w.model.changes = append(w.model.changes, group...)
+	w.model.records = append(w.model.records, group...)
 }
 
 func thing(key listwatch.Key, v listwatch.Version, labels map[string]string, node string) *listwatch.Object {
@@ -188,7 +181,7 @@ func (w *walk) query() listwatch.Query {
 	return q
 }
 
-// someVersion is one in the window, most of the time, or a little before it.
+// someVersion returns a retained version most of the time, otherwise one a little older.
 func (w *walk) someVersion(s Stats) listwatch.Version {
 	back := listwatch.Version(w.IntN(int(s.Version-s.Floor) + 8))
 	return s.Version - min(back, s.Version)
@@ -212,7 +205,7 @@ func (w *walk) watch() {
 		w.expired++
 		return
 	}
-	r := &walker{Cursor: c.(*Cursor), selection: newSelection(q), scanned: len(w.model.changes)}
+	r := &walker{Cursor: c.(*Cursor), selection: newSelection(q), scanned: len(w.model.records)}
 	if q.SendsInitialEvents() {
 		r.want = w.model.state(r.selection, stats.Version)
 		if q.Bookmarks {
@@ -232,15 +225,15 @@ func (w *walk) read() {
 	}
 	i := w.IntN(len(w.walkers))
 	r := w.walkers[i]
-	r.look(&w.model)
+	r.expectNewRecords(&w.model)
 	batch := make([]listwatch.Event, 1+w.IntN(20))
 	n, err := r.Poll(batch)
 	if err != nil {
 		floor := w.log.Stats().Floor
-		// A replay that was overtaken can't know whether what is gone concerned it.
-		overtaken := r.phase == replaying && r.replay.next < w.log.records.numberOf0()
+		// A cursor that reads the log cannot know whether a dropped record concerned it.
+		overtaken := r.phase == readingLog && r.backlog.next < w.log.records.first()
 		if !errors.Is(err, listwatch.Expired) || r.initial > 0 || !overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
-			w.Fatalf("poll: %v with floor %d, and to come %+v", err, floor, r.want)
+			w.Fatalf("poll: %v with floor %d, and %+v still to come", err, floor, r.want)
 		}
 		w.expired++
 		w.drop(i)
@@ -274,12 +267,12 @@ func (w *walk) checkPosition(r *walker) {
 		if p >= r.want[0].version {
 			w.Fatalf("position %d, but %+v is still to come", p, r.want[0])
 		}
-	case r.phase == following && p != w.version:
-		w.Fatalf("position %d with nothing to come, want the head %d", p, w.version)
+	case r.phase == readingFeed && p != w.version:
+		w.Fatalf("position %d with nothing to come, want the newest version %d", p, w.version)
 	}
 }
 
-// list reads a list in pages, at a version of the window or now, with writes between the pages.
+// list reads a list in pages, with writes between the pages. It lists the newest state or a retained version.
 func (w *walk) list() {
 	q, stats := w.query(), w.log.Stats()
 	at := stats.Version
@@ -305,9 +298,9 @@ func (w *walk) list() {
 			}
 			want = want[1:]
 		}
-		// With selectors, what comes after a full page need not be selected.
+		// With selectors, the objects after a full page need not be selected.
 		full := q.Limit > 0 && len(p.Items) == q.Limit
-		ends := p.Continue == "" || s.selective() && full
+		ends := p.Continue == "" || s.isSelective() && full
 		if p.Remaining >= 0 && p.Remaining != len(want) || len(want) == 0 && !ends || len(want) > 0 && p.Continue == "" || p.Version != at {
 			w.Fatalf("page at %d says %d remain and continues %q, want %d at %d", p.Version, p.Remaining, p.Continue, len(want), at)
 		}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"sort"
 	"sync"
 	"time"
 
@@ -8,35 +9,64 @@ import (
 	"github.com/listwatch/listwatch/internal/framecache"
 )
 
-// A record is one write. It is immutable but for what it caches.
-type record struct {
-	version  listwatch.Version
-	at       time.Time
-	old, new *listwatch.Object
-	// frames are those of the three events that a write can be, by transition. They are apart from the record, which a budget
-	// must not keep in memory.
-	frames *[3]framecache.Frames
-
-	leaveOnce sync.Once
-	leave     *listwatch.Object
+// A Record is one write: a create if Old is nil, a delete if New is nil, otherwise an update.
+type Record struct {
+	// Version is the version of the write, and of New.
+	Version  listwatch.Version
+	Old, New *listwatch.Object
+	// At is the time of the write, from which its age counts.
+	At time.Time
 }
 
-// A transition is what a write means to a selection.
+// object returns New, or Old for a delete.
+func (r *Record) object() *listwatch.Object {
+	if r.New != nil {
+		return r.New
+	}
+	return r.Old
+}
+
+// A record is a Record in a log. It is immutable except for its caches.
+type record struct {
+	Record
+	// frames holds the cached frames of the record's event, by transition. It is allocated on its own
+	// because the frame budget refers to it and must not keep the record in memory.
+	frames *[3]framecache.Frames
+
+	tombstoneOnce sync.Once
+	tombstone     *listwatch.Object // see lastState
+}
+
+func newRecord(r Record, budget *framecache.Budget) *record {
+	added := &record{Record: r, frames: new([3]framecache.Frames)}
+	for i := range added.frames {
+		added.frames[i].SetBudget(budget)
+	}
+	return added
+}
+
+// A transition is the meaning of a write to a selection.
 type transition uint8
 
 const (
-	enter  transition = iota // the object is selected now and was not before, or did not exist
-	change                   // selected before and after
-	exit                     // selected before, and now not or gone
-	none                     // not concerned
+	enter   transition = iota // the object is selected, and was not before or did not exist
+	change                    // the object is selected, and was before
+	exit                      // the object was selected, and is not any more or was deleted
+	outside                   // the object is not selected, and was not before
 )
 
-func newRecord(c Change, at time.Time, budget *framecache.Budget) *record {
-	r := &record{version: c.Version, at: at, old: c.Old, new: c.New, frames: new([3]framecache.Frames)}
-	for i := range r.frames {
-		r.frames[i].SetBudget(budget)
+// event returns the event that a watcher sees if the record means t to its selection.
+func (r *record) event(t transition) listwatch.Event {
+	e := listwatch.Event{Version: r.Version}
+	switch t {
+	case enter:
+		e.Type, e.Object = listwatch.Added, r.New
+	case change:
+		e.Type, e.Object = listwatch.Modified, r.New
+	case exit:
+		e.Type, e.Object = listwatch.Deleted, r.lastState()
 	}
-	return r
+	return e.WithFrames(&r.frames[t])
 }
 
 // initialEvent returns the event that shows o among the initial events of a watch.
@@ -45,107 +75,89 @@ func initialEvent(o *listwatch.Object, budget *framecache.Budget) listwatch.Even
 	return e.WithFrames(o.InitialFrames().Get(budget))
 }
 
-// event returns the event that a watcher receives for which the write is t.
-func (r *record) event(t transition) listwatch.Event {
-	e := listwatch.Event{Version: r.version}
-	switch t {
-	case enter:
-		e.Type, e.Object = listwatch.Added, r.new
-	case change:
-		e.Type, e.Object = listwatch.Modified, r.new
-	case exit:
-		e.Type, e.Object = listwatch.Deleted, r.lastState()
-	}
-	return e.WithFrames(&r.frames[t])
-}
-
-// lastState returns the object before the write at the version of the write, which is what a DELETED event shows.
+// lastState returns the object before the write, at the version of the write. DELETED events show it.
 func (r *record) lastState() *listwatch.Object {
-	r.leaveOnce.Do(func() { r.leave = r.old.At(r.version) })
-	return r.leave
+	r.tombstoneOnce.Do(func() { r.tombstone = r.Old.At(r.Version) })
+	return r.tombstone
 }
 
-// recordOverhead is about what a record, its node in a feed or two and its share of the state's copied nodes take.
+// recordOverhead estimates the bytes of a record, of its nodes in one or two feeds, and of its share
+// of the copied nodes of the state.
 const recordOverhead = 512
 
-// bytes is what the record holds beside the current state: itself and the object that the write replaced.
+// bytes estimates the memory that dropping the record releases: the record itself and the object
+// that the write replaced.
 func (r *record) bytes() int64 {
 	n := int64(recordOverhead)
-	if r.old != nil {
-		n += int64(len(r.old.Data))
-		for k, v := range r.old.Labels {
+	if r.Old != nil {
+		n += int64(len(r.Old.Data))
+		for k, v := range r.Old.Labels {
 			n += int64(len(k) + len(v) + 32)
 		}
 	}
 	return n
 }
 
-// records are those in the window, oldest first, numbered without gaps for the life of the log.
-type records struct {
-	ring  []*record // a ring of which first..first+n-1 are in use
-	first int
-	n     int
-	next  uint64 // number of the record to come; the oldest has next-n
-	bytes int64
-	// floor is the version of the newest record that has left the window, or the one the log began with.
+// A recordRing holds the retained records, oldest first. Records are numbered without gaps over the
+// life of the log.
+type recordRing struct {
+	slots []*record // the record with number n is in slots[n % len(slots)]
+	len   int
+	next  uint64 // the number of the next record; the oldest has next-len
+	bytes int64  // the sum of record.bytes
+	// floor is the version of the newest dropped record, or the version that the log started at.
 	floor listwatch.Version
 }
 
-func (r *records) len() int          { return r.n }
-func (r *records) oldest() *record   { return r.ring[r.first] }
-func (r *records) at(i int) *record  { return r.ring[(r.first+i)%len(r.ring)] }
-func (r *records) numberOf0() uint64 { return r.next - uint64(r.n) }
+// first returns the number of the oldest record.
+func (r *recordRing) first() uint64 { return r.next - uint64(r.len) }
 
-func (r *records) push(rec *record) {
-	if r.n == len(r.ring) {
-		r.grow()
-	}
-	r.ring[(r.first+r.n)%len(r.ring)] = rec
-	r.n++
-	r.next++
-	r.bytes += rec.bytes()
-}
+// get returns the record with the given number, which must be retained.
+func (r *recordRing) get(number uint64) *record { return r.slots[number%uint64(len(r.slots))] }
 
-func (r *records) grow() {
-	ring := make([]*record, max(64, 2*len(r.ring)))
-	for i := range r.n {
-		ring[i] = r.at(i)
-	}
-	r.ring, r.first = ring, 0
-}
+func (r *recordRing) oldest() *record { return r.get(r.first()) }
 
-func (r *records) pop() *record {
-	rec := r.ring[r.first]
-	r.ring[r.first] = nil
-	r.first = (r.first + 1) % len(r.ring)
-	r.n--
-	r.bytes -= rec.bytes()
-	r.floor = rec.version
-	return rec
-}
-
-// after returns the number of the first record with a version greater than v.
-func (r *records) after(v listwatch.Version) uint64 {
-	lo, hi := 0, r.n
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if r.at(mid).version > v {
-			hi = mid
-		} else {
-			lo = mid + 1
+func (r *recordRing) push(added *record) {
+	if r.len == len(r.slots) {
+		grown := make([]*record, max(64, 2*len(r.slots)))
+		for n := r.first(); n < r.next; n++ {
+			grown[n%uint64(len(grown))] = r.get(n)
 		}
+		r.slots = grown
 	}
-	return r.numberOf0() + uint64(lo)
+	r.slots[r.next%uint64(len(r.slots))] = added
+	r.len++
+	r.next++
+	r.bytes += added.bytes()
 }
 
-// copyFrom copies the records from number on, and before end, to dst; ok is false where number has left the window.
-func (r *records) copyFrom(number, end uint64, dst []*record) (n int, ok bool) {
-	base := r.numberOf0()
-	if number < base {
+// pop removes the oldest record.
+func (r *recordRing) pop() *record {
+	slot := &r.slots[r.first()%uint64(len(r.slots))]
+	oldest := *slot
+	*slot = nil
+	r.len--
+	r.bytes -= oldest.bytes()
+	r.floor = oldest.Version
+	return oldest
+}
+
+// numberAfter returns the number of the first record with a version greater than v, or next if there
+// is none.
+func (r *recordRing) numberAfter(v listwatch.Version) uint64 {
+	first := r.first()
+	i := sort.Search(r.len, func(i int) bool { return r.get(first+uint64(i)).Version > v })
+	return first + uint64(i)
+}
+
+// copyRange copies the records with numbers in [from, to) to dst, as many as fit. It returns false if
+// the record at from was dropped.
+func (r *recordRing) copyRange(from, to uint64, dst []*record) (n int, ok bool) {
+	if from < r.first() {
 		return 0, false
 	}
-	for n < len(dst) && number+uint64(n) < min(end, r.next) {
-		dst[n] = r.at(int(number - base + uint64(n)))
+	for n < len(dst) && from+uint64(n) < min(to, r.next) {
+		dst[n] = r.get(from + uint64(n))
 		n++
 	}
 	return n, true

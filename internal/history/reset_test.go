@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-func TestResetExpiresWhoHasBegunAndServesWhoComesThen(t *testing.T) {
+func TestResetExpiresOpenWatches(t *testing.T) {
 	l := New(Options{})
 	a, b := listwatch.Key{Namespace: "n", Name: "a"}, listwatch.Key{Namespace: "n", Name: "b"}
 	put(l, a, nil)
@@ -29,19 +29,19 @@ func TestResetExpiresWhoHasBegunAndServesWhoComesThen(t *testing.T) {
 	select {
 	case <-woken:
 	case <-time.After(10 * time.Second):
-		t.Fatal("a watcher that slept was not woken")
+		t.Fatal("a waiting watcher was not woken")
 	}
-	for name, c := range map[string]*Cursor{"one that has read everything": idle, "one that lags": slow} {
+	for name, c := range map[string]*Cursor{"a watcher that has read every event": idle, "a lagging watcher": slow} {
 		events, err := drainCursor(c)
 		if !errors.Is(err, listwatch.Expired) {
-			t.Errorf("%s: got %v after %d events, want that it expired", name, err, len(events))
+			t.Errorf("%s: got %v after %d events, want Expired", name, err, len(events))
 		}
 	}
 	if s := l.Stats(); s.Floor != 100 || s.Version != 100 || s.Objects != 2 || s.Records != 0 {
 		t.Errorf("%+v, want 2 objects at 100 and no history", s)
 	}
 	if _, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 99}); !errors.Is(err, listwatch.Expired) {
-		t.Errorf("a watch from 99: %v, want that it expired", err)
+		t.Errorf("a watch from 99: %v, want Expired", err)
 	}
 	next := watch(t, l, listwatch.Query{Start: listwatch.At, Version: 100})
 	put(l, b, nil)
@@ -54,7 +54,7 @@ func TestResetExpiresWhoHasBegunAndServesWhoComesThen(t *testing.T) {
 	}
 }
 
-// drainCursor polls until there is nothing or an error.
+// drainCursor polls until Poll returns no events.
 func drainCursor(c *Cursor) (all []listwatch.Event, err error) {
 	var batch [4]listwatch.Event
 	for {
@@ -66,25 +66,25 @@ func drainCursor(c *Cursor) (all []listwatch.Event, err error) {
 	}
 }
 
-// changesAt are creates of objects of these names at v.
-func changesAt(v listwatch.Version, names ...string) []Change {
-	var changes []Change
+// createsAt returns records that create objects with the given names at v.
+func createsAt(v listwatch.Version, names ...string) []Record {
+	var records []Record
 	for _, name := range names {
-		changes = append(changes, Change{Version: v, New: thing(listwatch.Key{Namespace: "n", Name: name}, v, nil, "n1")})
+		records = append(records, Record{Version: v, New: thing(listwatch.Key{Namespace: "n", Name: name}, v, nil, "n1")})
 	}
-	return changes
+	return records
 }
 
-func TestChangesOfOneVersionAreNotSplitBetweenBatches(t *testing.T) {
+func TestBatchesDoNotSplitAVersion(t *testing.T) {
 	l := New(Options{})
-	follows := watch(t, l, listwatch.Query{InitialEvents: listwatch.No})
-	l.Append(changesAt(1, "a", "b")...)
-	l.Append(changesAt(2, "c")...)
-	l.Append(changesAt(3, "d", "e", "f")...)
-	l.Append(changesAt(4, "g", "h", "i", "j", "k")...)
-	replays := watch(t, l, listwatch.Query{Start: listwatch.At, Namespace: "n"})
+	live := watch(t, l, listwatch.Query{InitialEvents: listwatch.No})
+	l.Append(createsAt(1, "a", "b")...)
+	l.Append(createsAt(2, "c")...)
+	l.Append(createsAt(3, "d", "e", "f")...)
+	l.Append(createsAt(4, "g", "h", "i", "j", "k")...)
+	replaying := watch(t, l, listwatch.Query{Start: listwatch.At, Namespace: "n"})
 	want := []listwatch.Version{1, 1, 2, 0, 3, 3, 3, 0, 4, 4, 4, 4, 0, 4}
-	for name, c := range map[string]*Cursor{"following": follows, "replaying": replays} {
+	for name, c := range map[string]*Cursor{"reading the feed": live, "reading the log": replaying} {
 		var got []listwatch.Version
 		for {
 			batch := make([]listwatch.Event, 4)
@@ -111,11 +111,11 @@ func TestChangesOfOneVersionAreNotSplitBetweenBatches(t *testing.T) {
 	}
 }
 
-func TestContainsKnowsWhatTheWindowHas(t *testing.T) {
+func TestContainsWriteFindsRetainedRecords(t *testing.T) {
 	l := New(Options{})
-	l.Append(changesAt(3, "a", "b")...)
+	l.Append(createsAt(3, "a", "b")...)
 	a := listwatch.Key{Namespace: "n", Name: "a"}
-	l.Append(Change{Version: 5, Old: l.Get(a)})
+	l.Append(Record{Version: 5, Old: l.Get(a)})
 	for _, c := range []struct {
 		v    listwatch.Version
 		name string

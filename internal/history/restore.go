@@ -7,105 +7,97 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Past is what a collection has behind it when its Log begins: the state, and the writes that led there as far as they are still known.
-// The zero Past is an empty collection that begins at version zero.
+// A SavedLog is the content of a Log that a store has kept: the state, and the writes that led to it
+// as far back as they are known. The zero SavedLog is an empty collection at version 0.
 type SavedLog struct {
-	// Objects are the state after the last of Records, in any order.
+	// Objects are the state after the last record, in any order.
 	Objects []*listwatch.Object
-	// Records are the writes after Floor, none missing: oldest first, those of one version in key order. The Log takes the slice over.
+	// Records are all writes after Floor, oldest first, and in key order within one version. Restore
+	// takes ownership of the slice. A record with At in the future ages from now on.
 	Records []Record
-	// Floor is the oldest version that a watch may start from: every object that none of Records touched is of it or older.
+	// Floor is the oldest version that a watch may start at. Objects without a record are not newer.
 	Floor listwatch.Version
 }
 
-// A Record is a Change of a Past.
-type Record struct {
-	Change
-	// At is when it was written; from then on its age counts, from the restoration at the latest.
-	At time.Time
-}
-
-// Restore returns a Log that goes on where p ends: its state can be listed and its records can be watched from, as if they had been
-// appended. Of records and state one copy of each object is kept. The window's bytes are enforced at once; its age, as ever, with the next
-// Append. o.Head must be at the newest version of the database by then; a Head of the Log's own begins at the newest of p.
+// Restore returns a Log with the state and the records of saved, as if they had been appended. It
+// keeps one copy of each object, even if several records and the state refer to it. The limit of
+// Options.MaxBytes is enforced at once, the limit of Options.MaxAge by the next Append.
 //
-// A Past that contradicts itself is an error of code [listwatch.Corrupt].
-func Restore(o Options, p SavedLog) (*Log, error) {
-	now := newState().tree
-	for _, object := range p.Objects {
-		now.Set(object)
+// o.Revision must be at the newest version of the database. If nil, the Revision of the Log starts at
+// the newest version of saved. If records and state contradict each other, the error has code
+// [listwatch.Corrupt].
+func Restore(o Options, saved SavedLog) (*Log, error) {
+	tree := newState().tree
+	for _, object := range saved.Objects {
+		tree.Set(object)
 	}
-	base, err := undo(now, p)
-	if err != nil {
+	if err := undo(tree, saved); err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "history", Err: err}
 	}
 	l := New(o)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state = state{tree: base.Copy(), base: base}
-	l.last, l.records.floor = p.Floor, p.Floor
-	today := time.Now()
-	for i, past := range p.Records {
-		at := past.At
-		if at.After(today) {
-			at = today // the clock was wrong then, or is now
+	l.state = state{tree: tree.Copy(), base: tree}
+	l.newest, l.records.floor = saved.Floor, saved.Floor
+	now := time.Now()
+	for i, r := range saved.Records {
+		if r.At.After(now) {
+			r.At = now // the clock was wrong then, or is now
 		}
-		r := newRecord(past.Change, at, l.budget)
-		l.state.apply(r)
-		l.records.push(r)
-		l.last = r.version
-		if i+1 == len(p.Records) || p.Records[i+1].Version > r.version {
+		l.addRecord(r)
+		if i+1 == len(saved.Records) || saved.Records[i+1].Version > r.Version {
 			l.state.checkpoint(l.records.next)
 		}
 	}
-	if l.ownsHead {
-		l.head.Advance(l.last)
+	if l.ownsRevision {
+		l.revision.Advance(l.newest)
 	}
 	l.trimBytes()
 	return l, nil
 }
 
-// undo takes the records of p back from t, the newest first, and returns the state at p.Floor. Each record gets the objects of the state
-// around it in place of its own, so that they are in memory once.
-func undo(t *tree, p SavedLog) (*tree, error) {
-	after := listwatch.Version(0)
-	for i := len(p.Records) - 1; i >= 0; i-- {
-		r := &p.Records[i]
-		if r.Version <= p.Floor || after != 0 && r.Version > after {
-			return nil, fmt.Errorf("a record of version %d is out of order: it is above %d and below %d", r.Version, p.Floor, after)
+// undo reverts the records of saved in t, newest first, so that t becomes the state at saved.Floor. It
+// replaces the objects of each record by those of the state, so that each is in memory once.
+func undo(t *tree, saved SavedLog) error {
+	newer := listwatch.Version(0)
+	for i := len(saved.Records) - 1; i >= 0; i-- {
+		r := &saved.Records[i]
+		switch {
+		case r.Version <= saved.Floor:
+			return fmt.Errorf("a record of version %d is out of order: want a version above the floor %d", r.Version, saved.Floor)
+		case newer != 0 && r.Version > newer:
+			return fmt.Errorf("a record of version %d is out of order: the next record has version %d", r.Version, newer)
 		}
-		after = r.Version
-		if err := undoOne(t, &r.Change); err != nil {
-			return nil, err
+		newer = r.Version
+		if err := undoRecord(t, r); err != nil {
+			return err
 		}
 	}
 	var err error
 	t.Scan(func(o *listwatch.Object) bool {
-		if o.Version > p.Floor {
-			err = fmt.Errorf("no record says how %v came to version %d, after %d", o.Key, o.Version, p.Floor)
+		if o.Version > saved.Floor {
+			err = fmt.Errorf("%v is at version %d, but no record after version %d has written it", o.Key, o.Version, saved.Floor)
 		}
 		return err == nil
 	})
-	return t, err
+	return err
 }
 
-func undoOne(t *tree, c *Change) error {
-	if c.Old == nil && c.New == nil {
-		return fmt.Errorf("the record of version %d is empty", c.Version)
+func undoRecord(t *tree, r *Record) error {
+	if r.Old == nil && r.New == nil {
+		return fmt.Errorf("the record of version %d is empty", r.Version)
 	}
-	probe := c.New
-	if probe == nil {
-		probe = c.Old
+	object := r.object()
+	have, _ := t.Get(object)
+	if !sameVersion(have, r.New) {
+		return fmt.Errorf("the record of version %d leaves %v at %s, but the state after it has it at %s",
+			r.Version, object.Key, versionOf(r.New), versionOf(have))
 	}
-	have, _ := t.Get(probe)
-	if !sameVersion(have, c.New) {
-		return fmt.Errorf("the record of version %d leaves %v at %s, but the state after it has it at %s", c.Version, probe.Key, versionOf(c.New), versionOf(have))
-	}
-	c.New = have
-	if c.Old != nil {
-		t.Set(c.Old)
+	r.New = have
+	if r.Old != nil {
+		t.Set(r.Old)
 	} else {
-		t.Delete(probe)
+		t.Delete(object)
 	}
 	return nil
 }
@@ -117,9 +109,44 @@ func sameVersion(a, b *listwatch.Object) bool {
 	return a.Version == b.Version
 }
 
+// versionOf returns the version of o as text, or "none" if o is nil.
 func versionOf(o *listwatch.Object) string {
 	if o == nil {
 		return "none"
 	}
 	return o.Version.String()
+}
+
+// Reset replaces the state by objects, in any order, and drops all records. A store calls it when it
+// may have missed writes. The state is at v, which must not be less than any version so far or that
+// of any object. Open watches expire after their remaining events.
+//
+// If Options.Revision was set, the caller advances it to v after Reset returns.
+func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
+	l.mu.Lock()
+	for l.records.len > 0 {
+		l.dropOldest()
+	}
+	next := newState()
+	for _, o := range objects {
+		next.tree.Set(o)
+	}
+	next.base = next.tree.Copy()
+	l.state.tree.Scan(func(o *listwatch.Object) bool {
+		if kept, _ := next.tree.Get(o); kept != o {
+			o.InitialFrames().Drop()
+		}
+		return true
+	})
+	l.state = next
+	l.newest, l.records.floor = v, v
+	for _, f := range l.feeds.bySelection {
+		f.chain.restart(v)
+		l.waker.add(f.wakeups.take())
+	}
+	l.mu.Unlock()
+	l.waker.start()
+	if l.ownsRevision {
+		l.revision.Advance(v)
+	}
 }

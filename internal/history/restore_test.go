@@ -11,29 +11,30 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// restart ends the log of the walk and goes on with one that is restored from the model, from copies of its objects.
+// restart replaces the log of the walk by one that is restored from copies of the objects of the model.
 func (w *walk) restart() {
 	floor := w.log.Stats().Floor
-	past := SavedLog{Floor: floor}
+	saved := SavedLog{Floor: floor}
 	state := make(map[listwatch.Key]*listwatch.Object)
-	for _, c := range w.model.changes {
-		if delete(state, changed(c).Key); c.New != nil {
+	for _, c := range w.model.records {
+		if delete(state, c.object().Key); c.New != nil {
 			state[c.New.Key] = c.New
 		}
 		if c.Version > floor {
 			c.Old, c.New = clone(c.Old), clone(c.New)
-			past.Records = append(past.Records, Record{c, time.Now()})
+			c.At = time.Now()
+			saved.Records = append(saved.Records, c)
 		}
 	}
 	for _, o := range state {
-		past.Objects = append(past.Objects, clone(o))
+		saved.Objects = append(saved.Objects, clone(o))
 	}
 	for len(w.walkers) > 0 {
 		w.drop(0)
 	}
-	options := Options{MaxBytes: w.log.window.maxBytes, FrameCacheBytes: 4096, Description: w.log.description}
+	options := Options{MaxBytes: w.log.retention.maxBytes, FrameCacheBytes: 4096, Description: w.log.description}
 	var err error
-	if w.log, err = Restore(options, past); err != nil {
+	if w.log, err = Restore(options, saved); err != nil {
 		w.Fatal(err)
 	}
 	if s := w.log.Stats(); s.Version != w.version || s.Floor != floor || s.Objects != len(state) {
@@ -48,40 +49,41 @@ func clone(o *listwatch.Object) *listwatch.Object {
 	return &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Fields: o.Fields, Data: o.Data}
 }
 
-// writesOf is a past of n writes to one object, a minute apart, up to a minute ago.
-func writesOf(n int) SavedLog {
+// savedWrites returns the saved log of n updates of one object, one per minute, the last a minute ago.
+func savedWrites(n int) SavedLog {
 	key := listwatch.Key{Name: "a"}
 	p := SavedLog{Floor: 10}
 	old := thing(key, 5, nil, "n1")
 	for i := range n {
-		c := Change{Version: listwatch.Version(11 + i), Old: old, New: thing(key, listwatch.Version(11+i), nil, "n1")}
-		p.Records = append(p.Records, Record{c, time.Now().Add(-time.Duration(n-i) * time.Minute)})
-		old = clone(c.New)
+		v, age := listwatch.Version(11+i), time.Duration(n-i)*time.Minute
+		r := Record{Version: v, Old: old, New: thing(key, v, nil, "n1"), At: time.Now().Add(-age)}
+		p.Records = append(p.Records, r)
+		old = clone(r.New)
 	}
 	p.Objects = []*listwatch.Object{old}
 	return p
 }
 
-func TestRestoredRecordsAgeWithTheNextAppend(t *testing.T) {
+func TestAppendDropsOldRestoredRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := Restore(Options{MaxAge: 150 * time.Second}, writesOf(5))
+		l, err := Restore(Options{MaxAge: 150 * time.Second}, savedWrites(5))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s := l.Stats(); s.Records != 5 || s.Floor != 10 || s.Version != 15 {
-			t.Errorf("restored: %+v, want all 5 records after 10", s)
+			t.Errorf("restored: %+v, want all 5 records after version 10", s)
 		}
 		put(l, listwatch.Key{Name: "b"}, nil)
 		if s := l.Stats(); s.Records != 3 || s.Floor != 13 || s.Version != 16 {
-			t.Errorf("after an append: %+v, want the new one and those of the last 2 minutes", s)
+			t.Errorf("after an append: %+v, want the new record and those of the last 2 minutes", s)
 		}
 	})
 }
 
-// Nothing would be forgotten before the clock is where it was when it was wrong.
-func TestRestoredRecordsOfTheFutureAgeFromNow(t *testing.T) {
+// Otherwise nothing would be dropped until the clock reached the wrong times.
+func TestRestoredFutureRecordsAgeFromNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := writesOf(5)
+		p := savedWrites(5)
 		for i := range p.Records {
 			p.Records[i].At = p.Records[i].At.Add(24 * time.Hour)
 		}
@@ -97,36 +99,36 @@ func TestRestoredRecordsOfTheFutureAgeFromNow(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		put(l, listwatch.Key{Name: "b"}, nil)
 		if s := l.Stats(); s.Records != 1 {
-			t.Errorf("after three: %+v, want the new one alone", s)
+			t.Errorf("after three minutes: %+v, want only the new record", s)
 		}
 	})
 }
 
-func TestRestoreKeepsNoMoreBytesThanTheWindow(t *testing.T) {
-	l, err := Restore(Options{MaxBytes: 1}, writesOf(5))
+func TestRestoreEnforcesMaxBytes(t *testing.T) {
+	l, err := Restore(Options{MaxBytes: 1}, savedWrites(5))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := l.Stats(); s.Records != 1 || s.Floor != 14 {
-		t.Errorf("%+v, want the newest record alone", s)
+		t.Errorf("%+v, want only the newest record", s)
 	}
 }
 
 func TestRestoreKeepsEachObjectOnce(t *testing.T) {
-	p := writesOf(3)
+	p := savedWrites(3)
 	l, err := Restore(Options{}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Records[0].New != p.Records[1].Old || p.Records[2].New != l.Get(listwatch.Key{Name: "a"}) {
-		t.Error("a record has an object of its own beside that of the next record or of the state")
+		t.Error("a record does not share its object with the next record or the state")
 	}
 }
 
-func TestRestoreBeginsWhereTheDatabaseIs(t *testing.T) {
-	head := new(Revision)
-	head.Advance(20)
-	l, err := Restore(Options{Revision: head}, writesOf(2))
+func TestRestoreStartsAtTheGivenRevision(t *testing.T) {
+	revision := new(Revision)
+	revision.Advance(20)
+	l, err := Restore(Options{Revision: revision}, savedWrites(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,18 +141,18 @@ func TestRestoreBeginsWhereTheDatabaseIs(t *testing.T) {
 	}
 }
 
-func TestRestoreRefusesAPastThatContradictsItself(t *testing.T) {
+func TestRestoreRejectsContradictions(t *testing.T) {
 	for want, spoil := range map[string]func(*SavedLog){
 		"leaves a at 13, but the state after it has it at 5":    func(p *SavedLog) { p.Objects = []*listwatch.Object{thing(listwatch.Key{Name: "a"}, 5, nil, "")} },
 		"leaves a at 13, but the state after it has it at none": func(p *SavedLog) { p.Objects = nil },
 		"leaves a at 12, but the state after it has it at 11":   func(p *SavedLog) { p.Records[2].Old = p.Records[0].New },
 		"leaves a at none, but the state after it has it at 13": func(p *SavedLog) { p.Records[2].New = nil },
-		"the record of version 12 is empty":                     func(p *SavedLog) { p.Records[1].Change = Change{Version: 12} },
+		"the record of version 12 is empty":                     func(p *SavedLog) { p.Records[1] = Record{Version: 12} },
 		"version 14 is out of order":                            func(p *SavedLog) { p.Records[1].Version = 14 },
 		"version 11 is out of order":                            func(p *SavedLog) { p.Floor = 11 },
-		"no record says how b came to version 12":               func(p *SavedLog) { p.Objects = append(p.Objects, thing(listwatch.Key{Name: "b"}, 12, nil, "")) },
+		"b is at version 12, but no record":                     func(p *SavedLog) { p.Objects = append(p.Objects, thing(listwatch.Key{Name: "b"}, 12, nil, "")) },
 	} {
-		p := writesOf(3)
+		p := savedWrites(3)
 		spoil(&p)
 		_, err := Restore(Options{}, p)
 		if !errors.Is(err, listwatch.Corrupt) || !strings.Contains(fmt.Sprint(err), want) {

@@ -2,20 +2,20 @@ package history
 
 import "github.com/listwatch/listwatch"
 
-// A selection is what a query selects: its scope and its selectors.
+// A selection is the part of a collection that a query selects: a namespace and name, and selectors.
 type selection struct {
-	namespace, name string
+	namespace, name string // empty for any
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
 }
 
-// selectionKey is equal for selections that select the same, as far as their text tells.
+// A selectionKey is equal for selections with the same text.
 type selectionKey struct{ namespace, name, labels, fields string }
 
 func newSelection(q listwatch.Query) selection {
 	s := selection{q.Namespace, q.Name, q.Labels, q.Fields}
-	// Fields that are the scope by another name narrow it; matches still looks at the selector, so that a contradiction
-	// selects nothing.
+	// A field selector on the namespace or the name narrows the query's. matches still applies the
+	// selector, so that a contradiction selects nothing.
 	if v, ok := s.fields.Equality(listwatch.FieldNamespace); ok && s.namespace == "" {
 		s.namespace = v
 	}
@@ -36,15 +36,15 @@ func (s *selection) matches(o *listwatch.Object) bool {
 		s.labels.Matches(o.Labels) && s.fields.Matches(o)
 }
 
-// selective reports whether s selects by more than namespace.
-func (s *selection) selective() bool {
+// isSelective reports whether s selects by anything other than the namespace.
+func (s *selection) isSelective() bool {
 	return s.name != "" || !s.labels.Empty() || !s.fields.Empty()
 }
 
-// transition says what r means to s. What counts is whether the object was selected before, not whether it was there.
-// select/leaves-selector: an object that stops matching is DELETED, one that begins to is ADDED.
+// transition returns the meaning of r to s. It depends on whether the object was selected before, not
+// on whether it existed (select/leaves-selector).
 func (s *selection) transition(r *record) transition {
-	before, after := s.matches(r.old), s.matches(r.new)
+	before, after := s.matches(r.Old), s.matches(r.New)
 	switch {
 	case before && after:
 		return change
@@ -53,33 +53,30 @@ func (s *selection) transition(r *record) transition {
 	case before:
 		return exit
 	}
-	return none
+	return outside
 }
 
-// ascend calls f with the objects of t that s selects, in key order, from the first key that is not before from, until f returns false.
-// It costs the size of the namespace, not of t, where s has one.
-func (s *selection) ascend(t *tree, from listwatch.Key, f func(o *listwatch.Object) bool) {
-	s.scan(t, from, func(o *listwatch.Object) bool { return !s.matches(o) || f(o) })
-}
-
-// scan is ascend for all objects of the scope, whether s selects them or not.
-func (s *selection) scan(t *tree, from listwatch.Key, f func(o *listwatch.Object) bool) {
-	start := listwatch.Key{Namespace: s.namespace}
+// scan calls f with the objects of t in the namespace of s whose keys are greater than after, in key
+// order, until f returns false. It also skips other names if that is free, but does not apply
+// selectors. It costs the size of the namespace, not of t.
+func (s *selection) scan(t *tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
+	first := listwatch.Key{Namespace: s.namespace}
 	if s.namespace != "" {
-		start.Name = s.name
+		first.Name = s.name
 	}
-	if start.Compare(from) < 0 {
-		start = from
+	if first.Compare(after) < 0 {
+		first = after
 	}
-	t.Ascend(&listwatch.Object{Key: start}, func(o *listwatch.Object) bool {
+	t.Ascend(&listwatch.Object{Key: first}, func(o *listwatch.Object) bool {
 		if s.namespace != "" && (o.Key.Namespace != s.namespace || s.name != "" && o.Key.Name != s.name) {
 			return false
 		}
-		return f(o)
+		return o.Key == after || f(o)
 	})
 }
 
-// A term is something that every object of a selection has, by which the index finds the feeds that a write may concern.
+// A term is a property that every object of a selection has, such as a label. Feeds are indexed by
+// terms.
 type term struct {
 	kind       termKind
 	key, value string
@@ -88,18 +85,18 @@ type term struct {
 type termKind uint8
 
 const (
-	termAll       termKind = iota // no term: every write may concern the feed
+	termAny       termKind = iota // every object has this term
 	termObject                    // key is a namespace, value a name
-	termName                      // value is a name, in any namespace
+	termName                      // value is a name in any namespace
 	termNamespace                 // value is a namespace
-	termLabel                     // key is a label
-	termField                     // key is a path
+	termLabel                     // key and value of a label
+	termField                     // key is a path, value the field's
 )
 
-// maxTerms is how many values a label selector may list and still be indexed by them.
+// maxTerms is the greatest number of values in a label selector that is indexed by them.
 const maxTerms = 16
 
-// terms returns where the index files s: an object that s selects has at least one of them.
+// terms returns the terms to index s by: every object that s selects has at least one of them.
 func (s *selection) terms() []term {
 	switch {
 	case s.namespace != "" && s.name != "":
@@ -108,7 +105,7 @@ func (s *selection) terms() []term {
 		return []term{{termName, "", s.name}}
 	}
 	for _, path := range s.fields.Paths() {
-		// An absent field reads as the empty value, which no object lists among its fields.
+		// An absent field equals the empty value, but no object lists it among its fields.
 		if v, ok := s.fields.Equality(path); ok && v != "" && path != listwatch.FieldName && path != listwatch.FieldNamespace {
 			return []term{{termField, path, v}}
 		}
@@ -123,11 +120,11 @@ func (s *selection) terms() []term {
 	if s.namespace != "" {
 		return []term{{termNamespace, "", s.namespace}}
 	}
-	return []term{{kind: termAll}}
+	return []term{{kind: termAny}}
 }
 
-// termsOf calls f with every term under which a feed that o concerns can be filed.
-func termsOf(o *listwatch.Object, f func(term)) {
+// forEachTerm calls f with every term that o has, except termAny.
+func forEachTerm(o *listwatch.Object, f func(term)) {
 	f(term{termObject, o.Key.Namespace, o.Key.Name})
 	f(term{termName, "", o.Key.Name})
 	f(term{termNamespace, "", o.Key.Namespace})

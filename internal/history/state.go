@@ -8,29 +8,32 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A tree is the objects of a collection by key. One that was handed out is never changed: the log copies on write.
+// A tree holds the objects of a collection by key. A tree that was handed out never changes: the log
+// copies it before the next write.
 type tree = btree.BTreeG[*listwatch.Object]
 
 func byKey(a, b *listwatch.Object) bool { return a.Key.Compare(b.Key) < 0 }
 
-// checkpointEvery is how many records lie between two checkpoints. To keep a snapshot of the state with each record would make
-// every write copy a path of the tree, some 2 KiB; with one snapshot in 64 the state at any version is at most 63 changes away from
-// one, some tens of microseconds, and only exact lists and continued pages ask for it.
-const checkpointEvery = 64
+// checkpointInterval is the number of records between two checkpoints. A snapshot of the state with
+// every record would make each write copy a path of the tree, about 2 KiB. With one snapshot per 64
+// records, any retained state is at most 63 writes away from one. Applying them takes tens of
+// microseconds, which only lists at an exact version and continued lists pay.
+const checkpointInterval = 64
 
-// A state is the objects now, and enough to tell how they were at any version of the window. Guarded by Log.mu.
+// A state is the current objects, and what is needed to rebuild the objects at any retained version.
+// It is guarded by Log.mu.
 type state struct {
 	tree *tree
-	// snap is a copy of tree that readers have; nil: there is none since the last change.
+	// snap is a copy of tree that readers share. It is nil if no reader has asked since the last write.
 	snap *tree
-	// base is the state before the oldest record in the window.
+	// base is the state before the oldest retained record.
 	base *tree
-	// checkpoints are oldest first; all are within the window.
-	checkpoints []checkpoint
-	since       int // records after the last checkpoint
+	// checkpoints are in order, and each is before a retained record.
+	checkpoints     []checkpoint
+	sinceCheckpoint int // records applied after the last checkpoint
 }
 
-// A checkpoint is the state before the record of a number.
+// A checkpoint is the state before the record with a number.
 type checkpoint struct {
 	number uint64
 	tree   *tree
@@ -43,19 +46,19 @@ func newState() state {
 
 func (s *state) apply(r *record) {
 	s.snap = nil
-	s.since++
+	s.sinceCheckpoint++
 	applyTo(s.tree, r)
 }
 
 func applyTo(t *tree, r *record) {
-	if r.new != nil {
-		t.Set(r.new)
+	if r.New != nil {
+		t.Set(r.New)
 	} else {
-		t.Delete(r.old)
+		t.Delete(r.Old)
 	}
 }
 
-// snapshot returns the state now.
+// snapshot returns the current state.
 func (s *state) snapshot() *tree {
 	if s.snap == nil {
 		s.snap = s.tree.Copy()
@@ -63,18 +66,19 @@ func (s *state) snapshot() *tree {
 	return s.snap
 }
 
-// checkpoint keeps the state now, before the record number next, if it is time.
+// checkpoint keeps the current state, which is before the record number next, if one is due.
 func (s *state) checkpoint(next uint64) {
-	if s.since >= checkpointEvery {
+	if s.sinceCheckpoint >= checkpointInterval {
 		s.checkpoints = append(s.checkpoints, checkpoint{next, s.snapshot()})
-		s.since = 0
+		s.sinceCheckpoint = 0
 	}
 }
 
-// drop moves base over r, which leaves the window; next is the number of the record that is the oldest then.
-func (s *state) drop(r *record, next uint64) {
-	if len(s.checkpoints) > 0 && s.checkpoints[0].number == next {
-		// This tree shares more with the state now than a base that was brought there change by change.
+// drop moves base past r, the oldest record, which is being dropped. first is the number of the
+// oldest record after that.
+func (s *state) drop(r *record, first uint64) {
+	if len(s.checkpoints) > 0 && s.checkpoints[0].number == first {
+		// The tree of the checkpoint shares more nodes with the current state than base does.
 		s.base = s.checkpoints[0].tree.Copy()
 		s.checkpoints[0].tree = nil
 		s.checkpoints = s.checkpoints[1:]
@@ -83,19 +87,19 @@ func (s *state) drop(r *record, next uint64) {
 	applyTo(s.base, r)
 }
 
-// stateAt returns the state as it was at v, which is floor or later. l.mu is held.
+// stateAt returns the state at v, which must not be less than the floor. l.mu is held.
 func (l *Log) stateAt(v listwatch.Version) *tree {
-	if v >= l.last {
+	if v >= l.newest {
 		return l.state.snapshot()
 	}
-	first, end := l.records.numberOf0(), l.records.after(v)
-	from, base := first, l.state.base
-	if i := sort.Search(len(l.state.checkpoints), func(i int) bool { return l.state.checkpoints[i].number > end }); i > 0 {
-		from, base = l.state.checkpoints[i-1].number, l.state.checkpoints[i-1].tree
+	from, to, base := l.records.first(), l.records.numberAfter(v), l.state.base
+	checkpoints := l.state.checkpoints
+	if i := sort.Search(len(checkpoints), func(i int) bool { return checkpoints[i].number > to }); i > 0 {
+		from, base = checkpoints[i-1].number, checkpoints[i-1].tree
 	}
 	t := base.Copy()
-	for ; from < end; from++ {
-		applyTo(t, l.records.at(int(from-first)))
+	for ; from < to; from++ {
+		applyTo(t, l.records.get(from))
 	}
 	return t
 }

@@ -38,7 +38,7 @@ const (
 // A write is a request with its version.
 type write struct {
 	*request
-	change history.Change
+	change history.Record
 	record []byte
 }
 
@@ -111,7 +111,7 @@ func (db *DB) prepare(r *request, now time.Time) (w write, err error) {
 		return w, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
 	}
 	version := db.last + 1
-	w = write{request: r, change: history.Change{Version: version, Old: old}}
+	w = write{request: r, change: history.Record{Version: version, Old: old}}
 	rec := record{deleted: r.change.New == nil, at: now.UnixNano(), previous: versionAt(old), key: key}
 	if !rec.deleted {
 		w.change.New = r.change.New.Seal(version)

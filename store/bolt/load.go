@@ -88,7 +88,7 @@ func (l *loader) add(key, value []byte) error {
 		return fmt.Errorf("it is newer than the database, which is at %d", l.last)
 	}
 	l.tally.add(version)
-	change := history.Change{Version: version, Old: l.state[rec.key]}
+	change := history.Record{Version: version, Old: l.state[rec.key], At: time.Unix(0, rec.at)}
 	if rec.deleted {
 		delete(l.state, rec.key)
 	} else {
@@ -109,7 +109,7 @@ func (l *loader) add(key, value []byte) error {
 	if rec.deleted && change.Old == nil {
 		return fmt.Errorf("it deletes %v, which is not there", rec.key)
 	}
-	l.past.Records = append(l.past.Records, history.Record{Change: change, At: time.Unix(0, rec.at)})
+	l.past.Records = append(l.past.Records, change)
 	return nil
 }
 

@@ -189,7 +189,7 @@ func (b *backend) known(v listwatch.Version, events []*mvccpb.Event) bool {
 }
 
 func (b *backend) apply(v listwatch.Version, events []*mvccpb.Event) error {
-	changes := make([]history.Change, 0, len(events))
+	changes := make([]history.Record, 0, len(events))
 	for i, e := range events {
 		if slices.ContainsFunc(events[:i], func(before *mvccpb.Event) bool { return bytes.Equal(before.Kv.Key, e.Kv.Key) }) {
 			b.db.options.Trace.DuplicatesDropped(b.name, int64(v)) // a transaction changes no key twice
@@ -203,13 +203,13 @@ func (b *backend) apply(v listwatch.Version, events []*mvccpb.Event) error {
 			changes = append(changes, c)
 		}
 	}
-	slices.SortFunc(changes, func(x, y history.Change) int { return keyOf(x).Compare(keyOf(y)) })
+	slices.SortFunc(changes, func(x, y history.Record) int { return keyOf(x).Compare(keyOf(y)) })
 	b.Append(changes...)
 	b.head.Advance(v)
 	return nil
 }
 
-func keyOf(c history.Change) listwatch.Key {
+func keyOf(c history.Record) listwatch.Key {
 	if c.New != nil {
 		return c.New.Key
 	}
@@ -218,7 +218,7 @@ func keyOf(c history.Change) listwatch.Key {
 
 // change returns what e does to the collection; nothing where neither before nor after there is an object. It is an error where e does not follow from
 // what is there: then an event was lost.
-func (b *backend) change(v listwatch.Version, e *mvccpb.Event) (c history.Change, err error) {
+func (b *backend) change(v listwatch.Version, e *mvccpb.Event) (c history.Record, err error) {
 	path := string(e.Kv.Key)
 	key, err := b.location.key(path)
 	if err != nil {

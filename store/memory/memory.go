@@ -148,7 +148,7 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	return change.New, nil
 }
 
-func (b *backend) append(c store.Change) (change history.Change, err error) {
+func (b *backend) append(c store.Change) (change history.Record, err error) {
 	b.db.mu.Lock()
 	defer b.db.mu.Unlock()
 	change.Old = b.Log.Get(c.Key)

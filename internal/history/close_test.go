@@ -10,20 +10,20 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-func TestWatchersOfALogThatEndsReadWhatIsThereAndThenItsError(t *testing.T) {
+func TestClosedLogServesItsRemainingEvents(t *testing.T) {
 	l := New(Options{})
-	behind, err := l.Watch(t.Context(), listwatch.Query{InitialEvents: listwatch.No})
+	lagging, err := l.Watch(t.Context(), listwatch.Query{InitialEvents: listwatch.No})
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(l, listwatch.Key{Name: "a"}, nil)
 	l.CloseWithError(io.EOF)
-	l.CloseWithError(errors.New("too late"))
+	l.CloseWithError(errors.New("second call"))
 	var events [4]listwatch.Event
-	if n, err := behind.Next(t.Context(), events[:]); n != 1 || err != nil {
-		t.Errorf("got %d, %v; want the event before the end", n, err)
+	if n, err := lagging.Next(t.Context(), events[:]); n != 1 || err != nil {
+		t.Errorf("got %d, %v; want the event before the close", n, err)
 	}
-	if n, err := behind.Next(t.Context(), events[:]); n != 0 || err != io.EOF {
+	if n, err := lagging.Next(t.Context(), events[:]); n != 0 || err != io.EOF {
 		t.Errorf("got %d, %v; want io.EOF", n, err)
 	}
 	late, err := l.Watch(t.Context(), listwatch.Query{})
@@ -31,17 +31,17 @@ func TestWatchersOfALogThatEndsReadWhatIsThereAndThenItsError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := late.Next(t.Context(), events[:]); n != 1 || err != nil || !events[0].Initial {
-		t.Errorf("got %d, %v of a watch after the end; want the state", n, err)
+		t.Errorf("got %d, %v from a watch of the closed log; want the state", n, err)
 	}
 	if _, err := late.Next(t.Context(), events[:]); err != io.EOF {
 		t.Errorf("got %v, want io.EOF", err)
 	}
 	if page, err := l.List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 1 {
-		t.Errorf("a list after the end: %+v, %v; want the state", page, err)
+		t.Errorf("a list of the closed log: %+v, %v; want the state", page, err)
 	}
 }
 
-func TestTheEndOfALogWakesWhoSleepsAndWhoWaitsForTheFuture(t *testing.T) {
+func TestCloseOfALogWakesAllItsCursors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		put(l, listwatch.Key{Name: "a"}, nil)
@@ -58,31 +58,31 @@ func TestTheEndOfALogWakesWhoSleepsAndWhoWaitsForTheFuture(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		began, gone := time.Now(), errors.New("gone")
-		l.CloseWithError(gone)
+		start, closed := time.Now(), errors.New("closed")
+		l.CloseWithError(closed)
 		for range 2 {
-			if err := <-ended; err != gone {
-				t.Errorf("got %v, want the end of the log", err)
+			if err := <-ended; err != closed {
+				t.Errorf("got %v, want %v", err, closed)
 			}
 		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("they were told after %v", took)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("they returned after %v, want at once", took)
 		}
 	})
 }
 
-func TestAnEndedLogKeepsNobodyWaitingForTheFuture(t *testing.T) {
+func TestClosedLogFailsFutureVersionsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, gone := New(Options{}), errors.New("gone")
-		l.CloseWithError(gone)
-		began := time.Now()
+		l, closed := New(Options{}), errors.New("closed")
+		l.CloseWithError(closed)
+		start := time.Now()
 		w, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 1 << 40})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer w.Close()
-		if _, err := w.Next(t.Context(), make([]listwatch.Event, 1)); err != gone || time.Since(began) != 0 {
-			t.Errorf("got %v after %v, want the end of the log at once", err, time.Since(began))
+		if _, err := w.Next(t.Context(), make([]listwatch.Event, 1)); err != closed || time.Since(start) != 0 {
+			t.Errorf("got %v after %v, want %v at once", err, time.Since(start), closed)
 		}
 	})
 }

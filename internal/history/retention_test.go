@@ -11,37 +11,37 @@ import (
 	"github.com/listwatch/listwatch/internal/framecache"
 )
 
-func TestWindowIsBoundedByAge(t *testing.T) {
+func TestRecordsAreDroppedByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{MaxAge: time.Minute})
 		for range 10 {
 			put(l, listwatch.Key{Name: "a"}, nil)
 			time.Sleep(10 * time.Second)
 		}
-		// A record of exactly one minute is still young enough.
+		// A record whose age is exactly MaxAge is retained.
 		if s := l.Stats(); s.Records != 7 || s.Floor != 3 {
 			t.Errorf("%d records, floor %d; want 7 and 3", s.Records, s.Floor)
 		}
 	})
 }
 
-func TestNewestRecordStaysHoweverLarge(t *testing.T) {
+func TestNewestRecordIsAlwaysRetained(t *testing.T) {
 	l := New(Options{MaxBytes: 1})
 	put(l, listwatch.Key{Name: "a"}, nil)
 	put(l, listwatch.Key{Name: "a"}, nil)
 	if s := l.Stats(); s.Records != 1 || s.Floor != 1 {
-		t.Errorf("%d records, floor %d; want the newest alone", s.Records, s.Floor)
+		t.Errorf("%d records, floor %d; want only the newest", s.Records, s.Floor)
 	}
 }
 
-// A stalled reader must not keep what the window has dropped: only the node where it stands.
-func TestStalledReaderHoldsNoHistory(t *testing.T) {
+// A stalled reader keeps the node that it stopped at in memory, but no other dropped node.
+func TestStalledReaderKeepsNoDroppedRecords(t *testing.T) {
 	l := New(Options{MaxBytes: 1})
 	stalled := watch(t, l, listwatch.Query{})
 	collected := make(chan struct{})
 	old := thing(listwatch.Key{Name: "a"}, 1, nil, "")
 	runtime.AddCleanup(old, func(struct{}) { close(collected) }, struct{}{})
-	l.Append(Change{Version: 1, New: old})
+	l.Append(Record{Version: 1, New: old})
 	old = nil
 	for range 3 {
 		put(l, listwatch.Key{Name: "a"}, nil)
@@ -60,8 +60,8 @@ func TestStalledReaderHoldsNoHistory(t *testing.T) {
 	}
 }
 
-// Frames of initial events belong to objects, not to the window: however many there are, they must not push history out.
-func TestFramesOfInitialEventsLeaveTheHistoryAlone(t *testing.T) {
+// Frames of initial events do not count toward MaxBytes, so they cannot push records out.
+func TestInitialEventFramesDropNoRecords(t *testing.T) {
 	l := New(Options{MaxBytes: 1 << 20, FrameCacheBytes: -1})
 	keys := make([]listwatch.Key, 200)
 	for i := range keys {
@@ -89,9 +89,9 @@ func TestFramesOfInitialEventsLeaveTheHistoryAlone(t *testing.T) {
 	}
 	l.Compact()
 	if s := l.Stats(); s.FrameCacheBytes != 0 {
-		t.Errorf("%d bytes of frames are kept for objects that are gone", s.FrameCacheBytes)
+		t.Errorf("%d bytes of frames are cached for dropped objects", s.FrameCacheBytes)
 	}
 	if _, err := batch[0].Frames().GetOrBuild(form, build); err != nil || l.Stats().FrameCacheBytes != 0 {
-		t.Errorf("an event that has left the history keeps frames again (%v)", err)
+		t.Errorf("the frames of a dropped event were cached again (%v)", err)
 	}
 }

@@ -1,0 +1,222 @@
+package history
+
+import (
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A startWait is the wait of a cursor for the version that it starts at.
+type startWait struct {
+	cancelReached func() // cancels the callback of the Revision
+	timer         *time.Timer
+
+	mu sync.Mutex
+	// Guarded by mu.
+	over bool // the version was reached, the time is up, or the cursor or the log was closed
+	wake func()
+}
+
+func newStartWait(r *Revision, v listwatch.Version) *startWait {
+	w := new(startWait)
+	w.timer = time.AfterFunc(versionTimeout, w.end)
+	w.cancelReached = r.onReached(v, w.end)
+	return w
+}
+
+// addWait lets CloseWithError end w, or ends it if the log is closed. l.mu is held.
+func (l *Log) addWait(w *startWait) {
+	if l.closedWith() != nil {
+		w.end()
+		return
+	}
+	if l.waits == nil {
+		l.waits = make(map[*startWait]struct{})
+	}
+	l.waits[w] = struct{}{}
+}
+
+func (w *startWait) end() {
+	if wake := w.setOver(); wake != nil {
+		wake()
+	}
+}
+
+// setOver marks the wait as over and returns its wake function, or nil if none is armed.
+func (w *startWait) setOver() func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wake := w.wake
+	w.wake, w.over = nil, true
+	return wake
+}
+
+func (w *startWait) isOver() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
+}
+
+// arm makes the end of the wait call wake. It returns false if the wait is over already.
+func (w *startWait) arm(wake func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		w.wake = wake
+	}
+	return !w.over
+}
+
+// cancel ends the wait and returns its wake function, or nil if none is armed.
+func (w *startWait) cancel() func() {
+	w.timer.Stop()
+	w.cancelReached()
+	return w.setOver()
+}
+
+// pollStart leaves phase awaitingStart, or fails, if the wait is over.
+func (c *Cursor) pollStart() {
+	if !c.wait.isOver() {
+		return
+	}
+	c.wait.cancel()
+	l := c.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.waits, c.wait)
+	if c.err = l.closedWith(); c.err != nil {
+		return
+	}
+	if now := l.version(); now < c.start.version {
+		c.err = tooLarge(c.start.version, now)
+		return
+	}
+	c.err = c.begin()
+}
+
+// A snapshotReader reads a snapshot in key order, in batches.
+type snapshotReader struct {
+	tree *tree
+	last listwatch.Key // the key of the last object returned
+}
+
+func (c *Cursor) pollSnapshot(dst []listwatch.Event) (n int) {
+	s, r := &c.feed.selection, &c.snapshot
+	done := true
+	s.scan(r.tree, r.last, func(o *listwatch.Object) bool {
+		if !s.matches(o) {
+			return true
+		}
+		if done = n < len(dst); !done {
+			return false
+		}
+		dst[n] = initialEvent(o, c.log.initialFrames)
+		n++
+		r.last = o.Key
+		return true
+	})
+	if done {
+		c.phase, c.snapshot = snapshotRead, snapshotReader{}
+	}
+	return n
+}
+
+func (c *Cursor) pollSynced(dst []listwatch.Event) (n int) {
+	c.phase = readingFeed
+	if !c.start.bookmarks {
+		return 0
+	}
+	dst[0] = listwatch.NewBookmark(c.log.description, c.after, true)
+	return 1
+}
+
+// A backlog is the numbers of the records between the start version of a cursor and its feed.
+type backlog struct {
+	next, end uint64
+}
+
+// pollLog reads the backlog. hasEvents reports whether the batch has events before those of dst.
+func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
+	var buf [128]*record
+	b := &c.backlog
+	for n < len(dst) && b.next < b.end {
+		c.log.mu.Lock()
+		count, ok := c.log.records.copyRange(b.next, b.end, buf[:])
+		floor := c.log.records.floor
+		c.log.mu.Unlock()
+		if !ok {
+			c.err = fellBehind(floor)
+			return n
+		}
+		for i, r := range buf[:count] {
+			startsGroup := i == 0 || buf[i-1].Version != r.Version
+			if n == len(dst) || (hasEvents || n > 0) && startsGroup && !groupFits(buf[i:count], len(dst)-n) {
+				return n
+			}
+			if t := c.feed.selection.transition(r); t != outside {
+				dst[n] = r.event(t)
+				n++
+			}
+			b.next++
+		}
+	}
+	if b.next == b.end {
+		// c.node was the newest node of the feed when the backlog was determined, so nothing after it was read.
+		c.phase = readingFeed
+	}
+	return n
+}
+
+// groupFits reports whether at most room records share the version of the first one.
+func groupFits(records []*record, room int) bool {
+	return len(records) <= room || records[room].Version != records[0].Version
+}
+
+// versionBefore returns the version up to which a cursor is complete once it has read every record
+// before the given number. It returns 0 if the record with that number was dropped.
+func (l *Log) versionBefore(number uint64) listwatch.Version {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if number < l.records.first() || number >= l.records.next {
+		return 0
+	}
+	return l.records.get(number).Version - 1
+}
+
+// pollFeed reads the feed. hasEvents reports whether the batch has events before those of dst.
+func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
+	for n < len(dst) {
+		// closedWith is called first: everything appended before the log was closed is in the feed.
+		closed := c.log.closedWith()
+		next := c.node.next.Load()
+		if next == nil {
+			c.err = closed
+			break
+		}
+		if next == cutLink {
+			c.err = fellBehind(c.log.Stats().Floor)
+			break
+		}
+		if (hasEvents || n > 0) && next.record.Version != c.node.record.Version && !next.groupFits(len(dst)-n) {
+			break
+		}
+		c.node = next
+		if next.record.Version > c.after {
+			dst[n] = next.record.event(next.transition)
+			n++
+		}
+	}
+	return n
+}
+
+// groupFits reports whether at most room nodes share the version of n, the first of them. A batch
+// that has events leaves a group that does not fit to the next batch.
+func (n *node) groupFits(room int) bool {
+	for next := n.next.Load(); next != nil && next != cutLink && next.record.Version == n.record.Version; next = next.next.Load() {
+		if room--; room < 1 {
+			return false
+		}
+	}
+	return room > 0
+}

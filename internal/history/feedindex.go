@@ -1,0 +1,142 @@
+package history
+
+import (
+	"slices"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A feedIndex holds the feeds of a log, and finds the ones that a write may concern. It is guarded by
+// Log.mu.
+type feedIndex struct {
+	bySelection map[selectionKey]*feed
+	byTerm      map[term][]*feed
+	idle        []idleFeed // feeds that lost their last watcher, in order of time
+	watchers    int
+	unpublished []*feed // feeds with appended nodes
+}
+
+// An indexEntry is what the feedIndex keeps about one feed.
+type indexEntry struct {
+	terms       []term // the terms that the feed is indexed by
+	slots       []int  // the index of the feed in byTerm[terms[i]]
+	watchers    int
+	idleEntries int    // the number of entries of the feed in feedIndex.idle
+	offered     uint64 // the number of the record that was offered last
+}
+
+type idleFeed struct {
+	feed  *feed
+	since time.Time
+}
+
+// feedIdleTimeout is the time after which a feed without watchers is removed. A watcher that
+// reconnects before that resumes in the same feed.
+const feedIdleTimeout = 30 * time.Second
+
+func newFeedIndex() feedIndex {
+	return feedIndex{bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed)}
+}
+
+// join adds a watcher to the feed of s and returns the feed. A new feed starts at the given version.
+func (x *feedIndex) join(s selection, start listwatch.Version) *feed {
+	key := s.key()
+	f := x.bySelection[key]
+	if f == nil {
+		f = newFeed(s, start)
+		x.bySelection[key] = f
+		f.entry.terms = s.terms()
+		for _, t := range f.entry.terms {
+			f.entry.slots = append(f.entry.slots, len(x.byTerm[t]))
+			x.byTerm[t] = append(x.byTerm[t], f)
+		}
+	}
+	f.entry.watchers++
+	x.watchers++
+	return f
+}
+
+// leave removes a watcher from f.
+func (x *feedIndex) leave(f *feed, now time.Time) {
+	x.watchers--
+	if f.entry.watchers--; f.entry.watchers == 0 {
+		x.idle = append(x.idle, idleFeed{f, now})
+		f.entry.idleEntries++
+	}
+	x.removeIdle(now)
+}
+
+// removeIdle removes the feeds that have had no watcher for feedIdleTimeout.
+func (x *feedIndex) removeIdle(now time.Time) {
+	for len(x.idle) > 0 && now.Sub(x.idle[0].since) >= feedIdleTimeout {
+		f := x.idle[0].feed
+		x.idle[0].feed = nil
+		x.idle = x.idle[1:]
+		// A feed that was joined and left again has a later entry, which counts instead of this one.
+		if f.entry.idleEntries--; f.entry.idleEntries == 0 && f.entry.watchers == 0 {
+			x.remove(f)
+		}
+	}
+}
+
+func (x *feedIndex) remove(f *feed) {
+	delete(x.bySelection, f.selection.key())
+	for i, t := range f.entry.terms {
+		feeds, slot := x.byTerm[t], f.entry.slots[i]
+		last := len(feeds) - 1
+		moved := feeds[last]
+		feeds[slot] = moved
+		moved.entry.slots[slices.Index(moved.entry.terms, t)] = slot
+		feeds[last] = nil
+		if x.byTerm[t] = feeds[:last]; last == 0 {
+			delete(x.byTerm, t)
+		}
+	}
+}
+
+// offer appends r, which has the given number, to the feeds that it concerns. Their readers see it
+// after publish.
+func (x *feedIndex) offer(r *record, number uint64) {
+	x.forEachCandidate(r, func(f *feed) {
+		if f.entry.offered == number {
+			return
+		}
+		f.entry.offered = number
+		if t := f.selection.transition(r); t != outside && f.chain.append(r, t) {
+			x.unpublished = append(x.unpublished, f)
+		}
+	})
+}
+
+// publish makes the records offered so far visible, and hands the cursors that wait for them to w.
+func (x *feedIndex) publish(w *waker) {
+	for _, f := range x.unpublished {
+		f.chain.publish()
+		w.add(f.wakeups.take())
+	}
+	clear(x.unpublished)
+	x.unpublished = x.unpublished[:0]
+}
+
+// drop removes r, the oldest record, from the feeds that it concerns.
+func (x *feedIndex) drop(r *record) {
+	x.forEachCandidate(r, func(f *feed) { f.chain.drop(r) })
+}
+
+// forEachCandidate calls visit with every feed that r may concern, because of the object before or
+// after the write. It may visit a feed twice.
+func (x *feedIndex) forEachCandidate(r *record, visit func(*feed)) {
+	visitAll := func(t term) {
+		for _, f := range x.byTerm[t] {
+			visit(f)
+		}
+	}
+	visitAll(term{kind: termAny})
+	if r.New != nil {
+		forEachTerm(r.New, visitAll)
+	}
+	if r.Old != nil {
+		forEachTerm(r.Old, visitAll)
+	}
+}

@@ -1,0 +1,67 @@
+package history
+
+import (
+	"math"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// retention limits the records kept. It is immutable, and a negative field means no limit.
+type retention struct {
+	maxAge   time.Duration
+	maxBytes int64
+}
+
+// maxTrimmedByAge limits the records that one Append drops because of their age, so that the first
+// write after an idle hour does not have to drop all of them.
+const maxTrimmedByAge = 128
+
+// trim drops the records that exceed the retention, except the newest one. l.mu is held.
+func (l *Log) trim(now time.Time) {
+	for range maxTrimmedByAge {
+		if l.records.len <= 1 || l.retention.maxAge < 0 || now.Sub(l.records.oldest().At) <= l.retention.maxAge {
+			break
+		}
+		l.dropOldest()
+	}
+	l.trimBytes()
+}
+
+// trimBytes drops records until the rest fits into maxBytes. l.mu is held.
+func (l *Log) trimBytes() {
+	limit := l.retention.maxBytes
+	for l.records.len > 1 && limit >= 0 && l.records.bytes+l.recordFrames.Used() > limit {
+		l.dropOldest()
+	}
+}
+
+// Compact drops all records: a watch that starts at any version but the newest expires. Open watches
+// that have read every event continue.
+func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
+
+// CompactTo drops the records up to v: the state at v can still be listed, and a watch may start at v.
+// If v is greater than the newest version, the newest version is used.
+func (l *Log) CompactTo(v listwatch.Version) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v = min(v, l.version())
+	for l.records.len > 0 && l.records.oldest().Version <= v {
+		l.dropOldest()
+	}
+	// A version of another collection has no record here, but must expire all the same.
+	l.records.floor = max(l.records.floor, v)
+}
+
+// dropOldest removes the oldest record from the log and from every feed. l.mu is held.
+func (l *Log) dropOldest() {
+	r := l.records.pop()
+	l.feeds.drop(r)
+	l.state.drop(r, l.records.first())
+	for i := range r.frames {
+		r.frames[i].Drop()
+	}
+	if r.Old != nil {
+		r.Old.InitialFrames().Drop()
+	}
+}

@@ -1,0 +1,106 @@
+package history
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A Revision is the newest version of a database, which the logs of its collections share. The zero
+// Revision is at version 0. It is safe for concurrent use.
+type Revision struct {
+	version     atomic.Uint64
+	waiterCount atomic.Int32 // len(waiters), so that Advance takes no lock if it is zero
+
+	mu      sync.Mutex
+	waiters []*revisionWaiter // guarded by mu
+}
+
+type revisionWaiter struct {
+	version listwatch.Version
+	reached func()
+}
+
+// Version returns the newest version. Every write up to it has been appended to its log.
+func (r *Revision) Version() listwatch.Version { return listwatch.Version(r.version.Load()) }
+
+// Advance moves the revision to v, unless it is already there or beyond. Every write up to v must
+// have been appended.
+func (r *Revision) Advance(v listwatch.Version) {
+	for {
+		old := r.version.Load()
+		if old >= uint64(v) {
+			return
+		}
+		if r.version.CompareAndSwap(old, uint64(v)) {
+			break
+		}
+	}
+	if r.waiterCount.Load() == 0 {
+		return
+	}
+	for _, w := range r.removeWaiters(func(w *revisionWaiter) bool { return w.version <= v }) {
+		w.reached()
+	}
+}
+
+// onReached calls f once when the revision reaches v, on the goroutine that advances it, so f must be
+// quick. If the revision is already there, it calls f at once. The returned function cancels the call.
+func (r *Revision) onReached(v listwatch.Version, f func()) (cancel func()) {
+	w := &revisionWaiter{v, f}
+	remove := func() bool {
+		return len(r.removeWaiters(func(other *revisionWaiter) bool { return other == w })) > 0
+	}
+	r.mu.Lock()
+	r.waiters = append(r.waiters, w)
+	r.waiterCount.Store(int32(len(r.waiters)))
+	r.mu.Unlock()
+	// An Advance that did not see the new waiterCount has stored its version before this load.
+	if r.Version() >= v {
+		if remove() {
+			f()
+		}
+		return func() {}
+	}
+	return func() { remove() }
+}
+
+// removeWaiters removes and returns the waiters that match.
+func (r *Revision) removeWaiters(match func(*revisionWaiter) bool) (removed []*revisionWaiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiters = slices.DeleteFunc(r.waiters, func(w *revisionWaiter) bool {
+		if !match(w) {
+			return false
+		}
+		removed = append(removed, w)
+		return true
+	})
+	r.waiterCount.Store(int32(len(r.waiters)))
+	return removed
+}
+
+// Wait returns nil when the revision has reached v. Like kube-apiserver, it waits for 3 seconds at
+// most and then returns an error of code [listwatch.NotYet]. If ctx ends first, it returns the error
+// of ctx.
+func (r *Revision) Wait(ctx context.Context, v listwatch.Version) error {
+	if r.Version() >= v {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, versionTimeout, errVersionTimeout)
+	defer cancel()
+	reached := make(chan struct{})
+	defer r.onReached(v, func() { close(reached) })()
+	select {
+	case <-reached:
+		return nil
+	case <-ctx.Done():
+		if context.Cause(ctx) == errVersionTimeout {
+			return tooLarge(v, r.Version())
+		}
+		return ctx.Err()
+	}
+}

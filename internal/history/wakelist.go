@@ -1,0 +1,173 @@
+package history
+
+import (
+	"runtime"
+	"sync"
+)
+
+// A wakeList holds the cursors that wait for the next event of a feed.
+//
+// Lock order: Log.mu is acquired before the mutexes of wakeList, waker and startWait. No mutex is
+// acquired while one of these is held, and wake functions are called while none is held.
+type wakeList struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	waiting []*Cursor // the cursors armed in the current round
+	round   uint64    // the number of times that the list was taken
+	spare   []*Cursor // an empty slice for the next round
+}
+
+// A wakeEntry is the entry of a cursor in the wakeList of its feed, and guarded by its mu.
+type wakeEntry struct {
+	wake  func() // nil if the cursor is not armed
+	round uint64 // the round in which the cursor was armed
+	slot  int    // its index in waiting, in that round
+}
+
+// arm makes the next event call wake once. It returns false if c has something to return already.
+func (l *wakeList) arm(c *Cursor, wake func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.isReady() {
+		return false
+	}
+	e := &c.wakeEntry
+	if e.wake == nil || e.round != l.round {
+		e.round, e.slot = l.round, len(l.waiting)
+		l.waiting = append(l.waiting, c)
+	}
+	e.wake = wake
+	return true
+}
+
+// disarm removes c from the list and returns its wake function, or nil if c was not armed.
+func (l *wakeList) disarm(c *Cursor) func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := &c.wakeEntry
+	wake := e.wake
+	e.wake = nil
+	if wake != nil && e.round == l.round {
+		last := len(l.waiting) - 1
+		moved := l.waiting[last]
+		l.waiting[e.slot] = moved
+		moved.slot = e.slot
+		l.waiting[last] = nil
+		l.waiting = l.waiting[:last]
+	}
+	return wake
+}
+
+// take starts a new round and returns the cursors of the previous one, or nil if there are none.
+func (l *wakeList) take() *wakeBatch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	// The cursors themselves are left to the waker: to visit thousands of them here would delay the writer.
+	b := &wakeBatch{list: l, cursors: l.waiting, round: l.round}
+	l.waiting, l.spare = l.spare, nil
+	l.round++
+	return b
+}
+
+// A wakeBatch is the cursors that were armed in one round of a wakeList.
+type wakeBatch struct {
+	// Immutable after construction.
+	list    *wakeList
+	cursors []*Cursor // each element belongs to the goroutine that took it
+	round   uint64
+
+	taken int // cursors that a goroutine has taken; guarded by waker.mu
+	woken int // cursors that were woken; guarded by list.mu
+}
+
+// wake calls the wake functions of the given part of the batch that are still armed.
+func (b *wakeBatch) wake(part []*Cursor) {
+	var ready [wakeChunk]func()
+	n := 0
+	b.list.mu.Lock()
+	for i, c := range part {
+		if e := &c.wakeEntry; e.wake != nil && e.round == b.round {
+			ready[n] = e.wake
+			e.wake = nil
+			n++
+		}
+		part[i] = nil
+	}
+	if b.woken += len(part); b.woken == len(b.cursors) && cap(b.cursors) > cap(b.list.spare) {
+		b.list.spare = b.cursors[:0]
+	}
+	b.list.mu.Unlock()
+	for _, f := range ready[:n] {
+		f()
+	}
+}
+
+// A waker calls wake functions on goroutines that exist only while there is work. Calling thousands
+// of them takes milliseconds, which a writer must not wait for.
+type waker struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	queue   []*wakeBatch
+	running int // goroutines
+}
+
+// wakeChunk is the number of cursors that a goroutine takes at a time.
+const wakeChunk = 256
+
+// add queues b, which may be nil. The work begins with start.
+func (w *waker) add(b *wakeBatch) {
+	if b == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = append(w.queue, b)
+}
+
+// start ensures that enough goroutines work on the queue: one per chunk, at most GOMAXPROCS.
+func (w *waker) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limit, chunks := runtime.GOMAXPROCS(0), 0
+	for _, b := range w.queue {
+		if chunks += (len(b.cursors) - b.taken + wakeChunk - 1) / wakeChunk; chunks >= limit {
+			break
+		}
+	}
+	for ; w.running < min(chunks, limit); w.running++ {
+		go w.run() // returns when the queue is empty
+	}
+}
+
+func (w *waker) run() {
+	for {
+		b, part := w.next()
+		if b == nil {
+			return
+		}
+		b.wake(part)
+	}
+}
+
+// next returns the next cursors to wake. If there are none, it returns nil and the goroutine must
+// return.
+func (w *waker) next() (*wakeBatch, []*Cursor) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 {
+		w.queue = nil
+		w.running--
+		return nil, nil
+	}
+	b := w.queue[0]
+	n := min(wakeChunk, len(b.cursors)-b.taken)
+	part := b.cursors[b.taken : b.taken+n]
+	if b.taken += n; b.taken == len(b.cursors) {
+		w.queue[0] = nil
+		w.queue = w.queue[1:]
+	}
+	return b, part
+}
