@@ -7,61 +7,61 @@ func (f *DeltaFIFO[T]) apply(d Delta[T]) {
 	key, v := d.Item.Key, d.Item.Version
 	e := f.queue.get(key)
 	if e != nil {
-		if f.repeated(v, e.version) {
+		if f.isDuplicate(v, e.newest) {
 			return
 		}
-		f.fold(e, d)
+		f.coalesce(e, d)
 	} else {
-		known, seen := f.known(key)
-		if f.repeated(v, seen) {
+		known, seen := f.knownState(key)
+		if f.isDuplicate(v, seen) {
 			return
 		}
-		f.begins(d, known)
+		f.applyFirst(d, known)
 	}
-	f.claims.told = max(f.claims.told, v)
+	f.versions.received = max(f.versions.received, v)
 }
 
 // repeated reports whether a change of version v has been told before; seen is the last one of its key.
-func (f *DeltaFIFO[T]) repeated(v, seen listwatch.Version) bool {
-	return v != 0 && (v <= f.claims.floor || v <= seen)
+func (f *DeltaFIFO[T]) isDuplicate(v, seen listwatch.Version) bool {
+	return v != 0 && (v <= f.versions.complete || v <= seen)
 }
 
 // begins takes in the first change of a key that does not wait.
-func (f *DeltaFIFO[T]) begins(d Delta[T], known *Item[T]) {
+func (f *DeltaFIFO[T]) applyFirst(d Delta[T], known *Item[T]) {
 	v := d.Item.Version
 	switch {
 	case d.Type != DeltaDeleted:
-		f.push(entry[T]{item: d.Item, kind: f.kind(d.Type, known), version: v, since: v})
+		f.push(entry[T]{item: d.Item, itemType: f.typeOf(d.Type, known), newest: v, oldest: v})
 	case known != nil || f.KnownObjects == nil:
-		f.push(entry[T]{gone: d.Item, version: v, since: v})
+		f.push(entry[T]{deleted: d.Item, newest: v, oldest: v})
 	}
 }
 
 // fold takes a change into the entry that waits for its key.
-func (f *DeltaFIFO[T]) fold(e *entry[T], d Delta[T]) {
+func (f *DeltaFIFO[T]) coalesce(e *entry[T], d Delta[T]) {
 	switch {
 	case d.Type != DeltaDeleted:
 		e.put(d.Item)
-	case f.isNews(e):
-		f.drop(e)
+	case f.isUnknown(e):
+		f.discard(e)
 		return
 	default:
 		e.delete(d.Item)
 	}
-	e.version = d.Item.Version
+	e.newest = d.Item.Version
 }
 
 // isNews reports whether nobody knows the object that waits in e: then nobody need know that it is gone.
-func (f *DeltaFIFO[T]) isNews(e *entry[T]) bool {
-	if e.gone != nil || f.KnownObjects == nil {
+func (f *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
+	if e.deleted != nil || f.KnownObjects == nil {
 		return false
 	}
-	known, _ := f.known(e.item.Key)
+	known, _ := f.knownState(e.item.Key)
 	return known == nil
 }
 
 // kind returns what a change is to who knows known.
-func (f *DeltaFIFO[T]) kind(told DeltaType, known *Item[T]) DeltaType {
+func (f *DeltaFIFO[T]) typeOf(told DeltaType, known *Item[T]) DeltaType {
 	switch {
 	case f.KnownObjects == nil:
 		return told
@@ -75,26 +75,26 @@ func (f *DeltaFIFO[T]) kind(told DeltaType, known *Item[T]) DeltaType {
 func (e *entry[T]) put(item *Item[T]) {
 	switch {
 	case e.item == nil:
-		e.kind = DeltaAdded // another object of the same name
-	case e.kind == DeltaSync:
-		e.kind = DeltaUpdated
+		e.itemType = DeltaAdded // another object of the same name
+	case e.itemType == DeltaSync:
+		e.itemType = DeltaUpdated
 	}
 	e.item = item
 }
 
 // delete folds a deletion into e. The object that is known was deleted first: where e says so already, what came after it was never seen.
 func (e *entry[T]) delete(item *Item[T]) {
-	if e.gone == nil || e.unknownState && e.item == nil {
-		e.gone, e.unknownState = item, false
+	if e.deleted == nil || e.finalStateUnknown && e.item == nil {
+		e.deleted, e.finalStateUnknown = item, false
 	}
 	e.item = nil
 }
 
 // known returns what the consumer will know of key when it is done with what it handles now, and the version of the last change of key that
 // it has been given; that is zero where the version is of another epoch.
-func (f *DeltaFIFO[T]) known(key listwatch.Key) (*Item[T], listwatch.Version) {
-	if e := f.current; e != nil && e.key() == key {
-		return e.item, e.version
+func (f *DeltaFIFO[T]) knownState(key listwatch.Key) (*Item[T], listwatch.Version) {
+	if e := f.handling; e != nil && e.key() == key {
+		return e.item, e.newest
 	}
 	if f.KnownObjects == nil {
 		return nil, 0
@@ -103,7 +103,7 @@ func (f *DeltaFIFO[T]) known(key listwatch.Key) (*Item[T], listwatch.Version) {
 	switch {
 	case !ok:
 		return nil, 0
-	case i.Version > f.claims.told:
+	case i.Version > f.versions.received:
 		return i, 0
 	}
 	return i, i.Version
@@ -111,35 +111,35 @@ func (f *DeltaFIFO[T]) known(key listwatch.Key) (*Item[T], listwatch.Version) {
 
 // push appends an entry.
 func (f *DeltaFIFO[T]) push(e entry[T]) *entry[T] {
-	p := f.queue.make()
+	p := f.queue.alloc()
 	*p = e
 	f.queue.push(p.key(), p)
 	return p
 }
 
 // drop removes an entry of which nothing is left.
-func (f *DeltaFIFO[T]) drop(e *entry[T]) {
+func (f *DeltaFIFO[T]) discard(e *entry[T]) {
 	f.queue.remove(e)
-	f.leave(e)
-	f.queue.free(e)
+	f.countDone(e)
+	f.queue.release(e)
 }
 
 // leave counts an entry that has been handled or dropped.
-func (f *DeltaFIFO[T]) leave(e *entry[T]) {
+func (f *DeltaFIFO[T]) countDone(e *entry[T]) {
 	if !e.initial {
 		return
 	}
-	f.first.left--
-	f.first.check()
+	f.initial.remaining--
+	f.initial.update()
 }
 
-func (b *batch) check() {
-	if b.over || b.left > 0 {
+func (b *initialList) update() {
+	if b.done || b.remaining > 0 {
 		return
 	}
-	b.over = true
-	if b.done != nil {
-		close(b.done)
+	b.done = true
+	if b.doneChan != nil {
+		close(b.doneChan)
 	}
 }
 
@@ -148,9 +148,9 @@ func (f *DeltaFIFO[T]) sync(key listwatch.Key) {
 	if f.closed || f.queue.get(key) != nil {
 		return
 	}
-	known, _ := f.known(key)
+	known, _ := f.knownState(key)
 	if known == nil {
 		return
 	}
-	f.push(entry[T]{item: known, kind: DeltaSync, version: known.Version, since: f.claims.told + 1})
+	f.push(entry[T]{item: known, itemType: DeltaSync, newest: known.Version, oldest: f.versions.received + 1})
 }

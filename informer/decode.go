@@ -11,7 +11,7 @@ import (
 )
 
 // decoder returns how objects become values where nobody says it, and whether they can go then.
-func decoder[T any]() (decode func(*listwatch.Object) (T, error), release bool) {
+func defaultDecoder[T any]() (decode func(*listwatch.Object) (T, error), release bool) {
 	asItIs := func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil }
 	if decode, ok := any(asItIs).(func(*listwatch.Object) (T, error)); ok {
 		return decode, false
@@ -23,12 +23,12 @@ func decoder[T any]() (decode func(*listwatch.Object) (T, error), release bool) 
 // garbage. Nothing that it returns shares memory with o. A json.Unmarshaler must copy what it keeps, as always.
 func decodeJSON[T any](o *listwatch.Object) (T, error) {
 	var t T
-	err := jsonv2.Unmarshal(o.Data, &t, rules)
+	err := jsonv2.Unmarshal(o.Data, &t, jsonOptions)
 	return t, err // who calls says of what
 }
 
 // rules are those of encoding/json. Its type Number is a mere string to who has a Number of its own.
-var rules = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(
+var jsonOptions = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(
 	func(d *jsontext.Decoder, n *json.Number) error {
 		value, err := d.ReadValue()
 		if err != nil {

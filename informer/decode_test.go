@@ -40,7 +40,7 @@ var decodables = []string{
 	`{"a":1,"a":2,"text":"x","text":"y"}`, `[]`, `null`, `"x"`, `1`, `{"nested":[{"nested":[{"nested":[]}]}]}`, `{"flag":null,"Flag":false}`,
 }
 
-func FuzzDecodingIsThatOfEncodingJSON(f *testing.F) {
+func FuzzDecodeMatchesEncodingJSON(f *testing.F) {
 	for _, d := range decodables {
 		f.Add([]byte(d))
 	}
@@ -60,7 +60,7 @@ func FuzzDecodingIsThatOfEncodingJSON(f *testing.F) {
 	})
 }
 
-func TestWhatIsDecodedSharesNothingWithTheBytes(t *testing.T) {
+func TestDecodedValuesShareNoMemoryWithInput(t *testing.T) {
 	for _, text := range decodables {
 		o := &listwatch.Object{Data: []byte(text)}
 		got, err := decodeJSON[decodable](o)

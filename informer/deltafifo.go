@@ -31,30 +31,30 @@ type DeltaFIFO[T any] struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	queue   queue[T]
-	current *entry[T] // what a consumer is handling; it counts as known
+	queue   entryQueue[T]
+	handling *entry[T] // what a consumer is handling; it counts as known
 	busy    bool      // there is a consumer at work
 	closed  bool
 	ready   chan struct{} // holds a token when a waiting consumer should look; nil: not made yet
-	round   uint32        // counts Replaces
-	first   batch
-	claims  claims
+	replaces   uint32        // counts Replaces
+	initial   initialList
+	versions  queueVersions
 }
 
 // A batch is the progress of the first Replace. One that comes before the first is handled belongs to it, else the end would show a state of
 // which half is missing.
-type batch struct {
-	left int // keys not handled yet
-	over bool
-	done chan struct{} // closed when over; nil: nobody has asked
+type initialList struct {
+	remaining int // keys not handled yet
+	done bool
+	doneChan chan struct{} // closed when over; nil: nobody has asked
 }
 
 // claims is what is known of versions.
-type claims struct {
+type queueVersions struct {
 	// told is the newest version that any call has told.
-	told listwatch.Version
+	received listwatch.Version
 	// floor is the newest version up to which everything was told, as lists and bookmarks say: what isn't newer is a repetition.
-	floor listwatch.Version
+	complete listwatch.Version
 	// handled is what Version has claimed last.
 	handled listwatch.Version
 }
@@ -111,8 +111,8 @@ func (f *DeltaFIFO[T]) Bookmark(version listwatch.Version) error {
 	if f.closed {
 		return errClosed()
 	}
-	f.claims.floor = max(f.claims.floor, version)
-	f.claims.told = max(f.claims.told, version)
+	f.versions.complete = max(f.versions.complete, version)
+	f.versions.received = max(f.versions.received, version)
 	return nil
 }
 
@@ -177,8 +177,8 @@ func (f *DeltaFIFO[T]) take() (d Deltas[T], ready <-chan struct{}, err error) {
 	switch {
 	case !f.busy && f.queue.head != nil:
 		f.busy = true
-		f.current = f.queue.pop()
-		return f.current.deltas(), nil, nil
+		f.handling = f.queue.pop()
+		return f.handling.deltas(), nil, nil
 	case !f.busy && f.closed:
 		f.wake() // the next consumer
 		return d, nil, io.EOF
@@ -193,10 +193,10 @@ func (f *DeltaFIFO[T]) take() (d Deltas[T], ready <-chan struct{}, err error) {
 func (f *DeltaFIFO[T]) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e := f.current
-	f.current, f.busy = nil, false
-	f.leave(e)
-	f.queue.free(e)
+	e := f.handling
+	f.handling, f.busy = nil, false
+	f.countDone(e)
+	f.queue.release(e)
 	f.wake()
 }
 
@@ -230,20 +230,20 @@ func (f *DeltaFIFO[T]) Len() int {
 func (f *DeltaFIFO[T]) HasSynced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.first.over
+	return f.initial.done
 }
 
 // Synced returns a channel that is closed when HasSynced becomes true.
 func (f *DeltaFIFO[T]) Synced() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.first.done == nil {
-		f.first.done = make(chan struct{})
-		if f.first.over {
-			close(f.first.done)
+	if f.initial.doneChan == nil {
+		f.initial.doneChan = make(chan struct{})
+		if f.initial.done {
+			close(f.initial.doneChan)
 		}
 	}
-	return f.first.done
+	return f.initial.doneChan
 }
 
 // Version returns the one up to which everything was popped and handled. It never goes back but for a Replace at a lower version than was told
@@ -251,19 +251,19 @@ func (f *DeltaFIFO[T]) Synced() <-chan struct{} {
 func (f *DeltaFIFO[T]) Version() listwatch.Version {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.claim()
+	return f.handledVersion()
 }
 
-func (f *DeltaFIFO[T]) claim() listwatch.Version {
-	e := f.current
+func (f *DeltaFIFO[T]) handledVersion() listwatch.Version {
+	e := f.handling
 	if e == nil {
 		e = f.queue.head
 	}
 	switch {
 	case e == nil:
-		f.claims.handled = max(f.claims.handled, f.claims.told)
-	case e.since > 0:
-		f.claims.handled = max(f.claims.handled, e.since-1)
+		f.versions.handled = max(f.versions.handled, f.versions.received)
+	case e.oldest > 0:
+		f.versions.handled = max(f.versions.handled, e.oldest-1)
 	}
-	return f.claims.handled
+	return f.versions.handled
 }

@@ -26,18 +26,18 @@ func thingAt(key listwatch.Key, v listwatch.Version, node string) *Item[*thing] 
 
 func keyOf(name string) listwatch.Key { return listwatch.Key{Namespace: "ns", Name: name} }
 
-var storyKeys = []listwatch.Key{keyOf("a"), keyOf("b"), keyOf("c"), keyOf("d")}
+var testKeys = []listwatch.Key{keyOf("a"), keyOf("b"), keyOf("c"), keyOf("d")}
 
 // A story is a database as its writer sees it: the specification of what a queue and a store make of what they are told.
-type story struct {
+type database struct {
 	log   []Delta[*thing] // of this epoch; the first has version 1
 	now   map[listwatch.Key]listwatch.Version
 	epoch int
 }
 
-func (s *story) version() listwatch.Version { return listwatch.Version(len(s.log)) }
+func (s *database) version() listwatch.Version { return listwatch.Version(len(s.log)) }
 
-func (s *story) write(key listwatch.Key, exists bool) {
+func (s *database) write(key listwatch.Key, exists bool) {
 	v := s.version() + 1
 	d := Delta[*thing]{Type: DeltaAdded, Item: thingAt(key, v, strconv.Itoa(s.epoch))}
 	switch _, ok := s.now[key]; {
@@ -55,9 +55,9 @@ func (s *story) write(key listwatch.Key, exists bool) {
 	s.log = append(s.log, d)
 }
 
-func (s *story) list() []*Item[*thing] {
+func (s *database) list() []*Item[*thing] {
 	var items []*Item[*thing]
-	for _, key := range storyKeys {
+	for _, key := range testKeys {
 		if v, ok := s.now[key]; ok {
 			items = append(items, thingAt(key, v, strconv.Itoa(s.epoch)))
 		}
@@ -66,7 +66,7 @@ func (s *story) list() []*Item[*thing] {
 }
 
 // restart begins another epoch with the objects of keep: their versions begin at 1.
-func (s *story) restart(keep []listwatch.Key) {
+func (s *database) restart(keep []listwatch.Key) {
 	s.epoch++
 	s.log, s.now = nil, make(map[listwatch.Key]listwatch.Version)
 	for _, k := range keep {
@@ -75,7 +75,7 @@ func (s *story) restart(keep []listwatch.Key) {
 }
 
 // mayBe reports whether key had version v (zero: did not exist) at version since or later.
-func (s *story) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
+func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 	var state listwatch.Version
 	for i, d := range s.log {
 		if at := listwatch.Version(i + 1); at > since && state == v {
@@ -92,9 +92,9 @@ func (s *story) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 }
 
 // A walk tells a story to a queue, at random, and checks what comes out of it.
-type walk struct {
+type modelRun struct {
 	*rapid.T
-	story
+	database
 	fifo   DeltaFIFO[*thing]
 	store  Indexer[*thing]
 	told   int                                 // how many of the log were delivered
@@ -109,11 +109,11 @@ type walk struct {
 
 var errRefused = errors.New("refused")
 
-func (w *walk) anyKey() listwatch.Key { return rapid.SampledFrom(storyKeys).Draw(w.T, "key") }
+func (w *modelRun) anyKey() listwatch.Key { return rapid.SampledFrom(testKeys).Draw(w.T, "key") }
 
-func (w *walk) writeSome() { w.write(w.anyKey(), rapid.IntRange(0, 2).Draw(w.T, "exists") > 0) }
+func (w *modelRun) writeSome() { w.write(w.anyKey(), rapid.IntRange(0, 2).Draw(w.T, "exists") > 0) }
 
-func (w *walk) deliver() {
+func (w *modelRun) deliver() {
 	n := rapid.IntRange(0, len(w.log)-w.told).Draw(w.T, "deliver")
 	batch := w.log[w.told : w.told+n]
 	w.told += n
@@ -123,7 +123,7 @@ func (w *walk) deliver() {
 }
 
 // repeat is a stream that resumes too early, after a bookmark.
-func (w *walk) repeat() {
+func (w *modelRun) repeat() {
 	if err := w.fifo.Bookmark(listwatch.Version(w.told)); err != nil {
 		w.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func (w *walk) repeat() {
 }
 
 // relist tells the newest state; the events up to there are lost.
-func (w *walk) relist() {
+func (w *modelRun) relist() {
 	if err := w.fifo.Replace(w.list(), w.version()); err != nil {
 		w.Fatal(err)
 	}
@@ -148,12 +148,12 @@ func (w *walk) relist() {
 	}
 }
 
-func (w *walk) newEpoch() {
+func (w *modelRun) newEpoch() {
 	if w.told == 0 {
 		return
 	}
 	before := w.told
-	w.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(storyKeys), 0, 3, rapid.ID).Draw(w.T, "keep"))
+	w.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(testKeys), 0, 3, rapid.ID).Draw(w.T, "keep"))
 	if len(w.log) >= before {
 		w.restart(nil) // another epoch is known by its lower version
 	}
@@ -162,18 +162,18 @@ func (w *walk) newEpoch() {
 	w.relist()
 }
 
-func (w *walk) pop() {
+func (w *modelRun) pop() {
 	if w.fifo.Len() == 0 {
 		return
 	}
 	err := w.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error {
-		w.something("before the handler")
+		w.maybeInterfere("before the handler")
 		if rapid.IntRange(0, 19).Draw(w.T, "refuse") == 0 {
 			w.refused = true
 			return errRefused
 		}
 		w.handleAll(d)
-		w.something("after the handler")
+		w.maybeInterfere("after the handler")
 		return nil
 	})
 	if errors.Is(err, errRefused) {
@@ -184,7 +184,7 @@ func (w *walk) pop() {
 }
 
 // something is what may happen while a key is being handled.
-func (w *walk) something(when string) {
+func (w *modelRun) maybeInterfere(when string) {
 	switch rapid.IntRange(0, 9).Draw(w.T, when) {
 	case 0:
 		w.writeSome()
@@ -200,7 +200,7 @@ func (w *walk) something(when string) {
 	w.check(w.T)
 }
 
-func (w *walk) handleAll(d Deltas[*thing]) {
+func (w *modelRun) handleAll(d Deltas[*thing]) {
 	if d.Len() < 1 || d.Len() > 2 || d.Len() == 2 && d.At(0).Type != DeltaDeleted {
 		w.Fatalf("deltas of %s: %v", d.Key, d)
 	}
@@ -217,7 +217,7 @@ func (w *walk) handleAll(d Deltas[*thing]) {
 	}
 }
 
-func (w *walk) handle(key listwatch.Key, d Delta[*thing]) {
+func (w *modelRun) handle(key listwatch.Key, d Delta[*thing]) {
 	if d.Item.Key != key {
 		w.Fatalf("the deltas of %s have one of %s", key, d.Item.Key)
 	}
@@ -246,9 +246,9 @@ func (w *walk) handle(key listwatch.Key, d Delta[*thing]) {
 }
 
 // check holds the queue and the store to their promises.
-func (w *walk) check(*rapid.T) {
-	if n := w.fifo.Len(); n > len(storyKeys) {
-		w.Fatalf("%d keys wait; there are %d", n, len(storyKeys))
+func (w *modelRun) check(*rapid.T) {
+	if n := w.fifo.Len(); n > len(testKeys) {
+		w.Fatalf("%d keys wait; there are %d", n, len(testKeys))
 	}
 	v := w.fifo.Version()
 	if v < w.claim || v > w.version() {
@@ -261,7 +261,7 @@ func (w *walk) check(*rapid.T) {
 		}
 		v = max(v, w.first)
 	}
-	for _, key := range storyKeys {
+	for _, key := range testKeys {
 		have := w.view[key]
 		if i, ok := w.store.Item(key); ok != (have > 0) || ok && i.Version != have {
 			w.Fatalf("the store has %v of %s, the deltas told version %d", i, key, have)
@@ -272,9 +272,9 @@ func (w *walk) check(*rapid.T) {
 	}
 }
 
-func TestStoreEndsEqualToTheNewestStateWhateverIsLostOrRepeated(t *testing.T) {
+func TestFIFOAndStoreMatchModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := &walk{T: rt, view: map[listwatch.Key]listwatch.Version{}, last: map[listwatch.Key]listwatch.Version{}}
+		w := &modelRun{T: rt, view: map[listwatch.Key]listwatch.Version{}, last: map[listwatch.Key]listwatch.Version{}}
 		w.now = map[listwatch.Key]listwatch.Version{}
 		w.fifo.KnownObjects = &w.store
 		rt.Repeat(map[string]func(*rapid.T){
@@ -297,7 +297,7 @@ func TestStoreEndsEqualToTheNewestStateWhateverIsLostOrRepeated(t *testing.T) {
 }
 
 // settle tells the rest and takes everything out.
-func (w *walk) settle() {
+func (w *modelRun) settle() {
 	if err := w.fifo.Apply(w.log[w.told:]...); err != nil {
 		w.Fatal(err)
 	}

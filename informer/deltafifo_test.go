@@ -13,14 +13,14 @@ import (
 )
 
 // A tester tells a queue what single words say and shows what comes out of it.
-type tester struct {
+type fifoTest struct {
 	testing.TB
 	fifo  DeltaFIFO[*thing]
 	store Indexer[*thing]
 }
 
-func newTester(t testing.TB) *tester {
-	q := &tester{TB: t}
+func newFIFOTest(t testing.TB) *fifoTest {
+	q := &fifoTest{TB: t}
 	q.fifo.KnownObjects = &q.store
 	return q
 }
@@ -39,7 +39,7 @@ func items(words string) []*Item[*thing] {
 }
 
 // do tells the queue words such as "+a5" (add), "*a6" (update), "-a7" (delete), "=9:a5,b6" (replace), "@9" (bookmark), "~a" (sync), and "!" (pop).
-func (q *tester) do(words string) {
+func (q *fifoTest) do(words string) {
 	q.Helper()
 	for word := range strings.FieldsSeq(words) {
 		var err error
@@ -68,7 +68,7 @@ func (q *tester) do(words string) {
 }
 
 // pop takes one key out, stores it and returns what it was: "a: Deleted 5?, Added 7", "?" being an unknown final state and "^" the first list.
-func (q *tester) pop() (line string) {
+func (q *fifoTest) pop() (line string) {
 	q.Helper()
 	err := q.fifo.Pop(q.Context(), func(d Deltas[*thing], initial bool) error {
 		line = show(d, initial)
@@ -99,7 +99,7 @@ func show(d Deltas[*thing], initial bool) string {
 	return line
 }
 
-func (q *tester) keep(d Deltas[*thing]) error {
+func (q *fifoTest) keep(d Deltas[*thing]) error {
 	last := d.At(d.Len() - 1)
 	if last.Type == DeltaDeleted {
 		return q.store.Delete(d.Key)
@@ -108,7 +108,7 @@ func (q *tester) keep(d Deltas[*thing]) error {
 }
 
 // rest takes all out.
-func (q *tester) rest() string {
+func (q *fifoTest) popAll() string {
 	q.Helper()
 	var lines []string
 	for q.fifo.Len() > 0 {
@@ -117,7 +117,7 @@ func (q *tester) rest() string {
 	return strings.Join(lines, "; ")
 }
 
-func TestWhatWaitsIsFoldedIntoOneEntryPerKey(t *testing.T) {
+func TestPendingChangesAreCoalescedPerKey(t *testing.T) {
 	for _, c := range []struct{ name, before, told, want string }{
 		{"an update of what is new is an addition", "", "+a1 *a2 *a3", "a: Added 3"},
 		{"an update of what nobody knows is an addition", "", "*a2", "a: Added 2"},
@@ -148,17 +148,17 @@ func TestWhatWaitsIsFoldedIntoOneEntryPerKey(t *testing.T) {
 		{"version zero is none", "+a0 !", "*a0", "a: Updated 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			q := newTester(t)
+			q := newFIFOTest(t)
 			q.do(c.before)
 			q.do(c.told)
-			if got := q.rest(); got != c.want {
+			if got := q.popAll(); got != c.want {
 				t.Errorf("after %q, %q tells %q, want %q", c.before, c.told, got, c.want)
 			}
 		})
 	}
 }
 
-func TestReplaceMissesNoDeletion(t *testing.T) {
+func TestReplaceDetectsEveryDeletion(t *testing.T) {
 	for _, c := range []struct{ name, before, told, want string }{
 		{"of what is known", "=1:a1 ! +b2 !", "=9:b2", "b: Replaced 2; a: Deleted 1?"},
 		{"of what is known and waits: the last state seen", "=1:a1 !", "*a2 =9:", "a: Deleted 2?"},
@@ -179,17 +179,17 @@ func TestReplaceMissesNoDeletion(t *testing.T) {
 		{"the first list is marked until it is handled", "+c1", "=1:a1,b1 *b2 +d3", "a: Replaced 1^; b: Replaced 2^; d: Added 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			q := newTester(t)
+			q := newFIFOTest(t)
 			q.do(c.before)
 			q.do(c.told)
-			if got := q.rest(); got != c.want {
+			if got := q.popAll(); got != c.want {
 				t.Errorf("after %q, %q tells %q, want %q", c.before, c.told, got, c.want)
 			}
 		})
 	}
 }
 
-func TestReplaceSeesWhatIsBeingHandled(t *testing.T) {
+func TestReplaceConsidersKeyBeingHandled(t *testing.T) {
 	for _, c := range []struct{ name, told, during, want string }{
 		{"an addition that is lost", "+a1", "=9:", "a: Deleted 1?"},
 		{"an addition that is still there", "+a1", "=9:a1", "a: Replaced 1"},
@@ -200,7 +200,7 @@ func TestReplaceSeesWhatIsBeingHandled(t *testing.T) {
 		{"a sync while it is deleted", "+a5 ! -a6", "~a", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			q := newTester(t)
+			q := newFIFOTest(t)
 			q.do(c.told)
 			err := q.fifo.Pop(t.Context(), func(d Deltas[*thing], _ bool) error {
 				q.do(c.during)
@@ -209,7 +209,7 @@ func TestReplaceSeesWhatIsBeingHandled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := strings.ReplaceAll(q.rest(), "^", "")
+			got := strings.ReplaceAll(q.popAll(), "^", "")
 			if got != c.want {
 				t.Errorf("%q while %q is handled tells %q, want %q", c.during, c.told, got, c.want)
 			}
@@ -217,8 +217,8 @@ func TestReplaceSeesWhatIsBeingHandled(t *testing.T) {
 	}
 }
 
-func TestVersionClaimsNothingThatWaits(t *testing.T) {
-	q := newTester(t)
+func TestVersionExcludesPendingChanges(t *testing.T) {
+	q := newFIFOTest(t)
 	for _, step := range []struct {
 		do   string
 		want listwatch.Version
@@ -261,8 +261,8 @@ func TestVersionClaimsNothingThatWaits(t *testing.T) {
 	})
 }
 
-func TestASyncHoldsNoVersionBack(t *testing.T) {
-	q := newTester(t)
+func TestPendingSyncDoesNotHoldBackVersion(t *testing.T) {
+	q := newFIFOTest(t)
 	q.do("+a1 ! @9 ~a")
 	if got := q.fifo.Version(); got != 9 {
 		t.Errorf("with a sync waiting the version is %d, want 9", got)
@@ -270,19 +270,19 @@ func TestASyncHoldsNoVersionBack(t *testing.T) {
 }
 
 // What the store had before anything was told has versions of another time.
-func TestVersionsOfAnotherEpochAreNotCompared(t *testing.T) {
-	q := newTester(t)
+func TestVersionsOfOtherEpochsAreNotCompared(t *testing.T) {
+	q := newFIFOTest(t)
 	if err := q.store.Put(items("a9")[0]); err != nil {
 		t.Fatal(err)
 	}
 	q.do("*a3")
-	if got, want := q.rest(), "a: Updated 3"; got != want {
+	if got, want := q.popAll(), "a: Updated 3"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestSyncedMeansHandled(t *testing.T) {
-	q := newTester(t)
+func TestHasSyncedMeansHandled(t *testing.T) {
+	q := newFIFOTest(t)
 	synced := q.fifo.Synced()
 	want := func(what string, want bool) {
 		t.Helper()
@@ -318,40 +318,40 @@ func TestSyncedMeansHandled(t *testing.T) {
 	q.do("=9:a8")
 	want("after another list", true)
 
-	q = newTester(t)
+	q = newFIFOTest(t)
 	q.do("=3:")
 	synced = q.fifo.Synced()
 	want("after an empty list", true)
 
-	q = newTester(t)
+	q = newFIFOTest(t)
 	q.do("=3:a1 =4:b2") // a is dropped, and b must be waited for nevertheless
 	synced = q.fifo.Synced()
 	want("with the second list waiting", false)
 }
 
-func TestWithoutAStoreChangesAreToldAsTheyCome(t *testing.T) {
-	q := newTester(t)
+func TestWithoutLookupDeltasKeepTheirTypes(t *testing.T) {
+	q := newFIFOTest(t)
 	q.fifo.KnownObjects = nil
 	q.do("*a1 -b2 +c3 -c4 =9:d5,a6 -d10 ~a")
 	q.fifo.Resync()
 	const want = "a: Replaced 6^; b: Deleted 2^; c: Deleted 4^; d: Deleted 10^"
-	if got := q.rest(); got != want {
+	if got := q.popAll(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestResyncTellsEverythingOnce(t *testing.T) {
-	q := newTester(t)
+func TestResyncQueuesEveryKnownObjectOnce(t *testing.T) {
+	q := newFIFOTest(t)
 	q.do("+a1 +b2 +c3 ! ! ! *b4")
 	q.fifo.Resync()
 	q.fifo.Resync()
-	if got, want := q.rest(), "b: Updated 4; a: Sync 1; c: Sync 3"; got != want {
+	if got, want := q.popAll(), "b: Updated 4; a: Sync 1; c: Sync 3"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestWhatTheHandlerDoesStaysDone(t *testing.T) {
-	q := newTester(t)
+func TestPoppedKeysAreNotRequeuedOnFailure(t *testing.T) {
+	q := newFIFOTest(t)
 	q.do("+a1 +b2")
 	if err := q.fifo.Pop(t.Context(), func(Deltas[*thing], bool) error { return errRefused }); !errors.Is(err, errRefused) {
 		t.Errorf("got %v, want the handler's error", err)
@@ -365,14 +365,14 @@ func TestWhatTheHandlerDoesStaysDone(t *testing.T) {
 		_ = q.fifo.Pop(t.Context(), func(Deltas[*thing], bool) error { panic("no") })
 	}()
 	q.do("+c3")
-	if got, want := q.rest(), "c: Added 3"; got != want {
+	if got, want := q.popAll(), "c: Added 3"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestPopWaitsForWorkForItsTurnAndForTheEnd(t *testing.T) {
+func TestPopBlocksUntilWorkOrClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newTester(t)
+		q := newFIFOTest(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		canceled, popped := make(chan error, 1), make(chan error, 3)
 		go func() { canceled <- q.fifo.Pop(ctx, nil) }()
@@ -417,8 +417,8 @@ func TestPopWaitsForWorkForItsTurnAndForTheEnd(t *testing.T) {
 	})
 }
 
-func TestWritesAfterCloseAndDeltasThatSayNothingAreRefused(t *testing.T) {
-	q := newTester(t)
+func TestInvalidDeltasAndClosedQueueAreRejected(t *testing.T) {
+	q := newFIFOTest(t)
 	a := items("a1")[0]
 	for _, d := range []Delta[*thing]{{Type: DeltaAdded}, {Item: a}, {Type: DeltaReplaced, Item: a}, {Type: DeltaSync, Item: a}, {Type: 77, Item: a}} {
 		err := q.fifo.Apply(Delta[*thing]{Type: DeltaAdded, Item: a}, d)
@@ -436,17 +436,17 @@ func TestWritesAfterCloseAndDeltasThatSayNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheQueueKeepsLittleOfALargeList(t *testing.T) {
-	q := newTester(t)
+func TestQueueReleasesMemoryOfLargeList(t *testing.T) {
+	q := newFIFOTest(t)
 	var all []*Item[*thing]
-	for i := range 2 * keepMap {
+	for i := range 2 * maxKeptMap {
 		all = append(all, thingAt(keyOf(fmt.Sprint(i)), 1, ""))
 	}
 	if err := q.fifo.Replace(all, 1); err != nil {
 		t.Fatal(err)
 	}
-	q.rest()
-	if q.fifo.queue.entries != nil || q.fifo.queue.spares > mostSpares {
-		t.Errorf("an empty queue keeps its map (%t) and %d entries", q.fifo.queue.entries != nil, q.fifo.queue.spares)
+	q.popAll()
+	if q.fifo.queue.entries != nil || q.fifo.queue.freeCount > maxFreeEntries {
+		t.Errorf("an empty queue keeps its map (%t) and %d entries", q.fifo.queue.entries != nil, q.fifo.queue.freeCount)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 var testName = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`")
 
-func TestEveryTestThatTheDocumentNamesIsThere(t *testing.T) {
+func TestDocumentedTestsExist(t *testing.T) {
 	doc, err := os.ReadFile("../docs/informer.md")
 	if err != nil {
 		t.Fatal(err)
@@ -20,14 +20,14 @@ func TestEveryTestThatTheDocumentNamesIsThere(t *testing.T) {
 		t.Errorf("docs/informer.md names %d tests, want one for each row", len(named))
 	}
 	for _, n := range named {
-		if pkg, name := n[1], n[2]; !strings.Contains(testsOf(t, pkg), "\nfunc "+name+"(") {
+		if pkg, name := n[1], n[2]; !strings.Contains(testSource(t, pkg), "\nfunc "+name+"(") {
 			t.Errorf("docs/informer.md names %s.%s, and there is no such test", pkg, name)
 		}
 	}
 }
 
 // testsOf returns the source of a package's tests.
-func testsOf(t *testing.T, pkg string) string {
+func testSource(t *testing.T, pkg string) string {
 	t.Helper()
 	files, err := filepath.Glob("../" + pkg + "/*_test.go")
 	if err != nil {

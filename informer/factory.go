@@ -14,8 +14,8 @@ import (
 type Factory struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	shared map[shareKey]runner
-	run    func(runner) // starts an informer; nil: Run was not called
+	informers map[shareKey]runner
+	start    func(runner) // starts an informer; nil: Run was not called
 }
 
 // A runner is an Informer of any type.
@@ -41,28 +41,28 @@ func Shared[T any](f *Factory, source listwatch.Source, q listwatch.Query, confi
 			Code: listwatch.Invalid, Op: "share an informer", Message: fmt.Sprintf("a source of type %T can't be compared with others; want a pointer", source),
 		}
 	}
-	key := shareKey{source, selectionOf(q), reflect.TypeFor[T]()}
+	key := shareKey{source, selectionKey(q), reflect.TypeFor[T]()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r, ok := f.shared[key]; ok {
+	if r, ok := f.informers[key]; ok {
 		return r.(*Informer[T]), nil
 	}
 	i := &Informer[T]{Source: source, Query: q}
 	if configure != nil {
 		configure(i)
 	}
-	if f.shared == nil {
-		f.shared = make(map[shareKey]runner)
+	if f.informers == nil {
+		f.informers = make(map[shareKey]runner)
 	}
-	f.shared[key] = i
-	if f.run != nil {
-		f.run(i)
+	f.informers[key] = i
+	if f.start != nil {
+		f.start(i)
 	}
 	return i, nil
 }
 
 // selectionOf spells what of q an informer looks at.
-func selectionOf(q listwatch.Query) string {
+func selectionKey(q listwatch.Query) string {
 	return fmt.Sprintf("%q %q %q %q", q.Namespace, q.Name, q.Labels.String(), q.Fields.String())
 }
 
@@ -71,25 +71,25 @@ func selectionOf(q listwatch.Query) string {
 func (f *Factory) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	start := func(r runner) { all.Go(func() { _ = r.Run(ctx) }) } // who made an informer without a Source was told
-	if err := f.begin(start); err != nil {
+	if err := f.startAll(start); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	f.mu.Lock()
-	f.run = func(r runner) { _ = r.Run(ctx) } // it ends at once, as the others have: nobody waits for it in vain
+	f.start = func(r runner) { _ = r.Run(ctx) } // it ends at once, as the others have: nobody waits for it in vain
 	f.mu.Unlock()
 	all.Wait()
 	return ctx.Err()
 }
 
-func (f *Factory) begin(start func(runner)) error {
+func (f *Factory) startAll(start func(runner)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.run != nil {
+	if f.start != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "run a factory", Message: "it runs, or has run: make another one"}
 	}
-	f.run = start
-	for _, r := range f.shared {
+	f.start = start
+	for _, r := range f.informers {
 		start(r)
 	}
 	return nil
@@ -98,8 +98,8 @@ func (f *Factory) begin(start func(runner)) error {
 // WaitForSync waits until every informer that there is has synced; see [Informer.WaitForSync].
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
-	all := make([]runner, 0, len(f.shared))
-	for _, r := range f.shared {
+	all := make([]runner, 0, len(f.informers))
+	for _, r := range f.informers {
 		all = append(all, r)
 	}
 	f.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-func TestAFactorySharesInformersBySourceSelectionAndType(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t, "a")
-		source := newFlaky(w.things)
+func TestFactorySharesInformers(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t, "a")
+		source := newFaultySource(w.things)
 		var f informer.Factory
 		configured := 0
 		shared := func(source listwatch.Source, name string) *informer.Informer[Thing] {
@@ -27,7 +27,7 @@ func TestAFactorySharesInformersBySourceSelectionAndType(t *testing.T) {
 		if shared(source, "") != all {
 			t.Error("the same source, selection and type gives two informers")
 		}
-		if shared(source, "a") == all || shared(newFlaky(w.things), "") == all {
+		if shared(source, "a") == all || shared(newFaultySource(w.things), "") == all {
 			t.Error("another selection, or another source, gives the same informer")
 		}
 		if configured != 3 {
@@ -67,7 +67,7 @@ type incomparable struct {
 	_ []int
 }
 
-func TestAFactoryRefusesASourceThatCantBeCompared(t *testing.T) {
+func TestFactoryRejectsIncomparableSource(t *testing.T) {
 	var f informer.Factory
 	if _, err := informer.Shared[Thing](&f, incomparable{}, listwatch.Query{}, nil); listwatch.CodeOf(err) != listwatch.Invalid {
 		t.Errorf("a source that can't be compared: %v, want %v", err, listwatch.Invalid)

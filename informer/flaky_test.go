@@ -8,7 +8,7 @@ import (
 )
 
 // A flaky source is one whose watches can be cut off, and kept off.
-type flaky struct {
+type faultySource struct {
 	listwatch.Source
 
 	mu      sync.Mutex
@@ -19,10 +19,10 @@ type flaky struct {
 	lists   int
 }
 
-func newFlaky(s listwatch.Source) *flaky { return &flaky{Source: s, cut: make(chan struct{})} }
+func newFaultySource(s listwatch.Source) *faultySource { return &faultySource{Source: s, cut: make(chan struct{})} }
 
 // breaks ends all watches with err, and refuses others with refusal; nil: it opens them.
-func (f *flaky) breaks(err, refusal error) {
+func (f *faultySource) disconnect(err, refusal error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.end, f.refusal = err, refusal
@@ -31,20 +31,20 @@ func (f *flaky) breaks(err, refusal error) {
 }
 
 // heals opens watches again.
-func (f *flaky) heals() {
+func (f *faultySource) reconnect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refusal = nil
 }
 
-func (f *flaky) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+func (f *faultySource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	f.mu.Lock()
 	f.lists++
 	f.mu.Unlock()
 	return f.Source.List(ctx, q)
 }
 
-func (f *flaky) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (f *faultySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	f.mu.Lock()
 	f.watches = append(f.watches, q)
 	refusal, cut := f.refusal, f.cut
@@ -56,16 +56,16 @@ func (f *flaky) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 	if err != nil {
 		return nil, err
 	}
-	return &flakyWatcher{w, f, cut}, nil
+	return &faultyWatcher{w, f, cut}, nil
 }
 
-type flakyWatcher struct {
+type faultyWatcher struct {
 	listwatch.Watcher
-	source *flaky
+	source *faultySource
 	cut    chan struct{}
 }
 
-func (w *flakyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (w *faultyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := make(chan struct{})

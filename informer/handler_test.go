@@ -11,13 +11,13 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-func TestAHandlerMayUseItsInformer(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b")
+func TestHandlerMayCallItsInformer(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t, "a", "b")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var r *informer.Registration[Thing]
-		var late *diary
+		var late *callLog
 		done := make(chan struct{})
 		r = w.Handle(informer.Handler[Thing]{OnAdd: func(x Thing, _ bool) {
 			if x.Name != "a" {
@@ -27,7 +27,7 @@ func TestAHandlerMayUseItsInformer(t *testing.T) {
 			if err := w.WaitForVersion(ctx, w.put("c", 1)); err != nil {
 				t.Error(err)
 			}
-			late = &diary{}
+			late = &callLog{}
 			if err := w.Handle(late.handler(), nil).WaitForSync(ctx); err != nil {
 				t.Error(err)
 			}
@@ -45,7 +45,7 @@ func TestAHandlerMayUseItsInformer(t *testing.T) {
 			}
 			r.Remove()
 		}}, nil)
-		w.runs()
+		w.run()
 		synctest.Wait()
 		select {
 		case <-done:
@@ -55,13 +55,13 @@ func TestAHandlerMayUseItsInformer(t *testing.T) {
 		if !w.HasSynced() {
 			t.Error("it has not synced, and the handler that it waited for was removed")
 		}
-		w.wants("the handler of the handler", "+a1! +b1! +c1!", late.read())
+		w.expect("the handler of the handler", "+a1! +b1! +c1!", late.text())
 	})
 }
 
-func TestRunEndsWhileTheInformerWaitsForAHandler(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t, "n0"), &diary{held: make(chan struct{})}
+func TestRunReturnsWhileHandlerBlocks(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t, "n0"), &callLog{block: make(chan struct{})}
 		w.Handle(d.handler(), &informer.HandlerOptions{MaxPending: 1})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -75,10 +75,10 @@ func TestRunEndsWhileTheInformerWaitsForAHandler(t *testing.T) {
 		if err := w.WaitForSync(t.Context()); err != nil && listwatch.CodeOf(err) != listwatch.Unavailable {
 			t.Errorf("waiting while the last call hangs: %v", err)
 		}
-		close(d.held)
+		close(d.block)
 		if err := <-ended; err != context.Canceled {
 			t.Errorf("Run returned %v", err)
 		}
-		w.wants("what was told", "+n01!", d.read())
+		w.expect("what was told", "+n01!", d.text())
 	})
 }

@@ -42,7 +42,7 @@ func newPostings[T any]() *btree.BTreeG[posting[T]] {
 
 // find appends the values of an item, sorted, to dst: what the function returns is its own, and it may use it again. What comes twice is one
 // posting in the tree. A panic becomes an error.
-func (x *index[T]) find(dst []string, i *Item[T]) (values []string, err error) {
+func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err error) {
 	if i == nil {
 		return dst, nil
 	}
@@ -74,18 +74,18 @@ func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values [
 }
 
 // fill builds the tree from items.
-func (x *index[T]) fill(items *btree.BTreeG[*Item[T]]) (err error) {
+func (x *index[T]) build(items *btree.BTreeG[*Item[T]]) (err error) {
 	x.tree = newPostings[T]()
 	if items == nil {
 		return nil
 	}
 	var values []string
 	items.Scan(func(i *Item[T]) bool {
-		values, err = x.find(values[:0], i)
+		values, err = x.appendValues(values[:0], i)
 		x.replace(nil, nil, i, values)
 		return err == nil
 	})
-	x.tree = tidied(x.tree)
+	x.tree = compacted(x.tree)
 	return err
 }
 

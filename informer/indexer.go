@@ -14,24 +14,24 @@ import (
 // few nodes of the trees that it then changes.
 type Indexer[T any] struct {
 	// write is held by a writer for as long as it takes, index functions included. Lock order: write before mu.
-	write sync.Mutex
+	writeMu sync.Mutex
 	// Guarded by write.
-	scratch []change
-	texts   []string // of which scratch is made
-	added   int      // entries of the trees since they were tidied
+	changes []indexChange
+	values   []string // of which scratch is made
+	grown   int      // entries of the trees since they were tidied
 
 	// mu is held for one look or one change, O(log n).
 	mu sync.RWMutex
 	// Guarded by mu; changed only with write held too.
 	version listwatch.Version
-	view    view[T]
-	lookup  lookup[T]
+	contents    contents[T]
+	byHash  hashIndex[T]
 	// snap is what readers have of the state now; nil: nobody has asked since the last change. Guarded by mu.
-	snap *Snapshot[T]
+	snapshot *Snapshot[T]
 }
 
 // A change is what a write does to one index.
-type change struct{ old, now []string }
+type indexChange struct{ old, now []string }
 
 // AddIndex adds a named index, at any time: it is complete when AddIndex returns. Writers wait while it is built, readers do not. A name that
 // is empty or taken, a nil f and one that panics are errors of code [listwatch.Invalid], and nothing is added.
@@ -39,23 +39,23 @@ func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 	invalid := func(message string) error {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "add index " + quote(name), Message: message}
 	}
-	x.write.Lock()
-	defer x.write.Unlock()
+	x.writeMu.Lock()
+	defer x.writeMu.Unlock()
 	if name == "" || f == nil {
 		return invalid("an index needs a name and a function")
 	}
-	if _, err := x.view.index(name); err == nil {
+	if _, err := x.contents.index(name); err == nil {
 		return invalid("there is one of that name")
 	}
 	added := index[T]{name: name, values: f}
-	if err := added.fill(x.view.items); err != nil {
+	if err := added.build(x.contents.items); err != nil {
 		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.init()
-	x.snap = nil
-	x.view.indexes = append(x.view.indexes, added)
+	x.snapshot = nil
+	x.contents.indexes = append(x.contents.indexes, added)
 	return nil
 }
 
@@ -71,10 +71,10 @@ func (x *Indexer[T]) Get(key listwatch.Key) (value T, ok bool) {
 func (x *Indexer[T]) Item(key listwatch.Key) (*Item[T], bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if i, sure := x.lookup.get(key); sure {
+	if i, sure := x.byHash.get(key); sure {
 		return i, i != nil
 	}
-	return x.view.get(key)
+	return x.contents.get(key)
 }
 
 // Items returns the items in key order, as they are at one moment.
@@ -84,7 +84,7 @@ func (x *Indexer[T]) Items() iter.Seq[*Item[T]] { return x.Snapshot().Items() }
 func (x *Indexer[T]) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.view.len()
+	return x.contents.len()
 }
 
 // Version returns the one up to which everything is in the store. Single objects may be newer.
@@ -98,53 +98,53 @@ func (x *Indexer[T]) Version() listwatch.Version {
 // Fields can name metadata.name and metadata.namespace. Newest and Any both mean the state in memory. What memory can't answer (other
 // fields, versions, limits, continue tokens, initial events) is an error of code [listwatch.Invalid] that says what to use instead.
 func (x *Indexer[T]) List(q listwatch.Query) ([]T, error) {
-	sel, err := newSelection(q)
+	sel, err := newListFilter(q)
 	if err != nil {
 		return nil, err
 	}
-	if sel.isOne() {
+	if sel.matchesOneKey() {
 		var found []T
 		x.mu.RLock()
 		defer x.mu.RUnlock()
-		x.view.scan(sel, func(i *Item[T]) bool { found = append(found, i.Value); return true })
+		x.contents.scan(sel, func(i *Item[T]) bool { found = append(found, i.Value); return true })
 		return found, nil
 	}
 	s := x.Snapshot()
 	var all []T
-	if sel.isAll() {
+	if sel.matchesAll() {
 		all = make([]T, 0, s.Len())
 	}
-	s.view.scan(sel, func(i *Item[T]) bool { all = append(all, i.Value); return true })
+	s.contents.scan(sel, func(i *Item[T]) bool { all = append(all, i.Value); return true })
 	return all, nil
 }
 
 // ByIndex returns the objects that an index has under value, in key order, as they are at one moment. An index that doesn't exist is an
 // error of code [listwatch.NotFound] that names those there are.
 func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
-	if found, complete, err := x.few(name, value); complete || err != nil {
+	if found, complete, err := x.fewByIndex(name, value); complete || err != nil {
 		return found, err
 	}
 	s := x.Snapshot()
-	i, err := s.view.index(name)
+	i, err := s.contents.index(name)
 	if err != nil {
 		return nil, err
 	}
 	var found []T
-	i.scan(value, s.view.probes, func(i *Item[T]) bool { found = append(found, i.Value); return true })
+	i.scan(value, s.contents.probes, func(i *Item[T]) bool { found = append(found, i.Value); return true })
 	return found, nil
 }
 
 // few is ByIndex where there are few: to read them under the lock takes less than the copies that a snapshot makes the next writer pay for.
-func (x *Indexer[T]) few(name, value string) (found []T, complete bool, err error) {
+func (x *Indexer[T]) fewByIndex(name, value string) (found []T, complete bool, err error) {
 	const most = 128 // some microseconds; as many pods as a node has
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	i, err := x.view.index(name)
+	i, err := x.contents.index(name)
 	if err != nil {
 		return nil, false, err
 	}
 	complete = true
-	i.scan(value, x.view.probes, func(i *Item[T]) bool {
+	i.scan(value, x.contents.probes, func(i *Item[T]) bool {
 		complete = len(found) < most
 		if complete {
 			found = append(found, i.Value)
@@ -162,18 +162,18 @@ func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
 // Snapshot returns the store as it is now, at once, however large it is.
 func (x *Indexer[T]) Snapshot() *Snapshot[T] {
 	x.mu.RLock()
-	s := x.snap
+	s := x.snapshot
 	x.mu.RUnlock()
 	if s != nil {
 		return s
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.snap == nil {
+	if x.snapshot == nil {
 		x.init()
-		x.snap = &Snapshot[T]{version: x.version, view: x.view.copy()}
+		x.snapshot = &Snapshot[T]{version: x.version, contents: x.contents.copy()}
 	}
-	return x.snap
+	return x.snapshot
 }
 
 // Put stores an item, in place of the one with its key. Where an index function panics, Put returns that as an error and changes nothing.
@@ -184,37 +184,37 @@ func (x *Indexer[T]) Delete(key listwatch.Key) error { return x.set(key, nil) }
 
 // set stores item, or removes what key has where item is nil.
 func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
-	x.write.Lock()
-	defer x.write.Unlock()
+	x.writeMu.Lock()
+	defer x.writeMu.Unlock()
 	before, ok := x.Item(key)
 	if !ok && item == nil {
 		return nil
 	}
 	// Index functions are the user's: they run before anything is changed, and readers need not wait for them.
-	changes, texts := x.scratch[:0], x.texts[:0]
+	changes, texts := x.changes[:0], x.values[:0]
 	defer func() {
 		clear(changes)
 		clear(texts)
-		x.scratch, x.texts = changes[:0], texts[:0]
+		x.changes, x.values = changes[:0], texts[:0]
 	}()
-	for i := range x.view.indexes {
+	for i := range x.contents.indexes {
 		var err error
 		begin := len(texts)
-		if texts, err = x.view.indexes[i].find(texts, before); err != nil {
+		if texts, err = x.contents.indexes[i].appendValues(texts, before); err != nil {
 			return err
 		}
 		middle := len(texts)
-		if texts, err = x.view.indexes[i].find(texts, item); err != nil {
+		if texts, err = x.contents.indexes[i].appendValues(texts, item); err != nil {
 			return err
 		}
-		changes = append(changes, change{texts[begin:middle], texts[middle:]})
+		changes = append(changes, indexChange{texts[begin:middle], texts[middle:]})
 	}
 	x.store(before, item, changes)
 	return nil
 }
 
 // store puts item where before was, either of which may be nil.
-func (x *Indexer[T]) store(before, item *Item[T], changes []change) {
+func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 	added := 0
 	if before == nil {
 		added = 1
@@ -224,76 +224,76 @@ func (x *Indexer[T]) store(before, item *Item[T], changes []change) {
 			added += len(c.now)
 		}
 	}
-	defer x.grew(added)
+	defer x.countGrowth(added)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.init()
-	x.snap = nil
+	x.snapshot = nil
 	if item != nil {
-		x.view.items.Set(item)
-		x.lookup.put(item)
+		x.contents.items.Set(item)
+		x.byHash.put(item)
 	} else {
-		x.view.items.Delete(before)
-		x.lookup.remove(before.Key)
+		x.contents.items.Delete(before)
+		x.byHash.remove(before.Key)
 	}
 	for i, c := range changes {
-		x.view.indexes[i].replace(before, c.old, item, c.now)
+		x.contents.indexes[i].replace(before, c.old, item, c.now)
 	}
 }
 
 // Replace makes items all there is, and version the one up to which everything is here, in one step. Of two items with one key the later one
 // counts. Where an index function panics, Replace returns that as an error and changes nothing.
 func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error {
-	x.write.Lock()
-	defer x.write.Unlock()
-	all, found := newItems[T](), newLookup[T](len(items))
+	x.writeMu.Lock()
+	defer x.writeMu.Unlock()
+	all, found := newItems[T](), newHashIndex[T](len(items))
 	for _, i := range items {
 		all.Set(i)
 		found.put(i)
 	}
-	all = tidied(all)
-	indexes := make([]index[T], len(x.view.indexes))
+	all = compacted(all)
+	indexes := make([]index[T], len(x.contents.indexes))
 	for i := range indexes {
-		indexes[i] = index[T]{name: x.view.indexes[i].name, values: x.view.indexes[i].values}
-		if err := indexes[i].fill(all); err != nil {
+		indexes[i] = index[T]{name: x.contents.indexes[i].name, values: x.contents.indexes[i].values}
+		if err := indexes[i].build(all); err != nil {
 			return err
 		}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.init()
-	x.snap, x.version = nil, version
-	x.view.items, x.view.indexes, x.lookup = all, indexes, found
+	x.snapshot, x.version = nil, version
+	x.contents.items, x.contents.indexes, x.byHash = all, indexes, found
 	return nil
 }
 
 // SetVersion says up to which version everything is in the store. It is the writer's word: lower than before is right only where versions
 // began anew.
 func (x *Indexer[T]) SetVersion(version listwatch.Version) {
-	x.write.Lock()
-	defer x.write.Unlock()
+	x.writeMu.Lock()
+	defer x.writeMu.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.version = version
-	if x.snap != nil && x.snap.version != version {
-		x.snap = &Snapshot[T]{version: version, view: x.snap.view}
+	if x.snapshot != nil && x.snapshot.version != version {
+		x.snapshot = &Snapshot[T]{version: version, contents: x.snapshot.contents}
 	}
 }
 
 // init makes the zero value ready. mu is held.
 func (x *Indexer[T]) init() {
-	if x.view.items == nil {
-		x.view.items = newItems[T]()
-		x.view.probes = new(probes[T])
-		if x.lookup.items == nil {
-			x.lookup = newLookup[T](0)
+	if x.contents.items == nil {
+		x.contents.items = newItems[T]()
+		x.contents.probes = new(probes[T])
+		if x.byHash.items == nil {
+			x.byHash = newHashIndex[T](0)
 		}
 	}
 }
 
 // copy returns v for readers. The trees share all nodes until one of them is written to.
-func (v *view[T]) copy() view[T] {
-	c := view[T]{items: v.items.Copy(), indexes: make([]index[T], len(v.indexes)), probes: v.probes}
+func (v *contents[T]) copy() contents[T] {
+	c := contents[T]{items: v.items.Copy(), indexes: make([]index[T], len(v.indexes)), probes: v.probes}
 	for i, x := range v.indexes {
 		c.indexes[i] = index[T]{name: x.name, tree: x.tree.Copy()}
 	}

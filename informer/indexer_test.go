@@ -61,7 +61,7 @@ func parseFields(t testing.TB, s string) listwatch.FieldSelector {
 	return f
 }
 
-func TestListSelectsFromMemoryInKeyOrder(t *testing.T) {
+func TestListSelectsInKeyOrder(t *testing.T) {
 	var x Indexer[*thing]
 	put(t, &x, "b/x=1", "a/z=2", "a/y=1", "c=1", "b/y=2", "ab/y=1")
 	for _, c := range []struct {
@@ -107,7 +107,7 @@ func TestListSelectsFromMemoryInKeyOrder(t *testing.T) {
 	}
 }
 
-func TestListRefusesWhatMemoryCannotAnswer(t *testing.T) {
+func TestListRejectsUnsupportedQueries(t *testing.T) {
 	var x Indexer[*thing]
 	for _, c := range []struct {
 		q    listwatch.Query
@@ -131,7 +131,7 @@ func TestListRefusesWhatMemoryCannotAnswer(t *testing.T) {
 	}
 }
 
-func TestTheZeroIndexerIsEmptyAndReady(t *testing.T) {
+func TestZeroIndexerIsReady(t *testing.T) {
 	var x Indexer[thing]
 	if _, ok := x.Get(keyOf("a")); ok || x.Len() != 0 || x.Version() != 0 || x.Delete(keyOf("a")) != nil {
 		t.Error("the zero Indexer is not empty")
@@ -153,7 +153,7 @@ func TestTheZeroIndexerIsEmptyAndReady(t *testing.T) {
 	}
 }
 
-func TestIndexesFollowTheStore(t *testing.T) {
+func TestIndexesFollowWrites(t *testing.T) {
 	var x Indexer[*thing]
 	put(t, &x, "ns/a=1 2 2 1", "ns/b=2")
 	words := func(i *Item[*thing]) []string { return strings.Fields(i.Value.Node) }
@@ -200,7 +200,7 @@ func TestIndexesFollowTheStore(t *testing.T) {
 	}
 }
 
-func TestALargeIndexValueIsWhole(t *testing.T) {
+func TestByIndexReturnsAllOfALargeValue(t *testing.T) {
 	var x Indexer[*thing]
 	if err := x.AddIndex("node", byNode); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestALargeIndexValueIsWhole(t *testing.T) {
 	}
 }
 
-func TestIndexErrorsNameWhatIsThere(t *testing.T) {
+func TestIndexErrorsNameExistingIndexes(t *testing.T) {
 	var x Indexer[*thing]
 	for _, err := range []error{x.AddIndex("", byNode), x.AddIndex("a", nil)} {
 		if !errors.Is(err, listwatch.Invalid) {
@@ -245,7 +245,7 @@ func TestIndexErrorsNameWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAPanicInAnIndexFuncChangesNothing(t *testing.T) {
+func TestIndexFuncPanicLeavesStoreUnchanged(t *testing.T) {
 	var x Indexer[*thing]
 	put(t, &x, "ns/a=ok")
 	if err := x.AddIndex("node", byNode); err != nil {
@@ -284,7 +284,7 @@ func TestAPanicInAnIndexFuncChangesNothing(t *testing.T) {
 	put(t, &x, "ns/b=fine")
 }
 
-func TestAnIndexFuncMayReadTheStore(t *testing.T) {
+func TestIndexFuncMayReadStore(t *testing.T) {
 	var x Indexer[*thing]
 	put(t, &x, "ns/a=1")
 	err := x.AddIndex("count", func(*Item[*thing]) []string {
@@ -298,7 +298,7 @@ func TestAnIndexFuncMayReadTheStore(t *testing.T) {
 }
 
 // An Indexer and its snapshots are compared with a map.
-func TestSnapshotsStayAsTheyWere(t *testing.T) {
+func TestSnapshotsAreImmutable(t *testing.T) {
 	type shot struct {
 		s    *Snapshot[*thing]
 		want string
@@ -341,7 +341,7 @@ func TestSnapshotsStayAsTheyWere(t *testing.T) {
 			},
 			"late index": func(*rapid.T) { _ = x.AddIndex("late", byNode) },
 			"snapshot": func(*rapid.T) {
-				shots = append(shots, shot{x.Snapshot(), describe(x.Version(), model)})
+				shots = append(shots, shot{x.Snapshot(), describeModel(x.Version(), model)})
 			},
 			"": func(rt *rapid.T) {
 				k := key()
@@ -349,8 +349,8 @@ func TestSnapshotsStayAsTheyWere(t *testing.T) {
 				if want, there := model[k]; ok != there || ok && got.Node != want {
 					rt.Fatalf("%s: got %v, %t; want %q, %t", k, got, ok, want, there)
 				}
-				for _, s := range append(shots, shot{x.Snapshot(), describe(x.Version(), model)}) {
-					if got := whole(rt, s.s); got != s.want {
+				for _, s := range append(shots, shot{x.Snapshot(), describeModel(x.Version(), model)}) {
+					if got := describeSnapshot(rt, s.s); got != s.want {
 						rt.Fatalf("got %s\nwant %s", got, s.want)
 					}
 				}
@@ -359,7 +359,7 @@ func TestSnapshotsStayAsTheyWere(t *testing.T) {
 	})
 }
 
-func describe(v listwatch.Version, model map[string]string) string {
+func describeModel(v listwatch.Version, model map[string]string) string {
 	var all []string
 	for k, node := range model {
 		all = append(all, k+"="+node)
@@ -369,7 +369,7 @@ func describe(v listwatch.Version, model map[string]string) string {
 }
 
 // whole describes a snapshot, and fails where its parts don't agree.
-func whole(t *rapid.T, s *Snapshot[*thing]) string {
+func describeSnapshot(t *rapid.T, s *Snapshot[*thing]) string {
 	model := map[string]string{}
 	var last listwatch.Key
 	for key, v := range s.All() {
@@ -382,7 +382,7 @@ func whole(t *rapid.T, s *Snapshot[*thing]) string {
 			t.Fatalf("Get(%s) is %v, %t", key, got, ok)
 		}
 	}
-	for _, x := range s.view.indexes {
+	for _, x := range s.contents.indexes {
 		found := 0
 		values, _ := s.IndexValues(x.name)
 		for _, value := range values {
@@ -401,5 +401,5 @@ func whole(t *rapid.T, s *Snapshot[*thing]) string {
 			t.Fatalf("index %s has %d of %d things; Len is %d", x.name, found, len(model), s.Len())
 		}
 	}
-	return describe(s.Version(), model)
+	return describeModel(s.Version(), model)
 }

@@ -42,10 +42,10 @@ type Informer[T any] struct {
 	once  sync.Once
 	store Indexer[T]
 	fifo  DeltaFIFO[T]
-	begun atomic.Bool   // Run was called
-	over  chan struct{} // closed when Run ends
+	started atomic.Bool   // Run was called
+	done  chan struct{} // closed when Run ends
 	// originals is nil unless DetectMutations. Owned by Run.
-	originals *originals[T]
+	mutations *mutationDetector[T]
 	handlers  sync.WaitGroup // their goroutines
 
 	mu sync.Mutex
@@ -60,7 +60,7 @@ func (i *Informer[T]) init() {
 	i.once.Do(func() {
 		i.registrations = make(map[*Registration[T]]struct{})
 		i.fifo.KnownObjects = &i.store
-		i.over = make(chan struct{})
+		i.done = make(chan struct{})
 	})
 }
 
@@ -70,40 +70,40 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	if i.Source == nil {
 		return errNoSource("run an informer")
 	}
-	if i.begun.Swap(true) {
+	if i.started.Swap(true) {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "run an informer", Message: "it runs, or has run: make another one"}
 	}
 	i.init()
 	if i.DetectMutations {
-		i.originals = newOriginals[T]()
+		i.mutations = newMutationDetector[T]()
 	}
 	var work sync.WaitGroup
 	work.Go(func() {
 		r := &Reflector[T]{
-			Source: i.Source, Sink: (*intake[T])(i), Query: i.Query, Decode: i.Decode, Transform: i.Transform, PageSize: i.PageSize,
+			Source: i.Source, Sink: (*informerSink[T])(i), Query: i.Query, Decode: i.Decode, Transform: i.Transform, PageSize: i.PageSize,
 			Backoff: i.Backoff, Trace: i.Trace,
 		}
 		_ = r.Run(ctx)
 	})
 	if i.DetectMutations {
-		work.Go(func() { i.originals.run(ctx) })
+		work.Go(func() { i.mutations.run(ctx) })
 	}
-	for i.fifo.Pop(ctx, i.process) == nil {
-		i.advance()
-		i.giveWay(ctx)
+	for i.fifo.Pop(ctx, i.handleDeltas) == nil {
+		i.publishProgress()
+		i.yield(ctx)
 	}
 	work.Wait()
-	i.end()
+	i.shutDown()
 	i.handlers.Wait()
-	i.originals.check()
+	i.mutations.check()
 	return ctx.Err()
 }
 
 // end lets nothing begin any more.
-func (i *Informer[T]) end() {
+func (i *Informer[T]) shutDown() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	close(i.over)
+	close(i.done)
 	for r := range i.registrations {
 		if r.timer != nil {
 			r.timer.Stop()
@@ -111,9 +111,9 @@ func (i *Informer[T]) end() {
 	}
 }
 
-func (i *Informer[T]) isOver() bool {
+func (i *Informer[T]) isDone() bool {
 	select {
-	case <-i.over:
+	case <-i.done:
 		return true
 	default:
 		return false
@@ -121,47 +121,47 @@ func (i *Informer[T]) isOver() bool {
 }
 
 // An intake is an Informer as the Sink of its Reflector.
-type intake[T any] Informer[T]
+type informerSink[T any] Informer[T]
 
 // Replace implements Sink.
-func (i *intake[T]) Replace(items []*Item[T], version listwatch.Version) error {
-	defer (*Informer[T])(i).advance() // there may be nothing to pop
+func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) error {
+	defer (*Informer[T])(i).publishProgress() // there may be nothing to pop
 	return i.fifo.Replace(items, version)
 }
 
 // Apply implements Sink.
-func (i *intake[T]) Apply(changes ...Delta[T]) error {
+func (i *informerSink[T]) Apply(changes ...Delta[T]) error {
 	err := i.fifo.Apply(changes...)
 	if i.fifo.Len() == 0 {
-		(*Informer[T])(i).advance() // what came and went again leaves nothing to pop
+		(*Informer[T])(i).publishProgress() // what came and went again leaves nothing to pop
 	}
 	return err
 }
 
 // Bookmark implements Sink.
-func (i *intake[T]) Bookmark(version listwatch.Version) error {
-	defer (*Informer[T])(i).advance()
+func (i *informerSink[T]) Bookmark(version listwatch.Version) error {
+	defer (*Informer[T])(i).publishProgress()
 	return i.fifo.Bookmark(version)
 }
 
 // advance makes known how far the store has come.
-func (i *Informer[T]) advance() {
+func (i *Informer[T]) publishProgress() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	version := i.fifo.Version()
 	i.store.SetVersion(version)
 	if !i.isSynced && i.fifo.HasSynced() {
 		i.isSynced = true
-		i.store.tidy()
+		i.store.compact()
 		for r := range i.registrations {
 			r.markSynced()
 		}
 	}
-	i.waiters = slices.DeleteFunc(i.waiters, func(w *waiter) bool { return w.tell(version, i.isSynced) })
+	i.waiters = slices.DeleteFunc(i.waiters, func(w *waiter) bool { return w.notify(version, i.isSynced) })
 }
 
 // process stores what the deltas of one key say, and tells the handlers. It fails never.
-func (i *Informer[T]) process(deltas Deltas[T], _ bool) error {
+func (i *Informer[T]) handleDeltas(deltas Deltas[T], _ bool) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for d := range deltas.All() {
@@ -174,39 +174,39 @@ func (i *Informer[T]) process(deltas Deltas[T], _ bool) error {
 func (i *Informer[T]) apply(d Delta[T]) {
 	key := d.Item.Key
 	old, _ := i.store.Item(key)
-	n := notice[T]{key: key, old: old, now: d.Item, initial: d.Initial}
+	n := notification[T]{key: key, old: old, now: d.Item, initial: d.Initial}
 	switch {
 	case d.Type == DeltaDeleted:
 		if old == nil {
 			return
 		}
 		i.store.Delete(key)
-		i.originals.store(old, nil)
-		n.deleted, n.unknown, n.at = true, d.FinalStateUnknown, d.Item.Version
+		i.mutations.track(old, nil)
+		n.deleted, n.finalStateUnknown, n.deletedAt = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
 		return // a list showed what is known; where versions have begun anew, the same one may be of another state
 	default:
-		i.originals.store(old, d.Item)
+		i.mutations.track(old, d.Item)
 		if err := i.store.Put(d.Item); err != nil {
 			panic(err) // of an index function: the program's, as that of a handler
 		}
 	}
 	for r := range i.registrations {
-		r.inbox.push(n)
+		r.queue.push(n)
 	}
 }
 
 // giveWay waits for the handlers that are not to miss anything.
-func (i *Informer[T]) giveWay(ctx context.Context) {
+func (i *Informer[T]) yield(ctx context.Context) {
 	i.mu.Lock()
 	var slow []*Registration[T]
 	for r := range i.registrations {
-		if r.inbox.bound > 0 && r.inbox.len() >= r.inbox.bound {
+		if r.queue.maxPending > 0 && r.queue.len() >= r.queue.maxPending {
 			slow = append(slow, r)
 		}
 	}
 	i.mu.Unlock()
 	for _, r := range slow {
-		r.inbox.waitForRoom(ctx, r.removed)
+		r.queue.waitForRoom(ctx, r.removed)
 	}
 }

@@ -24,17 +24,17 @@ type Thing struct {
 }
 
 // A world is a store and an informer of its things.
-type world struct {
+type fixture struct {
 	t      *testing.T
 	things *store.Typed[Thing]
 	*informer.Informer[Thing]
 }
 
 // newWorld returns a store that has things with these names, and an informer of it that does not run yet.
-func newWorld(t *testing.T, names ...string) *world {
+func newFixture(t *testing.T, names ...string) *fixture {
 	t.Helper()
 	things := memory.New[Thing]()
-	w := &world{t: t, things: things, Informer: &informer.Informer[Thing]{Source: things}}
+	w := &fixture{t: t, things: things, Informer: &informer.Informer[Thing]{Source: things}}
 	for _, name := range names {
 		w.put(name, 1)
 	}
@@ -42,7 +42,7 @@ func newWorld(t *testing.T, names ...string) *world {
 }
 
 // runs runs the informer until the test ends.
-func (w *world) runs() *world {
+func (w *fixture) run() *fixture {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -55,7 +55,7 @@ func (w *world) runs() *world {
 	return w
 }
 
-func (w *world) put(name string, spec int) listwatch.Version {
+func (w *fixture) put(name string, spec int) listwatch.Version {
 	w.t.Helper()
 	key := listwatch.Key{Name: name}
 	thing, err := w.things.Update(w.t.Context(), key, func(t *Thing) error {
@@ -71,7 +71,7 @@ func (w *world) put(name string, spec int) listwatch.Version {
 	return thing.Version()
 }
 
-func (w *world) remove(name string) listwatch.Version {
+func (w *fixture) remove(name string) listwatch.Version {
 	w.t.Helper()
 	thing, err := w.things.Delete(w.t.Context(), listwatch.Key{Name: name})
 	if err != nil {
@@ -82,35 +82,35 @@ func (w *world) remove(name string) listwatch.Version {
 
 // A diary is what a handler was told: "+a1!" for an initial add of a with spec 1, "+a1", "a1>2", "a1=" for a resync, "-a2", and "-a2?" where
 // the final state is unknown.
-type diary struct {
+type callLog struct {
 	mu    sync.Mutex
 	lines []string
-	held  chan struct{} // where it is not nil, calls wait for it
+	block  chan struct{} // where it is not nil, calls wait for it
 }
 
-func (d *diary) write(line string) {
+func (d *callLog) write(line string) {
 	d.mu.Lock()
 	d.lines = append(d.lines, line)
-	held := d.held
+	held := d.block
 	d.mu.Unlock()
 	if held != nil {
 		<-held
 	}
 }
 
-func (d *diary) read() string {
+func (d *callLog) text() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return strings.Join(d.lines, " ")
 }
 
 // clear returns what read does, and begins anew.
-func (d *diary) clear() string {
+func (d *callLog) take() string {
 	defer func() { d.mu.Lock(); d.lines = nil; d.mu.Unlock() }()
-	return d.read()
+	return d.text()
 }
 
-func (d *diary) handler() informer.Handler[Thing] {
+func (d *callLog) handler() informer.Handler[Thing] {
 	return informer.Handler[Thing]{
 		OnAdd: func(t Thing, initial bool) {
 			d.write(fmt.Sprintf("+%s%d%s", t.Name, t.Spec, map[bool]string{true: "!"}[initial]))
@@ -128,7 +128,7 @@ func (d *diary) handler() informer.Handler[Thing] {
 	}
 }
 
-func (w *world) wants(what, want, got string) {
+func (w *fixture) expect(what, want, got string) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -136,17 +136,17 @@ func (w *world) wants(what, want, got string) {
 }
 
 // inTime runs a test in fake time.
-func inTime(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+func withFakeTime(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
 
-func TestAHandlerSeesTheStateAndThenEachChange(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t, "a", "b"), &diary{}
+func TestHandlerSeesStateThenChanges(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t, "a", "b"), &callLog{}
 		w.Handle(d.handler(), nil)
-		w.runs()
+		w.run()
 		if err := w.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		w.wants("after the sync", "+a1! +b1!", d.clear())
+		w.expect("after the sync", "+a1! +b1!", d.take())
 		for _, step := range []struct {
 			do   func()
 			want string
@@ -158,14 +158,14 @@ func TestAHandlerSeesTheStateAndThenEachChange(t *testing.T) {
 		} {
 			step.do()
 			synctest.Wait()
-			w.wants("a change", step.want, d.clear())
+			w.expect("a change", step.want, d.take())
 		}
 	})
 }
 
-func TestALateHandlerGetsEachObjectOnce(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t, "a", "b").runs(), &diary{}
+func TestLateHandlerGetsEachObjectOnce(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t, "a", "b").run(), &callLog{}
 		w.put("c", 1)
 		synctest.Wait()
 		r := w.Handle(d.handler(), nil)
@@ -174,22 +174,22 @@ func TestALateHandlerGetsEachObjectOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		w.wants("what a late handler gets", "+a1! +b1! +c1! +d1", d.read())
+		w.expect("what a late handler gets", "+a1! +b1! +c1! +d1", d.text())
 	})
 }
 
-func TestARemovedHandlerIsNotCalledAnyMore(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t, "a"), &diary{}
+func TestRemovedHandlerIsNotCalled(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t, "a"), &callLog{}
 		r := w.Handle(d.handler(), nil)
-		w.runs()
+		w.run()
 		synctest.Wait()
 		r.Remove()
 		r.Remove()
 		w.put("a", 2)
 		synctest.Wait()
-		w.wants("what it got", "+a1!", d.read())
-		late := w.Handle((&diary{held: make(chan struct{})}).handler(), nil)
+		w.expect("what it got", "+a1!", d.text())
+		late := w.Handle((&callLog{block: make(chan struct{})}).handler(), nil)
 		late.Remove()
 		if err := late.WaitForSync(t.Context()); err != nil && listwatch.CodeOf(err) != listwatch.Unavailable {
 			t.Errorf("waiting for a removed handler: %v, want %v", err, listwatch.Unavailable)
@@ -197,14 +197,14 @@ func TestARemovedHandlerIsNotCalledAnyMore(t *testing.T) {
 	})
 }
 
-func TestASlowHandlerGetsTheNewestStateOfEachObject(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, slow, quick := newWorld(t, "a", "b", "x"), &diary{held: make(chan struct{})}, &diary{}
+func TestSlowHandlerGetsNewestStates(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, slow, quick := newFixture(t, "a", "b", "x"), &callLog{block: make(chan struct{})}, &callLog{}
 		r := w.Handle(slow.handler(), nil)
 		w.Handle(quick.handler(), nil)
-		w.runs()
+		w.run()
 		synctest.Wait() // the first call hangs
-		w.wants("the quick one", "+a1! +b1! +x1!", quick.clear())
+		w.expect("the quick one", "+a1! +b1! +x1!", quick.take())
 		for spec := range 1000 {
 			w.put("a", spec+2)
 		}
@@ -222,10 +222,10 @@ func TestASlowHandlerGetsTheNewestStateOfEachObject(t *testing.T) {
 		if w.HasSynced() {
 			t.Error("it has synced while a handler hangs in the first state")
 		}
-		close(slow.held)
+		close(slow.block)
 		synctest.Wait()
-		w.wants("the slow one", "+a1! +b1! -a1001 +a5", slow.read())
-		if got := quick.read(); !strings.Contains(got, "-x1") || !strings.HasSuffix(got, "5") {
+		w.expect("the slow one", "+a1! +b1! -a1001 +a5", slow.text())
+		if got := quick.text(); !strings.Contains(got, "-x1") || !strings.HasSuffix(got, "5") {
 			t.Errorf("the quick one got %q, want the end of x and a with 5 at last", got)
 		}
 		if !w.HasSynced() {
@@ -234,11 +234,11 @@ func TestASlowHandlerGetsTheNewestStateOfEachObject(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatBlocksMissesNothing(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t), &diary{held: make(chan struct{})}
+func TestBlockingHandlerMissesNothing(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t), &callLog{block: make(chan struct{})}
 		w.Handle(d.handler(), &informer.HandlerOptions{MaxPending: 2})
-		w.runs()
+		w.run()
 		synctest.Wait()
 		var want []string
 		for i := range 20 {
@@ -249,31 +249,31 @@ func TestAHandlerThatBlocksMissesNothing(t *testing.T) {
 		if n := w.Len(); n > 4 {
 			t.Errorf("the store has %d objects while a handler that blocks hangs with room for 2", n)
 		}
-		close(d.held)
+		close(d.block)
 		synctest.Wait()
-		w.wants("what it got", strings.Join(want, " "), d.read())
+		w.expect("what it got", strings.Join(want, " "), d.text())
 	})
 }
 
-func TestResyncShowsTheStoreAndAsksTheSourceForNothing(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d, never := newWorld(t, "a", "b"), &diary{}, &diary{}
+func TestResyncReadsLocalStoreOnly(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d, never := newFixture(t, "a", "b"), &callLog{}, &callLog{}
 		w.Resync = time.Minute
 		w.Handle(d.handler(), nil)
 		w.Handle(never.handler(), &informer.HandlerOptions{Resync: -1})
-		w.runs()
+		w.run()
 		synctest.Wait()
-		d.clear()
+		d.take()
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
-		w.wants("after two periods", "a1= b1= a1= b1=", d.read())
-		w.wants("without resync", "+a1! +b1!", never.read())
+		w.expect("after two periods", "a1= b1= a1= b1=", d.text())
+		w.expect("without resync", "+a1! +b1!", never.text())
 	})
 }
 
-func TestWhoWritesAndWaitsForTheVersionReadsItsWrite(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t).runs()
+func TestWaitForVersionReadsOwnWrites(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t).run()
 		for spec := range 50 {
 			if err := w.WaitForVersion(t.Context(), w.put("a", spec)); err != nil {
 				t.Fatal(err)
@@ -290,9 +290,9 @@ func TestWhoWritesAndWaitsForTheVersionReadsItsWrite(t *testing.T) {
 	})
 }
 
-func TestChangesIsAHandlerThatIsRangedOver(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t, "a").runs()
+func TestChangesYieldsChanges(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t, "a").run()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var got []string
@@ -307,15 +307,15 @@ func TestChangesIsAHandlerThatIsRangedOver(t *testing.T) {
 				cancel()
 			}
 		}
-		w.wants("changes", "appeared a 0>1 true|changed a 1>2 false|disappeared a 2>2 false", strings.Join(got, "|"))
+		w.expect("changes", "appeared a 0>1 true|changed a 1>2 false|disappeared a 2>2 false", strings.Join(got, "|"))
 	})
 }
 
-func TestAnEmptyCollectionSyncs(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t)
-		r := w.Handle((&diary{}).handler(), nil)
-		w.runs()
+func TestEmptyCollectionSyncs(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t)
+		r := w.Handle((&callLog{}).handler(), nil)
+		w.run()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := w.WaitForSync(ctx); err != nil || !r.HasSynced() || !w.HasSynced() {
@@ -324,12 +324,12 @@ func TestAnEmptyCollectionSyncs(t *testing.T) {
 	})
 }
 
-func TestAnInformerRunsOnceAndNeedsASource(t *testing.T) {
-	inTime(t, func(t *testing.T) {
+func TestInformerRunsOnceAndNeedsSource(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
 		if err := new(informer.Informer[Thing]).Run(t.Context()); listwatch.CodeOf(err) != listwatch.Invalid {
 			t.Errorf("without a Source: %v, want %v", err, listwatch.Invalid)
 		}
-		w := newWorld(t)
+		w := newFixture(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := w.Run(ctx); err != context.Canceled {
@@ -344,6 +344,6 @@ func TestAnInformerRunsOnceAndNeedsASource(t *testing.T) {
 		for range w.Changes(t.Context(), nil) {
 			t.Error("there are changes where nothing runs any more")
 		}
-		w.Handle((&diary{}).handler(), nil)
+		w.Handle((&callLog{}).handler(), nil)
 	})
 }

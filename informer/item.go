@@ -26,20 +26,20 @@ func (i *Item[T]) Labels() map[string]string {
 	if i.labels != nil {
 		return i.labels
 	}
-	return valueOf(&i.Value).labels
+	return metadataOf(&i.Value).labels
 }
 
 // newItem returns o as an item with the value that was decoded from it. What o and value both say is kept once, as value has it, so that o
 // can go: it costs a store beside the decoded objects what it doesn't share.
 func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 	i := &Item[T]{Key: o.Key, Version: o.Version, Value: value, labels: o.Labels}
-	own := valueOf(&i.Value)
+	own := metadataOf(&i.Value)
 	if own.key == o.Key {
 		i.Key = own.key
 	}
 	switch {
 	case !maps.Equal(own.labels, o.Labels):
-	case isSame(own.labels, valueOf(&i.Value).labels):
+	case isSameMap(own.labels, metadataOf(&i.Value).labels):
 		i.labels = own.labels
 	default:
 		i.labels = nil // Value makes a map whenever it is asked, as unstructured objects do
@@ -49,24 +49,24 @@ func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 
 // detach makes i independent of o, whose memory is to be used again.
 func (i *Item[T]) detach(o *listwatch.Object) {
-	if isSame(i.labels, o.Labels) {
+	if isSameMap(i.labels, o.Labels) {
 		i.labels = maps.Clone(i.labels)
 	}
 }
 
 // isSame reports whether a and b are one map, or none.
-func isSame(a, b map[string]string) bool {
+func isSameMap(a, b map[string]string) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 
 // metadata is what a value says of itself; zero where it says nothing.
-type metadata struct {
+type valueMetadata struct {
 	key    listwatch.Key
 	labels map[string]string
 }
 
 // named is what the types of Kubernetes have, by metav1.ObjectMeta.
-type named interface {
+type kubernetesObject interface {
 	GetName() string
 	GetNamespace() string
 	GetLabels() map[string]string
@@ -74,30 +74,30 @@ type named interface {
 
 // valueOf reads the metadata of *p: a struct that embeds listwatch.Metadata or is a Kubernetes type, a pointer to one, or an interface
 // that holds such a pointer. It allocates nothing.
-func valueOf[T any](p *T) metadata {
+func metadataOf[T any](p *T) valueMetadata {
 	v := reflect.ValueOf(p)
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {
-			return metadata{}
+			return valueMetadata{}
 		}
 		v = v.Elem()
 	}
 	if v.Kind() != reflect.Struct || !v.CanAddr() {
-		return metadata{}
+		return valueMetadata{}
 	}
-	if m := metadataIn(v); m != nil {
-		return metadata{m.Key(), m.Labels}
+	if m := embeddedMetadata(v); m != nil {
+		return valueMetadata{m.Key(), m.Labels}
 	}
-	if n, ok := v.Addr().Interface().(named); ok {
-		return metadata{listwatch.Key{Namespace: n.GetNamespace(), Name: n.GetName()}, n.GetLabels()}
+	if n, ok := v.Addr().Interface().(kubernetesObject); ok {
+		return valueMetadata{listwatch.Key{Namespace: n.GetNamespace(), Name: n.GetName()}, n.GetLabels()}
 	}
-	return metadata{}
+	return valueMetadata{}
 }
 
 var typeMetadata = reflect.TypeFor[listwatch.Metadata]()
 
 // metadataIn returns the listwatch.Metadata that is a member of v, or of a struct embedded there.
-func metadataIn(v reflect.Value) *listwatch.Metadata {
+func embeddedMetadata(v reflect.Value) *listwatch.Metadata {
 	t := v.Type()
 	for i := range t.NumField() {
 		f := v.Field(i)
@@ -107,7 +107,7 @@ func metadataIn(v reflect.Value) *listwatch.Metadata {
 	}
 	for i := range t.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Struct && t.Field(i).Anonymous {
-			if m := metadataIn(f); m != nil {
+			if m := embeddedMetadata(f); m != nil {
 				return m
 			}
 		}

@@ -52,7 +52,7 @@ func sharing[T any](value T, key listwatch.Key, labels map[string]string) (share
 	return sharesKey && i.Key == o.Key, sharesLabels
 }
 
-func TestAnItemKeepsNothingTwice(t *testing.T) {
+func TestItemSharesKeyAndLabelsWithValue(t *testing.T) {
 	o := objectOf("ns", "a", "web")
 	m := func() listwatch.Metadata {
 		return listwatch.Metadata{Namespace: o.Key.Namespace, Name: o.Key.Name, Labels: maps.Clone(o.Labels)}
@@ -83,7 +83,7 @@ func TestAnItemKeepsNothingTwice(t *testing.T) {
 	check("a type of Kubernetes", k, l)
 }
 
-func TestAnItemKnowsItsObjectWhereTheValueDoesNot(t *testing.T) {
+func TestItemKeepsMetadataThatValueLacks(t *testing.T) {
 	o := objectOf("ns", "a", "web")
 	stripped := &thing{Metadata: listwatch.Metadata{Name: "other"}}
 	for name, i := range map[string]interface{ Labels() map[string]string }{
@@ -103,10 +103,10 @@ func TestAnItemKnowsItsObjectWhereTheValueDoesNot(t *testing.T) {
 	}
 }
 
-func TestMetadataIsReadWithoutAllocation(t *testing.T) {
+func TestMetadataIsReadWithoutAllocating(t *testing.T) {
 	s, p, pod := thing{}, &thing{}, &kubePod{}
 	allocs := testing.AllocsPerRun(100, func() {
-		_, _, _ = valueOf(&s), valueOf(&p), valueOf(&pod)
+		_, _, _ = metadataOf(&s), metadataOf(&p), metadataOf(&pod)
 	})
 	if allocs != 0 {
 		t.Errorf("got %v allocations, want none", allocs)

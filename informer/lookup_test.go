@@ -9,11 +9,11 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-func TestKeysOfOneHashAreNotMixedUp(t *testing.T) {
+func TestHashCollisionsDoNotMixUpKeys(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var x Indexer[*thing]
-		x.lookup = newLookup[*thing](0)
-		x.lookup.hash = func(k listwatch.Key) uint64 { return uint64(k.Name[0] % 2) }
+		x.byHash = newHashIndex[*thing](0)
+		x.byHash.hash = func(k listwatch.Key) uint64 { return uint64(k.Name[0] % 2) }
 		model := map[listwatch.Key]string{}
 		key := func() listwatch.Key { return keyOf(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "key")) }
 		rt.Repeat(map[string]func(*rapid.T){
@@ -30,7 +30,7 @@ func TestKeysOfOneHashAreNotMixedUp(t *testing.T) {
 				_ = x.Delete(k)
 			},
 			"": func(*rapid.T) {
-				for _, k := range storyKeys {
+				for _, k := range testKeys {
 					want, there := model[k]
 					if got, ok := x.Get(k); ok != there || ok && got.Node != want {
 						rt.Fatalf("%s: got %v, %t; want %q, %t", k, got, ok, want, there)

@@ -26,22 +26,22 @@ func sorted(line string) string {
 }
 
 // A replay is what a handler believes, made of what it was told. It finds calls that contradict it.
-type replay struct {
+type handlerModel struct {
 	mu    sync.Mutex
-	holds map[string]Thing
-	wrong []string
+	objects map[string]Thing
+	violations []string
 	pause func()
 }
 
-func (r *replay) handler() informer.Handler[Thing] {
+func (r *handlerModel) handler() informer.Handler[Thing] {
 	return informer.Handler[Thing]{
 		OnAdd: func(t Thing, _ bool) {
 			r.pause()
-			r.see(t, func(was Thing, known bool) bool { return !known })
+			r.observe(t, func(was Thing, known bool) bool { return !known })
 		},
 		OnUpdate: func(old, t Thing) {
 			r.pause()
-			r.see(t, func(was Thing, known bool) bool {
+			r.observe(t, func(was Thing, known bool) bool {
 				again := old.Version() == t.Version() // a resync
 				return known && was.Version() == old.Version() && (again || t.Version() > was.Version())
 			})
@@ -50,48 +50,48 @@ func (r *replay) handler() informer.Handler[Thing] {
 			r.pause()
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if was, known := r.holds[g.Key.Name]; !known || g.Version < was.Version() {
-				r.wrong = append(r.wrong, fmt.Sprintf("deleted %s at %d, and it holds %+v", g.Key, g.Version, was))
+			if was, known := r.objects[g.Key.Name]; !known || g.Version < was.Version() {
+				r.violations = append(r.violations, fmt.Sprintf("deleted %s at %d, and it holds %+v", g.Key, g.Version, was))
 			}
-			delete(r.holds, g.Key.Name)
+			delete(r.objects, g.Key.Name)
 		},
 	}
 }
 
-func (r *replay) see(t Thing, right func(was Thing, known bool) bool) {
+func (r *handlerModel) observe(t Thing, right func(was Thing, known bool) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if was, known := r.holds[t.Name]; !right(was, known) {
-		r.wrong = append(r.wrong, fmt.Sprintf("told of %s at %d, and it holds %+v", t.Name, t.Version(), was))
+	if was, known := r.objects[t.Name]; !right(was, known) {
+		r.violations = append(r.violations, fmt.Sprintf("told of %s at %d, and it holds %+v", t.Name, t.Version(), was))
 	}
-	r.holds[t.Name] = t
+	r.objects[t.Name] = t
 }
 
 // A listed source can't stream its state.
-type listed struct{ *flaky }
+type listOnlySource struct{ *faultySource }
 
-func (l listed) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (l listOnlySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if q.InitialEvents == listwatch.Yes {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported}
 	}
-	return l.flaky.Watch(ctx, q)
+	return l.faultySource.Watch(ctx, q)
 }
 
 // Whatever happens to the source, and however slow the handlers are, each of them and the store end with what is there.
-func TestStoreAndHandlersEndEqualToTheSourceAfterAnyHistory(t *testing.T) {
+func TestStoreAndHandlersConverge(t *testing.T) {
 	for range 60 {
 		seed := rand.Uint64()
-		inTime(t, func(t *testing.T) {
+		withFakeTime(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			w := newWorld(t, "a", "b", "c")
-			f := w.withFlaky()
+			w := newFixture(t, "a", "b", "c")
+			f := w.withFaults()
 			w.Resync = time.Duration(rng.IntN(2)*rng.IntN(60)) * time.Second
 			if rng.IntN(3) == 0 {
-				w.Source, w.PageSize = listed{f}, 2
+				w.Source, w.PageSize = listOnlySource{f}, 2
 			}
-			var replays []*replay
+			var replays []*handlerModel
 			handle := func() {
-				r := &replay{holds: map[string]Thing{}, pause: func() {}}
+				r := &handlerModel{objects: map[string]Thing{}, pause: func() {}}
 				if rng.IntN(2) == 0 {
 					r.pause = func() { time.Sleep(time.Second) }
 				}
@@ -104,11 +104,11 @@ func TestStoreAndHandlersEndEqualToTheSourceAfterAnyHistory(t *testing.T) {
 			}
 			handle()
 			handle()
-			w.runs()
+			w.run()
 			for range 150 {
-				w.step(rng, f, handle)
+				w.randomStep(rng, f, handle)
 			}
-			f.heals()
+			f.reconnect()
 			last := w.put("a", -1)
 			if err := w.WaitForVersion(t.Context(), last); err != nil {
 				t.Fatal(err)
@@ -121,7 +121,7 @@ func TestStoreAndHandlersEndEqualToTheSourceAfterAnyHistory(t *testing.T) {
 }
 
 // step does one thing at random.
-func (w *world) step(rng *rand.Rand, f *flaky, handle func()) {
+func (w *fixture) randomStep(rng *rand.Rand, f *faultySource, handle func()) {
 	name := string(rune('a' + rng.IntN(8)))
 	switch n := rng.IntN(20); {
 	case n < 10:
@@ -131,9 +131,9 @@ func (w *world) step(rng *rand.Rand, f *flaky, handle func()) {
 			w.remove(name)
 		}
 	case n == 14:
-		f.breaks([]error{io.EOF, errAway, errExpired}[rng.IntN(3)], []error{nil, errAway}[rng.IntN(2)])
+		f.disconnect([]error{io.EOF, errUnavailable, errExpired}[rng.IntN(3)], []error{nil, errUnavailable}[rng.IntN(2)])
 	case n == 15:
-		f.heals()
+		f.reconnect()
 	case n == 16 && rng.IntN(4) == 0:
 		handle()
 	case n == 17:
@@ -144,7 +144,7 @@ func (w *world) step(rng *rand.Rand, f *flaky, handle func()) {
 }
 
 // compare holds store and replays against a list.
-func (w *world) compare(seed uint64, replays []*replay) {
+func (w *fixture) compare(seed uint64, replays []*handlerModel) {
 	w.t.Helper()
 	things, _, err := w.things.Items(w.t.Context(), listwatch.Query{})
 	if err != nil {
@@ -163,11 +163,11 @@ func (w *world) compare(seed uint64, replays []*replay) {
 	}
 	for n, r := range replays {
 		r.mu.Lock()
-		if diff := cmp.Diff(want, r.holds); diff != "" {
+		if diff := cmp.Diff(want, r.objects); diff != "" {
 			w.t.Errorf("seed %d: handler %d believes something else (-list +handler):\n%s", seed, n, diff)
 		}
-		if len(r.wrong) > 0 {
-			w.t.Errorf("seed %d: handler %d was %s", seed, n, strings.Join(r.wrong, "\nand "))
+		if len(r.violations) > 0 {
+			w.t.Errorf("seed %d: handler %d was %s", seed, n, strings.Join(r.violations, "\nand "))
 		}
 		r.mu.Unlock()
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 // mutationPeriod is how often stored values are compared with what they were.
-const mutationPeriod = time.Second
+const mutationCheckInterval = time.Second
 
 // originals knows stored values as they were before anybody saw them. A nil one knows nothing.
-type originals[T any] struct {
+type mutationDetector[T any] struct {
 	seed maphash.Seed
 
 	mu sync.Mutex
@@ -21,13 +21,13 @@ type originals[T any] struct {
 	sums map[*Item[T]]uint64
 }
 
-func newOriginals[T any]() *originals[T] {
-	return &originals[T]{seed: maphash.MakeSeed(), sums: make(map[*Item[T]]uint64)}
+func newMutationDetector[T any]() *mutationDetector[T] {
+	return &mutationDetector[T]{seed: maphash.MakeSeed(), sums: make(map[*Item[T]]uint64)}
 }
 
 // run compares from time to time, until ctx ends.
-func (o *originals[T]) run(ctx context.Context) {
-	ticker := time.NewTicker(mutationPeriod)
+func (o *mutationDetector[T]) run(ctx context.Context) {
+	ticker := time.NewTicker(mutationCheckInterval)
 	defer ticker.Stop()
 	for {
 		o.check()
@@ -40,7 +40,7 @@ func (o *originals[T]) run(ctx context.Context) {
 }
 
 // store takes down item, and forgets old, in whose place it comes. Either may be nil.
-func (o *originals[T]) store(old, item *Item[T]) {
+func (o *mutationDetector[T]) track(old, item *Item[T]) {
 	if o == nil {
 		return
 	}
@@ -50,27 +50,27 @@ func (o *originals[T]) store(old, item *Item[T]) {
 	if item == nil {
 		return
 	}
-	if sum, ok := o.sum(item); ok {
+	if sum, ok := o.checksum(item); ok {
 		o.sums[item] = sum
 	}
 }
 
 // check panics where a value is not what it was.
-func (o *originals[T]) check() {
+func (o *mutationDetector[T]) check() {
 	if o == nil {
 		return
 	}
-	if item := o.changed(); item != nil {
+	if item := o.mutated(); item != nil {
 		panic(fmt.Sprintf("informer: the stored value of %s was modified: values are shared, change a copy. It is now: %+v", item.Key, item.Value))
 	}
 }
 
 // changed returns an item that is not what it was; nil: there is none.
-func (o *originals[T]) changed() *Item[T] {
+func (o *mutationDetector[T]) mutated() *Item[T] {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for item, was := range o.sums {
-		if sum, ok := o.sum(item); ok && sum != was {
+		if sum, ok := o.checksum(item); ok && sum != was {
 			return item
 		}
 	}
@@ -78,7 +78,7 @@ func (o *originals[T]) changed() *Item[T] {
 }
 
 // sum is of the value's JSON; false: it has none.
-func (o *originals[T]) sum(item *Item[T]) (uint64, bool) {
+func (o *mutationDetector[T]) checksum(item *Item[T]) (uint64, bool) {
 	data, err := json.Marshal(item.Value)
 	return maphash.Bytes(o.seed, data), err == nil
 }

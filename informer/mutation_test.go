@@ -12,9 +12,9 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-func TestAValueThatIsModifiedInTheStoreIsFound(t *testing.T) {
+func TestModifiedStoredValueIsDetected(t *testing.T) {
 	for _, modifies := range []bool{false, true} {
-		inTime(t, func(t *testing.T) {
+		withFakeTime(t, func(t *testing.T) {
 			things := memory.New[Thing]()
 			if _, err := things.Create(t.Context(), Thing{Metadata: listwatch.Metadata{Name: "a", Labels: map[string]string{"a": "b"}}}); err != nil {
 				t.Fatal(err)

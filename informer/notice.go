@@ -3,37 +3,37 @@ package informer
 import "github.com/listwatch/listwatch"
 
 // A notice is what a handler is yet to be told of one key.
-type notice[T any] struct {
+type notification[T any] struct {
 	key     listwatch.Key
 	old     *Item[T] // what the handler knows; nil: nothing
-	gone    *Item[T] // the end of what it knows, where another object of that name came after it
+	oldFinal    *Item[T] // the end of what it knows, where another object of that name came after it
 	now     *Item[T] // what is there now; where deleted, the end of old
 	deleted bool
 	initial bool
 	resync  bool
-	at      listwatch.Version // when old was found gone
-	unknown bool              // that was by a list: how it ended was not seen
+	deletedAt      listwatch.Version // when old was found gone
+	finalStateUnknown bool              // that was by a list: how it ended was not seen
 
-	mark func() // instead of all that: everything before it has been handled
+	marker func() // instead of all that: everything before it has been handled
 }
 
 // isVoid reports whether n was taken back.
-func (n *notice[T]) isVoid() bool { return n.now == nil && n.mark == nil }
+func (n *notification[T]) isCanceled() bool { return n.now == nil && n.marker == nil }
 
 // join makes of p what the handler is to be told where n follows. It reports false where that is nothing: it never knew the object.
-func (p *notice[T]) join(n notice[T]) bool {
+func (p *notification[T]) merge(n notification[T]) bool {
 	switch {
 	case n.resync:
 		return true // it is told of the key anyway
 	case n.deleted && p.old == nil:
 		return false
-	case n.deleted && p.gone != nil:
+	case n.deleted && p.oldFinal != nil:
 		// The object in between was never seen: what is told is the end of the one that the handler knows.
-		p.now, p.gone, p.deleted = p.gone, nil, true
+		p.now, p.oldFinal, p.deleted = p.oldFinal, nil, true
 	case n.deleted:
-		p.now, p.deleted, p.at, p.unknown = n.now, true, n.at, n.unknown
+		p.now, p.deleted, p.deletedAt, p.finalStateUnknown = n.now, true, n.deletedAt, n.finalStateUnknown
 	case p.deleted:
-		p.gone, p.now, p.deleted = p.now, n.now, false
+		p.oldFinal, p.now, p.deleted = p.now, n.now, false
 	default:
 		p.now = n.now
 	}
@@ -42,23 +42,23 @@ func (p *notice[T]) join(n notice[T]) bool {
 }
 
 // changes calls yield with what n says, at most two changes; false: yield did.
-func (n *notice[T]) changes(yield func(Change[T]) bool) bool {
-	if n.gone != nil && !yield(n.disappeared(n.gone)) {
+func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
+	if n.oldFinal != nil && !yield(n.deletion(n.oldFinal)) {
 		return false
 	}
 	if n.deleted {
-		return yield(n.disappeared(n.now))
+		return yield(n.deletion(n.now))
 	}
 	c := Change[T]{Type: ChangeAdded, Key: n.key, Version: n.now.Version, New: n.now.Value, Initial: n.initial, Resync: n.resync}
-	if n.old != nil && n.gone == nil {
+	if n.old != nil && n.oldFinal == nil {
 		c.Type, c.Old = ChangeUpdated, n.old.Value
 	}
 	return yield(c)
 }
 
 // disappeared is the change that ends old.
-func (n *notice[T]) disappeared(last *Item[T]) Change[T] {
+func (n *notification[T]) deletion(last *Item[T]) Change[T] {
 	return Change[T]{
-		Type: ChangeDeleted, Key: n.key, Version: n.at, Old: n.old.Value, New: last.Value, FinalStateUnknown: n.unknown,
+		Type: ChangeDeleted, Key: n.key, Version: n.deletedAt, Old: n.old.Value, New: last.Value, FinalStateUnknown: n.finalStateUnknown,
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-func TestAVersionWhoseChangesCancelOutIsReached(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t), &diary{held: make(chan struct{})}
+func TestCanceledChangesStillAdvanceVersion(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t), &callLog{block: make(chan struct{})}
 		w.Handle(d.handler(), &informer.HandlerOptions{MaxPending: 1})
-		w.runs()
+		w.run()
 		synctest.Wait()
 		for i := range 2 { // one hangs, one waits: now the informer does
 			w.put(fmt.Sprint("n", i), 1)
@@ -26,7 +26,7 @@ func TestAVersionWhoseChangesCancelOutIsReached(t *testing.T) {
 		w.put("flash", 1)
 		last := w.remove("flash")
 		synctest.Wait()
-		close(d.held)
+		close(d.block)
 		synctest.Wait()
 		if v := w.Version(); v < last {
 			t.Errorf("the store has everything up to %d and claims %d", last, v)
@@ -34,9 +34,9 @@ func TestAVersionWhoseChangesCancelOutIsReached(t *testing.T) {
 	})
 }
 
-func TestNoCallBeginsAfterRemoveNotEvenTheSecondOfTwo(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b")
+func TestNoCallStartsAfterRemove(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t, "a", "b")
 		var r *informer.Registration[Thing]
 		var told []string
 		goOn := make(chan struct{})
@@ -52,21 +52,21 @@ func TestNoCallBeginsAfterRemoveNotEvenTheSecondOfTwo(t *testing.T) {
 				r.Remove()
 			},
 		}, nil)
-		w.runs()
+		w.run()
 		synctest.Wait()
 		w.remove("a")
 		w.put("a", 2)
 		synctest.Wait()
 		close(goOn)
 		synctest.Wait()
-		w.wants("what it was told", "+a +b -a", strings.Join(told, " "))
+		w.expect("what it was told", "+a +b -a", strings.Join(told, " "))
 	})
 }
 
-func TestWaitingForAHandlerEndsWithRun(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t, "a")
-		r := w.Handle((&diary{}).handler(), nil)
+func TestRegistrationWaitEndsWithRun(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t, "a")
+		r := w.Handle((&callLog{}).handler(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_ = w.Run(ctx)
@@ -78,10 +78,10 @@ func TestWaitingForAHandlerEndsWithRun(t *testing.T) {
 	})
 }
 
-func TestWaitingForAnInformerWithoutASourceIsAnError(t *testing.T) {
-	inTime(t, func(t *testing.T) {
+func TestWaitingWithoutSourceFails(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
 		var i informer.Informer[Thing]
-		r := i.Handle((&diary{}).handler(), nil)
+		r := i.Handle((&callLog{}).handler(), nil)
 		within, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		go func() { _ = i.Run(within) }()
@@ -96,9 +96,9 @@ func TestWaitingForAnInformerWithoutASourceIsAnError(t *testing.T) {
 	})
 }
 
-func TestChangesEndWithTheirContextWhateverWaits(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c").runs()
+func TestChangesStopWithContext(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t, "a", "b", "c").run()
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -113,8 +113,8 @@ func TestChangesEndWithTheirContextWhateverWaits(t *testing.T) {
 	})
 }
 
-func TestWaitingForAnInformerThatCameTooLateEnds(t *testing.T) {
-	inTime(t, func(t *testing.T) {
+func TestWaitEndsIfFactoryHasEnded(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
 		var f informer.Factory
 		ended, end := context.WithCancel(t.Context())
 		end()
@@ -131,9 +131,9 @@ func TestWaitingForAnInformerThatCameTooLateEnds(t *testing.T) {
 	})
 }
 
-func TestAnInformerOfObjectsHasThemAsTheyCame(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		things := newWorld(t, "a").things
+func TestInformerOfObjectsKeepsThemUndecoded(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		things := newFixture(t, "a").things
 		i := &informer.Informer[*listwatch.Object]{Source: things}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -148,7 +148,7 @@ func TestAnInformerOfObjectsHasThemAsTheyCame(t *testing.T) {
 	})
 }
 
-func TestAnIndexFunctionMayUseItsSliceAgain(t *testing.T) {
+func TestIndexFuncMayReuseItsSlice(t *testing.T) {
 	var x informer.Indexer[int]
 	values := make([]string, 1)
 	if err := x.AddIndex("value", func(i *informer.Item[int]) []string {
@@ -167,9 +167,9 @@ func TestAnIndexFunctionMayUseItsSliceAgain(t *testing.T) {
 	}
 }
 
-func TestAReflectorFeedsAQueueOfItsOwn(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b")
+func TestReflectorFeedsCustomFIFO(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t, "a", "b")
 		var store informer.Indexer[Thing]
 		fifo := informer.DeltaFIFO[Thing]{KnownObjects: &store}
 		r := informer.Reflector[Thing]{Source: w.things, Sink: &fifo}
@@ -198,10 +198,10 @@ func TestAReflectorFeedsAQueueOfItsOwn(t *testing.T) {
 }
 
 // Objects that a foreign writer changed in one transaction share a version.
-func TestAVersionThatSeveralObjectsShareIsReachedWithAllThatCameTogether(t *testing.T) {
-	inTime(t, func(t *testing.T) {
+func TestSharedVersionIsReachedWithWholeBatch(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
 		const group = 20
-		source := make(grouped, 1)
+		source := make(batchSource, 1)
 		i := &informer.Informer[*listwatch.Object]{Source: source}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -227,18 +227,18 @@ func TestAVersionThatSeveralObjectsShareIsReachedWithAllThatCameTogether(t *test
 }
 
 // A grouped source has no state, and brings what is put into it.
-type grouped chan []listwatch.Event
+type batchSource chan []listwatch.Event
 
-func (g grouped) List(context.Context, listwatch.Query) (listwatch.Page, error) {
-	return listwatch.Page{}, errAway
+func (g batchSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
+	return listwatch.Page{}, errUnavailable
 }
 
-func (g grouped) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+func (g batchSource) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
 	g <- []listwatch.Event{listwatch.NewBookmark(listwatch.Description{}, 1, true)}
 	return g, nil
 }
 
-func (g grouped) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (g batchSource) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	select {
 	case events := <-g:
 		return copy(dst, events), nil
@@ -247,4 +247,4 @@ func (g grouped) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	}
 }
 
-func (g grouped) Close() error { return nil }
+func (g batchSource) Close() error { return nil }

@@ -6,21 +6,21 @@ import "github.com/listwatch/listwatch"
 type entry[T any] struct {
 	// gone is the deletion of the object that is known; nil: it was not deleted. item is what came after it, nil if nothing. Invariant: one of
 	// the two is there.
-	gone, item *Item[T]
+	deleted, item *Item[T]
 	// kind is the type of the delta of item.
-	kind DeltaType
+	itemType DeltaType
 	// unknownState belongs to gone: the deletion was missed.
-	unknownState bool
+	finalStateUnknown bool
 	// initial: the key belongs to the first Replace.
 	initial bool
 	// slab: the entry was made together with others and can't be kept alone.
-	slab bool
+	fromSlab bool
 	// round is the last Replace that showed the key.
-	round uint32
+	lastReplace uint32
 	// version is that of the newest change that the entry has taken in.
-	version listwatch.Version
+	newest listwatch.Version
 	// since is the version of the oldest one; zero: it is not known, and nothing can be claimed before the entry is handled.
-	since      listwatch.Version
+	oldest      listwatch.Version
 	prev, next *entry[T]
 }
 
@@ -28,52 +28,52 @@ func (e *entry[T]) key() listwatch.Key {
 	if e.item != nil {
 		return e.item.Key
 	}
-	return e.gone.Key
+	return e.deleted.Key
 }
 
 // deltas returns e as the consumer sees it.
 func (e *entry[T]) deltas() Deltas[T] {
 	d := Deltas[T]{Key: e.key()}
-	if e.gone != nil {
-		d.add(Delta[T]{Type: DeltaDeleted, Item: e.gone, FinalStateUnknown: e.unknownState, Initial: e.initial})
+	if e.deleted != nil {
+		d.add(Delta[T]{Type: DeltaDeleted, Item: e.deleted, FinalStateUnknown: e.finalStateUnknown, Initial: e.initial})
 	}
 	if e.item != nil {
-		d.add(Delta[T]{Type: e.kind, Item: e.item, Initial: e.initial})
+		d.add(Delta[T]{Type: e.itemType, Item: e.item, Initial: e.initial})
 	}
 	return d
 }
 
 // A queue is entries in order, each found by its key.
-type queue[T any] struct {
+type entryQueue[T any] struct {
 	head, tail *entry[T]
 	entries    map[listwatch.Key]*entry[T]
-	most       int       // how many there were since the map was made
-	spare      *entry[T] // linked by next
-	spares     int
+	peak       int       // how many there were since the map was made
+	freeList      *entry[T] // linked by next
+	freeCount     int
 }
 
 const (
-	mostSpares = 64
+	maxFreeEntries = 64
 	// keepMap is the size to which a map may have grown and be kept: maps don't shrink.
-	keepMap = 1024
+	maxKeptMap = 1024
 )
 
-func (q *queue[T]) len() int { return len(q.entries) }
+func (q *entryQueue[T]) len() int { return len(q.entries) }
 
-func (q *queue[T]) get(key listwatch.Key) *entry[T] { return q.entries[key] }
+func (q *entryQueue[T]) get(key listwatch.Key) *entry[T] { return q.entries[key] }
 
 // expect makes the map, for n keys to come.
-func (q *queue[T]) expect(n int) {
+func (q *entryQueue[T]) reserve(n int) {
 	if q.entries == nil {
 		q.entries = make(map[listwatch.Key]*entry[T], n)
 	}
 }
 
 // push appends e, which is that of key.
-func (q *queue[T]) push(key listwatch.Key, e *entry[T]) {
-	q.expect(1)
+func (q *entryQueue[T]) push(key listwatch.Key, e *entry[T]) {
+	q.reserve(1)
 	q.entries[key] = e
-	q.most = max(q.most, len(q.entries))
+	q.peak = max(q.peak, len(q.entries))
 	e.prev, e.next = q.tail, nil
 	if q.tail != nil {
 		q.tail.next = e
@@ -84,13 +84,13 @@ func (q *queue[T]) push(key listwatch.Key, e *entry[T]) {
 }
 
 // pop takes the head out; there must be one.
-func (q *queue[T]) pop() *entry[T] {
+func (q *entryQueue[T]) pop() *entry[T] {
 	e := q.head
 	q.remove(e)
 	return e
 }
 
-func (q *queue[T]) remove(e *entry[T]) {
+func (q *entryQueue[T]) remove(e *entry[T]) {
 	if e.prev != nil {
 		e.prev.next = e.next
 	} else {
@@ -103,29 +103,29 @@ func (q *queue[T]) remove(e *entry[T]) {
 	}
 	e.prev, e.next = nil, nil
 	delete(q.entries, e.key())
-	if len(q.entries) == 0 && q.most > keepMap {
-		q.entries, q.most = nil, 0
+	if len(q.entries) == 0 && q.peak > maxKeptMap {
+		q.entries, q.peak = nil, 0
 	}
 }
 
 // make returns an empty entry that is not in the queue.
-func (q *queue[T]) make() *entry[T] {
-	e := q.spare
+func (q *entryQueue[T]) alloc() *entry[T] {
+	e := q.freeList
 	if e == nil {
 		return new(entry[T])
 	}
-	q.spare, e.next = e.next, nil
-	q.spares--
+	q.freeList, e.next = e.next, nil
+	q.freeCount--
 	return e
 }
 
 // free takes back an entry that is not in the queue any more.
-func (q *queue[T]) free(e *entry[T]) {
-	if slab := e.slab; slab || q.spares >= mostSpares {
-		*e = entry[T]{slab: slab}
+func (q *entryQueue[T]) release(e *entry[T]) {
+	if slab := e.fromSlab; slab || q.freeCount >= maxFreeEntries {
+		*e = entry[T]{fromSlab: slab}
 		return
 	}
-	*e = entry[T]{next: q.spare}
-	q.spare = e
-	q.spares++
+	*e = entry[T]{next: q.freeList}
+	q.freeList = e
+	q.freeCount++
 }

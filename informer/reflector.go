@@ -50,34 +50,34 @@ type Reflector[T any] struct {
 
 // Run feeds the Sink until ctx ends, and returns ctx.Err().
 func (r *Reflector[T]) Run(ctx context.Context) error {
-	sink := &reflection[T]{Reflector: r, decode: r.Decode}
+	sink := &reflectorSink[T]{Reflector: r, decode: r.Decode}
 	if sink.decode == nil {
-		sink.decode, sink.release = decoder[T]()
+		sink.decode, sink.releases = defaultDecoder[T]()
 	}
 	f := &reflector.Reflector{
 		Source: r.Source, Sink: sink, Query: r.Query, PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
-		Release: sink.release,
+		Release: sink.releases,
 	}
 	return f.Run(ctx)
 }
 
 // A reflection is what a Reflector is in the middle of.
-type reflection[T any] struct {
+type reflectorSink[T any] struct {
 	*Reflector[T]
 	decode  func(*listwatch.Object) (T, error)
-	release bool       // values have nothing of their objects; what decodes for somebody else may keep them
-	state   []*Item[T] // of the initial events that have come
+	releases bool       // values have nothing of their objects; what decodes for somebody else may keep them
+	initial   []*Item[T] // of the initial events that have come
 	changes []Delta[T] // that have come since the last flush
-	begun   time.Time
+	started   time.Time
 }
 
 // Begin implements reflector.Sink.
-func (r *reflection[T]) Begin() { r.state, r.begun = nil, time.Now() }
+func (r *reflectorSink[T]) Begin() { r.initial, r.started = nil, time.Now() }
 
 // Take implements reflector.Sink.
-func (r *reflection[T]) Take(events []listwatch.Event) error {
+func (r *reflectorSink[T]) Take(events []listwatch.Event) error {
 	for _, e := range events {
-		if err := r.take(e); err != nil {
+		if err := r.takeOne(e); err != nil {
 			_ = r.flush() // the state is asked for again anyway
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *reflection[T]) Take(events []listwatch.Event) error {
 }
 
 // flush applies the changes that have come.
-func (r *reflection[T]) flush() error {
+func (r *reflectorSink[T]) flush() error {
 	if len(r.changes) == 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (r *reflection[T]) flush() error {
 	return err
 }
 
-func (r *reflection[T]) take(e listwatch.Event) error {
+func (r *reflectorSink[T]) takeOne(e listwatch.Event) error {
 	switch e.Type {
 	case listwatch.Bookmark:
 		if err := r.flush(); err != nil {
@@ -104,12 +104,12 @@ func (r *reflection[T]) take(e listwatch.Event) error {
 		}
 		return r.Sink.Bookmark(e.Version)
 	case listwatch.Synced:
-		state := r.state
-		r.state = nil
+		state := r.initial
+		r.initial = nil
 		if err := r.Sink.Replace(state, e.Version); err != nil {
 			return err
 		}
-		r.Trace.replaced(len(state), e.Version, time.Since(r.begun))
+		r.Trace.replaced(len(state), e.Version, time.Since(r.started))
 		return nil
 	}
 	item, err := r.item(e.Object)
@@ -117,7 +117,7 @@ func (r *reflection[T]) take(e listwatch.Event) error {
 		return err
 	}
 	if e.Initial {
-		r.state = append(r.state, item)
+		r.initial = append(r.initial, item)
 		return nil
 	}
 	change := Delta[T]{Type: DeltaUpdated, Item: item}
@@ -132,7 +132,7 @@ func (r *reflection[T]) take(e listwatch.Event) error {
 }
 
 // item decodes o. What is wrong with it, and a panic of a function that is not ours, is an error that names it.
-func (r *reflection[T]) item(o *listwatch.Object) (item *Item[T], err error) {
+func (r *reflectorSink[T]) item(o *listwatch.Object) (item *Item[T], err error) {
 	at := "decode"
 	defer func() {
 		if p := recover(); p != nil {
@@ -154,7 +154,7 @@ func (r *reflection[T]) item(o *listwatch.Object) (item *Item[T], err error) {
 		}
 	}
 	item = newItem(o, value)
-	if r.release {
+	if r.releases {
 		item.detach(o)
 	}
 	return item, nil

@@ -26,13 +26,13 @@ type HandlerOptions struct {
 type Registration[T any] struct {
 	// Immutable after construction.
 	informer *Informer[T]
-	inbox    *inbox[T]
+	queue    *handlerQueue[T]
 	resync   time.Duration
 	removed  chan struct{}
 	synced   chan struct{}
 
-	remove sync.Once
-	sync   sync.Once
+	removeOnce sync.Once
+	syncOnce   sync.Once
 
 	// Guarded by informer.mu.
 	timer *time.Timer
@@ -40,7 +40,7 @@ type Registration[T any] struct {
 
 // Remove ends the registration: no call begins after it returns, one that is under way ends by itself. Calling it again does nothing.
 func (r *Registration[T]) Remove() {
-	r.remove.Do(func() {
+	r.removeOnce.Do(func() {
 		i := r.informer
 		i.mu.Lock()
 		defer i.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *Registration[T]) WaitForSync(ctx context.Context) error {
 }
 
 // Pending returns how many calls wait for the handler.
-func (r *Registration[T]) Pending() int { return r.inbox.len() }
+func (r *Registration[T]) Pending() int { return r.queue.len() }
 
 // Handle registers h, which may happen before Run and while it runs. A handler is first called with what is in the local store, each object
 // once, then with what changes. It is called from a goroutine of its own, which ends with Run or with the removal of the registration.
@@ -84,7 +84,7 @@ func (i *Informer[T]) Handle(h Handler[T], o *HandlerOptions) *Registration[T] {
 	r := i.register(o)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.isOver() {
+	if !i.isDone() {
 		i.handlers.Go(func() {
 			for c := range r.changes(context.Background()) {
 				h.call(c)
@@ -107,21 +107,21 @@ func (i *Informer[T]) Changes(ctx context.Context, o *HandlerOptions) iter.Seq[C
 // changes yields what comes for r, until ctx, the registration or Run ends.
 func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
-		next := func(c Change[T]) bool { return !r.isOver(ctx) && yield(c) }
+		next := func(c Change[T]) bool { return !r.isDone(ctx) && yield(c) }
 		for {
-			n := r.inbox.take()
+			n := r.queue.pop()
 			if n == nil {
 				select {
-				case <-r.inbox.ready:
+				case <-r.queue.ready:
 					continue
 				case <-r.removed:
-				case <-r.informer.over:
+				case <-r.informer.done:
 				case <-ctx.Done():
 				}
 				return
 			}
-			if n.mark != nil {
-				n.mark()
+			if n.marker != nil {
+				n.marker()
 				continue
 			}
 			if !n.changes(next) {
@@ -132,13 +132,13 @@ func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 }
 
 // isOver reports whether no call may begin any more, for one who goes on until ctx ends.
-func (r *Registration[T]) isOver(ctx context.Context) bool {
+func (r *Registration[T]) isDone(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return true
 	case <-r.removed:
 		return true
-	case <-r.informer.over:
+	case <-r.informer.done:
 		return true
 	default:
 		return false
@@ -151,7 +151,7 @@ func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 		o = &HandlerOptions{}
 	}
 	r := &Registration[T]{
-		informer: i, inbox: newInbox[T](max(o.MaxPending, 0)), resync: o.Resync, removed: make(chan struct{}), synced: make(chan struct{}),
+		informer: i, queue: newHandlerQueue[T](max(o.MaxPending, 0)), resync: o.Resync, removed: make(chan struct{}), synced: make(chan struct{}),
 	}
 	if r.resync == 0 {
 		r.resync = i.Resync
@@ -160,13 +160,13 @@ func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for item := range i.store.Snapshot().Items() {
-		r.inbox.push(notice[T]{key: item.Key, now: item, initial: true})
+		r.queue.push(notification[T]{key: item.Key, now: item, initial: true})
 	}
 	if i.isSynced {
 		r.markSynced()
 	}
 	i.registrations[r] = struct{}{}
-	if r.resync > 0 && !i.isOver() {
+	if r.resync > 0 && !i.isDone() {
 		r.timer = time.AfterFunc(r.resync, r.resyncNow)
 	}
 	return r
@@ -174,7 +174,7 @@ func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 
 // markSynced makes r synced once everything that waits for it has been handled.
 func (r *Registration[T]) markSynced() {
-	r.inbox.mark(func() { r.sync.Do(func() { close(r.synced) }) })
+	r.queue.pushMarker(func() { r.syncOnce.Do(func() { close(r.synced) }) })
 }
 
 // resyncNow shows the handler everything, and arms the next time.
@@ -182,9 +182,9 @@ func (r *Registration[T]) resyncNow() {
 	i := r.informer
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if r.isOver(context.Background()) {
+	if r.isDone(context.Background()) {
 		return
 	}
-	r.inbox.resync(i.store.Snapshot())
+	r.queue.resync(i.store.Snapshot())
 	r.timer.Reset(r.resync)
 }

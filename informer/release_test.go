@@ -19,7 +19,7 @@ func (c *copying) GetName() string              { return c.Metadata.Name }
 func (c *copying) GetNamespace() string         { return "" }
 func (c *copying) GetLabels() map[string]string { return maps.Clone(c.Metadata.Labels) }
 
-func TestLabelsOutliveTheObjectThatTheyCameWith(t *testing.T) {
+func TestLabelsOutliveTheirObject(t *testing.T) {
 	const text = `{"metadata":{"name":"a","labels":{"l":"v"}}}`
 	labelsOf[*struct{ Other string }](t, text)
 	labelsOf[thing](t, text)

@@ -14,58 +14,58 @@ import (
 
 var (
 	errExpired = &listwatch.Error{Code: listwatch.Expired}
-	errAway    = &listwatch.Error{Code: listwatch.Unavailable}
+	errUnavailable    = &listwatch.Error{Code: listwatch.Unavailable}
 )
 
 // withFlaky puts a flaky source between the store and the informer.
-func (w *world) withFlaky() *flaky {
-	f := newFlaky(w.Source)
+func (w *fixture) withFaults() *faultySource {
+	f := newFaultySource(w.Source)
 	w.Source = f
 	return f
 }
 
-func TestWhatVanishedAcrossARelistIsDeletedWithTheStateThatWasSeenLast(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t, "a", "b", "c"), &diary{}
-		f := w.withFlaky()
+func TestRelistDeletesVanishedObjects(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t, "a", "b", "c"), &callLog{}
+		f := w.withFaults()
 		w.Handle(d.handler(), nil)
-		w.runs()
+		w.run()
 		synctest.Wait()
-		d.clear()
+		d.take()
 
-		f.breaks(errExpired, errAway)
+		f.disconnect(errExpired, errUnavailable)
 		synctest.Wait()
 		w.put("b", 5)
 		w.remove("b")
 		w.put("a", 2)
 		w.put("new", 1)
 		time.Sleep(time.Minute)
-		f.heals()
+		f.reconnect()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		w.wants("after the relist", "+new1 -b1? a1>2", sorted(d.read()))
+		w.expect("after the relist", "+new1 -b1? a1>2", sorted(d.text()))
 		if q := f.watches[len(f.watches)-1]; q.Start != listwatch.At || !q.SendsInitialEvents() {
 			t.Errorf("the last watch asks %+v, want the state, not older than what was seen", q)
 		}
 	})
 }
 
-func TestAnInterruptionThatCanBeResumedTellsHandlersNothing(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t, "a", "b"), &diary{}
-		f := w.withFlaky()
+func TestResumedWatchCallsNoHandler(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t, "a", "b"), &callLog{}
+		f := w.withFaults()
 		w.Handle(d.handler(), nil)
-		w.runs()
+		w.run()
 		synctest.Wait()
-		d.clear()
-		for n, end := range []error{io.EOF, errAway, errExpired} {
-			f.breaks(end, nil)
+		d.take()
+		for n, end := range []error{io.EOF, errUnavailable, errExpired} {
+			f.disconnect(end, nil)
 			time.Sleep(5 * time.Minute)
 			synctest.Wait()
-			w.wants(fmt.Sprint("after ", end), "", d.read())
+			w.expect(fmt.Sprint("after ", end), "", d.text())
 			w.put("a", n+2)
 			synctest.Wait()
-			w.wants("a change after it", fmt.Sprintf("a%d>%d", n+1, n+2), d.clear())
+			w.expect("a change after it", fmt.Sprintf("a%d>%d", n+1, n+2), d.take())
 		}
 		if f.lists != 0 {
 			t.Errorf("it listed %d times, and the source streams its state", f.lists)
@@ -73,9 +73,9 @@ func TestAnInterruptionThatCanBeResumedTellsHandlersNothing(t *testing.T) {
 	})
 }
 
-func TestAnObjectThatCantBeDecodedIsNeverPassedOver(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, d := newWorld(t, "a"), &diary{}
+func TestUndecodableObjectIsNeverSkipped(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, d := newFixture(t, "a"), &callLog{}
 		refused, relists := 0, 0
 		w.Trace = &informer.Trace{
 			DecodeFailed: func(*listwatch.Object, error) { refused++ },
@@ -95,7 +95,7 @@ func TestAnObjectThatCantBeDecodedIsNeverPassedOver(t *testing.T) {
 			return t, nil
 		}
 		w.Handle(d.handler(), nil)
-		w.runs()
+		w.run()
 		synctest.Wait()
 		good := w.Version()
 		w.put("b", 13)
@@ -115,14 +115,14 @@ func TestAnObjectThatCantBeDecodedIsNeverPassedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		w.wants("in all", "+a1! +b15 a1>2", sorted(d.read()))
+		w.expect("in all", "+a1! +b15 a1>2", sorted(d.text()))
 	})
 }
 
-func TestTransformIsWhatIsStored(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		w, calls := newWorld(t, "a"), 0
-		w.Handle((&diary{}).handler(), &informer.HandlerOptions{Resync: time.Second})
+func TestTransformedValueIsStored(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w, calls := newFixture(t, "a"), 0
+		w.Handle((&callLog{}).handler(), &informer.HandlerOptions{Resync: time.Second})
 		w.Transform = func(t Thing) (Thing, error) {
 			calls++
 			t.Spec *= 10
@@ -131,7 +131,7 @@ func TestTransformIsWhatIsStored(t *testing.T) {
 		if err := w.AddIndex("spec", func(i *informer.Item[Thing]) []string { return []string{fmt.Sprint(i.Value.Spec)} }); err != nil {
 			t.Fatal(err)
 		}
-		w.runs()
+		w.run()
 		if err := w.WaitForVersion(t.Context(), w.put("b", 4)); err != nil {
 			t.Fatal(err)
 		}
@@ -148,21 +148,21 @@ func TestTransformIsWhatIsStored(t *testing.T) {
 }
 
 // After a restore from a backup the same version may be that of another state.
-func TestAfterVersionsBeganAnewTheSameVersionMayBeAnotherState(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		first, second := newWorld(t, "a", "b"), newWorld(t, "a", "b")
+func TestSameVersionInNewEpochMayBeAnotherState(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		first, second := newFixture(t, "a", "b"), newFixture(t, "a", "b")
 		a, _ := first.things.Get(t.Context(), listwatch.Key{Name: "a"})
 		if again, _ := second.things.Get(t.Context(), listwatch.Key{Name: "a"}); a.Version() != again.Version() || a.UID == again.UID {
 			t.Fatalf("two stores of one moment have %+v and %+v, want one version and two objects", a, again)
 		}
-		d, f := &diary{}, first.withFlaky()
+		d, f := &callLog{}, first.withFaults()
 		first.Handle(d.handler(), nil)
-		first.runs()
+		first.run()
 		synctest.Wait()
-		f.breaks(errExpired, errAway)
+		f.disconnect(errExpired, errUnavailable)
 		synctest.Wait()
 		f.Source = second.things
-		f.heals()
+		f.reconnect()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		for _, name := range []string{"a", "b"} {
@@ -171,6 +171,6 @@ func TestAfterVersionsBeganAnewTheSameVersionMayBeAnotherState(t *testing.T) {
 				t.Errorf("the store has %s with uid %s, want %s, that of the new database", name, got.UID, want.UID)
 			}
 		}
-		first.wants("what the handler was told", "+a1! +b1! a1= b1=", d.read())
+		first.expect("what the handler was told", "+a1! +b1! a1= b1=", d.text())
 	})
 }

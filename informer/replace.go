@@ -13,34 +13,34 @@ func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) erro
 	}
 	// Invariant: every key that is known or waits has an entry afterwards, or has none because nobody knows it. So versions of before,
 	// which may be of another epoch, are compared with nothing any more.
-	f.begin(version)
-	f.first.left++ // not over before the end of this
-	f.showAll(items)
-	f.deleteLost(version)
-	f.first.left--
-	f.first.check()
+	f.beginReplace(version)
+	f.initial.remaining++ // not over before the end of this
+	f.replaceItems(items)
+	f.deleteUnseen(version)
+	f.initial.remaining--
+	f.initial.update()
 	f.wake()
 	return nil
 }
 
 // showAll tells items. Their entries are made at once.
-func (f *DeltaFIFO[T]) showAll(items []*Item[T]) {
-	slab := make([]entry[T], f.missing(items))
-	f.queue.expect(len(slab))
+func (f *DeltaFIFO[T]) replaceItems(items []*Item[T]) {
+	slab := make([]entry[T], f.countWithoutEntry(items))
+	f.queue.reserve(len(slab))
 	for _, i := range items {
 		e := f.queue.get(i.Key)
 		if e == nil {
 			e, slab = &slab[0], slab[1:]
-			e.slab = true
+			e.fromSlab = true
 			f.queue.push(i.Key, e)
 		}
-		e.item, e.kind = i, DeltaReplaced
-		f.show(e, i.Version)
+		e.item, e.itemType = i, DeltaReplaced
+		f.markSeen(e, i.Version)
 	}
 }
 
 // missing returns for how many of items there is no entry, at most.
-func (f *DeltaFIFO[T]) missing(items []*Item[T]) int {
+func (f *DeltaFIFO[T]) countWithoutEntry(items []*Item[T]) int {
 	n := len(items)
 	if f.queue.len() > 0 {
 		n = 0
@@ -55,66 +55,66 @@ func (f *DeltaFIFO[T]) missing(items []*Item[T]) int {
 
 // begin makes version the newest that was told. Where a newer one was told before, it may belong to another epoch, and nothing of that can be
 // claimed in this one.
-func (f *DeltaFIFO[T]) begin(version listwatch.Version) {
-	f.claim()
-	if f.claims.told > version {
-		f.claims.handled = 0
+func (f *DeltaFIFO[T]) beginReplace(version listwatch.Version) {
+	f.handledVersion()
+	if f.versions.received > version {
+		f.versions.handled = 0
 	}
-	f.claims.told, f.claims.floor = version, version
-	f.round++
-	if f.current != nil {
-		f.current.since, f.current.version = 0, 0
+	f.versions.received, f.versions.complete = version, version
+	f.replaces++
+	if f.handling != nil {
+		f.handling.oldest, f.handling.newest = 0, 0
 	}
 }
 
 // show marks e as one that this Replace has told, with the version that newer changes of it must pass.
-func (f *DeltaFIFO[T]) show(e *entry[T], v listwatch.Version) {
-	e.round, e.version, e.since = f.round, v, 0
-	if !f.first.over && !e.initial {
+func (f *DeltaFIFO[T]) markSeen(e *entry[T], v listwatch.Version) {
+	e.lastReplace, e.newest, e.oldest = f.replaces, v, 0
+	if !f.initial.done && !e.initial {
 		e.initial = true
-		f.first.left++
+		f.initial.remaining++
 	}
 }
 
 // deleteLost deletes what is known or waits and was not shown in this round.
-func (f *DeltaFIFO[T]) deleteLost(version listwatch.Version) {
+func (f *DeltaFIFO[T]) deleteUnseen(version listwatch.Version) {
 	for e := f.queue.head; e != nil; {
 		next := e.next
-		if e.round != f.round {
-			f.lose(e, version)
+		if e.lastReplace != f.replaces {
+			f.deleteQueued(e, version)
 		}
 		e = next
 	}
-	if f.current != nil && f.current.item != nil {
-		f.loseKnown(f.current.item, version)
+	if f.handling != nil && f.handling.item != nil {
+		f.deleteKnown(f.handling.item, version)
 	}
 	if f.KnownObjects == nil {
 		return
 	}
 	for i := range f.KnownObjects.Items() {
-		if f.current == nil || i.Key != f.current.key() {
-			f.loseKnown(i, version)
+		if f.handling == nil || i.Key != f.handling.key() {
+			f.deleteKnown(i, version)
 		}
 	}
 }
 
 // lose deletes what waits in e.
-func (f *DeltaFIFO[T]) lose(e *entry[T], version listwatch.Version) {
-	if f.isNews(e) {
-		f.drop(e)
+func (f *DeltaFIFO[T]) deleteQueued(e *entry[T], version listwatch.Version) {
+	if f.isUnknown(e) {
+		f.discard(e)
 		return
 	}
-	if e.gone == nil {
-		e.gone, e.unknownState = e.item, true
+	if e.deleted == nil {
+		e.deleted, e.finalStateUnknown = e.item, true
 	}
 	e.item = nil
-	f.show(e, version)
+	f.markSeen(e, version)
 }
 
 // loseKnown deletes what is known and doesn't wait.
-func (f *DeltaFIFO[T]) loseKnown(i *Item[T], version listwatch.Version) {
+func (f *DeltaFIFO[T]) deleteKnown(i *Item[T], version listwatch.Version) {
 	if f.queue.get(i.Key) != nil {
 		return
 	}
-	f.show(f.push(entry[T]{gone: i, unknownState: true}), version)
+	f.markSeen(f.push(entry[T]{deleted: i, finalStateUnknown: true}), version)
 }

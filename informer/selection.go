@@ -7,15 +7,15 @@ import (
 )
 
 // A selection is what a Query asks of memory.
-type selection struct {
+type listFilter struct {
 	namespace, name *string // nil: all
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
 }
 
 // newSelection refuses what memory can't answer, and says who can.
-func newSelection(q listwatch.Query) (selection, error) {
-	s := selection{labels: q.Labels, fields: q.Fields}
+func newListFilter(q listwatch.Query) (listFilter, error) {
+	s := listFilter{labels: q.Labels, fields: q.Fields}
 	if err := checkQuery(q); err != nil {
 		return s, err
 	}
@@ -60,13 +60,13 @@ func scope(member string, fields listwatch.FieldSelector, path string) *string {
 }
 
 // isOne reports whether at most one key can match.
-func (s *selection) isOne() bool { return s.namespace != nil && s.name != nil }
+func (s *listFilter) matchesOneKey() bool { return s.namespace != nil && s.name != nil }
 
-func (s *selection) isAll() bool {
+func (s *listFilter) matchesAll() bool {
 	return s.namespace == nil && s.name == nil && s.labels.Empty() && s.fields.Empty()
 }
 
-func (s *selection) matchesKey(k listwatch.Key) bool {
+func (s *listFilter) matchesKey(k listwatch.Key) bool {
 	return (s.namespace == nil || k.Namespace == *s.namespace) && (s.name == nil || k.Name == *s.name) &&
 		(s.fields.Empty() || s.fields.Matches(&listwatch.Object{Key: k}))
 }

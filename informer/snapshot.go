@@ -13,11 +13,11 @@ import (
 // memory only for what has changed since.
 type Snapshot[T any] struct {
 	version listwatch.Version
-	view    view[T]
+	contents    contents[T]
 }
 
 // A view is objects by key and their indexes. What is in a Snapshot is never changed: the Indexer copies on write.
-type view[T any] struct {
+type contents[T any] struct {
 	items   *btree.BTreeG[*Item[T]] // nil: empty
 	indexes []index[T]
 	probes  *probes[T]
@@ -27,11 +27,11 @@ type view[T any] struct {
 func (s *Snapshot[T]) Version() listwatch.Version { return s.version }
 
 // Len returns the number of objects.
-func (s *Snapshot[T]) Len() int { return s.view.len() }
+func (s *Snapshot[T]) Len() int { return s.contents.len() }
 
 // Get returns the object of a key.
 func (s *Snapshot[T]) Get(key listwatch.Key) (value T, ok bool) {
-	if i, ok := s.view.get(key); ok {
+	if i, ok := s.contents.get(key); ok {
 		return i.Value, true
 	}
 	return value, false
@@ -40,8 +40,8 @@ func (s *Snapshot[T]) Get(key listwatch.Key) (value T, ok bool) {
 // Items returns the items in key order.
 func (s *Snapshot[T]) Items() iter.Seq[*Item[T]] {
 	return func(yield func(*Item[T]) bool) {
-		if s.view.items != nil {
-			s.view.items.Scan(yield)
+		if s.contents.items != nil {
+			s.contents.items.Scan(yield)
 		}
 	}
 }
@@ -59,26 +59,26 @@ func (s *Snapshot[T]) All() iter.Seq2[listwatch.Key, T] {
 
 // Select returns the objects that q selects, in key order. What q may say and what not: see [Indexer.List].
 func (s *Snapshot[T]) Select(q listwatch.Query) (iter.Seq2[listwatch.Key, T], error) {
-	sel, err := newSelection(q)
+	sel, err := newListFilter(q)
 	if err != nil {
 		return nil, err
 	}
-	return pairs(func(yield func(*Item[T]) bool) { s.view.scan(sel, yield) }), nil
+	return pairs(func(yield func(*Item[T]) bool) { s.contents.scan(sel, yield) }), nil
 }
 
 // ByIndex returns the objects that an index has under value, in key order. An index that doesn't exist is an error of code
 // [listwatch.NotFound].
 func (s *Snapshot[T]) ByIndex(name, value string) (iter.Seq2[listwatch.Key, T], error) {
-	x, err := s.view.index(name)
+	x, err := s.contents.index(name)
 	if err != nil {
 		return nil, err
 	}
-	return pairs(func(yield func(*Item[T]) bool) { x.scan(value, s.view.probes, yield) }), nil
+	return pairs(func(yield func(*Item[T]) bool) { x.scan(value, s.contents.probes, yield) }), nil
 }
 
 // IndexValues returns the values of an index, sorted. An index that doesn't exist is an error of code [listwatch.NotFound].
 func (s *Snapshot[T]) IndexValues(name string) ([]string, error) {
-	x, err := s.view.index(name)
+	x, err := s.contents.index(name)
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +91,14 @@ func pairs[T any](items iter.Seq[*Item[T]]) iter.Seq2[listwatch.Key, T] {
 	}
 }
 
-func (v *view[T]) len() int {
+func (v *contents[T]) len() int {
 	if v.items == nil {
 		return 0
 	}
 	return v.items.Len()
 }
 
-func (v *view[T]) get(key listwatch.Key) (*Item[T], bool) {
+func (v *contents[T]) get(key listwatch.Key) (*Item[T], bool) {
 	if v.items == nil {
 		return nil, false
 	}
@@ -108,13 +108,13 @@ func (v *view[T]) get(key listwatch.Key) (*Item[T], bool) {
 }
 
 // scan yields what sel selects, in key order, until yield returns false.
-func (v *view[T]) scan(sel selection, yield func(*Item[T]) bool) {
+func (v *contents[T]) scan(sel listFilter, yield func(*Item[T]) bool) {
 	if v.items == nil {
 		return
 	}
 	match := func(i *Item[T]) bool { return sel.labels.Empty() || sel.labels.Matches(i.Labels()) }
 	switch {
-	case sel.isOne():
+	case sel.matchesOneKey():
 		if i, ok := v.get(listwatch.Key{Namespace: *sel.namespace, Name: *sel.name}); ok && sel.matchesKey(i.Key) && match(i) {
 			yield(i)
 		}
@@ -130,7 +130,7 @@ func (v *view[T]) scan(sel selection, yield func(*Item[T]) bool) {
 	})
 }
 
-func (v *view[T]) index(name string) (*index[T], error) {
+func (v *contents[T]) index(name string) (*index[T], error) {
 	names := make([]string, len(v.indexes))
 	for i := range v.indexes {
 		if v.indexes[i].name == name {

@@ -15,7 +15,7 @@ import (
 )
 
 // In this test things wander between nodes in pairs: whoever sees one moment sees each node with as many things as the store says.
-func TestReadersSeeOneMomentWhileWritersWrite(t *testing.T) {
+func TestReadsAreConsistentDuringWrites(t *testing.T) {
 	const things, nodes, rounds = 200, 4, 2000
 	var x Indexer[*thing]
 	for i := range things {
@@ -41,7 +41,7 @@ func TestReadersSeeOneMomentWhileWritersWrite(t *testing.T) {
 			}
 		})
 	}
-	reader(func() error { return agree(x.Snapshot(), things) })
+	reader(func() error { return checkIndexMatchesItems(x.Snapshot(), things) })
 	reader(func() error {
 		all, err := x.List(listwatch.Query{Namespace: "ns"})
 		if err != nil || len(all) != things {
@@ -73,7 +73,7 @@ func TestReadersSeeOneMomentWhileWritersWrite(t *testing.T) {
 }
 
 // agree compares the index of a snapshot with its items.
-func agree(s *Snapshot[*thing], want int) error {
+func checkIndexMatchesItems(s *Snapshot[*thing], want int) error {
 	byNode := map[string]int{}
 	for _, v := range s.All() {
 		byNode[v.Node]++
@@ -103,7 +103,7 @@ func agree(s *Snapshot[*thing], want int) error {
 }
 
 // A list in progress must not keep a writer waiting: here it never ends before the writer is done.
-func TestAListInProgressKeepsNoWriterWaiting(t *testing.T) {
+func TestRunningListDoesNotBlockWriters(t *testing.T) {
 	var x Indexer[*thing]
 	if err := x.AddIndex("node", byNode); err != nil {
 		t.Fatal(err)
@@ -133,16 +133,16 @@ func TestAListInProgressKeepsNoWriterWaiting(t *testing.T) {
 }
 
 // Many goroutines tell a story in order, one lists it again and again, one asks for syncs, one handles; the store ends as the story does.
-func TestManyProducersAndRelistsEndEqualToTheNewestState(t *testing.T) {
+func TestConcurrentProducersConverge(t *testing.T) {
 	const writes = 5000
-	q := newTester(t)
+	q := newFIFOTest(t)
 	var mu sync.Mutex // makes the order of the story
-	tale := story{now: map[listwatch.Key]listwatch.Version{}}
+	tale := database{now: map[listwatch.Key]listwatch.Version{}}
 	tell := func(r *rand.Rand) error {
 		mu.Lock()
 		defer mu.Unlock()
 		before := len(tale.log)
-		tale.write(storyKeys[r.IntN(len(storyKeys))], r.IntN(3) > 0)
+		tale.write(testKeys[r.IntN(len(testKeys))], r.IntN(3) > 0)
 		if r.IntN(50) == 0 {
 			return q.fifo.Replace(tale.list(), tale.version()) // instead of the event
 		}
@@ -169,7 +169,7 @@ func TestManyProducersAndRelistsEndEqualToTheNewestState(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if v := q.fifo.Version(); v < claimed || q.fifo.Len() > len(storyKeys) {
+			if v := q.fifo.Version(); v < claimed || q.fifo.Len() > len(testKeys) {
 				t.Errorf("the version goes from %d to %d, %d keys wait", claimed, v, q.fifo.Len())
 			} else {
 				claimed = v

@@ -7,40 +7,40 @@ import "github.com/tidwall/btree"
 // which leaves nothing behind and costs an object nine moves of a pointer in all.
 
 // grew counts new entries of the trees, and tidies them when there are many. write is held, mu is not.
-func (x *Indexer[T]) grew(entries int) {
-	x.added += entries
-	if x.added >= 64 && x.added >= x.Len()/8 {
-		x.tidyTrees()
+func (x *Indexer[T]) countGrowth(entries int) {
+	x.grown += entries
+	if x.grown >= 64 && x.grown >= x.Len()/8 {
+		x.compactTrees()
 	}
 }
 
 // tidy leaves nothing behind of what was replaced so far. It is for the end of a state that may stay as it is for long.
-func (x *Indexer[T]) tidy() {
-	x.write.Lock()
-	defer x.write.Unlock()
-	x.tidyTrees()
+func (x *Indexer[T]) compact() {
+	x.writeMu.Lock()
+	defer x.writeMu.Unlock()
+	x.compactTrees()
 }
 
 // tidyTrees is called with write held.
-func (x *Indexer[T]) tidyTrees() {
-	x.added = 0
+func (x *Indexer[T]) compactTrees() {
+	x.grown = 0
 	x.mu.Lock()
 	x.init()
-	c := x.view.copy()
+	c := x.contents.copy()
 	x.mu.Unlock()
 	// Readers go on with the trees as they are: nobody else can write to them now.
-	c.items = tidied(c.items)
+	c.items = compacted(c.items)
 	for i := range c.indexes {
-		c.indexes[i].tree = tidied(c.indexes[i].tree)
-		c.indexes[i].values = x.view.indexes[i].values
+		c.indexes[i].tree = compacted(c.indexes[i].tree)
+		c.indexes[i].values = x.contents.indexes[i].values
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.view = c
+	x.contents = c
 }
 
 // tidied returns a copy of t, of which every node has an array of its own. Nobody may write to t meanwhile.
-func tidied[E any](t *btree.BTreeG[E]) *btree.BTreeG[E] {
+func compacted[E any](t *btree.BTreeG[E]) *btree.BTreeG[E] {
 	c := t.Copy()
 	c.ScanMut(func(E) bool { return true })
 	return c

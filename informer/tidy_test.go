@@ -15,7 +15,7 @@ type large struct {
 	_                  [4 << 10]byte
 }
 
-func TestWhatWasReplacedIsNotHeld(t *testing.T) {
+func TestReplacedObjectsAreReleased(t *testing.T) {
 	const n = 2000
 	for _, order := range []struct {
 		name  string

@@ -13,7 +13,7 @@ type waiter struct {
 }
 
 // tell reports whether w has what it waits for, and lets it go on.
-func (w *waiter) tell(version listwatch.Version, synced bool) bool {
+func (w *waiter) notify(version listwatch.Version, synced bool) bool {
 	if !synced || version < w.version {
 		return false
 	}
@@ -24,7 +24,7 @@ func (w *waiter) tell(version listwatch.Version, synced bool) bool {
 // HasSynced reports whether the first state is in the store and every handler that is registered now has been called for, and has returned from,
 // the state that it began with.
 func (i *Informer[T]) HasSynced() bool {
-	registrations, synced := i.registered()
+	registrations, synced := i.currentRegistrations()
 	for _, r := range registrations {
 		synced = synced && r.HasSynced()
 	}
@@ -32,7 +32,7 @@ func (i *Informer[T]) HasSynced() bool {
 }
 
 // registered returns the registrations of now, and whether the store has the first state.
-func (i *Informer[T]) registered() (all []*Registration[T], synced bool) {
+func (i *Informer[T]) currentRegistrations() (all []*Registration[T], synced bool) {
 	i.init()
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -51,7 +51,7 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	if err := i.WaitForVersion(ctx, 0); err != nil {
 		return err
 	}
-	registrations, _ := i.registered()
+	registrations, _ := i.currentRegistrations()
 	for _, r := range registrations {
 		if err := i.await(ctx, "wait for the sync", r.synced, r.removed); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 		return nil
 	case <-removed:
 		return nil
-	case <-i.over:
+	case <-i.done:
 		return &listwatch.Error{Code: listwatch.Unavailable, Op: op, Message: "the informer has ended"}
 	case <-ctx.Done():
 		return ctx.Err()
@@ -95,7 +95,7 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 	i.init()
 	w := &waiter{version: v, reached: make(chan struct{})}
 	i.mu.Lock()
-	if !w.tell(i.store.Version(), i.isSynced) {
+	if !w.notify(i.store.Version(), i.isSynced) {
 		i.waiters = append(i.waiters, w)
 	}
 	i.mu.Unlock()
@@ -104,12 +104,12 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 		return nil
 	default:
 	}
-	defer i.forget(w)
+	defer i.removeWaiter(w)
 	return i.await(ctx, "wait for version "+v.String(), w.reached, nil)
 }
 
 // forget removes w, which may have been told.
-func (i *Informer[T]) forget(w *waiter) {
+func (i *Informer[T]) removeWaiter(w *waiter) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for n, other := range i.waiters {
