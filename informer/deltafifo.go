@@ -31,22 +31,22 @@ type DeltaFIFO[T any] struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	queue   entryQueue[T]
+	queue    entryQueue[T]
 	handling *entry[T] // what a consumer is handling; it counts as known
-	busy    bool      // there is a consumer at work
-	closed  bool
-	ready   chan struct{} // holds a token when a waiting consumer should look; nil: not made yet
-	replaces   uint32        // counts Replaces
-	initial   initialList
-	versions  queueVersions
+	busy     bool      // there is a consumer at work
+	closed   bool
+	ready    chan struct{} // holds a token when a waiting consumer should look; nil: not made yet
+	replaces uint32        // counts Replaces
+	initial  initialList
+	versions queueVersions
 }
 
 // A batch is the progress of the first Replace. One that comes before the first is handled belongs to it, else the end would show a state of
 // which half is missing.
 type initialList struct {
 	remaining int // keys not handled yet
-	done bool
-	doneChan chan struct{} // closed when over; nil: nobody has asked
+	done      bool
+	doneChan  chan struct{} // closed when over; nil: nobody has asked
 }
 
 // claims is what is known of versions.

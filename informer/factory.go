@@ -15,7 +15,7 @@ type Factory struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	informers map[shareKey]runner
-	start    func(runner) // starts an informer; nil: Run was not called
+	start     func(runner) // starts an informer; nil: Run was not called
 }
 
 // A runner is an Informer of any type.

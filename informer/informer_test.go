@@ -85,7 +85,7 @@ func (w *fixture) remove(name string) listwatch.Version {
 type callLog struct {
 	mu    sync.Mutex
 	lines []string
-	block  chan struct{} // where it is not nil, calls wait for it
+	block chan struct{} // where it is not nil, calls wait for it
 }
 
 func (d *callLog) write(line string) {

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	errExpired = &listwatch.Error{Code: listwatch.Expired}
-	errUnavailable    = &listwatch.Error{Code: listwatch.Unavailable}
+	errExpired     = &listwatch.Error{Code: listwatch.Expired}
+	errUnavailable = &listwatch.Error{Code: listwatch.Unavailable}
 )
 
 // withFlaky puts a flaky source between the store and the informer.

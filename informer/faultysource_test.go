@@ -19,7 +19,9 @@ type faultySource struct {
 	lists   int
 }
 
-func newFaultySource(s listwatch.Source) *faultySource { return &faultySource{Source: s, cut: make(chan struct{})} }
+func newFaultySource(s listwatch.Source) *faultySource {
+	return &faultySource{Source: s, cut: make(chan struct{})}
+}
 
 // breaks ends all watches with err, and refuses others with refusal; nil: it opens them.
 func (f *faultySource) disconnect(err, refusal error) {

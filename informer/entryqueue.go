@@ -20,7 +20,7 @@ type entry[T any] struct {
 	// version is that of the newest change that the entry has taken in.
 	newest listwatch.Version
 	// since is the version of the oldest one; zero: it is not known, and nothing can be claimed before the entry is handled.
-	oldest      listwatch.Version
+	oldest     listwatch.Version
 	prev, next *entry[T]
 }
 
@@ -48,8 +48,8 @@ type entryQueue[T any] struct {
 	head, tail *entry[T]
 	entries    map[listwatch.Key]*entry[T]
 	peak       int       // how many there were since the map was made
-	freeList      *entry[T] // linked by next
-	freeCount     int
+	freeList   *entry[T] // linked by next
+	freeCount  int
 }
 
 const (

@@ -27,10 +27,10 @@ func sorted(line string) string {
 
 // A replay is what a handler believes, made of what it was told. It finds calls that contradict it.
 type handlerModel struct {
-	mu    sync.Mutex
-	objects map[string]Thing
+	mu         sync.Mutex
+	objects    map[string]Thing
 	violations []string
-	pause func()
+	pause      func()
 }
 
 func (r *handlerModel) handler() informer.Handler[Thing] {
