@@ -13,7 +13,8 @@ import (
 
 const benchItems = 100_000
 
-// benchStore makes a store of 100,000 objects in 10 namespaces, with an index by node, of which there are 1,000.
+// benchStore returns a store of 100,000 objects in 10 namespaces, with an index by node, of
+// which there are 1,000.
 func benchStore(b *testing.B) (*Indexer[*thing], []listwatch.Key) {
 	b.Helper()
 	x, keys := new(Indexer[*thing]), make([]listwatch.Key, benchItems)
@@ -31,20 +32,21 @@ func benchStore(b *testing.B) (*Indexer[*thing], []listwatch.Key) {
 	return x, keys
 }
 
-// Get finds one of 100,000 objects.
+// BenchmarkStoreGet finds one of 100,000 objects.
 func BenchmarkStoreGet(b *testing.B) {
 	x, keys := benchStore(b)
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
 		if _, ok := x.Get(keys[i%benchItems]); !ok {
-			b.Fatal("lost")
+			b.Fatal("object not found")
 		}
 		i += 7919
 	}
 }
 
-// Put replaces one of 100,000 objects, found by one index too; after a snapshot it copies what it changes.
+// BenchmarkStorePut replaces one of 100,000 objects, which one index holds too. After a
+// snapshot it also copies the tree nodes that it changes.
 func BenchmarkStorePut(b *testing.B) {
 	for _, snapshot := range []bool{false, true} {
 		b.Run(fmt.Sprintf("snapshot=%t", snapshot), func(b *testing.B) {
@@ -68,7 +70,8 @@ func BenchmarkStorePut(b *testing.B) {
 	}
 }
 
-// List returns all of 100,000 objects, while somebody writes as fast as he can; writes/list says how much he got done.
+// BenchmarkStoreList returns all of 100,000 objects, without and with a concurrent writer.
+// The metric writes/list is the number of writes during one list.
 func BenchmarkStoreList(b *testing.B) {
 	for _, writer := range []bool{false, true} {
 		b.Run(fmt.Sprintf("writer=%t", writer), func(b *testing.B) {
@@ -101,7 +104,7 @@ func BenchmarkStoreList(b *testing.B) {
 	}
 }
 
-// ByIndex finds 100 of 100,000 objects, and 10 where there are fewer.
+// BenchmarkStoreByIndex finds 100 of 100,000 objects, and 10 for the value "few".
 func BenchmarkStoreByIndex(b *testing.B) {
 	x, keys := benchStore(b)
 	for i := range 10 {
@@ -119,7 +122,8 @@ func BenchmarkStoreByIndex(b *testing.B) {
 	}
 }
 
-// The memory of the store is measured beside that of the decoded objects, of 1 KiB of JSON each: without and with one index.
+// BenchmarkStoreMemory measures the memory of the store in addition to the decoded objects,
+// of 1 KiB of JSON each, without and with an index.
 func BenchmarkStoreMemory(b *testing.B) {
 	for _, indexes := range []int{0, 1} {
 		b.Run(fmt.Sprintf("indexes=%d", indexes), func(b *testing.B) {
@@ -161,10 +165,10 @@ func reportMemory(b *testing.B, indexes int) {
 	clear(items)
 	end := heap()
 	decoded := float64(withValues-withObjects) / n
-	beside := float64(end-start)/n - decoded - 3*8 // the three slices of this test
+	overhead := float64(end-start)/n - decoded - 3*8 // the three slices of this function
 	b.ReportMetric(decoded, "decoded-B/item")
-	b.ReportMetric(beside, "beside-B/item")
-	b.ReportMetric(100*beside/decoded, "beside-%")
+	b.ReportMetric(overhead, "overhead-B/item")
+	b.ReportMetric(100*overhead/decoded, "overhead-%")
 	runtime.KeepAlive([]any{x, objects, values, items})
 }
 
@@ -187,7 +191,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// An event is told to the queue and popped, with 100,000 objects known; the item is made before.
+// BenchmarkQueueEvent queues and pops one update, with 100,000 known objects. The item is
+// made beforehand.
 func BenchmarkQueueEvent(b *testing.B) {
 	x, keys := benchStore(b)
 	f := &DeltaFIFO[*thing]{KnownObjects: x}
@@ -209,7 +214,8 @@ func BenchmarkQueueEvent(b *testing.B) {
 	}
 }
 
-// A list of 100,000 objects is told and popped: the first one, where all are new, and one that changes nothing.
+// BenchmarkQueueReplace queues and pops a list of 100,000 objects: the first list, in which
+// all objects are new, and one that changes nothing.
 func BenchmarkQueueReplace(b *testing.B) {
 	x, _ := benchStore(b)
 	var items []*Item[*thing]

@@ -2,7 +2,7 @@ package informer
 
 import "github.com/listwatch/listwatch"
 
-// apply folds one change into the queue. mu is held.
+// apply adds one change to the queue. It requires f.mu, as do all methods of this file.
 func (f *DeltaFIFO[T]) apply(d Delta[T]) {
 	key, v := d.Item.Key, d.Item.Version
 	e := f.queue.get(key)
@@ -21,12 +21,13 @@ func (f *DeltaFIFO[T]) apply(d Delta[T]) {
 	f.versions.received = max(f.versions.received, v)
 }
 
-// repeated reports whether a change of version v has been told before; seen is the last one of its key.
+// isDuplicate reports whether a change of version v was received before. seen is the newest
+// version received for its key.
 func (f *DeltaFIFO[T]) isDuplicate(v, seen listwatch.Version) bool {
 	return v != 0 && (v <= f.versions.complete || v <= seen)
 }
 
-// begins takes in the first change of a key that does not wait.
+// applyFirst queues the first change of a key that is not queued.
 func (f *DeltaFIFO[T]) applyFirst(d Delta[T], known *Item[T]) {
 	v := d.Item.Version
 	switch {
@@ -37,7 +38,7 @@ func (f *DeltaFIFO[T]) applyFirst(d Delta[T], known *Item[T]) {
 	}
 }
 
-// fold takes a change into the entry that waits for its key.
+// coalesce merges a change into the queued entry of its key.
 func (f *DeltaFIFO[T]) coalesce(e *entry[T], d Delta[T]) {
 	switch {
 	case d.Type != DeltaDeleted:
@@ -51,7 +52,8 @@ func (f *DeltaFIFO[T]) coalesce(e *entry[T], d Delta[T]) {
 	e.newest = d.Item.Version
 }
 
-// isNews reports whether nobody knows the object that waits in e: then nobody need know that it is gone.
+// isUnknown reports whether the consumer does not know the object queued in e, so that a
+// deletion of it needs no delta.
 func (f *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
 	if e.deleted != nil || f.KnownObjects == nil {
 		return false
@@ -60,7 +62,7 @@ func (f *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
 	return known == nil
 }
 
-// kind returns what a change is to who knows known.
+// typeOf returns the type of a delta for a consumer that knows the state known.
 func (f *DeltaFIFO[T]) typeOf(told DeltaType, known *Item[T]) DeltaType {
 	switch {
 	case f.KnownObjects == nil:
@@ -71,18 +73,19 @@ func (f *DeltaFIFO[T]) typeOf(told DeltaType, known *Item[T]) DeltaType {
 	return DeltaUpdated
 }
 
-// put folds a newer state into e.
+// put merges a newer state into e.
 func (e *entry[T]) put(item *Item[T]) {
 	switch {
 	case e.item == nil:
-		e.itemType = DeltaAdded // another object of the same name
+		e.itemType = DeltaAdded // a new object of the same name
 	case e.itemType == DeltaSync:
 		e.itemType = DeltaUpdated
 	}
 	e.item = item
 }
 
-// delete folds a deletion into e. The object that is known was deleted first: where e says so already, what came after it was never seen.
+// delete merges a deletion into e. If e already holds the deletion of the object that the
+// consumer knows, that deletion is kept, because the consumer never saw the later object.
 func (e *entry[T]) delete(item *Item[T]) {
 	if e.deleted == nil || e.finalStateUnknown && e.item == nil {
 		e.deleted, e.finalStateUnknown = item, false
@@ -90,8 +93,9 @@ func (e *entry[T]) delete(item *Item[T]) {
 	e.item = nil
 }
 
-// known returns what the consumer will know of key when it is done with what it handles now, and the version of the last change of key that
-// it has been given; that is zero where the version is of another epoch.
+// knownState returns the state of key that the consumer will know after it has handled the
+// current entry, and the version of the newest change of key that was delivered to it. The
+// version is zero if it belongs to another epoch.
 func (f *DeltaFIFO[T]) knownState(key listwatch.Key) (*Item[T], listwatch.Version) {
 	if e := f.handling; e != nil && e.key() == key {
 		return e.item, e.newest
@@ -109,7 +113,7 @@ func (f *DeltaFIFO[T]) knownState(key listwatch.Key) (*Item[T], listwatch.Versio
 	return i, i.Version
 }
 
-// push appends an entry.
+// push appends an entry to the queue.
 func (f *DeltaFIFO[T]) push(e entry[T]) *entry[T] {
 	p := f.queue.alloc()
 	*p = e
@@ -117,14 +121,15 @@ func (f *DeltaFIFO[T]) push(e entry[T]) *entry[T] {
 	return p
 }
 
-// drop removes an entry of which nothing is left.
+// discard removes an entry whose changes cancel out.
 func (f *DeltaFIFO[T]) discard(e *entry[T]) {
 	f.queue.remove(e)
 	f.countDone(e)
 	f.queue.release(e)
 }
 
-// leave counts an entry that has been handled or dropped.
+// countDone updates the progress of the initial list for an entry that was handled or
+// discarded.
 func (f *DeltaFIFO[T]) countDone(e *entry[T]) {
 	if !e.initial {
 		return
@@ -143,7 +148,8 @@ func (b *initialList) update() {
 	}
 }
 
-// sync tells what is known of key again. It is no news, so it does not hold back the version.
+// sync queues the known state of key again. The delta is not news, so it does not hold back
+// the version.
 func (f *DeltaFIFO[T]) sync(key listwatch.Key) {
 	if f.closed || f.queue.get(key) != nil {
 		return

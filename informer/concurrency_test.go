@@ -14,7 +14,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// In this test things wander between nodes in pairs: whoever sees one moment sees each node with as many things as the store says.
+// The writers move objects between nodes, so that a reader of a consistent snapshot finds
+// the same number of objects per node in the index as in the items.
 func TestReadsAreConsistentDuringWrites(t *testing.T) {
 	const things, nodes, rounds = 200, 4, 2000
 	var x Indexer[*thing]
@@ -45,7 +46,7 @@ func TestReadsAreConsistentDuringWrites(t *testing.T) {
 	reader(func() error {
 		all, err := x.List(listwatch.Query{Namespace: "ns"})
 		if err != nil || len(all) != things {
-			return fmt.Errorf("a list has %d things and error %w, want %d", len(all), err, things)
+			return fmt.Errorf("List returned %d objects, error %w; want %d", len(all), err, things)
 		}
 		return nil
 	})
@@ -72,7 +73,7 @@ func TestReadsAreConsistentDuringWrites(t *testing.T) {
 	readers.Wait()
 }
 
-// agree compares the index of a snapshot with its items.
+// checkIndexMatchesItems compares the index of a snapshot with its items.
 func checkIndexMatchesItems(s *Snapshot[*thing], want int) error {
 	byNode := map[string]int{}
 	for _, v := range s.All() {
@@ -87,22 +88,23 @@ func checkIndexMatchesItems(s *Snapshot[*thing], want int) error {
 		i := 0
 		for key, v := range found {
 			if v.Node != node {
-				return fmt.Errorf("%s is under %s and at %s", key, node, v.Node)
+				return fmt.Errorf("%s is indexed under node %s, but its node is %s", key, node, v.Node)
 			}
 			i++
 		}
 		if i != n {
-			return fmt.Errorf("the index has %d things under %s, there are %d", i, node, n)
+			return fmt.Errorf("the index holds %d objects of node %s, want %d", i, node, n)
 		}
 		total += n
 	}
 	if total != want || s.Len() != want {
-		return fmt.Errorf("there are %d things, Len says %d, want %d", total, s.Len(), want)
+		return fmt.Errorf("found %d objects, Len() = %d, want %d", total, s.Len(), want)
 	}
 	return nil
 }
 
-// A list in progress must not keep a writer waiting: here it never ends before the writer is done.
+// In this test the list cannot end before the write is done, so a blocked writer would be a
+// deadlock.
 func TestRunningListDoesNotBlockWriters(t *testing.T) {
 	var x Indexer[*thing]
 	if err := x.AddIndex("node", byNode); err != nil {
@@ -126,37 +128,38 @@ func TestRunningListDoesNotBlockWriters(t *testing.T) {
 			n++
 		}
 		if n != 3 {
-			t.Errorf("the list shows %d things, want the 3 there were", n)
+			t.Errorf("the list shows %d objects, want the 3 of the snapshot", n)
 		}
 		break
 	}
 }
 
-// Many goroutines tell a story in order, one lists it again and again, one asks for syncs, one handles; the store ends as the story does.
+// Several goroutines write to the model and deliver the events in order, some as lists;
+// another goroutine consumes. The store must end equal to the model.
 func TestConcurrentProducersConverge(t *testing.T) {
 	const writes = 5000
 	q := newFIFOTest(t)
-	var mu sync.Mutex // makes the order of the story
-	tale := database{now: map[listwatch.Key]listwatch.Version{}}
-	tell := func(r *rand.Rand) error {
+	var mu sync.Mutex // orders the writes
+	db := database{now: map[listwatch.Key]listwatch.Version{}}
+	produce := func(r *rand.Rand) error {
 		mu.Lock()
 		defer mu.Unlock()
-		before := len(tale.log)
-		tale.write(testKeys[r.IntN(len(testKeys))], r.IntN(3) > 0)
+		before := len(db.log)
+		db.write(testKeys[r.IntN(len(testKeys))], r.IntN(3) > 0)
 		if r.IntN(50) == 0 {
-			return q.fifo.Replace(tale.list(), tale.version()) // instead of the event
+			return q.fifo.Replace(db.list(), db.version()) // a list instead of the event
 		}
 		if r.IntN(10) == 0 {
 			q.fifo.Resync()
 		}
-		return q.fifo.Apply(tale.log[before:]...)
+		return q.fifo.Apply(db.log[before:]...)
 	}
 	var producers, others sync.WaitGroup
 	for p := range 4 {
 		producers.Go(func() {
 			r := rand.New(rand.NewPCG(1, uint64(p)))
 			for range writes {
-				if err := tell(r); err != nil {
+				if err := produce(r); err != nil {
 					t.Error(err)
 				}
 			}
@@ -170,7 +173,7 @@ func TestConcurrentProducersConverge(t *testing.T) {
 				return
 			}
 			if v := q.fifo.Version(); v < claimed || q.fifo.Len() > len(testKeys) {
-				t.Errorf("the version goes from %d to %d, %d keys wait", claimed, v, q.fifo.Len())
+				t.Errorf("the version changes from %d to %d with %d keys queued", claimed, v, q.fifo.Len())
 			} else {
 				claimed = v
 			}
@@ -184,10 +187,10 @@ func TestConcurrentProducersConverge(t *testing.T) {
 	for i := range q.store.Items() {
 		got[i.Key] = i.Version
 	}
-	if !maps.Equal(got, tale.now) || q.fifo.Version() != tale.version() {
-		t.Errorf("the store ends with %v at %d, want %v at %d", got, q.fifo.Version(), tale.now, tale.version())
+	if !maps.Equal(got, db.now) || q.fifo.Version() != db.version() {
+		t.Errorf("the store ends with %v at version %d, want %v at %d", got, q.fifo.Version(), db.now, db.version())
 	}
 	if keys := slices.Collect(maps.Keys(q.fifo.queue.entries)); len(keys) > 0 {
-		t.Errorf("the queue keeps %v", keys)
+		t.Errorf("the queue still holds %v", keys)
 	}
 }

@@ -18,14 +18,15 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-// sorted returns the words of a line in order.
+// sorted returns the words of a line in alphabetical order.
 func sorted(line string) string {
 	words := strings.Fields(line)
 	slices.Sort(words)
 	return strings.Join(words, " ")
 }
 
-// A replay is what a handler believes, made of what it was told. It finds calls that contradict it.
+// A handlerModel applies the calls of a handler to a map and records calls that contradict
+// the map.
 type handlerModel struct {
 	mu         sync.Mutex
 	objects    map[string]Thing
@@ -51,7 +52,7 @@ func (r *handlerModel) handler() informer.Handler[Thing] {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if was, known := r.objects[g.Key.Name]; !known || g.Version < was.Version() {
-				r.violations = append(r.violations, fmt.Sprintf("deleted %s at %d, and it holds %+v", g.Key, g.Version, was))
+				r.violations = append(r.violations, fmt.Sprintf("OnDelete of %s at version %d, but the last state was %+v", g.Key, g.Version, was))
 			}
 			delete(r.objects, g.Key.Name)
 		},
@@ -62,12 +63,12 @@ func (r *handlerModel) observe(t Thing, right func(was Thing, known bool) bool) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if was, known := r.objects[t.Name]; !right(was, known) {
-		r.violations = append(r.violations, fmt.Sprintf("told of %s at %d, and it holds %+v", t.Name, t.Version(), was))
+		r.violations = append(r.violations, fmt.Sprintf("call for %s at version %d, but the last state was %+v", t.Name, t.Version(), was))
 	}
 	r.objects[t.Name] = t
 }
 
-// A listed source can't stream its state.
+// A listOnlySource cannot stream its initial state.
 type listOnlySource struct{ *faultySource }
 
 func (l listOnlySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
@@ -77,7 +78,8 @@ func (l listOnlySource) Watch(ctx context.Context, q listwatch.Query) (listwatch
 	return l.faultySource.Watch(ctx, q)
 }
 
-// Whatever happens to the source, and however slow the handlers are, each of them and the store end with what is there.
+// After random writes and faults, and however slow the handlers are, the store and each
+// handler end with the state of the source.
 func TestStoreAndHandlersConverge(t *testing.T) {
 	for range 60 {
 		seed := rand.Uint64()
@@ -120,7 +122,7 @@ func TestStoreAndHandlersConverge(t *testing.T) {
 	}
 }
 
-// step does one thing at random.
+// randomStep performs one random operation.
 func (w *fixture) randomStep(rng *rand.Rand, f *faultySource, handle func()) {
 	name := string(rune('a' + rng.IntN(8)))
 	switch n := rng.IntN(20); {
@@ -143,7 +145,7 @@ func (w *fixture) randomStep(rng *rand.Rand, f *faultySource, handle func()) {
 	}
 }
 
-// compare holds store and replays against a list.
+// compare compares the store and the handler models with a list.
 func (w *fixture) compare(seed uint64, replays []*handlerModel) {
 	w.t.Helper()
 	things, _, err := w.things.Items(w.t.Context(), listwatch.Query{})
@@ -164,10 +166,10 @@ func (w *fixture) compare(seed uint64, replays []*handlerModel) {
 	for n, r := range replays {
 		r.mu.Lock()
 		if diff := cmp.Diff(want, r.objects); diff != "" {
-			w.t.Errorf("seed %d: handler %d believes something else (-list +handler):\n%s", seed, n, diff)
+			w.t.Errorf("seed %d: handler %d has another state (-list +handler):\n%s", seed, n, diff)
 		}
 		if len(r.violations) > 0 {
-			w.t.Errorf("seed %d: handler %d was %s", seed, n, strings.Join(r.violations, "\nand "))
+			w.t.Errorf("seed %d: handler %d got a wrong %s", seed, n, strings.Join(r.violations, "\nand "))
 		}
 		r.mu.Unlock()
 	}

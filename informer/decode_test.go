@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A decodable has a member of every kind that a decoder treats in its own way.
+// A decodable has a member for every kind of value that a decoder handles differently.
 type decodable struct {
 	listwatch.Metadata `json:"metadata"`
 	Text               string
@@ -46,7 +46,7 @@ func FuzzDecodeMatchesEncodingJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if !json.Valid(data) {
-			return // a Source brings none
+			return // a Source never returns invalid JSON
 		}
 		o := &listwatch.Object{Data: data}
 		want, errWant := listwatch.Decode[decodable](o)
@@ -67,7 +67,7 @@ func TestDecodedValuesShareNoMemoryWithInput(t *testing.T) {
 		clear(o.Data)
 		want, errWant := decodeJSON[decodable](&listwatch.Object{Data: []byte(text)})
 		if (err == nil) != (errWant == nil) || err == nil && !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: became %+v with the bytes, want %+v", text, got, want)
+			t.Errorf("%s: the value changed to %+v with the input bytes, want %+v", text, got, want)
 		}
 	}
 }

@@ -7,21 +7,23 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A DeltaType says what a [Delta] is.
+// A DeltaType is the kind of a [Delta].
 type DeltaType uint8
 
 // The types of deltas.
 const (
-	// DeltaAdded: the object is new; nobody who handled all deltas so far knows it.
+	// DeltaAdded means that the object is new: a consumer that handled all earlier deltas
+	// does not know it.
 	DeltaAdded DeltaType = iota + 1
-	// DeltaUpdated: the object is known and has changed.
+	// DeltaUpdated means that a known object has changed.
 	DeltaUpdated
-	// DeltaDeleted: the object is gone, or has left the selection.
+	// DeltaDeleted means that the object was deleted or does not match the query any more.
 	DeltaDeleted
-	// DeltaReplaced: a list shows the object. That is an add where it is unknown, an update where it is known at another version, and
-	// nothing new where it is known at this one.
+	// DeltaReplaced means that a list contains the object. For the consumer it is an
+	// addition if the object is unknown, an update if it is known at another version, and
+	// no change if it is known at this version.
 	DeltaReplaced
-	// DeltaSync: nothing has changed; the object is told again because somebody asked for it.
+	// DeltaSync means that nothing has changed; Sync or Resync requested the delta.
 	DeltaSync
 )
 
@@ -29,7 +31,7 @@ var deltaNames = [...]string{
 	DeltaAdded: "Added", DeltaUpdated: "Updated", DeltaDeleted: "Deleted", DeltaReplaced: "Replaced", DeltaSync: "Sync",
 }
 
-// String returns the name of t.
+// String returns the name of t without its prefix, such as "Added".
 func (t DeltaType) String() string {
 	if int(t) < len(deltaNames) && deltaNames[t] != "" {
 		return deltaNames[t]
@@ -40,30 +42,35 @@ func (t DeltaType) String() string {
 // A Delta is one change of one object.
 type Delta[T any] struct {
 	Type DeltaType
-	// Item is the state after the change; for DeltaDeleted the last state, at the version of the deletion.
+	// Item is the state after the change. For DeltaDeleted it is the last state, at the
+	// version of the deletion.
 	Item *Item[T]
-	// FinalStateUnknown, of a DeltaDeleted: the deletion itself was missed, and Item is the last state that was seen, at its own version.
+	// FinalStateUnknown is true for a DeltaDeleted that was inferred from a list. Then Item
+	// is the last state that was received, at its own version.
 	FinalStateUnknown bool
-	// Initial: the key belongs to the first list, and is popped for the first time since.
+	// Initial is true if the key belongs to the first list and is popped for the first time
+	// since.
 	Initial bool
 }
 
-// Deltas are those of one key, oldest first. There are never more than two: a deletion, and what came after it.
+// Deltas are the pending changes of one key, oldest first. There are at most two: a
+// deletion and the state that follows it.
 type Deltas[T any] struct {
-	// Key is the object's.
+	// Key is the key of the object.
 	Key listwatch.Key
 
 	n int
 	d [2]Delta[T]
 }
 
-// Len returns how many deltas there are: 1 or 2.
+// Len returns the number of deltas, 1 or 2.
 func (d Deltas[T]) Len() int { return d.n }
 
-// At returns the i-th delta, the oldest being 0; it panics where i is not below Len.
+// At returns the delta at index i, of which 0 is the oldest. It panics if i is not less
+// than Len.
 func (d Deltas[T]) At(i int) Delta[T] { return d.d[:d.n][i] }
 
-// All returns the deltas, oldest first.
+// All returns an iterator over the deltas, oldest first.
 func (d Deltas[T]) All() iter.Seq[Delta[T]] {
 	return func(yield func(Delta[T]) bool) {
 		for i := range d.n {

@@ -10,86 +10,95 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Known is what has been popped from a [DeltaFIFO] and handled: the local store. An [Indexer] is one. It must not call the DeltaFIFO.
+// Lookup is a read-only view of the objects that the consumer of a [DeltaFIFO] has handled,
+// usually its local store. An [Indexer] implements it. Its methods must not call the
+// DeltaFIFO.
 type Lookup[T any] interface {
-	// Item returns what is known of a key.
+	// Item returns the object of a key and whether it exists.
 	Item(key listwatch.Key) (*Item[T], bool)
-	// Items returns all that is known, as it is at one moment.
+	// Items returns a consistent snapshot of all objects.
 	Items() iter.Seq[*Item[T]]
 }
 
-// A DeltaFIFO holds the changes that were not handled yet, one entry for each key, in the order in which the keys first came. What happens to
-// a key that waits is folded into its entry, so memory is bounded by the number of keys, however slow the consumer is.
+// A DeltaFIFO holds the changes that were not handled yet, one entry per key, in the order
+// in which the keys were first queued. Further changes of a queued key are coalesced into
+// its entry, so the memory is bounded by the number of keys, however slow the consumer is.
 //
-// The zero value is ready; set Known before the first use. All methods are safe for concurrent use. The changes of one source must be told in
-// its order; how many goroutines tell them does not matter.
+// The zero value is ready to use; set KnownObjects before the first use. All methods are
+// safe for concurrent use. Changes of one source must be passed in the order of the source;
+// they may come from several goroutines.
 type DeltaFIFO[T any] struct {
-	// Known is the store to which the consumer applies what it pops. Changes are told relative to it and to what waits: an Update of an
-	// unknown object is an addition, a Delete of one is nothing. Nil: nothing can be looked up, so that changes are told as they come,
-	// and a Replace deletes only what waits.
+	// KnownObjects is the store to which the consumer applies what it pops. Deltas are
+	// computed relative to it and to the queue: an Update of an unknown object becomes an
+	// addition, and a Delete of an unknown object is dropped. If nil, deltas keep their
+	// types, and a Replace deletes only what is queued.
 	KnownObjects Lookup[T]
 
 	mu sync.Mutex
 	// Guarded by mu.
 	queue    entryQueue[T]
-	handling *entry[T] // what a consumer is handling; it counts as known
-	busy     bool      // there is a consumer at work
+	handling *entry[T] // entry that the consumer is handling; it counts as known
+	busy     bool      // a consumer is handling an entry
 	closed   bool
-	ready    chan struct{} // holds a token when a waiting consumer should look; nil: not made yet
-	replaces uint32        // counts Replaces
+	ready    chan struct{} // holds a token when a blocked consumer should look again; nil until a consumer blocks
+	replaces uint32        // number of Replace calls
 	initial  initialList
 	versions queueVersions
 }
 
-// A batch is the progress of the first Replace. One that comes before the first is handled belongs to it, else the end would show a state of
-// which half is missing.
+// initialList tracks the progress of the first Replace. A second Replace that comes before
+// the first one is handled belongs to it; otherwise the queue would report a sync although
+// objects of the current state are missing.
 type initialList struct {
-	remaining int // keys not handled yet
+	remaining int // keys that were not handled yet
 	done      bool
-	doneChan  chan struct{} // closed when over; nil: nobody has asked
+	doneChan  chan struct{} // closed when done; nil until Synced is called
 }
 
-// claims is what is known of versions.
+// queueVersions holds the versions that the queue keeps track of.
 type queueVersions struct {
-	// told is the newest version that any call has told.
+	// received is the newest version that was passed to any method.
 	received listwatch.Version
-	// floor is the newest version up to which everything was told, as lists and bookmarks say: what isn't newer is a repetition.
+	// complete is the newest version up to which everything was received, according to
+	// lists and bookmarks. A change that is not newer is a duplicate.
 	complete listwatch.Version
-	// handled is what Version has claimed last.
+	// handled is the result of the last call of handledVersion.
 	handled listwatch.Version
 }
 
 var _ Sink[int] = (*DeltaFIFO[int])(nil)
 
-// errClosed is what writers get after Close.
+// errClosed is the error of writes after Close.
 func errClosed() error {
-	return &listwatch.Error{Code: listwatch.Unavailable, Op: "informer queue", Message: "it was closed"}
+	return &listwatch.Error{Code: listwatch.Unavailable, Op: "informer queue", Message: "the queue is closed"}
 }
 
-// Add tells that an object appeared, or is there. An item that is not newer than what is known or waits for its key is dropped: a
-// resumed stream may repeat. (Version zero is none, and never dropped.) The only error is that the queue was closed; so it is with the other
-// methods that return one, but for Apply.
+// Add queues an item that is new or present. An item that is not newer than the known or
+// queued state of its key is dropped, because a resumed stream may repeat events; an item
+// of version zero is never dropped. Like the other methods that return an error, except
+// Apply, it fails only if the queue is closed.
 func (f *DeltaFIFO[T]) Add(item *Item[T]) error {
 	return f.Apply(Delta[T]{Type: DeltaAdded, Item: item})
 }
 
-// Update tells that an object changed.
+// Update queues a changed item.
 func (f *DeltaFIFO[T]) Update(item *Item[T]) error {
 	return f.Apply(Delta[T]{Type: DeltaUpdated, Item: item})
 }
 
-// Delete tells that an object is gone; item is its last state, at the version of the deletion.
+// Delete queues a deletion. item is the last state, at the version of the deletion.
 func (f *DeltaFIFO[T]) Delete(item *Item[T]) error {
 	return f.Apply(Delta[T]{Type: DeltaDeleted, Item: item})
 }
 
-// Apply tells several changes in one step. A delta that is no addition, update or deletion, or has no item, is an error of code
-// [listwatch.Invalid], and none is applied.
+// Apply queues several changes in one step. If a delta has no item, or a type other than
+// DeltaAdded, DeltaUpdated and DeltaDeleted, Apply returns an error of code
+// [listwatch.Invalid] and applies none of them.
 func (f *DeltaFIFO[T]) Apply(deltas ...Delta[T]) error {
 	for _, d := range deltas {
 		if d.Item == nil || d.Type != DeltaAdded && d.Type != DeltaUpdated && d.Type != DeltaDeleted {
 			return &listwatch.Error{Code: listwatch.Invalid, Op: "informer queue", Message: fmt.Sprintf(
-				"can't apply a delta of type %s (item: %t): want Added, Updated or Deleted, with an item", d.Type, d.Item != nil)}
+				"delta of type %s (has an item: %t): must be Added, Updated or Deleted and have an item", d.Type, d.Item != nil)}
 		}
 	}
 	f.mu.Lock()
@@ -104,7 +113,7 @@ func (f *DeltaFIFO[T]) Apply(deltas ...Delta[T]) error {
 	return nil
 }
 
-// Bookmark tells that everything up to version has been told.
+// Bookmark reports that everything up to version was passed to the queue.
 func (f *DeltaFIFO[T]) Bookmark(version listwatch.Version) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +125,7 @@ func (f *DeltaFIFO[T]) Bookmark(version listwatch.Version) error {
 	return nil
 }
 
-// Sync tells known objects again, those of keys for which nothing waits.
+// Sync queues a DeltaSync for each of the keys that is known and not queued.
 func (f *DeltaFIFO[T]) Sync(keys ...listwatch.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +135,7 @@ func (f *DeltaFIFO[T]) Sync(keys ...listwatch.Key) {
 	f.wake()
 }
 
-// Resync is Sync of all known objects.
+// Resync queues a DeltaSync for every known key that is not queued.
 func (f *DeltaFIFO[T]) Resync() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,10 +148,11 @@ func (f *DeltaFIFO[T]) Resync() {
 	f.wake()
 }
 
-// Pop waits for the next key, calls handle with what happened to it, and returns what handle returns. isInitial says that the key belongs to
-// the first list. handle runs outside all locks and may use the queue, but for Pop; one handle runs at a time, and other calls of Pop wait.
-// What was popped stays popped, also where handle fails. Pop returns ctx.Err() where ctx ends first, and [io.EOF] when the queue was closed
-// and is empty.
+// Pop waits for the next key, calls handle with its deltas, and returns the error of
+// handle. isInitial reports whether the key belongs to the first list. handle runs without
+// any lock and may call every method but Pop. Only one handle runs at a time; other calls
+// of Pop wait for it. The key is removed from the queue even if handle fails. Pop returns
+// ctx.Err() if ctx ends first, and [io.EOF] if the queue is closed and empty.
 func (f *DeltaFIFO[T]) Pop(ctx context.Context, handle func(deltas Deltas[T], isInitial bool) error) error {
 	deltas, err := f.next(ctx)
 	if err != nil {
@@ -152,7 +162,7 @@ func (f *DeltaFIFO[T]) Pop(ctx context.Context, handle func(deltas Deltas[T], is
 	return handle(deltas, deltas.d[0].Initial)
 }
 
-// next waits until the head could be made the current entry.
+// next waits until it can take the head of the queue.
 func (f *DeltaFIFO[T]) next(ctx context.Context) (Deltas[T], error) {
 	if err := ctx.Err(); err != nil {
 		return Deltas[T]{}, err
@@ -170,7 +180,8 @@ func (f *DeltaFIFO[T]) next(ctx context.Context) (Deltas[T], error) {
 	}
 }
 
-// take makes the head the current entry; where that can't be done now it returns what to wait for.
+// take makes the head of the queue the entry being handled. If that is not possible now, it
+// returns a channel to wait on.
 func (f *DeltaFIFO[T]) take() (d Deltas[T], ready <-chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +191,7 @@ func (f *DeltaFIFO[T]) take() (d Deltas[T], ready <-chan struct{}, err error) {
 		f.handling = f.queue.pop()
 		return f.handling.deltas(), nil, nil
 	case !f.busy && f.closed:
-		f.wake() // the next consumer
+		f.wake() // wake the next consumer
 		return d, nil, io.EOF
 	}
 	if f.ready == nil {
@@ -189,7 +200,7 @@ func (f *DeltaFIFO[T]) take() (d Deltas[T], ready <-chan struct{}, err error) {
 	return d, f.ready, nil
 }
 
-// finish ends the handling of the current entry, also where it panicked.
+// finish completes the entry being handled, also after a panic.
 func (f *DeltaFIFO[T]) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,7 +211,8 @@ func (f *DeltaFIFO[T]) finish() {
 	f.wake()
 }
 
-// wake lets a waiting consumer look, if there is something to see. mu is held.
+// wake wakes a blocked consumer if there is an entry to take or the queue is closed. It
+// requires f.mu.
 func (f *DeltaFIFO[T]) wake() {
 	if f.ready == nil || f.queue.head == nil && !f.closed {
 		return
@@ -211,7 +223,8 @@ func (f *DeltaFIFO[T]) wake() {
 	}
 }
 
-// Close ends the queue: nothing can be told any more, and Pop returns [io.EOF] when it has handed out the rest.
+// Close closes the queue. Further writes fail, and Pop returns [io.EOF] after the remaining
+// entries were handled.
 func (f *DeltaFIFO[T]) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -219,14 +232,15 @@ func (f *DeltaFIFO[T]) Close() {
 	f.wake()
 }
 
-// Len returns for how many keys something waits.
+// Len returns the number of queued keys.
 func (f *DeltaFIFO[T]) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.queue.len()
 }
 
-// HasSynced reports whether everything that the first Replace told was popped and handled, be it nothing.
+// HasSynced reports whether every object of the first Replace was popped and handled. It is
+// also true if the first list was empty.
 func (f *DeltaFIFO[T]) HasSynced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,14 +260,16 @@ func (f *DeltaFIFO[T]) Synced() <-chan struct{} {
 	return f.initial.doneChan
 }
 
-// Version returns the one up to which everything was popped and handled. It never goes back but for a Replace at a lower version than was told
-// before: then versions may have begun anew, and nothing is claimed until all of it is handled.
+// Version returns the version up to which everything was popped and handled. It never
+// decreases, except after a Replace at a version lower than one received before: then a new
+// epoch may have started, and Version is zero until all of the new state is handled.
 func (f *DeltaFIFO[T]) Version() listwatch.Version {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.handledVersion()
 }
 
+// handledVersion computes Version. It requires f.mu.
 func (f *DeltaFIFO[T]) handledVersion() listwatch.Version {
 	e := f.handling
 	if e == nil {

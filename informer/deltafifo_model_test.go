@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// thing is what the tests of the store and the queue keep.
+// thing is the object type of these tests.
 type thing struct {
 	listwatch.Metadata `json:"metadata"`
 
@@ -28,9 +28,10 @@ func keyOf(name string) listwatch.Key { return listwatch.Key{Namespace: "ns", Na
 
 var testKeys = []listwatch.Key{keyOf("a"), keyOf("b"), keyOf("c"), keyOf("d")}
 
-// A story is a database as its writer sees it: the specification of what a queue and a store make of what they are told.
+// A database models the source as its writer sees it. It specifies what a queue and a store
+// must contain.
 type database struct {
-	log   []Delta[*thing] // of this epoch; the first has version 1
+	log   []Delta[*thing] // changes of the current epoch; the first one has version 1
 	now   map[listwatch.Key]listwatch.Version
 	epoch int
 }
@@ -65,7 +66,7 @@ func (s *database) list() []*Item[*thing] {
 	return items
 }
 
-// restart begins another epoch with the objects of keep: their versions begin at 1.
+// restart starts a new epoch that contains the objects of keep. Versions start at 1 again.
 func (s *database) restart(keep []listwatch.Key) {
 	s.epoch++
 	s.log, s.now = nil, make(map[listwatch.Key]listwatch.Version)
@@ -74,7 +75,8 @@ func (s *database) restart(keep []listwatch.Key) {
 	}
 }
 
-// mayBe reports whether key had version v (zero: did not exist) at version since or later.
+// mayBe reports whether key had version v at version since or later. A zero v means that
+// the object did not exist.
 func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 	var state listwatch.Version
 	for i, d := range s.log {
@@ -91,19 +93,21 @@ func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 	return state == v
 }
 
-// A walk tells a story to a queue, at random, and checks what comes out of it.
+// A modelRun applies random operations to a database and a DeltaFIFO and checks what the
+// queue yields.
 type modelRun struct {
 	*rapid.T
 	database
 	fifo   DeltaFIFO[*thing]
 	store  Indexer[*thing]
-	told   int                                 // how many of the log were delivered
-	view   map[listwatch.Key]listwatch.Version // what one knows who sees nothing but deltas
-	last   map[listwatch.Key]listwatch.Version // what was handled, in this epoch
+	told   int                                 // number of log entries that were delivered
+	view   map[listwatch.Key]listwatch.Version // state known to a consumer that sees only deltas
+	last   map[listwatch.Key]listwatch.Version // newest version handled per key, in this epoch
 	listed bool
-	first  listwatch.Version // of the first list, in this epoch
+	first  listwatch.Version // version of the first list, in this epoch
 	claim  listwatch.Version
-	// refused: the store lacks something that it was given, and until a list has brought it no claim holds.
+	// refused is true while the store lacks something that it refused. Until a list has
+	// delivered it, the queue's version says nothing about the store.
 	refused bool
 }
 
@@ -122,7 +126,7 @@ func (w *modelRun) deliver() {
 	}
 }
 
-// repeat is a stream that resumes too early, after a bookmark.
+// repeat delivers events again, as a stream does that resumes too early.
 func (w *modelRun) repeat() {
 	if err := w.fifo.Bookmark(listwatch.Version(w.told)); err != nil {
 		w.Fatal(err)
@@ -133,11 +137,11 @@ func (w *modelRun) repeat() {
 		w.Fatal(err)
 	}
 	if w.fifo.Len() != before {
-		w.Fatalf("a repetition of %d events changed the queue: %d keys, before %d", back, w.fifo.Len(), before)
+		w.Fatalf("repeating %d events changed the queue: %d keys, before %d", back, w.fifo.Len(), before)
 	}
 }
 
-// relist tells the newest state; the events up to there are lost.
+// relist delivers the newest state instead of the pending events.
 func (w *modelRun) relist() {
 	if err := w.fifo.Replace(w.list(), w.version()); err != nil {
 		w.Fatal(err)
@@ -155,7 +159,7 @@ func (w *modelRun) newEpoch() {
 	before := w.told
 	w.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(testKeys), 0, 3, rapid.ID).Draw(w.T, "keep"))
 	if len(w.log) >= before {
-		w.restart(nil) // another epoch is known by its lower version
+		w.restart(nil) // a new epoch is recognized by its lower version
 	}
 	w.last = make(map[listwatch.Key]listwatch.Version)
 	w.first, w.claim = 0, 0
@@ -177,13 +181,13 @@ func (w *modelRun) pop() {
 		return nil
 	})
 	if errors.Is(err, errRefused) {
-		w.relist() // as everybody must whose store refuses something
+		w.relist() // required after the store refused something
 	} else if err != nil {
 		w.Fatal(err)
 	}
 }
 
-// something is what may happen while a key is being handled.
+// maybeInterfere does something concurrently with the handling of a key, at random.
 func (w *modelRun) maybeInterfere(when string) {
 	switch rapid.IntRange(0, 9).Draw(w.T, when) {
 	case 0:
@@ -202,7 +206,7 @@ func (w *modelRun) maybeInterfere(when string) {
 
 func (w *modelRun) handleAll(d Deltas[*thing]) {
 	if d.Len() < 1 || d.Len() > 2 || d.Len() == 2 && d.At(0).Type != DeltaDeleted {
-		w.Fatalf("deltas of %s: %v", d.Key, d)
+		w.Fatalf("invalid deltas of %s: %v", d.Key, d)
 	}
 	for delta := range d.All() {
 		w.handle(d.Key, delta)
@@ -211,7 +215,7 @@ func (w *modelRun) handleAll(d Deltas[*thing]) {
 			continue
 		}
 		if v < last || v == last && delta.Type != DeltaReplaced && delta.Type != DeltaSync {
-			w.Fatalf("%s goes from version %d to %s at %d", d.Key, last, delta.Type, v)
+			w.Fatalf("%s changes from version %d to %s at %d", d.Key, last, delta.Type, v)
 		}
 		w.last[d.Key] = v
 	}
@@ -219,17 +223,17 @@ func (w *modelRun) handleAll(d Deltas[*thing]) {
 
 func (w *modelRun) handle(key listwatch.Key, d Delta[*thing]) {
 	if d.Item.Key != key {
-		w.Fatalf("the deltas of %s have one of %s", key, d.Item.Key)
+		w.Fatalf("the deltas of %s contain one of %s", key, d.Item.Key)
 	}
 	_, known := w.store.Item(key)
 	switch d.Type {
 	case DeltaAdded:
 		if known {
-			w.Fatalf("%s is told as added and was known", key)
+			w.Fatalf("%s is reported as added but was known", key)
 		}
 	case DeltaUpdated, DeltaSync, DeltaDeleted:
 		if !known && !w.refused {
-			w.Fatalf("%s is told as %s and was not known", key, d.Type)
+			w.Fatalf("%s is reported as %s but was not known", key, d.Type)
 		}
 	}
 	var err error
@@ -245,29 +249,29 @@ func (w *modelRun) handle(key listwatch.Key, d Delta[*thing]) {
 	}
 }
 
-// check holds the queue and the store to their promises.
+// check compares the queue and the store with the model.
 func (w *modelRun) check(*rapid.T) {
 	if n := w.fifo.Len(); n > len(testKeys) {
-		w.Fatalf("%d keys wait; there are %d", n, len(testKeys))
+		w.Fatalf("%d keys are queued, but only %d exist", n, len(testKeys))
 	}
 	v := w.fifo.Version()
 	if v < w.claim || v > w.version() {
-		w.Fatalf("the version goes from %d to %d, the newest is %d", w.claim, v, w.version())
+		w.Fatalf("the version changes from %d to %d; the newest is %d", w.claim, v, w.version())
 	}
 	w.claim = v
 	if w.fifo.HasSynced() {
 		if !w.listed {
-			w.Fatal("synced without a list")
+			w.Fatal("HasSynced() without a list")
 		}
 		v = max(v, w.first)
 	}
 	for _, key := range testKeys {
 		have := w.view[key]
 		if i, ok := w.store.Item(key); ok != (have > 0) || ok && i.Version != have {
-			w.Fatalf("the store has %v of %s, the deltas told version %d", i, key, have)
+			w.Fatalf("the store holds %v for %s, but the deltas reported version %d", i, key, have)
 		}
 		if v > 0 && !w.refused && !w.mayBe(key, have, v) {
-			w.Fatalf("everything up to %d is claimed to be handled, but %s is at %d", v, key, have)
+			w.Fatalf("the queue reports version %d, but %s is at %d", v, key, have)
 		}
 	}
 }
@@ -296,7 +300,7 @@ func TestFIFOAndStoreMatchModel(t *testing.T) {
 	})
 }
 
-// settle tells the rest and takes everything out.
+// settle delivers the remaining events and pops everything.
 func (w *modelRun) settle() {
 	if err := w.fifo.Apply(w.log[w.told:]...); err != nil {
 		w.Fatal(err)
@@ -310,12 +314,12 @@ func (w *modelRun) settle() {
 		w.check(w.T)
 	}
 	if !maps.Equal(w.view, w.now) {
-		w.Fatalf("the store ends with %v, the newest state is %v", w.view, w.now)
+		w.Fatalf("the store ends with %v, want the newest state %v", w.view, w.now)
 	}
 	if got := w.fifo.Version(); got != w.version() {
-		w.Fatalf("everything was handled, and the version is %d, want %d", got, w.version())
+		w.Fatalf("after everything was handled the version is %d, want %d", got, w.version())
 	}
 	if w.fifo.HasSynced() != w.listed {
-		w.Fatalf("synced: %t, listed: %t", w.fifo.HasSynced(), w.listed)
+		w.Fatalf("HasSynced() = %t, listed: %t", w.fifo.HasSynced(), w.listed)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A tester tells a queue what single words say and shows what comes out of it.
+// A fifoTest drives a DeltaFIFO with short commands and formats what it pops.
 type fifoTest struct {
 	testing.TB
 	fifo  DeltaFIFO[*thing]
@@ -25,7 +25,7 @@ func newFIFOTest(t testing.TB) *fifoTest {
 	return q
 }
 
-// items reads "a5 b6".
+// items parses words such as "a5 b6": a key of one letter and a version.
 func items(words string) []*Item[*thing] {
 	var all []*Item[*thing]
 	for word := range strings.FieldsSeq(words) {
@@ -38,7 +38,8 @@ func items(words string) []*Item[*thing] {
 	return all
 }
 
-// do tells the queue words such as "+a5" (add), "*a6" (update), "-a7" (delete), "=9:a5,b6" (replace), "@9" (bookmark), "~a" (sync), and "!" (pop).
+// do executes commands such as "+a5" (Add), "*a6" (Update), "-a7" (Delete), "=9:a5,b6"
+// (Replace), "@9" (Bookmark), "~a" (Sync) and "!" (pop).
 func (q *fifoTest) do(words string) {
 	q.Helper()
 	for word := range strings.FieldsSeq(words) {
@@ -67,7 +68,8 @@ func (q *fifoTest) do(words string) {
 	}
 }
 
-// pop takes one key out, stores it and returns what it was: "a: Deleted 5?, Added 7", "?" being an unknown final state and "^" the first list.
+// pop pops one key, stores it and returns a line such as "a: Deleted 5?, Added 7". "?"
+// stands for FinalStateUnknown and "^" for the initial list.
 func (q *fifoTest) pop() (line string) {
 	q.Helper()
 	err := q.fifo.Pop(q.Context(), func(d Deltas[*thing], initial bool) error {
@@ -88,7 +90,7 @@ func show(d Deltas[*thing], initial bool) string {
 			part += "?"
 		}
 		if delta.Initial != initial {
-			part += " (initial is not the same)"
+			part += " (Initial differs)"
 		}
 		parts = append(parts, part)
 	}
@@ -107,7 +109,7 @@ func (q *fifoTest) keep(d Deltas[*thing]) error {
 	return q.store.Put(last.Item)
 }
 
-// rest takes all out.
+// popAll pops all queued keys.
 func (q *fifoTest) popAll() string {
 	q.Helper()
 	var lines []string
@@ -119,40 +121,40 @@ func (q *fifoTest) popAll() string {
 
 func TestPendingChangesAreCoalescedPerKey(t *testing.T) {
 	for _, c := range []struct{ name, before, told, want string }{
-		{"an update of what is new is an addition", "", "+a1 *a2 *a3", "a: Added 3"},
-		{"an update of what nobody knows is an addition", "", "*a2", "a: Added 2"},
-		{"an addition of what is known is an update", "+a1 !", "+a2", "a: Updated 2"},
-		{"updates leave the newest", "+a1 !", "*a2 *a3", "a: Updated 3"},
-		{"what nobody saw need not be deleted", "", "+a1 *a2 -a3", ""},
-		{"what nobody knows need not be deleted", "", "-a3", ""},
-		{"a deletion takes the update with it", "+a1 !", "*a2 -a3", "a: Deleted 3"},
-		{"another object of the same name", "+a1 !", "-a2 +a3", "a: Deleted 2, Added 3"},
-		{"another object, changed", "+a1 !", "-a2 *a3 *a4", "a: Deleted 2, Added 4"},
-		{"another object, deleted: who knew the first hears its end", "+a1 !", "-a2 +a3 -a4", "a: Deleted 2"},
-		{"and a third", "+a1 !", "-a2 +a3 -a4 +a5", "a: Deleted 2, Added 5"},
-		{"keys come in the order in which they first waited", "", "+b1 +a2 *b3", "b: Added 3; a: Added 2"},
-		{"what was taken back waits at the end when it comes again", "", "+b1 +a2 -b3 +b4", "a: Added 2; b: Added 4"},
-		{"a sync is nothing where something waits", "+a1 !", "*a2 ~a", "a: Updated 2"},
-		{"a sync tells what is known", "+a1 !", "~a ~b ~a", "a: Sync 1"},
-		{"an update of what is told again is an update", "+a1 !", "~a *a2", "a: Updated 2"},
-		{"a deletion of what is told again is a deletion", "+a1 !", "~a -a2", "a: Deleted 2"},
-		{"repetitions of what waits", "", "+a1 *a2 +a1 *a2", "a: Added 2"},
-		{"repetitions of what is known", "+a1 ! *a2 !", "+a1 *a2", ""},
-		{"a deletion that is older than what is known", "+a5 !", "-a4 -a5", ""},
-		{"a deletion told twice", "+a1 !", "-a2 -a2", "a: Deleted 2"},
-		{"an addition from before the deletion", "+a1 !", "-a3 +a2", "a: Deleted 3"},
-		{"an older update of what waits", "", "+a1 *a3 *a2", "a: Added 3"},
-		{"an addition from before a deletion that waits behind an update", "+a1 !", "*a2 -a4 +a3", "a: Deleted 4"},
-		{"what a bookmark covers is a repetition, also of what is gone", "+a1 ! -a2 ! @2", "+a1", ""},
-		{"a resumed stream without a bookmark ends right", "+a1 ! -a2 !", "+a1 -a2", ""},
-		{"version zero is none", "+a0 !", "*a0", "a: Updated 0"},
+		{"addition and updates become one addition", "", "+a1 *a2 *a3", "a: Added 3"},
+		{"update of an unknown object becomes an addition", "", "*a2", "a: Added 2"},
+		{"addition of a known object becomes an update", "+a1 !", "+a2", "a: Updated 2"},
+		{"several updates become the newest one", "+a1 !", "*a2 *a3", "a: Updated 3"},
+		{"addition and deletion cancel out", "", "+a1 *a2 -a3", ""},
+		{"deletion of an unknown object is dropped", "", "-a3", ""},
+		{"deletion supersedes an update", "+a1 !", "*a2 -a3", "a: Deleted 3"},
+		{"recreated object", "+a1 !", "-a2 +a3", "a: Deleted 2, Added 3"},
+		{"recreated and updated object", "+a1 !", "-a2 *a3 *a4", "a: Deleted 2, Added 4"},
+		{"recreated and deleted object: deletion of the first one", "+a1 !", "-a2 +a3 -a4", "a: Deleted 2"},
+		{"object recreated twice", "+a1 !", "-a2 +a3 -a4 +a5", "a: Deleted 2, Added 5"},
+		{"keys keep the order in which they were first queued", "", "+b1 +a2 *b3", "b: Added 3; a: Added 2"},
+		{"key that canceled out is queued at the end again", "", "+b1 +a2 -b3 +b4", "a: Added 2; b: Added 4"},
+		{"sync of a queued key has no effect", "+a1 !", "*a2 ~a", "a: Updated 2"},
+		{"sync queues only known keys", "+a1 !", "~a ~b ~a", "a: Sync 1"},
+		{"update supersedes a sync", "+a1 !", "~a *a2", "a: Updated 2"},
+		{"deletion supersedes a sync", "+a1 !", "~a -a2", "a: Deleted 2"},
+		{"duplicates of queued changes", "", "+a1 *a2 +a1 *a2", "a: Added 2"},
+		{"duplicates of handled changes", "+a1 ! *a2 !", "+a1 *a2", ""},
+		{"deletion older than the known state", "+a5 !", "-a4 -a5", ""},
+		{"duplicate deletion", "+a1 !", "-a2 -a2", "a: Deleted 2"},
+		{"addition older than the queued deletion", "+a1 !", "-a3 +a2", "a: Deleted 3"},
+		{"update older than the queued one", "", "+a1 *a3 *a2", "a: Added 3"},
+		{"addition older than a deletion that superseded an update", "+a1 !", "*a2 -a4 +a3", "a: Deleted 4"},
+		{"addition of a deleted object before the bookmark", "+a1 ! -a2 ! @2", "+a1", ""},
+		{"resumed stream without a bookmark cancels out", "+a1 ! -a2 !", "+a1 -a2", ""},
+		{"version zero is never a duplicate", "+a0 !", "*a0", "a: Updated 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := newFIFOTest(t)
 			q.do(c.before)
 			q.do(c.told)
 			if got := q.popAll(); got != c.want {
-				t.Errorf("after %q, %q tells %q, want %q", c.before, c.told, got, c.want)
+				t.Errorf("after %q, %q yields %q, want %q", c.before, c.told, got, c.want)
 			}
 		})
 	}
@@ -160,30 +162,30 @@ func TestPendingChangesAreCoalescedPerKey(t *testing.T) {
 
 func TestReplaceDetectsEveryDeletion(t *testing.T) {
 	for _, c := range []struct{ name, before, told, want string }{
-		{"of what is known", "=1:a1 ! +b2 !", "=9:b2", "b: Replaced 2; a: Deleted 1?"},
-		{"of what is known and waits: the last state seen", "=1:a1 !", "*a2 =9:", "a: Deleted 2?"},
-		{"of what only waits: nobody knew it", "=1: +a2", "=9:b3", "b: Replaced 3"},
-		{"of what is deleted already: its final state is known", "=1:a1 !", "-a2 =9:", "a: Deleted 2"},
-		{"of another object of the same name: the first one's end", "=1:a1 !", "-a2 +a3 =9:", "a: Deleted 2"},
-		{"of what was deleted and is there again", "=1:a1 !", "-a2 =9:a4", "a: Deleted 2, Replaced 4"},
-		{"of what comes again after the list", "=1:a1 !", "=9: +a10", "a: Deleted 1?, Added 10"},
-		{"of what comes again and goes again", "=1:a1 !", "=9: +a10 =11:", "a: Deleted 1?"},
-		{"a late final state is taken", "=1:a1 !", "=9: -a10", "a: Deleted 10"},
-		{"what is there is told, also at the version that is known", "=1:a1 !", "=9:a1", "a: Replaced 1"},
-		{"an update on a replaced object", "=1:a1 !", "=9:a8 *a10", "a: Replaced 10"},
-		{"a replaced object that nobody knew, deleted", "=1:", "=9:a8 -a10", ""},
-		{"of two items with one key the later one", "=1:", "=9:a7,a8", "a: Replaced 8"},
-		{"what the list covers is a repetition", "=1:", "=9:b2 +a5 *b9 -b9", "b: Replaced 2"},
-		{"it is the truth also where it is older", "=1: *a7 !", "=3:a2 *a4", "a: Replaced 4"},
-		{"and after it older versions count", "=1: *a7 ! -a8", "=3: +a4", "a: Deleted 8, Added 4"},
-		{"the first list is marked until it is handled", "+c1", "=1:a1,b1 *b2 +d3", "a: Replaced 1^; b: Replaced 2^; d: Added 3"},
+		{"of a known object", "=1:a1 ! +b2 !", "=9:b2", "b: Replaced 2; a: Deleted 1?"},
+		{"of a known and queued object: with the last state received", "=1:a1 !", "*a2 =9:", "a: Deleted 2?"},
+		{"of a queued but unknown object: none", "=1: +a2", "=9:b3", "b: Replaced 3"},
+		{"of an object whose deletion is queued: with its final state", "=1:a1 !", "-a2 =9:", "a: Deleted 2"},
+		{"of a recreated object: deletion of the first one", "=1:a1 !", "-a2 +a3 =9:", "a: Deleted 2"},
+		{"deleted object that the list contains again", "=1:a1 !", "-a2 =9:a4", "a: Deleted 2, Replaced 4"},
+		{"object recreated after the list", "=1:a1 !", "=9: +a10", "a: Deleted 1?, Added 10"},
+		{"object recreated after one list and missing in the next", "=1:a1 !", "=9: +a10 =11:", "a: Deleted 1?"},
+		{"final state received after the list", "=1:a1 !", "=9: -a10", "a: Deleted 10"},
+		{"object listed at its known version", "=1:a1 !", "=9:a1", "a: Replaced 1"},
+		{"update of a listed object", "=1:a1 !", "=9:a8 *a10", "a: Replaced 10"},
+		{"deletion of a listed but unknown object", "=1:", "=9:a8 -a10", ""},
+		{"two items with the same key: the later one", "=1:", "=9:a7,a8", "a: Replaced 8"},
+		{"changes older than the list are duplicates", "=1:", "=9:b2 +a5 *b9 -b9", "b: Replaced 2"},
+		{"list older than the known state wins", "=1: *a7 !", "=3:a2 *a4", "a: Replaced 4"},
+		{"changes after an older list are not duplicates", "=1: *a7 ! -a8", "=3: +a4", "a: Deleted 8, Added 4"},
+		{"keys of the first list are marked as initial", "+c1", "=1:a1,b1 *b2 +d3", "a: Replaced 1^; b: Replaced 2^; d: Added 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := newFIFOTest(t)
 			q.do(c.before)
 			q.do(c.told)
 			if got := q.popAll(); got != c.want {
-				t.Errorf("after %q, %q tells %q, want %q", c.before, c.told, got, c.want)
+				t.Errorf("after %q, %q yields %q, want %q", c.before, c.told, got, c.want)
 			}
 		})
 	}
@@ -191,13 +193,13 @@ func TestReplaceDetectsEveryDeletion(t *testing.T) {
 
 func TestReplaceConsidersKeyBeingHandled(t *testing.T) {
 	for _, c := range []struct{ name, told, during, want string }{
-		{"an addition that is lost", "+a1", "=9:", "a: Deleted 1?"},
-		{"an addition that is still there", "+a1", "=9:a1", "a: Replaced 1"},
-		{"a deletion while it is added", "+a1", "-a2", "a: Deleted 2"},
-		{"a deletion while it is deleted", "+a1 ! -a2", "=9:", ""},
-		{"an addition in another epoch while it is deleted", "+a5 ! -a6", "=1: +a2", "a: Added 2"},
-		{"a repetition while it is deleted", "+a5 ! -a6", "*a5", ""},
-		{"a sync while it is deleted", "+a5 ! -a6", "~a", ""},
+		{"addition that the list lacks", "+a1", "=9:", "a: Deleted 1?"},
+		{"addition that the list contains", "+a1", "=9:a1", "a: Replaced 1"},
+		{"deletion during the addition", "+a1", "-a2", "a: Deleted 2"},
+		{"list without the key during its deletion", "+a1 ! -a2", "=9:", ""},
+		{"addition in another epoch during the deletion", "+a5 ! -a6", "=1: +a2", "a: Added 2"},
+		{"duplicate during the deletion", "+a5 ! -a6", "*a5", ""},
+		{"sync during the deletion", "+a5 ! -a6", "~a", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := newFIFOTest(t)
@@ -211,7 +213,7 @@ func TestReplaceConsidersKeyBeingHandled(t *testing.T) {
 			}
 			got := strings.ReplaceAll(q.popAll(), "^", "")
 			if got != c.want {
-				t.Errorf("%q while %q is handled tells %q, want %q", c.during, c.told, got, c.want)
+				t.Errorf("%q while %q is being handled yields %q, want %q", c.during, c.told, got, c.want)
 			}
 		})
 	}
@@ -225,18 +227,18 @@ func TestVersionExcludesPendingChanges(t *testing.T) {
 	}{
 		{"", 0},
 		{"+a5", 4},
-		{"*a7 +b8", 4}, // the store lacks a at 5, whatever came later
+		{"*a7 +b8", 4}, // the store lacks a at version 5
 		{"@9", 4},
 		{"!", 7},
 		{"!", 9},
 		{"@20", 20},
 		{"@10", 20},
-		{"~a", 20}, // no news
+		{"~a", 20}, // a sync is not a change
 		{"!", 20},
-		{"*a21 *b23 =30:c2,a25", 20}, // items of a list are in the order of keys, not of versions
+		{"*a21 *b23 =30:c2,a25", 20}, // the items of a list are ordered by key, not by version
 		{"! !", 20},
 		{"!", 30},
-		{"+d31 -d32", 32}, // nobody knew it
+		{"+d31 -d32", 32}, // an unknown object that cancels out
 		{"*a33 =10:a9", 0},
 		{"!", 0},
 		{"!", 10},
@@ -249,9 +251,9 @@ func TestVersionExcludesPendingChanges(t *testing.T) {
 		}
 	}
 	q.do("*x50 *y60 !")
-	q.do("=70:y60") // nobody asked in between
+	q.do("=70:y60") // without a call of Version in between
 	if got := q.fifo.Version(); got != 59 {
-		t.Errorf("a list made the version %d, want 59 as before it", got)
+		t.Errorf("Replace changed the version to %d, want 59", got)
 	}
 	_ = q.fifo.Pop(t.Context(), func(Deltas[*thing], bool) error {
 		if got := q.fifo.Version(); got != 59 {
@@ -269,7 +271,7 @@ func TestPendingSyncDoesNotHoldBackVersion(t *testing.T) {
 	}
 }
 
-// What the store had before anything was told has versions of another time.
+// The store holds an object of an earlier epoch, with a higher version.
 func TestVersionsOfOtherEpochsAreNotCompared(t *testing.T) {
 	q := newFIFOTest(t)
 	if err := q.store.Put(items("a9")[0]); err != nil {
@@ -287,7 +289,7 @@ func TestHasSyncedMeansHandled(t *testing.T) {
 	want := func(what string, want bool) {
 		t.Helper()
 		if q.fifo.HasSynced() != want {
-			t.Errorf("%s: synced is %t", what, !want)
+			t.Errorf("%s: HasSynced() = %t", what, !want)
 		}
 		for _, c := range []<-chan struct{}{synced, q.fifo.Synced()} {
 			select {
@@ -306,7 +308,7 @@ func TestHasSyncedMeansHandled(t *testing.T) {
 	want("after an addition", false)
 	q.do("=3:a1,b2,c3 !")
 	want("with keys waiting", false)
-	q.do("=4:d4,b2 -d5") // a list before the first is handled; nobody knew c and d
+	q.do("=4:d4,b2 -d5") // a second list before the first one is handled; c and d are unknown
 	want("with a second list", false)
 	q.do("!")
 	want("with a deletion waiting", false)
@@ -324,7 +326,7 @@ func TestHasSyncedMeansHandled(t *testing.T) {
 	want("after an empty list", true)
 
 	q = newFIFOTest(t)
-	q.do("=3:a1 =4:b2") // a is dropped, and b must be waited for nevertheless
+	q.do("=3:a1 =4:b2") // a is dropped, but the sync must still wait for b
 	synced = q.fifo.Synced()
 	want("with the second list waiting", false)
 }
@@ -354,12 +356,12 @@ func TestPoppedKeysAreNotRequeuedOnFailure(t *testing.T) {
 	q := newFIFOTest(t)
 	q.do("+a1 +b2")
 	if err := q.fifo.Pop(t.Context(), func(Deltas[*thing], bool) error { return errRefused }); !errors.Is(err, errRefused) {
-		t.Errorf("got %v, want the handler's error", err)
+		t.Errorf("got %v, want the error of handle", err)
 	}
 	func() {
 		defer func() {
 			if r := recover(); r != "no" {
-				t.Errorf("recovered %v, want the handler's panic", r)
+				t.Errorf("recovered %v, want the panic of handle", r)
 			}
 		}()
 		_ = q.fifo.Pop(t.Context(), func(Deltas[*thing], bool) error { panic("no") })
@@ -382,7 +384,7 @@ func TestPopBlocksUntilWorkOrClose(t *testing.T) {
 			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
 		if err := q.fifo.Pop(ctx, nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("an ended context: got %v, want %v", err, context.Canceled)
+			t.Errorf("canceled context: got %v, want %v", err, context.Canceled)
 		}
 
 		inside, leave := make(chan string), make(chan struct{})
@@ -402,10 +404,10 @@ func TestPopBlocksUntilWorkOrClose(t *testing.T) {
 			if got := <-inside; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
-			synctest.Wait() // the others wait, though there is work
+			synctest.Wait() // the other consumers must wait although a key is queued
 			select {
 			case key := <-inside:
-				t.Fatalf("two handlers run at a time: %s", key)
+				t.Fatalf("a second handle runs concurrently, for key %s", key)
 			case leave <- struct{}{}:
 			}
 		}
@@ -423,7 +425,7 @@ func TestInvalidDeltasAndClosedQueueAreRejected(t *testing.T) {
 	for _, d := range []Delta[*thing]{{Type: DeltaAdded}, {Item: a}, {Type: DeltaReplaced, Item: a}, {Type: DeltaSync, Item: a}, {Type: 77, Item: a}} {
 		err := q.fifo.Apply(Delta[*thing]{Type: DeltaAdded, Item: a}, d)
 		if !errors.Is(err, listwatch.Invalid) || q.fifo.Len() != 0 {
-			t.Errorf("%v: got %v and %d keys, want Invalid and none", d, err, q.fifo.Len())
+			t.Errorf("%v: got %v and %d queued keys, want Invalid and none", d, err, q.fifo.Len())
 		}
 	}
 	q.fifo.Close()
@@ -431,7 +433,7 @@ func TestInvalidDeltasAndClosedQueueAreRejected(t *testing.T) {
 		"Add": q.fifo.Add(a), "Update": q.fifo.Update(a), "Delete": q.fifo.Delete(a), "Replace": q.fifo.Replace(nil, 1),
 	} {
 		if !errors.Is(err, listwatch.Unavailable) {
-			t.Errorf("%s on a closed queue: got %v, want Unavailable", name, err)
+			t.Errorf("%s after Close: got %v, want Unavailable", name, err)
 		}
 	}
 }
@@ -447,6 +449,6 @@ func TestQueueReleasesMemoryOfLargeList(t *testing.T) {
 	}
 	q.popAll()
 	if q.fifo.queue.entries != nil || q.fifo.queue.freeCount > maxFreeEntries {
-		t.Errorf("an empty queue keeps its map (%t) and %d entries", q.fifo.queue.entries != nil, q.fifo.queue.freeCount)
+		t.Errorf("the empty queue keeps its map (%t) and %d free entries", q.fifo.queue.entries != nil, q.fifo.queue.freeCount)
 	}
 }

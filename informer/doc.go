@@ -1,25 +1,30 @@
-// Package informer keeps a typed copy of a collection in memory: it lists a [listwatch.Source], follows it, and tells what changed.
+// Package informer keeps a typed copy of a collection in memory. It lists a
+// [listwatch.Source], watches it from then on, and calls handlers with the changes.
 //
-// The type to start with is [Informer]. It is made of three parts that are of use alone: a [Reflector] follows the source and decodes
-// each object once; a [DeltaFIFO] holds what was not handled yet, compressed per key; an [Indexer] is the local store, with indexes.
+// Start with [Informer]. It consists of three parts that can also be used separately: a
+// [Reflector] follows the source and decodes each object once, a [DeltaFIFO] holds the
+// changes that were not handled yet, coalesced per key, and an [Indexer] is the local store
+// with its indexes.
 //
 //	flags := &informer.Informer[Flag]{Source: source}
 //	flags.Handle(informer.Handler[Flag]{
-//		OnAdd:    func(f Flag, initial bool) { fmt.Println("there is", f.Name) },
-//		OnUpdate: func(before, now Flag) { fmt.Println("changed:", now.Name) },
-//		OnDelete: func(d informer.Deleted[Flag]) { fmt.Println("gone:", d.Key) },
+//		OnAdd:    func(f Flag, initial bool) { fmt.Println("added:", f.Name) },
+//		OnUpdate: func(before, now Flag) { fmt.Println("updated:", now.Name) },
+//		OnDelete: func(d informer.Deleted[Flag]) { fmt.Println("deleted:", d.Key) },
 //	}, nil)
 //	go flags.Run(ctx)
-//	err := flags.WaitForSync(ctx)              // everything that was there is here now, and was handled
-//	all, err := flags.List(listwatch.Query{})  // from memory
+//	err := flags.WaitForSync(ctx)              // the initial state is stored and handled
+//	all, err := flags.List(listwatch.Query{})  // reads from memory
 //
-// # Promises
+// # Guarantees
 //
-// The store ends equal to the source, whatever is lost, repeated or listed again on the way: no update and no deletion is skipped, an
-// object never goes back to an older version, and a version is never claimed before everything up to it is in the store. A handler sees
-// for each object first an add, then updates, then a deletion; states in between may be skipped where it is slow, and what waits for it is
-// bounded by the number of objects. Values are shared: who changes one must copy it first.
+// The store ends up equal to the source, whatever events are lost, repeated or listed again
+// on the way: no update and no deletion is skipped, an object never goes back to an older
+// version, and the store reports a version only when it holds everything up to that
+// version. For each object a handler receives an add, then updates, then a deletion. A slow
+// handler may miss states in between; the memory for its pending calls is bounded by the
+// number of objects. Values are shared: copy a value before you modify it.
 //
-// A package at this level knows nothing but [listwatch.Source]: a store in process, our server, a relay and a Kubernetes API server are
-// the same to it.
+// The package depends on nothing but [listwatch.Source]: a store in the same process, our
+// server, a relay and a Kubernetes API server all look the same to it.
 package informer

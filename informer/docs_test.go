@@ -17,16 +17,16 @@ func TestDocumentedTestsExist(t *testing.T) {
 	}
 	named := testName.FindAllStringSubmatch(string(doc), -1)
 	if len(named) < 30 {
-		t.Errorf("docs/informer.md names %d tests, want one for each row", len(named))
+		t.Errorf("docs/informer.md names %d tests, want at least one for each row", len(named))
 	}
 	for _, n := range named {
 		if pkg, name := n[1], n[2]; !strings.Contains(testSource(t, pkg), "\nfunc "+name+"(") {
-			t.Errorf("docs/informer.md names %s.%s, and there is no such test", pkg, name)
+			t.Errorf("docs/informer.md names %s.%s, but no such test exists", pkg, name)
 		}
 	}
 }
 
-// testsOf returns the source of a package's tests.
+// testSource returns the source code of a package's tests.
 func testSource(t *testing.T, pkg string) string {
 	t.Helper()
 	files, err := filepath.Glob("../" + pkg + "/*_test.go")

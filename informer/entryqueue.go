@@ -2,24 +2,27 @@ package informer
 
 import "github.com/listwatch/listwatch"
 
-// An entry is what waits for one key.
+// An entry holds the pending changes of one key.
 type entry[T any] struct {
-	// gone is the deletion of the object that is known; nil: it was not deleted. item is what came after it, nil if nothing. Invariant: one of
-	// the two is there.
+	// deleted is the deletion of the object that the consumer knows, or nil. item is the
+	// current state, or nil if the object does not exist. Invariant: at least one of them
+	// is set.
 	deleted, item *Item[T]
-	// kind is the type of the delta of item.
+	// itemType is the type of the delta for item.
 	itemType DeltaType
-	// unknownState belongs to gone: the deletion was missed.
+	// finalStateUnknown is true if deleted was inferred from a list.
 	finalStateUnknown bool
-	// initial: the key belongs to the first Replace.
+	// initial is true if the key belongs to the first Replace.
 	initial bool
-	// slab: the entry was made together with others and can't be kept alone.
+	// fromSlab is true if the entry was allocated together with others. Such an entry is
+	// not reused, because it would keep all the others in memory.
 	fromSlab bool
-	// round is the last Replace that showed the key.
+	// lastReplace is the number of the last Replace that contained the key.
 	lastReplace uint32
-	// version is that of the newest change that the entry has taken in.
+	// newest is the version of the newest change in the entry.
 	newest listwatch.Version
-	// since is the version of the oldest one; zero: it is not known, and nothing can be claimed before the entry is handled.
+	// oldest is the version of the oldest change in the entry. Zero means unknown: the
+	// queue's version cannot advance until the entry is handled.
 	oldest     listwatch.Version
 	prev, next *entry[T]
 }
@@ -31,7 +34,7 @@ func (e *entry[T]) key() listwatch.Key {
 	return e.deleted.Key
 }
 
-// deltas returns e as the consumer sees it.
+// deltas returns e in the form that the consumer receives.
 func (e *entry[T]) deltas() Deltas[T] {
 	d := Deltas[T]{Key: e.key()}
 	if e.deleted != nil {
@@ -43,18 +46,19 @@ func (e *entry[T]) deltas() Deltas[T] {
 	return d
 }
 
-// A queue is entries in order, each found by its key.
+// An entryQueue is a linked list of entries with an index by key.
 type entryQueue[T any] struct {
 	head, tail *entry[T]
 	entries    map[listwatch.Key]*entry[T]
-	peak       int       // how many there were since the map was made
+	peak       int       // largest number of entries since the map was made
 	freeList   *entry[T] // linked by next
 	freeCount  int
 }
 
 const (
 	maxFreeEntries = 64
-	// keepMap is the size to which a map may have grown and be kept: maps don't shrink.
+	// maxKeptMap is the largest size up to which an emptied map is kept for reuse, because
+	// maps never shrink.
 	maxKeptMap = 1024
 )
 
@@ -62,14 +66,14 @@ func (q *entryQueue[T]) len() int { return len(q.entries) }
 
 func (q *entryQueue[T]) get(key listwatch.Key) *entry[T] { return q.entries[key] }
 
-// expect makes the map, for n keys to come.
+// reserve makes the map, with room for n keys, if there is none.
 func (q *entryQueue[T]) reserve(n int) {
 	if q.entries == nil {
 		q.entries = make(map[listwatch.Key]*entry[T], n)
 	}
 }
 
-// push appends e, which is that of key.
+// push appends e, whose key is key.
 func (q *entryQueue[T]) push(key listwatch.Key, e *entry[T]) {
 	q.reserve(1)
 	q.entries[key] = e
@@ -83,7 +87,7 @@ func (q *entryQueue[T]) push(key listwatch.Key, e *entry[T]) {
 	q.tail = e
 }
 
-// pop takes the head out; there must be one.
+// pop removes and returns the head. The queue must not be empty.
 func (q *entryQueue[T]) pop() *entry[T] {
 	e := q.head
 	q.remove(e)
@@ -108,7 +112,7 @@ func (q *entryQueue[T]) remove(e *entry[T]) {
 	}
 }
 
-// make returns an empty entry that is not in the queue.
+// alloc returns an empty entry that is not in the queue.
 func (q *entryQueue[T]) alloc() *entry[T] {
 	e := q.freeList
 	if e == nil {
@@ -119,7 +123,7 @@ func (q *entryQueue[T]) alloc() *entry[T] {
 	return e
 }
 
-// free takes back an entry that is not in the queue any more.
+// release clears an entry that is not in the queue any more, and keeps it for alloc.
 func (q *entryQueue[T]) release(e *entry[T]) {
 	if slab := e.fromSlab; slab || q.freeCount >= maxFreeEntries {
 		*e = entry[T]{fromSlab: slab}

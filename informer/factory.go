@@ -9,13 +9,14 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Factory shares informers: who asks for the same type of the same selection of the same source gets the same one, so that a program with
-// many parts watches a collection once. The zero Factory is ready. It is safe for concurrent use.
+// A Factory shares informers: callers that ask for the same type of the same selection of
+// the same source get the same informer, so that a program with many parts watches a
+// collection only once. The zero Factory is ready to use. It is safe for concurrent use.
 type Factory struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	informers map[shareKey]runner
-	start     func(runner) // starts an informer; nil: Run was not called
+	start     func(runner) // runs an informer; nil before Run
 }
 
 // A runner is an Informer of any type.
@@ -24,21 +25,24 @@ type runner interface {
 	WaitForSync(ctx context.Context) error
 }
 
-// A shareKey is what informers must have in common to be one.
+// Two calls of Shared with the same shareKey return the same informer.
 type shareKey struct {
 	source    listwatch.Source
 	selection string
 	value     reflect.Type
 }
 
-// Shared returns the factory's informer of T for a selection of source. The first call makes it; configure, which may be nil, is called then
-// alone, to set its other fields; it must not use the factory. An informer that comes while the factory runs is started at once.
+// Shared returns the factory's informer of T for a selection of source. The first call for
+// a selection creates it and calls configure, if that is not nil, to set its other fields;
+// configure must not use the factory. An informer that is created while the factory runs is
+// started at once.
 //
-// Sources are the same if they are equal (==), so they are best pointers; a source that can't be compared is an error of code Invalid.
+// Two sources are the same if they are equal (==), so they are best pointers. A source of a
+// type that cannot be compared is an error of code Invalid.
 func Shared[T any](f *Factory, source listwatch.Source, q listwatch.Query, configure func(*Informer[T])) (*Informer[T], error) {
 	if source == nil || !reflect.ValueOf(source).Comparable() {
 		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Op: "share an informer", Message: fmt.Sprintf("a source of type %T can't be compared with others; want a pointer", source),
+			Code: listwatch.Invalid, Op: "share an informer", Message: fmt.Sprintf("source of type %T: cannot be compared; use a pointer", source),
 		}
 	}
 	key := shareKey{source, selectionKey(q), reflect.TypeFor[T]()}
@@ -61,22 +65,23 @@ func Shared[T any](f *Factory, source listwatch.Source, q listwatch.Query, confi
 	return i, nil
 }
 
-// selectionOf spells what of q an informer looks at.
+// selectionKey formats the part of q that selects objects.
 func selectionKey(q listwatch.Query) string {
 	return fmt.Sprintf("%q %q %q %q", q.Namespace, q.Name, q.Labels.String(), q.Fields.String())
 }
 
-// Run runs all the informers that there are and that will be, until ctx ends, and returns ctx.Err() once all of them have returned. A Factory
-// runs once.
+// Run runs all informers of the factory, including those created later, until ctx ends. It
+// returns ctx.Err() after all of them have returned. A Factory runs once: a second Run
+// returns an error of code Invalid.
 func (f *Factory) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	start := func(r runner) { all.Go(func() { _ = r.Run(ctx) }) } // who made an informer without a Source was told
+	start := func(r runner) { all.Go(func() { _ = r.Run(ctx) }) } // the error is only ctx.Err(): Shared rejects a nil Source
 	if err := f.startAll(start); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	f.mu.Lock()
-	f.start = func(r runner) { _ = r.Run(ctx) } // it ends at once, as the others have: nobody waits for it in vain
+	f.start = func(r runner) { _ = r.Run(ctx) } // ctx has ended, so Run only marks the informer as done
 	f.mu.Unlock()
 	all.Wait()
 	return ctx.Err()
@@ -86,7 +91,7 @@ func (f *Factory) startAll(start func(runner)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.start != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Op: "run a factory", Message: "it runs, or has run: make another one"}
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "run a factory", Message: "Run was already called; create another Factory"}
 	}
 	f.start = start
 	for _, r := range f.informers {
@@ -95,7 +100,8 @@ func (f *Factory) startAll(start func(runner)) error {
 	return nil
 }
 
-// WaitForSync waits until every informer that there is has synced; see [Informer.WaitForSync].
+// WaitForSync blocks until every informer that exists now has synced; see
+// [Informer.WaitForSync].
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
 	all := make([]runner, 0, len(f.informers))

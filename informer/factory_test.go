@@ -25,13 +25,13 @@ func TestFactorySharesInformers(t *testing.T) {
 		}
 		all := shared(source, "")
 		if shared(source, "") != all {
-			t.Error("the same source, selection and type gives two informers")
+			t.Error("two informers for the same source, selection and type")
 		}
 		if shared(source, "a") == all || shared(newFaultySource(w.things), "") == all {
-			t.Error("another selection, or another source, gives the same informer")
+			t.Error("the same informer for another selection or source")
 		}
 		if configured != 3 {
-			t.Errorf("configured %d times, want 3: once for each informer", configured)
+			t.Errorf("configure was called %d times, want 3, once per informer", configured)
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -43,25 +43,25 @@ func TestFactorySharesInformers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all.Len() != 1 || late.Len() != 0 || !late.HasSynced() {
-			t.Errorf("there are %d things in all, %d of the late informer, which has synced: %v", all.Len(), late.Len(), late.HasSynced())
+			t.Errorf("the informers hold %d and %d objects, the late one has synced: %v; want 1, 0, true", all.Len(), late.Len(), late.HasSynced())
 		}
 		if n := len(source.watches); n != 3 {
 			t.Errorf("the source has %d watches, want 3", n)
 		}
 		if err := f.Run(ctx); listwatch.CodeOf(err) != listwatch.Invalid {
-			t.Errorf("a second Run: %v, want %v", err, listwatch.Invalid)
+			t.Errorf("second Run: got %v, want %v", err, listwatch.Invalid)
 		}
 		cancel()
 		if err := <-ended; err != context.Canceled {
-			t.Errorf("Run returned %v", err)
+			t.Errorf("Run returned %v, want context.Canceled", err)
 		}
 		if i := shared(source, "never-runs"); i.Len() != 0 {
-			t.Error("an informer of a factory that is over has objects")
+			t.Error("an informer of a factory that has ended holds objects")
 		}
 	})
 }
 
-// incomparable sources can't be told from each other.
+// incomparable is a source type that does not support ==.
 type incomparable struct {
 	listwatch.Source
 	_ []int
@@ -70,9 +70,9 @@ type incomparable struct {
 func TestFactoryRejectsIncomparableSource(t *testing.T) {
 	var f informer.Factory
 	if _, err := informer.Shared[Thing](&f, incomparable{}, listwatch.Query{}, nil); listwatch.CodeOf(err) != listwatch.Invalid {
-		t.Errorf("a source that can't be compared: %v, want %v", err, listwatch.Invalid)
+		t.Errorf("incomparable source: got %v, want %v", err, listwatch.Invalid)
 	}
 	if _, err := informer.Shared[Thing](&f, nil, listwatch.Query{}, nil); listwatch.CodeOf(err) != listwatch.Invalid {
-		t.Errorf("no source: %v, want %v", err, listwatch.Invalid)
+		t.Errorf("nil source: got %v, want %v", err, listwatch.Invalid)
 	}
 }

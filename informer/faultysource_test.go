@@ -7,14 +7,14 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A flaky source is one whose watches can be cut off, and kept off.
+// A faultySource is a source whose watches can be interrupted and refused.
 type faultySource struct {
 	listwatch.Source
 
 	mu      sync.Mutex
-	refusal error // of watches; nil: they are opened
+	refusal error // returned by Watch; if nil, watches are opened
 	cut     chan struct{}
-	end     error // what a cut watch ends with
+	end     error // returned by interrupted watches
 	watches []listwatch.Query
 	lists   int
 }
@@ -23,7 +23,8 @@ func newFaultySource(s listwatch.Source) *faultySource {
 	return &faultySource{Source: s, cut: make(chan struct{})}
 }
 
-// breaks ends all watches with err, and refuses others with refusal; nil: it opens them.
+// disconnect ends all watches with err. Until reconnect, new watches fail with refusal,
+// unless that is nil.
 func (f *faultySource) disconnect(err, refusal error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -32,7 +33,7 @@ func (f *faultySource) disconnect(err, refusal error) {
 	f.cut = make(chan struct{})
 }
 
-// heals opens watches again.
+// reconnect lets new watches succeed.
 func (f *faultySource) reconnect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,7 +19,7 @@ func TestCanceledChangesStillAdvanceVersion(t *testing.T) {
 		w.Handle(d.handler(), &informer.HandlerOptions{MaxPending: 1})
 		w.run()
 		synctest.Wait()
-		for i := range 2 { // one hangs, one waits: now the informer does
+		for i := range 2 { // one call blocks and one is pending, so the informer blocks
 			w.put(fmt.Sprint("n", i), 1)
 			synctest.Wait()
 		}
@@ -29,7 +29,7 @@ func TestCanceledChangesStillAdvanceVersion(t *testing.T) {
 		close(d.block)
 		synctest.Wait()
 		if v := w.Version(); v < last {
-			t.Errorf("the store has everything up to %d and claims %d", last, v)
+			t.Errorf("the store holds everything up to version %d but reports %d", last, v)
 		}
 	})
 }
@@ -38,17 +38,17 @@ func TestNoCallStartsAfterRemove(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		w := newFixture(t, "a", "b")
 		var r *informer.Registration[Thing]
-		var told []string
-		goOn := make(chan struct{})
+		var calls []string
+		proceed := make(chan struct{})
 		r = w.Handle(informer.Handler[Thing]{
 			OnAdd: func(x Thing, _ bool) {
-				told = append(told, "+"+x.Name)
+				calls = append(calls, "+"+x.Name)
 				if x.Name == "b" {
-					<-goOn
+					<-proceed
 				}
 			},
 			OnDelete: func(g informer.Deleted[Thing]) {
-				told = append(told, "-"+g.Key.Name)
+				calls = append(calls, "-"+g.Key.Name)
 				r.Remove()
 			},
 		}, nil)
@@ -57,9 +57,9 @@ func TestNoCallStartsAfterRemove(t *testing.T) {
 		w.remove("a")
 		w.put("a", 2)
 		synctest.Wait()
-		close(goOn)
+		close(proceed)
 		synctest.Wait()
-		w.expect("what it was told", "+a +b -a", strings.Join(told, " "))
+		w.expect("calls", "+a +b -a", strings.Join(calls, " "))
 	})
 }
 
@@ -73,7 +73,7 @@ func TestRegistrationWaitEndsWithRun(t *testing.T) {
 		within, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if err := r.WaitForSync(within); listwatch.CodeOf(err) != listwatch.Unavailable {
-			t.Errorf("waiting for a handler of an informer that is over: %v, want %v", err, listwatch.Unavailable)
+			t.Errorf("WaitForSync after Run: got %v, want %v", err, listwatch.Unavailable)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestChangesStopWithContext(t *testing.T) {
 			cancel()
 		}
 		if n != 1 {
-			t.Errorf("%d changes came, want none after the context's end", n-1)
+			t.Errorf("%d changes after the context was canceled, want none", n-1)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestWaitEndsIfFactoryHasEnded(t *testing.T) {
 		within, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if err := i.WaitForSync(within); listwatch.CodeOf(err) != listwatch.Unavailable {
-			t.Errorf("waiting for an informer of a factory that is over: %v, want %v", err, listwatch.Unavailable)
+			t.Errorf("WaitForSync after the factory's Run: got %v, want %v", err, listwatch.Unavailable)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestInformerOfObjectsKeepsThemUndecoded(t *testing.T) {
 		}
 		o, _ := i.Get(listwatch.Key{Name: "a"})
 		if o == nil || o.Key.Name != "a" || len(o.Data) == 0 || o.Version == 0 {
-			t.Errorf("the store has %+v, want the object", o)
+			t.Errorf("got %+v, want the undecoded object", o)
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestIndexFuncMayReuseItsSlice(t *testing.T) {
 		}
 	}
 	if all, _ := x.IndexValues("value"); len(all) != 1 {
-		t.Errorf("one object has the values %q, want 2 alone", all)
+		t.Errorf("got values %q for one object, want only 2", all)
 	}
 }
 
@@ -192,12 +192,12 @@ func TestReflectorFeedsCustomFIFO(t *testing.T) {
 			}
 		}
 		if all, _ := store.List(listwatch.Query{}); len(all) != 2 || all[0].Name != "a" || all[1].Name != "c" {
-			t.Errorf("the store has %v, want a and c", all)
+			t.Errorf("the store holds %v, want a and c", all)
 		}
 	})
 }
 
-// Objects that a foreign writer changed in one transaction share a version.
+// Objects that another program wrote in one transaction share a version.
 func TestSharedVersionIsReachedWithWholeBatch(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		const group = 20
@@ -220,13 +220,13 @@ func TestSharedVersionIsReachedWithWholeBatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, want := i.Len(), int(v-1)*group; got != want {
-				t.Fatalf("at version %d the store has %d objects, want %d", v, got, want)
+				t.Fatalf("at version %d the store holds %d objects, want %d", v, got, want)
 			}
 		}
 	})
 }
 
-// A grouped source has no state, and brings what is put into it.
+// A batchSource has an empty initial state and delivers the batches that are sent to it.
 type batchSource chan []listwatch.Event
 
 func (g batchSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {

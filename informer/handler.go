@@ -9,22 +9,23 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A ChangeType says what became of an object, for one handler.
+// A ChangeType is the kind of a [Change], as one handler sees it.
 type ChangeType uint8
 
 // The types of a [Change].
 const (
-	// Appeared: the handler did not know the object.
+	// ChangeAdded means that the handler did not know the object.
 	ChangeAdded ChangeType = iota + 1
-	// Changed: the handler knew another state of it, or the same one, at a resync.
+	// ChangeUpdated means that the handler knew another state of the object, or, at a
+	// resync, the same state.
 	ChangeUpdated
-	// Disappeared: the object was deleted, or left the selection.
+	// ChangeDeleted means that the object was deleted or does not match the query any more.
 	ChangeDeleted
 )
 
 var changeNames = [...]string{ChangeAdded: "appeared", ChangeUpdated: "changed", ChangeDeleted: "disappeared"}
 
-// String returns a word.
+// String returns "appeared", "changed" or "disappeared".
 func (t ChangeType) String() string {
 	if int(t) < len(changeNames) && changeNames[t] != "" {
 		return changeNames[t]
@@ -32,44 +33,54 @@ func (t ChangeType) String() string {
 	return "unknown"
 }
 
-// A Change is what happened to one object between two looks of a handler: the state it saw last, and the one that is now.
+// A Change is the difference between the state of one object that a handler saw last and
+// the state that it sees now.
 type Change[T any] struct {
-	// Type is what happened, to which object, and the version at which it did.
+	// Type is the kind of the change, Key the object, and Version the version at which the
+	// object reached this state.
 	Type    ChangeType
 	Key     listwatch.Key
 	Version listwatch.Version
-	// Old is the state that the handler saw last, New the one that is now. Old is the zero T where the object appeared; New, where it
-	// disappeared, is its last state.
+	// Old is the state that the handler saw last, and New is the current state. For
+	// ChangeAdded, Old is the zero T. For ChangeDeleted, New is the last state of the
+	// object.
 	Old, New T
-	// Initial is true for an object of the state that the handler began with.
+	// Initial is true if the object belongs to the state that the handler started with.
 	Initial bool
-	// Resync is true where nothing happened, and the handler asked to be called from time to time.
+	// Resync is true if nothing has changed and the call is a periodic resync.
 	Resync bool
-	// FinalStateUnknown is true where the object disappeared while the informer was cut off from the history: New is the last state that
-	// was seen, not that of the deletion, and Version is the version of that state.
+	// FinalStateUnknown is true if the object was deleted while the informer was
+	// disconnected and could not resume. Then New is the last state that was received,
+	// which may not be the final one, and Version is the version of that state.
 	FinalStateUnknown bool
 }
 
-// A Deleted is the last that is known of an object that is gone. It is the same type whether the deletion was seen or inferred.
+// A Deleted describes a deleted object. It is the same type whether the deletion was
+// received or inferred from a list.
 type Deleted[T any] struct {
-	// Key names the object, Version is that of the deletion.
+	// Key is the object, and Version is the version of the deletion.
 	Key     listwatch.Key
 	Version listwatch.Version
-	// Value is its last state.
+	// Value is the last known state of the object.
 	Value T
-	// FinalStateUnknown is as in [Change].
+	// FinalStateUnknown has the same meaning as in [Change].
 	FinalStateUnknown bool
 }
 
-// A Handler is called for each change. Each function may be nil. One goroutine calls them, one call at a time; values are shared with the
-// local store and must not be modified. They may use the informer as they like, but that they must not wait for their own sync. A panic of
-// theirs ends the program, for what it left undone is told by nobody again.
+// A Handler is called for each change. Each function may be nil. One goroutine makes all
+// calls of a handler, one at a time. The values are shared with the local store and must
+// not be modified. A handler may call any method of its informer, except that it must not
+// wait for its own sync. The informer does not recover a panic of a handler, because no
+// later call would make up for the work that the handler left unfinished.
 type Handler[T any] struct {
-	// OnAdd is called for an object that the handler did not know; initial: it is of the state that the handler began with.
+	// OnAdd is called for an object that is new to the handler. initial is true if the
+	// object belongs to the state that the handler started with.
 	OnAdd func(value T, initial bool)
-	// OnUpdate is called with the state that the handler saw last and the one that is now; at a resync they are the same.
+	// OnUpdate is called with the state that the handler saw last and the current one. At a
+	// resync both are the same.
 	OnUpdate func(old, value T)
-	// OnDelete is called for an object that is gone.
+	// OnDelete is called for an object that was deleted or does not match the query any
+	// more.
 	OnDelete func(d Deleted[T])
 }
 
@@ -84,20 +95,27 @@ func (h *Handler[T]) call(c Change[T]) {
 	}
 }
 
-// HandlerOptions say how a handler is fed. nil: the zero value.
+// HandlerOptions configures how a handler is called. A nil *HandlerOptions means the zero
+// value.
 type HandlerOptions struct {
-	// Block is how many changes may wait for the handler before the informer waits for it, and every other handler with it; then nothing is
-	// left out, in as far as the informer itself kept up. Such a handler must not wait for a version: nothing would reach the store.
+	// MaxPending is the number of changes that may be pending for the handler before the
+	// informer blocks, which also delays every other handler. Changes are then never
+	// coalesced in the handler's queue, although the informer itself may still coalesce
+	// changes that it received while it was blocked. Such a handler must not wait for a
+	// version, because the store does not advance while the informer is blocked.
 	//
-	// Zero, the default: the informer never waits. Changes of one object that wait are joined to one, so that a slow handler sees fewer
-	// changes and the newest state, and what it costs is bounded by the number of objects. Negative: as zero.
+	// If zero or negative, the informer never blocks: pending changes of one object are
+	// coalesced into one, so that a slow handler sees fewer changes but always the newest
+	// state, and the size of its queue is bounded by the number of objects.
 	MaxPending int
-	// Resync is how often the handler is shown every object of the local store, so that it may mend what it did wrong. It asks the source
-	// for nothing. Zero: the informer's Resync; negative: never.
+	// Resync is the interval at which the handler is called with every object of the local
+	// store, so that it can repair its own mistakes. A resync sends no request to the
+	// source. If zero, the informer's Resync is used. A negative value disables resyncs.
 	Resync time.Duration
 }
 
-// A Registration is a handler's place at an informer. It is safe for concurrent use.
+// A Registration is a handler that is registered with an informer. It is safe for
+// concurrent use.
 type Registration[T any] struct {
 	// Immutable after construction.
 	informer *Informer[T]
@@ -113,7 +131,8 @@ type Registration[T any] struct {
 	timer *time.Timer
 }
 
-// Remove ends the registration: no call begins after it returns, one that is under way ends by itself. Calling it again does nothing.
+// Remove unregisters the handler: no call starts after Remove returns, but a call that is
+// in progress completes. Further calls of Remove have no effect.
 func (r *Registration[T]) Remove() {
 	r.removeOnce.Do(func() {
 		i := r.informer
@@ -127,7 +146,8 @@ func (r *Registration[T]) Remove() {
 	})
 }
 
-// HasSynced reports whether the handler has been called for, and has returned from, every object of the state that it began with.
+// HasSynced reports whether the handler was called for every object of the state that it
+// started with, and all these calls have returned.
 func (r *Registration[T]) HasSynced() bool {
 	select {
 	case <-r.synced:
@@ -137,8 +157,9 @@ func (r *Registration[T]) HasSynced() bool {
 	}
 }
 
-// WaitForSync waits until HasSynced. It returns ctx.Err() where ctx ends first, an error of code Unavailable where the registration was
-// removed or the informer's Run has ended, and one of code Invalid where the informer has no Source.
+// WaitForSync blocks until HasSynced returns true. It returns ctx.Err() if ctx ends first,
+// an error of code Unavailable if the registration was removed or the informer's Run has
+// returned, and an error of code Invalid if the informer has no Source.
 func (r *Registration[T]) WaitForSync(ctx context.Context) error {
 	const op = "wait for a handler's sync"
 	if err := r.informer.await(ctx, op, r.synced, r.removed); err != nil {
@@ -150,11 +171,12 @@ func (r *Registration[T]) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Pending returns how many calls wait for the handler.
+// Pending returns the number of calls that are pending for the handler.
 func (r *Registration[T]) Pending() int { return r.queue.len() }
 
-// Handle registers h, which may happen before Run and while it runs. A handler is first called with what is in the local store, each object
-// once, then with what changes. It is called from a goroutine of its own, which ends with Run or with the removal of the registration.
+// Handle registers h, before Run or while it runs. The handler is first called once for
+// each object in the local store and then for each change. A goroutine of its own makes the
+// calls; it ends with Run or when the registration is removed.
 func (i *Informer[T]) Handle(h Handler[T], o *HandlerOptions) *Registration[T] {
 	r := i.register(o)
 	i.mu.Lock()
@@ -169,8 +191,9 @@ func (i *Informer[T]) Handle(h Handler[T], o *HandlerOptions) *Registration[T] {
 	return r
 }
 
-// Changes is [Informer.Handle] as an iterator: it yields what is in the local store, then what changes, until ctx or the informer's Run ends.
-// Before Run it waits for it. What is not taken waits as o says.
+// Changes is the iterator form of [Informer.Handle]: it yields the objects of the local
+// store and then the changes, until ctx or the informer's Run ends. It may be called before
+// Run. Changes that the loop has not consumed yet are queued as o says.
 func (i *Informer[T]) Changes(ctx context.Context, o *HandlerOptions) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		r := i.register(o)
@@ -179,7 +202,7 @@ func (i *Informer[T]) Changes(ctx context.Context, o *HandlerOptions) iter.Seq[C
 	}
 }
 
-// changes yields what comes for r, until ctx, the registration or Run ends.
+// changes yields the changes queued for r until ctx, the registration or Run ends.
 func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		next := func(c Change[T]) bool { return !r.isDone(ctx) && yield(c) }
@@ -206,7 +229,7 @@ func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 	}
 }
 
-// isOver reports whether no call may begin any more, for one who goes on until ctx ends.
+// isDone reports whether no further call may start.
 func (r *Registration[T]) isDone(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -220,7 +243,7 @@ func (r *Registration[T]) isDone(ctx context.Context) bool {
 	}
 }
 
-// register makes a registration that begins with what is in the store.
+// register adds a registration whose queue starts with the current content of the store.
 func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 	if o == nil {
 		o = &HandlerOptions{}
@@ -247,12 +270,12 @@ func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 	return r
 }
 
-// markSynced makes r synced once everything that waits for it has been handled.
+// markSynced makes r synced once everything that is pending for it now has been handled.
 func (r *Registration[T]) markSynced() {
 	r.queue.pushMarker(func() { r.syncOnce.Do(func() { close(r.synced) }) })
 }
 
-// resyncNow shows the handler everything, and arms the next time.
+// resyncNow queues every object for the handler and schedules the next resync.
 func (r *Registration[T]) resyncNow() {
 	i := r.informer
 	i.mu.Lock()

@@ -41,7 +41,7 @@ func TestHandlerMayCallItsInformer(t *testing.T) {
 				t.Error(all, err)
 			}
 			if w.HasSynced() {
-				t.Error("it has synced in the middle of the first state")
+				t.Error("HasSynced() during the initial state")
 			}
 			r.Remove()
 		}}, nil)
@@ -50,12 +50,12 @@ func TestHandlerMayCallItsInformer(t *testing.T) {
 		select {
 		case <-done:
 		case <-time.After(time.Hour):
-			t.Fatal("the handler hangs")
+			t.Fatal("the handler is deadlocked")
 		}
 		if !w.HasSynced() {
-			t.Error("it has not synced, and the handler that it waited for was removed")
+			t.Error("HasSynced() is false although the only unsynced handler was removed")
 		}
-		w.expect("the handler of the handler", "+a1! +b1! +c1!", late.text())
+		w.expect("calls of the nested handler", "+a1! +b1! +c1!", late.text())
 	})
 }
 
@@ -73,12 +73,12 @@ func TestRunReturnsWhileHandlerBlocks(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if err := w.WaitForSync(t.Context()); err != nil && listwatch.CodeOf(err) != listwatch.Unavailable {
-			t.Errorf("waiting while the last call hangs: %v", err)
+			t.Errorf("WaitForSync during a blocked call: got %v, want nil or Unavailable", err)
 		}
 		close(d.block)
 		if err := <-ended; err != context.Canceled {
-			t.Errorf("Run returned %v", err)
+			t.Errorf("Run returned %v, want context.Canceled", err)
 		}
-		w.expect("what was told", "+n01!", d.text())
+		w.expect("calls", "+n01!", d.text())
 	})
 }

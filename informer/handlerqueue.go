@@ -8,20 +8,21 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An inbox holds what one handler is yet to be told. Where it compresses, there is at most one notice for each key.
+// A handlerQueue holds the notifications that one handler has not received yet. If
+// maxPending is zero, it coalesces them, so that there is at most one per key.
 type handlerQueue[T any] struct {
 	// Immutable after construction.
-	maxPending int           // how many notices there may be before the informer waits; zero: it compresses
-	ready      chan struct{} // one place; filled when the inbox is not empty any more
-	room       chan struct{} // one place; filled when there is room again
+	maxPending int           // number of notifications at which the informer blocks; zero means coalesce instead
+	ready      chan struct{} // capacity 1; holds a token when the queue may have become non-empty
+	room       chan struct{} // capacity 1; holds a token when there may be room again
 
 	mu sync.Mutex
 	// Guarded by mu.
-	notifications []*notification[T] // from first on
+	notifications []*notification[T] // the queue starts at index first
 	first         int
-	pending       map[listwatch.Key]*notification[T] // where it compresses
-	canceled      int                                // how many of order were taken back
-	markers       int                                // how many of order are marks
+	pending       map[listwatch.Key]*notification[T] // used if the queue coalesces
+	canceled      int                                // number of canceled notifications in the queue
+	markers       int                                // number of markers in the queue
 }
 
 func newHandlerQueue[T any](bound int) *handlerQueue[T] {
@@ -30,7 +31,7 @@ func newHandlerQueue[T any](bound int) *handlerQueue[T] {
 	}
 }
 
-// push adds n, or joins it to what is pending for its key. It never blocks.
+// push appends n or merges it into the pending notification of its key. It never blocks.
 func (b *handlerQueue[T]) push(n notification[T]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,7 +51,8 @@ func (b *handlerQueue[T]) push(n notification[T]) {
 	}
 }
 
-// mark has f called when everything that is in the inbox has been handled.
+// pushMarker makes the handler's goroutine call f when everything that is in the queue now
+// has been handled.
 func (b *handlerQueue[T]) pushMarker(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +60,8 @@ func (b *handlerQueue[T]) pushMarker(f func()) {
 	b.append(&notification[T]{marker: f})
 }
 
-// resync pushes every item, but those that are pending. An inbox that doesn't compress knows no keys: it takes them where it is empty.
+// resync pushes every item whose key has no pending notification. A queue that does not
+// coalesce does not track keys: it takes the items only while it is empty.
 func (b *handlerQueue[T]) resync(s *Snapshot[T]) {
 	if b.maxPending > 0 && b.len() > 0 {
 		return
@@ -68,14 +71,15 @@ func (b *handlerQueue[T]) resync(s *Snapshot[T]) {
 	}
 }
 
-// append is called with mu held.
+// append requires b.mu.
 func (b *handlerQueue[T]) append(n *notification[T]) {
 	b.notifications = append(b.notifications, n)
 	signal(b.ready)
 }
 
-// takeBack is called with mu held. It marks p and leaves it where it is: looking for it would cost a walk. Where most were taken back, one
-// walk drops them all, so that the memory of a handler that hangs is bounded by the keys.
+// cancel requires b.mu. It marks p as canceled and leaves it in the slice, because finding
+// it would take a scan. When most notifications are canceled, one scan removes them all, so
+// that the memory for a handler that hangs is bounded by the number of keys.
 func (b *handlerQueue[T]) cancel(p *notification[T]) {
 	*p = notification[T]{key: p.key}
 	if b.canceled++; b.canceled < 64 || b.canceled < len(b.notifications)/2 {
@@ -85,14 +89,14 @@ func (b *handlerQueue[T]) cancel(p *notification[T]) {
 	b.first, b.canceled = 0, 0
 }
 
-// len returns how many notices wait.
+// len returns the number of pending notifications.
 func (b *handlerQueue[T]) len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.notifications) - b.first - b.canceled - b.markers
 }
 
-// take returns the oldest notice; nil: there is none.
+// pop removes and returns the oldest notification, or nil if there is none.
 func (b *handlerQueue[T]) pop() *notification[T] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,13 +120,13 @@ func (b *handlerQueue[T]) pop() *notification[T] {
 		return n
 	}
 	b.notifications, b.first = b.notifications[:0], 0
-	if cap(b.notifications) > maxKeptMap { // as much waited once: a first state
+	if cap(b.notifications) > maxKeptMap { // the queue was large, probably because of an initial state
 		b.notifications, b.pending = nil, make(map[listwatch.Key]*notification[T])
 	}
 	return nil
 }
 
-// waitForRoom waits until the inbox has room; one that compresses always has.
+// waitForRoom blocks while the queue is full. A queue that coalesces is never full.
 func (b *handlerQueue[T]) waitForRoom(ctx context.Context, done <-chan struct{}) {
 	for b.maxPending > 0 && b.len() >= b.maxPending {
 		select {
@@ -142,33 +146,35 @@ func signal(c chan struct{}) {
 	}
 }
 
-// A notice is what a handler is yet to be told of one key.
+// A notification is the pending change of one key for one handler.
 type notification[T any] struct {
 	key               listwatch.Key
-	old               *Item[T] // what the handler knows; nil: nothing
-	oldFinal          *Item[T] // the end of what it knows, where another object of that name came after it
-	now               *Item[T] // what is there now; where deleted, the end of old
+	old               *Item[T] // state that the handler knows; nil if it does not know the object
+	oldFinal          *Item[T] // final state of old, if old was deleted and another object has its name now
+	now               *Item[T] // current state; if deleted, the final state of old
 	deleted           bool
 	initial           bool
 	resync            bool
-	deletedAt         listwatch.Version // when old was found gone
-	finalStateUnknown bool              // that was by a list: how it ended was not seen
+	deletedAt         listwatch.Version // version of the deletion of old
+	finalStateUnknown bool              // the deletion of old was inferred from a list
 
-	marker func() // instead of all that: everything before it has been handled
+	marker func() // if set, the notification is a marker and all other fields are unset
 }
 
-// isVoid reports whether n was taken back.
+// isCanceled reports whether n was canceled.
 func (n *notification[T]) isCanceled() bool { return n.now == nil && n.marker == nil }
 
-// join makes of p what the handler is to be told where n follows. It reports false where that is nothing: it never knew the object.
+// merge changes p so that it covers n, which follows it. It returns false if nothing is
+// left to report, because the handler never knew the object.
 func (p *notification[T]) merge(n notification[T]) bool {
 	switch {
 	case n.resync:
-		return true // it is told of the key anyway
+		return true // the pending notification covers the resync
 	case n.deleted && p.old == nil:
 		return false
 	case n.deleted && p.oldFinal != nil:
-		// The object in between was never seen: what is told is the end of the one that the handler knows.
+		// The handler never saw the second object: only the deletion of the first one is
+		// reported.
 		p.now, p.oldFinal, p.deleted = p.oldFinal, nil, true
 	case n.deleted:
 		p.now, p.deleted, p.deletedAt, p.finalStateUnknown = n.now, true, n.deletedAt, n.finalStateUnknown
@@ -181,7 +187,8 @@ func (p *notification[T]) merge(n notification[T]) bool {
 	return true
 }
 
-// changes calls yield with what n says, at most two changes; false: yield did.
+// changes calls yield with the one or two changes that n stands for. It returns false if
+// yield did.
 func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
 	if n.oldFinal != nil && !yield(n.deletion(n.oldFinal)) {
 		return false
@@ -196,7 +203,7 @@ func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
 	return yield(c)
 }
 
-// disappeared is the change that ends old.
+// deletion returns the change that reports the deletion of old.
 func (n *notification[T]) deletion(last *Item[T]) Change[T] {
 	return Change[T]{
 		Type: ChangeDeleted, Key: n.key, Version: n.deletedAt, Old: n.old.Value, New: last.Value, FinalStateUnknown: n.finalStateUnknown,

@@ -17,9 +17,9 @@ func TestHandlerQueueReleasesMemoryWhenEmptied(t *testing.T) {
 		before := b.pending
 		for b.pop() != nil {
 		}
-		before[listwatch.Key{}] = nil // to be seen where the inbox keeps the map
+		before[listwatch.Key{}] = nil // visible in b.pending only if the queue kept the map
 		if cap(b.notifications) > maxKeptMap || len(b.pending) > 0 {
-			t.Errorf("an empty inbox keeps room for %d notices, and the map of those that waited: %v", cap(b.notifications), len(b.pending) > 0)
+			t.Errorf("the empty queue keeps capacity for %d notifications; keeps its map: %v", cap(b.notifications), len(b.pending) > 0)
 		}
 	}
 }

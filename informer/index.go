@@ -12,18 +12,21 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An IndexFunc returns the values under which an item is found. Duplicates count once; none is fine. It must depend on nothing but the item,
-// must not change it, and must not write to the store.
+// An IndexFunc returns the values under which an index holds an item. Duplicate values
+// count once, and the result may be empty. The function must depend only on the item, must
+// not modify it, and must not write to the store.
 type IndexFunc[T any] func(item *Item[T]) []string
 
-// An index finds items by a value. It is a tree beside that of the items and copied as that is, so a snapshot shows both at one moment.
+// An index finds items by value. Its tree is copied on write together with the tree of
+// items, so that a snapshot shows both at the same moment.
 type index[T any] struct {
 	name   string
 	values IndexFunc[T]
 	tree   *btree.BTreeG[posting[T]]
 }
 
-// A posting says that an item is found under value. Values that are parts of the object cost nothing beside it.
+// A posting is one entry of an index: item is held under value. A value that is a substring
+// of the object costs no extra memory.
 type posting[T any] struct {
 	value string
 	item  *Item[T]
@@ -33,7 +36,8 @@ func newItems[T any]() *btree.BTreeG[*Item[T]] {
 	return btree.NewBTreeGOptions(func(a, b *Item[T]) bool { return a.Key.Compare(b.Key) < 0 }, btree.Options{NoLocks: true})
 }
 
-// Postings are three words, so that nodes of half the degree are of the same size.
+// newPostings uses half of the default degree, because a posting is three words and an item
+// pointer is one.
 func newPostings[T any]() *btree.BTreeG[posting[T]] {
 	return btree.NewBTreeGOptions(func(a, b posting[T]) bool {
 		c := strings.Compare(a.value, b.value)
@@ -41,8 +45,9 @@ func newPostings[T any]() *btree.BTreeG[posting[T]] {
 	}, btree.Options{NoLocks: true, Degree: 16})
 }
 
-// find appends the values of an item, sorted, to dst: what the function returns is its own, and it may use it again. What comes twice is one
-// posting in the tree. A panic becomes an error.
+// appendValues appends the sorted values of an item to dst. It copies them, because the
+// function may reuse its slice. Duplicates become one posting in the tree. A panic of the
+// function becomes an error.
 func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err error) {
 	if i == nil {
 		return dst, nil
@@ -52,7 +57,7 @@ func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err 
 			cause, _ := r.(error)
 			err = &listwatch.Error{
 				Code: listwatch.Invalid, Op: "index " + quote(x.name), Err: cause,
-				Message: fmt.Sprintf("its function panicked on %s at version %s: %v", i.Key, i.Version, r),
+				Message: fmt.Sprintf("the index function panicked for %s at version %s: %v", i.Key, i.Version, r),
 			}
 		}
 	}()
@@ -61,7 +66,8 @@ func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err 
 	return values, nil
 }
 
-// replace puts now, found under values, where before was, found under old. Either item may be nil.
+// replace moves the index from the item before, held under old, to the item now, held under
+// values. Either item may be nil.
 func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
 	for _, v := range old {
 		if _, stays := slices.BinarySearch(values, v); !stays {
@@ -69,12 +75,13 @@ func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values [
 		}
 	}
 	for _, v := range values {
-		// A value that was there before goes too, with the object that it is a part of.
+		// An equal value is replaced as well, because it may be a substring of the old
+		// object.
 		x.tree.Set(posting[T]{v, now})
 	}
 }
 
-// fill builds the tree from items.
+// build fills a new tree from items.
 func (x *index[T]) build(items *btree.BTreeG[*Item[T]]) (err error) {
 	x.tree = newPostings[T]()
 	if items == nil {
@@ -90,14 +97,14 @@ func (x *index[T]) build(items *btree.BTreeG[*Item[T]]) (err error) {
 	return err
 }
 
-// scan yields the items under value, in key order.
+// scan yields the items under value in key order.
 func (x *index[T]) scan(value string, probes *probes[T], yield func(*Item[T]) bool) {
 	p := probes.take(listwatch.Key{})
 	defer probes.put(p)
 	x.tree.Ascend(posting[T]{value, p}, func(e posting[T]) bool { return e.value == value && yield(e.item) })
 }
 
-// allValues returns the values, sorted, each once.
+// allValues returns the distinct values, sorted.
 func (x *index[T]) allValues() []string {
 	var values []string
 	x.tree.Scan(func(e posting[T]) bool {
@@ -109,7 +116,8 @@ func (x *index[T]) allValues() []string {
 	return values
 }
 
-// probes are items that stand for a key in a search. They are kept because an item with a large T is dear to make.
+// probes is a pool of items that hold only a key to search for. It avoids allocating an
+// item per search, which is expensive if T is large.
 type probes[T any] struct{ pool sync.Pool }
 
 func (p *probes[T]) take(key listwatch.Key) *Item[T] {
@@ -126,14 +134,17 @@ func (p *probes[T]) put(i *Item[T]) {
 	p.pool.Put(i)
 }
 
-// A lookup finds items by the hash of their key, in some hundred nanoseconds where a tree of 100,000 takes more than a thousand: the keys on
-// the way down a tree are cold. A map by key would take twice the memory. It may not know an item that is there: see certain.
+// A hashIndex finds items by the hash of their key. It takes some hundred nanoseconds where
+// a tree of 100,000 items takes more than a thousand, because the nodes on the way down are
+// not in the CPU cache. A map by key would take twice the memory. If two keys have the same
+// hash, it holds only one of them; see complete.
 type hashIndex[T any] struct {
 	items map[uint64]*Item[T]
 	seed  maphash.Seed
-	// certain: what is not found is not there. It ends with the first two keys of one hash, of which it holds one.
+	// complete is true while the index holds every item, so that a miss means that the item
+	// does not exist. The first hash collision clears it.
 	complete bool
-	// hash replaces the hash function in tests; nil: maphash.
+	// hash replaces the hash function in tests. If nil, maphash is used.
 	hash func(listwatch.Key) uint64
 }
 
@@ -148,7 +159,8 @@ func (l *hashIndex[T]) hashOf(key listwatch.Key) uint64 {
 	return maphash.Comparable(l.seed, key)
 }
 
-// get returns the item of key; sure is false where it can't be told whether there is one.
+// get returns the item of key. sure is false if the item may exist although it was not
+// found.
 func (l *hashIndex[T]) get(key listwatch.Key) (item *Item[T], sure bool) {
 	if len(l.items) == 0 {
 		return nil, l.complete

@@ -7,32 +7,35 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An Indexer is the local store: objects in key order, with named indexes. It is safe for concurrent use, and the zero value is ready.
+// An Indexer is the local store: objects in key order, with named indexes. It is safe for
+// concurrent use, and the zero value is ready to use.
 //
-// Reading takes a snapshot where it would take long, so that no reader keeps a writer waiting: a writer pays for a snapshot by copying the
-// few nodes of the trees that it then changes.
+// Reads that may take long use a snapshot, so that no reader blocks a writer. The cost of a
+// snapshot is that the next writer copies the few tree nodes that it changes.
 type Indexer[T any] struct {
-	// write is held by a writer for as long as it takes, index functions included. Lock order: write before mu.
+	// writeMu is held by a writer for the whole write, including index functions. Lock
+	// order: writeMu before mu.
 	writeMu sync.Mutex
-	// Guarded by write.
+	// changes and values are scratch memory of set. Guarded by writeMu.
 	changes []indexChange
-	values  []string // of which scratch is made
-	grown   int      // entries of the trees since they were tidied
+	values  []string // backing array of the slices in changes
+	grown   int      // entries added to the trees since they were compacted
 
-	// mu is held for one look or one change, O(log n).
+	// mu is held for a single lookup or change, which takes O(log n).
 	mu sync.RWMutex
-	// Guarded by mu; changed only with write held too.
+	// Guarded by mu. Changed only while writeMu is held as well.
 	version  listwatch.Version
 	contents contents[T]
 	byHash   hashIndex[T]
-	// snap is what readers have of the state now; nil: nobody has asked since the last change. Guarded by mu.
+	// snapshot is the current snapshot, or nil if none was taken since the last change.
+	// Guarded by mu.
 	snapshot *Snapshot[T]
 }
 
-// A change is what a write does to one index.
+// An indexChange is the effect of a write on one index.
 type indexChange struct{ old, now []string }
 
-// Get returns the object of a key.
+// Get returns the object of a key and whether it exists.
 func (x *Indexer[T]) Get(key listwatch.Key) (value T, ok bool) {
 	if i, ok := x.Item(key); ok {
 		return i.Value, true
@@ -40,7 +43,7 @@ func (x *Indexer[T]) Get(key listwatch.Key) (value T, ok bool) {
 	return value, false
 }
 
-// Item returns the object of a key with its version and labels.
+// Item returns the object of a key together with its version and labels.
 func (x *Indexer[T]) Item(key listwatch.Key) (*Item[T], bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -50,7 +53,7 @@ func (x *Indexer[T]) Item(key listwatch.Key) (*Item[T], bool) {
 	return x.contents.get(key)
 }
 
-// Items returns the items in key order, as they are at one moment.
+// Items returns an iterator over a snapshot of the items, in key order.
 func (x *Indexer[T]) Items() iter.Seq[*Item[T]] { return x.Snapshot().Items() }
 
 // Len returns the number of objects.
@@ -60,16 +63,19 @@ func (x *Indexer[T]) Len() int {
 	return x.contents.len()
 }
 
-// Version returns the one up to which everything is in the store. Single objects may be newer.
+// Version returns the version up to which the store holds everything. Individual objects
+// may be newer.
 func (x *Indexer[T]) Version() listwatch.Version {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.version
 }
 
-// List returns the objects that q selects, in key order, as they are at one moment. Namespace, Name and Labels work as they do elsewhere;
-// Fields can name metadata.name and metadata.namespace. Newest and Any both mean the state in memory. What memory can't answer (other
-// fields, versions, limits, continue tokens, initial events) is an error of code [listwatch.Invalid] that says what to use instead.
+// List returns the objects that q selects, in key order, from one snapshot. Namespace, Name
+// and Labels have their usual meaning; Fields may name only metadata.name and
+// metadata.namespace. Newest and Any both mean the state in memory. A query that memory
+// cannot answer (other fields, versions, limits, continue tokens, initial events) is an
+// error of code [listwatch.Invalid] that names an alternative.
 func (x *Indexer[T]) List(q listwatch.Query) ([]T, error) {
 	sel, err := newListFilter(q)
 	if err != nil {
@@ -91,8 +97,9 @@ func (x *Indexer[T]) List(q listwatch.Query) ([]T, error) {
 	return all, nil
 }
 
-// ByIndex returns the objects that an index has under value, in key order, as they are at one moment. An index that doesn't exist is an
-// error of code [listwatch.NotFound] that names those there are.
+// ByIndex returns the objects that an index holds under value, in key order, from one
+// moment. An unknown index is an error of code [listwatch.NotFound] that lists the existing
+// ones.
 func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 	if found, complete, err := x.fewByIndex(name, value); complete || err != nil {
 		return found, err
@@ -107,9 +114,10 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 	return found, nil
 }
 
-// few is ByIndex where there are few: to read them under the lock takes less than the copies that a snapshot makes the next writer pay for.
+// fewByIndex reads a small result under the lock, which is cheaper than the copies that a
+// snapshot causes in the next write. complete is false if there are more objects.
 func (x *Indexer[T]) fewByIndex(name, value string) (found []T, complete bool, err error) {
-	const most = 128 // some microseconds; as many pods as a node has
+	const most = 128 // takes a few microseconds; about the number of pods of a node
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	i, err := x.contents.index(name)
@@ -127,12 +135,13 @@ func (x *Indexer[T]) fewByIndex(name, value string) (found []T, complete bool, e
 	return found, complete, nil
 }
 
-// IndexValues returns the values of an index, sorted. An index that doesn't exist is an error of code [listwatch.NotFound].
+// IndexValues returns the values of an index, sorted. An unknown index is an error of code
+// [listwatch.NotFound].
 func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
 	return x.Snapshot().IndexValues(name)
 }
 
-// Snapshot returns the store as it is now, at once, however large it is.
+// Snapshot returns the current state of the store. It takes constant time.
 func (x *Indexer[T]) Snapshot() *Snapshot[T] {
 	x.mu.RLock()
 	s := x.snapshot
@@ -149,7 +158,8 @@ func (x *Indexer[T]) Snapshot() *Snapshot[T] {
 	return x.snapshot
 }
 
-// copy returns v for readers. The trees share all nodes until one of them is written to.
+// copy returns a copy of v for readers. The copied trees share all nodes with the originals
+// until one of them is written.
 func (v *contents[T]) copy() contents[T] {
 	c := contents[T]{items: v.items.Copy(), indexes: make([]index[T], len(v.indexes)), probes: v.probes}
 	for i, x := range v.indexes {

@@ -14,7 +14,7 @@ import (
 
 func byNode(i *Item[*thing]) []string { return []string{i.Value.Node} }
 
-// put stores things such as "ns/a@5=node1".
+// put stores things such as "ns/a=node1".
 func put(t testing.TB, x *Indexer[*thing], words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -88,7 +88,7 @@ func TestListSelectsInKeyOrder(t *testing.T) {
 	} {
 		got, err := x.List(c.q)
 		if err != nil || names(got) != c.want {
-			t.Errorf("%+v: got %q and %v, want %q", c.q, names(got), err, c.want)
+			t.Errorf("%+v: got %q, error %v; want %q", c.q, names(got), err, c.want)
 		}
 		selected, err := x.Snapshot().Select(c.q)
 		if err != nil {
@@ -97,12 +97,12 @@ func TestListSelectsInKeyOrder(t *testing.T) {
 		var all []string
 		for key, s := range selected {
 			if key != s.Key() {
-				t.Errorf("%s comes with the key %s", s.Key(), key)
+				t.Errorf("object %s has key %s", s.Key(), key)
 			}
 			all = append(all, key.String())
 		}
 		if strings.Join(all, " ") != c.want {
-			t.Errorf("a snapshot of %+v: got %q, want %q", c.q, all, c.want)
+			t.Errorf("snapshot, %+v: got %q, want %q", c.q, all, c.want)
 		}
 	}
 }
@@ -123,10 +123,10 @@ func TestListRejectsUnsupportedQueries(t *testing.T) {
 	} {
 		_, err := x.List(c.q)
 		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: got %v, want Invalid with a word of %s", c.q, err, c.want)
+			t.Errorf("%+v: got %v, want Invalid and a hint at %s", c.q, err, c.want)
 		}
 		if _, err := x.Snapshot().Select(c.q); !errors.Is(err, listwatch.Invalid) {
-			t.Errorf("a snapshot of %+v: got %v, want Invalid", c.q, err)
+			t.Errorf("snapshot, %+v: got %v, want Invalid", c.q, err)
 		}
 	}
 }
@@ -140,16 +140,16 @@ func TestZeroIndexerIsReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	if values, err := x.IndexValues("node"); err != nil || len(values) != 0 {
-		t.Errorf("got %v and %v, want no values", values, err)
+		t.Errorf("got %v, error %v; want no values", values, err)
 	}
 	if s := new(Indexer[thing]).Snapshot(); s.Len() != 0 || s.Version() != 0 {
-		t.Error("a snapshot of the zero Indexer is not empty")
+		t.Error("the snapshot of the zero Indexer is not empty")
 	}
 	if err := x.Put(&Item[thing]{Key: keyOf("a"), Value: thing{Node: "n"}}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := x.ByIndex("node", "n"); err != nil || len(got) != 1 {
-		t.Errorf("got %v and %v, want the one thing", got, err)
+		t.Errorf("got %v, error %v; want one object", got, err)
 	}
 }
 
@@ -157,14 +157,14 @@ func TestIndexesFollowWrites(t *testing.T) {
 	var x Indexer[*thing]
 	put(t, &x, "ns/a=1 2 2 1", "ns/b=2")
 	words := func(i *Item[*thing]) []string { return strings.Fields(i.Value.Node) }
-	if err := x.AddIndex("words", words); err != nil { // with a store that is not empty
+	if err := x.AddIndex("words", words); err != nil { // the store is not empty
 		t.Fatal(err)
 	}
 	want := func(value, want string) {
 		t.Helper()
 		got, err := x.ByIndex("words", value)
 		if err != nil || names(got) != want {
-			t.Errorf("under %q: got %q and %v, want %q", value, names(got), err, want)
+			t.Errorf("value %q: got %q, error %v; want %q", value, names(got), err, want)
 		}
 	}
 	want("1", "ns/a")
@@ -174,23 +174,23 @@ func TestIndexesFollowWrites(t *testing.T) {
 	want("2", "ns/a ns/b")
 	want("3", "ns/a ns/c")
 	if got, _ := x.ByIndex("words", "2"); got[0].Node != "2 3" {
-		t.Errorf("the index has an old object: %q", got[0].Node)
+		t.Errorf("the index returned an old object: %q", got[0].Node)
 	}
 	if err := x.Delete(listwatch.Key{Namespace: "ns", Name: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	want("2", "ns/b")
 	if values, _ := x.IndexValues("words"); !slices.Equal(values, []string{"2", "3"}) {
-		t.Errorf("got the values %q, want 2 and 3", values)
+		t.Errorf("got values %q, want 2 and 3", values)
 	}
 	if err := x.Replace([]*Item[*thing]{parseThing("ns/d=4"), parseThing("ns/e=4"), parseThing("ns/d=5")}, 9); err != nil {
 		t.Fatal(err)
 	}
 	if d, ok := x.Get(listwatch.Key{Namespace: "ns", Name: "d"}); !ok || d.Node != "5" {
-		t.Errorf("got %v, %t; want the thing that replaced all", d, ok)
+		t.Errorf("got %v, %t; want the last object with the repeated key", d, ok)
 	}
 	if _, ok := x.Get(listwatch.Key{Namespace: "ns", Name: "b"}); ok {
-		t.Error("what was not in the replacement is still there")
+		t.Error("an object that Replace did not contain still exists")
 	}
 	want("2", "")
 	want("4", "ns/e")
@@ -210,7 +210,7 @@ func TestByIndexReturnsAllOfALargeValue(t *testing.T) {
 		for node := range 3 {
 			got, err := x.ByIndex("node", fmt.Sprint(node))
 			if want := (i + 3 - node) / 3; err != nil || len(got) != want {
-				t.Fatalf("%d things under %d of %d and %v, want %d", len(got), node, i+1, err, want)
+				t.Fatalf("value %[2]d has %[1]d of %[3]d objects, error %[4]v; want %[5]d", len(got), node, i+1, err, want)
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func TestIndexErrorsNameExistingIndexes(t *testing.T) {
 	}
 	_, err := x.ByIndex("nodes", "1")
 	if !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), "AddIndex") {
-		t.Errorf("got %v, want NotFound with a word of AddIndex", err)
+		t.Errorf("got %v, want NotFound and a hint at AddIndex", err)
 	}
 	for _, name := range []string{"node", "zone"} {
 		if err := x.AddIndex(name, byNode); err != nil {
@@ -233,14 +233,14 @@ func TestIndexErrorsNameExistingIndexes(t *testing.T) {
 		}
 	}
 	if err := x.AddIndex("node", byNode); !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("a name twice: got %v, want Invalid", err)
+		t.Errorf("duplicate name: got %v, want Invalid", err)
 	}
 	_, err = x.ByIndex("nodes", "1")
 	_, err2 := x.IndexValues("nodes")
 	_, err3 := x.Snapshot().ByIndex("nodes", "1")
 	for _, err := range []error{err, err2, err3} {
-		if !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), `"nodes"; there are: node, zone`) {
-			t.Errorf("got %v, want NotFound and the names", err)
+		if !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), `"nodes"; existing indexes: node, zone`) {
+			t.Errorf("got %v, want NotFound and the names of the existing indexes", err)
 		}
 	}
 }
@@ -268,18 +268,18 @@ func TestIndexFuncPanicLeavesStoreUnchanged(t *testing.T) {
 		"Replace": x.Replace([]*Item[*thing]{parseThing("ns/c=1"), parseThing("ns/b=bad")}, 9),
 	} {
 		if !errors.Is(err, listwatch.Invalid) || !errors.Is(err, cause) || !strings.Contains(err.Error(), `index "picky"`) {
-			t.Errorf("%s: got %v, want Invalid, the index and the cause", name, err)
+			t.Errorf("%s: got %v, want Invalid with the index and the cause", name, err)
 		}
 	}
 	if got, _ := x.ByIndex("node", "ok"); names(got) != "ns/a" || x.Len() != 1 || x.Version() != before.Version() {
-		t.Errorf("got %q of %d things, want ns/a alone", names(got), x.Len())
+		t.Errorf("got %q of %d objects, want only ns/a", names(got), x.Len())
 	}
 	if values, _ := x.IndexValues("node"); !slices.Equal(values, []string{"ok"}) {
-		t.Errorf("got the values %q, want ok", values)
+		t.Errorf("got values %q, want ok", values)
 	}
 	err := x.AddIndex("broken", func(*Item[*thing]) []string { panic("always") })
 	if _, missing := x.ByIndex("broken", ""); !errors.Is(err, listwatch.Invalid) || !errors.Is(missing, listwatch.NotFound) {
-		t.Errorf("got %v, then %v; want Invalid and no such index", err, missing)
+		t.Errorf("got %v, then %v; want Invalid, then NotFound", err, missing)
 	}
 	put(t, &x, "ns/b=fine")
 }
@@ -297,7 +297,7 @@ func TestIndexFuncMayReadStore(t *testing.T) {
 	put(t, &x, "ns/b=1")
 }
 
-// An Indexer and its snapshots are compared with a map.
+// TestSnapshotsAreImmutable compares an Indexer and its snapshots with a map.
 func TestSnapshotsAreImmutable(t *testing.T) {
 	type shot struct {
 		s    *Snapshot[*thing]
@@ -310,7 +310,7 @@ func TestSnapshotsAreImmutable(t *testing.T) {
 		if err := x.AddIndex("early", byNode); err != nil {
 			rt.Fatal(err)
 		}
-		// Some hundred keys make trees of several nodes.
+		// A few hundred keys make trees of several nodes.
 		key := func() string { return fmt.Sprintf("ns/%d", rapid.IntRange(0, 400).Draw(rt, "key")) }
 		fill := func(n int) {
 			for range n {
@@ -368,18 +368,18 @@ func describeModel(v listwatch.Version, model map[string]string) string {
 	return fmt.Sprint(v, len(all), all)
 }
 
-// whole describes a snapshot, and fails where its parts don't agree.
+// describeSnapshot formats a snapshot like describeModel, and fails if its parts disagree.
 func describeSnapshot(t *rapid.T, s *Snapshot[*thing]) string {
 	model := map[string]string{}
 	var last listwatch.Key
 	for key, v := range s.All() {
 		if last.Compare(key) >= 0 {
-			t.Fatalf("%s comes after %s", key, last)
+			t.Fatalf("%s follows %s", key, last)
 		}
 		last = key
 		model[key.String()] = v.Node
 		if got, ok := s.Get(key); !ok || got != v {
-			t.Fatalf("Get(%s) is %v, %t", key, got, ok)
+			t.Fatalf("Get(%s) returned %v, %t", key, got, ok)
 		}
 	}
 	for _, x := range s.contents.indexes {
@@ -392,13 +392,13 @@ func describeSnapshot(t *rapid.T, s *Snapshot[*thing]) string {
 			}
 			for key, v := range things {
 				if model[key.String()] != value || v.Node != value {
-					t.Fatalf("index %s has %s under %s, and it is at %s", x.name, key, value, model[key.String()])
+					t.Fatalf("index %s holds %s under %s, but its node is %s", x.name, key, value, model[key.String()])
 				}
 				found++
 			}
 		}
 		if found != len(model) || s.Len() != len(model) {
-			t.Fatalf("index %s has %d of %d things; Len is %d", x.name, found, len(model), s.Len())
+			t.Fatalf("index %s holds %d of %d objects; Len is %d", x.name, found, len(model), s.Len())
 		}
 	}
 	return describeModel(s.Version(), model)

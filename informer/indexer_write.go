@@ -8,8 +8,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// AddIndex adds a named index, at any time: it is complete when AddIndex returns. Writers wait while it is built, readers do not. A name that
-// is empty or taken, a nil f and one that panics are errors of code [listwatch.Invalid], and nothing is added.
+// AddIndex adds a named index, at any time. The index is complete when AddIndex returns.
+// Writers block while it is built, but readers do not. If name is empty or taken, or f is
+// nil or panics, AddIndex returns an error of code [listwatch.Invalid] and adds nothing.
 func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 	invalid := func(message string) error {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "add index " + quote(name), Message: message}
@@ -20,7 +21,7 @@ func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 		return invalid("an index needs a name and a function")
 	}
 	if _, err := x.contents.index(name); err == nil {
-		return invalid("there is one of that name")
+		return invalid("an index of that name exists")
 	}
 	added := index[T]{name: name, values: f}
 	if err := added.build(x.contents.items); err != nil {
@@ -34,13 +35,15 @@ func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 	return nil
 }
 
-// Put stores an item, in place of the one with its key. Where an index function panics, Put returns that as an error and changes nothing.
+// Put stores an item, replacing the item of the same key. If an index function panics, Put
+// returns an error and changes nothing.
 func (x *Indexer[T]) Put(item *Item[T]) error { return x.set(item.Key, item) }
 
-// Delete removes the item of a key; it does nothing where there is none. Errors are those of Put.
+// Delete removes the item of a key, if there is one. If an index function panics, Delete
+// returns an error and changes nothing.
 func (x *Indexer[T]) Delete(key listwatch.Key) error { return x.set(key, nil) }
 
-// set stores item, or removes what key has where item is nil.
+// set stores item, or removes the item of key if item is nil.
 func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()
@@ -48,30 +51,31 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 	if !ok && item == nil {
 		return nil
 	}
-	// Index functions are the user's: they run before anything is changed, and readers need not wait for them.
-	changes, texts := x.changes[:0], x.values[:0]
+	// The index functions belong to the user: they run before anything changes and without
+	// blocking readers.
+	changes, values := x.changes[:0], x.values[:0]
 	defer func() {
 		clear(changes)
-		clear(texts)
-		x.changes, x.values = changes[:0], texts[:0]
+		clear(values)
+		x.changes, x.values = changes[:0], values[:0]
 	}()
 	for i := range x.contents.indexes {
 		var err error
-		begin := len(texts)
-		if texts, err = x.contents.indexes[i].appendValues(texts, before); err != nil {
+		begin := len(values)
+		if values, err = x.contents.indexes[i].appendValues(values, before); err != nil {
 			return err
 		}
-		middle := len(texts)
-		if texts, err = x.contents.indexes[i].appendValues(texts, item); err != nil {
+		middle := len(values)
+		if values, err = x.contents.indexes[i].appendValues(values, item); err != nil {
 			return err
 		}
-		changes = append(changes, indexChange{texts[begin:middle], texts[middle:]})
+		changes = append(changes, indexChange{values[begin:middle], values[middle:]})
 	}
 	x.store(before, item, changes)
 	return nil
 }
 
-// store puts item where before was, either of which may be nil.
+// store replaces before by item. Either may be nil.
 func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 	added := 0
 	if before == nil {
@@ -99,8 +103,9 @@ func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 	}
 }
 
-// Replace makes items all there is, and version the one up to which everything is here, in one step. Of two items with one key the later one
-// counts. Where an index function panics, Replace returns that as an error and changes nothing.
+// Replace replaces the whole content by items and sets the version, in one step. If two
+// items have the same key, the later one is used. If an index function panics, Replace
+// returns an error and changes nothing.
 func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()
@@ -125,8 +130,8 @@ func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error 
 	return nil
 }
 
-// SetVersion says up to which version everything is in the store. It is the writer's word: lower than before is right only where versions
-// began anew.
+// SetVersion sets the version up to which the store holds everything. The caller must
+// ensure that this is true. The version may decrease only when a new epoch starts.
 func (x *Indexer[T]) SetVersion(version listwatch.Version) {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()
@@ -138,7 +143,7 @@ func (x *Indexer[T]) SetVersion(version listwatch.Version) {
 	}
 }
 
-// init makes the zero value ready. mu is held.
+// init prepares the zero value. It requires x.mu.
 func (x *Indexer[T]) init() {
 	if x.contents.items == nil {
 		x.contents.items = newItems[T]()
@@ -149,11 +154,13 @@ func (x *Indexer[T]) init() {
 	}
 }
 
-// Where a node of a tree is split, the halves share one array at first. What either half replaces stays in it, out of sight, for as long as
-// the other half does not grow: half of the objects could be held twice. So when a tree has grown by an eighth it is copied node by node,
-// which leaves nothing behind and costs an object nine moves of a pointer in all.
+// Compaction. When the B-tree splits a node, both halves share one array at first. An item
+// that one half replaces stays reachable through that array until the other half grows, so up
+// to half of the replaced objects could stay in memory. Therefore a tree that has grown by an
+// eighth is copied node by node, which costs about nine pointer moves per object in total.
 
-// grew counts new entries of the trees, and tidies them when there are many. write is held, mu is not.
+// countGrowth counts new entries of the trees and compacts the trees when there are many.
+// It requires x.writeMu and must be called without x.mu.
 func (x *Indexer[T]) countGrowth(entries int) {
 	x.grown += entries
 	if x.grown >= 64 && x.grown >= x.Len()/8 {
@@ -161,21 +168,23 @@ func (x *Indexer[T]) countGrowth(entries int) {
 	}
 }
 
-// tidy leaves nothing behind of what was replaced so far. It is for the end of a state that may stay as it is for long.
+// compact releases replaced objects to the garbage collector. It is called when a state is
+// complete that may then stay unchanged for long.
 func (x *Indexer[T]) compact() {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()
 	x.compactTrees()
 }
 
-// tidyTrees is called with write held.
+// compactTrees requires x.writeMu.
 func (x *Indexer[T]) compactTrees() {
 	x.grown = 0
 	x.mu.Lock()
 	x.init()
 	c := x.contents.copy()
 	x.mu.Unlock()
-	// Readers go on with the trees as they are: nobody else can write to them now.
+	// Readers continue to use the old trees. No other writer can change them, because
+	// writeMu is held.
 	c.items = compacted(c.items)
 	for i := range c.indexes {
 		c.indexes[i].tree = compacted(c.indexes[i].tree)
@@ -186,7 +195,8 @@ func (x *Indexer[T]) compactTrees() {
 	x.contents = c
 }
 
-// tidied returns a copy of t, of which every node has an array of its own. Nobody may write to t meanwhile.
+// compacted returns a copy of t in which every node has its own array. No other goroutine
+// may write to t meanwhile.
 func compacted[E any](t *btree.BTreeG[E]) *btree.BTreeG[E] {
 	c := t.Copy()
 	c.ScanMut(func(E) bool { return true })

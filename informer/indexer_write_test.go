@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A large object is one of which a test can say whether it is held.
+// A large object is big enough that the heap size shows whether it is still held.
 type large struct {
 	listwatch.Metadata `json:"metadata"`
 	_                  [4 << 10]byte
@@ -20,7 +20,7 @@ func TestReplacedObjectsAreReleased(t *testing.T) {
 	for _, order := range []struct {
 		name  string
 		names []int
-	}{{"in key order", ascending(n)}, {"in any order", rand.Perm(n)}} {
+	}{{"in key order", ascending(n)}, {"in random order", rand.Perm(n)}} {
 		t.Run(order.name, func(t *testing.T) {
 			var x Indexer[*large]
 			if err := x.AddIndex("body", func(i *Item[*large]) []string { return []string{i.Key.Name[:5], i.Key.Name} }); err != nil {
@@ -40,7 +40,7 @@ func TestReplacedObjectsAreReleased(t *testing.T) {
 			once := heapNow() - before
 			put(2)
 			if twice := heapNow() - before; twice > once+once/6 {
-				t.Errorf("%d objects hold %d KiB, and %d when each was replaced", n, once>>10, twice>>10)
+				t.Errorf("%d objects take %d KiB, but %d KiB after each was replaced", n, once>>10, twice>>10)
 			}
 			runtime.KeepAlive(&x)
 		})

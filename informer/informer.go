@@ -11,51 +11,58 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An Informer keeps a typed copy of a collection up to date, and tells handlers what changes. The zero Informer but for Source is ready;
-// Run makes it work. Its methods are safe for concurrent use, before, during and after Run; fields must not be changed once one of them was
-// called, and it must not be copied.
+// An Informer keeps a typed copy of a collection up to date and calls handlers with the
+// changes. Only Source is required; Run starts the work. The methods are safe for
+// concurrent use before, during and after Run. The fields must not be changed after the
+// first method call, and an Informer must not be copied.
 //
-// # Promises
+// # Guarantees
 //
-// The local store is the state of the selection at one version after another: never an older one after a newer one, and after every
-// interruption the same as a fresh list. For each object a handler sees a subsequence of its states, in order, that ends with the one that
-// is there now; it sees Add, then Updates, then Delete, and never a state that the local store did not have before the call. Changes of
-// different objects come in the order in which they first waited, and states that came while others waited may be left out; see
-// [HandlerOptions].
+// The local store holds the selected objects at one version after another. It never goes
+// back to an older version, and after every interruption it equals a fresh list. For each
+// object a handler sees a subsequence of the object's states, in order and ending with the
+// current one: first an add, then updates, then a deletion. It never sees a state that the
+// local store did not hold before the call. Changes of different objects are delivered in
+// the order in which their keys were first queued, and states that are superseded while
+// they are queued may be left out; see [HandlerOptions].
 type Informer[T any] struct {
-	// Source is followed: a store, a Remote, a relay.
+	// Source is the collection to follow, for example a store, a client.Remote or a relay.
 	Source listwatch.Source
-	// Query selects, by its Namespace, Name, Labels and Fields; the rest is ignored.
+	// Query selects objects by its Namespace, Name, Labels and Fields. Its other fields are
+	// ignored.
 	Query listwatch.Query
-	// Decode, Transform, PageSize, Backoff and Trace are as in [Reflector].
+	// Decode, Transform, PageSize, Backoff and Trace have the same meaning as in
+	// [Reflector].
 	Decode    func(*listwatch.Object) (T, error)
 	Transform func(T) (T, error)
 	PageSize  int
 	Backoff   listwatch.Backoff
 	Trace     *Trace
-	// Resync is how often a handler that doesn't say otherwise is shown the whole local store. Zero or negative: never.
+	// Resync is the default interval at which a handler is called with the whole local
+	// store; see [HandlerOptions]. Zero or a negative value disables resyncs.
 	Resync time.Duration
-	// DetectMutations has every stored value compared every second, and once more at the end of Run, with what it was when it came, to find
-	// code that modifies what it was given. It panics where it finds one. It is for tests: each look encodes everything.
+	// DetectMutations makes Run compare every stored value with its original once a second
+	// and at the end, and panic if a value was modified. It is meant for tests: each
+	// comparison encodes all values.
 	DetectMutations bool
 
 	once    sync.Once
 	store   Indexer[T]
 	fifo    DeltaFIFO[T]
-	started atomic.Bool   // Run was called
-	done    chan struct{} // closed when Run ends
-	// originals is nil unless DetectMutations. Owned by Run.
+	started atomic.Bool   // set by Run
+	done    chan struct{} // closed by shutDown, before Run returns
+	// mutations is nil unless DetectMutations is set. Owned by Run.
 	mutations *mutationDetector[T]
-	handlers  sync.WaitGroup // their goroutines
+	handlers  sync.WaitGroup // the goroutines of all handlers
 
 	mu sync.Mutex
-	// Guarded by mu, which is taken before the locks of store, fifo and queues.
+	// Guarded by mu. Lock order: mu before the locks of store, fifo and the handler queues.
 	registrations map[*Registration[T]]struct{}
-	isSynced      bool      // the first state is in the store, and every registration has its mark
-	waiters       []*waiter // for versions
+	isSynced      bool      // the initial state is stored, and every registration has its marker
+	waiters       []*waiter // callers of WaitForVersion
 }
 
-// init makes what the zero value lacks.
+// init prepares the zero value.
 func (i *Informer[T]) init() {
 	i.once.Do(func() {
 		i.registrations = make(map[*Registration[T]]struct{})
@@ -64,14 +71,16 @@ func (i *Informer[T]) init() {
 	})
 }
 
-// Run keeps the store up to date and the handlers called until ctx ends, and returns ctx.Err() once the last call of a handler has returned.
-// An Informer runs once: a second Run is an error of code Invalid. Whatever goes wrong at the Source is told to Trace and tried again.
+// Run keeps the store up to date and calls the handlers until ctx ends. It returns
+// ctx.Err() after the last call of a handler has returned. An Informer runs once: a second
+// Run returns an error of code Invalid. Failures of the Source are reported to Trace and
+// retried.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	if i.Source == nil {
 		return errNoSource("run an informer")
 	}
 	if i.started.Swap(true) {
-		return &listwatch.Error{Code: listwatch.Invalid, Op: "run an informer", Message: "it runs, or has run: make another one"}
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "run an informer", Message: "Run was already called; create another Informer"}
 	}
 	i.init()
 	if i.DetectMutations {
@@ -99,7 +108,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// end lets nothing begin any more.
+// shutDown prevents new calls of handlers.
 func (i *Informer[T]) shutDown() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -120,12 +129,12 @@ func (i *Informer[T]) isDone() bool {
 	}
 }
 
-// An intake is an Informer as the Sink of its Reflector.
+// An informerSink is an Informer seen as the Sink of its Reflector.
 type informerSink[T any] Informer[T]
 
 // Replace implements Sink.
 func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) error {
-	defer (*Informer[T])(i).publishProgress() // there may be nothing to pop
+	defer (*Informer[T])(i).publishProgress() // an empty list leaves nothing to pop
 	return i.fifo.Replace(items, version)
 }
 
@@ -133,7 +142,7 @@ func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) e
 func (i *informerSink[T]) Apply(changes ...Delta[T]) error {
 	err := i.fifo.Apply(changes...)
 	if i.fifo.Len() == 0 {
-		(*Informer[T])(i).publishProgress() // what came and went again leaves nothing to pop
+		(*Informer[T])(i).publishProgress() // changes that cancel out leave nothing to pop
 	}
 	return err
 }
@@ -144,7 +153,8 @@ func (i *informerSink[T]) Bookmark(version listwatch.Version) error {
 	return i.fifo.Bookmark(version)
 }
 
-// advance makes known how far the store has come.
+// publishProgress updates the store's version, marks the informer as synced, and wakes the
+// callers that wait for a version.
 func (i *Informer[T]) publishProgress() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -160,7 +170,8 @@ func (i *Informer[T]) publishProgress() {
 	i.waiters = slices.DeleteFunc(i.waiters, func(w *waiter) bool { return w.notify(version, i.isSynced) })
 }
 
-// process stores what the deltas of one key say, and tells the handlers. It fails never.
+// handleDeltas stores the changes of one key and queues them for the handlers. It always
+// returns nil.
 func (i *Informer[T]) handleDeltas(deltas Deltas[T], _ bool) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -170,7 +181,7 @@ func (i *Informer[T]) handleDeltas(deltas Deltas[T], _ bool) error {
 	return nil
 }
 
-// apply is called with mu held.
+// apply requires i.mu.
 func (i *Informer[T]) apply(d Delta[T]) {
 	key := d.Item.Key
 	old, _ := i.store.Item(key)
@@ -184,11 +195,11 @@ func (i *Informer[T]) apply(d Delta[T]) {
 		i.mutations.track(old, nil)
 		n.deleted, n.finalStateUnknown, n.deletedAt = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
-		return // a list showed what is known; where versions have begun anew, the same one may be of another state
+		return // a list repeated a known state; the values are compared because a new epoch may reuse versions
 	default:
 		i.mutations.track(old, d.Item)
 		if err := i.store.Put(d.Item); err != nil {
-			panic(err) // of an index function: the program's, as that of a handler
+			panic(err) // an index function of the program panicked
 		}
 	}
 	for r := range i.registrations {
@@ -196,7 +207,7 @@ func (i *Informer[T]) apply(d Delta[T]) {
 	}
 }
 
-// giveWay waits for the handlers that are not to miss anything.
+// yield blocks while the queue of a handler with MaxPending is full.
 func (i *Informer[T]) yield(ctx context.Context) {
 	i.mu.Lock()
 	var slow []*Registration[T]
@@ -214,24 +225,31 @@ func (i *Informer[T]) yield(ctx context.Context) {
 // These read the local store, from memory alone: they never ask the Source and never wait for writers. Before WaitForSync it may be empty.
 // Values are shared: they must not be modified.
 
-// Get returns the value at key, and whether there is one.
+// Get returns the value of a key and whether it exists. Like the other read methods it uses
+// only memory: it sends no request to the Source and does not wait for writers. Before the
+// first sync the store may be empty or incomplete. Values are shared and must not be
+// modified.
 func (i *Informer[T]) Get(key listwatch.Key) (T, bool) { return i.store.Get(key) }
 
-// List returns the values of a selection in key order; see [Indexer.List] for what it may say.
+// List returns the selected values in key order. See [Indexer.List] for the queries that it
+// supports.
 func (i *Informer[T]) List(q listwatch.Query) ([]T, error) { return i.store.List(q) }
 
-// ByIndex returns the values that the named index has under value, in key order.
+// ByIndex returns the values that the named index holds under value, in key order.
 func (i *Informer[T]) ByIndex(name, value string) ([]T, error) { return i.store.ByIndex(name, value) }
 
-// AddIndex adds an index, at any time; see [Indexer.AddIndex]. A panic of f for an object that comes later ends the program, as that of a
-// handler does: a store that lacks an object is not a copy.
+// AddIndex adds an index, at any time; see [Indexer.AddIndex]. If f panics for an object
+// that arrives later, the informer does not recover, because a store without that object
+// would not be a copy of the source.
 func (i *Informer[T]) AddIndex(name string, f IndexFunc[T]) error { return i.store.AddIndex(name, f) }
 
-// Snapshot returns the store as it is now. It does not change any more, and costs nothing but memory for what changes after it.
+// Snapshot returns the current content of the store. It never changes, and costs memory
+// only for what changes afterwards.
 func (i *Informer[T]) Snapshot() *Snapshot[T] { return i.store.Snapshot() }
 
-// Len returns how many objects there are.
+// Len returns the number of objects.
 func (i *Informer[T]) Len() int { return i.store.Len() }
 
-// Version returns the version up to which everything that concerns the selection is in the local store; zero: the first state is not there.
+// Version returns the version up to which the local store holds every selected object. It
+// is zero before the initial state is stored.
 func (i *Informer[T]) Version() listwatch.Version { return i.store.Version() }

@@ -17,20 +17,21 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// A Thing is what the tests keep.
+// Thing is the object type of these tests.
 type Thing struct {
 	listwatch.Metadata `json:"metadata"`
 	Spec               int `json:"spec"`
 }
 
-// A world is a store and an informer of its things.
+// A fixture is a memory store and an informer of its objects.
 type fixture struct {
 	t      *testing.T
 	things *store.Typed[Thing]
 	*informer.Informer[Thing]
 }
 
-// newWorld returns a store that has things with these names, and an informer of it that does not run yet.
+// newFixture returns a store with objects of these names, and an informer that does not run
+// yet.
 func newFixture(t *testing.T, names ...string) *fixture {
 	t.Helper()
 	things := memory.New[Thing]()
@@ -41,7 +42,7 @@ func newFixture(t *testing.T, names ...string) *fixture {
 	return w
 }
 
-// runs runs the informer until the test ends.
+// run runs the informer until the test ends.
 func (w *fixture) run() *fixture {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
@@ -80,12 +81,13 @@ func (w *fixture) remove(name string) listwatch.Version {
 	return thing.Version()
 }
 
-// A diary is what a handler was told: "+a1!" for an initial add of a with spec 1, "+a1", "a1>2", "a1=" for a resync, "-a2", and "-a2?" where
-// the final state is unknown.
+// A callLog records the calls of a handler: "+a1!" for an initial OnAdd of a with spec 1,
+// "+a1" for a later one, "a1>2" for OnUpdate, "a1=" for a resync, "-a2" for OnDelete, and
+// "-a2?" if the final state is unknown.
 type callLog struct {
 	mu    sync.Mutex
 	lines []string
-	block chan struct{} // where it is not nil, calls wait for it
+	block chan struct{} // if not nil, each call blocks until it is closed
 }
 
 func (d *callLog) write(line string) {
@@ -104,7 +106,7 @@ func (d *callLog) text() string {
 	return strings.Join(d.lines, " ")
 }
 
-// clear returns what read does, and begins anew.
+// take returns the text and clears the log.
 func (d *callLog) take() string {
 	defer func() { d.mu.Lock(); d.lines = nil; d.mu.Unlock() }()
 	return d.text()
@@ -135,7 +137,7 @@ func (w *fixture) expect(what, want, got string) {
 	}
 }
 
-// inTime runs a test in fake time.
+// withFakeTime runs a test in fake time.
 func withFakeTime(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
 
 func TestHandlerSeesStateThenChanges(t *testing.T) {
@@ -146,7 +148,7 @@ func TestHandlerSeesStateThenChanges(t *testing.T) {
 		if err := w.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		w.expect("after the sync", "+a1! +b1!", d.take())
+		w.expect("calls before the sync", "+a1! +b1!", d.take())
 		for _, step := range []struct {
 			do   func()
 			want string
@@ -158,7 +160,7 @@ func TestHandlerSeesStateThenChanges(t *testing.T) {
 		} {
 			step.do()
 			synctest.Wait()
-			w.expect("a change", step.want, d.take())
+			w.expect("calls for a change", step.want, d.take())
 		}
 	})
 }
@@ -174,7 +176,7 @@ func TestLateHandlerGetsEachObjectOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		w.expect("what a late handler gets", "+a1! +b1! +c1! +d1", d.text())
+		w.expect("calls of the late handler", "+a1! +b1! +c1! +d1", d.text())
 	})
 }
 
@@ -188,11 +190,11 @@ func TestRemovedHandlerIsNotCalled(t *testing.T) {
 		r.Remove()
 		w.put("a", 2)
 		synctest.Wait()
-		w.expect("what it got", "+a1!", d.text())
+		w.expect("calls before Remove", "+a1!", d.text())
 		late := w.Handle((&callLog{block: make(chan struct{})}).handler(), nil)
 		late.Remove()
 		if err := late.WaitForSync(t.Context()); err != nil && listwatch.CodeOf(err) != listwatch.Unavailable {
-			t.Errorf("waiting for a removed handler: %v, want %v", err, listwatch.Unavailable)
+			t.Errorf("WaitForSync of a removed handler: got %v, want %v", err, listwatch.Unavailable)
 		}
 	})
 }
@@ -203,12 +205,12 @@ func TestSlowHandlerGetsNewestStates(t *testing.T) {
 		r := w.Handle(slow.handler(), nil)
 		w.Handle(quick.handler(), nil)
 		w.run()
-		synctest.Wait() // the first call hangs
-		w.expect("the quick one", "+a1! +b1! +x1!", quick.take())
+		synctest.Wait() // the first call of the slow handler blocks
+		w.expect("calls of the quick handler", "+a1! +b1! +x1!", quick.take())
 		for spec := range 1000 {
 			w.put("a", spec+2)
 		}
-		for i := range 1000 { // objects that the slow one never hears of
+		for i := range 1000 { // the slow handler never sees these objects
 			w.put(fmt.Sprint("n", i), 1)
 			w.remove(fmt.Sprint("n", i))
 		}
@@ -217,19 +219,19 @@ func TestSlowHandlerGetsNewestStates(t *testing.T) {
 		w.put("a", 5)
 		synctest.Wait()
 		if n := r.Pending(); n != 2 {
-			t.Errorf("%d calls wait for the slow handler, want 2: for a and b", n)
+			t.Errorf("%d calls are pending for the slow handler, want 2: for a and b", n)
 		}
 		if w.HasSynced() {
-			t.Error("it has synced while a handler hangs in the first state")
+			t.Error("HasSynced() while a handler is blocked in the initial state")
 		}
 		close(slow.block)
 		synctest.Wait()
-		w.expect("the slow one", "+a1! +b1! -a1001 +a5", slow.text())
+		w.expect("calls of the slow handler", "+a1! +b1! -a1001 +a5", slow.text())
 		if got := quick.text(); !strings.Contains(got, "-x1") || !strings.HasSuffix(got, "5") {
-			t.Errorf("the quick one got %q, want the end of x and a with 5 at last", got)
+			t.Errorf("the quick handler got %q, want the deletion of x and finally a with spec 5", got)
 		}
 		if !w.HasSynced() {
-			t.Error("it has not synced, and all handlers have returned")
+			t.Error("HasSynced() is false after all handlers returned")
 		}
 	})
 }
@@ -247,11 +249,11 @@ func TestBlockingHandlerMissesNothing(t *testing.T) {
 			synctest.Wait()
 		}
 		if n := w.Len(); n > 4 {
-			t.Errorf("the store has %d objects while a handler that blocks hangs with room for 2", n)
+			t.Errorf("the store holds %d objects while a handler with MaxPending 2 is blocked", n)
 		}
 		close(d.block)
 		synctest.Wait()
-		w.expect("what it got", strings.Join(want, " "), d.text())
+		w.expect("calls", strings.Join(want, " "), d.text())
 	})
 }
 
@@ -266,8 +268,8 @@ func TestResyncReadsLocalStoreOnly(t *testing.T) {
 		d.take()
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
-		w.expect("after two periods", "a1= b1= a1= b1=", d.text())
-		w.expect("without resync", "+a1! +b1!", never.text())
+		w.expect("calls after two intervals", "a1= b1= a1= b1=", d.text())
+		w.expect("calls without resync", "+a1! +b1!", never.text())
 	})
 }
 
@@ -279,13 +281,13 @@ func TestWaitForVersionReadsOwnWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a, ok := w.Get(listwatch.Key{Name: "a"}); !ok || a.Spec != spec {
-				t.Fatalf("after its version the store has %+v, %v; want spec %d", a, ok, spec)
+				t.Fatalf("after WaitForVersion: got %+v, %v; want spec %d", a, ok, spec)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := w.WaitForVersion(ctx, 1<<62); err != context.DeadlineExceeded {
-			t.Errorf("waiting for a version that never comes: %v, want the context's error", err)
+			t.Errorf("waiting for a future version: got %v, want context.DeadlineExceeded", err)
 		}
 	})
 }
@@ -319,7 +321,7 @@ func TestEmptyCollectionSyncs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := w.WaitForSync(ctx); err != nil || !r.HasSynced() || !w.HasSynced() {
-			t.Errorf("an empty collection: %v, handler synced %v, informer synced %v", err, r.HasSynced(), w.HasSynced())
+			t.Errorf("WaitForSync: %v, handler synced: %v, informer synced: %v", err, r.HasSynced(), w.HasSynced())
 		}
 	})
 }
@@ -327,22 +329,22 @@ func TestEmptyCollectionSyncs(t *testing.T) {
 func TestInformerRunsOnceAndNeedsSource(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		if err := new(informer.Informer[Thing]).Run(t.Context()); listwatch.CodeOf(err) != listwatch.Invalid {
-			t.Errorf("without a Source: %v, want %v", err, listwatch.Invalid)
+			t.Errorf("no Source: got %v, want %v", err, listwatch.Invalid)
 		}
 		w := newFixture(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := w.Run(ctx); err != context.Canceled {
-			t.Errorf("Run with a context that is over: %v", err)
+			t.Errorf("Run with a canceled context: got %v, want context.Canceled", err)
 		}
 		if err := w.Run(t.Context()); listwatch.CodeOf(err) != listwatch.Invalid {
-			t.Errorf("a second Run: %v, want %v", err, listwatch.Invalid)
+			t.Errorf("second Run: got %v, want %v", err, listwatch.Invalid)
 		}
 		if err := w.WaitForSync(t.Context()); listwatch.CodeOf(err) != listwatch.Unavailable {
-			t.Errorf("waiting for one that is over: %v, want %v", err, listwatch.Unavailable)
+			t.Errorf("WaitForSync after Run: got %v, want %v", err, listwatch.Unavailable)
 		}
 		for range w.Changes(t.Context(), nil) {
-			t.Error("there are changes where nothing runs any more")
+			t.Error("Changes yields a change after Run has returned")
 		}
 		w.Handle((&callLog{}).handler(), nil)
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// objectMeta has what the types of Kubernetes have.
+// objectMeta has the methods that metav1.ObjectMeta gives to Kubernetes types.
 type objectMeta struct {
 	Name, Namespace string
 	Labels          map[string]string
@@ -42,12 +42,13 @@ func objectOf(namespace, name, app string) *listwatch.Object {
 
 func sameString(a, b string) bool { return a == b && unsafe.StringData(a) == unsafe.StringData(b) }
 
-// sharing makes an item of value and says whether it shares the value's key and labels.
+// sharing makes an item of value and reports whether the item shares the value's key and
+// labels.
 func sharing[T any](value T, key listwatch.Key, labels map[string]string) (sharesKey, sharesLabels bool) {
 	o := objectOf("ns", "a", "web")
 	i := newItem(o, value)
 	sharesKey = sameString(i.Key.Name, key.Name) && sameString(i.Key.Namespace, key.Namespace)
-	labels["probe"] = "" // maps are the same where a change of one is seen in the other
+	labels["probe"] = "" // visible in the item's labels only if both are the same map
 	_, sharesLabels = i.Labels()["probe"]
 	return sharesKey && i.Key == o.Key, sharesLabels
 }
@@ -60,7 +61,7 @@ func TestItemSharesKeyAndLabelsWithValue(t *testing.T) {
 	om := func() objectMeta { return objectMeta{o.Key.Name, o.Key.Namespace, maps.Clone(o.Labels)} }
 	check := func(name string, sharesKey, sharesLabels bool) {
 		if !sharesKey || !sharesLabels {
-			t.Errorf("%s: shares its key: %t, its labels: %t; want both", name, sharesKey, sharesLabels)
+			t.Errorf("%s: shares the key: %t, shares the labels: %t; want both", name, sharesKey, sharesLabels)
 		}
 	}
 	s := thing{Metadata: m()}
@@ -74,20 +75,20 @@ func TestItemSharesKeyAndLabelsWithValue(t *testing.T) {
 	check("a pointer in an interface", k, l)
 	e := nested{base: base{m()}}
 	k, l = sharing(e, o.Key, e.Labels)
-	check("embedded deeper, and unexported", k, l)
+	check("metadata in an unexported embedded struct", k, l)
 	pod := &kubePod{objectMeta: om()}
 	k, l = sharing(pod, o.Key, pod.Labels)
-	check("a pointer to a type of Kubernetes", k, l)
+	check("a pointer to a Kubernetes type", k, l)
 	pod = &kubePod{objectMeta: om()}
 	k, l = sharing(*pod, o.Key, pod.Labels)
-	check("a type of Kubernetes", k, l)
+	check("a Kubernetes type", k, l)
 }
 
 func TestItemKeepsMetadataThatValueLacks(t *testing.T) {
 	o := objectOf("ns", "a", "web")
 	stripped := &thing{Metadata: listwatch.Metadata{Name: "other"}}
 	for name, i := range map[string]interface{ Labels() map[string]string }{
-		"no metadata": newItem(o, bare{}), "a nil pointer": newItem[*thing](o, nil), "nothing in an interface": newItem[any](o, nil),
+		"no metadata": newItem(o, bare{}), "a nil pointer": newItem[*thing](o, nil), "a nil interface": newItem[any](o, nil),
 		"a struct in an interface": newItem[any](o, bare{}), "text": newItem(o, "text"), "a transformed value": newItem(o, stripped),
 	} {
 		if !maps.Equal(i.Labels(), o.Labels) {
@@ -99,7 +100,7 @@ func TestItemKeepsMetadataThatValueLacks(t *testing.T) {
 	}
 	made := &Item[thing]{Value: thing{Metadata: listwatch.Metadata{Labels: o.Labels}}}
 	if !maps.Equal(made.Labels(), o.Labels) {
-		t.Errorf("an item without an object has labels %v, want those of its value", made.Labels())
+		t.Errorf("an item without an object has labels %v, want its value's labels", made.Labels())
 	}
 }
 
@@ -113,28 +114,28 @@ func TestMetadataIsReadWithoutAllocating(t *testing.T) {
 	}
 }
 
-// A copying value makes its labels anew whenever it is asked, as unstructured objects of Kubernetes do.
-type copying struct {
+// A copyingValue copies its labels on each call, as unstructured Kubernetes objects do.
+type copyingValue struct {
 	Metadata struct {
 		Name   string
 		Labels map[string]string
 	}
 }
 
-func (c *copying) GetName() string              { return c.Metadata.Name }
-func (c *copying) GetNamespace() string         { return "" }
-func (c *copying) GetLabels() map[string]string { return maps.Clone(c.Metadata.Labels) }
+func (c *copyingValue) GetName() string              { return c.Metadata.Name }
+func (c *copyingValue) GetNamespace() string         { return "" }
+func (c *copyingValue) GetLabels() map[string]string { return maps.Clone(c.Metadata.Labels) }
 
 func TestLabelsOutliveTheirObject(t *testing.T) {
 	const text = `{"metadata":{"name":"a","labels":{"l":"v"}}}`
 	labelsOf[*struct{ Other string }](t, text)
 	labelsOf[thing](t, text)
-	if i := labelsOf[*copying](t, text); i.labels != nil {
-		t.Errorf("the labels of a value that copies them are kept twice: %v", i.labels)
+	if i := labelsOf[*copyingValue](t, text); i.labels != nil {
+		t.Errorf("the item holds a second copy of the labels: %v", i.labels)
 	}
 }
 
-// labelsOf checks the labels of an item whose object was released.
+// labelsOf checks the labels of an item after its object's memory was cleared.
 func labelsOf[T any](t *testing.T, text string) *Item[T] {
 	t.Helper()
 	o, err := listwatch.ParseObject([]byte(text))
@@ -150,7 +151,7 @@ func labelsOf[T any](t *testing.T, text string) *Item[T] {
 	clear(o.Labels)
 	clear(o.Data)
 	if got := i.Labels(); len(got) != 1 || got["l"] != "v" || i.Key.Name != "a" {
-		t.Errorf("%T: %s has the labels %v, want l=v of a", value, i.Key, got)
+		t.Errorf("%T: %s has labels %v, want l=v on a", value, i.Key, got)
 	}
 	return i
 }

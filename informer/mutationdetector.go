@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// mutationPeriod is how often stored values are compared with what they were.
+// mutationCheckInterval is the time between two comparisons of all values.
 const mutationCheckInterval = time.Second
 
-// originals knows stored values as they were before anybody saw them. A nil one knows nothing.
+// A mutationDetector holds a checksum of each stored value, taken before any reader saw the
+// value. All methods do nothing on a nil detector.
 type mutationDetector[T any] struct {
 	seed maphash.Seed
 
@@ -25,7 +26,7 @@ func newMutationDetector[T any]() *mutationDetector[T] {
 	return &mutationDetector[T]{seed: maphash.MakeSeed(), sums: make(map[*Item[T]]uint64)}
 }
 
-// run compares from time to time, until ctx ends.
+// run compares all values periodically until ctx ends.
 func (o *mutationDetector[T]) run(ctx context.Context) {
 	ticker := time.NewTicker(mutationCheckInterval)
 	defer ticker.Stop()
@@ -39,7 +40,7 @@ func (o *mutationDetector[T]) run(ctx context.Context) {
 	}
 }
 
-// store takes down item, and forgets old, in whose place it comes. Either may be nil.
+// track records item and forgets old, which item replaces. Either may be nil.
 func (o *mutationDetector[T]) track(old, item *Item[T]) {
 	if o == nil {
 		return
@@ -55,17 +56,17 @@ func (o *mutationDetector[T]) track(old, item *Item[T]) {
 	}
 }
 
-// check panics where a value is not what it was.
+// check panics if a value was modified.
 func (o *mutationDetector[T]) check() {
 	if o == nil {
 		return
 	}
 	if item := o.mutated(); item != nil {
-		panic(fmt.Sprintf("informer: the stored value of %s was modified: values are shared, change a copy. It is now: %+v", item.Key, item.Value))
+		panic(fmt.Sprintf("informer: the stored value of %s was modified; values are shared, so modify a copy. Current value: %+v", item.Key, item.Value))
 	}
 }
 
-// changed returns an item that is not what it was; nil: there is none.
+// mutated returns an item whose value was modified, or nil.
 func (o *mutationDetector[T]) mutated() *Item[T] {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,8 +78,8 @@ func (o *mutationDetector[T]) mutated() *Item[T] {
 	return nil
 }
 
-// sum is of the value's JSON; false: it has none.
-func (o *mutationDetector[T]) checksum(item *Item[T]) (uint64, bool) {
+// checksum hashes the JSON form of the value. ok is false if the value has none.
+func (o *mutationDetector[T]) checksum(item *Item[T]) (sum uint64, ok bool) {
 	data, err := json.Marshal(item.Value)
 	return maphash.Bytes(o.seed, data), err == nil
 }

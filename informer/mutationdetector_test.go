@@ -30,7 +30,7 @@ func TestModifiedStoredValueIsDetected(t *testing.T) {
 			if err := i.WaitForSync(ctx); err != nil {
 				t.Fatal(err)
 			}
-			for spec := range 3 { // other states come in the place of what was seen
+			for spec := range 3 { // replace the value a few times
 				if _, err := things.Update(ctx, listwatch.Key{Name: "a"}, func(t *Thing) error { t.Spec = spec + 1; return nil }); err != nil {
 					t.Fatal(err)
 				}
@@ -39,9 +39,9 @@ func TestModifiedStoredValueIsDetected(t *testing.T) {
 			if a, _ := i.Get(listwatch.Key{Name: "a"}); modifies {
 				a.Labels["a"] = "c"
 			}
-			cancel() // however short the test was
+			cancel() // Run checks once more at its end
 			if p := fmt.Sprint(<-found); strings.Contains(p, "value of a was modified") != modifies {
-				t.Errorf("Run ended with %v; the value was modified: %v", p, modifies)
+				t.Errorf("Run panicked with %v; the value was modified: %v", p, modifies)
 			}
 		})
 	}

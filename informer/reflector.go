@@ -9,46 +9,58 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A Sink takes what a [Reflector] sees; [DeltaFIFO] is one. One goroutine calls it. An error makes the Reflector ask for the whole state
-// again: what a Sink could not store must not be passed over.
+// A Sink receives the state and the changes from a [Reflector]. A [DeltaFIFO] is a Sink.
+// All calls come from one goroutine. If a method returns an error, the Reflector relists,
+// because a Sink that missed a change is not a copy any more.
 type Sink[T any] interface {
-	// Replace is the whole state, in key order, at version. The Sink may keep items.
+	// Replace receives the whole state at version, in key order. The Sink may keep items.
 	Replace(items []*Item[T], version listwatch.Version) error
-	// Apply is changes in order, which came together: Added, Updated or Deleted. The Sink must not keep the slice.
+	// Apply receives a batch of changes in order. Their types are DeltaAdded, DeltaUpdated
+	// and DeltaDeleted. The Sink must not keep the slice.
 	Apply(changes ...Delta[T]) error
-	// Bookmark says that everything up to version has been given.
+	// Bookmark reports that everything up to version has been passed to the Sink.
 	Bookmark(version listwatch.Version) error
 }
 
-// A Reflector keeps a Sink up to date with a Source: it streams the state and then follows the changes, for ever, through every interruption.
+// A Reflector keeps a Sink up to date with a Source: it streams the initial state, follows
+// the changes, and recovers from every interruption.
 //
-// A Source that can't stream its state is listed in pages instead, and not asked to stream again for an hour. After an end it goes on where it was; where the
-// history is gone ([listwatch.Expired]), or something came that could not be decoded or stored, it asks for the state again: not older
-// than what it has seen, and where the Source can't give that, the newest. A state that breaks off is dropped. These are the rules of
-// client-go's Reflector, but that nothing is ever skipped.
+// If the Source cannot stream its state, the Reflector lists it in pages instead, and tries
+// to stream again after an hour. After a watch ends, it resumes at the last version. If the
+// history there is gone ([listwatch.Expired]), or if an object could not be decoded or
+// stored, it relists: the state must not be older than what it has already seen, and if the
+// Source cannot provide that, the newest state is used. A state that was received only in
+// part is discarded. These are the rules of client-go's Reflector, except that this one
+// never skips an object.
 //
-// Fields must not be changed while it runs.
+// The fields must not be changed while Run is active.
 type Reflector[T any] struct {
-	// Source is followed, Sink is fed.
+	// Source is followed, and Sink receives the state and the changes. Both are required.
 	Source listwatch.Source
 	Sink   Sink[T]
-	// Query selects, by its Namespace, Name, Labels and Fields; the rest is ignored.
+	// Query selects objects by its Namespace, Name, Labels and Fields. Its other fields are
+	// ignored.
 	Query listwatch.Query
-	// Decode makes a value of an object. nil: what [listwatch.Decode] does, by a faster decoder, or, for a T that is *listwatch.Object, the
-	// object itself. A Decode that isn't nil may keep the object, which costs memory for each: see [reflector.Releaser].
+	// Decode converts an object to a value. If nil, the object is decoded as by
+	// [listwatch.Decode], but faster; if T is *listwatch.Object, the value is the object
+	// itself. A Decode function may keep the object or parts of it, which prevents the
+	// source from reusing the object's memory.
 	Decode func(*listwatch.Object) (T, error)
-	// Transform changes a value before it is stored, for instance to drop what nobody needs; nil: as it came. It is called once for each
-	// object that comes.
+	// Transform changes a value before it is stored, for example to drop fields that the
+	// program does not use. It is called once for each object received. If nil, values are
+	// stored as decoded.
 	Transform func(T) (T, error)
-	// PageSize is how many objects a page of a list has. Zero: 500; negative: all of them.
+	// PageSize is the number of objects in a page of a list. If zero, 500 is used. A
+	// negative value requests all objects in one page.
 	PageSize int
-	// Backoff is how long to wait before another stream. The zero value is that of client-go: 0.8 s, doubled to 30 s.
+	// Backoff configures the delay between attempts. The zero value is client-go's: 0.8 s,
+	// doubled up to 30 s.
 	Backoff listwatch.Backoff
-	// Trace is told what happens; nil: nobody.
+	// Trace is notified of connection losses and relists. It may be nil.
 	Trace *Trace
 }
 
-// Run feeds the Sink until ctx ends, and returns ctx.Err().
+// Run feeds the Sink until ctx ends and returns ctx.Err().
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	sink := &reflectorSink[T]{Reflector: r, decode: r.Decode}
 	if sink.decode == nil {
@@ -61,13 +73,14 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	return f.Run(ctx)
 }
 
-// A reflection is what a Reflector is in the middle of.
+// A reflectorSink decodes the events that internal/reflector receives and passes them to
+// the Sink.
 type reflectorSink[T any] struct {
 	*Reflector[T]
 	decode   func(*listwatch.Object) (T, error)
-	releases bool       // values have nothing of their objects; what decodes for somebody else may keep them
-	initial  []*Item[T] // of the initial events that have come
-	changes  []Delta[T] // that have come since the last flush
+	releases bool       // decoded values hold no memory of their objects, so the source may reuse it
+	initial  []*Item[T] // initial events of a state that is not complete yet
+	changes  []Delta[T] // changes since the last flush
 	started  time.Time
 }
 
@@ -78,14 +91,14 @@ func (r *reflectorSink[T]) Begin() { r.initial, r.started = nil, time.Now() }
 func (r *reflectorSink[T]) Take(events []listwatch.Event) error {
 	for _, e := range events {
 		if err := r.takeOne(e); err != nil {
-			_ = r.flush() // the state is asked for again anyway
+			_ = r.flush() // an error does not matter: the caller relists anyway
 			return err
 		}
 	}
 	return r.flush()
 }
 
-// flush applies the changes that have come.
+// flush passes the collected changes to the Sink.
 func (r *reflectorSink[T]) flush() error {
 	if len(r.changes) == 0 {
 		return nil
@@ -131,7 +144,8 @@ func (r *reflectorSink[T]) takeOne(e listwatch.Event) error {
 	return nil
 }
 
-// item decodes o. What is wrong with it, and a panic of a function that is not ours, is an error that names it.
+// item decodes and transforms o. An error names the object; a panic of Decode or Transform
+// becomes an error.
 func (r *reflectorSink[T]) item(o *listwatch.Object) (item *Item[T], err error) {
 	at := "decode"
 	defer func() {
@@ -160,15 +174,18 @@ func (r *reflectorSink[T]) item(o *listwatch.Object) (item *Item[T], err error) 
 	return item, nil
 }
 
-// A Trace is told what a Reflector does that its Sink doesn't see. Each hook may be nil; it is called from the goroutine at work and must be
-// quick.
+// A Trace receives what a Reflector does that its Sink does not see. Each hook may be nil.
+// The hooks are called synchronously and must return quickly.
 type Trace struct {
-	// Lost says why a stream ended, or could not be opened, and that another will be tried after wait. err is io.EOF where the Source ended
-	// it cleanly. relist: the next one begins with the whole state.
+	// Lost is called when a stream has ended or could not be opened, with the delay before
+	// the next attempt. err is io.EOF if the Source ended the stream cleanly. relist
+	// reports whether the next attempt starts with the whole state.
 	Lost func(err error, wait time.Duration, relist bool)
-	// Replaced says that the whole state was taken over: how many objects, at which version, how long after the first of them.
+	// Replaced is called when the whole state was replaced, with the number of objects,
+	// their version, and the time since the first object arrived.
 	Replaced func(objects int, version listwatch.Version, took time.Duration)
-	// Refused says that an object could not be decoded or transformed. The state is asked for again until it can.
+	// DecodeFailed is called when an object could not be decoded or transformed. The
+	// Reflector relists until this succeeds.
 	DecodeFailed func(o *listwatch.Object, err error)
 }
 

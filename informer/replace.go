@@ -2,19 +2,21 @@ package informer
 
 import "github.com/listwatch/listwatch"
 
-// Replace tells the whole state, as a list at version shows it, in one step: what is known or waits and is not in items was deleted, at a
-// moment nobody saw. It is the truth also where it is older than what was told before: versions may have begun anew. Of two items with one key
-// the later one counts.
+// Replace queues the whole state, as a list at version returned it, in one step. Every
+// known or queued object that items does not contain was deleted at an unknown time. The
+// list wins even if it is older than earlier changes, because a new epoch may have started.
+// If two items have the same key, the later one is used.
 func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return errClosed()
 	}
-	// Invariant: every key that is known or waits has an entry afterwards, or has none because nobody knows it. So versions of before,
-	// which may be of another epoch, are compared with nothing any more.
+	// Invariant: afterwards every known or queued key has an entry, or has none because the
+	// consumer does not know it. So no version from before this call, which may belong to
+	// another epoch, is compared any more.
 	f.beginReplace(version)
-	f.initial.remaining++ // not over before the end of this
+	f.initial.remaining++ // keeps the initial list open until all items are queued
 	f.replaceItems(items)
 	f.deleteUnseen(version)
 	f.initial.remaining--
@@ -23,7 +25,7 @@ func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) erro
 	return nil
 }
 
-// showAll tells items. Their entries are made at once.
+// replaceItems queues items. The new entries are allocated together.
 func (f *DeltaFIFO[T]) replaceItems(items []*Item[T]) {
 	slab := make([]entry[T], f.countWithoutEntry(items))
 	f.queue.reserve(len(slab))
@@ -39,7 +41,7 @@ func (f *DeltaFIFO[T]) replaceItems(items []*Item[T]) {
 	}
 }
 
-// missing returns for how many of items there is no entry, at most.
+// countWithoutEntry returns an upper bound on the number of items without an entry.
 func (f *DeltaFIFO[T]) countWithoutEntry(items []*Item[T]) int {
 	n := len(items)
 	if f.queue.len() > 0 {
@@ -53,8 +55,8 @@ func (f *DeltaFIFO[T]) countWithoutEntry(items []*Item[T]) int {
 	return n
 }
 
-// begin makes version the newest that was told. Where a newer one was told before, it may belong to another epoch, and nothing of that can be
-// claimed in this one.
+// beginReplace sets the newest received version. If a newer version was received before, it
+// may belong to another epoch, and nothing can be reported as handled in the new epoch yet.
 func (f *DeltaFIFO[T]) beginReplace(version listwatch.Version) {
 	f.handledVersion()
 	if f.versions.received > version {
@@ -67,7 +69,8 @@ func (f *DeltaFIFO[T]) beginReplace(version listwatch.Version) {
 	}
 }
 
-// show marks e as one that this Replace has told, with the version that newer changes of it must pass.
+// markSeen marks e as part of the current Replace. Later changes of the key must be newer
+// than v.
 func (f *DeltaFIFO[T]) markSeen(e *entry[T], v listwatch.Version) {
 	e.lastReplace, e.newest, e.oldest = f.replaces, v, 0
 	if !f.initial.done && !e.initial {
@@ -76,7 +79,8 @@ func (f *DeltaFIFO[T]) markSeen(e *entry[T], v listwatch.Version) {
 	}
 }
 
-// deleteLost deletes what is known or waits and was not shown in this round.
+// deleteUnseen queues deletions for all known or queued objects that the current Replace
+// does not contain.
 func (f *DeltaFIFO[T]) deleteUnseen(version listwatch.Version) {
 	for e := f.queue.head; e != nil; {
 		next := e.next
@@ -98,7 +102,7 @@ func (f *DeltaFIFO[T]) deleteUnseen(version listwatch.Version) {
 	}
 }
 
-// lose deletes what waits in e.
+// deleteQueued changes a queued entry into a deletion.
 func (f *DeltaFIFO[T]) deleteQueued(e *entry[T], version listwatch.Version) {
 	if f.isUnknown(e) {
 		f.discard(e)
@@ -111,7 +115,7 @@ func (f *DeltaFIFO[T]) deleteQueued(e *entry[T], version listwatch.Version) {
 	f.markSeen(e, version)
 }
 
-// loseKnown deletes what is known and doesn't wait.
+// deleteKnown queues the deletion of a known object that is not queued.
 func (f *DeltaFIFO[T]) deleteKnown(i *Item[T], version listwatch.Version) {
 	if f.queue.get(i.Key) != nil {
 		return

@@ -10,27 +10,29 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Snapshot is the local store as it was at one moment, objects and indexes. It is immutable, safe for concurrent use, and costs
-// memory only for what has changed since.
+// A Snapshot is the state of the local store, objects and indexes, at one moment. It is
+// immutable and safe for concurrent use. It costs memory only for what has changed since.
 type Snapshot[T any] struct {
 	version  listwatch.Version
 	contents contents[T]
 }
 
-// A view is objects by key and their indexes. What is in a Snapshot is never changed: the Indexer copies on write.
+// contents holds the objects by key and their indexes. The contents of a Snapshot never
+// change: the Indexer copies on write.
 type contents[T any] struct {
-	items   *btree.BTreeG[*Item[T]] // nil: empty
+	items   *btree.BTreeG[*Item[T]] // nil means empty
 	indexes []index[T]
 	probes  *probes[T]
 }
 
-// Version returns the one up to which everything is in the snapshot. Single objects may be newer.
+// Version returns the version up to which the snapshot holds everything. Individual objects
+// may be newer.
 func (s *Snapshot[T]) Version() listwatch.Version { return s.version }
 
 // Len returns the number of objects.
 func (s *Snapshot[T]) Len() int { return s.contents.len() }
 
-// Get returns the object of a key.
+// Get returns the object of a key and whether it exists.
 func (s *Snapshot[T]) Get(key listwatch.Key) (value T, ok bool) {
 	if i, ok := s.contents.get(key); ok {
 		return i.Value, true
@@ -38,7 +40,7 @@ func (s *Snapshot[T]) Get(key listwatch.Key) (value T, ok bool) {
 	return value, false
 }
 
-// Items returns the items in key order.
+// Items returns an iterator over the items in key order.
 func (s *Snapshot[T]) Items() iter.Seq[*Item[T]] {
 	return func(yield func(*Item[T]) bool) {
 		if s.contents.items != nil {
@@ -47,7 +49,7 @@ func (s *Snapshot[T]) Items() iter.Seq[*Item[T]] {
 	}
 }
 
-// All returns the objects in key order.
+// All returns an iterator over the keys and objects in key order.
 func (s *Snapshot[T]) All() iter.Seq2[listwatch.Key, T] {
 	return func(yield func(listwatch.Key, T) bool) {
 		for i := range s.Items() {
@@ -58,7 +60,8 @@ func (s *Snapshot[T]) All() iter.Seq2[listwatch.Key, T] {
 	}
 }
 
-// Select returns the objects that q selects, in key order. What q may say and what not: see [Indexer.List].
+// Select returns an iterator over the objects that q selects, in key order. See
+// [Indexer.List] for the queries that it supports.
 func (s *Snapshot[T]) Select(q listwatch.Query) (iter.Seq2[listwatch.Key, T], error) {
 	sel, err := newListFilter(q)
 	if err != nil {
@@ -67,8 +70,8 @@ func (s *Snapshot[T]) Select(q listwatch.Query) (iter.Seq2[listwatch.Key, T], er
 	return pairs(func(yield func(*Item[T]) bool) { s.contents.scan(sel, yield) }), nil
 }
 
-// ByIndex returns the objects that an index has under value, in key order. An index that doesn't exist is an error of code
-// [listwatch.NotFound].
+// ByIndex returns an iterator over the objects that an index holds under value, in key
+// order. An unknown index is an error of code [listwatch.NotFound].
 func (s *Snapshot[T]) ByIndex(name, value string) (iter.Seq2[listwatch.Key, T], error) {
 	x, err := s.contents.index(name)
 	if err != nil {
@@ -77,7 +80,8 @@ func (s *Snapshot[T]) ByIndex(name, value string) (iter.Seq2[listwatch.Key, T], 
 	return pairs(func(yield func(*Item[T]) bool) { x.scan(value, s.contents.probes, yield) }), nil
 }
 
-// IndexValues returns the values of an index, sorted. An index that doesn't exist is an error of code [listwatch.NotFound].
+// IndexValues returns the values of an index, sorted. An unknown index is an error of code
+// [listwatch.NotFound].
 func (s *Snapshot[T]) IndexValues(name string) ([]string, error) {
 	x, err := s.contents.index(name)
 	if err != nil {
@@ -108,7 +112,7 @@ func (v *contents[T]) get(key listwatch.Key) (*Item[T], bool) {
 	return v.items.Get(p)
 }
 
-// scan yields what sel selects, in key order, until yield returns false.
+// scan yields the items that match sel, in key order, until yield returns false.
 func (v *contents[T]) scan(sel listFilter, yield func(*Item[T]) bool) {
 	if v.items == nil {
 		return
@@ -139,21 +143,22 @@ func (v *contents[T]) index(name string) (*index[T], error) {
 		}
 		names[i] = v.indexes[i].name
 	}
-	known := "there are none: see AddIndex"
+	known := "no indexes exist; add one with AddIndex"
 	if len(names) > 0 {
-		known = "there are: " + strings.Join(names, ", ")
+		known = "existing indexes: " + strings.Join(names, ", ")
 	}
 	return nil, &listwatch.Error{Code: listwatch.NotFound, Message: "no index " + quote(name) + "; " + known}
 }
 
-// A selection is what a Query asks of memory.
+// A listFilter selects objects in memory.
 type listFilter struct {
-	namespace, name *string // nil: all
+	namespace, name *string // nil matches all
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
 }
 
-// newSelection refuses what memory can't answer, and says who can.
+// newListFilter converts a query. Queries that memory cannot answer are errors that name an
+// alternative.
 func newListFilter(q listwatch.Query) (listFilter, error) {
 	s := listFilter{labels: q.Labels, fields: q.Fields}
 	if err := checkQuery(q); err != nil {
@@ -166,29 +171,30 @@ func newListFilter(q listwatch.Query) (listFilter, error) {
 
 func checkQuery(q listwatch.Query) error {
 	refuse := func(message string) error {
-		return &listwatch.Error{Code: listwatch.Invalid, Op: "list from memory", Message: message}
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "list the local store", Message: message}
 	}
 	if err := q.Fields.Check(nil); err != nil {
 		return &listwatch.Error{
-			Code: listwatch.Invalid, Op: "list from memory", Err: err,
-			Message: "memory has no other fields: add an index and ask ByIndex",
+			Code: listwatch.Invalid, Op: "list the local store", Err: err,
+			Message: "fields other than metadata.name and metadata.namespace need an index: add one and use ByIndex",
 		}
 	}
 	switch {
 	case q.Start == listwatch.At || q.Version != 0 || q.Match != listwatch.NotOlderThan:
-		return refuse("a version (" + q.Version.String() + ") can't be asked for: wait for it with WaitForVersion, then list")
+		return refuse("version " + q.Version.String() + ": versions are not supported; use WaitForVersion before the list")
 	case q.Limit > 0:
-		return refuse("a limit (" + strconv.Itoa(q.Limit) + ") is for lists over the wire: take a Snapshot and stop where it is enough")
+		return refuse("limit " + strconv.Itoa(q.Limit) + ": limits are not supported; iterate over a Snapshot and stop early")
 	case q.Continue != "":
-		return refuse("a continue token is for lists over the wire: take a Snapshot, which stays as it is")
+		return refuse("continue tokens are not supported; keep a Snapshot, which does not change")
 	case q.InitialEvents != listwatch.Unset || q.Bookmarks:
-		return refuse("initial events and bookmarks belong to a watch: follow the informer instead")
+		return refuse("initial events and bookmarks are for watches; register a handler instead")
 	}
 	return nil
 }
 
-// scope returns the one value that q allows; nil where it allows all. Where a member and a field say different things, the field is left for
-// matchesKey to refuse.
+// scope returns the only value that q allows, or nil if it allows all. If the query's
+// member and its field selector contradict each other, matchesKey applies the field
+// selector.
 func scope(member string, fields listwatch.FieldSelector, path string) *string {
 	if member != "" {
 		return &member
@@ -199,7 +205,7 @@ func scope(member string, fields listwatch.FieldSelector, path string) *string {
 	return nil
 }
 
-// isOne reports whether at most one key can match.
+// matchesOneKey reports whether at most one key can match.
 func (s *listFilter) matchesOneKey() bool { return s.namespace != nil && s.name != nil }
 
 func (s *listFilter) matchesAll() bool {

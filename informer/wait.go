@@ -6,13 +6,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A waiter is told once that the store has come to a version.
+// A waiter waits for the store to reach a version.
 type waiter struct {
 	version listwatch.Version
 	reached chan struct{}
 }
 
-// tell reports whether w has what it waits for, and lets it go on.
+// notify closes reached and returns true if the store has reached the version.
 func (w *waiter) notify(version listwatch.Version, synced bool) bool {
 	if !synced || version < w.version {
 		return false
@@ -21,8 +21,8 @@ func (w *waiter) notify(version listwatch.Version, synced bool) bool {
 	return true
 }
 
-// HasSynced reports whether the first state is in the store and every handler that is registered now has been called for, and has returned from,
-// the state that it began with.
+// HasSynced reports whether the initial state is in the store, and every registered handler
+// was called for the state that it started with and has returned.
 func (i *Informer[T]) HasSynced() bool {
 	registrations, synced := i.currentRegistrations()
 	for _, r := range registrations {
@@ -31,7 +31,8 @@ func (i *Informer[T]) HasSynced() bool {
 	return synced
 }
 
-// registered returns the registrations of now, and whether the store has the first state.
+// currentRegistrations returns the registrations and whether the store holds the initial
+// state.
 func (i *Informer[T]) currentRegistrations() (all []*Registration[T], synced bool) {
 	i.init()
 	i.mu.Lock()
@@ -42,11 +43,13 @@ func (i *Informer[T]) currentRegistrations() (all []*Registration[T], synced boo
 	return all, i.isSynced
 }
 
-// WaitForSync waits until the first state is in the store, and every handler that was registered before the call has returned from what it
-// began with. It returns ctx.Err() where ctx ends first, an error of code Unavailable where Run does, and one of code Invalid where there is
-// no Source. A handler must not wait for its own sync.
+// WaitForSync blocks until the initial state is in the store and every handler that was
+// registered before the call has been called for the state that it started with. It returns
+// ctx.Err() if ctx ends first, an error of code Unavailable if Run returns first, and an
+// error of code Invalid if there is no Source. A handler must not wait for its own sync.
 //
-// A Source that can't be reached, or holds what can't be decoded, is tried again until Run ends: Trace tells why it takes long.
+// The informer retries until Run ends if the Source is unreachable or sends objects that
+// cannot be decoded. Trace reports these failures.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	if err := i.WaitForVersion(ctx, 0); err != nil {
 		return err
@@ -60,7 +63,8 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// await waits for done or removed, which count before all else.
+// await blocks until done or removed is closed. Both take precedence over every other
+// outcome.
 func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan struct{}) error {
 	select {
 	case <-done:
@@ -78,19 +82,24 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 	case <-removed:
 		return nil
 	case <-i.done:
-		return &listwatch.Error{Code: listwatch.Unavailable, Op: op, Message: "the informer has ended"}
+		return &listwatch.Error{Code: listwatch.Unavailable, Op: op, Message: "the informer's Run has returned"}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// WaitForVersion waits until the local store has everything up to v: who has written at version v and waits for it reads what it wrote, or
-// something newer. Zero: until the store has its first state. It returns ctx.Err() where ctx ends first, an error of code Unavailable where Run
-// does, and one of code Invalid where there is no Source. Where versions begin anew, one of before is reached when the new ones pass it.
+// WaitForVersion blocks until the local store holds everything up to v. A caller that waits
+// for the version of its own write then reads that write or something newer. If v is zero,
+// it waits for the initial state. It returns ctx.Err() if ctx ends first, an error of code
+// Unavailable if Run returns first, and an error of code Invalid if there is no Source. If
+// a new epoch starts with lower versions, a version of the old epoch is reached when the
+// new versions pass it.
 //
-// A write outside of the selection brings no event. It is known to have been passed at the next event or bookmark, which servers send about
-// once a minute. Where a foreign writer changes several objects in one transaction, they share a version, which is reached with those of them
-// that came together: a network may have torn them apart.
+// A write outside the selection produces no event. Its version is reached at the next event
+// or bookmark; servers send bookmarks about once a minute. If another program writes
+// several objects in one transaction, they share a version. That version is reached with
+// the first batch of these objects; if the network splits the batch, the remaining objects
+// may follow.
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
 	i.init()
 	w := &waiter{version: v, reached: make(chan struct{})}
@@ -108,7 +117,7 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 	return i.await(ctx, "wait for version "+v.String(), w.reached, nil)
 }
 
-// forget removes w, which may have been told.
+// removeWaiter removes w unless notify already has.
 func (i *Informer[T]) removeWaiter(w *waiter) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
