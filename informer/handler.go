@@ -23,9 +23,9 @@ const (
 	ChangeDeleted
 )
 
-var changeNames = [...]string{ChangeAdded: "appeared", ChangeUpdated: "changed", ChangeDeleted: "disappeared"}
+var changeNames = [...]string{ChangeAdded: "added", ChangeUpdated: "updated", ChangeDeleted: "deleted"}
 
-// String returns "appeared", "changed" or "disappeared".
+// String returns "added", "updated" or "deleted".
 func (t ChangeType) String() string {
 	if int(t) < len(changeNames) && changeNames[t] != "" {
 		return changeNames[t]

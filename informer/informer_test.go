@@ -309,7 +309,7 @@ func TestChangesYieldsChanges(t *testing.T) {
 				cancel()
 			}
 		}
-		w.expect("changes", "appeared a 0>1 true|changed a 1>2 false|disappeared a 2>2 false", strings.Join(got, "|"))
+		w.expect("changes", "added a 0>1 true|updated a 1>2 false|deleted a 2>2 false", strings.Join(got, "|"))
 	})
 }
 

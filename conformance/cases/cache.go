@@ -148,7 +148,7 @@ func (b *book) take() []Told {
 	return told
 }
 
-// spelt returns a line for each of all, in order of keys: "changed a", "disappeared b: final state unknown".
+// spelt returns a line for each of all, in order of keys: "updated a", "deleted b: final state unknown".
 func spelt(all []Told) []string {
 	var lines []string
 	for _, t := range all {

@@ -72,7 +72,7 @@ func (e *env) cutOff() (c *copied, handler *book, unseen listwatch.Version) {
 	c.cache.Tell(handler.tell)
 	e.runs(c.cache)
 	e.settle()
-	e.wantTold(handler, "appeared a", "appeared b", "appeared d")
+	e.wantTold(handler, "added a", "added b", "added d")
 
 	c.cut(true)
 	<-time.After(time.Second)
@@ -101,7 +101,7 @@ func informerFinalStateUnknown(e *env) {
 
 func informerRelistDiff(e *env) {
 	c, handler, _ := e.cutOff()
-	e.wantTold(handler, "appeared c", "changed a", "disappeared b: final state unknown")
+	e.wantTold(handler, "added c", "updated a", "deleted b: final state unknown")
 	e.wantCopy(c.cache)
 	c.cut(false)
 	e.compact()
@@ -188,10 +188,10 @@ func informerLateHandler(e *env) {
 	c.cache.Tell(late.tell)
 	e.put("c")
 	e.settle()
-	e.wantTold(late, "appeared a", "appeared b", "appeared c")
+	e.wantTold(late, "added a", "added b", "added c")
 	e.put("a")
 	e.settle()
-	e.wantTold(late, "changed a")
+	e.wantTold(late, "updated a")
 }
 
 // backoffOf is how client-go's Reflector waits: from 0.8 s, doubled to 30 s, and anew after two good minutes.
