@@ -8,7 +8,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/reflector"
-	"github.com/listwatch/listwatch/transport"
 )
 
 // A follower fills the queue of a watcher. Its Reflector opens one response after another: the follower
@@ -64,7 +63,7 @@ func (f *follower) open() error {
 // run fills the queue until the watcher is closed or the reader must act.
 func (f *follower) run() {
 	err := f.reflector.Run(f.ctx)
-	if f.ctx.Err() != nil || transport.Stopped(err) {
+	if f.ctx.Err() != nil || isNoContent(err) {
 		err = io.EOF
 	}
 	f.out.end(err)

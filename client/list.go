@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/compress"
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -80,7 +81,7 @@ func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page 
 	}
 	req.Header.Set("Accept", "application/json")
 	if r.Compress {
-		req.Header.Set("Accept-Encoding", transport.Preferences(r.codings()))
+		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.codings()))
 	}
 	resp, err := r.state.http.Do(req)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/reflector"
-	"github.com/listwatch/listwatch/transport"
 )
 
 // maxUnproductive is the number of consecutive responses without an event after which a transport is
@@ -32,7 +31,7 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 	case listwatch.Corrupt:
 		return reflector.RetryOnce
 	case listwatch.Unknown:
-		if !transport.Stopped(end.Err) {
+		if !isNoContent(end.Err) {
 			return reflector.Retry
 		}
 	case listwatch.NotYet:
@@ -86,4 +85,11 @@ func (f *follower) restart(cause error, at *reflector.ResumePoint) error {
 func mayRefuseWatchList(err error) bool {
 	e := listwatch.AsError(err)
 	return e.Remote && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusBadRequest)
+}
+
+// isNoContent reports whether the server responded with 204, which tells clients that reconnect by themselves to stop (HTML, section
+// 9.2.3).
+func isNoContent(err error) bool {
+	e := listwatch.AsError(err)
+	return e != nil && e.Remote && e.Status == http.StatusNoContent
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/compress"
+	"github.com/listwatch/listwatch/internal/httpheader"
 )
 
 // A contentCoding compresses what a framing makes, event by event: part of the wire form, so that streams of one form share what comes
@@ -14,7 +15,7 @@ import (
 type contentCoding struct {
 	name     string
 	compress func(dst, p []byte) []byte
-	// summed: a stream ends with a check of all that it carried. Frames begin with what their part in it is, which a [Body]
+	// summed: a stream ends with a check of all that it carried. Frames begin with what their part in it is, which a [StreamCoding]
 	// takes off.
 	summed bool
 }
@@ -42,7 +43,7 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	for _, c := range contentCodings {
 		offer = append(offer, c.name)
 	}
-	name, ok := ChooseCoding(r.Header.Values("Accept-Encoding"), offer...)
+	name, ok := httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), offer...)
 	if !ok {
 		return nil, &listwatch.Error{
 			Code: listwatch.Unsupported, Op: "negotiate", Status: http.StatusNotAcceptable,
@@ -58,44 +59,55 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	return nil, nil
 }
 
-// A Body is the content coding of one stream: what it begins with, what it carries, and what ends it. It belongs to whoever may
-// write. A nil Body is that of streams that need none.
-type Body struct {
+// A StreamCoding adds what the content coding of one stream needs around its frames: a header, a checksum of all frames, and a trailer.
+// [OpenResponse] does this by itself; a transport that writes to a connection needs a StreamCoding per stream. It is not safe for
+// concurrent use. A nil StreamCoding is for streams that need neither header nor trailer: its methods do nothing.
+type StreamCoding struct {
 	encoder *Encoder
 	sum     compress.Checksum
 }
 
-// NewBody returns the Body of a stream with frames of c, which may be nil.
-func (c *Encoder) NewBody() *Body {
+// NewStreamCoding returns a StreamCoding for the frames of c. It is nil if the coding of c needs none, or c is nil.
+func (c *Encoder) NewStreamCoding() *StreamCoding {
 	if c == nil || !c.summed() {
 		return nil
 	}
-	return &Body{encoder: c}
+	return &StreamCoding{encoder: c}
 }
 
-// Begin returns what is to be written before the first frame; nil: nothing.
-func (b *Body) Begin() []byte {
-	if b == nil {
+// Header returns the bytes to write before the first frame. It may be nil.
+func (s *StreamCoding) Header() []byte {
+	if s == nil {
 		return nil
 	}
-	return b.encoder.envelop(nil, []byte(compress.GzipHeader))
+	return s.encoder.envelop(nil, []byte(compress.GzipHeader))
 }
 
-// Take makes of frames what is to be written. It overwrites the slice, and not the frames, which are shared.
-func (b *Body) Take(frames [][]byte) {
-	if b == nil {
+// Apply must be called with all frames of the stream, in order, just before they are written. It replaces the elements of the slice by
+// the bytes to write, and does not modify the frames, which are shared.
+func (s *StreamCoding) Apply(frames [][]byte) {
+	if s == nil {
 		return
 	}
 	for i, f := range frames {
-		b.sum.Add(f)
+		s.sum.Add(f)
 		frames[i] = f[compress.ChecksumSize:]
 	}
 }
 
-// End returns what is to be written at the end of a stream that is complete; nil: nothing.
-func (b *Body) End() []byte {
-	if b == nil {
+// Trailer returns the bytes to write at the end of a stream that is complete. It may be nil.
+func (s *StreamCoding) Trailer() []byte {
+	if s == nil {
 		return nil
 	}
-	return b.encoder.envelop(nil, b.sum.AppendTrailer(nil))
+	return s.encoder.envelop(nil, s.sum.AppendTrailer(nil))
+}
+
+// WithoutCompression returns a copy of r that accepts no compression: neither a content coding nor permessage-deflate.
+func WithoutCompression(r *http.Request) *http.Request {
+	r = r.WithContext(r.Context()) // a copy
+	r.Header = r.Header.Clone()
+	r.Header.Del("Accept-Encoding")
+	r.Header.Del("Sec-WebSocket-Extensions")
+	return r
 }

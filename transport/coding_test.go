@@ -103,14 +103,14 @@ func TestBodyCompletesTheCoding(t *testing.T) {
 	}
 	e := event(t)
 	for n := range 4 {
-		body := c.NewBody()
-		stream := body.Begin()
+		coding := c.NewStreamCoding()
+		stream := coding.Header()
 		for range n {
 			frames := [][]byte{frame(t, c, e), frame(t, c, e)}
-			body.Take(frames)
+			coding.Apply(frames)
 			stream = append(stream, slices.Concat(frames...)...)
 		}
-		z, err := gzip.NewReader(bytes.NewReader(append(stream, body.End()...)))
+		z, err := gzip.NewReader(bytes.NewReader(append(stream, coding.Trailer()...)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestBodyCompletesTheCoding(t *testing.T) {
 			t.Errorf("%d batches: got %q, %v", n, got, err)
 		}
 	}
-	if plain := jsonEncoder(t).NewBody(); plain.Begin() != nil || plain.End() != nil {
+	if plain := jsonEncoder(t).NewStreamCoding(); plain.Header() != nil || plain.Trailer() != nil {
 		t.Error("a stream without a coding begins or ends with something")
 	}
 }
@@ -139,9 +139,9 @@ func TestOpeningsAndHeartbeatsAreCompressed(t *testing.T) {
 			t.Fatal(err)
 		}
 		frames := [][]byte{c.Opening(), c.Heartbeat(7), failure}
-		body := c.NewBody()
-		body.Take(frames)
-		stream := append(append(body.Begin(), slices.Concat(frames...)...), body.End()...)
+		coding := c.NewStreamCoding()
+		coding.Apply(frames)
+		stream := append(append(coding.Header(), slices.Concat(frames...)...), coding.Trailer()...)
 		z, err := compress.NewReader(name, bytes.NewReader(stream))
 		if err != nil {
 			t.Fatal(err)

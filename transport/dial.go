@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpheader"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // HTTPTransport returns a new net/http Transport over n that speaks the protocols given and nothing else. It has limits on dialling,
@@ -20,7 +22,7 @@ import (
 func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 	dial := n.Dial
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAliveConfig: keepAlive}).DialContext
+		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAliveConfig: connio.KeepAlive}).DialContext
 	}
 	config := &tls.Config{}
 	if n.TLS != nil {
@@ -39,9 +41,6 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 		IdleConnTimeout: 90 * time.Second, DisableCompression: true, Protocols: protocols,
 	}
 }
-
-// keepAlive finds a peer that vanished within about a minute, and keeps what is between awake.
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
 
 // HTTPClient returns an http.Client over t that follows at most ten redirects, and sends to any host but the first one neither
 // credentials nor any other header it was given, except Accept, Accept-Encoding and Last-Event-ID.
@@ -124,7 +123,7 @@ func open(ctx context.Context, c *http.Client, r *Request, major int, cancel con
 	}
 	req.Header.Set("Accept", r.AcceptHeader())
 	if len(r.Codings) > 0 {
-		req.Header.Set("Accept-Encoding", Preferences(r.Codings))
+		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.Codings))
 	}
 	resp, err := c.Do(req)
 	if err != nil {
@@ -147,19 +146,12 @@ func receive(resp *http.Response, r *Request, major int, cancel context.CancelCa
 	case resp.StatusCode == http.StatusNoContent:
 		return nil, &listwatch.Error{
 			Code: listwatch.Unknown, Remote: true, Status: http.StatusNoContent,
-			Message: "the server has no stream and asks not to be asked again", Err: io.EOF,
+			Message: "the server responded with 204 No Content: do not reconnect", Err: io.EOF,
 		}
 	case resp.StatusCode != http.StatusOK:
 		return nil, ResponseError(resp)
 	}
 	return newReceiver(resp, r, cancel)
-}
-
-// Stopped reports whether err, from [Client.Dial], says that the server answered 204: there is nothing to come, and a client that
-// reconnects by itself is to stop (HTML, section 9.2.3). Such an error wraps [io.EOF].
-func Stopped(err error) bool {
-	e, ok := errors.AsType[*listwatch.Error](err)
-	return ok && e.Remote && e.Status == http.StatusNoContent
 }
 
 // DialError returns an error of net/http or crypto/tls, met while a stream was opened, with the code that fits: Unsupported where

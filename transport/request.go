@@ -2,11 +2,10 @@ package transport
 
 import (
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/httpheader"
 )
 
 // framings returns what r understands.
@@ -23,22 +22,7 @@ func (r *Request) AcceptHeader() string {
 	for _, f := range r.framings() {
 		types = append(types, f.MediaType())
 	}
-	return Preferences(types)
-}
-
-// Preferences returns the value of an Accept header, or of one like it, that asks for names, in order of preference.
-func Preferences(names []string) string {
-	var s strings.Builder
-	for i, name := range names {
-		if i > 0 {
-			s.WriteString(", ")
-		}
-		s.WriteString(name)
-		if i > 0 {
-			s.WriteString(";q=0." + strconv.Itoa(max(1, 10-i)))
-		}
-	}
-	return s.String()
+	return httpheader.Preferences(types)
 }
 
 // Framer returns the one of r.Framings that a response with the given Content-Type has, or an error of code Unsupported: what came

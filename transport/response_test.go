@@ -98,12 +98,16 @@ func FuzzResponseError(f *testing.F) {
 	})
 }
 
-func TestStoppedTellsA204(t *testing.T) {
-	_, err := receive(&http.Response{ProtoMajor: 1, StatusCode: http.StatusNoContent}, &Request{}, 1, nil)
-	if !Stopped(err) || !errors.Is(err, io.EOF) {
-		t.Errorf("got %v, want one that says stop", err)
+func TestNoContentIsATypedError(t *testing.T) {
+	isNoContent := func(err error) bool {
+		e := listwatch.AsError(err)
+		return e != nil && e.Remote && e.Status == http.StatusNoContent && errors.Is(err, io.EOF)
 	}
-	if Stopped(ResponseError(response(503, ""))) || Stopped(io.EOF) || Stopped(nil) {
-		t.Error("something else was taken for a stop")
+	_, err := receive(&http.Response{ProtoMajor: 1, StatusCode: http.StatusNoContent}, &Request{}, 1, nil)
+	if !isNoContent(err) {
+		t.Errorf("got %v, want a remote error of status 204 that wraps io.EOF", err)
+	}
+	if isNoContent(ResponseError(response(503, ""))) || isNoContent(io.EOF) || isNoContent(nil) {
+		t.Error("another error looks like a 204")
 	}
 }

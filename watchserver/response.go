@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -109,7 +110,7 @@ func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout t
 	}
 	h.Add("Vary", "Accept-Encoding")
 	// A client that accepts no available coding gets the body uncompressed.
-	coding, _ := transport.ChooseCoding(r.Header.Values("Accept-Encoding"), "gzip")
+	coding, _ := httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
 	return &responseBody{w: w, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
 }
 

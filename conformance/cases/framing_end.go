@@ -130,7 +130,7 @@ func sse204(e *env) {
 		e.Errorf("the client asked %d times, want twice", n)
 	}
 	_, at = e.play(says(http.StatusNoContent, ""))
-	if _, err := at.client.Dial(e.Context(), &transport.Request{URL: at.watched("watch=1"), Framings: sseOnly}); !transport.Stopped(err) {
+	if _, err := at.client.Dial(e.Context(), &transport.Request{URL: at.watched("watch=1"), Framings: sseOnly}); listwatch.AsError(err).Status != http.StatusNoContent {
 		e.Errorf("dial: got %v, want to be told to stop", err)
 	}
 }

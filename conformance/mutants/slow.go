@@ -16,10 +16,10 @@ import (
 // slowMutants break the cases of slow readers.
 var slowMutants = []Mutant{
 	{"sends-to-one-at-a-time", []string{"slow/one-slow-others-fast", "slow/h2-window-zero"}, cases.Interceptors{Transport: func(s transport.Server) transport.Server {
-		turn := transport.NewTurn()
+		turn := make(chan struct{}, 1)
 		return onSend(func(next transport.Sender, frames [][]byte) error {
-			turn.Take(-1)
-			defer turn.Release()
+			turn <- struct{}{}
+			defer func() { <-turn }()
 			return next.Send(frames)
 		})(s)
 	}}},

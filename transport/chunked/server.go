@@ -1,11 +1,9 @@
 package chunked
 
 import (
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/listwatch/listwatch/transport"
 )
@@ -72,42 +70,5 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		}
 		encoder = encoder.WithEnvelope(plainEnvelope) // middleware said that it can be hijacked, and what it wraps can't
 	}
-	return transport.OpenResponse(w, r, o, encoder, newGuard(w, o.WriteTimeoutOrDefault()))
-}
-
-// A guard bounds the writes of the standard path by the write deadline of the connection.
-type guard struct {
-	rc *http.ResponseController
-	transport.Deadline
-}
-
-func newGuard(w http.ResponseWriter, timeout time.Duration) *guard {
-	rc := http.NewResponseController(w)
-	return &guard{rc: rc, Deadline: transport.Deadline{SetFunc: rc.SetWriteDeadline, Timeout: timeout}}
-}
-
-func (g *guard) Begin() { g.Set() }
-
-// End leaves the deadline: when it passes while nothing is written it does no harm.
-func (g *guard) End() {}
-
-// Abort closes the connection without a last chunk. The client sees a reset, which is the only sign there is for HTTP/1.0.
-func (g *guard) Abort() error {
-	conn, _, err := g.rc.Hijack()
-	if err != nil {
-		return err
-	}
-	cut(conn)
-	return nil
-}
-
-// cut closes conn so that the peer sees a reset where the network can say that, and no closing alert of TLS.
-func cut(conn net.Conn) {
-	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = t.NetConn()
-	}
-	if l, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
-		_ = l.SetLinger(0)
-	}
-	conn.Close()
+	return transport.OpenResponse(w, r, o, encoder)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // Bounds of the lean path.
@@ -34,17 +35,17 @@ type stream struct {
 	closed   atomic.Bool // Close was called, or the connection broke
 	doneOnce sync.Once
 
-	turn transport.Turn // held while conn is written
-	// Owned by the holder of turn.
-	deadline transport.Deadline
-	body     *transport.Body
+	writing connio.Lock // held while conn is written
+	// Owned by the holder of writing.
+	deadline connio.WriteDeadline
+	coding   *transport.StreamCoding
 }
 
 func newStream(conn net.Conn, timeout time.Duration) *stream {
 	_, vector := conn.(*net.TCPConn)
 	return &stream{
-		conn: conn, vector: vector, done: make(chan struct{}), turn: transport.NewTurn(),
-		deadline: transport.Deadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout},
+		conn: conn, vector: vector, done: make(chan struct{}), writing: connio.NewLock(),
+		deadline: connio.WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout},
 	}
 }
 
@@ -74,20 +75,20 @@ func (s *stream) finish() {
 // cut breaks the connection off.
 func (s *stream) cut() {
 	s.finish()
-	cut(s.conn)
+	connio.Reset(s.conn)
 }
 
 // Send is that of [transport.Sender].
 func (s *stream) Send(frames [][]byte) error {
-	s.turn.Take(-1)
-	defer s.turn.Release()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if s.closed.Load() {
-		return transport.ErrSenderClosed
+		return connio.ErrSenderClosed
 	}
-	s.body.Take(frames)
+	s.coding.Apply(frames)
 	if err := s.writeAll(frames); err != nil {
 		s.cut()
-		return transport.BrokenSend(err)
+		return connio.SendError(err)
 	}
 	return nil
 }
@@ -105,13 +106,13 @@ func (s *stream) writeAll(frames [][]byte) error {
 			return s.writeVectors(frames)
 		}
 	}
-	return transport.Coalesce(frames, s.write)
+	return connio.WriteBatched(frames, s.write)
 }
 
 // write writes p as a whole. A peer that takes something before the deadline gets more time, which on TLS is in vain: there the
 // first deadline that passes breaks the connection.
 func (s *stream) write(p []byte) error {
-	s.deadline.Set()
+	s.deadline.Arm()
 	for {
 		n, err := s.conn.Write(p)
 		if err == nil {
@@ -130,7 +131,7 @@ func (s *stream) writeVectors(frames [][]byte) error {
 	for len(frames) > 0 {
 		n := copy(vector[:], frames)
 		frames = frames[n:]
-		s.deadline.Set()
+		s.deadline.Arm()
 		for rest := net.Buffers(vector[:n]); ; s.deadline.Extend() {
 			written, err := rest.WriteTo(s.conn) // takes from rest what was written
 			if err == nil {
@@ -151,14 +152,14 @@ func (s *stream) Close(end transport.End) error {
 		s.finish()
 		return nil
 	}
-	if end == transport.Abort || !s.turn.Take(s.deadline.Timeout) {
+	if end == transport.Abort || !s.writing.LockWithin(s.deadline.Timeout) {
 		s.cut()
 		return nil
 	}
-	defer s.turn.Release()
-	if err := s.write(append(s.body.End(), "0\r\n\r\n"...)); err != nil {
+	defer s.writing.Unlock()
+	if err := s.write(append(s.coding.Trailer(), "0\r\n\r\n"...)); err != nil {
 		s.cut()
-		return transport.BrokenSend(err)
+		return connio.SendError(err)
 	}
 	_ = s.conn.SetReadDeadline(time.Now().Add(lingerTime))
 	closeWrite(s.conn)

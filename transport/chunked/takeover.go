@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // canTakeOver reports whether the answer to r can be written by hand: an HTTP/1.1 client that has sent all it will send.
@@ -18,11 +19,11 @@ func canTakeOver(r *http.Request) bool {
 // takeOver answers on conn with status 200 and header, and returns the stream. Where that can't be written the stream is broken from
 // the start.
 func takeOver(conn net.Conn, header http.Header, encoder *transport.Encoder, timeout time.Duration) *transport.Stream {
-	transport.Tune(conn)
+	connio.TuneTCP(conn)
 	s := newStream(conn, timeout)
-	body := encoder.NewBody()
-	if s.Send([][]byte{append(head(header), body.Begin()...)}) == nil {
-		s.body = body // not before: the head is no frame
+	coding := encoder.NewStreamCoding()
+	if s.Send([][]byte{append(head(header), coding.Header()...)}) == nil {
+		s.coding = coding // not before: the head is no frame
 		go s.readLoop()
 	}
 	return &transport.Stream{Sender: s, Encoder: encoder, Done: s.done, Detached: true}

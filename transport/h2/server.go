@@ -2,7 +2,6 @@ package h2
 
 import (
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch/transport"
@@ -27,7 +26,7 @@ func (Server) Claims(r *http.Request) bool {
 
 // Accept is that of [transport.Server]; the stream is one of [transport.OpenResponse]. Headers that HTTP/2 forbids (RFC 9113, section
 // 8.2.2) are taken out; Connection is left to net/http, for which "close" means GOAWAY. net/http does not tell how much of a write the peer
-// has taken, so a piece of up to [transport.BatchBytes] must be taken within the write time-out, or the stream is reset.
+// has taken, so a piece of up to 64 KiB must be taken within the write time-out, or the stream is reset.
 func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	encoder, err := transport.Negotiate(w, r, o, plainEnvelope)
 	if err != nil {
@@ -36,57 +35,8 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 	for _, name := range []string{"Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
 		w.Header().Del(name)
 	}
-	g := &guard{rc: http.NewResponseController(w), timeout: o.WriteTimeoutOrDefault()}
-	return transport.OpenResponse(w, r, o, encoder, g)
+	return transport.OpenResponse(w, r, o, encoder)
 }
-
-// A guard bounds the writes of one stream. A deadline of net/http won't do: when it passes, the stream is reset even if it is
-// idle, and it can't be moved then; moving it often costs more than the write. So there is a timer that runs during writes alone.
-type guard struct {
-	// Immutable after construction.
-	rc      *http.ResponseController
-	timeout time.Duration // negative: none
-
-	mu    sync.Mutex
-	timer *time.Timer // guarded by mu; nil before the first Begin
-	until time.Time   // guarded by mu; zero: no write is under way
-}
-
-func (g *guard) Begin() {
-	if g.timeout < 0 {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.until = time.Now().Add(g.timeout)
-	if g.timer == nil {
-		g.timer = time.AfterFunc(g.timeout, g.expire)
-	} else {
-		g.timer.Reset(g.timeout)
-	}
-}
-
-func (g *guard) End() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.timer != nil {
-		g.timer.Stop()
-	}
-	g.until = time.Time{}
-}
-
-// expire resets the stream. It holds mu, so that it never touches the response after End, when the handler may have returned.
-func (g *guard) expire() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.until.IsZero() || time.Now().Before(g.until) {
-		return // the timer fired for a write that has ended
-	}
-	_ = g.rc.SetWriteDeadline(time.Unix(1, 0)) // where w doesn't lead to the stream, the time-out of the connection remains
-}
-
-// Abort does nothing: the deadline in the past has sent RST_STREAM.
-func (g *guard) Abort() error { return nil }
 
 // Configure prepares srv for streams, in whatever the caller has left zero: HTTP/1.1 and HTTP/2, in clear text and over TLS, on one
 // port; at most 250 streams a connection, because net/http's cost of a frame grows with their number; small buffers for what clients

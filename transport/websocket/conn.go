@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // closeWait is how long a peer has to answer a close frame before the connection is closed without.
@@ -52,7 +52,7 @@ func newConn(c net.Conn, client bool, timeout time.Duration) *conn {
 	if timeout > 1 && !w.isTLS() {
 		timeout /= 2
 	}
-	w.deadline.moving = transport.Deadline{SetFunc: c.SetWriteDeadline, Timeout: timeout}
+	w.deadline.moving = connio.WriteDeadline{SetFunc: c.SetWriteDeadline, Timeout: timeout}
 	w.tcp, _ = c.(*net.TCPConn)
 	return w
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 const op = "upgrade to WebSocket"
@@ -82,7 +83,7 @@ func takeOver(w http.ResponseWriter, o transport.Options) (*takeover, error) {
 			Message: "the connection can't be taken over", Err: err,
 		}
 	}
-	transport.Tune(c)
+	connio.TuneTCP(c)
 	t := &takeover{header: withoutHandshake(w.Header()), conn: newConn(c, false, o.WriteTimeout), buffer: buffer}
 	t.conn.gate = gate{fromClient: true, limit: maxInbound}
 	if n := buffer.Reader.Buffered(); n > 0 {

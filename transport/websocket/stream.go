@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // maxInbound is the longest message that is told it is not wanted (close 1008) rather than too big (close 1009). Neither is read.
@@ -156,7 +157,7 @@ func (s *stream) read() {
 
 // busy is how much a peer must take in the interval between two pings for it to count as alive without a pong. A pong waits
 // until the peer has read all that was written before the ping, which may be megabytes in the buffers on the way.
-const busy = transport.BatchBytes
+const busy = connio.MaxWrite
 
 // ping runs once an interval, on the timer's goroutine.
 func (s *stream) ping() {

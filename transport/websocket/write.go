@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 const (
@@ -34,7 +34,7 @@ func (c *conn) writeFrames(frames [][]byte) error {
 	if c.tcp != nil && total >= minVector*len(frames) {
 		return c.done(c.writeVector(frames))
 	}
-	return c.done(transport.Coalesce(frames, c.write))
+	return c.done(connio.WriteBatched(frames, c.write))
 }
 
 // maxHeld is how many bytes of a library are held; what is more is written.
@@ -129,7 +129,7 @@ type deadline struct {
 	mu sync.Mutex
 
 	// Guarded by mu.
-	moving transport.Deadline
+	moving connio.WriteDeadline
 	final  bool
 }
 
@@ -144,7 +144,7 @@ func (d *deadline) arm(late bool) bool {
 	case late:
 		d.moving.Extend()
 	default:
-		d.moving.Set()
+		d.moving.Arm()
 	}
 	return true
 }

@@ -1,4 +1,4 @@
-package transport
+package connio
 
 import (
 	"net"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTuneLimitsWhatTheKernelHolds(t *testing.T) {
+func TestTuneTCPLimitsUnsentBytes(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestTuneLimitsWhatTheKernelHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	Tune(conn)
+	TuneTCP(conn)
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)

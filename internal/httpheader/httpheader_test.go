@@ -1,4 +1,4 @@
-package transport
+package httpheader
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 )
 
 // comp/not-asked
-func TestChooseCoding(t *testing.T) {
+func TestChooseEncoding(t *testing.T) {
 	const none = "none"
 	tests := []struct {
 		accept string
@@ -54,7 +54,7 @@ func TestChooseCoding(t *testing.T) {
 		{";;, ,gzip", "gzip"},
 	}
 	for _, tt := range tests {
-		got, ok := ChooseCoding([]string{tt.accept}, "gzip", "zstd")
+		got, ok := ChooseEncoding([]string{tt.accept}, "gzip", "zstd")
 		if !ok {
 			got = none
 		}
@@ -62,23 +62,23 @@ func TestChooseCoding(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", tt.accept, got, tt.want)
 		}
 	}
-	if got, ok := ChooseCoding(nil, "gzip"); got != "" || !ok {
+	if got, ok := ChooseEncoding(nil, "gzip"); got != "" || !ok {
 		t.Errorf("no header: got %q, %t", got, ok)
 	}
-	if got, _ := ChooseCoding([]string{"br", "gzip"}, "gzip"); got != "gzip" {
+	if got, _ := ChooseEncoding([]string{"br", "gzip"}, "gzip"); got != "gzip" {
 		t.Errorf("the second header does not count: got %q", got)
 	}
-	if got, ok := ChooseCoding([]string{"gzip, *"}); got != "" || !ok {
+	if got, ok := ChooseEncoding([]string{"gzip, *"}); got != "" || !ok {
 		t.Errorf("nothing on offer: got %q, %t", got, ok)
 	}
 }
 
-// FuzzChooseCoding reads anything, and never chooses what the header doesn't mention.
-func FuzzChooseCoding(f *testing.F) {
+// FuzzChooseEncoding reads anything, and never chooses what the header doesn't mention.
+func FuzzChooseEncoding(f *testing.F) {
 	f.Add("gzip, deflate;q=0.5, *;q=0")
 	f.Add("identity;q=0,,;x-gzip")
 	f.Fuzz(func(t *testing.T, accept string) {
-		name, ok := ChooseCoding([]string{accept}, "gzip", "zstd")
+		name, ok := ChooseEncoding([]string{accept}, "gzip", "zstd")
 		lower := strings.ToLower(accept)
 		if name != "" && !strings.Contains(lower, name) && (name == "zstd" || !strings.Contains(lower, "*")) {
 			t.Errorf("%q: chose %q", accept, name)

@@ -1,0 +1,86 @@
+// Package httpheader reads and writes HTTP headers that list preferences with weights (RFC 9110, section 12.4.2).
+package httpheader
+
+import (
+	"strconv"
+	"strings"
+)
+
+// ChooseEncoding chooses a content coding from offer, which is sorted by preference, by the values of the Accept-Encoding headers of a
+// request (RFC 9110, section 12.5.3). An empty name means identity, which is no coding. ok is false if the request excludes identity and
+// every coding on offer.
+//
+// The coding with the greatest weight wins. Of equal weights the first in offer wins, before identity. Identity that the request does
+// not mention is the last resort, because a client that lists codings prefers one of them. A missing or empty header asks for identity.
+// The wildcard stands for identity and the first coding of offer only, because a client that sends it did not say what it can decode.
+// Malformed elements are ignored.
+func ChooseEncoding(acceptEncoding []string, offer ...string) (name string, ok bool) {
+	weights := weightsOf(acceptEncoding)
+	others, wildcard := weights["*"]
+	identity, said := weights["identity"]
+	switch {
+	case said:
+	case wildcard:
+		identity = others
+	default:
+		identity = leastWeight
+	}
+	best := 0.0
+	for i, c := range offer {
+		q, named := weights[c]
+		if !named && i == 0 {
+			q = others
+		}
+		if q > best {
+			name, best = c, q
+		}
+	}
+	switch {
+	case best > 0 && best >= identity:
+		return name, true
+	case identity > 0:
+		return "", true
+	}
+	return "", false
+}
+
+// leastWeight is less than any positive weight in a header, which has at most three decimals.
+const leastWeight = 0.0001
+
+// weightsOf returns the weight of each coding in the headers, by its name in lower case.
+func weightsOf(acceptEncoding []string) map[string]float64 {
+	weights := map[string]float64{}
+	for item := range strings.SplitSeq(strings.Join(acceptEncoding, ","), ",") {
+		name, params, weighted := strings.Cut(item, ";")
+		name = strings.ToLower(strings.TrimSpace(name))
+		q := 1.0
+		if weighted {
+			key, value, _ := strings.Cut(params, "=")
+			var err error
+			q, err = strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil || !strings.EqualFold(strings.TrimSpace(key), "q") || !(q >= 0 && q <= 1) {
+				continue
+			}
+		}
+		name = strings.TrimPrefix(name, "x-") // x-gzip is gzip: section 8.4.1.3
+		if name != "" {
+			weights[name] = q
+		}
+	}
+	return weights
+}
+
+// Preferences returns the value of an Accept header, or of a similar one, that asks for names, the most preferred first.
+func Preferences(names []string) string {
+	var s strings.Builder
+	for i, name := range names {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		s.WriteString(name)
+		if i > 0 {
+			s.WriteString(";q=0." + strconv.Itoa(max(1, 10-i)))
+		}
+	}
+	return s.String()
+}

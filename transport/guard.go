@@ -1,0 +1,98 @@
+package transport
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch/transport/internal/connio"
+)
+
+// A writeGuard fails the writes of one response if the peer accepts nothing.
+type writeGuard interface {
+	// begin is called before each write, and end after the last write of a batch. A write that has not finished some time after
+	// begin fails.
+	begin()
+	end()
+	// abort ends the response so that the client does not take it for complete. No write is in progress, and the write deadline
+	// has been set to the past.
+	abort() error
+}
+
+func newWriteGuard(w http.ResponseWriter, r *http.Request, timeout time.Duration) writeGuard {
+	rc := http.NewResponseController(w)
+	if r.ProtoMajor == 1 {
+		return &connGuard{rc: rc, deadline: connio.WriteDeadline{SetFunc: rc.SetWriteDeadline, Timeout: timeout}}
+	}
+	return &streamGuard{rc: rc, timeout: timeout}
+}
+
+// A connGuard is for HTTP/1: the response has the connection, and its write deadline, for itself.
+type connGuard struct {
+	rc       *http.ResponseController
+	deadline connio.WriteDeadline
+}
+
+func (g *connGuard) begin() { g.deadline.Arm() }
+
+// end leaves the deadline in place: it has no effect when it expires between two writes.
+func (g *connGuard) end() {}
+
+// abort closes the connection without a last chunk. The client sees a reset, which is the only sign that HTTP/1.0 has.
+func (g *connGuard) abort() error {
+	conn, _, err := g.rc.Hijack()
+	if err != nil {
+		return err
+	}
+	connio.Reset(conn)
+	return nil
+}
+
+// A streamGuard is for HTTP/2. A write deadline of net/http does not fit: when it expires, net/http resets the stream even if it is
+// idle, and the deadline cannot be moved any more; and moving it often costs more than the write. So a timer runs during writes only.
+type streamGuard struct {
+	// Immutable after construction.
+	rc      *http.ResponseController
+	timeout time.Duration // negative means no limit
+
+	mu sync.Mutex
+	// Guarded by mu.
+	timer *time.Timer // nil before the first begin
+	until time.Time   // zero if no write is in progress
+}
+
+func (g *streamGuard) begin() {
+	if g.timeout < 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.until = time.Now().Add(g.timeout)
+	if g.timer == nil {
+		g.timer = time.AfterFunc(g.timeout, g.expire)
+	} else {
+		g.timer.Reset(g.timeout)
+	}
+}
+
+func (g *streamGuard) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	g.until = time.Time{}
+}
+
+// expire resets the stream. It holds mu, so that it never touches the response after end, when the handler may have returned.
+func (g *streamGuard) expire() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.until.IsZero() || time.Now().Before(g.until) {
+		return // the timer fired for a write that has finished
+	}
+	_ = g.rc.SetWriteDeadline(longAgo) // if w does not support deadlines, the timeout of the connection still applies
+}
+
+// abort does nothing: the deadline in the past has sent RST_STREAM.
+func (g *streamGuard) abort() error { return nil }

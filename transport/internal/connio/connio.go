@@ -1,0 +1,100 @@
+// Package connio holds what the transports of this module share to write to a connection: a lock with a timeout, a write deadline
+// that is moved seldom, batched writes, and socket options.
+package connio
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A Lock is a mutex that is held during I/O. Unlike a sync.Mutex it can be waited for with a timeout, and testing/synctest treats a
+// goroutine that waits for it as durably blocked.
+type Lock chan struct{}
+
+// NewLock returns an unlocked Lock.
+func NewLock() Lock { return make(Lock, 1) }
+
+// Lock waits for the lock and takes it.
+func (l Lock) Lock() { l <- struct{}{} }
+
+// LockWithin takes the lock and reports true, or false if it could not be taken within timeout. A negative timeout means no limit.
+func (l Lock) LockWithin(timeout time.Duration) bool {
+	select {
+	case l <- struct{}{}:
+		return true
+	default:
+	}
+	var late <-chan time.Time
+	if timeout >= 0 {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case l <- struct{}{}:
+		return true
+	case <-late:
+		return false
+	}
+}
+
+// Unlock releases the lock.
+func (l Lock) Unlock() { <-l }
+
+// ErrSenderClosed is the error of a Send after Close.
+var ErrSenderClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Message: "the stream is closed", Err: net.ErrClosed}
+
+// SendError returns the error of a Send whose write failed with err.
+func SendError(err error) error {
+	return &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Err: err}
+}
+
+// MaxWrite is the maximum number of bytes of one write.
+const MaxWrite = 64 << 10
+
+var batches = sync.Pool{New: func() any { return new([MaxWrite]byte) }}
+
+// WriteBatched passes frames to write in order, in pieces of at most [MaxWrite] bytes. Small frames are copied together; a frame that
+// comes alone is not copied. write must not keep its argument. WriteBatched stops at the first error.
+func WriteBatched(frames [][]byte, write func(p []byte) error) error {
+	if len(frames) == 1 {
+		return writePieces(frames[0], write)
+	}
+	batch := batches.Get().(*[MaxWrite]byte)
+	defer batches.Put(batch)
+	n := 0
+	for _, f := range frames {
+		if len(f) > MaxWrite-n && n > 0 {
+			if err := write(batch[:n]); err != nil {
+				return err
+			}
+			n = 0
+		}
+		if len(f) > MaxWrite {
+			if err := writePieces(f, write); err != nil {
+				return err
+			}
+			continue
+		}
+		n += copy(batch[n:], f)
+	}
+	if n == 0 {
+		return nil
+	}
+	return write(batch[:n])
+}
+
+// writePieces writes p in pieces that a slow peer can accept within the write timeout.
+func writePieces(p []byte, write func(p []byte) error) error {
+	for len(p) > 0 {
+		n := min(len(p), MaxWrite)
+		if err := write(p[:n]); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package connio
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestWriteBatchedKeepsBytesAndOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sizes := rapid.SliceOf(rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 3*MaxWrite))).Draw(t, "sizes")
+		var frames [][]byte
+		var want []byte
+		for i, n := range sizes {
+			frames = append(frames, bytes.Repeat([]byte{byte(i)}, n))
+			want = append(want, frames[i]...)
+		}
+		var got []byte
+		writes := 0
+		err := WriteBatched(frames, func(p []byte) error {
+			if len(p) == 0 || len(p) > MaxWrite {
+				t.Fatalf("a write of %d bytes", len(p))
+			}
+			got = append(got, p...)
+			writes++
+			return nil
+		})
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes became %d, %v", len(want), len(got), err)
+		}
+		if most := 3*(len(want)/MaxWrite) + 2; writes > most {
+			t.Fatalf("%d bytes took %d writes, want at most %d", len(want), writes, most)
+		}
+	})
+}
+
+func TestWriteBatchedStopsAtTheFirstError(t *testing.T) {
+	broken := errors.New("broken")
+	for _, frames := range [][][]byte{{make([]byte, 5*MaxWrite)}, {make([]byte, 5*MaxWrite), {1}}, {{1}, make([]byte, MaxWrite)}} {
+		writes := 0
+		err := WriteBatched(frames, func([]byte) error { writes++; return broken })
+		if err != broken || writes != 1 {
+			t.Errorf("got %v after %d writes", err, writes)
+		}
+	}
+}
+
+func TestWriteDeadlineMovesSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		moved := 0
+		d := WriteDeadline{Timeout: time.Second, SetFunc: func(at time.Time) error {
+			moved++
+			if wait := time.Until(at); wait < time.Second || wait > 2*time.Second {
+				t.Errorf("the deadline is %v away, want 1s to 2s", wait)
+			}
+			return nil
+		}}
+		for range 1000 {
+			d.Arm()
+			time.Sleep(10 * time.Millisecond)
+		}
+		if moved > 10 {
+			t.Errorf("the deadline was moved %d times in 10 s", moved)
+		}
+		off := WriteDeadline{Timeout: -1, SetFunc: func(time.Time) error { t.Error("a deadline without a timeout was set"); return nil }}
+		off.Arm()
+	})
+}
+
+func TestLockWithinGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := NewLock()
+		if !lock.LockWithin(0) {
+			t.Fatal("LockWithin did not take a free lock")
+		}
+		start := time.Now()
+		if lock.LockWithin(time.Minute) || time.Since(start) != time.Minute {
+			t.Errorf("waited %v for a lock that was held, want 1m", time.Since(start))
+		}
+		time.AfterFunc(time.Hour, lock.Unlock)
+		if !lock.LockWithin(-1) {
+			t.Error("LockWithin without a limit gave up")
+		}
+	})
+}

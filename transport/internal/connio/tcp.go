@@ -1,0 +1,38 @@
+package connio
+
+import (
+	"net"
+	"time"
+)
+
+// KeepAlive detects a vanished peer within about a minute, and keeps middleboxes from closing an idle connection.
+var KeepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
+
+// TuneTCP limits the memory that the kernel uses for a client that does not read, and enables [KeepAlive]. It does what the system
+// supports. A connection that is neither TCP nor TLS over TCP is left unchanged.
+func TuneTCP(conn net.Conn) {
+	tcp, ok := beneathTLS(conn).(*net.TCPConn)
+	if !ok {
+		return
+	}
+	_ = tcp.SetKeepAliveConfig(KeepAlive)
+	if raw, err := tcp.SyscallConn(); err == nil {
+		_ = raw.Control(limitUnsent)
+	}
+}
+
+// Reset closes conn so that the peer sees a TCP reset, if the network has one, and no TLS closing alert.
+func Reset(conn net.Conn) {
+	conn = beneathTLS(conn)
+	if l, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
+		_ = l.SetLinger(0)
+	}
+	conn.Close()
+}
+
+func beneathTLS(conn net.Conn) net.Conn {
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		return t.NetConn()
+	}
+	return conn
+}
