@@ -1,29 +1,34 @@
-// Package relay follows a Source and is one itself: one watch of the upstream serves any number of watchers, and versions pass through
-// unchanged, so that a client may go on at any relay of the same origin, or at the origin.
+// Package relay follows a Source and serves it as another Source: one watch of the upstream feeds any
+// number of watchers. Versions pass through unchanged, so a client may resume at any relay of the same
+// origin, or at the origin itself.
 //
 //	upstream := &client.Remote{URL: "https://origin.example.com/flags"}
 //	flags := relay.Open(upstream, relay.Options{})
 //	defer flags.Close()
 //	http.Handle("/flags", &watchserver.Server{Source: flags})
 //
-// The type to start with is [Relay].
+// Start with [Relay].
 //
-// # What it promises
+// # Guarantees
 //
-// All that [listwatch.Source] does. Selectors, namespaces, pages and exact versions are answered from the relay's own log and state;
-// nothing of them reaches the upstream.
+// A Relay keeps all promises of [listwatch.Source]. It serves selectors, namespaces, pages and exact
+// versions from its own log and never forwards them to the upstream.
 //
-//   - A read of the newest state is not older than any write that the origin has acknowledged: the relay asks the upstream how far it is
-//     and waits until it is there itself, for 3 seconds; then the read fails with [listwatch.NotYet]. Many such reads share one question.
-//   - Where the upstream has lost the history that would be needed, the relay begins with its new state. What happened in between nobody
-//     can tell, so every watcher is told [listwatch.Expired], but for one case: a state of the very version that the relay is at has
-//     missed nothing. Nothing is made up from the difference of two states.
-//   - Where the upstream's versions begin anew, that is passed on as the epoch is, and every watcher is told Expired.
-//   - While the upstream can't be reached watchers stay, and reads of any state are answered; [Relay.Status] says how old it may be.
+//   - A read of the newest state contains every write that the origin acknowledged before the read. The
+//     relay asks the upstream for its version and waits up to 3 seconds until it has reached that
+//     version. Then the read fails with [listwatch.NotYet]. Concurrent reads share the request.
+//   - If the upstream no longer has the history that the relay needs, the relay takes over the new state
+//     and ends every watch with [listwatch.Expired]. It never derives events from the difference between
+//     two states. Watches continue only if the new state has the version that the relay is at.
+//   - If the versions of the upstream start over, the relay adopts the new epoch and ends every watch
+//     with Expired.
+//   - While the upstream is unreachable, watches stay open and reads of any state succeed.
+//     [Relay.Health] reports the lag.
 //
-// # Where to look
+// # Source files
 //
-// upstream.go is what the relay follows, and lookback.go how it comes to have a past from the start. sink.go makes a log of what it
-// reads; generation.go is a log and the epoch it is of. fresh.go finds out how new the upstream is, probe.go helps the relay to get there
-// where nothing happens that would say so. read.go is the Source, and status.go tells how it goes.
+// upstream.go and upstreamwatcher.go are the Source that the relay follows, and backfill.go obtains its
+// history. logwriter.go writes the events into the log of an epoch (epoch.go). consistentread.go asks the
+// upstream for its version, and probe.go makes the relay reach that version when no event or bookmark
+// does. read.go implements the Source. health.go and monitor.go report the lag.
 package relay

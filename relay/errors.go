@@ -1,33 +1,38 @@
 package relay
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"time"
 
 	"github.com/listwatch/listwatch"
 )
 
-// errEnd is how watchers end with the relay: cleanly, so that clients go on elsewhere, or here when it is back.
-var errEnd = io.EOF
+// errShutdown ends the watches when the relay is closed. It is a clean end, so clients reconnect.
+var errShutdown = io.EOF
 
 var errClosed = &listwatch.Error{Code: listwatch.Unavailable, Op: "relay", Message: "the relay is closed"}
 
-// retryAfter is how long a reader is told to wait for a relay that has no state yet.
+var errNoResponse = errors.New("the upstream did not respond in time")
+
+// retryAfter is the delay that a reader is asked for while the relay cannot serve it.
 const retryAfter = time.Second
 
-// notReady is the error of a read before there is a state. The cause is told and not wrapped: its code is about the relay and not about
-// its reader.
+// notReady is the error of a read before the first state has arrived. It quotes cause, which may be nil.
+// It does not wrap it, because the code of cause concerns the relay and not the reader.
 func notReady(cause error) error {
-	message := "the state of the upstream is not here yet"
+	message := "the relay has not received the state of the upstream yet"
 	if cause != nil {
 		message += ": " + cause.Error()
 	}
 	return unavailable(message)
 }
 
-// cantAsk is the error of a read of the newest state where the upstream does not say how far it is.
-func cantAsk(cause error) error {
-	return unavailable("the upstream can't be asked how new the newest state is; a read of any state (resourceVersion=0) needs no answer: " + cause.Error())
+// noUpstreamVersion is the error of a read of the newest state if the upstream does not report its
+// version.
+func noUpstreamVersion(cause error) error {
+	return unavailable("the relay cannot ask the upstream for its newest version (a read with resourceVersion=0 does not need it): " + cause.Error())
 }
 
 func unavailable(message string) error {
@@ -36,30 +41,28 @@ func unavailable(message string) error {
 	}
 }
 
-// anotherEpoch is the error of what is of an epoch before.
-func anotherEpoch(was, is string) error {
-	return &listwatch.Error{
-		Code: listwatch.Expired, Op: "relay", Message: "the upstream's versions have begun anew: its epoch was " + was + " and is " + is,
-	}
+// epochChanged is the error of a watch from a version of an earlier epoch.
+func epochChanged(before, now string) error {
+	return expired("the versions of the upstream have started over: its epoch was %s and is %s", before, now)
 }
 
-// errReplaced is why a reader of the newest state waits for another generation: its past is still being read.
-var errReplaced = &listwatch.Error{
-	Code: listwatch.Expired, Op: "relay", Message: "the upstream's versions are not those of the state that is here, and the new one is being read",
+// errReplaced is the error of a read whose epoch is about to be replaced.
+var errReplaced = expired("the versions of the upstream have started over, and the relay does not have the new state yet")
+
+// wentBack is the error of a watch if the upstream has lost versions that the watch has seen.
+func wentBack(before, now listwatch.Version) error {
+	return expired("the upstream was at version %d and is at version %d: it has an older state", before, now)
 }
 
-// wentBack is the error of watchers of an upstream that has lost what they saw.
-func wentBack(was, is listwatch.Version) error {
-	return &listwatch.Error{
-		Code: listwatch.Expired, Op: "relay", Message: "the upstream was at version " + was.String() + " and is at " + is.String() + ": it has an older state",
-	}
+// incompleteVersion is the error of a watch from a version of which watchers have seen only a part.
+func incompleteVersion(v listwatch.Version) error {
+	return expired("the relay received the changes of version %d in several parts; list again", v)
 }
 
-func corrupt(message string) error {
-	return &listwatch.Error{Code: listwatch.Corrupt, Op: "relay", Message: message}
+func expired(format string, args ...any) error {
+	return &listwatch.Error{Code: listwatch.Expired, Op: "relay", Message: fmt.Sprintf(format, args...)}
 }
 
-// tornVersion is the error of a watch from a version that was shown in part.
-func tornVersion(v listwatch.Version) error {
-	return &listwatch.Error{Code: listwatch.Expired, Op: "relay", Message: "the changes of version " + v.String() + " came in pieces; list again"}
+func corrupt(format string, args ...any) error {
+	return &listwatch.Error{Code: listwatch.Corrupt, Op: "relay", Message: fmt.Sprintf(format, args...)}
 }

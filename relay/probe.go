@@ -10,128 +10,131 @@ import (
 	"github.com/listwatch/listwatch/client"
 )
 
-// A prober helps the relay on where readers wait for a version that no event brings, because it was written to another collection of the
-// upstream's database. It watches a second time for a moment, from where the relay is: once a bookmark has come and the relay has
-// had all that came before, there is nothing up to the bookmark that the relay has not had. Safe for concurrent use.
+// A prober makes an epoch reach a version that no event brings, because it was written to another
+// collection of the upstream's database. It opens a second, short watch at the version that the relay has
+// reached. The first bookmark of that watch proves that nothing happened up to it, except the events
+// before it, which the relay's own watch brings too. Safe for concurrent use.
 type prober struct {
 	// Immutable after construction.
 	ctx      context.Context
 	tasks    *tasks
 	upstream *upstream
-	source   listwatch.Source // nil: there is none to watch
-	release  func()           // once nothing is probed any more
+	source   listwatch.Source // nil if there is none to probe
+	release  func()           // releases source
 
 	mu sync.Mutex
 	// Guarded by mu.
-	wanted  wanted
+	pending probeRequest
 	running bool
 }
 
-// wanted is a version that somebody waits for.
-type wanted struct {
-	generation *generation
-	version    listwatch.Version
-	until      time.Time
+// A probeRequest asks the prober to make epoch reach version.
+type probeRequest struct {
+	epoch    *epoch
+	version  listwatch.Version
+	deadline time.Time // no reader waits longer
 }
 
-// grace is how long an event that is on its way may take: nobody is asked before.
-const grace = 50 * time.Millisecond
+const (
+	// probeDelay is the time that the event may take before a probe starts.
+	probeDelay = 50 * time.Millisecond
+	// probeTimeout is the timeout of the watches of a probe. Servers send a bookmark two seconds before
+	// the timeout, as kube-apiserver does.
+	probeTimeout = 3 * time.Second
+)
 
-// probeTime is how long watches of a probe last: servers send a bookmark two seconds before their time is up, as kube-apiserver does.
-const probeTime = 3 * time.Second
-
-// probeBy makes p probe by given, or, where that is nil, by what it can make of upstream.
-func (p *prober) probeBy(upstream, given listwatch.Source) {
-	p.source, p.release = given, func() {}
+// setSource makes p probe source. If source is nil and upstream is a client.Remote, p probes a copy of
+// upstream whose watches have a short timeout.
+func (p *prober) setSource(upstream, source listwatch.Source) {
+	p.source, p.release = source, func() {}
 	remote, ok := upstream.(*client.Remote)
-	if given != nil || !ok {
+	if source != nil || !ok {
 		return
 	}
 	u, err := url.Parse(remote.URL)
 	if err != nil {
-		return // the Remote says so itself
+		return // every request of the Remote fails with this error
 	}
 	q := u.Query()
 	q.Set("timeoutSeconds", "3")
 	u.RawQuery = q.Encode()
 	probe := &client.Remote{
 		URL: u.String(), Network: remote.Network, Transports: remote.Transports, HTTPClient: remote.HTTPClient, Header: remote.Header,
-		Framings: remote.Framings, Compress: remote.Compress, MaxObjectBytes: remote.MaxObjectBytes, MaxListBytes: remote.MaxListBytes, IdleTimeout: remote.IdleTimeout,
+		Framings: remote.Framings, Compress: remote.Compress, MaxObjectBytes: remote.MaxObjectBytes, MaxListBytes: remote.MaxListBytes,
+		IdleTimeout: remote.IdleTimeout,
 	}
-	p.source, p.release = probe, func() { _ = probe.Close() } // it never fails
+	p.source, p.release = probe, func() { _ = probe.Close() } // the error is always nil
 }
 
-// want says that somebody waits for g to reach v.
-func (p *prober) want(g *generation, v listwatch.Version) {
-	if g.head.Version() >= v {
+// request makes ep reach v soon. It does not wait.
+func (p *prober) request(ep *epoch, v listwatch.Version) {
+	if ep.revision.Version() >= v {
 		return
 	}
-	p.upstream.nudge()
+	p.upstream.wake()
 	if p.source == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wanted.generation != g || p.wanted.version < v {
-		p.wanted.generation, p.wanted.version = g, v
+	if p.pending.epoch != ep || p.pending.version < v {
+		p.pending.epoch, p.pending.version = ep, v
 	}
-	p.wanted.until = time.Now().Add(patience)
+	p.pending.deadline = time.Now().Add(readTimeout)
 	if !p.running {
 		p.running = p.tasks.start(p.run)
 	}
 }
 
-// open returns what is wanted now; false: nothing is, and the caller must end.
-func (p *prober) open() (wanted, bool) {
+// next returns the pending request. If it returns false, there is none, and run must return.
+func (p *prober) next() (probeRequest, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.wanted
-	if w.generation.isOver() || w.generation.head.Version() >= w.version || !time.Now().Before(w.until) || p.ctx.Err() != nil {
-		p.wanted, p.running = wanted{}, false
-		return w, false
+	r := p.pending
+	if r.epoch.isOver() || r.epoch.revision.Version() >= r.version || !time.Now().Before(r.deadline) || p.ctx.Err() != nil {
+		p.pending, p.running = probeRequest{}, false
+		return r, false
 	}
-	return w, true
+	return r, true
 }
 
 func (p *prober) run() {
 	for {
-		w, ok := p.open()
+		r, ok := p.next()
 		if !ok {
 			return
 		}
-		ctx, cancel := context.WithTimeout(p.ctx, grace)
-		err := w.generation.head.Wait(ctx, w.version)
+		ctx, cancel := context.WithTimeout(p.ctx, probeDelay)
+		err := r.epoch.revision.Wait(ctx, r.version)
 		cancel()
-		if err == nil {
-			continue
+		if err != nil {
+			p.probe(r)
 		}
-		p.probe(w)
 	}
 }
 
-// probe watches once, until w is reached or its time is up. Whatever goes wrong shows to those who wait, as time that has run out.
-func (p *prober) probe(w wanted) {
-	g := w.generation
-	ctx, cancel := context.WithTimeout(g.ctx, probeTime+patience)
+// probe watches until r.version is reached or the watch ends. It does not report errors: the readers that
+// wait for the version time out.
+func (p *prober) probe(r probeRequest) {
+	ctx, cancel := context.WithTimeout(r.epoch.ctx, probeTimeout+readTimeout)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	from := g.head.Version()
-	watcher, err := p.source.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: from, InitialEvents: listwatch.No, Bookmarks: true})
+	start := r.epoch.revision.Version()
+	watcher, err := p.source.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: start, InitialEvents: listwatch.No, Bookmarks: true})
 	if err == nil {
 		defer watcher.Close()
-		err = p.read(ctx, w, watcher, from)
+		err = advance(ctx, r, watcher, start)
 	}
 	if err != nil {
-		select { // lest a failure be tried again at once
-		case <-time.After(patience):
+		select { // do not retry at once
+		case <-time.After(readTimeout):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// read moves the head of w's generation on with the bookmarks of watcher, which began after version seen.
-func (p *prober) read(ctx context.Context, w wanted, watcher listwatch.Watcher, seen listwatch.Version) error {
-	g := w.generation
+// advance moves the epoch of r to the bookmarks of watcher, which started at version seen.
+func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, seen listwatch.Version) error {
 	for e, err := range listwatch.All(ctx, watcher) {
 		if err != nil {
 			return err
@@ -140,15 +143,15 @@ func (p *prober) read(ctx context.Context, w wanted, watcher listwatch.Watcher, 
 			seen = e.Version
 			continue
 		}
-		if epoch := annotatedEpoch(e); epoch != g.description.Epoch && epoch != "" && g.description.Epoch != "" {
-			return anotherEpoch(g.description.Epoch, epoch)
-		}
-		// The relay's own watch brings what this one has brought.
-		if err := g.head.Wait(ctx, seen); err != nil {
+		if err := r.epoch.check(e); err != nil {
 			return err
 		}
-		g.head.Advance(e.Version)
-		if e.Version >= w.version {
+		// The relay's own watch must have brought the same events.
+		if err := r.epoch.revision.Wait(ctx, seen); err != nil {
+			return err
+		}
+		r.epoch.revision.Advance(e.Version)
+		if e.Version >= r.version {
 			return nil
 		}
 	}

@@ -7,38 +7,44 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/batchread"
 	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/store"
 )
 
-// Options are what a Relay is made with. The zero Options are sound.
+// Options configure a Relay. The zero Options are usable.
 type Options struct {
-	// HistoryAge is how long an event can be watched from once it is here. Zero: 5 minutes; negative: for ever.
+	// HistoryAge is the time for which a watch can start before an event after the relay received it. If
+	// zero, 5 minutes are used. A negative value means no limit.
 	HistoryAge time.Duration
-	// HistoryBytes is how many bytes the history may hold beside the current objects. Zero: 256 MiB; negative: unlimited.
+	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256 MiB are
+	// used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
-	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
+	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded initial events
+	// may use as much again. If zero, a quarter of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// Lookback is how many versions before the newest one the relay begins with, where the upstream still has them: whoever was cut off
-	// when a relay was restarted can go on with it. Versions are those of the upstream's database, so this is the most events that there
-	// can be; they are read once. Zero: 10,000; negative: none.
+	// BackfillVersions is the number of versions before the newest one from which the relay reads the
+	// history when it starts, if the upstream still has it. Then clients of an earlier relay can resume.
+	// Versions count the writes of the whole database, so this is an upper bound on the number of
+	// events. If zero, [DefaultBackfillVersions] is used. A negative value disables the backfill.
 	BackfillVersions int
-	// Fields are the paths that a field selector may name beside metadata.name and metadata.namespace, as in [store.Resource]. Nil: those
-	// that the upstream describes.
+	// Fields are the paths that a field selector may use in addition to metadata.name and
+	// metadata.namespace, as in [store.CollectionSpec]. If nil, the fields that the upstream describes
+	// are used.
 	Fields []string
-	// Probe is the same collection as the upstream, whose watches end or bring bookmarks within a second or two: it is watched for a moment
-	// where a reader waits for a version that no event brings. Nil: for a [client.Remote] one of the same URL with timeoutSeconds; for
-	// any other upstream none, and such a reader waits for the upstream's next bookmark.
+	// ProbeSource is the collection of the upstream, with watches that end or send a bookmark within two
+	// seconds. The relay opens a short watch of it if a reader waits for a version that no event brings. If nil and the upstream is a [client.Remote], a copy of that with a short timeoutSeconds is
+	// used. For other upstreams nil means that such a reader waits for the next bookmark of the upstream.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	ProbeSource listwatch.Source
-	// Check is how often the upstream is asked how far it is, for [Relay.Status]. Zero: 10 seconds; negative: only when somebody reads the
-	// newest state.
+	// CheckInterval is the time between two requests for the upstream's version, from which
+	// [Health.Lag] is computed. If zero, [DefaultCheckInterval] is used. If negative, only reads of the
+	// newest state cause such requests.
 	CheckInterval time.Duration
-	// Backoff is how long to wait before another try to follow the upstream.
+	// Backoff configures the delay between two watches of the upstream.
 	Backoff listwatch.Backoff
-	// Trace is told what happens; nil: nobody.
+	// Trace has hooks for events that readers do not see. It may be nil.
 	Trace *Trace
 }
 
@@ -48,19 +54,20 @@ const (
 	DefaultCheckInterval    = 10 * time.Second
 )
 
-// A Relay is a Source that follows a Source. Its watchers are [listwatch.Poller]s. It is safe for concurrent use. Make one with [Open].
+// A Relay is a Source that follows another Source. Its watchers are [listwatch.Poller]s. It is safe for
+// concurrent use. Use [Open] to create one.
 type Relay struct {
 	// Immutable after construction.
 	upstream *upstream
 	options  Options
-	fields   store.CollectionSpec // reads Options.Fields
-	asker    asker
+	fields   store.CollectionSpec // extracts Options.Fields
+	versions batchread.Reader[reading]
 	prober   prober
-	stop     context.CancelFunc // ends all goroutines
+	stop     context.CancelFunc // ends all tasks
 	tasks    tasks
-	latest   latest
+	epochs   epochs
 
-	progress progress
+	monitor monitor
 }
 
 var (
@@ -68,41 +75,47 @@ var (
 	_ listwatch.Describer = (*Relay)(nil)
 )
 
-// Open returns a Relay that follows upstream until Close. It does not wait: lists and watches do, until the state is there, for 3 seconds,
-// and are then Unavailable.
+// Open returns a Relay that follows upstream until Close. It does not wait for the state. Lists and
+// watches wait up to 3 seconds for it, and are [listwatch.Unavailable] then.
 func Open(upstream listwatch.Source, o Options) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Relay{options: o, stop: stop, fields: store.CollectionSpec{Fields: o.Fields}}
 	r.upstream = newUpstream(upstream, cmp.Or(o.BackfillVersions, DefaultBackfillVersions))
-	r.asker.ask = r.askUpstream
-	r.asker.ctx, r.asker.tasks = ctx, &r.tasks
+	r.versions.Read = func() (reading, error) { return r.readUpstream(ctx) }
+	r.versions.Start = func(f func()) error {
+		if !r.tasks.start(f) {
+			return errClosed
+		}
+		return nil
+	}
 	r.prober.ctx, r.prober.tasks, r.prober.upstream = ctx, &r.tasks, r.upstream
-	r.prober.probeBy(upstream, o.ProbeSource)
-	r.latest.init()
-	follower := &reflector.Reflector{Source: r.upstream, Sink: &sink{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
+	r.prober.setSource(upstream, o.ProbeSource)
+	r.epochs.init()
+	follower := &reflector.Reflector{Source: r.upstream, Sink: &logWriter{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
 	r.tasks.start(func() {
 		_ = follower.Run(ctx) // it ends with ctx
 	})
-	if every := cmp.Or(o.CheckInterval, DefaultCheckInterval); every > 0 {
-		r.tasks.start(func() { r.check(ctx, every) })
+	if interval := cmp.Or(o.CheckInterval, DefaultCheckInterval); interval > 0 {
+		r.tasks.start(func() { r.check(ctx, interval) })
 	}
 	return r
 }
 
-// Close ends all: the watch of the upstream, and every watcher, cleanly, once it has read what is there. Lists and watches are Unavailable
-// from then on. It returns when nothing of the relay goes on any more; calling it again does nothing. The error is always nil.
+// Close ends the watch of the upstream and every watch of r. They end cleanly after their readers have
+// read the remaining events. Later lists and watches are [listwatch.Unavailable]. Close returns when all
+// goroutines of r have ended. Only the first call has an effect. The error is always nil.
 func (r *Relay) Close() error {
-	r.latest.close()
+	r.epochs.close()
 	r.stop()
-	r.tasks.end()
+	r.tasks.wait()
 	r.prober.release()
 	return nil
 }
 
-func (r *Relay) lost(err error, wait time.Duration, again bool) {
+func (r *Relay) lost(err error, wait time.Duration, relist bool) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	r.progress.failed(err)
-	r.options.Trace.lost(err, wait, again)
+	r.monitor.failed(err)
+	r.options.Trace.upstreamLost(err, wait, relist)
 }

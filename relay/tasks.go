@@ -2,28 +2,28 @@ package relay
 
 import "sync"
 
-// tasks are goroutines that somebody waits for in the end. Safe for concurrent use.
+// tasks runs goroutines until wait is called. Safe for concurrent use.
 type tasks struct {
-	mu    sync.Mutex
-	ended bool // guarded by mu
-	group sync.WaitGroup
+	mu      sync.Mutex
+	closing bool // guarded by mu
+	group   sync.WaitGroup
 }
 
-// start runs f on a goroutine; false: it is too late for that.
+// start runs f on a goroutine. After wait has been called it returns false and does nothing.
 func (t *tasks) start(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended {
+	if t.closing {
 		return false
 	}
 	t.group.Go(f)
 	return true
 }
 
-// end returns when all have ended, and lets none begin any more.
-func (t *tasks) end() {
+// wait returns when all goroutines have ended.
+func (t *tasks) wait() {
 	t.mu.Lock()
-	t.ended = true
+	t.closing = true
 	t.mu.Unlock()
 	t.group.Wait()
 }

@@ -6,27 +6,29 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Trace is told what a relay does that its readers don't see. Each hook may be nil; it is called from a goroutine at work and must be quick.
+// A Trace has hooks for events that the readers of a Relay do not see. Each hook may be nil. Hooks are
+// called from the Relay's goroutines and must return quickly.
 type Trace struct {
-	// Began says that the relay has a state of so many objects at version. The first time it is ready then; else all who watched before
-	// are told that they expired.
+	// Replaced is called when the relay has taken over a state of the upstream: the first one, or one
+	// that ended every watch with [listwatch.Expired].
 	Replaced func(version listwatch.Version, objects int)
-	// Lost says that the watch of the upstream has ended, or could not be opened, and that another is tried after wait; again, that the
-	// state will be asked for anew. A client.Remote mends its streams by itself, and tells its own Trace.
-	UpstreamLost func(err error, wait time.Duration, again bool)
-	// Checked is told the status after each check of Options.Check.
+	// UpstreamLost is called when the watch of the upstream has ended or could not be opened. The next
+	// attempt starts after wait, and requests the state again if relist is true. It is not called when a
+	// client.Remote reconnects by itself; the Remote's own Trace is.
+	UpstreamLost func(err error, wait time.Duration, relist bool)
+	// Checked is called after each check of [Options.CheckInterval].
 	Checked func(Health)
 }
 
-func (t *Trace) began(v listwatch.Version, objects int) {
+func (t *Trace) replaced(v listwatch.Version, objects int) {
 	if t != nil && t.Replaced != nil {
 		t.Replaced(v, objects)
 	}
 }
 
-func (t *Trace) lost(err error, wait time.Duration, again bool) {
+func (t *Trace) upstreamLost(err error, wait time.Duration, relist bool) {
 	if t != nil && t.UpstreamLost != nil {
-		t.UpstreamLost(err, wait, again)
+		t.UpstreamLost(err, wait, relist)
 	}
 }
 

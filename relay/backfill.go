@@ -1,0 +1,155 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/reflector"
+)
+
+// A target is the version that a backfill leads to.
+type target struct {
+	asked   time.Time         // writes acknowledged before are there once version is reached; zero if not known
+	version listwatch.Version // zero if there is no backfill
+}
+
+// backfill makes w begin with the state at an earlier version and continue with the events since then,
+// so that the relay has a history from the start. If the upstream cannot serve that, w remains unchanged,
+// and the relay begins without a history.
+//
+// Rejected: to begin with the newest state and fetch the history when a client asks for it. That takes a
+// second watch for every version that clients resume from, and only a bookmark would tell where it ends.
+func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch.Query) target {
+	asked := time.Now()
+	newest, err := u.Source.List(ctx, listwatch.Query{Limit: 1})
+	if err != nil {
+		return target{}
+	}
+	timeout := min(max(4*time.Since(asked), minRefusalTime), maxRefusalTime)
+	s := &backfillSearch{source: u.Source, newest: newest.Version, timeout: timeout}
+	floor := max(q.Version, 1)
+	if s.newest <= floor {
+		return target{}
+	}
+	start := s.oldest(ctx, min(listwatch.Version(u.backfillVersions), s.newest-floor))
+	if start == nil {
+		return target{}
+	}
+	state, err := u.stateAt(ctx, start.version)
+	if err != nil {
+		_ = start.watcher.Close() // it is not needed any more
+		return target{}
+	}
+	w.pending, w.Watcher, w.backfillEnd = append(state, start.first...), start.watcher, newest.Version
+	return target{asked, newest.Version}
+}
+
+// stateAt returns the state at version v as the initial events of a watch, including the bookmark after
+// them.
+func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []listwatch.Event, err error) {
+	q := listwatch.Query{Start: listwatch.At, Version: v, Match: listwatch.Exact, Limit: reflector.DefaultPageSize}
+	for page, err := range reflector.Pages(ctx, u.Source, q) {
+		if err != nil {
+			return nil, err
+		}
+		if page.Version != v {
+			return nil, corrupt("a list at version %d has version %d", v, page.Version)
+		}
+		events = append(events, reflector.InitialEvents(page.Items)...)
+	}
+	return append(events, listwatch.NewBookmark(listwatch.Describe(u.Source), v, true)), nil
+}
+
+// A watch from an expired version fails soon or never. These are the bounds of the time to wait for that.
+const (
+	minRefusalTime = 50 * time.Millisecond
+	maxRefusalTime = time.Second
+)
+
+// A backfillSearch finds the oldest version from which the upstream can be watched, with binary searches:
+// one over lists of one object, and one over watches that are closed again. Usually the first attempt of
+// each succeeds.
+type backfillSearch struct {
+	source  listwatch.Source
+	newest  listwatch.Version
+	timeout time.Duration // to wait until a watch fails
+}
+
+// A backfillStart is an open watch.
+type backfillStart struct {
+	version listwatch.Version // where the watch starts
+	watcher listwatch.Watcher
+	first   []listwatch.Event // read from watcher already
+}
+
+// oldest returns a watch that starts at most limit versions before the newest version, or nil if there is
+// no such watch.
+func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *backfillStart {
+	distance := searchMax(limit, func(distance listwatch.Version) bool { return s.canList(ctx, s.newest-distance) })
+	if distance == 0 {
+		return nil
+	}
+	best := s.watch(ctx, s.newest-distance)
+	if best != nil {
+		return best
+	}
+	// Some servers list versions that they cannot watch: Kubernetes lists from etcd and watches from a
+	// cache with a shorter history.
+	searchMax(distance-1, func(distance listwatch.Version) bool {
+		older := s.watch(ctx, s.newest-distance)
+		if older == nil {
+			return false
+		}
+		if best != nil {
+			_ = best.watcher.Close() // it is not needed any more
+		}
+		best = older
+		return true
+	})
+	return best
+}
+
+// searchMax returns the greatest number up to limit for which ok holds, or zero. If ok holds for a number,
+// it must hold for all lower ones.
+func searchMax(limit listwatch.Version, ok func(listwatch.Version) bool) listwatch.Version {
+	low, high := listwatch.Version(0), limit+1
+	for try := limit; low+1 < high; try = low + (high-low)/2 {
+		if ok(try) {
+			low = try
+		} else {
+			high = try
+		}
+	}
+	return low
+}
+
+func (s *backfillSearch) canList(ctx context.Context, v listwatch.Version) bool {
+	_, err := s.source.List(ctx, listwatch.Query{Start: listwatch.At, Version: v, Match: listwatch.Exact, Limit: 1})
+	return err == nil
+}
+
+// watch returns a watch from v, or nil if the upstream refuses it.
+func (s *backfillSearch) watch(ctx context.Context, v listwatch.Version) *backfillStart {
+	w, err := s.source.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: v, InitialEvents: listwatch.No, Bookmarks: true})
+	if err != nil {
+		return nil
+	}
+	events := make([]listwatch.Event, reflector.DefaultPageSize)
+	n := 0
+	if p, ok := w.(listwatch.Poller); ok {
+		n, err = p.Poll(events)
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, s.timeout)
+		n, err = w.Next(ctx, events)
+		if ctx.Err() != nil {
+			err = nil
+		}
+		cancel()
+	}
+	if err != nil {
+		_ = w.Close() // it has failed already
+		return nil
+	}
+	return &backfillStart{v, w, events[:n]}
+}

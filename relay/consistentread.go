@@ -1,0 +1,123 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// readTimeout is the time for which a read waits for the first state, for the upstream's response, and
+// for a version.
+const readTimeout = 3 * time.Second
+
+// A reading is a version of the upstream at some time.
+type reading struct {
+	at      time.Time // when the upstream was asked: every earlier write has this version or a lower one
+	version listwatch.Version
+	epoch   *epoch // of version; nil if the relay had no state then
+}
+
+// readUpstream asks the upstream for its version. A page of one object is cheap, and its version covers
+// every write that was acknowledged before.
+func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	at := time.Now()
+	page, err := r.upstream.List(ctx, listwatch.Query{Limit: 1})
+	if err == nil {
+		err = r.upstream.checkEpoch()
+	}
+	if err != nil {
+		r.monitor.failed(err)
+		return reading{}, err
+	}
+	// checkEpoch compared epochs after the response, and logWriter.begin sets the filling epoch before
+	// the epoch to compare with. So this is the epoch of the version.
+	now := reading{at, page.Version, r.epochs.filling()}
+	r.monitor.heard()
+	r.monitor.add(now)
+	r.upstream.wake()
+	return now, nil
+}
+
+// newest returns a version of ep that covers every write acknowledged before the call. If the upstream
+// has another epoch or an older state, newest waits until that replaces ep, and the result means
+// nothing then.
+func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error) {
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	reached := ep.revision.Version()
+	now, err := r.versions.Get(bounded)
+	switch {
+	case err != nil:
+	case now.epoch != ep:
+		err = errReplaced
+	case now.version < reached:
+		err = wentBack(reached, now.version)
+	}
+	if listwatch.CodeOf(err) == listwatch.Expired {
+		select {
+		case <-ep.ctx.Done():
+			return 0, nil
+		case <-bounded.Done():
+		}
+	}
+	switch {
+	case err == nil || errors.Is(err, errClosed):
+		return now.version, err
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded):
+		err = errNoResponse
+	}
+	return 0, noUpstreamVersion(err)
+}
+
+// resolve returns the epoch to read from, and q with a version in place of Start Newest.
+func (r *Relay) resolve(ctx context.Context, q listwatch.Query) (*epoch, listwatch.Query, error) {
+	for {
+		ep, err := r.current(ctx)
+		if err != nil || q.Start != listwatch.Newest || q.Continue != "" {
+			return ep, q, err
+		}
+		v, err := r.newest(ctx, ep)
+		if err != nil {
+			return nil, q, err
+		}
+		if !ep.isOver() {
+			return ep, notOlderThan(q, v), nil
+		}
+	}
+}
+
+// notOlderThan returns q, which requests the newest state, as a query for a state at v or later.
+func notOlderThan(q listwatch.Query, v listwatch.Version) listwatch.Query {
+	initial := listwatch.No
+	if q.SendsInitialEvents() {
+		initial = listwatch.Yes
+	}
+	q.Start, q.Version, q.Match, q.InitialEvents = listwatch.At, v, listwatch.NotOlderThan, initial
+	if v == 0 {
+		q.Start = listwatch.Any
+	}
+	return q
+}
+
+// caughtUp returns the epoch to read from once it covers every write acknowledged before the call.
+func (r *Relay) caughtUp(ctx context.Context) (*epoch, error) {
+	for {
+		ep, q, err := r.resolve(ctx, listwatch.Query{})
+		if err != nil {
+			return nil, err
+		}
+		r.prober.request(ep, q.Version)
+		bounded, cancel := ep.within(ctx)
+		err = ep.revision.Wait(bounded, q.Version)
+		cancel()
+		if !ep.isOver() || ctx.Err() != nil {
+			return ep, err
+		}
+	}
+}

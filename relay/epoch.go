@@ -1,0 +1,130 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+)
+
+// An epoch is the state and history of the upstream since its versions last started over.
+type epoch struct {
+	// Immutable after construction.
+	log         *history.Log
+	revision    *history.Revision
+	description listwatch.Description
+	ctx         context.Context // ends when another epoch replaces this one
+	cancel      context.CancelFunc
+
+	// incomplete is a version of which watchers have seen only a part, so that no watch can resume from
+	// it. Zero if there is none.
+	incomplete atomic.Uint64
+}
+
+func newEpoch(o Options, d listwatch.Description, v listwatch.Version) *epoch {
+	ep := &epoch{revision: new(history.Revision), description: d}
+	ep.revision.Advance(v)
+	ep.ctx, ep.cancel = context.WithCancel(context.Background())
+	ep.log = history.New(history.Options{
+		MaxAge: o.HistoryAge, MaxBytes: o.HistoryBytes, FrameCacheBytes: o.FrameCacheBytes, Description: d, Revision: ep.revision,
+	})
+	return ep
+}
+
+// reset replaces the state by objects, which were listed at version v.
+func (ep *epoch) reset(objects []*listwatch.Object, v listwatch.Version) {
+	ep.log.Reset(objects, v)
+	ep.revision.Advance(v)
+}
+
+// close interrupts lists, and ends all watches with err after they have read the remaining events.
+func (ep *epoch) close(err error) {
+	ep.log.CloseWithError(err)
+	ep.cancel()
+}
+
+func (ep *epoch) isOver() bool { return ep.ctx.Err() != nil }
+
+// within returns a copy of ctx that also ends with the epoch.
+func (ep *epoch) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ep.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// epochs holds the epoch that is served and the one that is filled. They differ while the relay catches
+// up with an upstream whose versions have started over. Safe for concurrent use.
+type epochs struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	next    *epoch // receives the events of the upstream; nil before the first state
+	served  *epoch // nil before the first state
+	changed chan struct{}
+	closed  bool
+}
+
+func (e *epochs) init() { e.changed = make(chan struct{}) }
+
+// get returns the epoch to read from, or nil if there is none. The channel is closed when that changes.
+func (e *epochs) get() (ep *epoch, changed <-chan struct{}, closed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.served, e.changed, e.closed
+}
+
+// filling returns the epoch that receives the events of the upstream, or nil before the first state.
+func (e *epochs) filling() *epoch {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.next
+}
+
+// fill makes ep receive the events of the upstream. It is not served yet.
+func (e *epochs) fill(ep *epoch) {
+	e.mu.Lock()
+	e.next = ep
+	closed := e.closed
+	e.mu.Unlock()
+	if closed {
+		ep.close(errShutdown)
+	}
+}
+
+// serve makes readers use ep, and ends the watches of the previous epoch with err. It returns false and
+// does nothing if ep is served already, or is no longer the epoch that is filled.
+func (e *epochs) serve(ep *epoch, err error) bool {
+	e.mu.Lock()
+	previous := e.served
+	if e.closed || e.next != ep || previous == ep {
+		e.mu.Unlock()
+		return false
+	}
+	e.served = ep
+	close(e.changed)
+	e.changed = make(chan struct{})
+	e.mu.Unlock()
+	if previous != nil {
+		previous.close(err)
+	}
+	return true
+}
+
+func (e *epochs) close() {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		close(e.changed)
+	}
+	served, next := e.served, e.next
+	e.mu.Unlock()
+	for _, ep := range []*epoch{served, next} {
+		if ep != nil {
+			ep.close(errShutdown)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// Health is the condition of a Relay at some time.
+type Health struct {
+	// Ready is true once the relay has a state. It remains true.
+	Ready bool
+	// Following is true while a watch of the upstream is open. A [client.Remote] reconnects by itself,
+	// so Following remains true meanwhile; LastHeard and Err say more.
+	//
+	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
+	Following bool
+	// Version is the version that the relay has reached, and UpstreamVersion the newest version that
+	// the upstream has reported. Versions count the writes of the whole database, so their difference
+	// is not the number of missing events.
+	Version, UpstreamVersion listwatch.Version
+	// Epoch is the epoch of the state.
+	Epoch string
+	// Lag is an upper bound on the age of the state: the relay has every write that the origin
+	// acknowledged before that. It is measured by asking the upstream for its version, at
+	// [Options.CheckInterval] and for reads of the newest state, so it is about the time between two of
+	// these requests while the relay keeps up. It is a few times that if only other collections of the
+	// database change, and about a minute without a [Options.ProbeSource]. Negative if not known yet.
+	Lag time.Duration
+	// LastHeard is the time of the last event, bookmark or response of the upstream. Zero if there was
+	// none.
+	LastHeard time.Time
+	// Err is the error of the last watch of the upstream or request to it. Nil if the upstream has sent
+	// anything since then.
+	Err error
+	// Objects and Watchers are numbers of objects and of open watches.
+	Objects, Watchers int
+	// HistoryBytes is the memory of the history, without the current objects.
+	HistoryBytes int64
+	// Floor is the oldest version from which a watch can start.
+	Floor listwatch.Version
+}
+
+// Health returns the current condition of r.
+func (r *Relay) Health() Health {
+	h := Health{Lag: -1, Following: r.upstream.isOpen()}
+	ep, _, _ := r.epochs.get()
+	if ep != nil {
+		stats := ep.log.Stats()
+		h.Ready, h.Version, h.Epoch = true, ep.revision.Version(), ep.description.Epoch
+		h.Objects, h.Watchers, h.HistoryBytes, h.Floor = stats.Objects, stats.Watchers, stats.Bytes+stats.FrameCacheBytes, stats.Floor
+	}
+	r.monitor.describe(&h)
+	return h
+}
+
+// check asks the upstream for its version at each interval until ctx ends.
+func (r *Relay) check(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if ep, changed, _ := r.epochs.get(); ep == nil {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+		// Health reports an error of the read. If no event brings the version, a probe must, because the
+		// upstream's bookmarks are rare.
+		if now, err := r.versions.Get(ctx); err == nil && now.epoch != nil && !r.monitor.lagsAtMost(2*interval) {
+			r.prober.request(now.epoch, now.version)
+		}
+		r.options.Trace.checked(r)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package relay
+
+import (
+	"sync"
+	"time"
+)
+
+// A monitor records when the upstream was heard from, and measures the lag. Safe for concurrent use.
+type monitor struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	lastHeard time.Time
+	failure   error
+	caughtUp  time.Time // the relay has every write acknowledged before; zero if not known
+	oldest    reading   // the oldest reading that the relay has not reached; without epoch if there is none
+	last      reading   // the newest reading; without epoch if there is none
+}
+
+// heard records that the upstream has sent something.
+func (m *monitor) heard() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failure, m.lastHeard = nil, time.Now()
+}
+
+// failed records that the upstream could not be followed or asked.
+func (m *monitor) failed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failure = err
+}
+
+func (m *monitor) err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failure
+}
+
+// add records a reading. One without an epoch is ignored.
+func (m *monitor) add(r reading) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.epoch == nil {
+		return
+	}
+	m.settle()
+	m.last = r
+	if m.oldest.epoch == nil {
+		m.oldest = m.last
+	}
+	m.settle()
+}
+
+// settle updates caughtUp with the readings that the relay has reached. m.mu must be held.
+func (m *monitor) settle() {
+	for _, r := range [...]reading{m.oldest, m.last} {
+		if r.epoch != nil && r.epoch.revision.Version() >= r.version {
+			m.caughtUp, m.oldest = r.at, m.last
+		}
+	}
+	if m.caughtUp.Equal(m.last.at) {
+		m.oldest = reading{}
+	}
+}
+
+// lagsAtMost reports whether the relay has every write that was acknowledged longer than d ago.
+func (m *monitor) lagsAtMost(d time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settle()
+	return !m.caughtUp.IsZero() && time.Since(m.caughtUp) <= d
+}
+
+// forget drops the readings, whose versions mean nothing in a new epoch.
+func (m *monitor) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.caughtUp, m.oldest, m.last = time.Time{}, reading{}, reading{}
+}
+
+// describe sets the fields of h that m knows. h.Version must be set.
+func (m *monitor) describe(h *Health) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settle()
+	h.UpstreamVersion, h.LastHeard, h.Err = max(m.last.version, h.Version), m.lastHeard, m.failure
+	if !m.caughtUp.IsZero() {
+		h.Lag = time.Since(m.caughtUp)
+	}
+}

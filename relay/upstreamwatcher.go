@@ -1,0 +1,109 @@
+package relay
+
+import (
+	"context"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+)
+
+// An upstreamWatcher is a watch of the upstream that the relay can end with an error.
+type upstreamWatcher struct {
+	// Immutable once it is open.
+	listwatch.Watcher
+	upstream *upstream
+	poller   listwatch.Poller // the Watcher; nil if it is not a Poller
+	signal   chan struct{}    // has room for one; filled when the Poller must be polled
+	onWake   func()           // wake, as a value that is allocated once
+
+	synced bool // the state is complete; guarded by upstream.mu
+
+	// Owned by the reader.
+	pending     []listwatch.Event // returned before the events of Watcher
+	backfillEnd listwatch.Version // the target of the backfill; zero once it is reached
+	position    listwatch.Version // of the newest bookmark made by poll
+
+	mu      sync.Mutex
+	failure error // guarded by mu; set by fail
+}
+
+// Next implements [listwatch.Watcher].
+func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
+	switch {
+	case len(w.pending) > 0:
+		n = copy(dst, w.pending)
+		if w.pending = w.pending[n:]; len(w.pending) == 0 {
+			w.pending = nil // releases the events
+		}
+	case w.poller != nil:
+		n, err = w.poll(ctx, dst)
+	default:
+		n, err = w.Watcher.Next(ctx, dst)
+	}
+	if n > 0 && !dst[n-1].Initial && dst[n-1].Version >= w.backfillEnd {
+		w.backfillEnd = 0
+	}
+	if err == nil {
+		return n, nil
+	}
+	if failure := w.failed(); failure != nil {
+		return n, failure
+	}
+	switch listwatch.CodeOf(err) {
+	case listwatch.Expired, listwatch.Corrupt, listwatch.Unsupported:
+		if w.backfillEnd != 0 {
+			w.upstream.skipBackfill() // another backfill would fail likewise
+		}
+	}
+	return n, err
+}
+
+// poll is Next for a Poller. When the Poller advances without an event, poll returns a bookmark.
+func (w *upstreamWatcher) poll(ctx context.Context, dst []listwatch.Event) (int, error) {
+	for {
+		if n, err := w.poller.Poll(dst); n > 0 || err != nil {
+			return n, err
+		}
+		if at := w.poller.Position(); at > w.position {
+			w.position = at
+			dst[0] = listwatch.NewBookmark(listwatch.Describe(w.upstream.Source), at, false)
+			return 1, nil
+		}
+		w.poller.Wake(w.onWake)
+		select {
+		case <-w.signal:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (w *upstreamWatcher) wake() {
+	select {
+	case w.signal <- struct{}{}:
+	default:
+	}
+}
+
+// fail ends the watch with err. Only the first call counts.
+func (w *upstreamWatcher) fail(err error) {
+	w.mu.Lock()
+	if w.failure == nil {
+		w.failure = err
+	}
+	w.mu.Unlock()
+	_ = w.Watcher.Close() // the failure is reported in place of its error
+	w.wake()
+}
+
+func (w *upstreamWatcher) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failure
+}
+
+// Close implements [listwatch.Watcher].
+func (w *upstreamWatcher) Close() error {
+	w.upstream.closed(w)
+	return w.Watcher.Close()
+}
