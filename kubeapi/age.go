@@ -11,17 +11,17 @@ import (
 const unknownAge = "<unknown>"
 
 // appendAge appends the time since then, which is an RFC 3339 time in quotes, as a JSON string.
-func appendAge(dst []byte, then value, now time.Time) []byte {
-	t, err := time.Parse(time.RFC3339, then.text())
+func appendAge(dst []byte, then Value, now time.Time) []byte {
+	t, err := time.Parse(time.RFC3339, then.Text())
 	if err != nil || t.IsZero() {
 		return rawjson.AppendString(dst, unknownAge)
 	}
-	return rawjson.AppendString(dst, age(now.Sub(t)))
+	return rawjson.AppendString(dst, formatAge(now.Sub(t)))
 }
 
 // ageSteps say how an age is rounded: up to a limit it is written in a unit, with a smaller one behind it while that still means
 // something. They are the steps of kubectl's column AGE.
-var ageSteps = []struct {
+var ageFormats = []struct {
 	below       time.Duration
 	unit, minor time.Duration // minor is zero where there is none
 }{
@@ -45,25 +45,25 @@ var unitLetters = map[time.Duration]string{time.Second: "s", time.Minute: "m", t
 
 // age writes d as kubectl does: "45s", "5m30s", "3d4h". A clock that is a moment behind makes no age negative; one that is far
 // behind makes it "<invalid>".
-func age(d time.Duration) string {
+func formatAge(d time.Duration) string {
 	if d <= -2*time.Second {
 		return "<invalid>"
 	}
 	d = max(d, 0)
 	i := 0
-	for d >= ageSteps[i].below && i < len(ageSteps)-1 {
+	for d >= ageFormats[i].below && i < len(ageFormats)-1 {
 		i++
 	}
-	step := ageSteps[i]
-	s := inUnits(d, step.unit)
+	step := ageFormats[i]
+	s := formatUnits(d, step.unit)
 	if step.minor != 0 {
 		if rest := d % step.unit; rest >= step.minor {
-			s += inUnits(rest, step.minor)
+			s += formatUnits(rest, step.minor)
 		}
 	}
 	return s
 }
 
-func inUnits(d, unit time.Duration) string {
+func formatUnits(d, unit time.Duration) string {
 	return strconv.FormatInt(int64(d/unit), 10) + unitLetters[unit]
 }

@@ -93,7 +93,7 @@ type Attributes struct {
 	Subresource string
 }
 
-func (h *Handler) authorize(r *http.Request, user User, verb string, c call) error {
+func (h *Handler) authorize(r *http.Request, user User, verb string, c resourceRequest) error {
 	if h.Authorize == nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // bodyTime is how long a client may take to send a body.
-const bodyTime = 30 * time.Second
+const bodyTimeout = 30 * time.Second
 
 // readObject returns the body of a write as JSON; by its Content-Type it must be that, YAML or Kubernetes' Protocol Buffers.
 func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -56,7 +56,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	}
 	// Not every ResponseWriter has deadlines; then whoever made it bounds the time.
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	data, err := io.ReadAll(body)
 	_ = control.SetReadDeadline(time.Time{})
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -88,7 +88,7 @@ func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]by
 	case mediaType == "application/json", mediaType == "application/x-www-form-urlencoded":
 		return nil, nil
 	case mediaType == "application/yaml":
-		return yamlToJSON, nil
+		return ToJSON, nil
 	case mediaType == protobody.MediaType:
 		return protobody.ToJSON, nil
 	}

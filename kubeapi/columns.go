@@ -56,13 +56,13 @@ func nameCell(dst []byte, r *row) []byte {
 }
 
 // A table is what the columns of a resource come to. It never changes; its address is part of the wire form.
-type table struct {
+type Table struct {
 	definitions []byte // in JSON
 	cells       []cellFunc
 }
 
 // newTable returns the table of a resource: the name and then columns; where there are none, the age.
-func newTable(columns []Column) (*table, error) {
+func New(columns []Column) (*Table, error) {
 	if columns == nil {
 		columns = []Column{ageColumn}
 	}
@@ -75,7 +75,7 @@ func newTable(columns []Column) (*table, error) {
 		Priority    int    `json:"priority"`
 	}
 	var definitions []definition
-	t := &table{}
+	t := &Table{}
 	for _, c := range append([]Column{nameColumn}, columns...) {
 		if c.Type == "" {
 			c.Type = "string"
@@ -107,18 +107,18 @@ func (c Column) compile() (cellFunc, error) {
 	if c.Cell != nil {
 		return func(dst []byte, r *row) []byte { return c.Cell(dst, r.object, r.now) }, nil
 	}
-	path, err := parsePath(c.Path)
+	path, err := ParsePath(c.Path)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q", c.Name), Err: err}
 	}
-	names, rest := path.members()
+	names, rest := path.SplitMembers()
 	return func(dst []byte, r *row) []byte {
 		found := r.at(names...)
 		if c.Type == "string" {
-			return appendTexts(dst, rest, found)
+			return appendJoined(dst, rest, found)
 		}
 		start := len(dst)
-		rest.find(found, func(v value) {
+		rest.Find(found, func(v Value) {
 			if len(dst) == start {
 				dst = c.appendCell(dst, v, r.now)
 			}
@@ -131,7 +131,7 @@ func (c Column) compile() (cellFunc, error) {
 }
 
 // appendCell appends v as a cell of a type that is no string.
-func (c Column) appendCell(dst []byte, v value, now time.Time) []byte {
+func (c Column) appendCell(dst []byte, v Value, now time.Time) []byte {
 	text, ok := string(v), false
 	switch c.Type {
 	case "integer":
@@ -151,10 +151,10 @@ func (c Column) appendCell(dst []byte, v value, now time.Time) []byte {
 }
 
 // appendTexts appends what path leads to as one string: strings as they are, everything else as JSON.
-func appendTexts(dst []byte, path jsonPath, object value) []byte {
+func appendJoined(dst []byte, path Path, object Value) []byte {
 	var all strings.Builder
 	found := false
-	path.find(object, func(v value) {
+	path.Find(object, func(v Value) {
 		if string(v) == "null" {
 			return
 		}
@@ -163,7 +163,7 @@ func appendTexts(dst []byte, path jsonPath, object value) []byte {
 		}
 		found = true
 		if v[0] == '"' {
-			all.WriteString(v.text())
+			all.WriteString(v.Text())
 		} else {
 			all.Write(v)
 		}

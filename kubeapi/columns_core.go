@@ -10,26 +10,26 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-func serviceColumns() []Column {
+func ServiceColumns() []Column {
 	return []Column{
-		{Name: "Type", Description: "How the service is made known.", cell: textOr("ClusterIP", "spec", "type")},
-		{Name: "Cluster-IP", Description: "The address of the service within the cluster.", cell: textOrNone("spec", "clusterIP")},
+		{Name: "Type", Description: "How the service is made known.", cell: stringOr("ClusterIP", "spec", "type")},
+		{Name: "Cluster-IP", Description: "The address of the service within the cluster.", cell: stringOrNone("spec", "clusterIP")},
 		{Name: "External-IP", Description: "The addresses of the service outside of the cluster.", cell: externalIP},
 		{Name: "Port(s)", Description: "The ports of the service.", cell: ports},
 		ageColumn,
 		{Name: "Selector", Priority: 1, Description: "The labels of the pods behind the service.", cell: func(dst []byte, r *row) []byte {
-			return rawjson.AppendString(dst, orNone(pairs(r.at("spec", "selector"))))
+			return rawjson.AppendString(dst, orNone(formatLabels(r.at("spec", "selector"))))
 		}},
 	}
 }
 
-func deploymentColumns() []Column {
+func DeploymentColumns() []Column {
 	return []Column{
 		{Name: "Ready", Description: "How many pods are ready, and how many are wanted.", cell: func(dst []byte, r *row) []byte {
-			return fmt.Appendf(dst, `"%d/%d"`, r.at("status", "readyReplicas").number(), wantedReplicas(r))
+			return fmt.Appendf(dst, `"%d/%d"`, r.at("status", "readyReplicas").Int(), wantedReplicas(r))
 		}},
-		{Name: "Up-to-date", Type: "integer", Description: "How many pods have the newest template.", cell: number("status", "updatedReplicas")},
-		{Name: "Available", Type: "integer", Description: "How many pods have been ready for long enough.", cell: number("status", "availableReplicas")},
+		{Name: "Up-to-date", Type: "integer", Description: "How many pods have the newest template.", cell: integer("status", "updatedReplicas")},
+		{Name: "Available", Type: "integer", Description: "How many pods have been ready for long enough.", cell: integer("status", "availableReplicas")},
 		ageColumn,
 		{Name: "Containers", Priority: 1, Description: "The names of the containers.", cell: containers("name")},
 		{Name: "Images", Priority: 1, Description: "The images of the containers.", cell: containers("image")},
@@ -37,24 +37,24 @@ func deploymentColumns() []Column {
 	}
 }
 
-func configMapColumns() []Column {
+func ConfigMapColumns() []Column {
 	return []Column{
 		{Name: "Data", Type: "integer", Description: "How many keys there are.", cell: func(dst []byte, r *row) []byte {
-			n := r.at("data").size() + r.at("binaryData").size()
+			n := r.at("data").Len() + r.at("binaryData").Len()
 			return strconv.AppendInt(dst, int64(n), 10)
 		}},
 		ageColumn,
 	}
 }
 
-func namespaceColumns() []Column {
+func NamespaceColumns() []Column {
 	return []Column{{Name: "Status", Description: "Whether the namespace is in use or going away.", cell: namespaceStatus}, ageColumn}
 }
 
 // What kube-apiserver writes into new objects by itself is not written here; tables show it where it is not said otherwise.
 
 func namespaceStatus(dst []byte, r *row) []byte {
-	phase := r.at("status", "phase").text()
+	phase := r.at("status", "phase").Text()
 	switch {
 	case phase != "":
 	case len(r.at("metadata", "deletionTimestamp")) > 0:
@@ -67,32 +67,32 @@ func namespaceStatus(dst []byte, r *row) []byte {
 
 func wantedReplicas(r *row) int64 {
 	if replicas := r.at("spec", "replicas"); len(replicas) > 0 {
-		return replicas.number()
+		return replicas.Int()
 	}
 	return 1
 }
 
 // textOrNone is a string, and <none> where it is empty.
-func textOrNone(path ...string) cellFunc { return textOr("<none>", path...) }
+func stringOrNone(path ...string) cellFunc { return stringOr("<none>", path...) }
 
 // textOr is a string, and absent where it is empty.
-func textOr(absent string, path ...string) cellFunc {
+func stringOr(absent string, path ...string) cellFunc {
 	return func(dst []byte, r *row) []byte {
-		return rawjson.AppendString(dst, cmp.Or(r.at(path...).text(), absent))
+		return rawjson.AppendString(dst, cmp.Or(r.at(path...).Text(), absent))
 	}
 }
 
 // number is a whole number, and zero where it isn't there.
-func number(path ...string) cellFunc {
+func integer(path ...string) cellFunc {
 	return func(dst []byte, r *row) []byte {
-		return strconv.AppendInt(dst, r.at(path...).number(), 10)
+		return strconv.AppendInt(dst, r.at(path...).Int(), 10)
 	}
 }
 
 func containers(member string) cellFunc {
 	return func(dst []byte, r *row) []byte {
 		var all []string
-		r.at("spec", "template", "spec", "containers").elements(func(c value) { all = append(all, c.at(member).text()) })
+		r.at("spec", "template", "spec", "containers").Elements(func(c Value) { all = append(all, c.At(member).Text()) })
 		return rawjson.AppendString(dst, strings.Join(all, ","))
 	}
 }
@@ -101,15 +101,15 @@ func containers(member string) cellFunc {
 func externalIP(dst []byte, r *row) []byte {
 	spec := r.at("spec")
 	var all []string
-	kind := spec.at("type").text()
+	kind := spec.At("type").Text()
 	switch kind {
 	case "ExternalName":
-		return rawjson.AppendString(dst, spec.at("externalName").text())
+		return rawjson.AppendString(dst, spec.At("externalName").Text())
 	case "LoadBalancer":
-		r.at("status", "loadBalancer", "ingress").elements(func(in value) {
-			address := in.at("ip").text()
+		r.at("status", "loadBalancer", "ingress").Elements(func(in Value) {
+			address := in.At("ip").Text()
 			if address == "" {
-				address = in.at("hostname").text()
+				address = in.At("hostname").Text()
 			}
 			if address != "" {
 				all = append(all, address)
@@ -118,7 +118,7 @@ func externalIP(dst []byte, r *row) []byte {
 		slices.Sort(all)
 		all = slices.Compact(all)
 	}
-	spec.at("externalIPs").elements(func(ip value) { all = append(all, ip.text()) })
+	spec.At("externalIPs").Elements(func(ip Value) { all = append(all, ip.Text()) })
 	if kind == "LoadBalancer" && all == nil {
 		return rawjson.AppendString(dst, "<pending>")
 	}
@@ -128,12 +128,12 @@ func externalIP(dst []byte, r *row) []byte {
 // ports is port/PROTOCOL or port:nodePort/PROTOCOL, for each.
 func ports(dst []byte, r *row) []byte {
 	var all []string
-	r.at("spec", "ports").elements(func(p value) {
-		s := strconv.FormatInt(p.at("port").number(), 10)
-		if node := p.at("nodePort").number(); node > 0 {
+	r.at("spec", "ports").Elements(func(p Value) {
+		s := strconv.FormatInt(p.At("port").Int(), 10)
+		if node := p.At("nodePort").Int(); node > 0 {
 			s += ":" + strconv.FormatInt(node, 10)
 		}
-		protocol := p.at("protocol").text()
+		protocol := p.At("protocol").Text()
 		if protocol == "" {
 			protocol = "TCP"
 		}
@@ -143,29 +143,29 @@ func ports(dst []byte, r *row) []byte {
 }
 
 // pairs writes an object of strings as a selector: a=b,c=d, sorted.
-func pairs(labels value) string {
+func formatLabels(labels Value) string {
 	var all []string
-	labels.members(func(name string, member value) { all = append(all, name+"="+member.text()) })
+	labels.Members(func(name string, member Value) { all = append(all, name+"="+member.Text()) })
 	slices.Sort(all)
 	return strings.Join(all, ",")
 }
 
 func deploymentSelector(dst []byte, r *row) []byte {
-	return rawjson.AppendString(dst, orNone(selectorText(r.at("spec", "selector"))))
+	return rawjson.AppendString(dst, orNone(FormatSelector(r.at("spec", "selector"))))
 }
 
 // selectorText writes a metav1.LabelSelector as kubectl's -l takes it; a string stays as it is.
-func selectorText(selector value) string {
-	if s := selector.text(); s != "" {
+func FormatSelector(selector Value) string {
+	if s := selector.Text(); s != "" {
 		return s
 	}
 	var all strings.Builder
-	all.WriteString(pairs(selector.at("matchLabels")))
-	selector.at("matchExpressions").elements(func(e value) {
+	all.WriteString(formatLabels(selector.At("matchLabels")))
+	selector.At("matchExpressions").Elements(func(e Value) {
 		var values []string
-		e.at("values").elements(func(v value) { values = append(values, v.text()) })
-		s := e.at("key").text()
-		switch e.at("operator").text() {
+		e.At("values").Elements(func(v Value) { values = append(values, v.Text()) })
+		s := e.At("key").Text()
+		switch e.At("operator").Text() {
 		case "In":
 			s += " in (" + strings.Join(values, ",") + ")"
 		case "NotIn":

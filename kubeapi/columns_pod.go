@@ -9,33 +9,33 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-func podColumns() []Column {
+func PodColumns() []Column {
 	return []Column{
 		{Name: "Ready", Description: "How many containers are ready, and how many there are.", cell: podReady},
 		{Name: "Status", Description: "What the pod does, or what keeps it from it.", cell: podStatus},
 		{Name: "Restarts", Description: "How often containers were started again, and when last.", cell: podRestarts},
 		ageColumn,
-		{Name: "IP", Priority: 1, Description: "The address of the pod.", cell: textOrNone("status", "podIP")},
-		{Name: "Node", Priority: 1, Description: "The node that the pod runs on.", cell: textOrNone("spec", "nodeName")},
-		{Name: "Nominated Node", Priority: 1, Description: "The node that is being cleared for the pod.", cell: textOrNone("status", "nominatedNodeName")},
+		{Name: "IP", Priority: 1, Description: "The address of the pod.", cell: stringOrNone("status", "podIP")},
+		{Name: "Node", Priority: 1, Description: "The node that the pod runs on.", cell: stringOrNone("spec", "nodeName")},
+		{Name: "Nominated Node", Priority: 1, Description: "The node that is being cleared for the pod.", cell: stringOrNone("status", "nominatedNodeName")},
 		{Name: "Readiness Gates", Priority: 1, Description: "How many conditions beside its own it waits for.", cell: podGates},
 	}
 }
 
 func podReady(dst []byte, r *row) []byte {
-	p := podOf(r)
+	p := summaryOf(r)
 	return fmt.Appendf(dst, `"%d/%d"`, p.ready, p.total)
 }
 
 func podStatus(dst []byte, r *row) []byte {
-	return rawjson.AppendString(dst, podOf(r).reason)
+	return rawjson.AppendString(dst, summaryOf(r).reason)
 }
 
 func podRestarts(dst []byte, r *row) []byte {
-	p := podOf(r)
+	p := summaryOf(r)
 	s := strconv.FormatInt(p.restarts, 10)
-	if p.restarts > 0 && !p.restarted.IsZero() {
-		s += " (" + age(r.now.Sub(p.restarted)) + " ago)"
+	if p.restarts > 0 && !p.lastRestart.IsZero() {
+		s += " (" + formatAge(r.now.Sub(p.lastRestart)) + " ago)"
 	}
 	return rawjson.AppendString(dst, s)
 }
@@ -47,11 +47,11 @@ func podGates(dst []byte, r *row) []byte {
 	}
 	// A pass for each gate would cost minutes where a hostile pod has many of both.
 	isTrue := make(map[string]bool)
-	r.at("status", "conditions").elements(func(c value) { isTrue[c.at("type").text()] = c.at("status").text() == "True" })
+	r.at("status", "conditions").Elements(func(c Value) { isTrue[c.At("type").Text()] = c.At("status").Text() == "True" })
 	total, met := 0, 0
-	gates.elements(func(gate value) {
+	gates.Elements(func(gate Value) {
 		total++
-		if isTrue[gate.at("conditionType").text()] {
+		if isTrue[gate.At("conditionType").Text()] {
 			met++
 		}
 	})
@@ -66,13 +66,13 @@ type podSummary struct {
 	reason       string
 	ready, total int
 	restarts     int64
-	restarted    time.Time // when last; zero: not known
+	lastRestart  time.Time // when last; zero: not known
 }
 
 // podOf returns the summary of the pod in r, which several cells show.
-func podOf(r *row) *podSummary {
+func summaryOf(r *row) *podSummary {
 	if r.pod == nil {
-		p := readPod(r)
+		p := summarize(r)
 		r.pod = &p
 	}
 	return r.pod
@@ -80,20 +80,20 @@ func podOf(r *row) *podSummary {
 
 // readPod sums a pod up: the first of its init containers that isn't done says how it stands; behind them, the first of its containers
 // that has a reason not to run. Init containers that go on running (sidecars) count among the others.
-func readPod(r *row) podSummary {
+func summarize(r *row) podSummary {
 	conditions := r.at("status", "conditions")
 	// A pod that says nothing of itself waits, as what kube-apiserver makes of it says.
-	p := podSummary{reason: cmp.Or(r.at("status", "phase").text(), "Pending"), total: r.at("spec", "containers").size()}
+	p := podSummary{reason: cmp.Or(r.at("status", "phase").Text(), "Pending"), total: r.at("spec", "containers").Len()}
 	phase := p.reason
-	if reason := r.at("status", "reason").text(); reason != "" {
+	if reason := r.at("status", "reason").Text(); reason != "" {
 		p.reason = reason
 	}
-	if condition(conditions, "PodScheduled").at("reason").text() == "SchedulingGated" {
+	if findCondition(conditions, "PodScheduled").At("reason").Text() == "SchedulingGated" {
 		p.reason = "SchedulingGated"
 	}
-	initialized := condition(conditions, "Initialized").at("status").text() == "True"
-	if !p.initialize(r.at("spec", "initContainers"), r.at("status", "initContainerStatuses"), initialized) || initialized {
-		p.run(r.at("status", "containerStatuses"), conditions)
+	initialized := findCondition(conditions, "Initialized").At("status").Text() == "True"
+	if !p.addInitContainers(r.at("spec", "initContainers"), r.at("status", "initContainerStatuses"), initialized) || initialized {
+		p.addContainers(r.at("status", "containerStatuses"), conditions)
 	}
 	if len(r.at("metadata", "deletionTimestamp")) > 0 {
 		switch {
@@ -107,62 +107,62 @@ func readPod(r *row) podSummary {
 }
 
 // initialize looks at the init containers and returns whether one isn't done. initialized is what the pod's condition says.
-func (p *podSummary) initialize(containers, statuses value, initialized bool) (busy bool) {
+func (p *podSummary) addInitContainers(containers, statuses Value, initialized bool) (busy bool) {
 	inits := 0
 	sidecars := make(map[string]bool)
-	containers.elements(func(c value) {
+	containers.Elements(func(c Value) {
 		inits++
-		if c.at("restartPolicy").text() == "Always" {
-			sidecars[c.at("name").text()] = true
+		if c.At("restartPolicy").Text() == "Always" {
+			sidecars[c.At("name").Text()] = true
 			p.total++
 		}
 	})
 	var all podSummary // the restarts of all, which count until they are done
 	i := 0
-	statuses.elements(func(c value) {
-		all.count(c)
-		sidecar := sidecars[c.at("name").text()]
+	statuses.Elements(func(c Value) {
+		all.addRestarts(c)
+		sidecar := sidecars[c.At("name").Text()]
 		if sidecar {
-			p.count(c)
+			p.addRestarts(c)
 		}
-		ended := c.at("state", "terminated")
+		ended := c.At("state", "terminated")
 		switch {
 		case busy:
-		case string(ended.at("exitCode")) == "0":
-		case sidecar && string(c.at("started")) == "true":
-			if string(c.at("ready")) == "true" {
+		case string(ended.At("exitCode")) == "0":
+		case sidecar && string(c.At("started")) == "true":
+			if string(c.At("ready")) == "true" {
 				p.ready++
 			}
 		case len(ended) > 0:
-			busy, p.reason = true, "Init:"+endReason(ended)
+			busy, p.reason = true, "Init:"+terminationReason(ended)
 		default:
 			busy, p.reason = true, fmt.Sprintf("Init:%d/%d", i, inits)
-			if waits := c.at("state", "waiting", "reason").text(); waits != "" && waits != "PodInitializing" {
+			if waits := c.At("state", "waiting", "reason").Text(); waits != "" && waits != "PodInitializing" {
 				p.reason = "Init:" + waits
 			}
 		}
 		i++
 	})
 	if busy && !initialized {
-		p.restarts, p.restarted = all.restarts, all.restarted
+		p.restarts, p.lastRestart = all.restarts, all.lastRestart
 	}
 	return busy
 }
 
 // run looks at the containers.
-func (p *podSummary) run(statuses, conditions value) {
+func (p *podSummary) addContainers(statuses, conditions Value) {
 	running := false
 	reason := ""
-	statuses.elements(func(c value) {
-		p.count(c)
-		why := c.at("state", "waiting", "reason").text()
-		if ended := c.at("state", "terminated"); why == "" && len(ended) > 0 {
-			why = endReason(ended)
+	statuses.Elements(func(c Value) {
+		p.addRestarts(c)
+		why := c.At("state", "waiting", "reason").Text()
+		if ended := c.At("state", "terminated"); why == "" && len(ended) > 0 {
+			why = terminationReason(ended)
 		}
 		if reason == "" {
 			reason = why
 		}
-		if why == "" && string(c.at("ready")) == "true" && len(c.at("state", "running")) > 0 {
+		if why == "" && string(c.At("ready")) == "true" && len(c.At("state", "running")) > 0 {
 			running = true
 			p.ready++
 		}
@@ -172,35 +172,35 @@ func (p *podSummary) run(statuses, conditions value) {
 	}
 	if p.reason == "Completed" && running {
 		p.reason = "NotReady"
-		if condition(conditions, "Ready").at("status").text() == "True" {
+		if findCondition(conditions, "Ready").At("status").Text() == "True" {
 			p.reason = "Running"
 		}
 	}
 }
 
 // count adds the restarts of a container.
-func (p *podSummary) count(c value) {
-	p.restarts += c.at("restartCount").number()
-	if t := c.at("lastState", "terminated", "finishedAt").time(); t.After(p.restarted) {
-		p.restarted = t
+func (p *podSummary) addRestarts(c Value) {
+	p.restarts += c.At("restartCount").Int()
+	if t := c.At("lastState", "terminated", "finishedAt").Time(); t.After(p.lastRestart) {
+		p.lastRestart = t
 	}
 }
 
 // endReason says why a container ended.
-func endReason(terminated value) string {
-	if reason := terminated.at("reason").text(); reason != "" {
+func terminationReason(terminated Value) string {
+	if reason := terminated.At("reason").Text(); reason != "" {
 		return reason
 	}
-	if signal := terminated.at("signal").number(); signal != 0 {
+	if signal := terminated.At("signal").Int(); signal != 0 {
 		return "Signal:" + strconv.FormatInt(signal, 10)
 	}
-	return "ExitCode:" + strconv.FormatInt(terminated.at("exitCode").number(), 10)
+	return "ExitCode:" + strconv.FormatInt(terminated.At("exitCode").Int(), 10)
 }
 
 // condition returns the one of a type.
-func condition(conditions value, kind string) (found value) {
-	conditions.elements(func(c value) {
-		if c.at("type").text() == kind {
+func findCondition(conditions Value, kind string) (found Value) {
+	conditions.Elements(func(c Value) {
+		if c.At("type").Text() == kind {
 			found = c
 		}
 	})

@@ -23,7 +23,7 @@ func cellsOf(t *testing.T, columns []Column, object string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := newTable(columns)
+	table, err := New(columns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,30 +48,30 @@ func TestTheDefaultColumnsShowWhatKubectlShows(t *testing.T) {
 		{nil, `{` + created + `}`, "a|5m30s"},
 		{nil, `{"metadata":{"name":"é\"\n"}}`, "é\"\n|<unknown>"},
 		{
-			serviceColumns(), `{` + created + `,"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1","ports":[{"port":80,"protocol":"TCP"},{"port":53,"nodePort":30053,"protocol":"UDP"}],"selector":{"b":"2","a":"1"}}}`,
+			ServiceColumns(), `{` + created + `,"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1","ports":[{"port":80,"protocol":"TCP"},{"port":53,"nodePort":30053,"protocol":"UDP"}],"selector":{"b":"2","a":"1"}}}`,
 			"a|ClusterIP|10.0.0.1|<none>|80/TCP,53:30053/UDP|5m30s|a=1,b=2",
 		},
-		{serviceColumns(), `{` + created + `,"spec":{"type":"LoadBalancer"}}`, "a|LoadBalancer|<none>|<pending>|<none>|5m30s|<none>"},
+		{ServiceColumns(), `{` + created + `,"spec":{"type":"LoadBalancer"}}`, "a|LoadBalancer|<none>|<pending>|<none>|5m30s|<none>"},
 		{
-			serviceColumns(), `{` + created + `,"spec":{"type":"LoadBalancer","externalIPs":["9.9.9.9"]},"status":{"loadBalancer":{"ingress":[{"ip":"2.2.2.2"},{"hostname":"1.example"}]}}}`,
+			ServiceColumns(), `{` + created + `,"spec":{"type":"LoadBalancer","externalIPs":["9.9.9.9"]},"status":{"loadBalancer":{"ingress":[{"ip":"2.2.2.2"},{"hostname":"1.example"}]}}}`,
 			"a|LoadBalancer|<none>|1.example,2.2.2.2,9.9.9.9|<none>|5m30s|<none>",
 		},
-		{serviceColumns(), `{` + created + `,"spec":{"type":"ExternalName","externalName":"x.example"}}`, "a|ExternalName|<none>|x.example|<none>|5m30s|<none>"},
+		{ServiceColumns(), `{` + created + `,"spec":{"type":"ExternalName","externalName":"x.example"}}`, "a|ExternalName|<none>|x.example|<none>|5m30s|<none>"},
 		{
-			deploymentColumns(), `{` + created + `,"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"k","operator":"In","values":["1","2"]},{"key":"x","operator":"DoesNotExist"}]},"template":{"spec":{"containers":[{"name":"c","image":"i:1"},{"name":"d","image":"j"}]}}},"status":{"readyReplicas":2,"updatedReplicas":1}}`,
+			DeploymentColumns(), `{` + created + `,"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"k","operator":"In","values":["1","2"]},{"key":"x","operator":"DoesNotExist"}]},"template":{"spec":{"containers":[{"name":"c","image":"i:1"},{"name":"d","image":"j"}]}}},"status":{"readyReplicas":2,"updatedReplicas":1}}`,
 			"a|2/3|1|0|5m30s|c,d|i:1,j|a=b,k in (1,2),!x",
 		},
-		{deploymentColumns(), `{` + created + `}`, "a|0/1|0|0|5m30s|||<none>"},
-		{serviceColumns(), `{` + created + `}`, "a|ClusterIP|<none>|<none>|<none>|5m30s|<none>"},
-		{namespaceColumns(), `{"metadata":{"name":"a","deletionTimestamp":"2026-05-01T11:54:30Z"}}`, "a|Terminating|<unknown>"},
+		{DeploymentColumns(), `{` + created + `}`, "a|0/1|0|0|5m30s|||<none>"},
+		{ServiceColumns(), `{` + created + `}`, "a|ClusterIP|<none>|<none>|<none>|5m30s|<none>"},
+		{NamespaceColumns(), `{"metadata":{"name":"a","deletionTimestamp":"2026-05-01T11:54:30Z"}}`, "a|Terminating|<unknown>"},
 		{
 			eventResource().Columns, `{` + created + `,"lastTimestamp":"2026-05-01T11:55:30Z","type":"Normal","reason":"Started","involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{"component":"c"},"count":2}`,
 			"a|4m30s|Normal|Started|pod/p|c|m|2",
 		},
 		{eventResource().Columns, `{` + created + `,"eventTime":"2026-05-01T11:00:00.000000Z","lastTimestamp":null}`, "a|60m|<nil>|<nil>|/|<nil>|<nil>|<nil>"},
-		{configMapColumns(), `{` + created + `,"data":{"a":"{","b":""},"binaryData":{"c":""}}`, "a|3|5m30s"},
-		{namespaceColumns(), `{` + created + `,"status":{"phase":"Active"}}`, "a|Active|5m30s"},
-		{namespaceColumns(), `{` + created + `,"status":7}`, "a|Active|5m30s"},
+		{ConfigMapColumns(), `{` + created + `,"data":{"a":"{","b":""},"binaryData":{"c":""}}`, "a|3|5m30s"},
+		{NamespaceColumns(), `{` + created + `,"status":{"phase":"Active"}}`, "a|Active|5m30s"},
+		{NamespaceColumns(), `{` + created + `,"status":7}`, "a|Active|5m30s"},
 	} {
 		if diff := cmp.Diff(c.want, cellsOf(t, c.columns, c.object)); diff != "" {
 			t.Errorf("%s: %s", c.object, diff)
@@ -113,12 +113,12 @@ func TestAPodIsSummedUpAsKubectlDoes(t *testing.T) {
 		{`{` + deleted + `,"status":{"phase":"Running","reason":"NodeLost"}}`, "0/0|Unknown|0"},
 		{`{"spec":[],"status":{"containerStatuses":{},"conditions":[null,7],"initContainerStatuses":[0]}}`, "0/0|Init:0/0|0"},
 	} {
-		if diff := cmp.Diff(c.want, cellsOf(t, podColumns()[:3], `{"metadata":{"name":"a"},`+c.object[1:])[2:]); diff != "" {
+		if diff := cmp.Diff(c.want, cellsOf(t, PodColumns()[:3], `{"metadata":{"name":"a"},`+c.object[1:])[2:]); diff != "" {
 			t.Errorf("%s: %s", c.object, diff)
 		}
 	}
 	gates := `{"metadata":{"name":"a"},"spec":{"readinessGates":[{"conditionType":"x"},{"conditionType":"y"}]},"status":{"conditions":[{"type":"y","status":"True"}]}}`
-	if got := cellsOf(t, podColumns()[7:], gates); got != "a|1/2" {
+	if got := cellsOf(t, PodColumns()[7:], gates); got != "a|1/2" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestAgesAreRoundedAsKubectlDoes(t *testing.T) {
 		"10m": 10*time.Minute + 59*time.Second, "179m": 3*time.Hour - 1, "3h": 3*time.Hour + 59*time.Second, "7h59m": 8*time.Hour - 1, "8h": 8*time.Hour + 59*time.Minute,
 		"47h": 2*day - 1, "2d": 2 * day, "7d23h": 8*day - 1, "8d": 8*day + 23*time.Hour, "729d": 2*year - 1, "2y": 2 * year, "7y364d": 8*year - 1, "9y": 9*year + 3*day,
 	} {
-		if got := age(d); got != want {
+		if got := formatAge(d); got != want {
 			t.Errorf("%v: got %s, want %s", d, got, want)
 		}
 	}
@@ -228,8 +228,8 @@ func FuzzPath(f *testing.F) {
 				t.Errorf("%s of %s: got %s", path, doc, out)
 			}
 		}
-		for _, columns := range [][]Column{podColumns(), serviceColumns(), deploymentColumns(), configMapColumns(), namespaceColumns(), eventResource().Columns, nil} {
-			table, err := newTable(columns)
+		for _, columns := range [][]Column{PodColumns(), ServiceColumns(), DeploymentColumns(), ConfigMapColumns(), NamespaceColumns(), eventResource().Columns, nil} {
+			table, err := New(columns)
 			if err != nil {
 				t.Fatal(err)
 			}

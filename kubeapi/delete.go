@@ -28,8 +28,8 @@ type deleteOptions struct {
 }
 
 // readDelete reads the body of a delete, which may be empty, and returns what it is about.
-func (h *Handler) readDelete(w http.ResponseWriter, r *http.Request, c call) (from *store.Collection, o deleteOptions, err error) {
-	from, _, err = c.target(r)
+func (h *Handler) readDeleteOptions(w http.ResponseWriter, r *http.Request, c resourceRequest) (from *store.Collection, o deleteOptions, err error) {
+	from, _, err = c.writeTarget(r)
 	if err != nil {
 		return nil, o, err
 	}
@@ -46,9 +46,9 @@ func (h *Handler) readDelete(w http.ResponseWriter, r *http.Request, c call) (fr
 		return nil, o, err
 	}
 	if policy := o.PropagationPolicy; policy != nil && !slices.Contains([]string{"", "Orphan", "Background", "Foreground"}, *policy) {
-		return nil, o, badDelete(fmt.Sprintf("propagationPolicy is %q, want Orphan, Background or Foreground", *policy))
+		return nil, o, invalidDelete(fmt.Sprintf("propagationPolicy is %q, want Orphan, Background or Foreground", *policy))
 	}
-	from, err = c.dryIf(from, o.DryRun)
+	from, err = c.withDryRun(from, o.DryRun)
 	return from, o, err
 }
 
@@ -57,15 +57,15 @@ func (o *deleteOptions) readBody(data []byte) error {
 	err := json.Unmarshal(data, o)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if e.Field == "" {
-			return badDelete("it is " + e.Value)
+			return invalidDelete("it is " + e.Value)
 		}
-		return badDelete(e.Field + " can't be " + e.Value)
+		return invalidDelete(e.Field + " can't be " + e.Value)
 	}
 	switch {
 	case err != nil:
-		return badDelete(err.Error())
+		return invalidDelete(err.Error())
 	case o.Kind != "" && o.Kind != "DeleteOptions":
-		return badDelete(fmt.Sprintf("its kind is %q", o.Kind))
+		return invalidDelete(fmt.Sprintf("its kind is %q", o.Kind))
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (o *deleteOptions) readBody(data []byte) error {
 func (o *deleteOptions) readQuery(q url.Values) error {
 	if v := q.Get("gracePeriodSeconds"); v != "" {
 		if _, err := strconv.ParseInt(v, 10, 64); err != nil {
-			return badDelete(fmt.Sprintf("gracePeriodSeconds is %q, want a whole number", v))
+			return invalidDelete(fmt.Sprintf("gracePeriodSeconds is %q, want a whole number", v))
 		}
 	}
 	if v := q.Get("propagationPolicy"); v != "" {
@@ -83,13 +83,13 @@ func (o *deleteOptions) readQuery(q url.Values) error {
 	return nil
 }
 
-func badDelete(why string) error {
+func invalidDelete(why string) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body or the query of a delete must be DeleteOptions: " + why}
 }
 
 // delete answers a DELETE of an object: with a Status where it is gone, with the object where finalizers hold it.
-func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
-	from, options, err := h.readDelete(w, r, c)
+func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+	from, options, err := h.readDeleteOptions(w, r, c)
 	if err != nil {
 		return err
 	}
@@ -102,15 +102,15 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 		return err
 	}
 	if rawjson.Lookup(o.Data, "metadata", "deletionTimestamp") != nil {
-		return c.answer(w, r, http.StatusOK, o)
+		return c.writeObject(w, r, http.StatusOK, o)
 	}
-	writeSuccess(w, r, listwatch.StatusDetails{Name: o.Key.Name, Group: c.Group, Kind: c.Plural, UID: metaText(o.Data, "uid")})
+	writeSuccess(w, r, listwatch.StatusDetails{Name: o.Key.Name, Group: c.Group, Kind: c.Plural, UID: metadataString(o.Data, "uid")})
 	return nil
 }
 
 // conditions returns the preconditions of a delete as a store has them, where an object can fulfil them: every one that is given counts, an
 // empty one too.
-func (c call) conditions(ctx context.Context, o deleteOptions) (p store.Preconditions, err error) {
+func (c resourceRequest) conditions(ctx context.Context, o deleteOptions) (p store.Preconditions, err error) {
 	given := []struct {
 		word, field string
 		want        *string
@@ -133,15 +133,15 @@ func (c call) conditions(ctx context.Context, o deleteOptions) (p store.Precondi
 			return p, err
 		}
 		return p, c.conflict(old, fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s)",
-			g.word, *g.want, g.word, metaText(old.Data, g.field)))
+			g.word, *g.want, g.word, metadataString(old.Data, g.field)))
 	}
 	return p, nil
 }
 
 // deleteCollection answers a DELETE of all objects that the selectors of the query select, with the list of what it has deleted or marked. It
 // is no transaction: what is created meanwhile may stay, and where it fails, some may be gone.
-func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c call) error {
-	from, options, err := h.readDelete(w, r, c)
+func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+	from, options, err := h.readDeleteOptions(w, r, c)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 	var deleted []*listwatch.Object
 	for _, o := range page.Items {
 		// What has taken the name of o since was not selected.
-		gone, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metaText(o.Data, "uid")})
+		gone, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metadataString(o.Data, "uid")})
 		switch {
 		case err == nil:
 			deleted = append(deleted, gone)
@@ -167,11 +167,11 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 			return err
 		}
 	}
-	return c.answerList(w, r, page.Version, deleted)
+	return c.writeList(w, r, page.Version, deleted)
 }
 
 // selection reads the selectors of the query. A parameter that would narrow what is deleted and is not known here is refused.
-func (c call) selection(r *http.Request) (q listwatch.Query, err error) {
+func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err error) {
 	params := r.URL.Query()
 	for _, name := range []string{"limit", "continue", "resourceVersion", "resourceVersionMatch", "shardSelector"} {
 		if v := params.Get(name); v != "" && v != "0" {

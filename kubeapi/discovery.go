@@ -58,15 +58,15 @@ func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found 
 	if !found {
 		return false, nil
 	}
-	if err := onlyGetJSON(w, r); err != nil {
+	if err := requireGetJSON(w, r); err != nil {
 		return true, err
 	}
 	watchserver.WriteJSON(w, r, http.StatusOK, answer)
 	return true, nil
 }
 
-func onlyGetJSON(w http.ResponseWriter, r *http.Request) error {
-	if err := onlyGet(w, r); err != nil {
+func requireGetJSON(w http.ResponseWriter, r *http.Request) error {
+	if err := requireGet(w, r); err != nil {
 		return err
 	}
 	return watchserver.RequireJSON(r.Header.Values("Accept"))
@@ -74,7 +74,7 @@ func onlyGetJSON(w http.ResponseWriter, r *http.Request) error {
 
 // serveRoots answers /api and /apis, in the form that the client likes best.
 func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string) error {
-	if err := onlyGet(w, r); err != nil {
+	if err := requireGet(w, r); err != nil {
 		return err
 	}
 	w.Header().Add("Vary", "Accept")
@@ -83,7 +83,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 		return err
 	}
 	if version != "" {
-		writeAggregated(w, r, version, h.aggregated(root == "api"))
+		writeAggregated(w, r, version, h.aggregatedGroups(root == "api"))
 		return nil
 	}
 	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
@@ -143,7 +143,7 @@ func (h *Handler) group(name string) (apiGroup, bool) {
 }
 
 // of returns the resources of a group at a version, in the order in which they were added.
-func (h *Handler) of(group, version string) []Resource {
+func (h *Handler) resourcesIn(group, version string) []Resource {
 	var all []Resource
 	for _, s := range h.resources {
 		if s.Group == group && s.Version == version {
@@ -154,7 +154,7 @@ func (h *Handler) of(group, version string) []Resource {
 }
 
 func (h *Handler) resourceList(group, version string) (map[string]any, bool) {
-	resources := h.of(group, version)
+	resources := h.resourcesIn(group, version)
 	if len(resources) == 0 {
 		return nil, false
 	}

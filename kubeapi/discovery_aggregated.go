@@ -72,7 +72,7 @@ func aggregatedVersion(accept []string) (string, error) {
 }
 
 // aggregated returns the core group or all others.
-func (h *Handler) aggregated(core bool) []discoveredGroup {
+func (h *Handler) aggregatedGroups(core bool) []discoveredGroup {
 	names := h.groups()
 	if core {
 		names = []string{""}
@@ -82,7 +82,7 @@ func (h *Handler) aggregated(core bool) []discoveredGroup {
 		var g discoveredGroup
 		g.Metadata.Name = name
 		for _, version := range h.versions(name) {
-			g.Versions = append(g.Versions, h.discovered(name, version))
+			g.Versions = append(g.Versions, h.discoverVersion(name, version))
 		}
 		if len(g.Versions) > 0 {
 			groups = append(groups, g)
@@ -91,9 +91,9 @@ func (h *Handler) aggregated(core bool) []discoveredGroup {
 	return groups
 }
 
-func (h *Handler) discovered(group, version string) discoveredVersion {
+func (h *Handler) discoverVersion(group, version string) discoveredVersion {
 	v := discoveredVersion{Version: version, Freshness: "Current"}
-	for _, r := range h.of(group, version) {
+	for _, r := range h.resourcesIn(group, version) {
 		kind := r.groupVersionKind()
 		d := discoveredResource{
 			Resource: r.Plural, ResponseKind: kind, Scope: "Cluster", SingularResource: r.Singular,
@@ -116,18 +116,18 @@ func (r Resource) groupVersionKind() groupVersionKind {
 
 func writeAggregated(w http.ResponseWriter, r *http.Request, version string, groups []discoveredGroup) {
 	mediaType := "application/json;g=" + aggregatedGroup + ";v=" + version + ";as=APIGroupDiscoveryList"
-	watchserver.WriteJSON(typedWriter{w, mediaType}, r, http.StatusOK, map[string]any{
+	watchserver.WriteJSON(contentTypeWriter{w, mediaType}, r, http.StatusOK, map[string]any{
 		"kind": "APIGroupDiscoveryList", "apiVersion": aggregatedGroup + "/" + version, "metadata": struct{}{}, "items": groups,
 	})
 }
 
 // A typedWriter gives an answer in JSON a media type that says more: clients tell the forms of discovery apart by it.
-type typedWriter struct {
+type contentTypeWriter struct {
 	http.ResponseWriter
 	mediaType string
 }
 
-func (t typedWriter) WriteHeader(code int) {
+func (t contentTypeWriter) WriteHeader(code int) {
 	t.Header().Set("Content-Type", t.mediaType)
 	t.ResponseWriter.WriteHeader(code)
 }

@@ -30,7 +30,7 @@ type Handler struct {
 	Ready func() error
 
 	// Immutable once in use.
-	resources []served
+	resources []servedResource
 	openAPI   openAPI
 
 	draining atomic.Bool
@@ -40,29 +40,29 @@ type Handler struct {
 const DefaultMaxBodyBytes = 3 << 20
 
 // served is a resource and what it serves.
-type served struct {
+type servedResource struct {
 	Resource
 	collection *store.Collection
-	table      *table
-	scale      *scalePaths // nil: the objects have no scale
+	table      *Table
+	scale      *scaleSpec // nil: the objects have no scale
 }
 
 // Add serves c as r. A resource whose path is taken is an error of code AlreadyExists; one that could not be reached or not be told from
 // others, and columns or a scale that make no sense, are one of code Invalid.
 func (h *Handler) Add(r Resource, c *store.Collection) error {
-	if err := r.check(); err != nil {
+	if err := r.validate(); err != nil {
 		return err
 	}
 	for _, s := range h.resources {
-		if err := r.checkBeside(s.Resource); err != nil {
+		if err := r.checkConflict(s.Resource); err != nil {
 			return err
 		}
 	}
-	t, err := newTable(r.Columns)
+	t, err := New(r.Columns)
 	if err != nil {
 		return err
 	}
-	s := served{Resource: r.withDefaults(), collection: c, table: t}
+	s := servedResource{Resource: r.withDefaults(), collection: c, table: t}
 	if r.Scale != nil {
 		if s.scale, err = r.Scale.compile(); err != nil {
 			return err
@@ -83,16 +83,16 @@ func (h *Handler) Resources() []Resource {
 
 // Collection returns what is served as r; nil where nothing is.
 func (h *Handler) Collection(r Resource) *store.Collection {
-	s, _ := h.find(r.Group, r.Version, r.Plural)
+	s, _ := h.findResource(r.Group, r.Version, r.Plural)
 	return s.collection
 }
 
-func (h *Handler) find(group, version, plural string) (served, bool) {
-	i := slices.IndexFunc(h.resources, func(s served) bool {
+func (h *Handler) findResource(group, version, plural string) (servedResource, bool) {
+	i := slices.IndexFunc(h.resources, func(s servedResource) bool {
 		return s.Group == group && s.Version == version && s.Plural == plural
 	})
 	if i < 0 {
-		return served{}, false
+		return servedResource{}, false
 	}
 	return h.resources[i], true
 }
@@ -138,24 +138,24 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return noSuchPath(r)
 	}
-	s, ok := h.find(t.group, t.version, t.plural)
-	if !ok || s.misplaced(t) || t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
+	s, ok := h.findResource(t.group, t.version, t.plural)
+	if !ok || s.scopeMismatch(t) || t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
 		return noSuchPath(r)
 	}
 	if s.NoCompression || h.Server.NoCompression {
 		r = transport.WithoutCompression(r)
 	}
-	return h.dispatch(w, r, call{served: s, route: t}, user)
+	return h.dispatch(w, r, resourceRequest{servedResource: s, route: t}, user)
 }
 
 // A call is a request for a resource.
-type call struct {
-	served
+type resourceRequest struct {
+	servedResource
 	route
-	shape watchserver.ListRepresentation // of what the answer has in it; nil: as it is
+	representation watchserver.ListRepresentation // of what the answer has in it; nil: as it is
 }
 
-func (c call) key() listwatch.Key {
+func (c resourceRequest) key() listwatch.Key {
 	return listwatch.Key{Namespace: c.namespace, Name: c.name}
 }
 
@@ -201,10 +201,10 @@ func (r Resource) hasSubresource(name string) bool {
 }
 
 // dispatch finds the verb and carries it out, if the user may.
-func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user User) error {
+func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceRequest, user User) error {
 	verb := c.verb(r)
 	if verb == "" {
-		return notAllowed(w, r, c.allowed())
+		return notAllowed(w, r, c.allowedMethods())
 	}
 	if err := h.authorize(r, user, verb, c); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 	// Nothing is written that can't be answered as the client wants it.
 	var err error
 	offer := c.represent(r)
-	if c.shape, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
+	if c.representation, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
 		return offer(params, verb == "deletecollection")
 	}); err != nil {
 		return err
@@ -242,20 +242,20 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c call, user 
 }
 
 // verb returns Kubernetes' word for what r does; empty where the path does not allow the method.
-func (c call) verb(r *http.Request) string {
-	verb := c.verbOf(r)
+func (c resourceRequest) verb(r *http.Request) string {
+	verb := c.verbForMethod(r)
 	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
 		return ""
 	}
 	return verb
 }
 
-func (c call) verbOf(r *http.Request) string {
+func (c resourceRequest) verbForMethod(r *http.Request) string {
 	if c.subresource != "" {
 		return subresourceVerb(r.Method)
 	}
 	switch {
-	case c.watch || asksToWatch(r):
+	case c.watch || wantsWatch(r):
 		// Methods other than GET are refused by the watch server, unless they are writes with a stray parameter.
 		if c.watch || r.Method == http.MethodGet || r.Method == http.MethodHead {
 			return "watch"
@@ -267,7 +267,7 @@ func (c call) verbOf(r *http.Request) string {
 		return "get"
 	}
 	switch {
-	case r.Method == http.MethodPost && c.creates():
+	case r.Method == http.MethodPost && c.isCollection():
 		return "create"
 	case r.Method == http.MethodPut && c.name != "":
 		return "update"
@@ -275,7 +275,7 @@ func (c call) verbOf(r *http.Request) string {
 		return "patch"
 	case r.Method == http.MethodDelete && c.name != "":
 		return "delete"
-	case r.Method == http.MethodDelete && c.creates() && !asksToWatch(r):
+	case r.Method == http.MethodDelete && c.isCollection() && !wantsWatch(r):
 		return "deletecollection"
 	}
 	return ""
@@ -294,11 +294,11 @@ func subresourceVerb(method string) string {
 }
 
 // creates reports whether objects can be created at the path: it must say in which namespace.
-func (c call) creates() bool {
+func (c resourceRequest) isCollection() bool {
 	return c.name == "" && (c.namespace != "" || !c.Namespaced)
 }
 
-func (c call) allowed() string {
+func (c resourceRequest) allowedMethods() string {
 	switch {
 	case c.ReadOnly:
 		return "GET, HEAD"
@@ -306,20 +306,20 @@ func (c call) allowed() string {
 		return "GET, HEAD, PUT, PATCH"
 	case c.name != "":
 		return "GET, HEAD, PUT, PATCH, DELETE"
-	case c.creates():
+	case c.isCollection():
 		return "GET, HEAD, POST, DELETE"
 	}
 	return "GET, HEAD"
 }
 
 // asksToWatch reports whether the query does. What its value means, and which values are errors, the watch server says.
-func asksToWatch(r *http.Request) bool {
+func wantsWatch(r *http.Request) bool {
 	q := r.URL.Query()
 	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")
 }
 
 // misplaced reports whether the path has a namespace that the resource has not, or lacks one.
-func (s served) misplaced(t route) bool {
+func (s servedResource) scopeMismatch(t route) bool {
 	if !s.Namespaced {
 		return t.namespace != ""
 	}

@@ -24,7 +24,7 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 	default:
 		return false
 	}
-	if err := onlyGet(w, r); err != nil {
+	if err := requireGet(w, r); err != nil {
 		watchserver.WriteError(w, r, err)
 		return true
 	}
@@ -37,7 +37,7 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Cache-Control", "no-cache, private")
 	if r.URL.Path == "/readyz" {
-		if err := h.ready(); err != nil {
+		if err := h.checkReady(); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprintln(w, err)
 			return true
@@ -49,7 +49,7 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 
 var errDraining = errors.New("the server is shutting down")
 
-func (h *Handler) ready() error {
+func (h *Handler) checkReady() error {
 	switch {
 	case h.draining.Load():
 		return errDraining
@@ -70,7 +70,7 @@ func versionInfo() map[string]string {
 
 // serveIndex answers the list of paths, as kube-apiserver does at /.
 func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
-	if err := onlyGet(w, r); err != nil {
+	if err := requireGet(w, r); err != nil {
 		return err
 	}
 	paths := append(slices.Clone(healthPaths), versionPath, "/api", "/apis", "/openapi/v2", "/openapi/v3")
@@ -87,7 +87,7 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func onlyGet(w http.ResponseWriter, r *http.Request) error {
+func requireGet(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}

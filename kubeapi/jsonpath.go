@@ -10,7 +10,7 @@ import (
 
 // A jsonPath is what a column names of an object: the JSON paths of a CustomResourceDefinition's printer columns, of which those with
 // slices, unions, scripts and recursion are not known here.
-type jsonPath []pathStep
+type Path []pathStep
 
 // A pathStep leads from a value to one of its parts, or to several.
 type pathStep struct {
@@ -31,8 +31,8 @@ const (
 
 // parsePath reads a path such as .spec.replicas, .status.conditions[?(@.type=="Ready")].status or .metadata.labels['a/b']. A dot that
 // belongs to a name follows a backslash.
-func parsePath(s string) (jsonPath, error) {
-	var path jsonPath
+func ParsePath(s string) (Path, error) {
+	var path Path
 	for rest := s; rest != ""; {
 		var step pathStep
 		var err error
@@ -113,7 +113,7 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 }
 
 // members splits p: into the names of members that it begins with, and the rest.
-func (p jsonPath) members() (names []string, rest jsonPath) {
+func (p Path) SplitMembers() (names []string, rest Path) {
 	for i, step := range p {
 		if step.kind != stepMember {
 			return names, p[i:]
@@ -124,7 +124,7 @@ func (p jsonPath) members() (names []string, rest jsonPath) {
 }
 
 // find calls f with each value in doc that p leads to.
-func (p jsonPath) find(doc value, f func(value)) {
+func (p Path) Find(doc Value, f func(Value)) {
 	if len(doc) == 0 {
 		return
 	}
@@ -135,25 +135,25 @@ func (p jsonPath) find(doc value, f func(value)) {
 	step, rest := p[0], p[1:]
 	switch step.kind {
 	case stepMember:
-		rest.find(doc.at(step.name), f)
+		rest.Find(doc.At(step.name), f)
 	case stepIndex:
 		wanted, i := step.index, 0
 		if wanted < 0 {
-			wanted += doc.size()
+			wanted += doc.Len()
 		}
-		doc.elements(func(v value) {
+		doc.Elements(func(v Value) {
 			if i == wanted {
-				rest.find(v, f)
+				rest.Find(v, f)
 			}
 			i++
 		})
 	case stepAll:
-		doc.elements(func(v value) { rest.find(v, f) })
-		doc.members(func(_ string, v value) { rest.find(v, f) })
+		doc.Elements(func(v Value) { rest.Find(v, f) })
+		doc.Members(func(_ string, v Value) { rest.Find(v, f) })
 	case stepFilter:
-		doc.elements(func(v value) {
-			if v.at(step.of...).text() == step.name {
-				rest.find(v, f)
+		doc.Elements(func(v Value) {
+			if v.At(step.of...).Text() == step.name {
+				rest.Find(v, f)
 			}
 		})
 	}

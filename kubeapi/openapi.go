@@ -34,11 +34,11 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bo
 	if !found {
 		return false, nil
 	}
-	if err := onlyGet(w, r); err != nil {
+	if err := requireGet(w, r); err != nil {
 		return true, err
 	}
 	accept := r.Header.Values("Accept")
-	if err := watchserver.RequireJSON(openAPIAccept(accept)); err != nil {
+	if err := watchserver.RequireJSON(replaceProtobufTypes(accept)); err != nil {
 		if strings.HasPrefix(r.URL.Path, "/openapi/v2") && acceptsOpenAPI2Protobuf(accept) {
 			serveOpenAPI2Protobuf(w, r)
 			return true, nil
@@ -59,7 +59,7 @@ func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	// Weak, for it is the same whether the body is compressed or not (rfc9110#section-8.8.1).
 	h.Set("ETag", `W/"`+d.hash+`"`)
 	h.Add("Vary", "Accept")
-	if d.isIn(r.Header.Values("If-None-Match")) {
+	if d.matchesETag(r.Header.Values("If-None-Match")) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -69,7 +69,7 @@ func (d document) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // isIn reports whether d is among the entity tags of If-None-Match (rfc9110#section-13.1.2).
-func (d document) isIn(tags []string) bool {
+func (d document) matchesETag(tags []string) bool {
 	for _, value := range tags {
 		for tag := range strings.SplitSeq(value, ",") {
 			tag = strings.TrimSpace(tag)
@@ -81,7 +81,7 @@ func (d document) isIn(tags []string) bool {
 	return false
 }
 
-func newDocument(v jsonObject) document {
+func newDocument(v jsonMap) document {
 	body, err := json.Marshal(v)
 	if err != nil {
 		panic("kubeapi: a document of strings can't fail to encode: " + err.Error())
@@ -93,20 +93,20 @@ func newDocument(v jsonObject) document {
 // openAPIDocuments builds one document of everything in version 2, and in version 3 one for each group at a version, with an index
 // that says where they are, under URLs that change with them ("The Kubernetes API", OpenAPI V3).
 func (h *Handler) openAPIDocuments() map[string]document {
-	paths := jsonObject{}
+	paths := jsonMap{}
 	all := map[string]document{"/openapi/v2": newDocument(h.openAPI2())}
 	for _, gv := range h.groupVersions() {
-		d, path := newDocument(h.openAPI3(gv.Group, gv.Version)), "/openapi/v3"+gv.root()
+		d, path := newDocument(h.openAPI3(gv.Group, gv.Version)), "/openapi/v3"+gv.rootPath()
 		all[path] = d
-		paths[strings.TrimPrefix(gv.root(), "/")] = jsonObject{"serverRelativeURL": path + "?hash=" + d.hash}
+		paths[strings.TrimPrefix(gv.rootPath(), "/")] = jsonMap{"serverRelativeURL": path + "?hash=" + d.hash}
 	}
-	all["/openapi/v3"] = newDocument(jsonObject{"paths": paths})
+	all["/openapi/v3"] = newDocument(jsonMap{"paths": paths})
 	return all
 }
 
 // openAPIAccept returns what is acceptable without the names of Protocol Buffers' forms, which kubectl asks for first: there is an @
 // in them, which no media type may have (rfc9110#section-8.3.1). JSON is better where it will do: it says more.
-func openAPIAccept(accept []string) []string {
+func replaceProtobufTypes(accept []string) []string {
 	var others []string
 	for _, value := range accept {
 		for element := range strings.SplitSeq(value, ",") {
@@ -120,7 +120,7 @@ func openAPIAccept(accept []string) []string {
 }
 
 // A jsonObject is a JSON object in the making: documents of OpenAPI have too many forms to declare.
-type jsonObject map[string]any
+type jsonMap map[string]any
 
 // groupVersions returns the groups and versions there are, each once.
 func (h *Handler) groupVersions() []Resource {
@@ -135,43 +135,43 @@ func (h *Handler) groupVersions() []Resource {
 }
 
 // openAPI3 returns the document of a group at a version (OpenAPI 3.0.0).
-func (h *Handler) openAPI3(group, version string) jsonObject {
-	paths, d := jsonObject{}, newDefinitions("#/components/schemas/")
-	for _, r := range h.of(group, version) {
+func (h *Handler) openAPI3(group, version string) jsonMap {
+	paths, d := jsonMap{}, newDefinitions("#/components/schemas/")
+	for _, r := range h.resourcesIn(group, version) {
 		d.addResource(r)
 		r.addPaths(paths, openAPI3Operation)
 	}
-	return jsonObject{
-		"openapi": "3.0.0", "info": openAPIInfo(), "paths": paths, "components": jsonObject{"schemas": d.all},
+	return jsonMap{
+		"openapi": "3.0.0", "info": openAPIInfo(), "paths": paths, "components": jsonMap{"schemas": d.all},
 	}
 }
 
 // openAPI2 returns the document of everything (Swagger 2.0).
-func (h *Handler) openAPI2() jsonObject {
-	paths, d := jsonObject{}, newDefinitions(definitions2)
+func (h *Handler) openAPI2() jsonMap {
+	paths, d := jsonMap{}, newDefinitions(openAPI2Refs)
 	for _, s := range h.resources {
 		d.addResource(s.Resource)
 		s.addPaths(paths, openAPI2Operation)
 	}
-	return jsonObject{"swagger": "2.0", "info": openAPIInfo(), "paths": paths, "definitions": d.all}
+	return jsonMap{"swagger": "2.0", "info": openAPIInfo(), "paths": paths, "definitions": d.all}
 }
 
-func openAPIInfo() jsonObject {
-	return jsonObject{"title": "listwatch", "version": versionInfo()["gitVersion"]}
+func openAPIInfo() jsonMap {
+	return jsonMap{"title": "listwatch", "version": versionInfo()["gitVersion"]}
 }
 
 // An operation writes one operation of a path in one version of OpenAPI. consumes are the media types of its body, if it has one.
-type operation func(r Resource, action string, consumes ...string) jsonObject
+type operation func(r Resource, action string, consumes ...string) jsonMap
 
 // addPaths adds the paths of r with the operations that clients look for: whether patches can be validated, and by which paths a
 // kind can be had.
-func (r Resource) addPaths(paths jsonObject, op operation) {
+func (r Resource) addPaths(paths jsonMap, op operation) {
 	all, one := r.Path(""), r.Path("{namespace}")+"/{name}"
-	paths[all] = jsonObject{"get": op(r, "list")}
+	paths[all] = jsonMap{"get": op(r, "list")}
 	// For what is in no namespace, that is the same path.
-	paths[r.Path("{namespace}")] = jsonObject{"get": op(r, "list"), "post": op(r, "post", "application/json")}
-	readAndWrite := func(of Resource) jsonObject {
-		return jsonObject{
+	paths[r.Path("{namespace}")] = jsonMap{"get": op(r, "list"), "post": op(r, "post", "application/json")}
+	readAndWrite := func(of Resource) jsonMap {
+		return jsonMap{
 			"get": op(of, "get"), "put": op(of, "put", "application/json"), "patch": op(of, "patch", patchTypes(r.Schema)...),
 		}
 	}
@@ -179,51 +179,51 @@ func (r Resource) addPaths(paths jsonObject, op operation) {
 	if r.Scale != nil {
 		paths[one+"/scale"] = readAndWrite(scaleResource)
 	}
-	paths[one].(jsonObject)["delete"] = op(r, "delete")
+	paths[one].(jsonMap)["delete"] = op(r, "delete")
 	if r.ReadOnly {
 		for _, path := range []string{r.Path("{namespace}"), one, one + "/status", one + "/scale"} {
-			if ops, ok := paths[path].(jsonObject); ok {
-				paths[path] = jsonObject{"get": ops["get"]}
+			if ops, ok := paths[path].(jsonMap); ok {
+				paths[path] = jsonMap{"get": ops["get"]}
 			}
 		}
 	}
 }
 
-func (r Resource) operation(action string, write bool, parameter func(name string) jsonObject) jsonObject {
-	parameters := []jsonObject{}
+func (r Resource) operation(action string, write bool, parameter func(name string) jsonMap) jsonMap {
+	parameters := []jsonMap{}
 	if write {
 		for _, name := range []string{"dryRun", "fieldManager", "fieldValidation"} {
 			parameters = append(parameters, parameter(name))
 		}
 	}
-	return jsonObject{
+	return jsonMap{
 		"x-kubernetes-action": action, "x-kubernetes-group-version-kind": r.groupVersionKind(),
 		"parameters": parameters,
 	}
 }
 
-func openAPI3Operation(r Resource, action string, consumes ...string) jsonObject {
-	op := r.operation(action, len(consumes) > 0, func(name string) jsonObject {
-		return jsonObject{"name": name, "in": "query", "schema": jsonObject{"type": "string", "uniqueItems": true}}
+func openAPI3Operation(r Resource, action string, consumes ...string) jsonMap {
+	op := r.operation(action, len(consumes) > 0, func(name string) jsonMap {
+		return jsonMap{"name": name, "in": "query", "schema": jsonMap{"type": "string", "uniqueItems": true}}
 	})
-	schema := jsonObject{"schema": jsonObject{"$ref": "#/components/schemas/" + r.schemaName()}}
-	op["responses"] = jsonObject{"200": jsonObject{"description": "OK", "content": jsonObject{"application/json": schema}}}
+	schema := jsonMap{"schema": jsonMap{"$ref": "#/components/schemas/" + r.schemaName()}}
+	op["responses"] = jsonMap{"200": jsonMap{"description": "OK", "content": jsonMap{"application/json": schema}}}
 	if len(consumes) > 0 {
-		content := jsonObject{}
+		content := jsonMap{}
 		for _, mediaType := range consumes {
-			content[mediaType] = jsonObject{}
+			content[mediaType] = jsonMap{}
 		}
-		op["requestBody"] = jsonObject{"required": true, "content": content}
+		op["requestBody"] = jsonMap{"required": true, "content": content}
 	}
 	return op
 }
 
-func openAPI2Operation(r Resource, action string, consumes ...string) jsonObject {
-	op := r.operation(action, len(consumes) > 0, func(name string) jsonObject {
-		return jsonObject{"name": name, "in": "query", "type": "string", "uniqueItems": true}
+func openAPI2Operation(r Resource, action string, consumes ...string) jsonMap {
+	op := r.operation(action, len(consumes) > 0, func(name string) jsonMap {
+		return jsonMap{"name": name, "in": "query", "type": "string", "uniqueItems": true}
 	})
 	op["produces"] = []string{"application/json"}
-	op["responses"] = jsonObject{"200": jsonObject{"description": "OK", "schema": jsonObject{"$ref": definitions2 + r.schemaName()}}}
+	op["responses"] = jsonMap{"200": jsonMap{"description": "OK", "schema": jsonMap{"$ref": openAPI2Refs + r.schemaName()}}}
 	if len(consumes) > 0 {
 		op["consumes"] = consumes
 	}

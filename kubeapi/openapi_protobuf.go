@@ -29,21 +29,21 @@ func serveOpenAPI2Protobuf(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	watchserver.WriteBody(w, r, http.StatusOK, bareOpenAPI2())
+	watchserver.WriteBody(w, r, http.StatusOK, minimalOpenAPI2())
 }
 
 // bareOpenAPI2 is an openapi.v2.Document (gnostic's OpenAPIv2.proto) with its version, who made it, and no paths.
-func bareOpenAPI2() []byte {
+func minimalOpenAPI2() []byte {
 	info := openAPIInfo()
-	about := protobufField(nil, 1, info["title"].(string))
-	about = protobufField(about, 2, info["version"].(string))
-	document := protobufField(nil, 1, "2.0")
-	document = protobufField(document, 2, string(about))
-	return protobufField(document, 8, "")
+	about := appendProtobufField(nil, 1, info["title"].(string))
+	about = appendProtobufField(about, 2, info["version"].(string))
+	document := appendProtobufField(nil, 1, "2.0")
+	document = appendProtobufField(document, 2, string(about))
+	return appendProtobufField(document, 8, "")
 }
 
 // protobufField appends a field of up to 127 bytes: a string, or a message as it is encoded.
-func protobufField(dst []byte, number byte, value string) []byte {
+func appendProtobufField(dst []byte, number byte, value string) []byte {
 	const lengthDelimited = 2
 	return append(append(dst, number<<3|lengthDelimited, byte(len(value))), value...)
 }

@@ -40,7 +40,7 @@ func scaleSchema() *schema.Type {
 }
 
 // root is the path below which a group at a version is: /api/v1 or /apis/apps/v1.
-func (r Resource) root() string {
+func (r Resource) rootPath() string {
 	if r.Group == "" {
 		return "/api/" + r.Version
 	}
@@ -61,20 +61,20 @@ func (r Resource) schemaName() string {
 }
 
 // definitions2 is where the definitions of an OpenAPI document of version 2 are.
-const definitions2 = "#/definitions/"
+const openAPI2Refs = "#/definitions/"
 
 // definitions are the schemas of an OpenAPI document, by name.
 type definitions struct {
 	refs string // where they are in the document
-	all  jsonObject
+	all  jsonMap
 }
 
 func newDefinitions(refs string) *definitions {
-	d := &definitions{refs, jsonObject{}}
+	d := &definitions{refs, jsonMap{}}
 	d.reference(objectMeta())
-	meta := d.all[objectMeta().Name].(jsonObject)
+	meta := d.all[objectMeta().Name].(jsonMap)
 	meta["description"] = "The metadata that every object has."
-	describe(meta, metaDescriptions)
+	setDescriptions(meta, metaDescriptions)
 	return d
 }
 
@@ -93,10 +93,10 @@ var metaDescriptions = map[string]string{
 	"finalizers":        "Who must act before the object can go.",
 }
 
-func describe(s jsonObject, descriptions map[string]string) {
-	properties := s["properties"].(jsonObject)
+func setDescriptions(s jsonMap, descriptions map[string]string) {
+	properties := s["properties"].(jsonMap)
 	for name, description := range descriptions {
-		if p, ok := properties[name].(jsonObject); ok {
+		if p, ok := properties[name].(jsonMap); ok {
 			p["description"] = description
 		}
 	}
@@ -111,12 +111,12 @@ func (d *definitions) addResource(r Resource) {
 	}
 	scale.Schema = scaleSchema()
 	s := d.addKind(scale, "How many replicas of an object are wanted, how many there are, and which.")
-	describe(s, map[string]string{"spec": "What is wanted.", "status": "What is observed."})
+	setDescriptions(s, map[string]string{"spec": "What is wanted.", "status": "What is observed."})
 }
 
 // addKind adds the objects of r: as far as its schema goes, or their type and metadata. All other fields are allowed.
-func (d *definitions) addKind(r Resource, description string) jsonObject {
-	s, there := d.all[r.schemaName()].(jsonObject)
+func (d *definitions) addKind(r Resource, description string) jsonMap {
+	s, there := d.all[r.schemaName()].(jsonMap)
 	switch {
 	case there: // the schema of another resource too
 	case r.Schema != nil:
@@ -125,11 +125,11 @@ func (d *definitions) addKind(r Resource, description string) jsonObject {
 		s = d.object(withMetadata(&schema.Type{Fields: map[string]schema.Field{
 			"spec": {Type: &schema.Type{}}, "status": {Type: &schema.Type{}},
 		}}))
-		describe(s, map[string]string{"spec": "What is wanted; free in form.", "status": "What is observed; free in form."})
+		setDescriptions(s, map[string]string{"spec": "What is wanted; free in form.", "status": "What is observed; free in form."})
 	}
 	d.all[r.schemaName()] = s
 	s["description"] = description
-	describe(s, map[string]string{
+	setDescriptions(s, map[string]string{
 		"apiVersion": "The version of the schema of the object: " + r.APIVersion() + ".",
 		"kind":       "What the object is: " + r.Kind + ".",
 		"metadata":   "What identifies the object.",
@@ -140,26 +140,26 @@ func (d *definitions) addKind(r Resource, description string) jsonObject {
 }
 
 // reference returns the schema of t where something else is of that type.
-func (d *definitions) reference(t *schema.Type) jsonObject {
+func (d *definitions) reference(t *schema.Type) jsonMap {
 	if t.Name == "" {
 		return d.object(t)
 	}
 	if _, there := d.all[t.Name]; !there {
-		d.all[t.Name] = jsonObject{} // it may contain itself
+		d.all[t.Name] = jsonMap{} // it may contain itself
 		d.all[t.Name] = d.object(t)
 	}
-	return jsonObject{"$ref": d.refs + t.Name}
+	return jsonMap{"$ref": d.refs + t.Name}
 }
 
-func (d *definitions) object(t *schema.Type) jsonObject {
-	s := jsonObject{"type": "object"}
+func (d *definitions) object(t *schema.Type) jsonMap {
+	s := jsonMap{"type": "object"}
 	if t.AdditionalProperties != nil {
 		s["additionalProperties"] = d.field(*t.AdditionalProperties)
 	} else {
 		s["x-kubernetes-preserve-unknown-fields"] = true
 	}
 	if len(t.Fields) > 0 {
-		properties := jsonObject{}
+		properties := jsonMap{}
 		for name, f := range t.Fields {
 			properties[name] = d.field(f)
 		}
@@ -169,17 +169,17 @@ func (d *definitions) object(t *schema.Type) jsonObject {
 }
 
 // field returns the schema of a field; it can take a description and extensions.
-func (d *definitions) field(f schema.Field) jsonObject {
+func (d *definitions) field(f schema.Field) jsonMap {
 	s := d.scalar(f.Scalar)
 	if f.Type != nil {
 		s = d.reference(f.Type)
 	}
 	if f.List {
-		s = jsonObject{"type": "array", "items": s}
+		s = jsonMap{"type": "array", "items": s}
 	}
-	if s["$ref"] != nil && d.refs != definitions2 {
+	if s["$ref"] != nil && d.refs != openAPI2Refs {
 		// A reference may have nothing beside it in OpenAPI 3.0; clients of Kubernetes read it from allOf.
-		s = jsonObject{"allOf": []jsonObject{s}}
+		s = jsonMap{"allOf": []jsonMap{s}}
 	}
 	if strategy := f.Strategy(); strategy != "" {
 		s["x-kubernetes-patch-strategy"] = strategy
@@ -190,26 +190,26 @@ func (d *definitions) field(f schema.Field) jsonObject {
 	return s
 }
 
-func (d *definitions) scalar(s schema.Scalar) jsonObject {
-	oneOf := func(types ...schema.Scalar) jsonObject {
-		if d.refs == definitions2 {
-			return jsonObject{"type": "string"} // there is no other word; clients know the formats
+func (d *definitions) scalar(s schema.Scalar) jsonMap {
+	oneOf := func(types ...schema.Scalar) jsonMap {
+		if d.refs == openAPI2Refs {
+			return jsonMap{"type": "string"} // there is no other word; clients know the formats
 		}
-		var all []jsonObject
+		var all []jsonMap
 		for _, t := range types {
-			all = append(all, jsonObject{"type": string(t)})
+			all = append(all, jsonMap{"type": string(t)})
 		}
-		return jsonObject{"oneOf": all}
+		return jsonMap{"oneOf": all}
 	}
 	switch s {
 	case "":
-		return jsonObject{"x-kubernetes-preserve-unknown-fields": true} // kubectl explain takes an empty schema for none
+		return jsonMap{"x-kubernetes-preserve-unknown-fields": true} // kubectl explain takes an empty schema for none
 	case schema.Time, schema.Bytes:
-		return jsonObject{"type": "string", "format": string(s)}
+		return jsonMap{"type": "string", "format": string(s)}
 	case schema.MicroTime:
-		return jsonObject{"type": "string", "format": string(schema.Time)}
+		return jsonMap{"type": "string", "format": string(schema.Time)}
 	case schema.Int32:
-		return jsonObject{"type": string(schema.Integer), "format": string(s)}
+		return jsonMap{"type": string(schema.Integer), "format": string(s)}
 	case schema.IntOrString:
 		either := oneOf(schema.Integer, schema.String)
 		either["format"] = string(s)
@@ -217,5 +217,5 @@ func (d *definitions) scalar(s schema.Scalar) jsonObject {
 	case schema.Quantity:
 		return oneOf(schema.String, schema.Number)
 	}
-	return jsonObject{"type": string(s)}
+	return jsonMap{"type": string(s)}
 }

@@ -144,7 +144,7 @@ func TestOpenAPITellsWhichListsAreMerged(t *testing.T) {
 	v3 := read[struct {
 		Components struct{ Schemas map[string]lists }
 	}](t, a, "/openapi/v3/api/v1")
-	for refs, all := range map[string]map[string]lists{definitions2: v2.Definitions, "#/components/schemas/": v3.Components.Schemas} {
+	for refs, all := range map[string]map[string]lists{openAPI2Refs: v2.Definitions, "#/components/schemas/": v3.Components.Schemas} {
 		pod := all["io.k8s.api.core.v1.PodSpec"].Properties
 		if c := pod["containers"]; c.Key != "name" || c.Strategy != "merge" || c.Items.Ref != refs+"io.k8s.api.core.v1.Container" {
 			t.Errorf("containers: got %+v", c)

@@ -22,14 +22,14 @@ const (
 )
 
 // patchOperations is how many operations a JSON patch may have, as in kube-apiserver.
-const patchOperations = 10000
+const maxPatchOperations = 10000
 
 // patchWork bounds operations times bytes of the object, for an operation may move all that is in a list: a few hundred operations
 // on an object of 1 MiB, thousands on those of usual sizes.
-const patchWork = 256 << 20
+const maxPatchWork = 256 << 20
 
 // A patcher makes an object's JSON of what it was; doc is compact.
-type patcher func(doc []byte) ([]byte, error)
+type patchFunc func(doc []byte) ([]byte, error)
 
 // patchTypes are the media types of patches of objects whose fields t knows. Without a schema, nothing would tell a strategic merge
 // patch which lists to merge: custom resources have none in Kubernetes either.
@@ -41,7 +41,7 @@ func patchTypes(t *schema.Type) []string {
 }
 
 // patched is what is known of the object that a patch changes; nil: nothing.
-func (c call) patched() *schema.Type {
+func (c resourceRequest) patchSchema() *schema.Type {
 	if c.Schema == nil || c.subresource != "scale" {
 		return c.Schema
 	}
@@ -50,14 +50,14 @@ func (c call) patched() *schema.Type {
 
 // readPatch reads a patch, of the media type that the request says, of an object whose fields t knows. settle sees to members that come twice
 // in it; it is called with compact JSON.
-func readPatch(contentType string, data []byte, t *schema.Type, settle func([]byte) ([]byte, error)) (patcher, error) {
+func readPatch(contentType string, data []byte, t *schema.Type, settle func([]byte) ([]byte, error)) (patchFunc, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || !slices.Contains(patchTypes(t), mediaType) {
-		return nil, unknownPatch(contentType, mediaType, t)
+		return nil, unsupportedPatch(contentType, mediaType, t)
 	}
 	patch, err := compact(data)
 	if err != nil {
-		return nil, badPatch(err)
+		return nil, invalidPatch(err)
 	}
 	if patch, err = settle(patch); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func readPatch(contentType string, data []byte, t *schema.Type, settle func([]by
 		return readJSONPatch(patch)
 	}
 	if patch[0] != '{' {
-		return nil, badPatch(fmt.Errorf("a merge patch must be a JSON object"))
+		return nil, invalidPatch(fmt.Errorf("a merge patch must be a JSON object"))
 	}
 	if mediaType == strategicPatchType {
 		return func(doc []byte) ([]byte, error) { return strategicpatch.Apply(doc, patch, t) }, nil
@@ -75,10 +75,10 @@ func readPatch(contentType string, data []byte, t *schema.Type, settle func([]by
 }
 
 // readJSONPatch reads a list of operations (RFC 6902).
-func readJSONPatch(data []byte) (patcher, error) {
+func readJSONPatch(data []byte) (patchFunc, error) {
 	// The library's errors speak of its types.
 	if data[0] != '[' {
-		return nil, badPatch(errors.New("a JSON patch must be a list of operations"))
+		return nil, invalidPatch(errors.New("a JSON patch must be a list of operations"))
 	}
 	i := -1
 	err := rawjson.Elements(data, func(at rawjson.Span) error {
@@ -88,18 +88,18 @@ func readJSONPatch(data []byte) (patcher, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, badPatch(err)
+		return nil, invalidPatch(err)
 	}
 	operations, err := jsonpatch.DecodePatch(data)
 	if err != nil {
-		return nil, badPatch(err)
+		return nil, invalidPatch(err)
 	}
-	if len(operations) > patchOperations {
-		return nil, badPatch(fmt.Errorf("it has %d operations, and %d are allowed", len(operations), patchOperations))
+	if len(operations) > maxPatchOperations {
+		return nil, invalidPatch(fmt.Errorf("it has %d operations, and %d are allowed", len(operations), maxPatchOperations))
 	}
 	for i, o := range operations {
 		if err := checkOperation(o); err != nil {
-			return nil, badPatch(fmt.Errorf("operation %d: %w", i, err))
+			return nil, invalidPatch(fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
 	o := jsonpatch.NewApplyOptions()
@@ -107,19 +107,19 @@ func readJSONPatch(data []byte) (patcher, error) {
 	o.SupportNegativeIndices = false
 	o.AccumulatedCopySizeLimit = DefaultMaxBodyBytes
 	return func(doc []byte) ([]byte, error) {
-		if len(operations)*len(doc) > patchWork {
-			return nil, badPatch(fmt.Errorf("%d operations are too many for an object of %d bytes", len(operations), len(doc)))
+		if len(operations)*len(doc) > maxPatchWork {
+			return nil, invalidPatch(fmt.Errorf("%d operations are too many for an object of %d bytes", len(operations), len(doc)))
 		}
 		out, err := operations.ApplyWithOptions(doc, o)
 		if err != nil {
-			return nil, misfit(err)
+			return nil, inapplicablePatch(err)
 		}
 		return out, nil
 	}, nil
 }
 
 // misfit is a 422: the patch can be read, but not be made of this object.
-func misfit(err error) error {
+func inapplicablePatch(err error) error {
 	if e := listwatch.AsError(err); e.Message != "" {
 		err = errors.New(e.Message) // without the code
 	}
@@ -154,15 +154,15 @@ func checkOperation(o jsonpatch.Operation) error {
 		case pointer == "" || pointer[0] != '/':
 			// An object can't be replaced as a whole by a patch: that is what PUT is for.
 			return fmt.Errorf("%s is %q, want a JSON pointer that begins with a slash", name, pointer)
-		case strings.Count(pointer, "/") > patchDepth:
-			return fmt.Errorf("%s reaches deeper than %d levels", name, patchDepth)
+		case strings.Count(pointer, "/") > maxPatchDepth:
+			return fmt.Errorf("%s reaches deeper than %d levels", name, maxPatchDepth)
 		}
 	}
 	return nil
 }
 
 // unknownPatch is a 415 that says what works; kubectl's users see it.
-func unknownPatch(contentType, mediaType string, t *schema.Type) error {
+func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 	message := fmt.Sprintf("patches of type %q are not supported", contentType)
 	switch mediaType {
 	case strategicPatchType:

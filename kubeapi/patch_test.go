@@ -82,7 +82,7 @@ func TestPatchesThatCannotBeReadAreRefused(t *testing.T) {
 		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`},
 		{jsonPatchType, `[{"op":"remove","path":"a"}]`},
 		{jsonPatchType, `[{"op":"remove","path":"` + strings.Repeat("/a", 300) + `"}]`},
-		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, patchOperations) + `{"op":"remove","path":"/a"}]`},
+		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, maxPatchOperations) + `{"op":"remove","path":"/a"}]`},
 	} {
 		_, err := apply(t, c.mediaType, `{"a":{}}`, c.patch)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 {

@@ -10,7 +10,7 @@ import (
 
 // part is a field of up to 127 bytes, as protobufField has it.
 func part(number byte, values ...string) string {
-	return string(protobufField(nil, number, strings.Join(values, "")))
+	return string(appendProtobufField(nil, number, strings.Join(values, "")))
 }
 
 // inProtobuf is an object as client-go writes it by default.

@@ -83,7 +83,7 @@ func (r Resource) withDefaults() Resource {
 
 // answersTo reports whether name, in lower case, is one of the words for r: its plural, singular or a short name, or the plural with
 // its group, or with version and group.
-func (r Resource) answersTo(name string) bool {
+func (r Resource) matchesName(name string) bool {
 	r = r.withDefaults()
 	words := append([]string{r.Plural, r.Singular, r.QualifiedName(), strings.TrimSuffix(r.Plural+"."+r.Version+"."+r.Group, ".")}, r.ShortNames...)
 	for _, w := range words {
@@ -99,7 +99,7 @@ func (r Resource) answersTo(name string) bool {
 func FindResource(resources []Resource, name string) (Resource, bool) {
 	name = strings.ToLower(name)
 	for _, r := range resources {
-		if r.answersTo(name) {
+		if r.matchesName(name) {
 			return r.withDefaults(), true
 		}
 	}
@@ -116,28 +116,28 @@ func DefaultResources() []Resource {
 				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
 				"status.phase", "status.podIP", "status.nominatedNodeName",
 			},
-			Columns: podColumns(),
+			Columns: PodColumns(),
 			Schema:  schema.Kubernetes("io.k8s.api.core.v1.Pod"),
 		},
 		{
 			Version: "v1", Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Kind: "Service", Namespaced: true,
-			Categories: []string{"all"}, Fields: []string{"spec.clusterIP", "spec.type"}, Columns: serviceColumns(),
+			Categories: []string{"all"}, Fields: []string{"spec.clusterIP", "spec.type"}, Columns: ServiceColumns(),
 			Schema: schema.Kubernetes("io.k8s.api.core.v1.Service"),
 		},
 		{
 			Version: "v1", Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"}, Kind: "ConfigMap", Namespaced: true,
-			Columns: configMapColumns(),
+			Columns: ConfigMapColumns(),
 			Schema:  schema.Kubernetes("io.k8s.api.core.v1.ConfigMap"),
 		},
 		{
 			Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"},
-			Kind: "Deployment", Namespaced: true, Categories: []string{"all"}, Columns: deploymentColumns(),
+			Kind: "Deployment", Namespaced: true, Categories: []string{"all"}, Columns: DeploymentColumns(),
 			Scale:  &Scale{SpecReplicasPath: ".spec.replicas", DefaultReplicas: 1, StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".spec.selector"},
 			Schema: schema.Kubernetes("io.k8s.api.apps.v1.Deployment"),
 		},
 		{
 			Version: "v1", Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"}, Kind: "Namespace",
-			Fields: []string{"status.phase"}, CheckName: listwatch.CheckNamespace, Columns: namespaceColumns(),
+			Fields: []string{"status.phase"}, CheckName: listwatch.CheckNamespace, Columns: NamespaceColumns(),
 			Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace"),
 		},
 		eventResource(),

@@ -32,7 +32,7 @@ func eventResource() Resource {
 // lastSeen is the age of the last one of a series, or of the only one.
 func lastSeen(dst []byte, r *row) []byte {
 	for _, path := range [][]string{{"series", "lastObservedTime"}, {"lastTimestamp"}, {"eventTime"}} {
-		if at := r.at(path...); !at.time().IsZero() {
+		if at := r.at(path...); !at.Time().IsZero() {
 			return appendAge(dst, at, r.now)
 		}
 	}
@@ -40,5 +40,5 @@ func lastSeen(dst []byte, r *row) []byte {
 }
 
 func aboutObject(dst []byte, r *row) []byte {
-	return rawjson.AppendString(dst, strings.ToLower(r.at("involvedObject", "kind").text())+"/"+r.at("involvedObject", "name").text())
+	return rawjson.AppendString(dst, strings.ToLower(r.at("involvedObject", "kind").Text())+"/"+r.at("involvedObject", "name").Text())
 }

@@ -20,7 +20,7 @@ var (
 func ParseResource(s string) (Resource, error) {
 	names, options, ok := strings.Cut(s, "=")
 	if !ok {
-		return Resource{}, badResource(s, "it has no =Kind")
+		return Resource{}, invalidResource(s, "it has no =Kind")
 	}
 	kind, scope, _ := strings.Cut(options, ",")
 	r, err := ParseResourceName(names)
@@ -30,13 +30,13 @@ func ParseResource(s string) (Resource, error) {
 	r.Kind = kind
 	switch {
 	case !kindSyntax.MatchString(kind):
-		return Resource{}, badResource(s, fmt.Sprintf("the kind %q must be letters and digits, with a capital in front", kind))
+		return Resource{}, invalidResource(s, fmt.Sprintf("the kind %q must be letters and digits, with a capital in front", kind))
 	case scope == "cluster":
 		r.Namespaced = false
 	case scope != "" || strings.HasSuffix(options, ","):
-		return Resource{}, badResource(s, fmt.Sprintf("after the kind there may be ,cluster and not %q", ","+scope))
+		return Resource{}, invalidResource(s, fmt.Sprintf("after the kind there may be ,cluster and not %q", ","+scope))
 	}
-	if err := r.check(); err != nil {
+	if err := r.validate(); err != nil {
 		return Resource{}, err
 	}
 	return r.withDefaults(), nil
@@ -49,18 +49,18 @@ func ParseResourceName(s string) (Resource, error) {
 	version, group, grouped := strings.Cut(rest, ".")
 	switch {
 	case listwatch.CheckNamespace(plural) != nil:
-		return Resource{}, badResource(s, fmt.Sprintf("the plural %q must be lower-case letters, digits and '-'", plural))
+		return Resource{}, invalidResource(s, fmt.Sprintf("the plural %q must be lower-case letters, digits and '-'", plural))
 	case plural == "watch" || plural == "proxy":
-		return Resource{}, badResource(s, fmt.Sprintf("%q has a meaning of its own in paths", plural))
+		return Resource{}, invalidResource(s, fmt.Sprintf("%q has a meaning of its own in paths", plural))
 	case !versionSyntax.MatchString(version):
-		return Resource{}, badResource(s, fmt.Sprintf("the version %q must be one like v1 or v1beta2", version))
+		return Resource{}, invalidResource(s, fmt.Sprintf("the version %q must be one like v1 or v1beta2", version))
 	case grouped && listwatch.CheckName(group) != nil:
-		return Resource{}, badResource(s, fmt.Sprintf("the group %q must be a DNS name", group))
+		return Resource{}, invalidResource(s, fmt.Sprintf("the group %q must be a DNS name", group))
 	}
 	return Resource{Group: group, Version: version, Plural: plural, Namespaced: true}, nil
 }
 
-func badResource(s, why string) error {
+func invalidResource(s, why string) error {
 	return &listwatch.Error{
 		Code:    listwatch.Invalid,
 		Message: fmt.Sprintf("resource %q: %s; want one like widgets.v1.demo.example.com=Widget or …=Widget,cluster", s, why),

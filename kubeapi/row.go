@@ -8,7 +8,7 @@ import (
 
 // A row is an object of which a table shows cells, at a moment. What a cell has found in it the next one doesn't search for again.
 type row struct {
-	object value
+	object Value
 	now    time.Time
 	node   rawjson.Node
 	pod    *podSummary // nil: no cell has asked
@@ -19,4 +19,4 @@ func newRow(object []byte, now time.Time) *row {
 }
 
 // at returns the value at a path of member names.
-func (r *row) at(path ...string) value { return r.node.Lookup(path...) }
+func (r *row) at(path ...string) Value { return r.node.Lookup(path...) }

@@ -32,27 +32,27 @@ type Scale struct {
 var scaleResource = Resource{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 
 // scalePaths is a Scale that has been read. It never changes.
-type scalePaths struct {
+type scaleSpec struct {
 	replicas, statusReplicas, selector []string
-	absent                             int32
-	table                              *table
+	defaultReplicas                    int32
+	table                              *Table
 }
 
-func (s Scale) compile() (*scalePaths, error) {
-	p := &scalePaths{absent: s.DefaultReplicas}
+func (s Scale) compile() (*scaleSpec, error) {
+	p := &scaleSpec{defaultReplicas: s.DefaultReplicas}
 	var err error
-	if p.replicas, err = memberPath(s.SpecReplicasPath); err != nil {
+	if p.replicas, err = ParseMemberPath(s.SpecReplicasPath); err != nil {
 		return nil, err
 	}
-	if p.statusReplicas, err = memberPath(s.StatusReplicasPath); err != nil {
+	if p.statusReplicas, err = ParseMemberPath(s.StatusReplicasPath); err != nil {
 		return nil, err
 	}
 	if s.LabelSelectorPath != "" {
-		if p.selector, err = memberPath(s.LabelSelectorPath); err != nil {
+		if p.selector, err = ParseMemberPath(s.LabelSelectorPath); err != nil {
 			return nil, err
 		}
 	}
-	p.table, err = newTable([]Column{
+	p.table, err = New([]Column{
 		{Name: "Desired", Type: "integer", Description: "How many replicas are wanted.", Path: ".spec.replicas"},
 		{Name: "Available", Type: "integer", Description: "How many replicas there are.", Path: ".status.replicas"},
 		ageColumn,
@@ -61,8 +61,8 @@ func (s Scale) compile() (*scalePaths, error) {
 }
 
 // memberPath reads a path that can be written to.
-func memberPath(s string) ([]string, error) {
-	path, err := parsePath(s)
+func ParseMemberPath(s string) ([]string, error) {
+	path, err := ParsePath(s)
 	if err != nil {
 		return nil, err
 	}
@@ -97,22 +97,22 @@ type scaleObject struct {
 }
 
 // of returns the scale of o.
-func (p *scalePaths) of(o *listwatch.Object) (*listwatch.Object, error) {
-	whole := value(o.Data)
+func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
+	whole := Value(o.Data)
 	s := scaleObject{Kind: scaleResource.Kind, APIVersion: scaleResource.APIVersion()}
 	for name, to := range map[string]*json.RawMessage{
 		"name": &s.Metadata.Name, "namespace": &s.Metadata.Namespace, "uid": &s.Metadata.UID,
 		"resourceVersion": &s.Metadata.ResourceVersion, "creationTimestamp": &s.Metadata.CreationTimestamp,
 	} {
-		*to = json.RawMessage(whole.at("metadata", name))
+		*to = json.RawMessage(whole.At("metadata", name))
 	}
-	s.Spec.Replicas = p.absent
-	if wanted := whole.at(p.replicas...); len(wanted) > 0 && string(wanted) != "null" {
-		s.Spec.Replicas = clamped(wanted)
+	s.Spec.Replicas = p.defaultReplicas
+	if wanted := whole.At(p.replicas...); len(wanted) > 0 && string(wanted) != "null" {
+		s.Spec.Replicas = clampInt32(wanted)
 	}
-	s.Status.Replicas = clamped(whole.at(p.statusReplicas...))
+	s.Status.Replicas = clampInt32(whole.At(p.statusReplicas...))
 	if p.selector != nil {
-		s.Status.Selector = selectorText(whole.at(p.selector...))
+		s.Status.Selector = FormatSelector(whole.At(p.selector...))
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -122,15 +122,15 @@ func (p *scalePaths) of(o *listwatch.Object) (*listwatch.Object, error) {
 }
 
 // clamped returns a number as a scale can tell it.
-func clamped(v value) int32 {
-	return int32(max(math.MinInt32, min(math.MaxInt32, v.number())))
+func clampInt32(v Value) int32 {
+	return int32(max(math.MinInt32, min(math.MaxInt32, v.Int())))
 }
 
 // changeScale changes the wanted replicas by p, which changes the object's scale, and returns the scale that comes of it. All else
 // that p changes is left as it is, but for the preconditions.
-func (c call) changeScale(ctx context.Context, to *store.Collection, p patcher) (*listwatch.Object, error) {
+func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, p patchFunc) (*listwatch.Object, error) {
 	o, err := to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
-		before, err := c.scale.of(old)
+		before, err := c.scale.scaleOf(old)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (c call) changeScale(ctx context.Context, to *store.Collection, p patcher) 
 		if err != nil {
 			return nil, err
 		}
-		if err := c.sameObject(old, next); err != nil {
+		if err := c.checkIdentity(old, next); err != nil {
 			return nil, err
 		}
 		wanted, err := c.readScale(next)
@@ -155,20 +155,20 @@ func (c call) changeScale(ctx context.Context, to *store.Collection, p patcher) 
 	if err != nil {
 		return nil, err
 	}
-	return c.scale.of(o)
+	return c.scale.scaleOf(o)
 }
 
 // readScale returns the wanted replicas of a scale, in compact JSON; as in Kubernetes, one that names none wants none.
-func (c call) readScale(data []byte) (int64, error) {
+func (c resourceRequest) readScale(data []byte) (int64, error) {
 	if len(data) == 0 || data[0] != '{' {
-		return 0, badScale("it is no JSON object")
+		return 0, invalidScale("it is no JSON object")
 	}
-	kind, apiVersion := value(data).at("kind"), value(data).at("apiVersion")
-	if len(kind) > 0 && kind.text() != scaleResource.Kind || len(apiVersion) > 0 && apiVersion.text() != scaleResource.APIVersion() {
-		return 0, badScale(fmt.Sprintf("it is a %s of %s", kind, apiVersion))
+	kind, apiVersion := Value(data).At("kind"), Value(data).At("apiVersion")
+	if len(kind) > 0 && kind.Text() != scaleResource.Kind || len(apiVersion) > 0 && apiVersion.Text() != scaleResource.APIVersion() {
+		return 0, invalidScale(fmt.Sprintf("it is a %s of %s", kind, apiVersion))
 	}
-	if spec := value(data).at("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
-		return 0, badScale("spec is no object")
+	if spec := Value(data).At("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
+		return 0, invalidScale("spec is no object")
 	}
 	replicas := string(rawjson.Lookup(data, "spec", "replicas"))
 	if replicas == "" || replicas == "null" {
@@ -176,7 +176,7 @@ func (c call) readScale(data []byte) (int64, error) {
 	}
 	n, err := strconv.ParseInt(replicas, 10, 32)
 	if err != nil {
-		return 0, badScale(fmt.Sprintf("spec.replicas is %s, want a whole number of 32 bits", replicas))
+		return 0, invalidScale(fmt.Sprintf("spec.replicas is %s, want a whole number of 32 bits", replicas))
 	}
 	if n >= 0 {
 		return n, nil
@@ -191,6 +191,6 @@ func (c call) readScale(data []byte) (int64, error) {
 	}
 }
 
-func badScale(why string) error {
+func invalidScale(why string) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request must be a Scale of autoscaling/v1: " + why}
 }

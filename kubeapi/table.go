@@ -15,20 +15,20 @@ import (
 // alone; kube-apiserver has both.
 const metaGroup = "meta.k8s.io"
 
-var metaVersions = []string{"v1", "v1beta1"}
+var metaAPIVersions = []string{"v1", "v1beta1"}
 
 // represent offers the representations that r may ask for: Table, for one object and for many, and PartialObjectMetadata, which has
 // another name for many (Kubernetes API concepts, "Receiving resources as Tables" and "Metadata-only fetches").
-func (c call) represent(r *http.Request) watchserver.RepresentationFunc {
+func (c resourceRequest) represent(r *http.Request) watchserver.RepresentationFunc {
 	return func(params map[string]string, list bool) (watchserver.ListRepresentation, error) {
-		if params["g"] != metaGroup || !slices.Contains(metaVersions, params["v"]) {
+		if params["g"] != metaGroup || !slices.Contains(metaAPIVersions, params["v"]) {
 			return nil, nil
 		}
-		partial := partialView{metaGroup + "/" + params["v"]}
+		partial := metadataForm{metaGroup + "/" + params["v"]}
 		switch as := params["as"]; {
 		case as == "Table":
-			include, err := includeOf(r)
-			return tableView{c.table, partial, include, true}, err
+			include, err := parseInclude(r)
+			return tableForm{c.table, partial, include, true}, err
 		case as == "PartialObjectMetadata" && !list, as == "PartialObjectMetadataList" && list:
 			return partial, nil
 		}
@@ -37,15 +37,15 @@ func (c call) represent(r *http.Request) watchserver.RepresentationFunc {
 }
 
 // An include says what of an object stands beside the cells of its row.
-type include uint8
+type includeMode uint8
 
 const (
-	includeMetadata include = iota
+	includeMetadata includeMode = iota
 	includeNone
 	includeObject
 )
 
-func includeOf(r *http.Request) (include, error) {
+func parseInclude(r *http.Request) (includeMode, error) {
 	switch v := r.URL.Query().Get("includeObject"); v {
 	case "", "Metadata":
 		return includeMetadata, nil
@@ -59,28 +59,28 @@ func includeOf(r *http.Request) (include, error) {
 }
 
 // A tableView shows objects as rows of a metav1.Table. Cells may tell ages, which are those of the moment of encoding.
-type tableView struct {
-	*table
-	partial partialView // of the objects beside the cells; its API version is that of the table
-	include include
-	headed  bool // with the definitions of the columns
+type tableForm struct {
+	*Table
+	partial     metadataForm // of the objects beside the cells; its API version is that of the table
+	include     includeMode
+	withColumns bool // with the definitions of the columns
 }
 
-var _ watchserver.ListRepresentation = tableView{}
+var _ watchserver.ListRepresentation = tableForm{}
 
 // AppendObject implements [transport.Representation]: a table of one row.
-func (v tableView) AppendObject(dst []byte, e listwatch.Event) []byte {
+func (v tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
 	if e.Type == listwatch.Synced && v.include == includeNone {
 		// Without the annotation in its metadata the client could not know it.
 		v.include = includeMetadata
 	}
-	dst = v.AppendListHead(dst, appendVersion(make([]byte, 0, 64), e.Object.Version))
+	dst = v.AppendListHead(dst, AppendListMeta(make([]byte, 0, 64), e.Object.Version))
 	dst = v.AppendItem(dst, e.Object)
 	return append(dst, "]}"...)
 }
 
 // appendVersion appends the metadata of a list of one object, which in a dry run has no version.
-func appendVersion(dst []byte, v listwatch.Version) []byte {
+func AppendListMeta(dst []byte, v listwatch.Version) []byte {
 	if v == 0 {
 		return append(dst, "{}"...)
 	}
@@ -90,22 +90,22 @@ func appendVersion(dst []byte, v listwatch.Version) []byte {
 }
 
 // Rest implements [transport.Representation].
-func (v tableView) AfterFirst() transport.Representation {
-	v.headed = false
+func (v tableForm) AfterFirst() transport.Representation {
+	v.withColumns = false
 	return v
 }
 
 // Ages implements [transport.Representation].
-func (v tableView) DependsOnTime() bool { return true }
+func (v tableForm) DependsOnTime() bool { return true }
 
 // AppendListHead implements [watchserver.Representation].
-func (v tableView) AppendListHead(dst, metadata []byte) []byte {
+func (v tableForm) AppendListHead(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"Table","apiVersion":"`...)
 	dst = append(dst, v.partial.apiVersion...)
 	dst = append(dst, `","metadata":`...)
 	dst = append(dst, metadata...)
 	dst = append(dst, `,"columnDefinitions":`...)
-	if v.headed {
+	if v.withColumns {
 		dst = append(dst, v.definitions...)
 	} else {
 		dst = append(dst, "null"...)
@@ -114,7 +114,7 @@ func (v tableView) AppendListHead(dst, metadata []byte) []byte {
 }
 
 // AppendItem implements [watchserver.Representation].
-func (v tableView) AppendItem(dst []byte, o *listwatch.Object) []byte {
+func (v tableForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	r := newRow(o.Data, time.Now())
 	dst = append(dst, `{"cells":[`...)
 	for i, cell := range v.cells {
@@ -136,25 +136,25 @@ func (v tableView) AppendItem(dst []byte, o *listwatch.Object) []byte {
 }
 
 // A partialView shows the metadata of objects alone, as metav1.PartialObjectMetadata.
-type partialView struct {
+type metadataForm struct {
 	apiVersion string
 }
 
-var _ watchserver.ListRepresentation = partialView{}
+var _ watchserver.ListRepresentation = metadataForm{}
 
 // AppendObject implements [transport.Representation].
-func (v partialView) AppendObject(dst []byte, e listwatch.Event) []byte {
+func (v metadataForm) AppendObject(dst []byte, e listwatch.Event) []byte {
 	return v.AppendItem(dst, e.Object)
 }
 
 // Rest implements [transport.Representation].
-func (v partialView) AfterFirst() transport.Representation { return v }
+func (v metadataForm) AfterFirst() transport.Representation { return v }
 
 // Ages implements [transport.Representation].
-func (v partialView) DependsOnTime() bool { return false }
+func (v metadataForm) DependsOnTime() bool { return false }
 
 // AppendListHead implements [watchserver.Representation].
-func (v partialView) AppendListHead(dst, metadata []byte) []byte {
+func (v metadataForm) AppendListHead(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"PartialObjectMetadataList","apiVersion":"`...)
 	dst = append(dst, v.apiVersion...)
 	dst = append(dst, `","metadata":`...)
@@ -163,11 +163,11 @@ func (v partialView) AppendListHead(dst, metadata []byte) []byte {
 }
 
 // AppendItem implements [watchserver.Representation].
-func (v partialView) AppendItem(dst []byte, o *listwatch.Object) []byte {
-	return v.append(dst, value(o.Data).at("metadata"))
+func (v metadataForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
+	return v.append(dst, Value(o.Data).At("metadata"))
 }
 
-func (v partialView) append(dst, metadata []byte) []byte {
+func (v metadataForm) append(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
 	dst = append(dst, v.apiVersion...)
 	dst = append(dst, `","metadata":`...)

@@ -33,7 +33,7 @@ func benchPod(b *testing.B) *listwatch.Object {
 // the same form share its frame.
 func BenchmarkFrame(b *testing.B) {
 	pod := benchPod(b)
-	columns, err := newTable(podColumns())
+	columns, err := New(PodColumns())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -41,11 +41,11 @@ func BenchmarkFrame(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	partial := partialView{"meta.k8s.io/v1"}
+	partial := metadataForm{"meta.k8s.io/v1"}
 	for _, shape := range []struct {
 		name string
 		watchserver.ListRepresentation
-	}{{"JSON", nil}, {"Table", tableView{table: columns, partial: partial}}, {"PartialObjectMetadata", partial}} {
+	}{{"JSON", nil}, {"Table", tableForm{Table: columns, partial: partial}}, {"PartialObjectMetadata", partial}} {
 		encoder := plain.WithRepresentation(shape.ListRepresentation)
 		for _, watchers := range []int{1, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/watchers=%d", shape.name, watchers), func(b *testing.B) {

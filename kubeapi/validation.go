@@ -37,7 +37,7 @@ func readFieldValidation(q url.Values) (fieldValidation, error) {
 }
 
 // mostWarnings bounds how much is said about one body.
-const mostWarnings = 10
+const maxWarnings = 10
 
 // compact is [rawjson.Compact] for what came in a body.
 func compact(body []byte) ([]byte, error) {
@@ -48,7 +48,7 @@ func compact(body []byte) ([]byte, error) {
 }
 
 // hugeNumber returns the first number of doc, compact JSON, that is beyond 64-bit floating point; empty: there is none.
-func hugeNumber(doc []byte) string {
+func outOfRangeNumber(doc []byte) string {
 	for i := 0; i < len(doc); {
 		end := i + 1
 		switch c := doc[i]; {
@@ -63,7 +63,7 @@ func hugeNumber(doc []byte) string {
 			for end < len(doc) && strings.IndexByte("0123456789.eE+-", doc[end]) >= 0 {
 				end++
 			}
-			if number := doc[i:end]; isHuge(number) {
+			if number := doc[i:end]; isOutOfRange(number) {
 				return string(number)
 			}
 		}
@@ -72,7 +72,7 @@ func hugeNumber(doc []byte) string {
 	return ""
 }
 
-func isHuge(number []byte) bool {
+func isOutOfRange(number []byte) bool {
 	if len(number) < 300 && !bytes.ContainsAny(number, "eE") {
 		return false // the largest float64 has 309 digits
 	}
@@ -81,12 +81,12 @@ func isHuge(number []byte) bool {
 }
 
 // settle returns a body of a write, compact JSON, without members that come twice. Warnings go to the header of w.
-func (c call) settle(w http.ResponseWriter, v fieldValidation, body []byte) ([]byte, error) {
+func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, v fieldValidation, body []byte) ([]byte, error) {
 	unique, repeated := rawjson.DropDuplicates(body)
 	if v == validationIgnore {
 		return unique, nil
 	}
-	words := complaints(unique, repeated)
+	words := fieldWarnings(unique, repeated)
 	if v == validationStrict && words != nil {
 		return nil, &listwatch.Error{
 			Code: listwatch.Invalid,
@@ -95,31 +95,31 @@ func (c call) settle(w http.ResponseWriter, v fieldValidation, body []byte) ([]b
 		}
 	}
 	for _, text := range words {
-		w.Header().Add("Warning", warning(text))
+		w.Header().Add("Warning", warningHeader(text))
 	}
 	return unique, nil
 }
 
 // complaints says what is to be said about a body, in ASCII.
-func complaints(unique []byte, repeated []string) (words []string) {
+func fieldWarnings(unique []byte, repeated []string) (words []string) {
 	for i, field := range repeated {
-		if len(words) == mostWarnings {
+		if len(words) == maxWarnings {
 			words = append(words, fmt.Sprintf("%d more duplicate fields", len(repeated)-i))
 			break
 		}
-		if text := "duplicate field " + shortQuote(field); !slices.Contains(words, text) { // it may be there three times
+		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(words, text) { // it may be there three times
 			words = append(words, text)
 		}
 	}
 	// It is kept as it is written, but kube-apiserver would refuse it, and what decodes into float64 can't read it, nor the list it is in.
-	if number := hugeNumber(unique); number != "" {
+	if number := outOfRangeNumber(unique); number != "" {
 		words = append(words, fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point", number))
 	}
 	return words
 }
 
 // shortQuote quotes the place of a field in ASCII; who chose the names may have chosen long ones.
-func shortQuote(field string) string {
+func quoteFieldPath(field string) string {
 	const most = 200
 	if len(field) > most {
 		return strconv.QuoteToASCII(strings.ToValidUTF8(field[:most], "") + "…")
@@ -129,6 +129,6 @@ func shortQuote(field string) string {
 
 // warning spells printable ASCII as a value of the header Warning: 299 is a miscellaneous one that persists (rfc7234#section-5.5), and "-" who
 // warns. Clients of Kubernetes show the text to their users.
-func warning(text string) string {
+func warningHeader(text string) string {
 	return `299 - "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

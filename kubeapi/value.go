@@ -9,13 +9,13 @@ import (
 
 // A value is a piece of an object's compact JSON; nil where there is none. Looking into one that is of another kind finds nothing:
 // what a table shows of an odd object is as much as can be seen.
-type value []byte
+type Value []byte
 
 // at returns the value at a path of member names.
-func (v value) at(path ...string) value { return rawjson.Lookup(v, path...) }
+func (v Value) At(path ...string) Value { return rawjson.Lookup(v, path...) }
 
 // text returns a string; empty where v is none.
-func (v value) text() string {
+func (v Value) Text() string {
 	if len(v) == 0 || v[0] != '"' {
 		return ""
 	}
@@ -27,7 +27,7 @@ func (v value) text() string {
 }
 
 // number returns a whole number; zero where v is none.
-func (v value) number() int64 {
+func (v Value) Int() int64 {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil {
 		return 0
@@ -36,7 +36,7 @@ func (v value) number() int64 {
 }
 
 // elements calls f with those of an array.
-func (v value) elements(f func(value)) {
+func (v Value) Elements(f func(Value)) {
 	if len(v) == 0 || v[0] != '[' {
 		return
 	}
@@ -47,7 +47,7 @@ func (v value) elements(f func(value)) {
 }
 
 // members calls f with those of an object.
-func (v value) members(f func(name string, member value)) {
+func (v Value) Members(f func(name string, member Value)) {
 	if len(v) == 0 || v[0] != '{' {
 		return
 	}
@@ -58,16 +58,16 @@ func (v value) members(f func(name string, member value)) {
 }
 
 // size returns how many elements or members v has.
-func (v value) size() int {
+func (v Value) Len() int {
 	n := 0
-	v.elements(func(value) { n++ })
-	v.members(func(string, value) { n++ })
+	v.Elements(func(Value) { n++ })
+	v.Members(func(string, Value) { n++ })
 	return n
 }
 
 // time returns an RFC 3339 time; zero where v is none.
-func (v value) time() time.Time {
-	t, err := time.Parse(time.RFC3339, v.text())
+func (v Value) Time() time.Time {
+	t, err := time.Parse(time.RFC3339, v.Text())
 	if err != nil {
 		return time.Time{}
 	}

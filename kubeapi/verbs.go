@@ -14,19 +14,19 @@ import (
 )
 
 // get answers one object, not older than the parameter resourceVersion says.
-func (c call) get(w http.ResponseWriter, r *http.Request) error {
-	o, err := c.read(r)
+func (c resourceRequest) get(w http.ResponseWriter, r *http.Request) error {
+	o, err := c.readCurrent(r)
 	if err == nil && c.subresource == "scale" {
-		o, err = c.scale.of(o)
+		o, err = c.scale.scaleOf(o)
 	}
 	if err != nil {
 		return err
 	}
-	return c.answer(w, r, http.StatusOK, o)
+	return c.writeObject(w, r, http.StatusOK, o)
 }
 
 // read returns the object: the newest, one that is not older than the version asked for, or for version 0 whatever is at hand.
-func (c call) read(r *http.Request) (*listwatch.Object, error) {
+func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error) {
 	text := r.URL.Query().Get("resourceVersion")
 	version, err := listwatch.ParseVersion(text)
 	if err != nil {
@@ -49,20 +49,20 @@ func (c call) read(r *http.Request) (*listwatch.Object, error) {
 }
 
 // answer writes o in the shape asked for.
-func (c call) answer(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
+func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
 	body := o.Data
-	if c.shape != nil {
-		body = c.shape.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
+	if c.representation != nil {
+		body = c.representation.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
 	}
-	return c.send(w, r, code, body)
+	return c.writeJSON(w, r, code, body)
 }
 
 // answerList writes a list of objects at a version in the shape asked for.
-func (c call) answerList(w http.ResponseWriter, r *http.Request, v listwatch.Version, items []*listwatch.Object) error {
-	metadata := appendVersion(nil, v)
+func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, v listwatch.Version, items []*listwatch.Object) error {
+	metadata := AppendListMeta(nil, v)
 	var body []byte
-	if c.shape != nil {
-		body = c.shape.AppendListHead(body, metadata)
+	if c.representation != nil {
+		body = c.representation.AppendListHead(body, metadata)
 	} else {
 		body = fmt.Appendf(body, `{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[`, c.Kind, c.APIVersion(), metadata)
 	}
@@ -70,17 +70,17 @@ func (c call) answerList(w http.ResponseWriter, r *http.Request, v listwatch.Ver
 		if i > 0 {
 			body = append(body, ',')
 		}
-		if c.shape != nil {
-			body = c.shape.AppendItem(body, o)
+		if c.representation != nil {
+			body = c.representation.AppendItem(body, o)
 		} else {
 			body = append(body, o.Data...)
 		}
 	}
-	return c.send(w, r, http.StatusOK, append(body, "]}"...))
+	return c.writeJSON(w, r, http.StatusOK, append(body, "]}"...))
 }
 
 // send writes an answer in JSON, which it leaves as it is, indented where the query wants it pretty.
-func (c call) send(w http.ResponseWriter, r *http.Request, code int, body []byte) error {
+func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code int, body []byte) error {
 	if pretty(r.URL.Query()) {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, body, "", "  "); err != nil {

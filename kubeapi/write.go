@@ -13,28 +13,28 @@ import (
 )
 
 // create answers a POST to a collection.
-func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
+func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	return h.write(w, r, c, http.StatusCreated, func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error) {
 		return to.CreateIn(ctx, c.namespace, data)
 	})
 }
 
 // replace answers a PUT to an object. What the body has of metadata.resourceVersion and metadata.uid are preconditions.
-func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error {
+func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	return h.write(w, r, c, http.StatusOK, func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error) {
 		if c.subresource == "" {
 			return to.Replace(ctx, c.key(), data)
 		}
-		if metaText(data, "name") == "" {
-			return nil, c.misnamed("name", "", c.name) // what is sent without it was perhaps not meant to empty the subresource
+		if metadataString(data, "name") == "" {
+			return nil, c.nameMismatch("name", "", c.name) // what is sent without it was perhaps not meant to empty the subresource
 		}
-		return c.change(ctx, to, func([]byte) ([]byte, error) { return data, nil })
+		return c.update(ctx, to, func([]byte) ([]byte, error) { return data, nil })
 	})
 }
 
 // write reads an object, lets do write it, as compact JSON, and answers what came of it.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int, do func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error)) error {
-	to, validation, err := c.target(r)
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, c resourceRequest, code int, do func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error)) error {
+	to, validation, err := c.writeTarget(r)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int
 	if data, err = compact(data); err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
 	}
-	if data, err = c.settle(w, validation, data); err != nil {
+	if data, err = c.applyFieldValidation(w, validation, data); err != nil {
 		return err
 	}
 	if err := c.checkTypes(data); err != nil {
@@ -58,12 +58,12 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, c call, code int
 	if err != nil {
 		return err
 	}
-	return c.answer(w, r, code, o)
+	return c.writeObject(w, r, code, o)
 }
 
 // patch answers a PATCH of an object.
-func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
-	to, validation, err := c.target(r)
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+	to, validation, err := c.writeTarget(r)
 	if err != nil {
 		return err
 	}
@@ -71,21 +71,21 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	p, err := readPatch(r.Header.Get("Content-Type"), data, c.patched(), func(patch []byte) ([]byte, error) {
-		return c.settle(w, validation, patch)
+	p, err := readPatch(r.Header.Get("Content-Type"), data, c.patchSchema(), func(patch []byte) ([]byte, error) {
+		return c.applyFieldValidation(w, validation, patch)
 	})
 	if err != nil {
 		return err
 	}
-	o, err := c.change(r.Context(), to, c.typed(h.bounded(p)))
+	o, err := c.update(r.Context(), to, c.withTypeCheck(h.withSizeLimit(p)))
 	if err != nil {
 		return err
 	}
-	return c.answer(w, r, http.StatusOK, o)
+	return c.writeObject(w, r, http.StatusOK, o)
 }
 
 // bounded keeps an object from growing, patch by patch, beyond what can be sent at once.
-func (h *Handler) bounded(p patcher) patcher {
+func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 	most := h.bodyBytes()
 	if most < 0 {
 		return p
@@ -101,7 +101,7 @@ func (h *Handler) bounded(p patcher) patcher {
 
 // checkTypes checks what is written, compact JSON, as far as its types are known: those of the metadata always are. See
 // [store.Resource.CheckTypes].
-func (c call) checkTypes(data []byte) error {
+func (c resourceRequest) checkTypes(data []byte) error {
 	if c.subresource == "scale" {
 		return scaleResource.CollectionSpec().CheckTypes(data)
 	}
@@ -112,23 +112,23 @@ func (c call) checkTypes(data []byte) error {
 }
 
 // typed refuses patches that make of an object what could not be read; the patch by itself may be fine.
-func (c call) typed(p patcher) patcher {
+func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 	return func(doc []byte) ([]byte, error) {
 		out, err := p(doc)
 		if err != nil {
 			return nil, err
 		}
 		if err := c.checkTypes(out); err != nil {
-			return nil, misfit(err)
+			return nil, inapplicablePatch(err)
 		}
 		return out, nil
 	}
 }
 
 // change updates the object, or its status alone, by p. A resourceVersion and a uid that p sets are preconditions, as in Kubernetes.
-func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*listwatch.Object, error) {
+func (c resourceRequest) update(ctx context.Context, to *store.Collection, p patchFunc) (*listwatch.Object, error) {
 	if c.subresource == "scale" {
-		return c.changeScale(ctx, to, p)
+		return c.updateScale(ctx, to, p)
 	}
 	return to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		// Other writers of the database may have left members that come twice.
@@ -137,7 +137,7 @@ func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*lis
 		if err != nil {
 			return nil, err
 		}
-		if err := c.sameObject(old, next); err != nil {
+		if err := c.checkIdentity(old, next); err != nil {
 			return nil, err
 		}
 		if c.subresource == "status" {
@@ -148,15 +148,15 @@ func (c call) change(ctx context.Context, to *store.Collection, p patcher) (*lis
 }
 
 // sameObject refuses a next, of which the types have been checked, that says that it is of another version, or of another object, than old.
-func (c call) sameObject(old *listwatch.Object, next []byte) error {
+func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
-		if want, got := metaText(old.Data, name), metaText(next, name); got != "" && got != want {
-			return c.misnamed(name, got, want)
+		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want {
+			return c.nameMismatch(name, got, want)
 		}
 	}
 	for _, name := range []string{"uid", "resourceVersion"} {
-		got := metaText(next, name)
-		if got == "" || got == metaText(old.Data, name) || name == "resourceVersion" && got == "0" {
+		got := metadataString(next, name)
+		if got == "" || got == metadataString(old.Data, name) || name == "resourceVersion" && got == "0" {
 			continue
 		}
 		return c.conflict(old, fmt.Sprintf("metadata.%s is another; "+
@@ -165,13 +165,13 @@ func (c call) sameObject(old *listwatch.Object, next []byte) error {
 	return nil
 }
 
-func (c call) misnamed(member, got, want string) error {
+func (c resourceRequest) nameMismatch(member, got, want string) error {
 	return &listwatch.Error{
 		Code: listwatch.Invalid, Message: fmt.Sprintf("the %s of the object (%s) must be the one it was asked for by (%s)", member, got, want),
 	}
 }
 
-func (c call) conflict(old *listwatch.Object, why string) error {
+func (c resourceRequest) conflict(old *listwatch.Object, why string) error {
 	return &listwatch.Error{
 		Code:    listwatch.Conflict,
 		Message: fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", c.QualifiedName(), old.Key.Name, why),
@@ -180,7 +180,7 @@ func (c call) conflict(old *listwatch.Object, why string) error {
 }
 
 // metaText returns a string of the metadata; empty where there is none.
-func metaText(doc []byte, name string) string {
+func metadataString(doc []byte, name string) string {
 	s, err := rawjson.String(rawjson.Lookup(doc, "metadata", name))
 	if err != nil {
 		return ""
@@ -208,7 +208,7 @@ func withStatus(old, next []byte) ([]byte, error) {
 	default:
 		members = append(members, rawjson.Member{Name: "status", Key: []byte(`"status"`), Value: status})
 	}
-	m := merger{out: append(make([]byte, 0, len(old)+len(status)), '{')}
+	m := objectWriter{out: append(make([]byte, 0, len(old)+len(status)), '{')}
 	for _, member := range members {
 		m.member(member.Key, member.Value)
 	}
@@ -217,7 +217,7 @@ func withStatus(old, next []byte) ([]byte, error) {
 
 // target returns what a write goes to: the collection, or its dry run, and how strictly what is written is read. It refuses, before
 // anything is written, what would make the answer or the write other than asked for. Who manages which field is not kept.
-func (c call) target(r *http.Request) (*store.Collection, fieldValidation, error) {
+func (c resourceRequest) writeTarget(r *http.Request) (*store.Collection, fieldValidation, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, "", &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL", Err: err}
@@ -226,12 +226,12 @@ func (c call) target(r *http.Request) (*store.Collection, fieldValidation, error
 	if err != nil {
 		return nil, "", err
 	}
-	to, err := c.dryIf(c.collection, q["dryRun"])
+	to, err := c.withDryRun(c.collection, q["dryRun"])
 	return to, validation, err
 }
 
 // dryIf returns the dry run of to where a list of stages says so. There is one stage.
-func (c call) dryIf(to *store.Collection, stages []string) (*store.Collection, error) {
+func (c resourceRequest) withDryRun(to *store.Collection, stages []string) (*store.Collection, error) {
 	for _, stage := range stages {
 		switch stage {
 		case "":

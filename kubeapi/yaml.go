@@ -14,18 +14,18 @@ import (
 )
 
 // yamlDepth bounds how deep YAML may nest; no object of Kubernetes comes near.
-const yamlDepth = 256
+const maxDepth = 256
 
 // yamlToJSON returns the one document of data as JSON of about limit bytes at most. Names keep their order, and numbers that JSON can
 // spell are spelt as they are written, so that large ones survive. Names that come twice do so in the JSON too.
-func yamlToJSON(data []byte, limit int64) ([]byte, error) {
+func ToJSON(data []byte, limit int64) ([]byte, error) {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
 	switch err := in.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		return nil, badYAML(errors.New("there is nothing in it"))
+		return nil, invalid(errors.New("there is nothing in it"))
 	case err != nil:
-		return nil, badYAML(err)
+		return nil, invalid(err)
 	}
 	for {
 		var more yaml.Node
@@ -34,15 +34,15 @@ func yamlToJSON(data []byte, limit int64) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, badYAML(err)
+			return nil, invalid(err)
 		}
 		if !isEmpty(&more) { // files often end with a line that begins another
-			return nil, badYAML(errors.New("want one document"))
+			return nil, invalid(errors.New("want one document"))
 		}
 	}
-	w := yamlWriter{limit: limit}
+	w := writer{limit: limit}
 	if err := w.value(&document, 0); err != nil {
-		return nil, badYAML(err)
+		return nil, invalid(err)
 	}
 	return w.out, nil
 }
@@ -52,19 +52,19 @@ func isEmpty(document *yaml.Node) bool {
 	return root.Kind == yaml.ScalarNode && root.Value == "" && root.ShortTag() == "!!null"
 }
 
-func badYAML(err error) error {
+func invalid(err error) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be YAML that JSON can say", Err: err}
 }
 
 // A yamlWriter writes nodes as JSON. Its limit also ends aliases that multiply.
-type yamlWriter struct {
+type writer struct {
 	out   []byte
 	limit int64
 }
 
-func (w *yamlWriter) value(n *yaml.Node, depth int) error {
-	if depth > yamlDepth {
-		return fmt.Errorf("line %d: nested deeper than %d levels", n.Line, yamlDepth)
+func (w *writer) value(n *yaml.Node, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("line %d: nested deeper than %d levels", n.Line, maxDepth)
 	}
 	if int64(len(w.out)) > w.limit {
 		return fmt.Errorf("line %d: more than %d bytes of JSON", n.Line, w.limit)
@@ -84,7 +84,7 @@ func (w *yamlWriter) value(n *yaml.Node, depth int) error {
 	return fmt.Errorf("line %d: not understood", n.Line)
 }
 
-func (w *yamlWriter) sequence(n *yaml.Node, depth int) error {
+func (w *writer) sequence(n *yaml.Node, depth int) error {
 	w.out = append(w.out, '[')
 	for i, element := range n.Content {
 		if i > 0 {
@@ -98,7 +98,7 @@ func (w *yamlWriter) sequence(n *yaml.Node, depth int) error {
 	return nil
 }
 
-func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
+func (w *writer) mapping(n *yaml.Node, depth int) error {
 	w.out = append(w.out, '{')
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := n.Content[i]
@@ -127,7 +127,7 @@ func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
 	return nil
 }
 
-func (w *yamlWriter) scalar(n *yaml.Node) error {
+func (w *writer) scalar(n *yaml.Node) error {
 	// Before the tags, for beyond float64 the library takes a number for a string. A style is quotes, or a tag.
 	if n.Style == 0 && isNumber(n.Value) {
 		w.out = append(w.out, n.Value...)
@@ -159,7 +159,7 @@ func isNumber(s string) bool {
 }
 
 // number writes the value of a number that JSON spells otherwise, as 0x10 or 1_000.
-func (w *yamlWriter) number(n *yaml.Node) error {
+func (w *writer) number(n *yaml.Node) error {
 	var value any
 	if err := n.Decode(&value); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (w *yamlWriter) number(n *yaml.Node) error {
 }
 
 // text writes a string without the escapes that are for HTML.
-func (w *yamlWriter) text(s string) error {
+func (w *writer) text(s string) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

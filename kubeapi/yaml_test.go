@@ -28,7 +28,7 @@ func TestYAMLBecomesTheJSONThatItMeans(t *testing.T) {
 		"---\na: 1\n":                      `{"a":1}`,
 		`{"a": [1, {"b": null}]}`:          `{"a":[1,{"b":null}]}`,
 	} {
-		if got, err := yamlToJSON([]byte(yaml), 1000); string(got) != want || err != nil {
+		if got, err := ToJSON([]byte(yaml), 1000); string(got) != want || err != nil {
 			t.Errorf("%q: got %s, %v, want %s", yaml, got, err, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestYAMLThatJSONCannotSayIsRefused(t *testing.T) {
 		"", "# nothing", "a: 1\n---\nb: 2\n", "a: 1\n---\n''\n", "a: 1\n---\n: : :", "a: .inf", "a: !!binary aGVsbG8=", "? [a]\n: b", "a: &x {b: *x}", "a: &x {b: 1}\nc: {<<: *x}", ": : :", "a: *b",
 		bomb, "a: " + strings.Repeat("[", 300) + strings.Repeat("]", 300), "\tx", "a: \x80",
 	} {
-		got, err := yamlToJSON([]byte(yaml), 1000)
+		got, err := ToJSON([]byte(yaml), 1000)
 		if !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%.40q: got %s, %v, want Invalid", yaml, got, err)
 		}
@@ -51,7 +51,7 @@ func FuzzYAMLToJSON(f *testing.F) {
 	f.Add([]byte("a: &x [1, 0x1, .5, ~, 'q']\nb: *x\n"))
 	f.Add([]byte("{\"a\": 1e400}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		out, err := yamlToJSON(data, 10000)
+		out, err := ToJSON(data, 10000)
 		if err == nil && !json.Valid(out) {
 			t.Errorf("%q: got %q, which is no JSON", data, out)
 		}
