@@ -101,7 +101,7 @@ func informerFinalStateUnknown(e *env) {
 
 func informerRelistDiff(e *env) {
 	c, handler, _ := e.cutOff()
-	e.wantTold(handler, "added c", "updated a", "deleted b: final state unknown")
+	e.wantTold(handler, "added c", "deleted b: final state unknown", "updated a")
 	e.wantCopy(c.cache)
 	c.cut(false)
 	e.compact()
