@@ -49,6 +49,14 @@ type Heartbeater interface {
 	AppendHeartbeat(dst []byte, at listwatch.Version) []byte
 }
 
+// A Positioner is a [Decoder], or a transport.Receiver, of a framing that carries the position of the stream next to the events, and
+// possibly without an event.
+type Positioner interface {
+	// LastEventID returns the value that a client should send as Last-Event-ID after the last event or heartbeat. It is empty if the
+	// stream has not sent a position. It may be called by the reader of the stream only.
+	LastEventID() string
+}
+
 // DefaultLimit is how many bytes one event may have where nobody says otherwise: 16 MiB, well over etcd's largest object.
 const DefaultLimit = 16 << 20
 

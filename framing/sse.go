@@ -25,13 +25,6 @@ var (
 	_ Heartbeater = SSE{}
 )
 
-// A Positioner is a Decoder of a framing that tells the position beside the events, be it without an event.
-type Positioner interface {
-	Decoder
-	// LastEventID returns what a client would send as Last-Event-ID after the last event or heartbeat; empty: nothing.
-	LastEventID() string
-}
-
 // retryMillis is how long a browser waits before it connects again: long enough to spare a server that restarts, short enough for
 // people. Browsers that are told nothing wait three to five seconds.
 const retryMillis = "1000"
@@ -97,6 +90,8 @@ func (SSE) AppendHeartbeat(dst []byte, at listwatch.Version) []byte {
 	}
 	return append(dst, '\n')
 }
+
+var _ Positioner = (*sseDecoder)(nil)
 
 // NewDecoder implements [Framer].
 func (SSE) NewDecoder(r io.Reader, limit int) Decoder {

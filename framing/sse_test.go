@@ -24,7 +24,7 @@ func TestSSEExpiryMakesTheBrowserForgetItsPosition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := SSE{}.NewDecoder(bytes.NewReader(stream), 0).(Positioner)
+		d := SSE{}.NewDecoder(bytes.NewReader(stream), 0).(*sseDecoder)
 		if e, err := d.Decode(); e.Type != TypeError || err != nil || d.LastEventID() != want {
 			t.Errorf("code %s: got %s, %v and last ID %q, want ID %q", code, e.Type, err, d.LastEventID(), want)
 		}
@@ -68,7 +68,7 @@ func TestSSEHeartbeatsMoveTheLastEventIDOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	stream = SSE{}.AppendHeartbeat(stream, 42)
-	d := SSE{}.NewDecoder(strings.NewReader(string(stream)), 0).(Positioner)
+	d := SSE{}.NewDecoder(strings.NewReader(string(stream)), 0).(*sseDecoder)
 	e, err := d.Decode()
 	if err != nil || e.Version != 0 || d.LastEventID() != "41" {
 		t.Errorf("got version %d, last ID %q and %v, want 0: the event has no id of its own", e.Version, d.LastEventID(), err)
@@ -123,7 +123,7 @@ func TestSSEDecoderReadsWhatBrowsersRead(t *testing.T) {
 		"other event line":       {"event: message\n" + sseEvent, "", io.EOF},
 		"colon in the data line": {"data:" + strings.Replace(sseBody, `"a":1`, `"a":1,"u":"x:y: z"`, 1) + "\n\n", "", io.EOF},
 	} {
-		d := SSE{}.NewDecoder(strings.NewReader(c.stream), 0).(Positioner)
+		d := SSE{}.NewDecoder(strings.NewReader(c.stream), 0).(*sseDecoder)
 		e, err := d.Decode()
 		if c.id != none {
 			if err != nil || e.Type != "ADDED" || !strings.HasPrefix(string(e.Object), `{"a":1`) || d.LastEventID() != c.id {

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-var _ Positioner = (*responseReceiver)(nil)
+var _ framing.Positioner = (*responseReceiver)(nil)
 
 // A responseReceiver reads a stream that is the body of a response.
 type responseReceiver struct {

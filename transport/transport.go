@@ -139,14 +139,6 @@ type Receiver interface {
 	Close() error
 }
 
-// A Positioner is a Receiver whose framing may tell the position beside the events, as [framing.Positioner] does.
-type Positioner interface {
-	Receiver
-	// LastEventID returns where the client may resume after the last event or heartbeat; empty: not said. It belongs to the
-	// caller of Receive.
-	LastEventID() string
-}
-
 // A Network is how a Client reaches servers; the zero Network dials TCP and trusts the system's certificate authorities.
 type Network struct {
 	// Dial opens a connection; nil: TCP with keepalive.

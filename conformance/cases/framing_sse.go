@@ -103,7 +103,7 @@ func sseFields(e *env) {
 		if err != nil || w.Version != want.v || lineOf([]byte(`{"type":"`+w.Type+`","object":`+string(w.Object)+`}`)) != want.line {
 			e.Fatalf("got %+v, %v; want %s at %d", w, err, want.line, want.v)
 		}
-		if p, ok := s.Receiver.(transport.Positioner); ok && p.LastEventID() != want.v.String() {
+		if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != want.v.String() {
 			e.Errorf("the last event ID is %q after %s, want %d", p.LastEventID(), want.line, want.v)
 		}
 	}
@@ -200,7 +200,7 @@ func sseParseVectors(e *env) {
 			if got := strings.Join(got, " "); got != v.events {
 				e.Errorf("%s: %q in %d pieces: got events %q, want %q", v.says, v.stream, len(payloads), got, v.events)
 			}
-			if p, ok := s.Receiver.(transport.Positioner); ok && p.LastEventID() != v.last {
+			if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != v.last {
 				e.Errorf("%s: %q: the last event ID is %q, want %q", v.says, v.stream, p.LastEventID(), v.last)
 			}
 		}

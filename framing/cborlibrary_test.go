@@ -1,0 +1,75 @@
+package framing
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// The reason why CBOR is written by hand here (docs/adr/0012-cbor-by-hand.md): a general library passes through Go values, which
+// keep neither the exact numbers of the JSON nor the order of its members. Should this test fail after an update of the library, try
+// again whether it can replace our code.
+func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
+	for _, c := range []struct {
+		name, object string
+		decodable    bool // the library decodes it unchanged, but does not encode it
+	}{
+		{"an integer beyond 2^53", `{"n":9007199254740993}`, true},
+		{"a number beyond float64", `{"n":1e400}`, false},
+		{"a float without a fraction", `{"n":1.0}`, false},
+		{"the order of members", `{"b":1,"a":2,"d":3,"c":4,"f":5,"e":6,"h":7,"g":8}`, false},
+		{"members of one name", `{"a":1,"b":2,"a":3}`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			message, err := CBORSeq{}.AppendMessage(nil, WatchEvent{Type: "ADDED", Object: []byte(c.object)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, err := (CBORSeq{}).DecodeMessage(message); err != nil || string(e.Object) != c.object {
+				t.Errorf("our CBOR returns %s and %v, want %s", e.Object, err, c.object)
+			}
+			if got, err := viaLibrary([]byte(c.object)); err == nil && string(got) == c.object {
+				t.Errorf("the library returns %s unchanged", got)
+			}
+			got, err := fromCBOR(message)
+			if unchanged := err == nil && string(got) == c.object; unchanged != c.decodable {
+				t.Errorf("the library decodes our CBOR as %s and %v; unchanged is %v, want %v", got, err, unchanged, c.decodable)
+			}
+		})
+	}
+}
+
+// viaLibrary turns a JSON object into CBOR and back, both with the library.
+func viaLibrary(object []byte) ([]byte, error) {
+	var value any
+	if err := json.Unmarshal(object, &value); err != nil {
+		return nil, err
+	}
+	item, err := cbor.Marshal(map[string]any{"object": value})
+	if err != nil {
+		return nil, err
+	}
+	return fromCBOR(item)
+}
+
+// fromCBOR returns the object of an event as JSON.
+func fromCBOR(item []byte) ([]byte, error) {
+	mode, err := cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), DupMapKey: cbor.DupMapKeyQuiet}.DecMode()
+	if err != nil {
+		return nil, err
+	}
+	var event struct {
+		Object any `cbor:"object"`
+	}
+	if err := mode.Unmarshal(item, &event); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err = encoder.Encode(event.Object)
+	return bytes.TrimSpace(out.Bytes()), err
+}
