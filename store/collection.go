@@ -11,136 +11,142 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A Collection is a set of objects of one kind that can be written, listed and watched. It is a [listwatch.Source], and safe for
-// concurrent use.
+// A Collection is a set of objects of one kind that can be written, listed and watched. It is a
+// [listwatch.Source], and safe for concurrent use.
 //
-// Objects go in as JSON of any layout and are kept compact, on one line, with members, numbers and strings as their writer
-// spelled them. The collection sets metadata.uid, resourceVersion, generation and creationTimestamp and keeps kind and
-// apiVersion; an object in which the name of a member comes twice is refused, and one whose metadata is not of the types of Kubernetes'
-// ObjectMeta.
+// Objects are written as JSON and kept compact, on one line. Their members, numbers and strings keep
+// the order and the spelling of the writer. The collection sets metadata.uid, resourceVersion,
+// generation and creationTimestamp, and fills in kind and apiVersion. It refuses an object with a
+// duplicate member, and one whose metadata does not have the types of Kubernetes' ObjectMeta.
 //
-// Errors are [*listwatch.Error] with Kubernetes' codes and words: Invalid (400 where the object can't be read, 422 with causes where
-// it breaks rules), NotFound, AlreadyExists, Conflict. Errors of a context, and those of functions that callers pass in, come back
-// unchanged.
+// Errors are [*listwatch.Error] with the codes and texts of Kubernetes: Invalid (status 400 if the
+// object cannot be read, 422 with causes if it breaks rules), NotFound, AlreadyExists and Conflict.
+// Errors of a context and of functions passed in by the caller are returned unchanged.
 type Collection struct {
 	// Immutable after construction.
-	resource CollectionSpec
-	backend  Backend
-	dry      bool // writes go nowhere
+	spec    CollectionSpec
+	backend Backend
+	dryRun  bool // nothing is written
 }
 
-// New returns the collection that r declares, kept by b. The defaults of r are filled in. Where b is a [listwatch.Describer], its epoch
-// is that of the collection.
-func New(r CollectionSpec, b Backend) *Collection {
-	return &Collection{resource: r.WithDefaults(), backend: b}
+// New returns the collection that s declares, kept by b. Empty fields of s get their defaults. If b is
+// a [listwatch.Describer], the collection has its epoch.
+func New(s CollectionSpec, b Backend) *Collection {
+	return &Collection{spec: s.WithDefaults(), backend: b}
 }
 
-// Preconditions are what must hold of an object before it is changed. The zero Preconditions always hold.
+// Preconditions must hold for an object before it is changed. The zero Preconditions always hold.
 type Preconditions struct {
-	// UID is the metadata.uid that the object must have; empty: any. It tells an object from a later one of the same name.
+	// UID is the required metadata.uid, which distinguishes an object from a later one of the same name.
+	// If empty, any uid is accepted.
 	UID string
-	// Version is the one that the object must be at; zero: any.
+	// Version is the required version. If zero, any version is accepted.
 	Version listwatch.Version
 }
 
-// Resource returns what the collection was declared as.
-func (c *Collection) Spec() CollectionSpec { return c.resource }
+// Spec returns the declaration of the collection, with defaults.
+func (c *Collection) Spec() CollectionSpec { return c.spec }
 
-// Backend returns what keeps the collection. What is written there obeys none of its rules: it is for those who have their own.
+// Backend returns the backend of the collection. Writes to it bypass the rules of the collection: it is
+// for callers with rules of their own.
 func (c *Collection) Backend() Backend { return c.backend }
 
-// Describe says what the collection holds.
+// Describe implements [listwatch.Describer].
 func (c *Collection) Describe() listwatch.Description {
 	epoch := ""
 	if b, ok := c.backend.(listwatch.Describer); ok {
 		epoch = b.Describe().Epoch
 	}
-	return c.resource.Description(epoch)
+	return c.spec.Description(epoch)
 }
 
-// List returns the state of a selection at one version.
+// List implements [listwatch.Source].
 func (c *Collection) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	return c.backend.List(ctx, q)
 }
 
-// Watch follows a selection.
+// Watch implements [listwatch.Source].
 func (c *Collection) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	return c.backend.Watch(ctx, q)
 }
 
-// Get returns the newest object at key.
+// Get returns the newest object at key. If there is none, the error has code NotFound.
 func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	o, err := c.backend.Get(ctx, key)
 	if err == nil && o == nil {
-		err = c.resource.notFound(key)
+		err = c.spec.notFound(key)
 	}
 	return o, err
 }
 
-// nameTries is how many generated names may be taken before a create gives up.
-const nameTries = 8
+// maxNameTries is the number of generated names that a create tries.
+const maxNameTries = 8
 
-// Create writes a new object. Where it has metadata.generateName and no name, a name is made of that and five random characters.
-// What the writer gave for the members that the collection sets is replaced; a resourceVersion is refused, for it says that the object is
-// there already.
+// Create writes a new object. If it has metadata.generateName and no name, its name is the
+// generateName with five random characters. Members that the collection sets replace those of the
+// writer, except resourceVersion: an object that has one is refused, because it must exist already.
 func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
 	return c.CreateIn(ctx, "", data)
 }
 
-// CreateIn is Create for a request that names the namespace: an object that names none gets it, one that names another is Invalid.
+// CreateIn is like Create, for a request that names the namespace. An object without a namespace gets
+// this one. An object with another namespace is Invalid.
 func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
-	d, err := c.resource.readDraft(data, listwatch.Key{Namespace: namespace})
+	s, err := c.spec.parseSubmission(data, listwatch.Key{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
-	if version, err := d.doc.metaText("resourceVersion"); err != nil || version != "" && version != "0" {
+	if version, err := s.doc.metadataString("resourceVersion"); err != nil || version != "" && version != "0" {
 		return nil, badRequest("resourceVersion should not be set on objects to be created")
 	}
 	for try := 1; ; try++ {
-		if d.generateName != "" {
-			d.key.Name = generated(d.generateName)
+		if s.generateName != "" {
+			s.key.Name = generateName(s.generateName)
 		}
-		d.create(time.Now())
-		o, err := c.commit(ctx, Change{Key: d.key, New: c.resource.seal(d)})
+		s.prepareCreate(time.Now())
+		o, err := c.commit(ctx, Change{Key: s.key, New: c.spec.draft(s)})
 		if !errors.Is(err, listwatch.Conflict) {
 			return o, err
 		}
-		if d.generateName == "" || try == nameTries {
-			return nil, c.resource.alreadyExists(d.key)
+		if s.generateName == "" || try == maxNameTries {
+			return nil, c.spec.alreadyExists(s.key)
 		}
 	}
 }
 
-// Update changes the object at key into what change makes of it. Where somebody else changes it in between, change is called
-// again with the newer state, until ctx ends or a hundred tries have failed with Conflict; with Preconditions.Version there is one
-// try. What change returns must have the name of old, and its resourceVersion is ignored. A change that changes nothing writes
-// nothing, and old is returned.
+// Update replaces the object at key by the result of change, which must have the same name. The
+// resourceVersion of the result is ignored. If another writer changes the object in between, Update
+// calls change again with the newer state. It returns Conflict after a hundred tries, or after one if
+// Preconditions.Version is set. If the result equals the old object, nothing is written and the old
+// object is returned.
 //
-// metadata.uid and creationTimestamp stay; metadata.generation grows by one when anything but metadata and status changes. Where the
-// object is to be deleted and the change takes its last finalizer, it is deleted, and what the change made of it is returned.
+// metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one if
+// anything except metadata and status changes. If the object is being deleted and the change removes
+// its last finalizer, the object is deleted and its last state is returned.
 func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditions, change func(old *listwatch.Object) ([]byte, error)) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
 		data, err := change(old)
 		if err != nil {
-			return nil, callersError{err}
+			return nil, callerError{err}
 		}
-		draft, last, err := c.redraft(old, data)
+		draft, deletes, err := c.draftUpdate(old, data)
 		if err != nil || draft == nil {
 			return old, err
 		}
-		if !last {
+		if !deletes {
 			return c.commit(ctx, Change{Key: key, Old: old, New: draft})
 		}
-		gone, err := c.commit(ctx, Change{Key: key, Old: old})
+		deleted, err := c.commit(ctx, Change{Key: key, Old: old})
 		if err != nil {
 			return nil, err
 		}
-		return draft.Seal(gone.Version), nil
+		return draft.Seal(deleted.Version), nil
 	})
 }
 
-// Replace is Update with the object itself. Where data holds metadata.resourceVersion or metadata.uid, they are preconditions, so that what
-// was read, changed and sent back replaces only what was read.
+// Replace is Update with data as the result. If data has metadata.resourceVersion or metadata.uid, they
+// are preconditions, so that a client that reads an object, changes it and sends it back cannot
+// overwrite another change.
 func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
 	p, err := c.preconditionsOf(data)
 	if err != nil {
@@ -149,35 +155,37 @@ func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte
 	return c.Update(ctx, key, p, func(*listwatch.Object) ([]byte, error) { return data, nil })
 }
 
-// Delete removes the object at key and returns its last state, at the version of the delete. An object with metadata.finalizers
-// stays: it gets metadata.deletionTimestamp, and is returned as it is then. It goes when an Update takes its last finalizer.
+// Delete removes the object at key and returns its last state, at the version of the delete. An object
+// with metadata.finalizers is not removed but gets a metadata.deletionTimestamp, and is returned with
+// it. It is removed by the Update that removes its last finalizer.
 func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditions) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		draft, held := c.resource.mark(old, time.Now())
-		if held && draft == nil {
+		draft, hasFinalizers := c.spec.draftMarked(old, time.Now())
+		if hasFinalizers && draft == nil {
 			return old, nil
 		}
 		return c.commit(ctx, Change{Key: key, Old: old, New: draft})
 	})
 }
 
-// redraft returns the draft that makes data of old; nil where that would change nothing. last is true where the object ends with it.
-func (c *Collection) redraft(old *listwatch.Object, data []byte) (next *Draft, last bool, err error) {
-	d, err := c.resource.readDraft(data, old.Key)
+// draftUpdate returns the draft that replaces old by data, or nil if that changes nothing. deletes
+// reports whether the object is to be deleted, because it has no finalizer any more.
+func (c *Collection) draftUpdate(old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
+	s, err := c.spec.parseSubmission(data, old.Key)
 	if err != nil {
 		return nil, false, err
 	}
 	before, err := splitDocument(old.Data)
 	if err != nil {
-		return nil, false, &listwatch.Error{Code: listwatch.Corrupt, Message: c.resource.quoted(old.Key.Name) + " as it is kept", Err: err}
+		return nil, false, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name), Err: err}
 	}
-	if err := c.resource.checkFinalizers(d, before); err != nil {
+	if err := c.spec.checkFinalizers(s, before); err != nil {
 		return nil, false, err
 	}
-	if !d.update(before, time.Now()) {
+	if !s.prepareUpdate(before, time.Now()) {
 		return nil, false, nil
 	}
-	return c.resource.seal(d), before.marked() && len(d.finalizers) == 0, nil
+	return c.spec.draft(s), before.isBeingDeleted() && len(s.finalizers) == 0, nil
 }
 
 func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {
@@ -185,14 +193,14 @@ func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {
 	if err != nil {
 		return p, err
 	}
-	doc, err := splitDocument(compact) // all else is checked when it is written
+	doc, err := splitDocument(compact) // the write checks everything else
 	if err != nil {
 		return p, err
 	}
-	if p.UID, err = doc.metaText("uid"); err != nil {
+	if p.UID, err = doc.metadataString("uid"); err != nil {
 		return p, err
 	}
-	version, err := doc.metaText("resourceVersion")
+	version, err := doc.metadataString("resourceVersion")
 	if err != nil {
 		return p, err
 	}
@@ -200,26 +208,27 @@ func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {
 	return p, err
 }
 
-// callersError is an error of a function that the caller passed in. It is no news about the object, even where its code says so.
-type callersError struct{ err error }
+// A callerError is an error of a function that the caller passed in. Even if its code is Conflict, the
+// write is not retried.
+type callerError struct{ err error }
 
-func (e callersError) Error() string { return e.err.Error() }
+func (e callerError) Error() string { return e.err.Error() }
 
-// writeTries bounds how often a write is made anew, so that a backend that always finds a conflict can't hold a caller forever.
-const writeTries = 100
+// maxWriteTries bounds the retries if every write of a backend conflicts.
+const maxWriteTries = 100
 
-// retry calls write with the state at key, again as long as it fails with Conflict.
+// retry calls write with the newest object at key, and again each time that write returns Conflict.
 func (c *Collection) retry(ctx context.Context, key listwatch.Key, p Preconditions, write func(old *listwatch.Object) (*listwatch.Object, error)) (*listwatch.Object, error) {
 	for try := 1; ; try++ {
 		old, err := c.Get(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.check(old, p); err != nil {
+		if err := c.checkPreconditions(old, p); err != nil {
 			return nil, err
 		}
 		o, err := write(old)
-		if e, ok := errors.AsType[callersError](err); ok {
+		if e, ok := errors.AsType[callerError](err); ok {
 			return nil, e.err
 		}
 		if !errors.Is(err, listwatch.Conflict) {
@@ -228,31 +237,31 @@ func (c *Collection) retry(ctx context.Context, key listwatch.Key, p Preconditio
 			}
 			return o, err
 		}
-		if p.Version != 0 || try == writeTries {
-			return nil, c.resource.conflict(key, modified)
+		if p.Version != 0 || try == maxWriteTries {
+			return nil, c.spec.conflict(key, modifiedMessage)
 		}
-		if err := pause(ctx, try); err != nil {
+		if err := waitToRetry(ctx, try); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// check holds p against old.
-func (c *Collection) check(old *listwatch.Object, p Preconditions) error {
+func (c *Collection) checkPreconditions(old *listwatch.Object, p Preconditions) error {
 	if p.UID != "" {
 		uid, err := rawjson.String(rawjson.Lookup(old.Data, "metadata", "uid"))
 		if err != nil || uid != p.UID {
-			return c.resource.conflict(old.Key, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", p.UID, uid))
+			return c.spec.conflict(old.Key, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", p.UID, uid))
 		}
 	}
 	if p.Version != 0 && p.Version != old.Version {
-		return c.resource.conflict(old.Key, modified)
+		return c.spec.conflict(old.Key, modifiedMessage)
 	}
 	return nil
 }
 
-// pause spreads writers that lost to each other, ever wider: at most 10 ms apart.
-func pause(ctx context.Context, try int) error {
+// waitToRetry waits for a random time, which grows with the number of tries up to 10 ms. It spreads
+// writers that conflicted with each other. The first retries do not wait.
+func waitToRetry(ctx context.Context, try int) error {
 	if try < 3 {
 		return ctx.Err()
 	}

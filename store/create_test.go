@@ -17,24 +17,24 @@ import (
 
 var uidOf = regexp.MustCompile(`"uid":"([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})"`)
 
-// withUID puts UID in the place of the random one, which must be there.
-func withUID(t testing.TB, data []byte) string {
+// maskUID replaces the random uid, which data must have, by UID.
+func maskUID(t testing.TB, data []byte) string {
 	t.Helper()
 	if len(uidOf.FindAll(data, -1)) != 1 {
-		t.Errorf("%s has not one random uid", data)
+		t.Errorf("%s: want one random uid", data)
 	}
 	return string(uidOf.ReplaceAll(data, []byte(`"uid":"UID"`)))
 }
 
-func TestCreateSetsWhatTheServerSets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // time stands at midnight, 2000-01-01 UTC
+func TestCreateSetsMetadata(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the time is midnight, 2000-01-01 UTC
 		const set = `"uid":"UID","resourceVersion":"1","generation":1,"creationTimestamp":"2000-01-01T00:00:00Z"`
 		for name, c := range map[string]struct{ in, want string }{
-			"what is absent comes last in metadata; kind and apiVersion come first": {
+			"absent metadata is added last, kind and apiVersion first": {
 				`{"spec":{},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"}}}`,
 				`{"kind":"Pod","apiVersion":"v1","spec":{},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"},` + set + `}}`,
 			},
-			"what is there is replaced where it stands": {
+			"existing members are replaced in place": {
 				`{"metadata":{"creationTimestamp":null,"generation":77,"name":"a","resourceVersion":"0","uid":"mine","namespace":"n"},"kind":"Pod","apiVersion":"v1"}`,
 				`{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z","generation":1,"name":"a","resourceVersion":"1","uid":"UID","namespace":"n"},"kind":"Pod","apiVersion":"v1"}`,
 			},
@@ -46,14 +46,14 @@ func TestCreateSetsWhatTheServerSets(t *testing.T) {
 				`{"m\u0065tadata":{"n\u0061me":"\u0061","namespace":"n","r\u0065sourceVersion":""}}`,
 				`{"kind":"Pod","apiVersion":"v1","m\u0065tadata":{"n\u0061me":"\u0061","namespace":"n","r\u0065sourceVersion":"1","uid":"UID","generation":1,"creationTimestamp":"2000-01-01T00:00:00Z"}}`,
 			},
-			"odd numbers and strings survive, space does not": {
+			"unusual numbers and strings are kept, space is removed": {
 				" {\n\"metadata\" : {\"name\":\"a\" , \"namespace\":\"n\"},\t\"x\":[9007199254740993, 1e400, -0.0, \"\\u00e9\\/<&> é\", \"\\ud800\"] } ",
 				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n",` + set + `},"x":[9007199254740993,1e400,-0.0,"\u00e9\/<&> é","\ud800"]}`,
 			},
 		} {
-			pods, _ := pods()
+			pods, _ := newPods()
 			o := mustCreate(t, pods, c.in)
-			if diff := cmp.Diff(c.want, withUID(t, o.Data)); diff != "" {
+			if diff := cmp.Diff(c.want, maskUID(t, o.Data)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 			if o.Version != 1 || o.Key != (listwatch.Key{Namespace: "n", Name: "a"}) {
@@ -63,8 +63,8 @@ func TestCreateSetsWhatTheServerSets(t *testing.T) {
 	})
 }
 
-func TestCreateReadsWhatSelectorsSee(t *testing.T) {
-	pods, _ := pods()
+func TestCreateReadsLabelsAndFields(t *testing.T) {
+	pods, _ := newPods()
 	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n","labels":{"l":"\u0076"}},
 		"spec":{"nodeName":"n\u0031","ready":true,"n":1.50,"list":[1]}}`)
 	if diff := cmp.Diff(map[string]string{"l": "v"}, o.Labels); diff != "" {
@@ -80,43 +80,43 @@ func TestCreateReadsWhatSelectorsSee(t *testing.T) {
 	}
 }
 
-func TestCreateRefusesWhatItCannotRead(t *testing.T) {
-	pods, shelf := pods()
+func TestCreateRejectsUnreadableObjects(t *testing.T) {
+	pods, backend := newPods()
 	for name, data := range map[string]string{
-		"no JSON":               `{"metadata":`,
-		"no object":             `[]`,
-		"two objects":           `{"metadata":{"name":"a","namespace":"n"}}{}`,
-		"not UTF-8":             "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"x\":\"\xc3\"}",
-		"nested too deep":       `{"metadata":{"name":"a","namespace":"n"},"x":` + strings.Repeat("[", 240) + strings.Repeat("]", 240) + `}`,
-		"no metadata":           `{"spec":{}}`,
-		"metadata null":         `{"metadata":null}`,
-		"metadata twice":        `{"metadata":{"name":"a","namespace":"n"},"metadata":{"name":"b","namespace":"n"}}`,
-		"metadata twice, odd":   `{"metadata":{"name":"a","namespace":"n"},"m\u0065tadata":{"name":"b","namespace":"n"}}`,
-		"a resourceVersion":     `{"metadata":{"name":"a","namespace":"n","resourceVersion":"5"}}`,
-		"a member twice":        `{"metadata":{"name":"a","namespace":"n"},"spec":[{"x":{"a":1,"b":2,"\u0061":3}}]}`,
-		"name twice":            `{"metadata":{"name":"a","name":"b","namespace":"n"}}`,
-		"another kind":          `{"kind":"Node","metadata":{"name":"a","namespace":"n"}}`,
-		"another apiVersion":    `{"apiVersion":"v2","metadata":{"name":"a","namespace":"n"}}`,
-		"kind a number":         `{"kind":1,"metadata":{"name":"a","namespace":"n"}}`,
-		"name a number":         `{"metadata":{"name":1,"namespace":"n"}}`,
-		"labels a list":         `{"metadata":{"name":"a","namespace":"n","labels":[]}}`,
-		"label a number":        `{"metadata":{"name":"a","namespace":"n","labels":{"a":1}}}`,
-		"annotation an object":  `{"metadata":{"name":"a","namespace":"n","annotations":{"a":{}}}}`,
-		"generateName a number": `{"metadata":{"generateName":1,"namespace":"n"}}`,
+		"invalid JSON":            `{"metadata":`,
+		"a list":                  `[]`,
+		"two objects":             `{"metadata":{"name":"a","namespace":"n"}}{}`,
+		"not UTF-8":               "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"x\":\"\xc3\"}",
+		"nested too deep":         `{"metadata":{"name":"a","namespace":"n"},"x":` + strings.Repeat("[", 240) + strings.Repeat("]", 240) + `}`,
+		"no metadata":             `{"spec":{}}`,
+		"metadata null":           `{"metadata":null}`,
+		"metadata twice":          `{"metadata":{"name":"a","namespace":"n"},"metadata":{"name":"b","namespace":"n"}}`,
+		"metadata twice, escaped": `{"metadata":{"name":"a","namespace":"n"},"m\u0065tadata":{"name":"b","namespace":"n"}}`,
+		"a resourceVersion":       `{"metadata":{"name":"a","namespace":"n","resourceVersion":"5"}}`,
+		"a member twice":          `{"metadata":{"name":"a","namespace":"n"},"spec":[{"x":{"a":1,"b":2,"\u0061":3}}]}`,
+		"name twice":              `{"metadata":{"name":"a","name":"b","namespace":"n"}}`,
+		"another kind":            `{"kind":"Node","metadata":{"name":"a","namespace":"n"}}`,
+		"another apiVersion":      `{"apiVersion":"v2","metadata":{"name":"a","namespace":"n"}}`,
+		"kind a number":           `{"kind":1,"metadata":{"name":"a","namespace":"n"}}`,
+		"name a number":           `{"metadata":{"name":1,"namespace":"n"}}`,
+		"labels a list":           `{"metadata":{"name":"a","namespace":"n","labels":[]}}`,
+		"label a number":          `{"metadata":{"name":"a","namespace":"n","labels":{"a":1}}}`,
+		"annotation an object":    `{"metadata":{"name":"a","namespace":"n","annotations":{"a":{}}}}`,
+		"generateName a number":   `{"metadata":{"generateName":1,"namespace":"n"}}`,
 	} {
 		_, err := pods.Create(t.Context(), []byte(data))
 		if e := listwatch.AsError(err); e == nil || e.Code != listwatch.Invalid || e.HTTPStatus() != http.StatusBadRequest {
 			t.Errorf("%s: got %v, want code Invalid and status 400", name, err)
 		}
 	}
-	if shelf.commits != 0 {
-		t.Errorf("%d commits, want none", shelf.commits)
+	if backend.commits != 0 {
+		t.Errorf("%d commits, want none", backend.commits)
 	}
 }
 
-func TestCreateSaysWhichFieldsBreakRules(t *testing.T) {
-	namespaced, _ := pods()
-	nodes, _ := collectionOf(store.CollectionSpec{Kind: "Node", APIVersion: "x.io/v1"})
+func TestCreateNamesTheFieldsThatBreakRules(t *testing.T) {
+	namespaced, _ := newPods()
+	nodes, _ := newCollection(store.CollectionSpec{Kind: "Node", APIVersion: "x.io/v1"})
 	for name, c := range map[string]struct {
 		collection *store.Collection
 		meta       string
@@ -157,24 +157,24 @@ func TestCreateSaysWhichFieldsBreakRules(t *testing.T) {
 		`Pod "" is invalid: [metadata.name: Required value: name or generateName is required, metadata.namespace: Required value]`)
 }
 
-func TestNamesCanBeFreer(t *testing.T) {
-	free, _ := collectionOf(store.CollectionSpec{Kind: "Role", CheckName: func(name string) error {
+func TestCheckNameReplacesTheNameRule(t *testing.T) {
+	roles, _ := newCollection(store.CollectionSpec{Kind: "Role", CheckName: func(name string) error {
 		if strings.HasPrefix(name, "x") {
-			return errors.New("no name begins with x")
+			return errors.New("must not begin with x")
 		}
 		return nil
 	}})
-	mustCreate(t, free, `{"metadata":{"name":"system:Node Reader_é"}}`)
+	mustCreate(t, roles, `{"metadata":{"name":"system:Node Reader_é"}}`)
 	for _, name := range []string{"xy", ".", "..", "a/b", "a%2fb"} {
-		_, err := free.Create(t.Context(), []byte(`{"metadata":{"name":"`+name+`"}}`))
+		_, err := roles.Create(t.Context(), []byte(`{"metadata":{"name":"`+name+`"}}`))
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != http.StatusUnprocessableEntity {
-			t.Errorf("%s: got %v, want it refused", name, err)
+			t.Errorf("%s: got %v, want status 422", name, err)
 		}
 	}
 }
 
-func TestCreateOfANameThatIsTakenIsAlreadyExists(t *testing.T) {
-	c, shelf := collectionOf(store.CollectionSpec{Kind: "Deployment", APIVersion: "apps/v1"})
+func TestCreateOfAnExistingNameFails(t *testing.T) {
+	c, backend := newCollection(store.CollectionSpec{Kind: "Deployment", APIVersion: "apps/v1"})
 	first := mustCreate(t, c, `{"metadata":{"name":"a"}}`)
 	_, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
 	wantCode(t, err, listwatch.AlreadyExists, `deployments.apps "a" already exists`)
@@ -182,13 +182,13 @@ func TestCreateOfANameThatIsTakenIsAlreadyExists(t *testing.T) {
 	if diff := cmp.Diff(want, listwatch.AsError(err).Details); diff != "" || listwatch.AsError(err).HTTPStatus() != http.StatusConflict {
 		t.Errorf("got status %d, details (-want +got):\n%s", listwatch.AsError(err).HTTPStatus(), diff)
 	}
-	if got, err := c.Get(t.Context(), first.Key); got != first || err != nil || shelf.commits != 1 {
-		t.Errorf("the first object must be untouched: got %v, %v after %d commits", got, err, shelf.commits)
+	if got, err := c.Get(t.Context(), first.Key); got != first || err != nil || backend.commits != 1 {
+		t.Errorf("got %v, %v after %d commits, want the first object unchanged", got, err, backend.commits)
 	}
 }
 
-func TestCreateMakesANameOfGenerateName(t *testing.T) {
-	c, _ := collectionOf(store.CollectionSpec{Kind: "Pod"})
+func TestCreateGeneratesNames(t *testing.T) {
+	c, _ := newCollection(store.CollectionSpec{Kind: "Pod"})
 	suffix := regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 	for _, meta := range []string{`{"generateName":"web-"}`, `{"name":"","generateName":"web-"}`, `{"name":null,"generateName":"web-","labels":{}}`} {
 		o := mustCreate(t, c, `{"metadata":`+meta+`}`)
@@ -203,18 +203,18 @@ func TestCreateMakesANameOfGenerateName(t *testing.T) {
 	}
 	named := mustCreate(t, c, `{"metadata":{"name":"mine","generateName":"web-"}}`)
 	if named.Key.Name != "mine" {
-		t.Errorf("got name %q, want the one that was given", named.Key.Name)
+		t.Errorf("got name %q, want the given name", named.Key.Name)
 	}
 }
 
-func TestGeneratedNamesAreMadeAnewWhileTheyAreTaken(t *testing.T) {
-	c, shelf := collectionOf(store.CollectionSpec{Kind: "Pod"})
+func TestCreateRetriesTakenGeneratedNames(t *testing.T) {
+	c, backend := newCollection(store.CollectionSpec{Kind: "Pod"})
 	tries := 0
 	var names []string
-	shelf.before = func(change store.Change) { // somebody else takes the first three names
+	backend.before = func(change store.Change) { // another writer takes the first three names
 		names = append(names, change.Key.Name)
 		if tries++; tries <= 3 {
-			shelf.objects[change.Key] = &listwatch.Object{Key: change.Key}
+			backend.objects[change.Key] = &listwatch.Object{Key: change.Key}
 		}
 	}
 	o := mustCreate(t, c, `{"metadata":{"generateName":"web-"}}`)
@@ -222,13 +222,13 @@ func TestGeneratedNamesAreMadeAnewWhileTheyAreTaken(t *testing.T) {
 		t.Errorf("after %d tries got %s, want the fourth of %v", tries, o.Data, names)
 	}
 
-	shelf.before = func(change store.Change) { shelf.objects[change.Key] = &listwatch.Object{Key: change.Key} }
+	backend.before = func(change store.Change) { backend.objects[change.Key] = &listwatch.Object{Key: change.Key} }
 	_, err := c.Create(t.Context(), []byte(`{"metadata":{"generateName":"web-"}}`))
 	wantCode(t, err, listwatch.AlreadyExists, "")
 }
 
-func TestCreateInFillsTheNamespaceIn(t *testing.T) {
-	pods, _ := pods()
+func TestCreateInAddsTheNamespace(t *testing.T) {
+	pods, _ := newPods()
 	o, err := pods.CreateIn(t.Context(), "n", []byte(`{"metadata":{"name":"a"}}`))
 	if err != nil || o.Key.Namespace != "n" || !strings.Contains(string(o.Data), `"namespace":"n"`) {
 		t.Fatalf("got %v, %v, want the object in n", o, err)
@@ -246,19 +246,19 @@ func TestCreateInFillsTheNamespaceIn(t *testing.T) {
 }
 
 func TestUIDsDiffer(t *testing.T) {
-	c, _ := collectionOf(store.CollectionSpec{})
+	c, _ := newCollection(store.CollectionSpec{})
 	seen := make(map[string]bool)
 	for i := range 100 {
 		o := mustCreate(t, c, fmt.Sprintf(`{"metadata":{"name":"a%d"}}`, i))
 		uid := string(uidOf.FindSubmatch(o.Data)[1])
 		if seen[uid] {
-			t.Fatalf("uid %s came twice", uid)
+			t.Fatalf("uid %s was used twice", uid)
 		}
 		seen[uid] = true
 	}
 }
 
-func TestResourceHasDefaults(t *testing.T) {
+func TestCollectionSpecDefaults(t *testing.T) {
 	for want, r := range map[string]store.CollectionSpec{
 		"v1 Object objects":            {},
 		"v1 Pod pods":                  {Kind: "Pod"},
@@ -274,10 +274,10 @@ func TestResourceHasDefaults(t *testing.T) {
 func FuzzCreate(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"a":"b"}},"spec":{"nodeName":"x"},"a":[1e400]}`))
 	f.Add([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"uid":1,"generateName":"x","namespace":"n"}}`))
-	f.Add([]byte(`{"metadata":{"name":"0","namespace":"0","labels":{}}}`)) // no labels, in either spelling
+	f.Add([]byte(`{"metadata":{"name":"0","namespace":"0","labels":{}}}`)) // empty labels count as none
 	f.Add([]byte(`{"metadata":{"":0,"resourceVersion":[{}],"name":"a","namespace":"n"},"":""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, _ := pods()
+		c, _ := newPods()
 		o, err := c.Create(t.Context(), data)
 		if err != nil {
 			if !errors.Is(err, listwatch.Invalid) {
@@ -287,23 +287,23 @@ func FuzzCreate(f *testing.F) {
 		}
 		again, err := listwatch.ParseObject(o.Data)
 		if err != nil || again.Key != o.Key || again.Version != o.Version || string(again.Data) != string(o.Data) || !maps.Equal(again.Labels, o.Labels) {
-			t.Fatalf("%q became %s, which is read as %+v, %v", data, o.Data, again, err)
+			t.Fatalf("%q was stored as %s, which parses as %+v, %v", data, o.Data, again, err)
 		}
 		same, err := c.Replace(t.Context(), o.Key, o.Data)
 		if err != nil || same != o {
-			t.Fatalf("replacing %s by itself gives %v, %v", o.Data, same, err)
+			t.Fatalf("replacing %s by itself returned %v, %v", o.Data, same, err)
 		}
 	})
 }
 
-func TestTheBackendKnowsNoRules(t *testing.T) {
-	pods, _ := pods()
+func TestBackendBypassesTheRules(t *testing.T) {
+	pods, _ := newPods()
 	d := &store.Draft{Key: keyA, Before: []byte(`{"metadata":{"resourceVersion":`), After: []byte(`}}`)}
 	if _, err := pods.Backend().Commit(t.Context(), store.Change{Key: keyA, New: d}); err != nil {
 		t.Fatal(err)
 	}
 	o, err := pods.Get(t.Context(), keyA)
 	if err != nil || string(o.Data) != `{"metadata":{"resourceVersion":"1"}}` {
-		t.Errorf("got %v, %v, want what was written, with nothing set", o, err)
+		t.Errorf("got %v, %v, want the written bytes unchanged", o, err)
 	}
 }

@@ -9,19 +9,21 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A document is an object's JSON taken apart, so that a few members of it can be set while the rest stays as it was written.
+// A document is the JSON of an object, split into members, so that some can be set while the others
+// keep the writer's bytes.
 type document struct {
-	members []rawjson.Member // of the object
-	meta    []rawjson.Member // of its metadata
-	size    int              // of the JSON
+	members  []rawjson.Member // of the object
+	metadata []rawjson.Member // of its metadata
+	size     int              // an upper bound of the rendered bytes
 }
 
-// maxDepth is how deep objects may nest. Of clients' parsers the strictest gives up at 255 levels (Gson, which Kubernetes' client for Java has),
-// Python's at 1,000, and a list and an event have some levels around the object: one that is deeper would make lists unreadable.
+// maxDepth is the greatest nesting depth of an object. The strictest parser of a known client accepts
+// 255 levels (Gson, in the Java client of Kubernetes), and lists and events add a few levels. A deeper
+// object would make whole lists unreadable.
 const maxDepth = 240
 
-// readDocument takes data apart; space may be in it. Kubernetes answers 400 where that can't be done, and so do we.
-func readDocument(data []byte) (*document, error) {
+// parseDocument splits JSON of any layout. As in Kubernetes, errors have status 400.
+func parseDocument(data []byte) (*document, error) {
 	compact, err := compactObject(data)
 	if err != nil {
 		return nil, err
@@ -29,10 +31,10 @@ func readDocument(data []byte) (*document, error) {
 	if n := rawjson.Depth(compact); n > maxDepth {
 		return nil, badRequest("the object is nested %d levels deep; %d are allowed", n, maxDepth)
 	}
-	if _, repeated := rawjson.DropDuplicates(compact); repeated != nil {
-		const most = 10
+	if _, duplicates := rawjson.DropDuplicates(compact); duplicates != nil {
+		const maxShown = 10
 		return nil, badRequest("the object has more than one %s: readers would disagree on which one counts",
-			strings.Join(repeated[:min(len(repeated), most)], ", "))
+			strings.Join(duplicates[:min(len(duplicates), maxShown)], ", "))
 	}
 	return splitDocument(compact)
 }
@@ -45,24 +47,24 @@ func compactObject(data []byte) ([]byte, error) {
 	return compact, nil
 }
 
-// splitDocument is readDocument for JSON that is compact already.
+// splitDocument splits compact JSON.
 func splitDocument(compact []byte) (*document, error) {
 	d := &document{size: len(compact)}
 	var err error
 	if d.members, err = rawjson.Split(compact); err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object", Err: err}
 	}
-	meta := find(d.members, "metadata")
-	if meta == nil {
+	metadata := findMember(d.members, "metadata")
+	if metadata == nil {
 		return nil, badRequest("the object has no metadata, which must hold its name")
 	}
-	if d.meta, err = rawjson.Split(meta.Value); err != nil {
+	if d.metadata, err = rawjson.Split(metadata.Value); err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "metadata", Err: err}
 	}
 	return d, nil
 }
 
-func find(members []rawjson.Member, name string) *rawjson.Member {
+func findMember(members []rawjson.Member, name string) *rawjson.Member {
 	for i := range members {
 		if members[i].Name == name {
 			return &members[i]
@@ -71,15 +73,18 @@ func find(members []rawjson.Member, name string) *rawjson.Member {
 	return nil
 }
 
-// text returns a member of the object that must be a string; empty where it is absent or null.
-func (d *document) text(name string) (string, error) { return textOf(find(d.members, name), name) }
-
-// metaText is text for a member of the metadata.
-func (d *document) metaText(name string) (string, error) {
-	return textOf(find(d.meta, name), "metadata."+name)
+// string returns a member of the object that must be a string. If it is absent or null, the result is
+// empty.
+func (d *document) string(name string) (string, error) {
+	return memberString(findMember(d.members, name), name)
 }
 
-func textOf(m *rawjson.Member, path string) (string, error) {
+// metadataString is like string, for a member of the metadata.
+func (d *document) metadataString(name string) (string, error) {
+	return memberString(findMember(d.metadata, name), "metadata."+name)
+}
+
+func memberString(m *rawjson.Member, path string) (string, error) {
 	if m == nil {
 		return "", nil
 	}
@@ -90,15 +95,15 @@ func textOf(m *rawjson.Member, path string) (string, error) {
 	return s, nil
 }
 
-// labels returns a member of the metadata that must be an object of strings.
-func (d *document) labels(name string) (map[string]string, error) {
-	m := find(d.meta, name)
+// labels returns metadata.labels, or nil if there are none.
+func (d *document) labels() (map[string]string, error) {
+	m := findMember(d.metadata, "labels")
 	if m == nil {
 		return nil, nil
 	}
 	labels, err := rawjson.StringMap(m.Value)
 	if err != nil {
-		return nil, badRequest("metadata.%s: %v", name, err)
+		return nil, badRequest("metadata.labels: %v", err)
 	}
 	if len(labels) == 0 {
 		return nil, nil
@@ -106,39 +111,39 @@ func (d *document) labels(name string) (map[string]string, error) {
 	return labels, nil
 }
 
-// setMeta gives a member of the metadata a raw value where it stands, or at the end.
-func (d *document) setMeta(name string, value []byte) {
+// setMetadata sets a member of the metadata to raw JSON. A new member is added at the end.
+func (d *document) setMetadata(name string, value []byte) {
 	d.size += len(name) + len(value) + len(`"":,`)
-	if m := find(d.meta, name); m != nil {
+	if m := findMember(d.metadata, name); m != nil {
 		m.Value = value
 		return
 	}
-	d.meta = append(d.meta, rawjson.Member{Name: name, Key: quote(name), Value: value})
+	d.metadata = append(d.metadata, rawjson.Member{Name: name, Key: quote(name), Value: value})
 }
 
-// setFront gives a member of the object a value where it stands, or before all others.
-func (d *document) setFront(name, value string) {
+// setString sets a member of the object to a string. A new member is added at the front.
+func (d *document) setString(name, value string) {
 	d.size += len(name) + len(value) + len(`"":"",`)
-	if m := find(d.members, name); m != nil {
+	if m := findMember(d.members, name); m != nil {
 		m.Value = quote(value)
 		return
 	}
 	d.members = slices.Insert(d.members, 0, rawjson.Member{Name: name, Key: quote(name), Value: quote(value)})
 }
 
-// quote spells s in JSON.
+// quote returns s as JSON.
 func quote(s string) []byte {
 	raw, err := json.Marshal(s)
 	if err != nil {
-		panic("store: a string can't fail to encode: " + err.Error())
+		panic("store: encode a string: " + err.Error())
 	}
 	return raw
 }
 
-// render joins d anew, on both sides of the value of metadata.resourceVersion.
+// render returns the JSON of d before and after the value of metadata.resourceVersion.
 func (d *document) render() (before, after []byte) {
 	buf := append(make([]byte, 0, d.size), '{')
-	cut := 0
+	split := 0
 	for i, m := range d.members {
 		if i > 0 {
 			buf = append(buf, ',')
@@ -148,23 +153,23 @@ func (d *document) render() (before, after []byte) {
 			buf = append(buf, m.Value...)
 			continue
 		}
-		buf, cut = d.renderMeta(append(buf, '{'))
+		buf, split = d.renderMetadata(append(buf, '{'))
 	}
 	buf = append(buf, '}')
-	return buf[:cut:cut], buf[cut:]
+	return buf[:split:split], buf[split:]
 }
 
-func (d *document) renderMeta(buf []byte) (_ []byte, cut int) {
-	for i, m := range d.meta {
+func (d *document) renderMetadata(buf []byte) (_ []byte, split int) {
+	for i, m := range d.metadata {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
 		buf = append(append(buf, m.Key...), ':')
 		if m.Name == "resourceVersion" {
-			cut = len(buf)
+			split = len(buf)
 			continue
 		}
 		buf = append(buf, m.Value...)
 	}
-	return append(buf, '}'), cut
+	return append(buf, '}'), split
 }

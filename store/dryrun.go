@@ -6,32 +6,33 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// DryRun returns a view of c whose writes obey all rules and leave nothing behind. They return what those of c would, but under the
-// version that the object has; under an empty one where it is new. What is read is what c holds.
+// DryRun returns a view of c that applies all rules to writes but does not write. A write returns the
+// object that a write to c would return, except that its version is that of the existing object, or
+// zero for a create. Reads return the content of c.
 func (c *Collection) DryRun() *Collection {
-	return &Collection{resource: c.resource, backend: c.backend, dry: true}
+	return &Collection{spec: c.spec, backend: c.backend, dryRun: true}
 }
 
-// commit hands ch to the backend, unless c is dry.
-func (c *Collection) commit(ctx context.Context, ch Change) (*listwatch.Object, error) {
-	if !c.dry {
-		return c.backend.Commit(ctx, ch)
+// commit passes change to the backend, unless c is a dry run.
+func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Object, error) {
+	if !c.dryRun {
+		return c.backend.Commit(ctx, change)
 	}
-	now, err := c.backend.Get(ctx, ch.Key)
+	old, err := c.backend.Get(ctx, change.Key)
 	switch {
 	case err != nil:
 		return nil, err
-	case (now == nil) != (ch.Old == nil) || now != nil && now.Version != ch.Old.Version:
+	case (old == nil) != (change.Old == nil) || old != nil && old.Version != change.Old.Version:
 		return nil, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
-	case ch.New == nil:
-		return ch.Old, nil
-	case ch.Old == nil:
-		return unversioned(ch.New), nil
+	case change.New == nil:
+		return change.Old, nil
+	case change.Old == nil:
+		return unversioned(change.New), nil
 	}
-	return ch.New.Seal(ch.Old.Version), nil
+	return change.New.Seal(change.Old.Version), nil
 }
 
-// unversioned returns an object that never had a version: clients read an empty resourceVersion like none.
+// unversioned returns d as an object with an empty resourceVersion, which clients read as none.
 func unversioned(d *Draft) *listwatch.Object {
 	data := make([]byte, 0, len(d.Before)+len(`""`)+len(d.After))
 	data = append(append(append(data, d.Before...), `""`...), d.After...)

@@ -7,18 +7,18 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-func TestADryRunReturnsWhatWouldBeAndWritesNothing(t *testing.T) {
-	pods, s := pods()
+func TestDryRunAppliesRulesAndWritesNothing(t *testing.T) {
+	pods, backend := newPods()
 	dry := pods.DryRun()
 	o, err := dry.Create(t.Context(), []byte(`{"metadata":{"generateName":"a-","namespace":"n"},"spec":{"nodeName":"x"}}`))
-	if err != nil || o.Version != 0 || meta(o, "resourceVersion") != `""` || meta(o, "uid") == "" || o.Key.Name == "" || o.Fields["spec.nodeName"] != "x" {
-		t.Errorf("create: got %+v, %v, want a whole object without a version", o, err)
+	if err != nil || o.Version != 0 || metadata(o, "resourceVersion") != `""` || metadata(o, "uid") == "" || o.Key.Name == "" || o.Fields["spec.nodeName"] != "x" {
+		t.Errorf("create: got %+v, %v, want a complete object without a version", o, err)
 	}
 	old := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1}}`)
 	_, err = dry.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n"}}`))
 	wantCode(t, err, listwatch.AlreadyExists, "")
 	o, err = dry.Replace(t.Context(), keyA, []byte(`{"metadata":{"name":"a"},"spec":{"x":2}}`))
-	if err != nil || meta(o, "generation") != "2" || o.Version != old.Version {
+	if err != nil || metadata(o, "generation") != "2" || o.Version != old.Version {
 		t.Errorf("replace: got %+v, %v, want generation 2 at version %v", o, err, old.Version)
 	}
 	_, err = dry.Replace(t.Context(), keyA, []byte(`{"metadata":{"name":"a","resourceVersion":"9"},"spec":{"x":2}}`))
@@ -29,7 +29,7 @@ func TestADryRunReturnsWhatWouldBeAndWritesNothing(t *testing.T) {
 	}
 	_, err = dry.Delete(t.Context(), listwatch.Key{Namespace: "n", Name: "b"}, store.Preconditions{})
 	wantCode(t, err, listwatch.NotFound, "")
-	if now, err := dry.Get(t.Context(), keyA); err != nil || now != old || s.commits != 1 {
-		t.Errorf("got %+v, %v after %d commits, want the one that was created", now, err, s.commits)
+	if now, err := dry.Get(t.Context(), keyA); err != nil || now != old || backend.commits != 1 {
+		t.Errorf("got %+v, %v after %d commits, want only the created object", now, err, backend.commits)
 	}
 }

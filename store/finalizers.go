@@ -10,16 +10,17 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// An object with finalizers is not deleted but marked, with metadata.deletionTimestamp, and goes when a writer takes the last finalizer
-// away (Kubernetes, "Finalizers"). Nobody can take the mark away again.
+// A delete of an object with finalizers does not remove it but marks it with metadata.deletionTimestamp.
+// It is removed when a writer removes the last finalizer (Kubernetes, "Finalizers"). No writer can
+// remove the mark.
 
-// marks are the members of the metadata that say that an object is to go.
-var marks = [...]string{"deletionTimestamp", "deletionGracePeriodSeconds"}
+// deletionMarks are the members of the metadata that mark an object that is being deleted.
+var deletionMarks = [...]string{"deletionTimestamp", "deletionGracePeriodSeconds"}
 
 // finalizers returns metadata.finalizers.
 func (d *document) finalizers() ([]string, error) {
-	m := find(d.meta, "finalizers")
-	if m == nil || string(m.Value) == "null" {
+	m := findMember(d.metadata, "finalizers")
+	if m == nil || isNull(m.Value) {
 		return nil, nil
 	}
 	var all []string
@@ -34,41 +35,41 @@ func (d *document) finalizers() ([]string, error) {
 	return all, nil
 }
 
-// marked reports whether the object is to go as soon as nothing holds it.
-func (d *document) marked() bool {
-	m := find(d.meta, "deletionTimestamp")
-	return m != nil && string(m.Value) != "null"
+// isBeingDeleted reports whether the object is to be removed once it has no finalizer.
+func (d *document) isBeingDeleted() bool {
+	m := findMember(d.metadata, "deletionTimestamp")
+	return m != nil && !isNull(m.Value)
 }
 
-// keepMarks gives d the marks of old, whatever its writer said; old may be nil.
-func (d *document) keepMarks(old *document) {
-	for _, name := range marks {
+// keepDeletionMarks replaces the deletion marks of d by those of old, which may be nil.
+func (d *document) keepDeletionMarks(old *document) {
+	for _, name := range deletionMarks {
 		var m *rawjson.Member
 		if old != nil {
-			m = find(old.meta, name)
+			m = findMember(old.metadata, name)
 		}
 		if m != nil {
-			d.setMeta(name, m.Value)
+			d.setMetadata(name, m.Value)
 			continue
 		}
-		d.meta = slices.DeleteFunc(d.meta, func(m rawjson.Member) bool { return m.Name == name })
+		d.metadata = slices.DeleteFunc(d.metadata, func(m rawjson.Member) bool { return m.Name == name })
 	}
 }
 
-// checkFinalizers refuses finalizers that are new on an object that is to go.
-func (r CollectionSpec) checkFinalizers(d *draft, old *document) error {
-	if !old.marked() {
+// checkFinalizers returns an error if sub adds a finalizer to an object that is being deleted.
+func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
+	if !old.isBeingDeleted() {
 		return nil
 	}
 	before, err := old.finalizers()
 	if err != nil {
-		return nil // a foreign writer's: what it is replaced by is not worse
+		return nil // written without this package; the new object is an improvement
 	}
-	for _, name := range d.finalizers {
+	for _, name := range sub.finalizers {
 		if slices.Contains(before, name) {
 			continue
 		}
-		return r.invalid(d.key.Name, []listwatch.Cause{{
+		return s.invalid(sub.key.Name, []listwatch.Cause{{
 			Reason: listwatch.CauseForbidden, Field: "metadata.finalizers",
 			Message: fmt.Sprintf("Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{%q}", name),
 		}})
@@ -76,25 +77,25 @@ func (r CollectionSpec) checkFinalizers(d *draft, old *document) error {
 	return nil
 }
 
-// mark returns what a delete makes of an object that finalizers hold: nil where it bears the mark already. held is false where
-// nothing holds it.
-func (r CollectionSpec) mark(old *listwatch.Object, now time.Time) (marked *Draft, held bool) {
+// draftMarked returns old with deletion marks, or nil if it has them already. If old has no
+// finalizers, hasFinalizers is false.
+func (s CollectionSpec) draftMarked(old *listwatch.Object, now time.Time) (marked *Draft, hasFinalizers bool) {
 	switch string(rawjson.Lookup(old.Data, "metadata", "finalizers")) {
 	case "", "null", "[]":
 		return nil, false
 	}
 	doc, err := splitDocument(old.Data)
 	if err != nil {
-		return nil, false // a foreign writer's, and nothing else can be done with it
+		return nil, false // written without this package; it can only be removed
 	}
-	if doc.marked() {
+	if doc.isBeingDeleted() {
 		return nil, true
 	}
-	doc.setMeta("resourceVersion", nil)
+	doc.setMetadata("resourceVersion", nil)
 	if n := generationOf(doc); n > 0 {
-		doc.setMeta("generation", strconv.AppendInt(nil, n+1, 10))
+		doc.setMetadata("generation", strconv.AppendInt(nil, n+1, 10))
 	}
-	doc.setMeta("deletionTimestamp", quote(now.UTC().Format(time.RFC3339)))
-	doc.setMeta("deletionGracePeriodSeconds", []byte("0"))
-	return r.seal(&draft{doc: doc, key: old.Key, labels: old.Labels}), true
+	doc.setMetadata("deletionTimestamp", quoteTime(now))
+	doc.setMetadata("deletionGracePeriodSeconds", []byte("0"))
+	return s.draft(&submission{doc: doc, key: old.Key, labels: old.Labels}), true
 }

@@ -9,63 +9,63 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-const held = `{"metadata":{"name":"a","namespace":"n","finalizers":["demo/one","demo/two"]},"spec":{"x":1}}`
+const withFinalizers = `{"metadata":{"name":"a","namespace":"n","finalizers":["demo/one","demo/two"]},"spec":{"x":1}}`
 
-func TestAnObjectWithFinalizersIsMarkedAndGoesWithTheLast(t *testing.T) {
+func TestObjectIsDeletedWithItsLastFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods, _ := pods()
-		mustCreate(t, pods, held)
+		pods, _ := newPods()
+		mustCreate(t, pods, withFinalizers)
 		marked, err := pods.Delete(t.Context(), keyA, store.Preconditions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","finalizers":["demo/one","demo/two"],"uid":"UID","resourceVersion":"2",` +
 			`"generation":2,"creationTimestamp":"2000-01-01T00:00:00Z","deletionTimestamp":"2000-01-01T00:00:00Z","deletionGracePeriodSeconds":0},"spec":{"x":1}}`
-		if diff := cmp.Diff(want, withUID(t, marked.Data)); diff != "" {
+		if diff := cmp.Diff(want, maskUID(t, marked.Data)); diff != "" {
 			t.Errorf("after the delete (-want +got):\n%s", diff)
 		}
 		if again, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil || again.Version != marked.Version {
 			t.Errorf("a second delete: got %+v, %v, want the same object", again, err)
 		}
-		// The writer left the mark out: it stays.
-		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, to(`{"metadata":{"name":"a","finalizers":["demo/two"]},"spec":{"x":1}}`))
-		if err != nil || meta(o, "deletionTimestamp") == "" {
-			t.Fatalf("got %s, %v, want it marked still", o.Data, err)
+		// A writer that leaves the mark out does not remove it.
+		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/two"]},"spec":{"x":1}}`))
+		if err != nil || metadata(o, "deletionTimestamp") == "" {
+			t.Fatalf("got %s, %v, want it still marked", o.Data, err)
 		}
-		last, err := pods.Update(t.Context(), keyA, store.Preconditions{}, to(`{"metadata":{"name":"a"},"spec":{"x":1}}`))
-		if err != nil || last.Version != 4 || meta(last, "finalizers") != "" || meta(last, "deletionTimestamp") == "" {
-			t.Errorf("got %+v, %v, want it as the last write made it, at the version of the delete", last, err)
+		last, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":{"x":1}}`))
+		if err != nil || last.Version != 4 || metadata(last, "finalizers") != "" || metadata(last, "deletionTimestamp") == "" {
+			t.Errorf("got %+v, %v, want the state of the last write at the version of the delete", last, err)
 		}
 		_, err = pods.Get(t.Context(), keyA)
 		wantCode(t, err, listwatch.NotFound, "")
 	})
 }
 
-func TestAMarkIsNoWritersToSet(t *testing.T) {
-	pods, s := pods()
+func TestWritersCannotSetDeletionMarks(t *testing.T) {
+	pods, backend := newPods()
 	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z","deletionGracePeriodSeconds":5}}`)
-	if meta(o, "deletionTimestamp") != "" || meta(o, "deletionGracePeriodSeconds") != "" {
-		t.Errorf("got %s, want no mark", o.Data)
+	if metadata(o, "deletionTimestamp") != "" || metadata(o, "deletionGracePeriodSeconds") != "" {
+		t.Errorf("got %s, want no deletion mark", o.Data)
 	}
-	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, to(`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z"}}`))
-	if err != nil || s.commits != 1 {
-		t.Errorf("got %v and %d commits, want nothing written", err, s.commits)
+	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z"}}`))
+	if err != nil || backend.commits != 1 {
+		t.Errorf("got %v and %d commits, want nothing written", err, backend.commits)
 	}
 }
 
-func TestNoFinalizerIsAddedToAnObjectThatIsToGo(t *testing.T) {
-	pods, _ := pods()
-	mustCreate(t, pods, held)
+func TestDeletedObjectGetsNoNewFinalizer(t *testing.T) {
+	pods, _ := newPods()
+	mustCreate(t, pods, withFinalizers)
 	if _, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, to(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new"]}}`))
+	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new"]}}`))
 	wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, `+
 		`found new finalizers []string{"demo/new"}`)
 }
 
-func TestFinalizersAreAListOfNames(t *testing.T) {
-	pods, _ := pods()
+func TestFinalizersMustBeAListOfNames(t *testing.T) {
+	pods, _ := newPods()
 	for _, bad := range []string{`"x"`, `[1]`, `[""]`, `{}`} {
 		_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","finalizers":`+bad+`}}`))
 		wantCode(t, err, listwatch.Invalid, "")

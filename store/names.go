@@ -4,14 +4,15 @@ import "math/rand/v2"
 
 const (
 	suffixLength = 5
-	// suffixLetters are Kubernetes': no vowels and no digits that look like them, so that no words come out.
+	// suffixLetters are the letters of Kubernetes. They lack vowels and the digits that resemble vowels,
+	// so that a suffix cannot be a word.
 	suffixLetters = "bcdfghjklmnpqrstvwxz2456789"
-	// longestBase keeps generated names within 63 characters, so that they can be labels.
-	longestBase = 63 - suffixLength
+	// maxPrefix keeps generated names within 63 characters, so that they can be label values.
+	maxPrefix = 63 - suffixLength
 )
 
-// generated returns a name made of a prefix and a random suffix, as Kubernetes makes it of metadata.generateName.
-func generated(prefix string) string {
+// generateName returns prefix with a random suffix, as Kubernetes does for metadata.generateName.
+func generateName(prefix string) string {
 	var s [suffixLength]byte
 	for i := range s {
 		s[i] = suffixLetters[rand.IntN(len(suffixLetters))]
@@ -20,5 +21,5 @@ func generated(prefix string) string {
 }
 
 func withSuffix(prefix, suffix string) string {
-	return prefix[:min(len(prefix), longestBase)] + suffix
+	return prefix[:min(len(prefix), maxPrefix)] + suffix
 }

@@ -11,79 +11,80 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Pointer is satisfied by pointers to types that embed [listwatch.Metadata]; it lets the compiler refuse others.
+// MetadataPointer is the constraint of pointers to types that embed [listwatch.Metadata]. The compiler
+// rejects other types.
 type MetadataPointer[T any] interface {
 	*T
 	Key() listwatch.Key
 	Version() listwatch.Version
 }
 
-// A Typed is a collection whose objects are values of a Go type. It is a [listwatch.Source] of the same objects, and safe for
-// concurrent use.
+// A Typed is a collection whose objects are values of a Go type. It is a [listwatch.Source] of the same
+// objects, and safe for concurrent use.
 //
-// T embeds [listwatch.Metadata] with the tag `json:"metadata"`. Members that T does not have are lost when Update writes an object
-// that somebody else created with them: share a collection with other writers only where T has all that they write.
+// T embeds [listwatch.Metadata] with the tag `json:"metadata"`. Members that T does not have are lost
+// when Update writes an object. If other writers use the collection as well, T must have all members
+// that they write.
 type Typed[T any] struct {
 	collection *Collection
 }
 
-// NewTyped returns c as a collection of T. A T whose JSON does not keep its metadata in a member of that name is an error of code
-// Invalid.
+// NewTyped returns c as a collection of T. If the JSON of T does not keep its metadata in the member
+// "metadata", the error has code Invalid.
 func NewTyped[T any, P MetadataPointer[T]](c *Collection) (*Typed[T], error) {
 	const name = "probe"
-	t := reflect.TypeFor[T]()
-	wrong := func(err error) error {
+	invalid := func(err error) error {
 		return &listwatch.Error{
 			Code: listwatch.Invalid, Err: err,
-			Message: fmt.Sprintf("%s can't be stored: it must embed listwatch.Metadata with the tag `json:\"metadata\"`", t),
+			Message: fmt.Sprintf("%s cannot be stored: it must embed listwatch.Metadata with the tag `json:\"metadata\"`", reflect.TypeFor[T]()),
 		}
 	}
 	o := &listwatch.Object{Data: []byte(`{"metadata":{"name":"` + name + `"}}`)}
 	value, err := listwatch.Decode[T](o)
 	if err != nil {
-		return nil, wrong(err)
+		return nil, invalid(err)
 	}
 	if got := P(&value).Key().Name; got != name {
-		return nil, wrong(nil)
+		return nil, invalid(nil)
 	}
 	data, err := encode(value)
 	if err != nil {
-		return nil, wrong(err)
+		return nil, invalid(err)
 	}
 	if o, err = listwatch.ParseObject(data); err != nil || o.Key.Name != name {
-		return nil, wrong(err)
+		return nil, invalid(err)
 	}
 	return &Typed[T]{c}, nil
 }
 
-// ResourceOf returns the Resource that a Go type stands for where nothing more is said: its name is the kind, and everything else
-// is the default.
+// SpecOf returns the default CollectionSpec of a Go type: the kind is the name of the type, and all
+// other fields have their defaults.
 func SpecOf[T any]() CollectionSpec {
 	return CollectionSpec{Kind: reflect.TypeFor[T]().Name()}.WithDefaults()
 }
 
-// Untyped returns the collection below t.
+// Untyped returns the underlying collection.
 func (t *Typed[T]) Untyped() *Collection { return t.collection }
 
-// Describe, List and Watch are those of the collection below: they make t a [listwatch.Source]. For values, see Items and Events.
+// Describe implements [listwatch.Describer].
 func (t *Typed[T]) Describe() listwatch.Description { return t.collection.Describe() }
 
-// List returns the state of a selection at one version, as JSON; see Items for values.
+// List implements [listwatch.Source]. It returns JSON; [Typed.Items] returns values.
 func (t *Typed[T]) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	return t.collection.List(ctx, q)
 }
 
-// Watch follows a selection, as JSON; see Events for values.
+// Watch implements [listwatch.Source]. It returns JSON; [Typed.Events] returns values.
 func (t *Typed[T]) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	return t.collection.Watch(ctx, q)
 }
 
-// Get returns the newest value at key.
+// Get returns the newest value at key. If there is none, the error has code NotFound.
 func (t *Typed[T]) Get(ctx context.Context, key listwatch.Key) (T, error) {
 	return decode[T](t.collection.Get(ctx, key))
 }
 
-// Create writes a new value and returns it with what the collection set.
+// Create writes a new value and returns it with the metadata that the collection has set.
 func (t *Typed[T]) Create(ctx context.Context, value T) (T, error) {
 	data, err := encode(value)
 	if err != nil {
@@ -93,8 +94,8 @@ func (t *Typed[T]) Create(ctx context.Context, value T) (T, error) {
 	return decode[T](t.collection.Create(ctx, data))
 }
 
-// Update lets change modify the value at key and writes it; see [Collection.Update]. An error of change gives the update up and is
-// returned as it is.
+// Update calls change to modify the value at key and writes the result; see [Collection.Update]. If
+// change returns an error, nothing is written and Update returns the error unchanged.
 func (t *Typed[T]) Update(ctx context.Context, key listwatch.Key, change func(*T) error) (T, error) {
 	return decode[T](t.collection.Update(ctx, key, Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		value, err := listwatch.Decode[T](old)
@@ -108,13 +109,14 @@ func (t *Typed[T]) Update(ctx context.Context, key listwatch.Key, change func(*T
 	}))
 }
 
-// Delete removes the value at key and returns its last state; one with finalizers stays for now. See [Collection.Delete].
+// Delete removes the value at key and returns its last state. A value with finalizers is not removed
+// yet; see [Collection.Delete].
 func (t *Typed[T]) Delete(ctx context.Context, key listwatch.Key) (T, error) {
 	return decode[T](t.collection.Delete(ctx, key, Preconditions{}))
 }
 
-// Items returns the values of a selection in key order, and the version at which they were so. With q.Limit they are the first
-// page; for the others, use List.
+// Items returns the selected values in key order, and the version of this state. If q.Limit is set,
+// they are only the first page; use List to read the others.
 func (t *Typed[T]) Items(ctx context.Context, q listwatch.Query) ([]T, listwatch.Version, error) {
 	page, err := t.collection.List(ctx, q)
 	if err != nil {
@@ -129,9 +131,9 @@ func (t *Typed[T]) Items(ctx context.Context, q listwatch.Query) ([]T, listwatch
 	return items, page.Version, nil
 }
 
-// An Event is a [listwatch.Event] with its object decoded.
+// A TypedEvent is a [listwatch.Event] with its object decoded.
 type TypedEvent[T any] struct {
-	// Type, Initial and Version are those of the event it was made from.
+	// Type, Initial and Version are those fields of the listwatch.Event.
 	Type    listwatch.EventType
 	Initial bool
 	Version listwatch.Version
@@ -139,8 +141,8 @@ type TypedEvent[T any] struct {
 	Object T
 }
 
-// Events follows a selection until ctx ends or the caller breaks off. An error is the last thing it yields; a clean end of the
-// watch yields none.
+// Events watches the selected values until ctx ends or the caller stops the iteration. If the watch
+// fails, the error is the last element. If it ends regularly, there is no error.
 func (t *Typed[T]) Events(ctx context.Context, q listwatch.Query) iter.Seq2[TypedEvent[T], error] {
 	return func(yield func(TypedEvent[T], error) bool) {
 		w, err := t.collection.Watch(ctx, q)
@@ -161,7 +163,7 @@ func (t *Typed[T]) Events(ctx context.Context, q listwatch.Query) iter.Seq2[Type
 	}
 }
 
-// decode is listwatch.Decode for the results of a call.
+// decode decodes the object of a call's results.
 func decode[T any](o *listwatch.Object, err error) (T, error) {
 	if err != nil {
 		var none T
@@ -170,7 +172,7 @@ func decode[T any](o *listwatch.Object, err error) (T, error) {
 	return listwatch.Decode[T](o)
 }
 
-// encode is json.Marshal that leaves <, > and & as they are: nobody puts a store's JSON into HTML.
+// encode is like json.Marshal, but does not escape <, > and &.
 func encode(value any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -16,33 +16,33 @@ type flag struct {
 	On                 bool   `json:"on"`
 }
 
-func flags(t testing.TB) (*store.Typed[flag], *shelf) {
+func flags(t testing.TB) (*store.Typed[flag], *mapBackend) {
 	t.Helper()
-	c, shelf := collectionOf(store.SpecOf[flag]())
+	c, backend := newCollection(store.SpecOf[flag]())
 	typed, err := store.NewTyped[flag](c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return typed, shelf
+	return typed, backend
 }
 
-func TestTypedGivesValuesBackWithWhatTheServerSet(t *testing.T) {
-	flags, shelf := flags(t)
+func TestTypedReturnsServerSetMetadata(t *testing.T) {
+	flags, backend := flags(t)
 	f, err := flags.Create(t.Context(), flag{Metadata: listwatch.Metadata{Name: "a"}, Text: "<&>"})
 	if err != nil || f.UID == "" || f.Generation != 1 || f.CreationTimestamp == nil || f.Metadata.Version() != 1 || f.Text != "<&>" {
-		t.Fatalf("got %+v, %v, want what the server sets", f, err)
+		t.Fatalf("got %+v, %v, want the metadata that the server sets", f, err)
 	}
 	raw, err := flags.Untyped().Get(t.Context(), f.Key())
 	if err != nil || !strings.Contains(string(raw.Data), `"text":"<&>"`) || !strings.HasPrefix(string(raw.Data), `{"kind":"flag","apiVersion":"v1",`) {
-		t.Errorf("got %s, %v, want the text as it is and the type's name as the kind", raw.Data, err)
+		t.Errorf("got %s, %v, want the text unescaped and the name of the type as the kind", raw.Data, err)
 	}
 	got, err := flags.Get(t.Context(), f.Key())
 	if err != nil || got.UID != f.UID {
 		t.Errorf("got %+v, %v, want %+v", got, err, f)
 	}
 	same, err := flags.Update(t.Context(), f.Key(), func(*flag) error { return nil })
-	if err != nil || same.ResourceVersion != "1" || shelf.commits != 1 {
-		t.Errorf("an update that changes nothing: got %+v, %v after %d commits", same, err, shelf.commits)
+	if err != nil || same.ResourceVersion != "1" || backend.commits != 1 {
+		t.Errorf("an update without a change: got %+v, %v after %d commits", same, err, backend.commits)
 	}
 	on, err := flags.Update(t.Context(), f.Key(), func(f *flag) error { f.On = true; return nil })
 	if err != nil || !on.On || on.Generation != 2 || on.UID != f.UID || !on.CreationTimestamp.Equal(*f.CreationTimestamp) {
@@ -56,7 +56,7 @@ func TestTypedGivesValuesBackWithWhatTheServerSet(t *testing.T) {
 	wantCode(t, err, listwatch.NotFound, `flags "a" not found`)
 }
 
-func TestTypedReturnsErrorsAndNoValue(t *testing.T) {
+func TestTypedReturnsTheZeroValueWithAnError(t *testing.T) {
 	flags, _ := flags(t)
 	if f, err := flags.Create(t.Context(), flag{Text: "t"}); !errors.Is(err, listwatch.Invalid) || f.Text != "" {
 		t.Errorf("got %+v, %v, want code Invalid and the zero value", f, err)
@@ -67,12 +67,12 @@ func TestTypedReturnsErrorsAndNoValue(t *testing.T) {
 	}
 	no := errors.New("no")
 	if _, err := flags.Update(t.Context(), f.Key(), func(*flag) error { return no }); err != no {
-		t.Errorf("got %v, want the error of the change", err)
+		t.Errorf("got %v, want the error that the change returned", err)
 	}
 	if _, err := flags.Update(t.Context(), f.Key(), func(f *flag) error { f.Name = "b"; return nil }); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("got %v, want code Invalid for another name", err)
 	}
-	// Another writer of the collection may put in what is no flag.
+	// Another writer of the collection may write an object that is not a flag.
 	foreign := mustCreate(t, flags.Untyped(), `{"metadata":{"name":"f"},"on":"yes"}`)
 	if _, err := flags.Get(t.Context(), foreign.Key); !errors.Is(err, listwatch.Corrupt) {
 		t.Errorf("got %v, want code Corrupt", err)
@@ -83,7 +83,7 @@ type untagged struct {
 	listwatch.Metadata
 }
 
-type elsewhere struct {
+type misplaced struct {
 	listwatch.Metadata `json:"meta"`
 }
 
@@ -109,11 +109,11 @@ var (
 	_ json.Marshaler   = forgetful{}
 )
 
-func TestTypesWithoutMetadataAreRefused(t *testing.T) {
-	c, _ := collectionOf(store.CollectionSpec{})
+func TestNewTypedRejectsTypesWithoutMetadata(t *testing.T) {
+	c, _ := newCollection(store.CollectionSpec{})
 	errs := make(map[string]error)
 	_, errs["untagged"] = store.NewTyped[untagged](c)
-	_, errs["elsewhere"] = store.NewTyped[elsewhere](c)
+	_, errs["misplaced"] = store.NewTyped[misplaced](c)
 	_, errs["unencodable"] = store.NewTyped[unencodable](c)
 	_, errs["undecodable"] = store.NewTyped[undecodable](c)
 	_, errs["forgetful"] = store.NewTyped[forgetful](c)

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-func TestMetadataOfAnotherTypeIsRefusedByNameAndPlace(t *testing.T) {
-	pods, shelf := pods()
+func TestWrongMetadataTypeIsNamedInTheError(t *testing.T) {
+	pods, backend := newPods()
 	long := strings.Repeat("x", 60)
 	for meta, want := range map[string]string{
 		`"ownerReferences":"x"`:                        `metadata.ownerReferences: want a list, got "x"`,
@@ -29,9 +29,9 @@ func TestMetadataOfAnotherTypeIsRefusedByNameAndPlace(t *testing.T) {
 		`"annotations":{"a":["` + long + `"]}`:         `metadata.annotations["a"]: want a string, got a list`,
 		`"finalizers":"x"`:                             `metadata.finalizers: want a list, got "x"`,
 		`"finalizers":["x",7]`:                         `metadata.finalizers[1]: want a string, got 7`,
-		`"generation":"1"`:                             `metadata.generation: want a whole number of 64 bits, got "1"`,
-		`"generation":1.0`:                             `metadata.generation: want a whole number of 64 bits, got 1.0`,
-		`"deletionGracePeriodSeconds":1e99`:            `metadata.deletionGracePeriodSeconds: want a whole number of 64 bits, got 1e99`,
+		`"generation":"1"`:                             `metadata.generation: want a 64-bit integer, got "1"`,
+		`"generation":1.0`:                             `metadata.generation: want a 64-bit integer, got 1.0`,
+		`"deletionGracePeriodSeconds":1e99`:            `metadata.deletionGracePeriodSeconds: want a 64-bit integer, got 1e99`,
 		`"creationTimestamp":""`:                       `metadata.creationTimestamp: want a time such as "2006-01-02T15:04:05Z", got ""`,
 		`"deletionTimestamp":12`:                       `metadata.deletionTimestamp: want a time such as "2006-01-02T15:04:05Z", got 12`,
 		`"deletionTimestamp":"` + long + `"`:           `metadata.deletionTimestamp: want a time such as "2006-01-02T15:04:05Z", got "` + long[:39] + `…`,
@@ -43,42 +43,42 @@ func TestMetadataOfAnotherTypeIsRefusedByNameAndPlace(t *testing.T) {
 			t.Errorf("%s: got %v, want 400 and %s", meta, err, want)
 		}
 	}
-	if shelf.commits != 0 {
-		t.Errorf("%d commits, want none", shelf.commits)
+	if backend.commits != 0 {
+		t.Errorf("%d commits, want none", backend.commits)
 	}
 }
 
-func TestMetadataOfTheRightTypesIsKept(t *testing.T) {
-	pods, _ := pods()
+func TestValidMetadataIsKept(t *testing.T) {
+	pods, _ := newPods()
 	const meta = `"labels":{"a":null},"annotations":null,"finalizers":["x.io/y"],"generateName":null,"selfLink":"/","mine":{"labels":7},` +
 		`"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1","controller":true,"blockOwnerDeletion":null,"more":1}],` +
 		`"managedFields":[null,{"manager":"m","operation":"Update","apiVersion":"v1","time":"2026-01-02T15:04:05.5+01:00","fieldsType":"FieldsV1","fieldsV1":[7],"subresource":""}]`
 	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n",`+meta+`}}`)
 	if !strings.Contains(string(o.Data), meta) {
-		t.Errorf("got %s, want all of %s in it", o.Data, meta)
+		t.Errorf("got %s, want it to contain %s", o.Data, meta)
 	}
 }
 
-func TestAnUpdateIsCheckedAsACreateIs(t *testing.T) {
-	pods, shelf := pods()
+func TestUpdateChecksMetadataTypes(t *testing.T) {
+	pods, backend := newPods()
 	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
-	before := shelf.commits
+	before := backend.commits
 	for _, meta := range []string{`"generation":"x"`, `"managedFields":7`, `"labels":{"a":1}`} {
 		data := `{"metadata":{"name":"a","namespace":"n",` + meta + `}}`
 		if _, err := pods.Replace(t.Context(), keyA, []byte(data)); listwatch.AsError(err).HTTPStatus() != 400 {
 			t.Errorf("replace with %s: got %v, want 400", meta, err)
 		}
-		if _, err := pods.Update(context.Background(), keyA, store.Preconditions{}, to(data)); listwatch.AsError(err).HTTPStatus() != 400 {
+		if _, err := pods.Update(context.Background(), keyA, store.Preconditions{}, replaceWith(data)); listwatch.AsError(err).HTTPStatus() != 400 {
 			t.Errorf("update with %s: got %v, want 400", meta, err)
 		}
 	}
-	if shelf.commits != before {
-		t.Errorf("%d commits, want %d", shelf.commits, before)
+	if backend.commits != before {
+		t.Errorf("%d commits, want %d", backend.commits, before)
 	}
 }
 
-func TestAnObjectIsCheckedWithoutAWrite(t *testing.T) {
-	r := store.CollectionSpec{Kind: "Pod"}
+func TestCheckTypes(t *testing.T) {
+	spec := store.CollectionSpec{Kind: "Pod"}
 	for object, want := range map[string]string{
 		`{}`:                                 "",
 		`{"kind":"Pod","metadata":null}`:     "",
@@ -89,15 +89,15 @@ func TestAnObjectIsCheckedWithoutAWrite(t *testing.T) {
 		`{"metadata":{"uid":7}}`:             "metadata.uid: want a string, got 7",
 		`[]`:                                 "want a JSON object, got an array",
 	} {
-		err := r.CheckTypes([]byte(object))
+		err := spec.CheckTypes([]byte(object))
 		if want == "" && err != nil || want != "" && (!errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", object, err, want)
 		}
 	}
 }
 
-func TestMetadataThatBreaksRulesIsRefusedWithCauses(t *testing.T) {
-	pods, _ := pods()
+func TestEachBrokenMetadataRuleIsACause(t *testing.T) {
+	pods, _ := newPods()
 	annotations := func(size int) string { return `"annotations":{"a":"` + strings.Repeat("x", size-1) + `"}` }
 	for meta, want := range map[string]string{
 		annotations(256<<10 + 1):         "FieldValueTooLong metadata.annotations",
@@ -134,7 +134,7 @@ func FuzzCheckTypes(f *testing.F) {
 		}
 		var typed struct{ Metadata listwatch.Metadata }
 		if len(o.Data) > 0 && json.Unmarshal(o.Data, &typed) != nil && !strings.ContainsAny(string(o.Data), `\ABCDEFGHIJKLMNOPQRSTUVWXYZ`) {
-			t.Errorf("%s is accepted, and can't be decoded", o.Data)
+			t.Errorf("%s is accepted but cannot be decoded", o.Data)
 		}
 	})
 }

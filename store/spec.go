@@ -1,0 +1,99 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// A CollectionSpec declares a collection: the kind of its objects and the rules for them. The zero
+// CollectionSpec is kind "Object" of apiVersion "v1" without namespaces. It must not be modified after
+// a collection was made from it.
+type CollectionSpec struct {
+	// APIVersion and Kind are the objects' apiVersion and kind, as in Kubernetes: "apps/v1" and
+	// "Deployment". If empty, "v1" and "Object" are used.
+	APIVersion, Kind string
+	// Plural is the name of the collection in messages and paths. If empty, Kind in lower case with an
+	// "s" is used.
+	Plural string
+	// Namespaced is true if every object has a namespace, and false if none has.
+	Namespaced bool
+	// Fields are the paths that a field selector may name in addition to metadata.name and
+	// metadata.namespace, such as "spec.nodeName". The value of a string is its text, the value of a
+	// number or boolean its JSON. Everything else counts as absent.
+	Fields []string
+	// CheckName returns an error, which is shown to the writer, if an object may not have the name.
+	// Names that cannot be one segment of a URL path are refused before. If nil, [listwatch.CheckName] is used,
+	// which accepts the DNS subdomains that Kubernetes demands of most kinds.
+	CheckName func(name string) error
+}
+
+// WithDefaults returns s with its empty fields set to their defaults.
+func (s CollectionSpec) WithDefaults() CollectionSpec {
+	s.APIVersion = cmp.Or(s.APIVersion, "v1")
+	s.Kind = cmp.Or(s.Kind, "Object")
+	s.Plural = cmp.Or(s.Plural, strings.ToLower(s.Kind)+"s")
+	if s.CheckName == nil {
+		s.CheckName = listwatch.CheckName
+	}
+	return s
+}
+
+// Group returns the API group, which is the part of APIVersion before the slash. It is empty if there
+// is no slash.
+func (s CollectionSpec) Group() string {
+	group, _, ok := strings.Cut(s.APIVersion, "/")
+	if !ok {
+		return ""
+	}
+	return group
+}
+
+// QualifiedName returns the plural with the group, such as "pods" or "deployments.apps". Messages and
+// databases use it to name the collection.
+func (s CollectionSpec) QualifiedName() string {
+	if g := s.Group(); g != "" {
+		return s.Plural + "." + g
+	}
+	return s.Plural
+}
+
+// Description returns the description of a Source with this spec. epoch becomes
+// [listwatch.Description.Epoch].
+func (s CollectionSpec) Description(epoch string) listwatch.Description {
+	return listwatch.Description{APIVersion: s.APIVersion, Kind: s.Kind, Fields: slices.Clone(s.Fields), Epoch: epoch}
+}
+
+// ReadFields returns the values of Fields in data, an object's compact JSON. It returns nil if all of
+// them are absent. Backends that keep only bytes use it to rebuild [listwatch.Object.Fields].
+func (s CollectionSpec) ReadFields(data []byte) map[string]string {
+	var fields map[string]string
+	for _, path := range s.Fields {
+		value, ok := fieldValue(rawjson.Lookup(data, strings.Split(path, ".")...))
+		if !ok {
+			continue
+		}
+		if fields == nil {
+			fields = make(map[string]string, len(s.Fields))
+		}
+		fields[path] = value
+	}
+	return fields
+}
+
+func fieldValue(raw []byte) (value string, ok bool) {
+	if len(raw) == 0 {
+		return "", false
+	}
+	switch raw[0] {
+	case '{', '[', 'n':
+		return "", false
+	case '"':
+		s, err := rawjson.String(raw)
+		return s, err == nil
+	}
+	return string(raw), true
+}
