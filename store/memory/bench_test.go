@@ -9,13 +9,13 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// podOf is an object of about 1 KiB.
+// podOf returns an object of about 1 KiB.
 func podOf(name string, n int) []byte {
 	return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"n","labels":{"app":"web","tier":"front"}},`+
 		`"spec":{"nodeName":"n1","n":%d,"text":%q}}`, name, n, strings.Repeat("x", 850))
 }
 
-// BenchmarkCreate measures a create of 1 KiB: the rules, the commit and the append to the history.
+// BenchmarkCreate measures a create of 1 KiB: the rules, the commit and the append to the log.
 func BenchmarkCreate(b *testing.B) {
 	_, pods := open(b, memory.Options{HistoryBytes: 1 << 20})
 	data := podOf("NAME-0000000", 0)
@@ -31,7 +31,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate measures an update of 1 KiB, and one that finds nothing to change.
+// BenchmarkUpdate measures an update of 1 KiB, with and without a change.
 func BenchmarkUpdate(b *testing.B) {
 	for _, name := range []string{"change", "nothing"} {
 		b.Run(name, func(b *testing.B) {
@@ -53,7 +53,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkTypedUpdate measures an update through a Go type: a decode and an encode more.
+// BenchmarkTypedUpdate measures an update through a Go type, which adds a decode and an encode.
 func BenchmarkTypedUpdate(b *testing.B) {
 	flags := memory.New[flag]()
 	f, err := flags.Create(b.Context(), flag{Metadata: listwatch.Metadata{Name: "a"}})

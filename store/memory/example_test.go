@@ -10,13 +10,13 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// Flag is a type that can be stored and watched.
+// A Flag is a Go type whose values can be stored and watched.
 type Flag struct {
 	listwatch.Metadata `json:"metadata"`
 	Enabled            bool `json:"enabled"`
 }
 
-// A collection of a Go type, read by its values.
+// A collection of a Go type.
 func ExampleNew() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -45,7 +45,7 @@ func ExampleNew() {
 	// MODIFIED dark-mode true
 }
 
-// A database of several collections, written as JSON.
+// A database with a collection of JSON objects.
 func ExampleOpen() {
 	ctx := context.Background()
 	db := memory.Open(memory.Options{})
@@ -63,7 +63,7 @@ func ExampleOpen() {
 	_, err = pods.Create(ctx, []byte(`{"metadata": {"name": "web", "namespace": "prod"}}`))
 	fmt.Println(err)
 
-	// What was read, changed and sent back replaces only what was read.
+	// The resourceVersion makes the write conditional: it fails if another write came first.
 	changed := []byte(`{"metadata":{"name":"web","namespace":"prod","resourceVersion":"` + pod.Version.String() + `"},"spec":{"image":"v2"}}`)
 	_, err = pods.Replace(ctx, pod.Key, changed)
 	fmt.Println(err)

@@ -1,17 +1,3 @@
-// Package memory is the store that needs nothing: collections in memory, with their history for watchers.
-//
-// [New] is the quickest way in: one collection of one Go type. [Open] makes a database of any number of collections.
-//
-//	flags := memory.New[Flag]()
-//	flag, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}, Enabled: true})
-//
-// # Versions
-//
-// All collections of a database share one counter, so that a version tells before from after across them. It starts at the wall
-// clock in microseconds: a program that starts again does not use a version twice, as long as the clock does not step back and
-// writes stay under a million a second. Each start has a random epoch beside, by which clients notice that the state is another one.
-//
-// Nothing survives the process. History ends where [Options] says; a watch from before that is Expired.
 package memory
 
 import (
@@ -26,32 +12,35 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Options are what a database is made with. The zero Options are sound.
+// Options configure a database. The zero value is ready to use.
 type Options struct {
-	// HistoryAge is how long a write can be watched from, and longer while nothing else is written. Zero: 5 minutes;
-	// negative: for ever.
+	// HistoryAge is the time for which a write stays in the history, where watches can resume. Old writes
+	// are only dropped by a new write, so an idle collection keeps its history. If zero, 5 minutes is
+	// used. A negative value means no limit.
 	HistoryAge time.Duration
-	// HistoryBytes is how many bytes the history of each collection may hold beside its current objects. Zero: 256 MiB;
-	// negative: unlimited. The newest write stays, however large.
+	// HistoryBytes limits the history of each collection, not counting its current objects. The newest
+	// write is always kept. If zero, 256 MiB is used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
-	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
+	// FrameCacheBytes limits the encoded events that are cached for other watchers, which count toward
+	// HistoryBytes, and separately the encoded initial events, which do not. If zero, a quarter of
+	// HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// Start is the version of the empty database; the first write has the next one. Zero: the wall clock in microseconds.
-	// Anything else makes a program that starts again use its versions again, and is for tests that want the same ones each time.
+	// StartVersion is the version of the empty database; the first write has the next version. If zero,
+	// the wall clock in microseconds is used. With another value a restarted program reuses its versions,
+	// which is meant for tests that need the same versions every time.
 	StartVersion listwatch.Version
 }
 
-// A DB is a set of collections with one counter of versions. It is safe for concurrent use.
+// A DB is a set of collections that share one version counter. It is safe for concurrent use.
 type DB struct {
 	// Immutable after construction.
-	options Options
-	epoch   string
-	head    history.Revision
+	options  Options
+	epoch    string
+	revision history.Revision
 
-	mu sync.Mutex // taken before the locks of a log, never after
+	mu sync.Mutex // acquired before the mutex of a log, never after it
 	// Guarded by mu.
-	last        listwatch.Version   // of the newest write, or where the versions began; Head follows
+	last        listwatch.Version   // the version of the newest write; revision follows
 	collections map[string]*backend // by qualified name
 }
 
@@ -62,13 +51,13 @@ func Open(o Options) *DB {
 		start = listwatch.Version(time.Now().UnixMicro())
 	}
 	db := &DB{options: o, epoch: rand.Text(), last: start, collections: make(map[string]*backend)}
-	db.head.Advance(start)
+	db.revision.Advance(start)
 	return db
 }
 
-// New returns a collection of T in a database of its own: the kind is the name of T, everything else is the default. T embeds
-// [listwatch.Metadata] with the tag `json:"metadata"`; a T without the tag is a mistake in the program, and New panics. Where
-// options are to be given, see [Open] and [store.NewTyped].
+// New returns a collection of T in a database of its own. Its kind is the name of T, and all options
+// have their defaults; see [Open] and [store.NewTyped] for others. T must embed [listwatch.Metadata]
+// with the tag `json:"metadata"`, or New panics.
 func New[T any, P store.MetadataPointer[T]]() *store.Typed[T] {
 	c, err := Open(Options{}).Collection(store.SpecOf[T]())
 	if err != nil {
@@ -81,11 +70,12 @@ func New[T any, P store.MetadataPointer[T]]() *store.Typed[T] {
 	return t
 }
 
-// Collection adds the collection that r declares. A second one of the same plural and group is an error of code AlreadyExists.
-func (db *DB) Collection(r store.CollectionSpec) (*store.Collection, error) {
-	r = r.WithDefaults()
-	name := r.QualifiedName()
-	// Under mu, so that no write falls between the start of the log and the version it starts at.
+// Collection adds the collection that s declares. If the database has a collection of the same plural
+// and group, the error has code AlreadyExists.
+func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
+	s = s.WithDefaults()
+	name := s.QualifiedName()
+	// The mutex ensures that no write is committed between the start of the log and its start version.
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.collections[name] != nil {
@@ -93,19 +83,20 @@ func (db *DB) Collection(r store.CollectionSpec) (*store.Collection, error) {
 	}
 	b := &backend{db: db, Log: history.New(history.Options{
 		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameCacheBytes: db.options.FrameCacheBytes,
-		Description: r.Description(db.epoch), Revision: &db.head,
+		Description: s.Description(db.epoch), Revision: &db.revision,
 	})}
 	db.collections[name] = b
-	return store.New(r, b), nil
+	return store.New(s, b), nil
 }
 
-// Version returns that of the newest write; before the first, the one that the database began with.
-func (db *DB) Version() listwatch.Version { return db.head.Version() }
+// Version returns the version of the newest write. Before the first write it returns the start version.
+func (db *DB) Version() listwatch.Version { return db.revision.Version() }
 
-// Epoch returns the random text that tells this database from those of other starts.
+// Epoch returns the random text that distinguishes this database from all others.
 func (db *DB) Epoch() string { return db.epoch }
 
-// Compact forgets all history: a watch from any version before the newest is Expired. Watches that have read everything go on.
+// Compact drops all history: a watch that starts at any version but the newest is Expired. Open watches
+// that have read every event continue.
 func (db *DB) Compact() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -114,7 +105,7 @@ func (db *DB) Compact() {
 	}
 }
 
-// A backend keeps one collection. Lists and watches are those of the log.
+// A backend keeps one collection. It serves lists and watches from its log.
 type backend struct {
 	*history.Log
 	db *DB
@@ -122,7 +113,7 @@ type backend struct {
 
 var _ store.Backend = (*backend)(nil)
 
-// Get returns the newest object at key, or nil.
+// Get implements [store.Backend].
 func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -130,47 +121,48 @@ func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object
 	return b.Log.Get(key), nil
 }
 
-// Commit writes c unless somebody else was first.
+// Commit implements [store.Backend].
 func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	change, err := b.append(c)
+	r, err := b.append(c)
 	if err != nil {
 		return nil, err
 	}
-	// Outside the lock, because those who wait for the version are called from here. Of two writers the later may come first:
-	// then the earlier version is visible already, for both have been appended.
-	b.db.head.Advance(change.Version)
-	if c.New == nil {
-		return change.Old.At(change.Version), nil
+	// Advance calls the functions that wait for the version, so the mutex is released before. Another
+	// writer may advance the revision further in between; then this version is visible already, because
+	// both records have been appended.
+	b.db.revision.Advance(r.Version)
+	if r.New == nil {
+		return r.Old.At(r.Version), nil
 	}
-	return change.New, nil
+	return r.New, nil
 }
 
-func (b *backend) append(c store.Change) (change history.Record, err error) {
+func (b *backend) append(c store.Change) (r history.Record, err error) {
 	b.db.mu.Lock()
 	defer b.db.mu.Unlock()
-	change.Old = b.Log.Get(c.Key)
-	if !same(change.Old, c.Old) {
-		return change, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
+	r.Old = b.Log.Get(c.Key)
+	if versionOf(r.Old) != versionOf(c.Old) {
+		return r, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
 	}
-	if change.Old == nil && c.New == nil {
-		return change, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
+	if r.Old == nil && c.New == nil {
+		return r, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
 	}
 	b.db.last++
-	change.Version = b.db.last
+	r.Version = b.db.last
 	if c.New != nil {
-		change.New = c.New.Seal(change.Version)
+		r.New = c.New.Seal(r.Version)
 	}
-	b.Append(change)
-	return change, nil
+	b.Append(r)
+	return r, nil
 }
 
-// same reports whether two states of one key are one.
-func same(a, b *listwatch.Object) bool {
-	if a == nil || b == nil {
-		return a == b
+// versionOf returns the version of o, or 0 if o is nil.
+func versionOf(o *listwatch.Object) listwatch.Version {
+	if o == nil {
+		return 0
 	}
-	return a.Version == b.Version
+	return o.Version
 }

@@ -83,13 +83,13 @@ func line(e listwatch.EventType, o *listwatch.Object) string {
 	return fmt.Sprintf("%v %v %v %s", e, o.Key, o.Version, o.Data)
 }
 
-func TestVersionsBeginAtTheClockAndGrowByOne(t *testing.T) {
+func TestVersionsStartAtTheClockAndGrowByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, pods := open(t, memory.Options{})
 		start := listwatch.Version(time.Now().UnixMicro())
 		page, err := pods.List(t.Context(), listwatch.Query{})
 		if err != nil || page.Version != start || db.Version() != start || len(page.Items) != 0 {
-			t.Fatalf("an empty list is %+v, %v, want version %v", page, err, start)
+			t.Fatalf("an empty list: got %+v, %v, want version %v", page, err, start)
 		}
 		nodes, err := db.Collection(store.CollectionSpec{Kind: "Node"})
 		if err != nil {
@@ -107,7 +107,7 @@ func TestVersionsBeginAtTheClockAndGrowByOne(t *testing.T) {
 		if diff := cmp.Diff([]listwatch.Version{start + 1, start + 2, start + 3, start + 4}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		// Both collections are at the version of the database.
+		// Lists of both collections are at the version of the database.
 		for _, c := range []*store.Collection{pods, nodes} {
 			if page, err := c.List(t.Context(), listwatch.Query{}); err != nil || page.Version != db.Version() || db.Version() != start+4 {
 				t.Errorf("a list is at %v, %v, the database at %v, want both at %v", page.Version, err, db.Version(), start+4)
@@ -116,21 +116,21 @@ func TestVersionsBeginAtTheClockAndGrowByOne(t *testing.T) {
 	})
 }
 
-func TestVersionsBeginWhereTheOptionsSay(t *testing.T) {
+func TestStartVersionIsUsed(t *testing.T) {
 	db, pods := open(t, memory.Options{StartVersion: 7})
 	if o := create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`); o.Version != 8 || db.Version() != 8 {
 		t.Errorf("the first write has version %v, the database %v, want 8", o.Version, db.Version())
 	}
 	if page, err := pods.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 7}); err != nil || len(page.Items) != 0 {
-		t.Errorf("the empty database is %+v, %v", page, err)
+		t.Errorf("a list of the empty database: got %+v, %v", page, err)
 	}
 }
 
-func TestEachStartHasItsOwnEpoch(t *testing.T) {
+func TestEachDatabaseHasItsOwnEpoch(t *testing.T) {
 	one, pods := open(t, memory.Options{})
 	two, _ := open(t, memory.Options{})
 	if one.Epoch() == "" || one.Epoch() == two.Epoch() {
-		t.Errorf("epochs %q and %q, want two", one.Epoch(), two.Epoch())
+		t.Errorf("epochs %q and %q, want different ones", one.Epoch(), two.Epoch())
 	}
 	want := listwatch.Description{APIVersion: "v1", Kind: "Pod", Fields: []string{"spec.nodeName"}, Epoch: one.Epoch()}
 	if diff := cmp.Diff(want, listwatch.Describe(pods)); diff != "" {
@@ -138,7 +138,7 @@ func TestEachStartHasItsOwnEpoch(t *testing.T) {
 	}
 }
 
-func TestACollectionIsAddedOnce(t *testing.T) {
+func TestCollectionCannotBeAddedTwice(t *testing.T) {
 	db, _ := open(t, memory.Options{})
 	if _, err := db.Collection(store.CollectionSpec{Kind: "Pod"}); !errors.Is(err, listwatch.AlreadyExists) {
 		t.Errorf("got %v, want code AlreadyExists", err)
@@ -148,14 +148,14 @@ func TestACollectionIsAddedOnce(t *testing.T) {
 	}
 }
 
-func TestWatchShowsTheObjectsThatTheWritesReturned(t *testing.T) {
+func TestWatchReturnsTheWrittenObjects(t *testing.T) {
 	_, pods := open(t, memory.Options{})
 	key := listwatch.Key{Namespace: "n", Name: "a"}
 	w := watch(t, pods, listwatch.Query{})
 	created := create(t, pods, `{"metadata":{"name":"a","namespace":"n"},"spec":{"nodeName":"n1"}}`)
 	changed := update(t, pods, key, `{"metadata":{"name":"a"},"spec":{"nodeName":"n2"}}`)
 	if same := update(t, pods, key, string(changed.Data)); same != changed {
-		t.Errorf("an update that changes nothing gives %v", same)
+		t.Errorf("an update without a change returned %v", same)
 	}
 	deleted, err := pods.Delete(t.Context(), key, store.Preconditions{})
 	if err != nil {
@@ -184,7 +184,7 @@ func TestWatchResumesFromEveryVersionInHistory(t *testing.T) {
 	}
 }
 
-func TestCompactForgetsHistoryAndNotTheState(t *testing.T) {
+func TestCompactDropsHistoryAndKeepsState(t *testing.T) {
 	db, pods := open(t, memory.Options{})
 	before := create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
 	now := create(t, pods, `{"metadata":{"name":"b","namespace":"n"}}`)
@@ -194,7 +194,7 @@ func TestCompactForgetsHistoryAndNotTheState(t *testing.T) {
 		_, err = w.Next(t.Context(), make([]listwatch.Event, 1))
 	}
 	if !errors.Is(err, listwatch.Expired) {
-		t.Errorf("a watch from before: got %v, want code Expired", err)
+		t.Errorf("a watch from an earlier version: got %v, want code Expired", err)
 	}
 	w = watch(t, pods, listwatch.Query{Start: listwatch.At, Version: now.Version})
 	c := create(t, pods, `{"metadata":{"name":"c","namespace":"n"}}`)
@@ -206,22 +206,22 @@ func TestCompactForgetsHistoryAndNotTheState(t *testing.T) {
 	}
 }
 
-func TestHistoryEndsWhereTheOptionsSay(t *testing.T) {
+func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
 			options memory.Options
 			expired bool
 		}{
-			"age passed":      {memory.Options{HistoryAge: time.Minute}, true},
-			"age not passed":  {memory.Options{HistoryAge: time.Hour}, false},
-			"default age":     {memory.Options{}, true},
-			"no limit of age": {memory.Options{HistoryAge: -1}, false},
-			"bytes passed":    {memory.Options{HistoryAge: -1, HistoryBytes: 1}, true},
+			"age passed":     {memory.Options{HistoryAge: time.Minute}, true},
+			"age not passed": {memory.Options{HistoryAge: time.Hour}, false},
+			"default age":    {memory.Options{}, true},
+			"no age limit":   {memory.Options{HistoryAge: -1}, false},
+			"bytes passed":   {memory.Options{HistoryAge: -1, HistoryBytes: 1}, true},
 		} {
 			db, pods := open(t, c.options)
 			start := db.Version()
 			create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
-			time.Sleep(10 * time.Minute) // of the bubble
+			time.Sleep(10 * time.Minute)
 			create(t, pods, `{"metadata":{"name":"b","namespace":"n"}}`)
 			w, err := pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start})
 			if err == nil {
@@ -234,7 +234,7 @@ func TestHistoryEndsWhereTheOptionsSay(t *testing.T) {
 	})
 }
 
-func TestSelectorsSeeDeclaredFields(t *testing.T) {
+func TestFieldSelectorsUseDeclaredFields(t *testing.T) {
 	_, pods := open(t, memory.Options{})
 	create(t, pods, `{"metadata":{"name":"a","namespace":"n"},"spec":{"nodeName":"n1"}}`)
 	create(t, pods, `{"metadata":{"name":"b","namespace":"n"},"spec":{"nodeName":"n2"}}`)
@@ -244,11 +244,11 @@ func TestSelectorsSeeDeclaredFields(t *testing.T) {
 	}
 	page, err := pods.List(t.Context(), listwatch.Query{Fields: fields})
 	if err != nil || len(page.Items) != 1 || page.Items[0].Key.Name != "b" {
-		t.Errorf("got %+v, %v, want b alone", page, err)
+		t.Errorf("got %+v, %v, want only b", page, err)
 	}
 }
 
-func TestACallWhoseContextHasEndedWritesNothing(t *testing.T) {
+func TestCanceledCallsWriteNothing(t *testing.T) {
 	db, pods := open(t, memory.Options{})
 	o := create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -259,7 +259,7 @@ func TestACallWhoseContextHasEndedWritesNothing(t *testing.T) {
 	_, deleteErr := pods.Delete(ctx, o.Key, store.Preconditions{})
 	for _, err := range []error{createErr, getErr, replaceErr, deleteErr} {
 		if err != context.Canceled {
-			t.Errorf("got %v, want the error of the context as it is", err)
+			t.Errorf("got %v, want the unchanged error of the context", err)
 		}
 	}
 	if db.Version() != o.Version {
@@ -267,7 +267,7 @@ func TestACallWhoseContextHasEndedWritesNothing(t *testing.T) {
 	}
 }
 
-func TestConcurrentUpdatesAreAllThere(t *testing.T) {
+func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	const writers, each = 8, 200
 	flags := memory.New[flag]()
 	w := watch(t, flags, listwatch.Query{})
@@ -288,9 +288,9 @@ func TestConcurrentUpdatesAreAllThere(t *testing.T) {
 	done.Wait()
 	got, err := flags.Get(t.Context(), f.Key())
 	if err != nil || got.Count != writers*each || got.Generation != writers*each+1 {
-		t.Errorf("counted %d at generation %d, %v, want %d and one more", got.Count, got.Generation, err, writers*each)
+		t.Errorf("got count %d at generation %d, %v, want %d and one more", got.Count, got.Generation, err, writers*each)
 	}
-	// Every step was an event of its own, in order.
+	// Each update is an event, in order.
 	var last listwatch.Version
 	count := 0
 	for e, err := range listwatch.All(t.Context(), w) {
@@ -299,7 +299,7 @@ func TestConcurrentUpdatesAreAllThere(t *testing.T) {
 		}
 		f, err := listwatch.Decode[flag](e.Object)
 		if err != nil || f.Count != count || e.Version <= last {
-			t.Fatalf("after %d at %v came %d at %v, %v", count-1, last, f.Count, e.Version, err)
+			t.Fatalf("after count %d at %v got count %d at %v, %v", count-1, last, f.Count, e.Version, err)
 		}
 		last = e.Version
 		if count++; count > writers*each {
@@ -308,7 +308,7 @@ func TestConcurrentUpdatesAreAllThere(t *testing.T) {
 	}
 }
 
-func TestConcurrentWritersOfManyKeysLeaveOneHistory(t *testing.T) {
+func TestConcurrentWritersShareOneHistory(t *testing.T) {
 	db, pods := open(t, memory.Options{})
 	w := watch(t, pods, listwatch.Query{})
 	start := db.Version()
@@ -349,7 +349,7 @@ func TestConcurrentWritersOfManyKeysLeaveOneHistory(t *testing.T) {
 	}
 }
 
-func TestNewNamesTheCollectionAfterTheType(t *testing.T) {
+func TestNewNamesTheCollectionAfterItsType(t *testing.T) {
 	flags := memory.New[flag]()
 	want := store.CollectionSpec{Kind: "flag", APIVersion: "v1", Plural: "flags"}
 	got := flags.Untyped().Spec()
@@ -362,17 +362,17 @@ func TestNewNamesTheCollectionAfterTheType(t *testing.T) {
 	}
 }
 
-func TestNewPanicsOnATypeWithoutTheTag(t *testing.T) {
+func TestNewPanicsWithoutTheMetadataTag(t *testing.T) {
 	type untagged struct{ listwatch.Metadata }
 	defer func() {
 		if text := fmt.Sprint(recover()); !strings.Contains(text, "untagged") || !strings.Contains(text, `json:"metadata"`) {
-			t.Errorf("got panic %q, want one that names the type and the tag", text)
+			t.Errorf("got panic %q, want it to name the type and the tag", text)
 		}
 	}()
 	memory.New[untagged]()
 }
 
-func TestTypedListsAndFollowsValues(t *testing.T) {
+func TestTypedItemsAndEvents(t *testing.T) {
 	flags := memory.New[flag]()
 	for _, name := range []string{"b", "a"} {
 		if _, err := flags.Create(t.Context(), flag{Metadata: listwatch.Metadata{Name: name}}); err != nil {
@@ -410,32 +410,32 @@ func TestTypedListsAndFollowsValues(t *testing.T) {
 func TestTypedEventsEndWithAnError(t *testing.T) {
 	flags := memory.New[flag]()
 	create(t, flags.Untyped(), `{"metadata":{"name":"a"},"on":"yes"}`)
-	follow := func(ctx context.Context, q listwatch.Query) (err error) {
+	readEvents := func(ctx context.Context, q listwatch.Query) (err error) {
 		n := 0
 		for _, err = range flags.Events(ctx, q) {
 			n++
 		}
 		if n != 1 {
-			t.Errorf("%d events, want the error alone", n)
+			t.Errorf("%d events, want only the error", n)
 		}
 		return err
 	}
-	if err := follow(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Corrupt) {
-		t.Errorf("an object that is no flag: got %v, want code Corrupt", err)
+	if err := readEvents(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Corrupt) {
+		t.Errorf("an object that is not a flag: got %v, want code Corrupt", err)
 	}
 	if _, _, err := flags.Items(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Corrupt) {
-		t.Errorf("a list of it: got %v, want code Corrupt", err)
+		t.Errorf("Items: got %v, want code Corrupt", err)
 	}
 	fields, err := listwatch.ParseFieldSelector("spec.none=1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := follow(t.Context(), listwatch.Query{Fields: fields}); !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("a field that is not declared: got %v, want code Invalid", err)
+	if err := readEvents(t.Context(), listwatch.Query{Fields: fields}); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("an undeclared field: got %v, want code Invalid", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := follow(ctx, listwatch.Query{InitialEvents: listwatch.No}); err != context.Canceled {
-		t.Errorf("a context that has ended: got %v, want its error", err)
+	if err := readEvents(ctx, listwatch.Query{InitialEvents: listwatch.No}); err != context.Canceled {
+		t.Errorf("a canceled context: got %v, want its error", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// scalars are JSON as odd writers spell it.
+// scalars are JSON values in unusual spellings.
 var scalars = []string{
 	"null", "true", "0", "-0", "0.10", "1e400", "-1E-7", "9007199254740993", "123456789012345678901234567890",
 	`""`, `"é"`, `"\u00e9"`, `"<&>"`, `"\u003c"`, `"\/"`, `"/"`, `"\n\t\"\\"`, `"\ud83d\ude00"`, `"😀"`, `"\ud800"`, "\"\u2028\"", `"7"`, "\"\x7f\"",
@@ -30,7 +30,7 @@ func jsonValue(depth int) *rapid.Generator[string] {
 	})
 }
 
-// jsonMembers draws members of names that no other part of an object has.
+// jsonMembers draws members. The prefix makes their names unique within an object.
 func jsonMembers(t *rapid.T, depth int, prefix string) []string {
 	values := rapid.SliceOfN(jsonValue(depth), 0, 4).Draw(t, "values")
 	for i, v := range values {
@@ -39,8 +39,8 @@ func jsonMembers(t *rapid.T, depth int, prefix string) []string {
 	return values
 }
 
-// Property: what goes in comes out, byte for byte, but for what the server sets.
-func TestJSONSurvivesCreateByteForByte(t *testing.T) {
+// Property: a created object keeps every byte of its writer, except for the members that the server sets.
+func TestCreateKeepsEveryByte(t *testing.T) {
 	_, pods := open(t, memory.Options{HistoryBytes: 1})
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,21 +57,21 @@ func TestJSONSurvivesCreateByteForByte(t *testing.T) {
 		before += strings.Join(meta, ",")
 		got := string(o.Data)
 		if !strings.HasPrefix(got, before+`,"uid":"`) || !strings.HasSuffix(got, `Z"`+after) {
-			t.Fatalf("got\n%s, want\n%s… what the server sets …%s", got, before, after)
+			t.Fatalf("got\n%s, want\n%s… server-set members …%s", got, before, after)
 		}
 		set := got[len(before) : len(got)-len(after)]
 		if want := 4; strings.Count(set, `":`) != want || !strings.Contains(set, `"resourceVersion":"`+o.Version.String()+`"`) {
-			t.Fatalf("the server set %s, want %d members, one the version %v", set, want, o.Version)
+			t.Fatalf("the server set %s, want %d members, including version %v", set, want, o.Version)
 		}
 		again, err := listwatch.ParseObject(o.Data)
 		if err != nil || again.Key != o.Key || string(again.Data) != got {
-			t.Fatalf("%s is read as %+v, %v", got, again, err)
+			t.Fatalf("%s parses as %+v, %v", got, again, err)
 		}
 	})
 }
 
-// Property: whatever is written, versions strictly grow, and a watch shows the same history.
-func TestVersionsStrictlyGrow(t *testing.T) {
+// Property: versions grow with every write, and a watch returns exactly these writes.
+func TestVersionsGrowWithEveryWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flags := memory.New[flag]()
 		c := flags.Untyped()
@@ -98,7 +98,7 @@ func TestVersionsStrictlyGrow(t *testing.T) {
 			}
 			if e == 0 {
 				if o.Version > last {
-					t.Fatalf("an update that changed nothing is at %v, after %v", o.Version, last)
+					t.Fatalf("an update without a change is at %v, after %v", o.Version, last)
 				}
 				continue
 			}
@@ -121,7 +121,7 @@ func TestVersionsStrictlyGrow(t *testing.T) {
 	})
 }
 
-// write makes a write that is drawn, and says which event it must be; none where an update found nothing to change.
+// write performs a random write and returns the type of its event, or 0 for an update without a change.
 func write(t *rapid.T, c *store.Collection, key listwatch.Key, data []byte) (e listwatch.EventType, o *listwatch.Object, err error) {
 	switch rapid.IntRange(0, 2).Draw(t, "operation") {
 	case 0:
