@@ -9,24 +9,32 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A Handler is an [http.Handler] for any number of resources. The zero Handler is ready for [Handler.Add]. Fields must not be changed
-// and nothing added once it is in use; it must not be copied.
+// A Handler is an [http.Handler] that serves any number of resources. The zero Handler is
+// ready for [Handler.Add]. After the first request its fields must not be changed and no
+// resource may be added. It must not be copied.
 type Handler struct {
-	// Server serves the lists and watches of all resources: it holds the limits. Its Source is not used. Pages of foreign
-	// origins that Server.AllowOrigins does not match may not write.
+	// Server serves the lists and watches of all resources and holds their limits. Its
+	// Source is not used. Writes from web pages of other origins are rejected unless
+	// Server.AllowOrigins matches.
 	Server watchserver.Server
-	// Authenticate says who is asking, before anything else is done with a request. Nil: nobody is asked.
+	// Authenticate identifies the user of each request before anything else happens. If
+	// nil, every user is [Anonymous].
 	Authenticate Authenticator
-	// Authorize says what they may do; nil: everything.
+	// Authorize decides whether the user may do what the request asks for. If nil,
+	// everything is allowed.
 	Authorize Authorizer
-	// BodyBytes bounds the bodies of requests. Zero: 3 MiB, as in kube-apiserver; negative: no limit. More is answered 413.
+	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is
+	// used, as in kube-apiserver. A negative value disables the limit. Larger bodies are
+	// rejected with status 413.
 	MaxBodyBytes int64
-	// Ready says why the server is not ready, for /readyz; its error is shown to whoever asks. Nil: it is, unless it drains.
+	// Ready returns an error if the server is not ready. /readyz sends the error's text to
+	// any client. If nil, the server is ready until Drain is called.
 	Ready func() error
 
 	// Immutable once in use.
@@ -36,19 +44,20 @@ type Handler struct {
 	draining atomic.Bool
 }
 
-// DefaultBodyBytes is the default of [Handler.BodyBytes].
+// DefaultMaxBodyBytes is the default of [Handler.MaxBodyBytes], 3 MiB.
 const DefaultMaxBodyBytes = 3 << 20
 
-// served is a resource and what it serves.
+// A servedResource is a resource with its collection, columns and scale.
 type servedResource struct {
 	Resource
 	collection *store.Collection
-	table      *Table
-	scale      *scaleSpec // nil: the objects have no scale
+	table      *table.Table
+	scale      *scaleSpec // nil if the objects have no scale subresource
 }
 
-// Add serves c as r. A resource whose path is taken is an error of code AlreadyExists; one that could not be reached or not be told from
-// others, and columns or a scale that make no sense, are one of code Invalid.
+// Add serves the collection c as resource r. It returns an error of code AlreadyExists if
+// the path of r is taken, and one of code Invalid if clients could not reach r or tell it
+// from another resource, or if its columns or scale are invalid.
 func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -58,7 +67,7 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 			return err
 		}
 	}
-	t, err := New(r.Columns)
+	t, err := table.New(r.Columns)
 	if err != nil {
 		return err
 	}
@@ -72,7 +81,7 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	return nil
 }
 
-// Resources returns what is served, in the order in which it was added.
+// Resources returns the served resources in the order in which they were added.
 func (h *Handler) Resources() []Resource {
 	all := make([]Resource, len(h.resources))
 	for i, s := range h.resources {
@@ -81,7 +90,7 @@ func (h *Handler) Resources() []Resource {
 	return all
 }
 
-// Collection returns what is served as r; nil where nothing is.
+// Collection returns the collection served as r, or nil if there is none.
 func (h *Handler) Collection(r Resource) *store.Collection {
 	s, _ := h.findResource(r.Group, r.Version, r.Plural)
 	return s.collection
@@ -97,13 +106,14 @@ func (h *Handler) findResource(group, version, plural string) (servedResource, b
 	return h.resources[i], true
 }
 
-// Drain makes /readyz say no and ends every watch; see [watchserver.Server.Drain]. Shut the [http.Server] down after it.
+// Drain makes /readyz fail and ends every watch; see [watchserver.Server.Drain]. Shut down
+// the [http.Server] after it.
 func (h *Handler) Drain(ctx context.Context) error {
 	h.draining.Store(true)
 	return h.Server.Drain(ctx)
 }
 
-// ServeHTTP serves the API. Errors are answered as a Kubernetes Status.
+// ServeHTTP serves the API. Errors are sent as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	watchserver.CloseAfterChunkedRequest(w, r)
 	if h.serveHealth(w, r) {
@@ -148,59 +158,18 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	return h.dispatch(w, r, resourceRequest{servedResource: s, route: t}, user)
 }
 
-// A call is a request for a resource.
+// A resourceRequest is a request whose path names a served resource.
 type resourceRequest struct {
 	servedResource
 	route
-	representation watchserver.ListRepresentation // of what the answer has in it; nil: as it is
+	representation watchserver.ListRepresentation // of the objects in the response; nil means unchanged
 }
 
 func (c resourceRequest) key() listwatch.Key {
 	return listwatch.Key{Namespace: c.namespace, Name: c.name}
 }
 
-// verbs are what can be done with a resource, as discovery tells it, readVerbs what changes nothing.
-var (
-	verbs     = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-	readVerbs = []string{"get", "list", "watch"}
-)
-
-// subresourceVerbs are what can be done with a subresource.
-var subresourceVerbs = []string{"get", "patch", "update"}
-
-func (r Resource) verbs() []string {
-	if r.ReadOnly {
-		return readVerbs
-	}
-	return verbs
-}
-
-func (r Resource) subresourceVerbs() []string {
-	if r.ReadOnly {
-		return subresourceVerbs[:1]
-	}
-	return subresourceVerbs
-}
-
-// A subresource is a part of every object of a resource, or another view of it, with a path of its own.
-type subresource struct {
-	name string
-	kind groupVersionKind
-}
-
-func (r Resource) subresources() []subresource {
-	all := []subresource{{"status", r.groupVersionKind()}}
-	if r.Scale != nil {
-		all = append(all, subresource{"scale", scaleResource.groupVersionKind()})
-	}
-	return all
-}
-
-func (r Resource) hasSubresource(name string) bool {
-	return slices.ContainsFunc(r.subresources(), func(s subresource) bool { return s.name == name })
-}
-
-// dispatch finds the verb and carries it out, if the user may.
+// dispatch determines the verb, checks that the user may use it, and executes it.
 func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceRequest, user User) error {
 	verb := c.verb(r)
 	if verb == "" {
@@ -214,13 +183,14 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 	}
 	if verb == "list" || verb == "watch" {
 		h.Server.Serve(w, r, watchserver.Endpoint{
-			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.represent(r),
+			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.table.Represent(r),
 		})
 		return nil
 	}
-	// Nothing is written that can't be answered as the client wants it.
+	// Choose the representation before any write, so that a write whose response the client
+	// could not read fails.
 	var err error
-	offer := c.represent(r)
+	offer := c.table.Represent(r)
 	if c.representation, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
 		return offer(params, verb == "deletecollection")
 	}); err != nil {
@@ -241,112 +211,28 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 	return h.deleteCollection(w, r, c)
 }
 
-// verb returns Kubernetes' word for what r does; empty where the path does not allow the method.
-func (c resourceRequest) verb(r *http.Request) string {
-	verb := c.verbForMethod(r)
-	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
-		return ""
-	}
-	return verb
-}
-
-func (c resourceRequest) verbForMethod(r *http.Request) string {
-	if c.subresource != "" {
-		return subresourceVerb(r.Method)
-	}
-	switch {
-	case c.watch || wantsWatch(r):
-		// Methods other than GET are refused by the watch server, unless they are writes with a stray parameter.
-		if c.watch || r.Method == http.MethodGet || r.Method == http.MethodHead {
-			return "watch"
-		}
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		if c.name == "" {
-			return "list"
-		}
-		return "get"
-	}
-	switch {
-	case r.Method == http.MethodPost && c.isCollection():
-		return "create"
-	case r.Method == http.MethodPut && c.name != "":
-		return "update"
-	case r.Method == http.MethodPatch && c.name != "":
-		return "patch"
-	case r.Method == http.MethodDelete && c.name != "":
-		return "delete"
-	case r.Method == http.MethodDelete && c.isCollection() && !wantsWatch(r):
-		return "deletecollection"
-	}
-	return ""
-}
-
-func subresourceVerb(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead:
-		return "get"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		return "patch"
-	}
-	return ""
-}
-
-// creates reports whether objects can be created at the path: it must say in which namespace.
-func (c resourceRequest) isCollection() bool {
-	return c.name == "" && (c.namespace != "" || !c.Namespaced)
-}
-
-func (c resourceRequest) allowedMethods() string {
-	switch {
-	case c.ReadOnly:
-		return "GET, HEAD"
-	case c.subresource != "":
-		return "GET, HEAD, PUT, PATCH"
-	case c.name != "":
-		return "GET, HEAD, PUT, PATCH, DELETE"
-	case c.isCollection():
-		return "GET, HEAD, POST, DELETE"
-	}
-	return "GET, HEAD"
-}
-
-// asksToWatch reports whether the query does. What its value means, and which values are errors, the watch server says.
-func wantsWatch(r *http.Request) bool {
-	q := r.URL.Query()
-	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")
-}
-
-// misplaced reports whether the path has a namespace that the resource has not, or lacks one.
-func (s servedResource) scopeMismatch(t route) bool {
-	if !s.Namespaced {
-		return t.namespace != ""
-	}
-	return t.namespace == "" && t.name != ""
-}
-
-// checkOrigin refuses writes of pages that may not read the answer: a browser sends some of them unasked, without CORS' leave.
+// checkOrigin rejects writes from web pages of other origins. CORS alone does not prevent
+// them, because browsers send some cross-origin writes without a preflight request.
 func (h *Handler) checkOrigin(r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return nil // WebSocket checks by itself
+		return nil // the WebSocket transport checks the origin itself
 	}
 	if transport.OriginAllowed(r, h.Server.AllowOrigins) {
 		return nil
 	}
 	return &listwatch.Error{
 		Code:    listwatch.Forbidden,
-		Message: fmt.Sprintf("pages of origin %q may not write here", strings.Join(r.Header.Values("Origin"), ", ")),
+		Message: fmt.Sprintf("web pages of origin %q may not write to this server", strings.Join(r.Header.Values("Origin"), ", ")),
 	}
 }
 
-// notAllowed is a 405, which must say what is allowed (rfc9110#section-15.5.6).
+// notAllowed returns a 405, which must list the allowed methods (rfc9110#section-15.5.6).
 func notAllowed(w http.ResponseWriter, r *http.Request, allow string) error {
 	w.Header().Set("Allow", allow)
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
-		Message: fmt.Sprintf("%s is not allowed on %s, only %s", r.Method, r.URL.Path, allow),
+		Message: fmt.Sprintf("method %s is not allowed on %s; allowed are %s", r.Method, r.URL.Path, allow),
 	}
 }
 

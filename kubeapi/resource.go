@@ -1,46 +1,57 @@
 package kubeapi
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/schema"
+	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 )
 
-// A Resource declares what is served at one pair of paths. It must not be modified once a [Handler] has it.
+// A Resource describes a collection served at /api or /apis. It must not be modified after
+// it was added to a [Handler].
 type Resource struct {
-	// Group and Version are the first half of the path; the core group is empty.
+	// Group and Version form the first part of the path. The core group is the empty
+	// string.
 	Group, Version string
-	// Plural is the second half, in lower case; Singular and ShortNames are other words for it that people type. An empty
-	// Singular is Kind in lower case.
+	// Plural is the last part of the path, in lower case. Singular and ShortNames are
+	// alternative names for users of kubectl. If Singular is empty, Kind in lower case is
+	// used.
 	Plural, Singular string
 	ShortNames       []string
-	// Categories are words for several resources at once, such as "all"; kubectl get understands them.
+	// Categories are names that stand for several resources in kubectl get, such as "all".
 	Categories []string
-	// Kind is that of the objects.
+	// Kind is the kind of the objects.
 	Kind string
-	// Namespaced is true where every object is in a namespace; otherwise none is.
+	// Namespaced is true if every object is in a namespace, and false if no object is.
 	Namespaced bool
-	// Fields are the paths that a field selector may name; see [store.Resource].
+	// Fields are the paths that field selectors may use; see [store.CollectionSpec].
 	Fields []string
-	// CheckName says whether an object may have a name; nil: a DNS subdomain. See [store.Resource].
+	// CheckName validates the name of an object. If nil, a name must be a DNS subdomain.
+	// See [store.CollectionSpec].
 	CheckName func(name string) error
-	// Scale says that the objects can be scaled, and how; nil: they can't.
+	// Scale describes the scale subresource. If nil, the objects cannot be scaled.
 	Scale *Scale
-	// NoCompression answers requests for the resource as if no client could decompress anything; see
-	// [watchserver.Server.NoCompression], which does so for all.
+	// NoCompression disables compression of responses for this resource.
+	// [watchserver.Server.NoCompression] disables it for all resources.
 	NoCompression bool
-	// ReadOnly serves no writes: they are answered 405, and discovery names the verbs get, list and watch alone.
+	// ReadOnly rejects writes with status 405. Discovery then lists only the verbs get,
+	// list and watch.
 	ReadOnly bool
-	// Columns are what kubectl get shows beside the name. Nil: the age; empty: nothing.
-	Columns []Column
-	// Schema is what is known of the objects, for OpenAPI, for strategic merge patches, and to refuse values of other types; their metadata
-	// is known without it. Nil: nothing, and strategic merge patches are refused, as for custom resources in Kubernetes.
+	// Columns are the columns that kubectl get shows after the name. If nil, the age is
+	// shown. An empty slice shows no further columns.
+	Columns []table.Column
+	// Schema describes the fields of the objects, for OpenAPI, for strategic merge patches
+	// and for type checks. The metadata is known without it. If nil, strategic merge
+	// patches are rejected, as Kubernetes does for custom resources.
 	Schema *schema.Type
 }
 
-// APIVersion is what the objects bear: "v1" or "apps/v1".
+// APIVersion returns the apiVersion of the objects, such as "v1" or "apps/v1".
 func (r Resource) APIVersion() string {
 	if r.Group == "" {
 		return r.Version
@@ -48,7 +59,7 @@ func (r Resource) APIVersion() string {
 	return r.Group + "/" + r.Version
 }
 
-// Declare returns r as a store wants it.
+// CollectionSpec returns the description of r for a store.
 func (r Resource) CollectionSpec() store.CollectionSpec {
 	return store.CollectionSpec{
 		APIVersion: r.APIVersion(), Kind: r.Kind, Plural: r.Plural, Namespaced: r.Namespaced,
@@ -56,8 +67,8 @@ func (r Resource) CollectionSpec() store.CollectionSpec {
 	}
 }
 
-// Path returns where the objects of a namespace are listed; an empty one means all of them, and resources without namespaces
-// have no other.
+// Path returns the path of the collection within a namespace. If namespace is empty or the
+// resource is not namespaced, it returns the path of all objects.
 func (r Resource) Path(namespace string) string {
 	root := "/apis/" + r.Group + "/" + r.Version
 	if r.Group == "" {
@@ -69,10 +80,10 @@ func (r Resource) Path(namespace string) string {
 	return root + "/" + r.Plural
 }
 
-// QualifiedName is the plural with the group: "pods", "deployments.apps".
+// QualifiedName returns the plural with the group, such as "pods" or "deployments.apps".
 func (r Resource) QualifiedName() string { return r.CollectionSpec().QualifiedName() }
 
-// withDefaults returns r with its empty words filled in, and what is known of all objects in its schema.
+// withDefaults returns r with its default singular and with the metadata in its schema.
 func (r Resource) withDefaults() Resource {
 	if r.Singular == "" {
 		r.Singular = strings.ToLower(r.Kind)
@@ -81,8 +92,8 @@ func (r Resource) withDefaults() Resource {
 	return r
 }
 
-// answersTo reports whether name, in lower case, is one of the words for r: its plural, singular or a short name, or the plural with
-// its group, or with version and group.
+// matchesName reports whether name, in lower case, is a name of r: its plural, its
+// singular, a short name, or the plural with the group, with or without the version.
 func (r Resource) matchesName(name string) bool {
 	r = r.withDefaults()
 	words := append([]string{r.Plural, r.Singular, r.QualifiedName(), strings.TrimSuffix(r.Plural+"."+r.Version+"."+r.Group, ".")}, r.ShortNames...)
@@ -94,8 +105,9 @@ func (r Resource) matchesName(name string) bool {
 	return false
 }
 
-// FindResource returns the first of resources that name stands for, as people type it: "pods", "pod", "po", "deployments.apps" or
-// "deployments.v1.apps", in any case.
+// FindResource returns the first of resources that name stands for, as users of kubectl
+// type it: "pods", "pod", "po", "deployments.apps" or "deployments.v1.apps". Case is
+// ignored.
 func FindResource(resources []Resource, name string) (Resource, bool) {
 	name = strings.ToLower(name)
 	for _, r := range resources {
@@ -106,40 +118,134 @@ func FindResource(resources []Resource, name string) (Resource, bool) {
 	return Resource{}, false
 }
 
-// DefaultResources returns a few of the resources that every cluster has, with the field selectors that they have there.
-func DefaultResources() []Resource {
-	return []Resource{
-		{
-			Version: "v1", Plural: "pods", Singular: "pod", ShortNames: []string{"po"}, Kind: "Pod", Namespaced: true,
-			Categories: []string{"all"},
-			Fields: []string{
-				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-				"status.phase", "status.podIP", "status.nominatedNodeName",
-			},
-			Columns: PodColumns(),
-			Schema:  schema.Kubernetes("io.k8s.api.core.v1.Pod"),
-		},
-		{
-			Version: "v1", Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Kind: "Service", Namespaced: true,
-			Categories: []string{"all"}, Fields: []string{"spec.clusterIP", "spec.type"}, Columns: ServiceColumns(),
-			Schema: schema.Kubernetes("io.k8s.api.core.v1.Service"),
-		},
-		{
-			Version: "v1", Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"}, Kind: "ConfigMap", Namespaced: true,
-			Columns: ConfigMapColumns(),
-			Schema:  schema.Kubernetes("io.k8s.api.core.v1.ConfigMap"),
-		},
-		{
-			Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"},
-			Kind: "Deployment", Namespaced: true, Categories: []string{"all"}, Columns: DeploymentColumns(),
-			Scale:  &Scale{SpecReplicasPath: ".spec.replicas", DefaultReplicas: 1, StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".spec.selector"},
-			Schema: schema.Kubernetes("io.k8s.api.apps.v1.Deployment"),
-		},
-		{
-			Version: "v1", Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"}, Kind: "Namespace",
-			Fields: []string{"status.phase"}, CheckName: listwatch.CheckNamespace, Columns: NamespaceColumns(),
-			Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace"),
-		},
-		eventResource(),
+var (
+	// versionSyntax is the syntax of Kubernetes API versions ("API versioning").
+	versionSyntax = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+	kindSyntax    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+)
+
+// ParseResource parses a resource of the form "PLURAL.VERSION.GROUP=Kind", such as
+// "widgets.v1.demo.example.com=Widget". For the core group the name ends with the version.
+// The suffix ",cluster" means that the objects are in no namespace. Invalid text is an
+// error of code Invalid.
+func ParseResource(s string) (Resource, error) {
+	names, options, ok := strings.Cut(s, "=")
+	if !ok {
+		return Resource{}, invalidResource(s, "=Kind is missing")
 	}
+	kind, scope, _ := strings.Cut(options, ",")
+	r, err := ParseResourceName(names)
+	if err != nil {
+		return Resource{}, err
+	}
+	r.Kind = kind
+	switch {
+	case !kindSyntax.MatchString(kind):
+		return Resource{}, invalidResource(s, fmt.Sprintf("the kind %q must consist of letters and digits and start with a capital letter", kind))
+	case scope == "cluster":
+		r.Namespaced = false
+	case scope != "" || strings.HasSuffix(options, ","):
+		return Resource{}, invalidResource(s, fmt.Sprintf("only \",cluster\" may follow the kind, not %q", ","+scope))
+	}
+	if err := r.validate(); err != nil {
+		return Resource{}, err
+	}
+	return r.withDefaults(), nil
+}
+
+// ParseResourceName parses "PLURAL.VERSION.GROUP", the full name of a resource in kubectl.
+// The text contains neither the kind nor the scope: the result is namespaced and has no
+// Kind.
+func ParseResourceName(s string) (Resource, error) {
+	plural, rest, _ := strings.Cut(s, ".")
+	version, group, grouped := strings.Cut(rest, ".")
+	switch {
+	case listwatch.CheckNamespace(plural) != nil:
+		return Resource{}, invalidResource(s, fmt.Sprintf("the plural %q must be lower-case letters, digits and '-'", plural))
+	case plural == "watch" || plural == "proxy":
+		return Resource{}, invalidResource(s, fmt.Sprintf("%q is reserved in paths", plural))
+	case !versionSyntax.MatchString(version):
+		return Resource{}, invalidResource(s, fmt.Sprintf("the version %q must look like v1 or v1beta2", version))
+	case grouped && listwatch.CheckName(group) != nil:
+		return Resource{}, invalidResource(s, fmt.Sprintf("the group %q must be a DNS name", group))
+	}
+	return Resource{Group: group, Version: version, Plural: plural, Namespaced: true}, nil
+}
+
+func invalidResource(s, why string) error {
+	return &listwatch.Error{
+		Code:    listwatch.Invalid,
+		Message: fmt.Sprintf("resource %q: %s; the form is widgets.v1.demo.example.com=Widget or …=Widget,cluster", s, why),
+	}
+}
+
+var (
+	// commonKinds are kinds that clients register in every group, and coreKinds those that
+	// they register in the core group (k8s.io/apimachinery/pkg/apis/meta/v1,
+	// AddToGroupVersion). Clients would mistake an object of such a kind for something
+	// else.
+	commonKinds = []string{"WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"}
+	coreKinds   = []string{"Status", "List", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"}
+)
+
+// validate returns an error of code Invalid if r cannot be served: because a name is
+// invalid, one of its paths has another meaning, or its kind is reserved.
+func (r Resource) validate() error {
+	text := r.Plural + "." + r.Version
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	if _, err := ParseResourceName(text); err != nil {
+		return err
+	}
+	switch {
+	case !kindSyntax.MatchString(r.Kind):
+		return invalidResource(text, fmt.Sprintf("the kind %q must consist of letters and digits and start with a capital letter", r.Kind))
+	case slices.Contains(commonKinds, r.Kind), r.Group == "" && slices.Contains(coreKinds, r.Kind):
+		return invalidResource(text, fmt.Sprintf("the kind %s is reserved by the Kubernetes API", r.Kind))
+	}
+	want := route{group: r.Group, version: r.Version, plural: r.Plural}
+	if r.Namespaced {
+		want.namespace = "ns"
+	}
+	for _, path := range []string{"", "/name", "/name/status"} {
+		if path != "" {
+			want.name = "name"
+		}
+		if path == "/name/status" {
+			want.subresource = "status"
+		}
+		if got, ok := parseRoute(r.Path("ns") + path); !ok || got != want {
+			return invalidResource(text, fmt.Sprintf("its path %s has another meaning", r.Path("ns")+path))
+		}
+	}
+	return nil
+}
+
+// checkConflict returns an error of code AlreadyExists if r and other have the same path,
+// and one of code Invalid if clients could not tell them apart. As in Kubernetes, names
+// must be unique within a group.
+func (r Resource) checkConflict(other Resource) error {
+	if r.Group != other.Group {
+		return nil
+	}
+	r, other = r.withDefaults(), other.withDefaults()
+	if r.Plural == other.Plural {
+		if r.Version == other.Version {
+			return &listwatch.Error{Code: listwatch.AlreadyExists, Message: r.Path("") + " is already served"}
+		}
+		return nil
+	}
+	for _, kind := range []string{r.Kind, r.Kind + "List"} {
+		if kind == other.Kind || kind == other.Kind+"List" {
+			return invalidResource(r.QualifiedName(), fmt.Sprintf("the kind %s belongs to %s", kind, other.QualifiedName()))
+		}
+	}
+	words := func(r Resource) []string { return append([]string{r.Plural, r.Singular}, r.ShortNames...) }
+	for _, w := range words(r) {
+		if slices.Contains(words(other), w) {
+			return invalidResource(r.QualifiedName(), fmt.Sprintf("the name %q belongs to %s", w, other.QualifiedName()))
+		}
+	}
+	return nil
 }

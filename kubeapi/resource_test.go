@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/table"
 )
 
 func TestAResourceIsReadFromKubectlsNotation(t *testing.T) {
@@ -44,11 +46,11 @@ func TestAResourceIsReadFromKubectlsNotation(t *testing.T) {
 
 func TestResourcesThatCannotBeToldApartAreNotServedTogether(t *testing.T) {
 	for text, want := range map[string]string{
-		"pods.v1=Thing":        "/api/v1/pods is served already",
-		"things.v1=Pod":        `resource "things": the kind Pod is that of pods`,
-		"things.v1=PodList":    `resource "things": the kind PodList is that of pods`,
-		"pod.v1=Thing":         `resource "pod": "pod" is a word for pods`,
-		"things.v1=Po":         `resource "things": "po" is a word for pods`,
+		"pods.v1=Thing":        "/api/v1/pods is already served",
+		"things.v1=Pod":        `resource "things": the kind Pod belongs to pods`,
+		"things.v1=PodList":    `resource "things": the kind PodList belongs to pods`,
+		"pod.v1=Thing":         `resource "pod": the name "pod" belongs to pods`,
+		"things.v1=Po":         `resource "things": the name "po" belongs to pods`,
 		"things.v2=Deploy":     "",
 		"deploys.v2.apps=Cm":   "",
 		"pods.v2=Pod":          "",
@@ -70,7 +72,8 @@ func TestResourcesThatCannotBeToldApartAreNotServedTogether(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
-	for _, r := range []Resource{{}, {Version: "v1", Plural: "things"}, {Version: "1", Plural: "things", Kind: "Thing"}, {Version: "v1", Plural: "status", Kind: "State", Namespaced: true}} {
+	for _, r := range []Resource{{}, {Version: "v1", Plural: "things"}, {Version: "1", Plural: "things", Kind: "Thing"}, {Version: "v1", Plural: "status", Kind: "State", Namespaced: true},
+		{Version: "v1", Plural: "things", Kind: "Thing", Columns: []table.Column{{Path: ".a"}}}} {
 		if err := new(Handler).Add(r, nil); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%+v: got %v, want Invalid", r, err)
 		}

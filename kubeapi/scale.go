@@ -10,6 +10,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -35,45 +37,29 @@ var scaleResource = Resource{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 type scaleSpec struct {
 	replicas, statusReplicas, selector []string
 	defaultReplicas                    int32
-	table                              *Table
+	table                              *table.Table
 }
 
 func (s Scale) compile() (*scaleSpec, error) {
 	p := &scaleSpec{defaultReplicas: s.DefaultReplicas}
 	var err error
-	if p.replicas, err = ParseMemberPath(s.SpecReplicasPath); err != nil {
+	if p.replicas, err = jsonvalue.ParseMemberPath(s.SpecReplicasPath); err != nil {
 		return nil, err
 	}
-	if p.statusReplicas, err = ParseMemberPath(s.StatusReplicasPath); err != nil {
+	if p.statusReplicas, err = jsonvalue.ParseMemberPath(s.StatusReplicasPath); err != nil {
 		return nil, err
 	}
 	if s.LabelSelectorPath != "" {
-		if p.selector, err = ParseMemberPath(s.LabelSelectorPath); err != nil {
+		if p.selector, err = jsonvalue.ParseMemberPath(s.LabelSelectorPath); err != nil {
 			return nil, err
 		}
 	}
-	p.table, err = New([]Column{
+	p.table, err = table.New([]table.Column{
 		{Name: "Desired", Type: "integer", Description: "How many replicas are wanted.", Path: ".spec.replicas"},
 		{Name: "Available", Type: "integer", Description: "How many replicas there are.", Path: ".status.replicas"},
-		ageColumn,
+		table.AgeColumn(),
 	})
 	return p, err
-}
-
-// memberPath reads a path that can be written to.
-func ParseMemberPath(s string) ([]string, error) {
-	path, err := ParsePath(s)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, step := range path {
-		if step.kind != stepMember {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("path %q of a scale: want names of members alone, as in .spec.replicas", s)}
-		}
-		names = append(names, step.name)
-	}
-	return names, nil
 }
 
 // scaleObject is an autoscaling/v1 Scale.
@@ -98,7 +84,7 @@ type scaleObject struct {
 
 // of returns the scale of o.
 func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
-	whole := Value(o.Data)
+	whole := jsonvalue.Value(o.Data)
 	s := scaleObject{Kind: scaleResource.Kind, APIVersion: scaleResource.APIVersion()}
 	for name, to := range map[string]*json.RawMessage{
 		"name": &s.Metadata.Name, "namespace": &s.Metadata.Namespace, "uid": &s.Metadata.UID,
@@ -112,7 +98,7 @@ func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 	}
 	s.Status.Replicas = clampInt32(whole.At(p.statusReplicas...))
 	if p.selector != nil {
-		s.Status.Selector = FormatSelector(whole.At(p.selector...))
+		s.Status.Selector = table.FormatSelector(whole.At(p.selector...))
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -122,7 +108,7 @@ func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 }
 
 // clamped returns a number as a scale can tell it.
-func clampInt32(v Value) int32 {
+func clampInt32(v jsonvalue.Value) int32 {
 	return int32(max(math.MinInt32, min(math.MaxInt32, v.Int())))
 }
 
@@ -163,11 +149,11 @@ func (c resourceRequest) readScale(data []byte) (int64, error) {
 	if len(data) == 0 || data[0] != '{' {
 		return 0, invalidScale("it is no JSON object")
 	}
-	kind, apiVersion := Value(data).At("kind"), Value(data).At("apiVersion")
+	kind, apiVersion := jsonvalue.Value(data).At("kind"), jsonvalue.Value(data).At("apiVersion")
 	if len(kind) > 0 && kind.Text() != scaleResource.Kind || len(apiVersion) > 0 && apiVersion.Text() != scaleResource.APIVersion() {
 		return 0, invalidScale(fmt.Sprintf("it is a %s of %s", kind, apiVersion))
 	}
-	if spec := Value(data).At("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
+	if spec := jsonvalue.Value(data).At("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
 		return 0, invalidScale("spec is no object")
 	}
 	replicas := string(rawjson.Lookup(data, "spec", "replicas"))

@@ -269,3 +269,15 @@ func TestOptionsOfADeleteAreChecked(t *testing.T) {
 	}
 	a.want(t, 200, "DELETE", pods+"/one?gracePeriodSeconds=0&propagationPolicy=Foreground", "")
 }
+
+func TestObjectsCanBeWrittenInYAML(t *testing.T) {
+	a := serve(t, nil)
+	const mediaType = "application/yaml"
+	got := a.want(t, 201, "POST", pods, "metadata:\n  name: one\nspec:\n  n: 9007199254740993\n", "Content-Type", mediaType)
+	if !strings.HasSuffix(got, `"spec":{"n":9007199254740993}}`+"\n") {
+		t.Errorf("got %s, want the number as it was written", got)
+	}
+	a.want(t, 200, "PUT", pods+"/one", "metadata: {name: one}\nspec: {n: 1}\n", "Content-Type", mediaType+"; charset=utf-8")
+	a.refused(t, 400, "BadRequest", "PUT", pods+"/one", "metadata: {name: one", "Content-Type", mediaType)
+	a.want(t, 200, "DELETE", pods+"/one", "kind: DeleteOptions\napiVersion: v1\n", "Content-Type", mediaType)
+}

@@ -136,7 +136,7 @@ var dependencies = []dependency{
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "patches are a verb of Kubernetes' API"},
 	{
 		"go.yaml.in/yaml",
-		[]string{"kubeapi", "conformance/adapters"},
+		[]string{"kubeapi/internal/yamlbody", "conformance/adapters"},
 		"Kubernetes uses YAML for bodies and kubeconfig files; our own formats are JSON",
 	},
 	{"golang.org/x/term", []string{"cmd/*/..."}, "only programs use terminals"},

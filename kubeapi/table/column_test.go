@@ -1,4 +1,4 @@
-package kubeapi
+package table
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
@@ -65,10 +66,10 @@ func TestTheDefaultColumnsShowWhatKubectlShows(t *testing.T) {
 		{ServiceColumns(), `{` + created + `}`, "a|ClusterIP|<none>|<none>|<none>|5m30s|<none>"},
 		{NamespaceColumns(), `{"metadata":{"name":"a","deletionTimestamp":"2026-05-01T11:54:30Z"}}`, "a|Terminating|<unknown>"},
 		{
-			eventResource().Columns, `{` + created + `,"lastTimestamp":"2026-05-01T11:55:30Z","type":"Normal","reason":"Started","involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{"component":"c"},"count":2}`,
+			EventColumns(), `{` + created + `,"lastTimestamp":"2026-05-01T11:55:30Z","type":"Normal","reason":"Started","involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{"component":"c"},"count":2}`,
 			"a|4m30s|Normal|Started|pod/p|c|m|2",
 		},
-		{eventResource().Columns, `{` + created + `,"eventTime":"2026-05-01T11:00:00.000000Z","lastTimestamp":null}`, "a|60m|<nil>|<nil>|/|<nil>|<nil>|<nil>"},
+		{EventColumns(), `{` + created + `,"eventTime":"2026-05-01T11:00:00.000000Z","lastTimestamp":null}`, "a|60m|<nil>|<nil>|/|<nil>|<nil>|<nil>"},
 		{ConfigMapColumns(), `{` + created + `,"data":{"a":"{","b":""},"binaryData":{"c":""}}`, "a|3|5m30s"},
 		{NamespaceColumns(), `{` + created + `,"status":{"phase":"Active"}}`, "a|Active|5m30s"},
 		{NamespaceColumns(), `{` + created + `,"status":7}`, "a|Active|5m30s"},
@@ -203,7 +204,7 @@ func TestColumnsThatMakeNoSenseAreRefused(t *testing.T) {
 		{Name: "A", Path: ".a[0]b"},
 		{Name: "A", Path: ".a[]"},
 	} {
-		err := new(Handler).Add(Resource{Version: "v1", Plural: "as", Kind: "A", Columns: []Column{c}}, nil)
+		_, err := New([]Column{c})
 		if !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%+v: got %v", c, err)
 		}
@@ -228,7 +229,7 @@ func FuzzPath(f *testing.F) {
 				t.Errorf("%s of %s: got %s", path, doc, out)
 			}
 		}
-		for _, columns := range [][]Column{PodColumns(), ServiceColumns(), DeploymentColumns(), ConfigMapColumns(), NamespaceColumns(), eventResource().Columns, nil} {
+		for _, columns := range [][]Column{PodColumns(), ServiceColumns(), DeploymentColumns(), ConfigMapColumns(), NamespaceColumns(), EventColumns(), nil} {
 			table, err := New(columns)
 			if err != nil {
 				t.Fatal(err)

@@ -1,17 +1,18 @@
-package kubeapi
+package table
 
 import (
 	"strconv"
 	"time"
 
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 )
 
-// unknownAge is what kubectl's readers are used to where no time is known.
+// unknownAge is kubectl's text for a missing or invalid time.
 const unknownAge = "<unknown>"
 
-// appendAge appends the time since then, which is an RFC 3339 time in quotes, as a JSON string.
-func appendAge(dst []byte, then Value, now time.Time) []byte {
+// appendAge appends the time since then, an RFC 3339 time in quotes, as a JSON string.
+func appendAge(dst []byte, then jsonvalue.Value, now time.Time) []byte {
 	t, err := time.Parse(time.RFC3339, then.Text())
 	if err != nil || t.IsZero() {
 		return rawjson.AppendString(dst, unknownAge)
@@ -19,11 +20,11 @@ func appendAge(dst []byte, then Value, now time.Time) []byte {
 	return rawjson.AppendString(dst, formatAge(now.Sub(t)))
 }
 
-// ageSteps say how an age is rounded: up to a limit it is written in a unit, with a smaller one behind it while that still means
-// something. They are the steps of kubectl's column AGE.
+// ageFormats are the formats of kubectl's AGE column: an age below a limit is written in a
+// unit, with a smaller second unit where that is still significant.
 var ageFormats = []struct {
 	below       time.Duration
-	unit, minor time.Duration // minor is zero where there is none
+	unit, minor time.Duration // a zero minor means no second unit
 }{
 	{2 * time.Minute, time.Second, 0},
 	{10 * time.Minute, time.Minute, time.Second},
@@ -43,8 +44,8 @@ const (
 
 var unitLetters = map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h", day: "d", year: "y"}
 
-// age writes d as kubectl does: "45s", "5m30s", "3d4h". A clock that is a moment behind makes no age negative; one that is far
-// behind makes it "<invalid>".
+// formatAge formats d as kubectl does: "45s", "5m30s", "3d4h". A slightly negative age,
+// which a lagging clock causes, becomes "0s"; two seconds or more become "<invalid>".
 func formatAge(d time.Duration) string {
 	if d <= -2*time.Second {
 		return "<invalid>"

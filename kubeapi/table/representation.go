@@ -1,4 +1,4 @@
-package kubeapi
+package table
 
 import (
 	"fmt"
@@ -7,19 +7,21 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// metaGroup is the API group of the representations. Their version v1beta1, for which older clients ask, differs from v1 in name
-// alone; kube-apiserver has both.
+// metaGroup is the API group of the representations. kube-apiserver supports the versions
+// v1 and v1beta1, which older clients request; they differ only in name.
 const metaGroup = "meta.k8s.io"
 
 var metaAPIVersions = []string{"v1", "v1beta1"}
 
-// represent offers the representations that r may ask for: Table, for one object and for many, and PartialObjectMetadata, which has
-// another name for many (Kubernetes API concepts, "Receiving resources as Tables" and "Metadata-only fetches").
-func (c resourceRequest) represent(r *http.Request) watchserver.RepresentationFunc {
+// Represent returns the representations that r may request: Table, for one object or many,
+// PartialObjectMetadata for one object, and PartialObjectMetadataList for many (Kubernetes
+// API concepts, "Receiving resources as Tables" and "Metadata-only fetches").
+func (t *Table) Represent(r *http.Request) watchserver.RepresentationFunc {
 	return func(params map[string]string, list bool) (watchserver.ListRepresentation, error) {
 		if params["g"] != metaGroup || !slices.Contains(metaAPIVersions, params["v"]) {
 			return nil, nil
@@ -28,7 +30,7 @@ func (c resourceRequest) represent(r *http.Request) watchserver.RepresentationFu
 		switch as := params["as"]; {
 		case as == "Table":
 			include, err := parseInclude(r)
-			return tableForm{c.table, partial, include, true}, err
+			return tableForm{t, partial, include, true}, err
 		case as == "PartialObjectMetadata" && !list, as == "PartialObjectMetadataList" && list:
 			return partial, nil
 		}
@@ -36,7 +38,8 @@ func (c resourceRequest) represent(r *http.Request) watchserver.RepresentationFu
 	}
 }
 
-// An include says what of an object stands beside the cells of its row.
+// An includeMode selects the part of the object that a row contains in addition to its
+// cells.
 type includeMode uint8
 
 const (
@@ -54,24 +57,25 @@ func parseInclude(r *http.Request) (includeMode, error) {
 	case "Object":
 		return includeObject, nil
 	default:
-		return 0, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("includeObject: %q is none of None, Metadata and Object", v)}
+		return 0, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("includeObject %q: must be None, Metadata or Object", v)}
 	}
 }
 
-// A tableView shows objects as rows of a metav1.Table. Cells may tell ages, which are those of the moment of encoding.
+// A tableForm represents objects as rows of a metav1.Table. Cells may show ages, which
+// depend on the time of encoding.
 type tableForm struct {
 	*Table
-	partial     metadataForm // of the objects beside the cells; its API version is that of the table
+	partial     metadataForm // of the object in each row; its API version is also the table's
 	include     includeMode
-	withColumns bool // with the definitions of the columns
+	withColumns bool // include the definitions of the columns
 }
 
 var _ watchserver.ListRepresentation = tableForm{}
 
-// AppendObject implements [transport.Representation]: a table of one row.
+// AppendObject implements [transport.Representation] with a table of one row.
 func (v tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
 	if e.Type == listwatch.Synced && v.include == includeNone {
-		// Without the annotation in its metadata the client could not know it.
+		// The metadata holds the annotation that marks the end of the initial events.
 		v.include = includeMetadata
 	}
 	dst = v.AppendListHead(dst, AppendListMeta(make([]byte, 0, 64), e.Object.Version))
@@ -79,7 +83,8 @@ func (v tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
 	return append(dst, "]}"...)
 }
 
-// appendVersion appends the metadata of a list of one object, which in a dry run has no version.
+// AppendListMeta appends the metadata of a list at version v, as JSON. The version is
+// omitted if it is zero, as in a dry run.
 func AppendListMeta(dst []byte, v listwatch.Version) []byte {
 	if v == 0 {
 		return append(dst, "{}"...)
@@ -135,7 +140,8 @@ func (v tableForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	return append(dst, '}')
 }
 
-// A partialView shows the metadata of objects alone, as metav1.PartialObjectMetadata.
+// A metadataForm represents objects by their metadata only, as
+// metav1.PartialObjectMetadata.
 type metadataForm struct {
 	apiVersion string
 }
@@ -164,7 +170,7 @@ func (v metadataForm) AppendListHead(dst, metadata []byte) []byte {
 
 // AppendItem implements [watchserver.Representation].
 func (v metadataForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
-	return v.append(dst, Value(o.Data).At("metadata"))
+	return v.append(dst, jsonvalue.Value(o.Data).At("metadata"))
 }
 
 func (v metadataForm) append(dst, metadata []byte) []byte {

@@ -1,4 +1,6 @@
-package kubeapi
+// Package jsonvalue reads values from the compact JSON of an object, by member names or by
+// the JSON paths of Kubernetes' printer columns.
+package jsonvalue
 
 import (
 	"strconv"
@@ -7,14 +9,15 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A value is a piece of an object's compact JSON; nil where there is none. Looking into one that is of another kind finds nothing:
-// what a table shows of an odd object is as much as can be seen.
+// A Value is a piece of an object's compact JSON, or nil if it does not exist. The methods
+// treat a value of an unexpected type as missing, so that a malformed object shows as much
+// as possible.
 type Value []byte
 
-// at returns the value at a path of member names.
+// At returns the value at a path of member names.
 func (v Value) At(path ...string) Value { return rawjson.Lookup(v, path...) }
 
-// text returns a string; empty where v is none.
+// Text returns the content of a string, or "" if v is not a string.
 func (v Value) Text() string {
 	if len(v) == 0 || v[0] != '"' {
 		return ""
@@ -26,7 +29,7 @@ func (v Value) Text() string {
 	return s
 }
 
-// number returns a whole number; zero where v is none.
+// Int returns an integer, or zero if v is not an integer.
 func (v Value) Int() int64 {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil {
@@ -35,7 +38,7 @@ func (v Value) Int() int64 {
 	return n
 }
 
-// elements calls f with those of an array.
+// Elements calls f with each element of an array.
 func (v Value) Elements(f func(Value)) {
 	if len(v) == 0 || v[0] != '[' {
 		return
@@ -46,7 +49,7 @@ func (v Value) Elements(f func(Value)) {
 	})
 }
 
-// members calls f with those of an object.
+// Members calls f with each member of an object.
 func (v Value) Members(f func(name string, member Value)) {
 	if len(v) == 0 || v[0] != '{' {
 		return
@@ -57,7 +60,7 @@ func (v Value) Members(f func(name string, member Value)) {
 	})
 }
 
-// size returns how many elements or members v has.
+// Len returns the number of elements or members of v.
 func (v Value) Len() int {
 	n := 0
 	v.Elements(func(Value) { n++ })
@@ -65,18 +68,11 @@ func (v Value) Len() int {
 	return n
 }
 
-// time returns an RFC 3339 time; zero where v is none.
+// Time returns an RFC 3339 time, or the zero Time if v is not one.
 func (v Value) Time() time.Time {
 	t, err := time.Parse(time.RFC3339, v.Text())
 	if err != nil {
 		return time.Time{}
 	}
 	return t
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "<none>"
-	}
-	return s
 }

@@ -1,4 +1,4 @@
-package kubeapi
+package table
 
 import (
 	"cmp"
@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 )
 
+// PodColumns returns kubectl's columns of core/v1 Pod.
 func PodColumns() []Column {
 	return []Column{
 		{Name: "Ready", Description: "How many containers are ready, and how many there are.", cell: podReady},
@@ -45,11 +47,12 @@ func podGates(dst []byte, r *row) []byte {
 	if len(gates) == 0 {
 		return rawjson.AppendString(dst, orNone(""))
 	}
-	// A pass for each gate would cost minutes where a hostile pod has many of both.
+	// A map, because comparing each gate with each condition would take minutes for a hostile
+	// pod that has many of both.
 	isTrue := make(map[string]bool)
-	r.at("status", "conditions").Elements(func(c Value) { isTrue[c.At("type").Text()] = c.At("status").Text() == "True" })
+	r.at("status", "conditions").Elements(func(c jsonvalue.Value) { isTrue[c.At("type").Text()] = c.At("status").Text() == "True" })
 	total, met := 0, 0
-	gates.Elements(func(gate Value) {
+	gates.Elements(func(gate jsonvalue.Value) {
 		total++
 		if isTrue[gate.At("conditionType").Text()] {
 			met++
@@ -61,15 +64,15 @@ func podGates(dst []byte, r *row) []byte {
 	return fmt.Appendf(dst, `"%d/%d"`, met, total)
 }
 
-// A podSummary is what kubectl says of a pod in one line.
+// A podSummary is the state of a pod as kubectl shows it in one line.
 type podSummary struct {
 	reason       string
 	ready, total int
 	restarts     int64
-	lastRestart  time.Time // when last; zero: not known
+	lastRestart  time.Time // zero if unknown
 }
 
-// podOf returns the summary of the pod in r, which several cells show.
+// summaryOf returns the summary of the pod in r. Several cells use it.
 func summaryOf(r *row) *podSummary {
 	if r.pod == nil {
 		p := summarize(r)
@@ -78,11 +81,12 @@ func summaryOf(r *row) *podSummary {
 	return r.pod
 }
 
-// readPod sums a pod up: the first of its init containers that isn't done says how it stands; behind them, the first of its containers
-// that has a reason not to run. Init containers that go on running (sidecars) count among the others.
+// summarize computes the summary of a pod. The first init container that has not finished
+// determines the status; otherwise the first container that has a reason for not running
+// does. Init containers that keep running (sidecars) count as regular containers.
 func summarize(r *row) podSummary {
 	conditions := r.at("status", "conditions")
-	// A pod that says nothing of itself waits, as what kube-apiserver makes of it says.
+	// kube-apiserver sets the phase of a new pod to Pending.
 	p := podSummary{reason: cmp.Or(r.at("status", "phase").Text(), "Pending"), total: r.at("spec", "containers").Len()}
 	phase := p.reason
 	if reason := r.at("status", "reason").Text(); reason != "" {
@@ -106,20 +110,21 @@ func summarize(r *row) podSummary {
 	return p
 }
 
-// initialize looks at the init containers and returns whether one isn't done. initialized is what the pod's condition says.
-func (p *podSummary) addInitContainers(containers, statuses Value, initialized bool) (busy bool) {
+// addInitContainers evaluates the init containers and reports whether one of them has not
+// finished. initialized is the status of the pod's condition Initialized.
+func (p *podSummary) addInitContainers(containers, statuses jsonvalue.Value, initialized bool) (busy bool) {
 	inits := 0
 	sidecars := make(map[string]bool)
-	containers.Elements(func(c Value) {
+	containers.Elements(func(c jsonvalue.Value) {
 		inits++
 		if c.At("restartPolicy").Text() == "Always" {
 			sidecars[c.At("name").Text()] = true
 			p.total++
 		}
 	})
-	var all podSummary // the restarts of all, which count until they are done
+	var all podSummary // restarts of all init containers, which are shown until they have finished
 	i := 0
-	statuses.Elements(func(c Value) {
+	statuses.Elements(func(c jsonvalue.Value) {
 		all.addRestarts(c)
 		sidecar := sidecars[c.At("name").Text()]
 		if sidecar {
@@ -149,11 +154,11 @@ func (p *podSummary) addInitContainers(containers, statuses Value, initialized b
 	return busy
 }
 
-// run looks at the containers.
-func (p *podSummary) addContainers(statuses, conditions Value) {
+// addContainers evaluates the regular containers.
+func (p *podSummary) addContainers(statuses, conditions jsonvalue.Value) {
 	running := false
 	reason := ""
-	statuses.Elements(func(c Value) {
+	statuses.Elements(func(c jsonvalue.Value) {
 		p.addRestarts(c)
 		why := c.At("state", "waiting", "reason").Text()
 		if ended := c.At("state", "terminated"); why == "" && len(ended) > 0 {
@@ -178,16 +183,16 @@ func (p *podSummary) addContainers(statuses, conditions Value) {
 	}
 }
 
-// count adds the restarts of a container.
-func (p *podSummary) addRestarts(c Value) {
+// addRestarts adds the restarts of a container.
+func (p *podSummary) addRestarts(c jsonvalue.Value) {
 	p.restarts += c.At("restartCount").Int()
 	if t := c.At("lastState", "terminated", "finishedAt").Time(); t.After(p.lastRestart) {
 		p.lastRestart = t
 	}
 }
 
-// endReason says why a container ended.
-func terminationReason(terminated Value) string {
+// terminationReason returns the reason why a container terminated.
+func terminationReason(terminated jsonvalue.Value) string {
 	if reason := terminated.At("reason").Text(); reason != "" {
 		return reason
 	}
@@ -197,9 +202,9 @@ func terminationReason(terminated Value) string {
 	return "ExitCode:" + strconv.FormatInt(terminated.At("exitCode").Int(), 10)
 }
 
-// condition returns the one of a type.
-func findCondition(conditions Value, kind string) (found Value) {
-	conditions.Elements(func(c Value) {
+// findCondition returns the condition of the given type.
+func findCondition(conditions jsonvalue.Value, kind string) (found jsonvalue.Value) {
+	conditions.Elements(func(c jsonvalue.Value) {
 		if c.At("type").Text() == kind {
 			found = c
 		}

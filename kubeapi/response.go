@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -59,7 +60,7 @@ func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, cod
 
 // answerList writes a list of objects at a version in the shape asked for.
 func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, v listwatch.Version, items []*listwatch.Object) error {
-	metadata := AppendListMeta(nil, v)
+	metadata := table.AppendListMeta(nil, v)
 	var body []byte
 	if c.representation != nil {
 		body = c.representation.AppendListHead(body, metadata)

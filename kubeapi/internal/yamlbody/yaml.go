@@ -1,4 +1,5 @@
-package kubeapi
+// Package yamlbody converts request bodies from YAML to JSON.
+package yamlbody
 
 import (
 	"bytes"
@@ -9,21 +10,24 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/listwatch/listwatch"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/listwatch/listwatch"
 )
 
-// yamlDepth bounds how deep YAML may nest; no object of Kubernetes comes near.
+// maxDepth limits the nesting of YAML. Kubernetes objects are far less deep.
 const maxDepth = 256
 
-// yamlToJSON returns the one document of data as JSON of about limit bytes at most. Names keep their order, and numbers that JSON can
-// spell are spelt as they are written, so that large ones survive. Names that come twice do so in the JSON too.
+// ToJSON converts the only document of data to JSON of at most about limit bytes. Names
+// keep their order. Numbers that are valid JSON are copied literally, so that large ones
+// keep their digits. Duplicate names stay in the JSON. Invalid YAML is an error of code
+// Invalid.
 func ToJSON(data []byte, limit int64) ([]byte, error) {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
 	switch err := in.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		return nil, invalid(errors.New("there is nothing in it"))
+		return nil, invalid(errors.New("the body has no content"))
 	case err != nil:
 		return nil, invalid(err)
 	}
@@ -36,8 +40,8 @@ func ToJSON(data []byte, limit int64) ([]byte, error) {
 		if err != nil {
 			return nil, invalid(err)
 		}
-		if !isEmpty(&more) { // files often end with a line that begins another
-			return nil, invalid(errors.New("want one document"))
+		if !isEmpty(&more) { // files often end with "---"
+			return nil, invalid(errors.New("the body must contain one document"))
 		}
 	}
 	w := writer{limit: limit}
@@ -53,10 +57,11 @@ func isEmpty(document *yaml.Node) bool {
 }
 
 func invalid(err error) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be YAML that JSON can say", Err: err}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be YAML that can be converted to JSON", Err: err}
 }
 
-// A yamlWriter writes nodes as JSON. Its limit also ends aliases that multiply.
+// A writer writes YAML nodes as JSON. Its limit also stops aliases that expand
+// exponentially.
 type writer struct {
 	out   []byte
 	limit int64
@@ -81,7 +86,7 @@ func (w *writer) value(n *yaml.Node, depth int) error {
 	case yaml.ScalarNode:
 		return w.scalar(n)
 	}
-	return fmt.Errorf("line %d: not understood", n.Line)
+	return fmt.Errorf("line %d: unknown kind of node", n.Line)
 }
 
 func (w *writer) sequence(n *yaml.Node, depth int) error {
@@ -106,15 +111,15 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 			name = name.Alias
 		}
 		if name.Tag == "!!merge" {
-			return fmt.Errorf("line %d: merges by << are not understood: write the members out", name.Line)
+			return fmt.Errorf("line %d: merge keys (<<) are not supported; write out the members", name.Line)
 		}
 		if name.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: want a name that is a string", name.Line)
+			return fmt.Errorf("line %d: a name must be a string", name.Line)
 		}
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
-		// In JSON all names are strings: 1, true and null too.
+		// In JSON all names are strings, also 1, true and null.
 		if err := w.text(name.Value); err != nil {
 			return err
 		}
@@ -128,7 +133,8 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 }
 
 func (w *writer) scalar(n *yaml.Node) error {
-	// Before the tags, for beyond float64 the library takes a number for a string. A style is quotes, or a tag.
+	// This check comes before the tags, because the library treats a number beyond float64 as
+	// a string. The style is non-zero if the node has quotes or a tag.
 	if n.Style == 0 && isNumber(n.Value) {
 		w.out = append(w.out, n.Value...)
 		return nil
@@ -146,19 +152,19 @@ func (w *writer) scalar(n *yaml.Node) error {
 		return nil
 	case "!!int", "!!float":
 		return w.number(n)
-	case "!!str", "!!timestamp": // a time is text in JSON
+	case "!!str", "!!timestamp": // JSON has no type for times
 		return w.text(n.Value)
 	}
-	return fmt.Errorf("line %d: JSON has no %s", n.Line, n.ShortTag())
+	return fmt.Errorf("line %d: a %s cannot be converted to JSON", n.Line, n.ShortTag())
 }
 
-// isNumber reports whether JSON spells a number so.
+// isNumber reports whether s is a number in JSON.
 func isNumber(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	return digits != "" && digits[0] >= '0' && digits[0] <= '9' && json.Valid([]byte(s))
 }
 
-// number writes the value of a number that JSON spells otherwise, as 0x10 or 1_000.
+// number writes a number that is not valid JSON, such as 0x10 or 1_000.
 func (w *writer) number(n *yaml.Node) error {
 	var value any
 	if err := n.Decode(&value); err != nil {
@@ -166,13 +172,13 @@ func (w *writer) number(n *yaml.Node) error {
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("line %d: JSON has no number %s", n.Line, n.Value)
+		return fmt.Errorf("line %d: number %s cannot be converted to JSON", n.Line, n.Value)
 	}
 	w.out = append(w.out, raw...)
 	return nil
 }
 
-// text writes a string without the escapes that are for HTML.
+// text writes a string without escaping characters for HTML.
 func (w *writer) text(s string) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -1,4 +1,4 @@
-package kubeapi
+package table
 
 import (
 	"cmp"
@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 )
 
+// ServiceColumns returns kubectl's columns of core/v1 Service.
 func ServiceColumns() []Column {
 	return []Column{
 		{Name: "Type", Description: "How the service is made known.", cell: stringOr("ClusterIP", "spec", "type")},
@@ -23,6 +25,7 @@ func ServiceColumns() []Column {
 	}
 }
 
+// DeploymentColumns returns kubectl's columns of apps/v1 Deployment.
 func DeploymentColumns() []Column {
 	return []Column{
 		{Name: "Ready", Description: "How many pods are ready, and how many are wanted.", cell: func(dst []byte, r *row) []byte {
@@ -37,6 +40,7 @@ func DeploymentColumns() []Column {
 	}
 }
 
+// ConfigMapColumns returns kubectl's columns of core/v1 ConfigMap.
 func ConfigMapColumns() []Column {
 	return []Column{
 		{Name: "Data", Type: "integer", Description: "How many keys there are.", cell: func(dst []byte, r *row) []byte {
@@ -47,11 +51,13 @@ func ConfigMapColumns() []Column {
 	}
 }
 
+// NamespaceColumns returns kubectl's columns of core/v1 Namespace.
 func NamespaceColumns() []Column {
 	return []Column{{Name: "Status", Description: "Whether the namespace is in use or going away.", cell: namespaceStatus}, ageColumn}
 }
 
-// What kube-apiserver writes into new objects by itself is not written here; tables show it where it is not said otherwise.
+// This server does not set defaults in new objects as kube-apiserver does, but the tables show
+// those defaults for fields that are missing.
 
 func namespaceStatus(dst []byte, r *row) []byte {
 	phase := r.at("status", "phase").Text()
@@ -72,17 +78,17 @@ func wantedReplicas(r *row) int64 {
 	return 1
 }
 
-// textOrNone is a string, and <none> where it is empty.
+// stringOrNone shows a string, or "<none>" if it is empty.
 func stringOrNone(path ...string) cellFunc { return stringOr("<none>", path...) }
 
-// textOr is a string, and absent where it is empty.
+// stringOr shows a string, or absent if it is empty.
 func stringOr(absent string, path ...string) cellFunc {
 	return func(dst []byte, r *row) []byte {
 		return rawjson.AppendString(dst, cmp.Or(r.at(path...).Text(), absent))
 	}
 }
 
-// number is a whole number, and zero where it isn't there.
+// integer shows an integer, or zero if it is missing.
 func integer(path ...string) cellFunc {
 	return func(dst []byte, r *row) []byte {
 		return strconv.AppendInt(dst, r.at(path...).Int(), 10)
@@ -92,12 +98,13 @@ func integer(path ...string) cellFunc {
 func containers(member string) cellFunc {
 	return func(dst []byte, r *row) []byte {
 		var all []string
-		r.at("spec", "template", "spec", "containers").Elements(func(c Value) { all = append(all, c.At(member).Text()) })
+		r.at("spec", "template", "spec", "containers").Elements(func(c jsonvalue.Value) { all = append(all, c.At(member).Text()) })
 		return rawjson.AppendString(dst, strings.Join(all, ","))
 	}
 }
 
-// externalIP is the addresses given by hand, and for a load balancer those it has, or that it has none yet.
+// externalIP shows the external addresses of a service: those of the load balancer, or
+// "<pending>", and those set in the spec.
 func externalIP(dst []byte, r *row) []byte {
 	spec := r.at("spec")
 	var all []string
@@ -106,7 +113,7 @@ func externalIP(dst []byte, r *row) []byte {
 	case "ExternalName":
 		return rawjson.AppendString(dst, spec.At("externalName").Text())
 	case "LoadBalancer":
-		r.at("status", "loadBalancer", "ingress").Elements(func(in Value) {
+		r.at("status", "loadBalancer", "ingress").Elements(func(in jsonvalue.Value) {
 			address := in.At("ip").Text()
 			if address == "" {
 				address = in.At("hostname").Text()
@@ -118,17 +125,17 @@ func externalIP(dst []byte, r *row) []byte {
 		slices.Sort(all)
 		all = slices.Compact(all)
 	}
-	spec.At("externalIPs").Elements(func(ip Value) { all = append(all, ip.Text()) })
+	spec.At("externalIPs").Elements(func(ip jsonvalue.Value) { all = append(all, ip.Text()) })
 	if kind == "LoadBalancer" && all == nil {
 		return rawjson.AppendString(dst, "<pending>")
 	}
 	return rawjson.AppendString(dst, orNone(strings.Join(all, ",")))
 }
 
-// ports is port/PROTOCOL or port:nodePort/PROTOCOL, for each.
+// ports shows each port as port/PROTOCOL or port:nodePort/PROTOCOL.
 func ports(dst []byte, r *row) []byte {
 	var all []string
-	r.at("spec", "ports").Elements(func(p Value) {
+	r.at("spec", "ports").Elements(func(p jsonvalue.Value) {
 		s := strconv.FormatInt(p.At("port").Int(), 10)
 		if node := p.At("nodePort").Int(); node > 0 {
 			s += ":" + strconv.FormatInt(node, 10)
@@ -142,10 +149,10 @@ func ports(dst []byte, r *row) []byte {
 	return rawjson.AppendString(dst, orNone(strings.Join(all, ",")))
 }
 
-// pairs writes an object of strings as a selector: a=b,c=d, sorted.
-func formatLabels(labels Value) string {
+// formatLabels formats an object of strings as a selector: a=b,c=d, sorted.
+func formatLabels(labels jsonvalue.Value) string {
 	var all []string
-	labels.Members(func(name string, member Value) { all = append(all, name+"="+member.Text()) })
+	labels.Members(func(name string, member jsonvalue.Value) { all = append(all, name+"="+member.Text()) })
 	slices.Sort(all)
 	return strings.Join(all, ",")
 }
@@ -154,16 +161,17 @@ func deploymentSelector(dst []byte, r *row) []byte {
 	return rawjson.AppendString(dst, orNone(FormatSelector(r.at("spec", "selector"))))
 }
 
-// selectorText writes a metav1.LabelSelector as kubectl's -l takes it; a string stays as it is.
-func FormatSelector(selector Value) string {
+// FormatSelector formats a metav1.LabelSelector in the syntax of kubectl's -l. A string is
+// returned unchanged.
+func FormatSelector(selector jsonvalue.Value) string {
 	if s := selector.Text(); s != "" {
 		return s
 	}
 	var all strings.Builder
 	all.WriteString(formatLabels(selector.At("matchLabels")))
-	selector.At("matchExpressions").Elements(func(e Value) {
+	selector.At("matchExpressions").Elements(func(e jsonvalue.Value) {
 		var values []string
-		e.At("values").Elements(func(v Value) { values = append(values, v.Text()) })
+		e.At("values").Elements(func(v jsonvalue.Value) { values = append(values, v.Text()) })
 		s := e.At("key").Text()
 		switch e.At("operator").Text() {
 		case "In":
@@ -179,4 +187,38 @@ func FormatSelector(selector Value) string {
 		all.WriteString(s)
 	})
 	return all.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "<none>"
+	}
+	return s
+}
+
+// EventColumns returns kubectl's columns of core/v1 Event.
+func EventColumns() []Column {
+	return []Column{
+		{Name: "Last Seen", Description: "The time since it was seen last.", cell: lastSeen},
+		{Name: "Type", Description: "Whether it is normal or a warning.", Path: ".type"},
+		{Name: "Reason", Description: "Why it was told, in one word.", Path: ".reason"},
+		{Name: "Object", Description: "What it is about.", cell: aboutObject},
+		{Name: "Source", Priority: 1, Description: "Who told it.", Path: ".source.component"},
+		{Name: "Message", Description: "What happened.", Path: ".message"},
+		{Name: "Count", Type: "integer", Priority: 1, Description: "How often it was seen.", Path: ".count"},
+	}
+}
+
+// lastSeen shows the age of the last event of a series, or of a single event.
+func lastSeen(dst []byte, r *row) []byte {
+	for _, path := range [][]string{{"series", "lastObservedTime"}, {"lastTimestamp"}, {"eventTime"}} {
+		if at := r.at(path...); !at.Time().IsZero() {
+			return appendAge(dst, at, r.now)
+		}
+	}
+	return appendAge(dst, r.at("metadata", "creationTimestamp"), r.now)
+}
+
+func aboutObject(dst []byte, r *row) []byte {
+	return rawjson.AppendString(dst, strings.ToLower(r.at("involvedObject", "kind").Text())+"/"+r.at("involvedObject", "name").Text())
 }

@@ -1,4 +1,4 @@
-package kubeapi
+package jsonvalue
 
 import (
 	"fmt"
@@ -8,16 +8,16 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A jsonPath is what a column names of an object: the JSON paths of a CustomResourceDefinition's printer columns, of which those with
-// slices, unions, scripts and recursion are not known here.
+// A Path is a JSON path, as in the printer columns of a CustomResourceDefinition. Slices,
+// unions, scripts and recursion are not supported.
 type Path []pathStep
 
-// A pathStep leads from a value to one of its parts, or to several.
+// A pathStep leads from a value to one or several of its parts.
 type pathStep struct {
 	kind  stepKind
-	name  string   // of a member, or the string that a filter wants
-	index int      // of an element; negative ones count from the end
-	of    []string // the path that a filter looks at
+	name  string   // of a member, or the string that a filter compares with
+	index int      // of an element; negative values count from the end
+	of    []string // the path that a filter compares
 }
 
 type stepKind uint8
@@ -29,8 +29,9 @@ const (
 	stepFilter
 )
 
-// parsePath reads a path such as .spec.replicas, .status.conditions[?(@.type=="Ready")].status or .metadata.labels['a/b']. A dot that
-// belongs to a name follows a backslash.
+// ParsePath parses a path such as .spec.replicas,
+// .status.conditions[?(@.type=="Ready")].status or .metadata.labels['a/b']. A backslash
+// escapes a dot within a name.
 func ParsePath(s string) (Path, error) {
 	var path Path
 	for rest := s; rest != ""; {
@@ -40,12 +41,12 @@ func ParsePath(s string) (Path, error) {
 		case '.':
 			step.name, rest = cutName(rest[1:])
 			if step.name == "" {
-				err = fmt.Errorf("a name is empty")
+				err = fmt.Errorf("empty name")
 			}
 		case '[':
 			step, rest, err = cutBracket(rest[1:])
 		default:
-			err = fmt.Errorf("got %q, want a dot or a bracket", rest)
+			err = fmt.Errorf("unexpected %q; must start with a dot or a bracket", rest)
 		}
 		if err != nil {
 			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("JSON path %q", s), Err: err}
@@ -53,12 +54,29 @@ func ParsePath(s string) (Path, error) {
 		path = append(path, step)
 	}
 	if path == nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "JSON path: it is empty, want one like .spec.replicas"}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the JSON path is empty; an example is .spec.replicas"}
 	}
 	return path, nil
 }
 
-// cutName returns the name that s begins with, and what follows it.
+// ParseMemberPath parses a path that consists of member names only, so that its value can
+// be written.
+func ParseMemberPath(s string) ([]string, error) {
+	path, err := ParsePath(s)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, step := range path {
+		if step.kind != stepMember {
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("path %q: must consist of member names only, as .spec.replicas does", s)}
+		}
+		names = append(names, step.name)
+	}
+	return names, nil
+}
+
+// cutName splits s after the name that it starts with.
 func cutName(s string) (name, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -75,7 +93,8 @@ func cutName(s string) (name, rest string) {
 	return b.String(), ""
 }
 
-// cutBracket reads what stands behind a bracket that opens: 0], *], 'name'] or ?(@.name=="text")].
+// cutBracket parses the rest of a step after its opening bracket: 0], *], 'name'] or
+// ?(@.name=="text")].
 func cutBracket(s string) (step pathStep, rest string, err error) {
 	switch {
 	case strings.HasPrefix(s, "*]"):
@@ -98,13 +117,14 @@ func cutBracket(s string) (step pathStep, rest string, err error) {
 	}
 	number, rest, ok := strings.Cut(s, "]")
 	if step.index, err = strconv.Atoi(number); err != nil || !ok {
-		return step, "", fmt.Errorf("want a number, *, a name in quotes or a filter between brackets")
+		return step, "", fmt.Errorf("brackets must contain a number, *, a name in quotes or a filter")
 	}
 	step.kind = stepIndex
 	return step, rest, nil
 }
 
-// cutQuoted returns the text in single or double quotes that s begins with; there is no escape.
+// cutQuoted splits s after the text in single or double quotes that it starts with. There
+// are no escapes.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '\'' && s[0] != '"' {
 		return "", "", false
@@ -112,7 +132,7 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 	return strings.Cut(s[1:], s[:1])
 }
 
-// members splits p: into the names of members that it begins with, and the rest.
+// SplitMembers splits p after the member names that it starts with.
 func (p Path) SplitMembers() (names []string, rest Path) {
 	for i, step := range p {
 		if step.kind != stepMember {
@@ -123,7 +143,7 @@ func (p Path) SplitMembers() (names []string, rest Path) {
 	return names, nil
 }
 
-// find calls f with each value in doc that p leads to.
+// Find calls f with each value in doc that p matches.
 func (p Path) Find(doc Value, f func(Value)) {
 	if len(doc) == 0 {
 		return

@@ -1,0 +1,203 @@
+package kubeapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A route is the parsed path of a resource.
+type route struct {
+	group, version string
+	plural         string
+	namespace      string // empty for all namespaces and for cluster-scoped resources
+	name           string // empty for all objects
+	subresource    string
+	watch          bool // the path has one of the old /watch/ forms
+}
+
+// parseRoute parses the path of a resource. It takes the escaped path, so that an escaped
+// slash stays within its segment. See "Resource URIs" in Kubernetes' API concepts.
+func parseRoute(escaped string) (route, bool) {
+	parts, ok := segments(escaped)
+	if !ok {
+		return route{}, false
+	}
+	var t route
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		t.version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		t.group, t.version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return route{}, false
+	}
+	if parts[0] == "watch" {
+		t.watch, parts = true, parts[1:]
+	}
+	if t.scoped(parts) {
+		t.namespace, parts = parts[1], parts[2:]
+	}
+	if len(parts) == 0 || len(parts) > 3 {
+		return route{}, false
+	}
+	for i, to := range []*string{&t.plural, &t.name, &t.subresource}[:len(parts)] {
+		*to = parts[i]
+	}
+	return t, true
+}
+
+// scoped reports whether parts begin with a namespace. /api/v1/namespaces/NAME is itself an
+// object, and has subresources.
+func (t *route) scoped(parts []string) bool {
+	if len(parts) < 3 || parts[0] != "namespaces" {
+		return false
+	}
+	ofNamespace := t.group == "" && len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
+	return !ofNamespace
+}
+
+func segments(escaped string) ([]string, bool) {
+	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(escaped, "/"), "/"), "/")
+	for i, p := range parts {
+		s, err := url.PathUnescape(p)
+		if err != nil || s == "" {
+			return nil, false
+		}
+		parts[i] = s
+	}
+	return parts, true
+}
+
+// verbs are the verbs of a resource in discovery; readVerbs are those of a read-only one.
+var (
+	verbs     = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	readVerbs = []string{"get", "list", "watch"}
+)
+
+// subresourceVerbs are the verbs of a subresource.
+var subresourceVerbs = []string{"get", "patch", "update"}
+
+func (r Resource) verbs() []string {
+	if r.ReadOnly {
+		return readVerbs
+	}
+	return verbs
+}
+
+func (r Resource) subresourceVerbs() []string {
+	if r.ReadOnly {
+		return subresourceVerbs[:1]
+	}
+	return subresourceVerbs
+}
+
+// A subresource is a part or another view of each object of a resource, at a path of its
+// own.
+type subresource struct {
+	name string
+	kind groupVersionKind
+}
+
+func (r Resource) subresources() []subresource {
+	all := []subresource{{"status", r.groupVersionKind()}}
+	if r.Scale != nil {
+		all = append(all, subresource{"scale", scaleResource.groupVersionKind()})
+	}
+	return all
+}
+
+func (r Resource) hasSubresource(name string) bool {
+	return slices.ContainsFunc(r.subresources(), func(s subresource) bool { return s.name == name })
+}
+
+// verb returns Kubernetes' verb for the request, or "" if the path does not allow the
+// method.
+func (c resourceRequest) verb(r *http.Request) string {
+	verb := c.verbForMethod(r)
+	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
+		return ""
+	}
+	return verb
+}
+
+func (c resourceRequest) verbForMethod(r *http.Request) string {
+	if c.subresource != "" {
+		return subresourceVerb(r.Method)
+	}
+	switch {
+	case c.watch || wantsWatch(r):
+		// The watch server rejects other methods on watch paths. A write with a stray watch
+		// parameter is treated as a write.
+		if c.watch || r.Method == http.MethodGet || r.Method == http.MethodHead {
+			return "watch"
+		}
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		if c.name == "" {
+			return "list"
+		}
+		return "get"
+	}
+	switch {
+	case r.Method == http.MethodPost && c.isCollection():
+		return "create"
+	case r.Method == http.MethodPut && c.name != "":
+		return "update"
+	case r.Method == http.MethodPatch && c.name != "":
+		return "patch"
+	case r.Method == http.MethodDelete && c.name != "":
+		return "delete"
+	case r.Method == http.MethodDelete && c.isCollection() && !wantsWatch(r):
+		return "deletecollection"
+	}
+	return ""
+}
+
+func subresourceVerb(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	}
+	return ""
+}
+
+// isCollection reports whether the path names a collection in which objects can be created.
+// For namespaced resources it must contain the namespace.
+func (c resourceRequest) isCollection() bool {
+	return c.name == "" && (c.namespace != "" || !c.Namespaced)
+}
+
+func (c resourceRequest) allowedMethods() string {
+	switch {
+	case c.ReadOnly:
+		return "GET, HEAD"
+	case c.subresource != "":
+		return "GET, HEAD, PUT, PATCH"
+	case c.name != "":
+		return "GET, HEAD, PUT, PATCH, DELETE"
+	case c.isCollection():
+		return "GET, HEAD, POST, DELETE"
+	}
+	return "GET, HEAD"
+}
+
+// wantsWatch reports whether the query requests a watch. The watch server validates the
+// parameter's value.
+func wantsWatch(r *http.Request) bool {
+	q := r.URL.Query()
+	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")
+}
+
+// scopeMismatch reports whether the path has a namespace although the resource has none, or
+// lacks a required one.
+func (s servedResource) scopeMismatch(t route) bool {
+	if !s.Namespaced {
+		return t.namespace != ""
+	}
+	return t.namespace == "" && t.name != ""
+}

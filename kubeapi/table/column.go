@@ -1,0 +1,207 @@
+// Package table renders objects as the tables that kubectl get shows, and as metadata
+// without content: the representations Table, PartialObjectMetadata and
+// PartialObjectMetadataList of Kubernetes' API. [New] compiles the columns of a resource;
+// [Table.Represent] offers the representations for a request.
+package table
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+)
+
+// A Column is a column of the tables that kubectl get shows, like an entry of
+// additionalPrinterColumns in a CustomResourceDefinition.
+type Column struct {
+	// Name is the heading, which kubectl shows in capitals. It is required.
+	Name string
+	// Type is the type of the cells: string, integer, number, boolean or date. If empty,
+	// string is used. A date is shown as the time since then.
+	Type string
+	// Format is an OpenAPI format that refines Type. It may be empty.
+	Format string
+	// Description explains the column to users.
+	Description string
+	// Priority is zero for columns that are always shown. kubectl shows columns with a
+	// greater priority only with -o wide.
+	Priority int
+	// Path is the JSON path of the cell's value, such as ".spec.replicas",
+	// ".metadata.labels['a/b']" or ".status.conditions[?(@.type=="Ready")].status". A cell
+	// whose value is missing or has another type is empty. If the path matches several
+	// values, a string cell joins them and other types use the first.
+	Path string
+	// Cell appends the cell to dst as JSON, for cells that no Path can describe. If it is
+	// not nil, Path is ignored. object is compact JSON and must not be modified. Cell is
+	// called concurrently.
+	Cell func(dst, object []byte, now time.Time) []byte
+
+	cell cellFunc // takes precedence over Cell and Path
+}
+
+// A cellFunc appends the cell of a row.
+type cellFunc func(dst []byte, r *row) []byte
+
+// nameColumn is the first column of every table. kubectl puts the kind before its cells
+// when it shows several kinds.
+var nameColumn = Column{Name: "Name", Type: "string", Format: "name", Description: "The name of the object, unique in its namespace.", cell: nameCell}
+
+// AgeColumn returns the column that shows the time since the object was created.
+func AgeColumn() Column { return ageColumn }
+
+var ageColumn = Column{
+	Name: "Age", Type: "string", Description: "The time since the object was created.",
+	cell: func(dst []byte, r *row) []byte { return appendAge(dst, r.at("metadata", "creationTimestamp"), r.now) },
+}
+
+func nameCell(dst []byte, r *row) []byte {
+	name := r.at("metadata", "name")
+	if len(name) == 0 {
+		return append(dst, `""`...) // the object of a bookmark has no name
+	}
+	return append(dst, name...)
+}
+
+// A Table is the compiled form of a resource's columns. It is immutable and compared by
+// address, because it is part of the key under which encoded frames are cached.
+type Table struct {
+	definitions []byte // in JSON
+	cells       []cellFunc
+}
+
+// New compiles columns, after a first column with the name. If columns is nil, the age is
+// shown. An invalid column is an error of code Invalid.
+func New(columns []Column) (*Table, error) {
+	if columns == nil {
+		columns = []Column{ageColumn}
+	}
+	// The members of metav1.TableColumnDefinition, none of which is omitted when empty.
+	type definition struct {
+		Name        string `json:"name"`
+		Type        string `json:"type"`
+		Format      string `json:"format"`
+		Description string `json:"description"`
+		Priority    int    `json:"priority"`
+	}
+	var definitions []definition
+	t := &Table{}
+	for _, c := range append([]Column{nameColumn}, columns...) {
+		if c.Type == "" {
+			c.Type = "string"
+		}
+		cell, err := c.compile()
+		if err != nil {
+			return nil, err
+		}
+		t.cells = append(t.cells, cell)
+		definitions = append(definitions, definition{c.Name, c.Type, c.Format, c.Description, c.Priority})
+	}
+	var err error
+	if t.definitions, err = json.Marshal(definitions); err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "columns", Err: err}
+	}
+	return t, nil
+}
+
+// cellTypes are the valid values of [Column.Type].
+var cellTypes = []string{"string", "integer", "number", "boolean", "date"}
+
+func (c Column) compile() (cellFunc, error) {
+	if c.Name == "" || !slices.Contains(cellTypes, c.Type) {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q of type %q: the name must not be empty and the type must be one of %q", c.Name, c.Type, cellTypes)}
+	}
+	if c.cell != nil {
+		return c.cell, nil
+	}
+	if c.Cell != nil {
+		return func(dst []byte, r *row) []byte { return c.Cell(dst, r.object, r.now) }, nil
+	}
+	path, err := jsonvalue.ParsePath(c.Path)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q", c.Name), Err: err}
+	}
+	names, rest := path.SplitMembers()
+	return func(dst []byte, r *row) []byte {
+		found := r.at(names...)
+		if c.Type == "string" {
+			return appendJoined(dst, rest, found)
+		}
+		start := len(dst)
+		rest.Find(found, func(v jsonvalue.Value) {
+			if len(dst) == start {
+				dst = c.appendCell(dst, v, r.now)
+			}
+		})
+		if len(dst) == start {
+			return append(dst, "null"...)
+		}
+		return dst
+	}, nil
+}
+
+// appendCell appends v as a cell of a type other than string.
+func (c Column) appendCell(dst []byte, v jsonvalue.Value, now time.Time) []byte {
+	text, ok := string(v), false
+	switch c.Type {
+	case "integer":
+		_, err := strconv.ParseInt(text, 10, 64)
+		ok = err == nil
+	case "number":
+		ok = text[0] == '-' || text[0] >= '0' && text[0] <= '9'
+	case "boolean":
+		ok = text == "true" || text == "false"
+	case "date":
+		return appendAge(dst, v, now)
+	}
+	if !ok {
+		return append(dst, "null"...)
+	}
+	return append(dst, text...)
+}
+
+// appendJoined appends the values at path as one string: strings unchanged, other values as
+// JSON.
+func appendJoined(dst []byte, path jsonvalue.Path, object jsonvalue.Value) []byte {
+	var all strings.Builder
+	found := false
+	path.Find(object, func(v jsonvalue.Value) {
+		if string(v) == "null" {
+			return
+		}
+		if found {
+			all.WriteByte(' ')
+		}
+		found = true
+		if v[0] == '"' {
+			all.WriteString(v.Text())
+		} else {
+			all.Write(v)
+		}
+	})
+	if !found {
+		return append(dst, "null"...)
+	}
+	return rawjson.AppendString(dst, all.String())
+}
+
+// A row is an object whose cells are rendered at the time now. It caches what one cell has
+// parsed for the next.
+type row struct {
+	object jsonvalue.Value
+	now    time.Time
+	node   rawjson.Node
+	pod    *podSummary // nil until a cell of a pod needs it
+}
+
+func newRow(object []byte, now time.Time) *row {
+	return &row{object: object, now: now, node: rawjson.NewNode(object)}
+}
+
+// at returns the value at a path of member names.
+func (r *row) at(path ...string) jsonvalue.Value { return r.node.Lookup(path...) }
