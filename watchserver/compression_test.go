@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,10 +12,9 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -25,7 +22,7 @@ import (
 var padding = map[string]string{"padding": strings.Repeat("padding-", 6) + "x", "more": strings.Repeat("padding-", 7) + "x"}
 
 // comp/gzip, comp/zstd, comp/ws-deflate
-func TestAWatchIsTheSameCompressed(t *testing.T) {
+func TestCompressionDoesNotChangeAWatch(t *testing.T) {
 	for _, coding := range transport.Codings() {
 		onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 			var opened watchserver.Watch
@@ -42,7 +39,7 @@ func TestAWatchIsTheSameCompressed(t *testing.T) {
 				want = "permessage-deflate"
 			}
 			if opened.Compression != want {
-				f.Errorf("compressed with %q, want %q", opened.Compression, want)
+				f.Errorf("got compression %q, want %q", opened.Compression, want)
 			}
 			w.wantEnd()
 			again := f.watchCompressed(c, fmt.Sprintf("resourceVersion=%s&timeoutSeconds=1", versions[0]), coding)
@@ -53,9 +50,10 @@ func TestAWatchIsTheSameCompressed(t *testing.T) {
 	}
 }
 
-// comp/first-event-latency: net/http asks for gzip by itself and decompresses what comes, so this is what client-go sees. Each event
-// is there before the next is written, and the end of the body is its end.
-func TestClientsOfNetHTTPReadEachEventAtOnce(t *testing.T) {
+// comp/first-event-latency: net/http requests gzip and decompresses by default, so this is what
+// client-go sees. Each event arrives before the next one is written, and the body ends with the
+// watch.
+func TestNetHTTPReadsEachEventAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		h1, h2c := new(http.Protocols), new(http.Protocols)
@@ -68,16 +66,16 @@ func TestClientsOfNetHTTPReadEachEventAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !res.Uncompressed {
-				t.Errorf("%v: not compressed: %v", protocols, res.Header)
+				t.Errorf("%v: got an uncompressed response with headers %v", protocols, res.Header)
 			}
 			body, start := bufio.NewReader(res.Body), time.Now()
 			for i := range 5 {
-				name := fmt.Sprintf("of-%d-%d", n, i)
+				name := fmt.Sprintf("flag-%d-%d", n, i)
 				f.put(name, padding)
 				for {
 					line, err := body.ReadString('\n')
 					if err != nil || !strings.HasPrefix(line, `{"type":"ADDED"`) {
-						t.Fatalf("event %d: %q, %v", i, line, err)
+						t.Fatalf("event %d: got %q, %v", i, line, err)
 					}
 					if strings.Contains(line, `"name":"`+name+`"`) {
 						break
@@ -85,48 +83,50 @@ func TestClientsOfNetHTTPReadEachEventAtOnce(t *testing.T) {
 				}
 			}
 			if d := time.Since(start); d > 0 {
-				t.Errorf("%v: the events took %v", protocols, d)
+				t.Errorf("%v: the events took %v, want no time", protocols, d)
 			}
 			if rest, err := io.ReadAll(body); len(rest) > 0 || err != nil {
-				t.Errorf("%v: %q, %v at the end", protocols, rest, err)
+				t.Errorf("%v: got %q, %v at the end; want nothing", protocols, rest, err)
 			}
 			tr.CloseIdleConnections()
 		}
 	})
 }
 
-// A counted shape counts how often something is shown.
-type counted struct{ count *atomic.Int64 }
+// A countingRepresentation counts the calls of AppendObject.
+type countingRepresentation struct{ count *atomic.Int64 }
 
-func (c counted) AppendObject(dst []byte, e listwatch.Event) []byte {
+func (c countingRepresentation) AppendObject(dst []byte, e listwatch.Event) []byte {
 	c.count.Add(1)
 	return append(dst, e.Object.Data...)
 }
-func (c counted) AfterFirst() transport.Representation              { return c }
-func (c counted) DependsOnTime() bool                               { return false }
-func (c counted) AppendListHead(dst, _ []byte) []byte               { return dst }
-func (c counted) AppendItem(dst []byte, _ *listwatch.Object) []byte { return dst }
-func (c counted) offer(map[string]string, bool) (watchserver.ListRepresentation, error) {
+func (c countingRepresentation) AfterFirst() transport.Representation              { return c }
+func (c countingRepresentation) DependsOnTime() bool                               { return false }
+func (c countingRepresentation) AppendListHead(dst, _ []byte) []byte               { return dst }
+func (c countingRepresentation) AppendItem(dst []byte, _ *listwatch.Object) []byte { return dst }
+func (c countingRepresentation) offer(map[string]string, bool) (watchserver.ListRepresentation, error) {
 	return c, nil
 }
 
-// comp/shared-once: a thousand watchers, and an event is made into bytes and compressed once.
-func TestAThousandWatchersShareOneCompression(t *testing.T) {
+// comp/shared-once: an event is encoded and compressed once for a thousand watchers.
+func TestAllWatchersShareOneCompression(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		flags, server, shape := memory.New[Flag](), &watchserver.Server{}, counted{new(atomic.Int64)}
-		l := memnet.Listen()
-		hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			req.Header.Set("Accept", "application/json;as=Counted")
-			server.Serve(w, req, watchserver.Endpoint{Source: flags, Represent: shape.offer})
-		})}
-		go hs.Serve(l)
-		defer hs.Close()
-		c := &chunked.Client{Network: transport.Network{Dial: l.Dial}}
-		u := &url.URL{Scheme: "http", Host: "memnet", Path: "/flags", RawQuery: "watch=1"}
+		flags, representation := memory.New[Flag](), countingRepresentation{new(atomic.Int64)}
+		var server *watchserver.Server
+		s := servertest.Start(t, nil, servertest.Options{
+			Configure: func(ws *watchserver.Server) { server = ws },
+			Wrap: func(http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					r.Header.Set("Accept", "application/json;as=Counted")
+					server.Serve(w, r, watchserver.Endpoint{Source: flags, Represent: representation.offer})
+				})
+			},
+		})
 		var receivers [1000]transport.Receiver
 		for i := range receivers {
+			r := &transport.Request{URL: s.WatchURL("/flags", ""), Codings: []string{"gzip"}}
 			var err error
-			if receivers[i], err = c.Dial(t.Context(), &transport.Request{URL: u, Codings: []string{"gzip"}}); err != nil {
+			if receivers[i], err = s.Client("chunked").Dial(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			defer receivers[i].Close()
@@ -140,22 +140,22 @@ func TestAThousandWatchersShareOneCompression(t *testing.T) {
 					t.Fatalf("got %s, %v", e.Type, err)
 				}
 			}
-			if got := shape.count.Load(); got != int64(n+1) {
-				t.Fatalf("%d events were encoded %d times", n+1, got)
+			if got := representation.count.Load(); got != int64(n+1) {
+				t.Fatalf("got %d encodings of %d events, want one each", got, n+1)
 			}
 		}
 	})
 }
 
 // comp/breach-opt-out
-func TestCompressionCanBeOff(t *testing.T) {
+func TestNoCompressionDisablesCompression(t *testing.T) {
 	off := func(s *watchserver.Server) { s.NoCompression = true }
 	onEachTransport(t, off, func(f *fixture, c transport.Client) {
 		f.put("a", padding)
 		w := f.watchCompressed(c, "timeoutSeconds=1", "gzip")
 		for _, name := range []string{"Content-Encoding", "Sec-Websocket-Extensions"} {
 			if got := w.Header().Get(name); got != "" {
-				f.Errorf("%s: %q", name, got)
+				f.Errorf("got %s: %q, want none", name, got)
 			}
 		}
 		w.want("ADDED a")
@@ -167,40 +167,30 @@ func TestCompressionCanBeOff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server := &watchserver.Server{Source: flags}
-	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/secret" { // for one path alone
-			r = transport.WithoutCompression(r)
-		}
-		server.ServeHTTP(w, r)
-	}))
-	defer hs.Close()
+	server := servertest.Start(t, flags, servertest.Options{Sockets: true, Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/secret" { // only this path
+				r = transport.WithoutCompression(r)
+			}
+			next.ServeHTTP(w, r)
+		})
+	}})
 	for path, want := range map[string]string{"/": "gzip", "/secret": "", "/?watch=1&timeoutSeconds=1": "gzip", "/secret?watch=1&timeoutSeconds=1": ""} {
-		res := get(t, hs.URL+path, "Accept-Encoding", "gzip")
+		res := get(t, server.URL(path), "Accept-Encoding", "gzip")
 		if got := res.Header.Get("Content-Encoding"); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
+			t.Errorf("%s: got Content-Encoding %q, want %q", path, got, want)
 		}
 		res.Body.Close()
 	}
 }
 
-// A refusal is plain: what it says of a coding would be about another answer.
-func TestAWatchThatExcludesIdentityIsRefusedReadably(t *testing.T) {
-	hs := httptest.NewServer(&watchserver.Server{Source: memory.New[Flag]()})
-	defer hs.Close()
-	req, err := http.NewRequest(http.MethodGet, hs.URL+"?watch=1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept-Encoding", "br, identity;q=0")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
+// The error itself is not compressed, although the request excludes identity.
+func TestErrorsAreNotCompressed(t *testing.T) {
+	server := servertest.Start(t, memory.New[Flag](), servertest.Options{Sockets: true})
+	res := get(t, server.URL("/?watch=1"), "Accept-Encoding", "br, identity;q=0")
 	body, err := io.ReadAll(res.Body)
 	if res.StatusCode != http.StatusNotAcceptable || res.Header.Get("Content-Encoding") != "" ||
 		!strings.Contains(string(body), "gzip, zstd, identity") || err != nil {
-		t.Errorf("got %s, %v, %s, %v", res.Status, res.Header, body, err)
+		t.Errorf("got %s with headers %v and body %s, %v; want 406, uncompressed, with the available codings", res.Status, res.Header, body, err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// cors/simple: a cache that keeps the answer to a request without Origin must not give it to a page.
-func TestEveryAnswerVariesWithOrigin(t *testing.T) {
+// cors/simple: a cache must not give a page the response to a request without Origin.
+func TestCORSResponsesVaryByOrigin(t *testing.T) {
 	h := watchserver.CORS(http.NotFoundHandler(), []string{"https://app.example.com"})
 	for _, origin := range []string{"", "https://app.example.com", "https://evil.example"} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -19,7 +19,7 @@ func TestEveryAnswerVariesWithOrigin(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if got := w.Header().Get("Vary"); got != "Origin" {
-			t.Errorf("to a page of %q: got Vary %q, want Origin", origin, got)
+			t.Errorf("origin %q: got Vary %q, want Origin", origin, got)
 		}
 	}
 }

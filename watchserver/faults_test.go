@@ -20,8 +20,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A request whose body never comes must neither hold its answer back nor the server's end.
-func TestWatchDoesNotWaitForABody(t *testing.T) {
+// The server must not wait for a request body, neither before it answers nor when it closes.
+func TestWatchDoesNotWaitForARequestBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		f.put("a", nil)
@@ -32,16 +32,16 @@ func TestWatchDoesNotWaitForABody(t *testing.T) {
 		defer conn.Close()
 		io.WriteString(conn, "GET /?watch=1&timeoutSeconds=2 HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\nfive!")
 		start := time.Now()
-		answer, err := io.ReadAll(conn)
-		if took := time.Since(start); took > 3*time.Second || !bytes.Contains(answer, []byte("ADDED")) || !bytes.HasSuffix(answer, []byte("\r\n0\r\n\r\n")) {
-			t.Errorf("got %q, %v after %v; want the event and a clean end after 2s", answer, err, took)
+		response, err := io.ReadAll(conn)
+		if took := time.Since(start); took > 3*time.Second || !bytes.Contains(response, []byte("ADDED")) || !bytes.HasSuffix(response, []byte("\r\n0\r\n\r\n")) {
+			t.Errorf("got %q, %v after %v; want the event and a clean end after 2s", response, err, took)
 		}
 	})
 }
 
-func TestDrainDoesNotWaitForASourceThatDoesNotAnswer(t *testing.T) {
+func TestDrainDoesNotWaitForABlockedSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &watchserver.Server{Source: blocked{}}
+		s := &watchserver.Server{Source: blockedSource{}}
 		request := httptest.NewRequest("GET", "/?watch=1", nil)
 		ctx, release := context.WithCancel(t.Context())
 		go s.ServeHTTP(httptest.NewRecorder(), request.WithContext(ctx))
@@ -56,13 +56,13 @@ func TestDrainDoesNotWaitForASourceThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-func TestPanicWhileAWatchOpensGivesItsPlaceBack(t *testing.T) {
-	s := &watchserver.Server{Source: exploding{}, Limits: watchserver.Limits{Watches: 1}, Log: discard}
+func TestAPanicOnOpeningReleasesTheWatch(t *testing.T) {
+	s := &watchserver.Server{Source: panickingOnWatch{}, Limits: watchserver.Limits{Watches: 1}, Log: discardLog}
 	for range 3 {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("the panic of the source is net/http's to handle, and did not come")
+					t.Error("the panic of the source did not reach net/http")
 				}
 			}()
 			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/?watch=1", nil))
@@ -73,14 +73,14 @@ func TestPanicWhileAWatchOpensGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-func TestPanicInAWatcherThatIsPumpedIsContained(t *testing.T) {
-	onEachTransport(t, func(s *watchserver.Server) { s.Log = discard }, func(f *fixture, c transport.Client) {
-		f.WatchServer.Source = explodingLater{}
+func TestAPanicInNextEndsOneWatch(t *testing.T) {
+	onEachTransport(t, func(s *watchserver.Server) { s.Log = discardLog }, func(f *fixture, c transport.Client) {
+		f.WatchServer.Source = panickingOnNext{}
 		f.watch(c, "").wantError(listwatch.Unknown)
 	})
 }
 
-func TestListThatIsLateIs504(t *testing.T) {
+func TestALateListFailsWith504(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &watchserver.Server{Source: memory.New[Flag]()}
 		w := httptest.NewRecorder()
@@ -92,35 +92,35 @@ func TestListThatIsLateIs504(t *testing.T) {
 	})
 }
 
-func TestFutureVersionIsNotGivenUpInSilence(t *testing.T) {
+func TestATimeoutReportsAFutureVersion(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		start := time.Now()
 		f.watch(c, "resourceVersion=99999999999999999&timeoutSeconds=2").wantError(listwatch.NotYet)
 		if took := time.Since(start); took != 2*time.Second {
-			f.Errorf("told after %v, want 2s", took)
+			f.Errorf("got the error after %v, want 2s", took)
 		}
 	})
 }
 
-// impatient is a source with a deadline of its own.
-type impatient struct{ listwatch.Source }
+// A timedOutSource is a source whose own deadline has passed.
+type timedOutSource struct{ listwatch.Source }
 
-func (impatient) List(context.Context, listwatch.Query) (listwatch.Page, error) {
+func (timedOutSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
 	return listwatch.Page{}, &listwatch.Error{Code: listwatch.NotYet, Message: "the database is lost", Err: context.DeadlineExceeded}
 }
 
-func TestListTellsOfTheSourcesOwnDeadlineInItsWords(t *testing.T) {
-	s := &watchserver.Server{Source: impatient{}}
+func TestListKeepsTheErrorOfTheSource(t *testing.T) {
+	s := &watchserver.Server{Source: timedOutSource{}}
 	for _, query := range []string{"", "?timeoutSeconds=100"} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest("GET", "/"+query, nil))
 		if w.Code != http.StatusGatewayTimeout || !strings.Contains(w.Body.String(), "the database is lost") {
-			t.Errorf("GET /%s: %d %s, want 504 and what the source said", query, w.Code, w.Body)
+			t.Errorf("GET /%s: %d %s, want 504 and the message of the source", query, w.Code, w.Body)
 		}
 	}
 }
 
-func TestListIsCutOffForAClientThatDoesNotRead(t *testing.T) {
+func TestListHasAWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		for i := range 30 {
@@ -141,43 +141,43 @@ func TestListIsCutOffForAClientThatDoesNotRead(t *testing.T) {
 			defer conn.Close()
 			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 			time.Sleep(2 * transport.DefaultWriteTimeout)
-			answer, _ := io.ReadAll(conn)
-			if len(answer) >= 30*100<<10 {
-				t.Errorf("the whole list, %d bytes, was kept for a client that did not read", len(answer))
+			response, _ := io.ReadAll(conn)
+			if len(response) >= 30*100<<10 {
+				t.Errorf("a client that did not read got all %d bytes of the list", len(response))
 			}
 		}()
 		<-ended
 	})
 }
 
-// blocked is a source that answers nothing before its caller gives up.
-type blocked struct{}
+// A blockedSource is a source that blocks until the context ends.
+type blockedSource struct{}
 
-func (blocked) List(ctx context.Context, _ listwatch.Query) (listwatch.Page, error) {
+func (blockedSource) List(ctx context.Context, _ listwatch.Query) (listwatch.Page, error) {
 	<-ctx.Done()
 	return listwatch.Page{}, ctx.Err()
 }
 
-func (blocked) Watch(ctx context.Context, _ listwatch.Query) (listwatch.Watcher, error) {
+func (blockedSource) Watch(ctx context.Context, _ listwatch.Query) (listwatch.Watcher, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// exploding is a source that panics when it is watched.
-type exploding struct{ blocked }
+// panickingOnWatch is a source whose method Watch panics.
+type panickingOnWatch struct{ blockedSource }
 
-func (exploding) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+func (panickingOnWatch) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
 	panic("on purpose")
 }
 
-// explodingLater is a source whose watchers, which can't be polled, panic when they are read.
-type explodingLater struct{ blocked }
+// panickingOnNext is a source whose watchers are not Pollers and panic in Next.
+type panickingOnNext struct{ blockedSource }
 
-func (explodingLater) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
-	return explodingWatcher{}, nil
+func (panickingOnNext) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	return panickingWatcher{}, nil
 }
 
-type explodingWatcher struct{}
+type panickingWatcher struct{}
 
-func (explodingWatcher) Next(context.Context, []listwatch.Event) (int, error) { panic("on purpose") }
-func (explodingWatcher) Close() error                                         { return nil }
+func (panickingWatcher) Next(context.Context, []listwatch.Event) (int, error) { panic("on purpose") }
+func (panickingWatcher) Close() error                                         { return nil }

@@ -6,46 +6,47 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// names shows the names of objects; the first event of a stream has a title, too.
-type names struct{ titled bool }
+// A nameRepresentation represents objects by their names. The first event of a watch has the
+// title true.
+type nameRepresentation struct{ titled bool }
 
-func (n names) AppendObject(dst []byte, e listwatch.Event) []byte {
+func (n nameRepresentation) AppendObject(dst []byte, e listwatch.Event) []byte {
 	return fmt.Appendf(dst, `{"title":%t,"name":%q}`, n.titled, e.Object.Key.Name)
 }
-func (n names) AfterFirst() transport.Representation { return names{} }
-func (n names) DependsOnTime() bool                  { return false }
-func (n names) AppendListHead(dst, metadata []byte) []byte {
+func (n nameRepresentation) AfterFirst() transport.Representation { return nameRepresentation{} }
+func (n nameRepresentation) DependsOnTime() bool                  { return false }
+func (n nameRepresentation) AppendListHead(dst, metadata []byte) []byte {
 	return append(append(append(dst, `{"metadata":`...), metadata...), `,"names":[`...)
 }
 
-func (n names) AppendItem(dst []byte, o *listwatch.Object) []byte {
+func (n nameRepresentation) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	return fmt.Appendf(dst, "%q", o.Key.Name)
 }
 
-// offerNames offers as=Name for one object and as=Names for many. as=Rude is an error.
+// offerNames offers as=Name for single objects and as=Names for lists. as=Invalid is an error.
 func offerNames(params map[string]string, list bool) (watchserver.ListRepresentation, error) {
 	switch as := params["as"]; {
-	case as == "Rude":
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "rude"}
+	case as == "Invalid":
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "no such name"}
 	case as == "Name" && !list, as == "Names" && list:
-		return names{titled: true}, nil
+		return nameRepresentation{titled: true}, nil
 	}
 	return nil, nil
 }
 
-// represented serves two flags, a and b, and returns the URL.
-func represented(t *testing.T) string {
+// serveNames serves two flags, a and b, with offerNames, and returns the URL.
+func serveNames(t *testing.T) string {
 	t.Helper()
 	flags := memory.New[Flag]()
 	for _, name := range []string{"a", "b"} {
@@ -53,16 +54,16 @@ func represented(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	server := &watchserver.Server{}
-	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		server.Serve(w, r, watchserver.Endpoint{Source: flags, Represent: offerNames})
-	}))
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		_ = server.Drain(t.Context()) // it is over, so watches are cut off
-		hs.Close()
-	})
-	return hs.URL
+	var server *watchserver.Server
+	return servertest.Start(t, nil, servertest.Options{
+		Sockets:   true,
+		Configure: func(ws *watchserver.Server) { server = ws },
+		Wrap: func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				server.Serve(w, r, watchserver.Endpoint{Source: flags, Represent: offerNames})
+			})
+		},
+	}).URL("/")
 }
 
 func get(t *testing.T, url, header, value string) *http.Response {
@@ -80,45 +81,45 @@ func get(t *testing.T, url, header, value string) *http.Response {
 	return res
 }
 
-func TestTheRepresentationIsTheFirstThatTheClientLikesAndTheServerHas(t *testing.T) {
-	url := represented(t)
-	const plain, shaped = `"items":[{`, `"names":["a","b"]`
+func TestAcceptSelectsTheRepresentation(t *testing.T) {
+	url := serveNames(t)
+	const objects, names = `"items":[{`, `"names":["a","b"]`
 	for _, c := range []struct {
 		accept, want string
 		code         int
 	}{
-		{"", plain, 200},
-		{"application/json;as=Names", shaped, 200},
-		{"*/*;as=Names", shaped, 200},
-		{"application/json;as=Names;charset=utf-8", shaped, 200},
-		{"application/json;as=Nothing,application/json;as=Names, application/json", shaped, 200},
-		{"application/vnd.kubernetes.protobuf;as=Names,application/json", plain, 200},
-		{"application/vnd.kubernetes.protobuf;as=Names,application/json;as=Names", shaped, 200},
-		{"application/json;as=Names;q=0.5,application/json", plain, 200},
-		{"application/json;q=0.5,application/json;as=Names;q=0.6", shaped, 200},
-		{"application/json,application/json;as=Names", plain, 200},
-		{"*/*,application/json;as=Names", shaped, 200},
-		{"application/json;as=Names;q=0,application/json;q=0.1", plain, 200},
-		{"application/json;as=Nothing,*/*", plain, 200},
+		{"", objects, 200},
+		{"application/json;as=Names", names, 200},
+		{"*/*;as=Names", names, 200},
+		{"application/json;as=Names;charset=utf-8", names, 200},
+		{"application/json;as=Nothing,application/json;as=Names, application/json", names, 200},
+		{"application/vnd.kubernetes.protobuf;as=Names,application/json", objects, 200},
+		{"application/vnd.kubernetes.protobuf;as=Names,application/json;as=Names", names, 200},
+		{"application/json;as=Names;q=0.5,application/json", objects, 200},
+		{"application/json;q=0.5,application/json;as=Names;q=0.6", names, 200},
+		{"application/json,application/json;as=Names", objects, 200},
+		{"*/*,application/json;as=Names", names, 200},
+		{"application/json;as=Names;q=0,application/json;q=0.1", objects, 200},
+		{"application/json;as=Nothing,*/*", objects, 200},
 		{"application/json;as=Name", "NotAcceptable", 406},
 		{"application/json;as=Names;q=0", "NotAcceptable", 406},
 		{"application/json;as=Names;x=y", "NotAcceptable", 406},
-		{"application/json;as=Rude,application/json", "rude", 400},
+		{"application/json;as=Invalid,application/json", "no such name", 400},
 		{"application/json;as=", "value of a parameter", 400},
 	} {
 		res := get(t, url, "Accept", c.accept)
 		body, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != c.code || !strings.Contains(string(body), c.want) {
-			t.Errorf("Accept %s: got %d %s %v, want %d …%s…", c.accept, res.StatusCode, body, err, c.code, c.want)
+			t.Errorf("Accept %s: got %d %s %v, want %d and a body with %s", c.accept, res.StatusCode, body, err, c.code, c.want)
 		}
 		if !slices.Contains(res.Header.Values("Vary"), "Accept") && c.code == 200 {
-			t.Errorf("Accept %s: no Vary", c.accept)
+			t.Errorf("Accept %s: got no Vary: Accept", c.accept)
 		}
 	}
 }
 
-func TestOnlyTheFirstEventOfAWatchHasTheTitle(t *testing.T) {
-	url := represented(t)
+func TestRepresentationKnowsTheFirstEvent(t *testing.T) {
+	url := serveNames(t)
 	for _, c := range []struct {
 		accept, mediaType string
 		want              []string
@@ -131,7 +132,7 @@ func TestOnlyTheFirstEventOfAWatchHasTheTitle(t *testing.T) {
 			"event: ADDED", `data: {"type":"ADDED","object":{"title":false,"name":"b"}}`,
 		}},
 	} {
-		for range 2 { // the second one gets the frames of the first
+		for range 2 { // the second watch gets the cached frames of the first
 			res := get(t, url+"?watch=1", "Accept", c.accept)
 			if got := res.Header.Get("Content-Type"); got != c.mediaType {
 				t.Errorf("%s: got Content-Type %s", c.accept, got)
@@ -147,10 +148,10 @@ func TestOnlyTheFirstEventOfAWatchHasTheTitle(t *testing.T) {
 	}
 }
 
-func TestAWatchInNoKnownRepresentationIsRefused(t *testing.T) {
-	url := represented(t) + "?watch=1"
+func TestAnUnknownRepresentationIsRefused(t *testing.T) {
+	url := serveNames(t) + "?watch=1"
 	for accept, code := range map[string]int{
-		"application/json;as=Names": http.StatusNotAcceptable, "application/json;as=Rude": http.StatusBadRequest, ";": http.StatusBadRequest,
+		"application/json;as=Names": http.StatusNotAcceptable, "application/json;as=Invalid": http.StatusBadRequest, ";": http.StatusBadRequest,
 	} {
 		if got := get(t, url, "Accept", accept).StatusCode; got != code {
 			t.Errorf("Accept %s: got %d, want %d", accept, got, code)
@@ -167,25 +168,24 @@ func TestLargeListsAreCompressed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hs := httptest.NewServer(&watchserver.Server{Source: flags})
-	t.Cleanup(hs.Close)
+	server := servertest.Start(t, flags, servertest.Options{Sockets: true})
 	var plain string
 	for _, encoding := range []string{"identity", "gzip"} {
-		res := get(t, hs.URL, "Accept-Encoding", encoding)
+		res := get(t, server.URL("/"), "Accept-Encoding", encoding)
 		var body io.Reader = res.Body
 		if encoding == "gzip" {
 			z, err := gzip.NewReader(body)
 			if err != nil || res.Header.Get("Content-Encoding") != "gzip" {
-				t.Fatalf("got %v %v", res.Header, err)
+				t.Fatalf("got headers %v, %v; want gzip", res.Header, err)
 			}
 			body = z
 		}
 		data, err := io.ReadAll(body)
 		if err != nil || !slices.Contains(res.Header.Values("Vary"), "Accept-Encoding") {
-			t.Errorf("%s: %v %v", encoding, err, res.Header)
+			t.Errorf("%s: got %v and headers %v, want Vary: Accept-Encoding", encoding, err, res.Header)
 		}
 		if plain != "" && string(data) != plain {
-			t.Errorf("%s: got another list", encoding)
+			t.Errorf("%s: got a different list", encoding)
 		}
 		plain = string(data)
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-var discard = slog.New(slog.DiscardHandler)
+var discardLog = slog.New(slog.DiscardHandler)
 
-// panicking is a source whose watchers panic when they are read.
-type panicking struct{ listwatch.Source }
+// A panickingSource is a source whose watchers panic when they are polled.
+type panickingSource struct{ listwatch.Source }
 
-func (p panicking) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (p panickingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := p.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
@@ -24,30 +24,31 @@ type panickingPoller struct{ listwatch.Poller }
 
 func (panickingPoller) Poll([]listwatch.Event) (int, error) { panic("on purpose") }
 
-// interrupted is a source whose watchers call meanwhile at the end of their second Poll.
-type interrupted struct {
+// An interruptedSource is a source whose watchers call afterSecondPoll at the end of their
+// second Poll.
+type interruptedSource struct {
 	listwatch.Source
-	meanwhile func()
+	afterSecondPoll func()
 }
 
-func (i interrupted) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (i interruptedSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := i.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &interruptedPoller{Poller: w.(listwatch.Poller), meanwhile: i.meanwhile}, nil
+	return &interruptedPoller{Poller: w.(listwatch.Poller), afterSecondPoll: i.afterSecondPoll}, nil
 }
 
 type interruptedPoller struct {
 	listwatch.Poller
-	meanwhile func()
-	polls     int
+	afterSecondPoll func()
+	polls           int
 }
 
 func (p *interruptedPoller) Poll(dst []listwatch.Event) (int, error) {
 	n, err := p.Poller.Poll(dst)
 	if p.polls++; p.polls == 2 {
-		p.meanwhile()
+		p.afterSecondPoll()
 	}
 	return n, err
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-func TestWatchShowsStateThenEveryChange(t *testing.T) {
+func TestWatchSendsStateThenChanges(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		f.put("b", nil)
 		f.put("a", nil)
@@ -28,7 +28,7 @@ func TestWatchShowsStateThenEveryChange(t *testing.T) {
 		flag := f.put("a", nil)
 		versions := w.want("MODIFIED a")
 		if versions[0] != flag.Version() {
-			f.Errorf("the event has version %d, the write %d", versions[0], flag.Version())
+			f.Errorf("got version %d, want %d, the version of the write", versions[0], flag.Version())
 		}
 		if _, err := f.flags.Delete(f.Context(), listwatch.Key{Name: "b"}); err != nil {
 			f.Fatal(err)
@@ -50,7 +50,7 @@ func TestWatchResumesWithoutGap(t *testing.T) {
 	})
 }
 
-func TestStreamingListEndsWithItsBookmark(t *testing.T) {
+func TestInitialEventsEndWithABookmark(t *testing.T) {
 	const query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		f.watch(c, query).want("BOOKMARK")
@@ -58,14 +58,14 @@ func TestStreamingListEndsWithItsBookmark(t *testing.T) {
 		last := f.put("b", nil).Version()
 		w := f.watch(c, query)
 		if v := w.want("ADDED a", "ADDED b", "BOOKMARK"); v[2] != last {
-			f.Errorf("the bookmark is at %d, want the newest version %d", v[2], last)
+			f.Errorf("got a bookmark at %d, want %d, the newest version", v[2], last)
 		}
 		f.put("b", nil)
 		w.want("MODIFIED b")
 	})
 }
 
-func TestSelectorTurnsLeavingIntoDeleted(t *testing.T) {
+func TestLeavingTheSelectionIsADelete(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		w := f.watch(c, "labelSelector=on%3Dyes")
 		yes, no := map[string]string{"on": "yes"}, map[string]string{"on": "no"}
@@ -75,12 +75,12 @@ func TestSelectorTurnsLeavingIntoDeleted(t *testing.T) {
 		f.put("a", no)
 		f.put("a", yes)
 		if v := w.want("ADDED a", "DELETED a", "ADDED a"); v[1] != left {
-			f.Errorf("the DELETED has version %d, want that of the update, %d", v[1], left)
+			f.Errorf("got DELETED with version %d, want %d, the version of the update", v[1], left)
 		}
 	})
 }
 
-func TestTooOldVersionIsToldInTheStream(t *testing.T) {
+func TestAnExpiredVersionIsAnErrorEvent(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		err := f.watch(c, "resourceVersion=1").wantError(listwatch.Expired)
 		if err.Reason != "Expired" || err.Status != http.StatusGone {
@@ -89,12 +89,12 @@ func TestTooOldVersionIsToldInTheStream(t *testing.T) {
 	})
 }
 
-func TestFutureVersionIsGivenUpAfterThreeSeconds(t *testing.T) {
+func TestAFutureVersionFailsAfterThreeSeconds(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		start := time.Now()
 		err := f.watch(c, fmt.Sprintf("resourceVersion=%d", f.put("a", nil).Version()+100)).wantError(listwatch.NotYet)
 		if took := time.Since(start); took != 3*time.Second {
-			f.Errorf("told after %v, want 3s", took)
+			f.Errorf("got the error after %v, want 3s", took)
 		}
 		if err.Status != http.StatusGatewayTimeout || err.RetryAfter() != time.Second {
 			f.Errorf("got status %d, retry after %v; want 504 and 1s", err.Status, err.RetryAfter())
@@ -102,7 +102,7 @@ func TestFutureVersionIsGivenUpAfterThreeSeconds(t *testing.T) {
 	})
 }
 
-func TestTimeoutSecondsIsACleanEndHoweverBusy(t *testing.T) {
+func TestTimeoutSecondsEndsTheWatchCleanly(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		f.put("a", nil)
 		start := time.Now()
@@ -110,54 +110,54 @@ func TestTimeoutSecondsIsACleanEndHoweverBusy(t *testing.T) {
 		w.want("ADDED a", "BOOKMARK")
 		w.want("BOOKMARK")
 		if took := time.Since(start); took != 8*time.Second {
-			f.Errorf("a bookmark after %v, want 2s before the end", took)
+			f.Errorf("got a bookmark after %v, want 8s, 2s before the end", took)
 		}
 		w.want("BOOKMARK")
 		w.wantEnd()
 		if took := time.Since(start); took != 10*time.Second {
-			f.Errorf("ended after %v, want 10s", took)
+			f.Errorf("got the end after %v, want 10s", took)
 		}
 	})
 }
 
-func TestDefaultTimeoutIsSpread(t *testing.T) {
+func TestTheDefaultTimeoutIsRandom(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		start := time.Now()
 		f.watch(c, "").wantEnd()
 		if took := time.Since(start); took < 30*time.Minute || took > time.Hour {
-			f.Errorf("ended after %v, want between 30 and 60 minutes", took)
+			f.Errorf("got the end after %v, want between 30 and 60 minutes", took)
 		}
 	})
 }
 
-func TestBookmarksComeOnlyWhenAskedForAndMoveOnForSilentWatchers(t *testing.T) {
+func TestBookmarksAreOptional(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		at := f.put("a", nil).Version()
 		quiet := fmt.Sprintf("resourceVersion=%d&labelSelector=none%%3Dsuch&timeoutSeconds=600", at)
-		without, ended := f.watch(c, quiet), make(chan struct{})
+		withoutBookmarks, ended := f.watch(c, quiet), make(chan struct{})
 		go func() {
 			defer close(ended)
-			without.wantEnd()
+			withoutBookmarks.wantEnd()
 		}()
-		with := f.watch(c, quiet+"&allowWatchBookmarks=1")
+		withBookmarks := f.watch(c, quiet+"&allowWatchBookmarks=1")
 		last := at
 		for range 5 {
 			now := f.put("a", nil).Version()
 			start := time.Now()
-			if v := with.want("BOOKMARK"); v[0] != now || v[0] <= last {
-				f.Errorf("a bookmark at %d, want %d", v[0], now)
+			if v := withBookmarks.want("BOOKMARK"); v[0] != now || v[0] <= last {
+				f.Errorf("got a bookmark at %d, want %d", v[0], now)
 			}
 			if took := time.Since(start); took < 45*time.Second || took > 75*time.Second {
-				f.Errorf("a bookmark after %v, want about a minute", took)
+				f.Errorf("got a bookmark after %v, want about a minute", took)
 			}
 			last = now
 		}
-		with.Close()
+		withBookmarks.Close()
 		<-ended
 	})
 }
 
-func TestDrainEndsEveryWatchWithALastBookmark(t *testing.T) {
+func TestDrainEndsWatchesWithABookmark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		var open []*openWatch
@@ -172,7 +172,7 @@ func TestDrainEndsEveryWatchWithALastBookmark(t *testing.T) {
 		go func() { drained <- f.WatchServer.Drain(t.Context()) }()
 		for _, w := range open {
 			if v := w.want("ADDED a", "BOOKMARK"); v[1] != last {
-				t.Errorf("%s: last bookmark at %d, want %d", w.transport, v[1], last)
+				t.Errorf("%s: got the last bookmark at %d, want %d", w.transport, v[1], last)
 			}
 			w.wantEnd()
 		}
@@ -181,16 +181,17 @@ func TestDrainEndsEveryWatchWithALastBookmark(t *testing.T) {
 		}
 		_, err := f.tryWatch(f.Client("chunked"), "")
 		if e := listwatch.AsError(err); !errors.Is(err, listwatch.Unavailable) || e.Status != http.StatusServiceUnavailable || e.RetryAfter() == 0 {
-			t.Errorf("a watch after Drain: %v, want 503 with Retry-After", err)
+			t.Errorf("got %v for a watch after Drain, want 503 with Retry-After", err)
 		}
 	})
 }
 
-// drain/final-bookmark: the server is in the middle of a step when an object is written and the drain begins.
-func TestDrainSendsWhatWasWrittenBeforeIt(t *testing.T) {
+// drain/final-bookmark: an object is written and the drain begins while the stream is in the
+// middle of a step.
+func TestDrainSendsEarlierWrites(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		drained := make(chan error, 1)
-		f.WatchServer.Source = interrupted{f.flags, func() {
+		f.WatchServer.Source = interruptedSource{f.flags, func() {
 			f.put("b", nil)
 			go func() { drained <- f.WatchServer.Drain(f.Context()) }()
 			synctest.Wait()
@@ -206,7 +207,7 @@ func TestDrainSendsWhatWasWrittenBeforeIt(t *testing.T) {
 	})
 }
 
-func TestDrainIsSpread(t *testing.T) {
+func TestDrainSpreadSpreadsTheEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, func(s *watchserver.Server) { s.Timing.DrainSpread = time.Minute })
 		const watches = 200
@@ -236,9 +237,9 @@ func TestDrainIsSpread(t *testing.T) {
 	})
 }
 
-func TestDrainCutsOffAStuckClientAtItsDeadline(t *testing.T) {
+func TestDrainAbortsAStuckClientAtItsDeadline(t *testing.T) {
 	onEachTransport(t, func(s *watchserver.Server) { s.Limits.WriteTimeout = -1 }, func(f *fixture, c transport.Client) {
-		f.watch(c, "") // and never read
+		f.watch(c, "") // never read
 		for range 20 {
 			if _, err := f.flags.Create(f.Context(), Flag{Metadata: listwatch.Metadata{
 				GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)},
@@ -256,17 +257,17 @@ func TestDrainCutsOffAStuckClientAtItsDeadline(t *testing.T) {
 	})
 }
 
-func TestStalledClientIsCutOffAndOthersGoOn(t *testing.T) {
+func TestAStalledClientDoesNotAffectOthers(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		healthy := f.watch(f.Client("chunked"), "")
-		f.watch(c, "") // and never read
+		f.watch(c, "") // never read
 		big := Flag{Metadata: listwatch.Metadata{GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)}}}
 		for range 20 {
 			if _, err := f.flags.Create(f.Context(), big); err != nil {
 				f.Fatal(err)
 			}
 			if _, err := healthy.Receive(); err != nil {
-				f.Fatalf("the healthy client: %v", err)
+				f.Fatalf("the client that reads: %v", err)
 			}
 		}
 		for len(f.WatchServer.Watches()) == 2 {
@@ -275,7 +276,7 @@ func TestStalledClientIsCutOffAndOthersGoOn(t *testing.T) {
 	})
 }
 
-func TestClientGoneReleasesTheWatch(t *testing.T) {
+func TestADisconnectReleasesTheWatch(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		w := f.watch(c, "")
 		w.Close()
@@ -285,7 +286,7 @@ func TestClientGoneReleasesTheWatch(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if took := time.Since(start); took > 250*time.Millisecond {
-			f.Errorf("released after %v", took)
+			f.Errorf("the watch was released after %v, want 250ms at most", took)
 		}
 	})
 }
@@ -320,18 +321,18 @@ func TestWatchLimits(t *testing.T) {
 	})
 }
 
-// A source that panics must not take the server down, nor let its client wait.
-func TestPanicIsContained(t *testing.T) {
+// A panic of a source ends its watch with an error, and the server continues.
+func TestAPanicEndsOneWatch(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
-		f.WatchServer.Source = panicking{f.flags}
-		f.WatchServer.Log = discard
+		f.WatchServer.Source = panickingSource{f.flags}
+		f.WatchServer.Log = discardLog
 		f.watch(c, "").wantError(listwatch.Unknown)
 		f.WatchServer.Source = f.flags
 		f.watch(c, "")
 	})
 }
 
-func TestHeartbeatOfAnIdleEventSourceMovesItsIDOn(t *testing.T) {
+func TestAHeartbeatAdvancesTheEventID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		conn, err := f.Dial(t.Context(), "", "")
@@ -347,19 +348,19 @@ func TestHeartbeatOfAnIdleEventSourceMovesItsIDOn(t *testing.T) {
 		for {
 			line, err := body.ReadString('\n')
 			if err != nil {
-				t.Fatalf("no heartbeat: %v", err)
+				t.Fatalf("got %v, want a heartbeat", err)
 			}
 			if strings.TrimSpace(line) == fmt.Sprintf("id: %d", now) {
 				break
 			}
 		}
 		if took := time.Since(start); took != watchserver.DefaultHeartbeat {
-			t.Errorf("the heartbeat came after %v, want %v", took, watchserver.DefaultHeartbeat)
+			t.Errorf("got the heartbeat after %v, want %v", took, watchserver.DefaultHeartbeat)
 		}
 	})
 }
 
-func TestListIsKubernetesList(t *testing.T) {
+func TestListHasTheFormOfKubernetes(t *testing.T) {
 	flags := memory.New[Flag]()
 	for _, name := range []string{"b", "a", "c"} {
 		if _, err := flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{Name: name}}); err != nil {
@@ -388,11 +389,11 @@ func TestListIsKubernetesList(t *testing.T) {
 	}
 	first := get("limit=2")
 	if len(first.Items) != 2 || first.Metadata.RemainingItemCount == nil || *first.Metadata.RemainingItemCount != 1 {
-		t.Errorf("first page: %+v", first)
+		t.Errorf("first page: got %+v, want 2 items and 1 remaining", first)
 	}
 	flags.Delete(t.Context(), listwatch.Key{Name: "c"})
 	second := get("limit=2&continue=" + first.Metadata.Continue)
 	if len(second.Items) != 1 || second.Items[0].Name != "c" || second.Metadata.Continue != "" || second.Metadata.ResourceVersion != first.Metadata.ResourceVersion {
-		t.Errorf("second page: %+v, want what the first one's snapshot has left", second)
+		t.Errorf("second page: got %+v, want the rest of the first page's snapshot", second)
 	}
 }
