@@ -3,7 +3,6 @@ package websocket
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha1"
 	"encoding/base64"
 	"io"
 	"net"
@@ -17,14 +16,15 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Client dials watches over WebSocket: ws for http, wss for https, always over HTTP/1.1 and one connection for each. The zero
-// Client is ready. It is safe for concurrent use.
+// A Client dials watches over WebSocket, each on its own HTTP/1.1 connection: ws for http URLs,
+// and wss for https URLs. The zero value is ready to use. It is safe for concurrent use.
 //
-// It answers the server's pings while someone waits in Receive: whoever stays away for longer than the server pings is taken for
-// dead. It sends no pings of its own: whoever reads notices a silent server by Request.Activity.
+// A client answers the server's pings only during a call of Receive. If Receive is not called
+// for longer than the server's ping interval, the server disconnects the client. A client sends
+// no pings itself; use Request.Activity to detect a silent server.
 type Client struct {
 	transport.Network
-	// Backend is the library; zero: Gorilla.
+	// Backend is the library to use. The zero value is Gorilla.
 	Backend Backend
 }
 
@@ -33,12 +33,12 @@ var _ transport.Client = (*Client)(nil)
 // Name returns "websocket".
 func (*Client) Name() string { return "websocket" }
 
-// Dial opens a stream. It offers one subprotocol, the one that names the first of r.Framings, where there is one, and those in
-// r.Header. Redirects are not followed. The framing is the one that the server's choice of a subprotocol names, else that of its
-// Content-Type, else what each message looks like: JSON for text, CBOR for binary.
+// Dial opens a watch. It offers the subprotocols in r.Header and, before them, the one of the
+// first of r.Framings if there is one. It does not follow redirects.
 //
-// The handshake is done here and not by the libraries: they cut an error's body at 1 KiB, and gorilla neither refuses a subprotocol
-// or an extension that was not asked for nor heeds ctx while it waits.
+// The server's subprotocol determines the framing; if it names none, the server's Content-Type
+// does; if that is not one of r.Framings either, each message does: text is JSON and binary is
+// CBOR.
 func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	receiver, err := c.dial(ctx, r)
 	switch {
@@ -54,33 +54,35 @@ func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Rece
 
 func (c *Client) dial(ctx context.Context, r *transport.Request) (*receiver, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the URL has scheme " + strconv.Quote(r.URL.Scheme) + ", want http or https"}
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid, Message: "URL scheme " + strconv.Quote(r.URL.Scheme) + ": must be http or https",
+		}
 	}
-	m := *r
-	m.Framings = withMessages(r.Framings)
-	if len(m.Framings) == 0 {
-		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "none of the framings has a message form"}
+	withMessages := *r
+	withMessages.Framings = messageFramings(r.Framings)
+	if len(withMessages.Framings) == 0 {
+		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "no framing of the request has a message form"}
 	}
-	conn, resp, err := c.handshake(ctx, &m)
+	conn, resp, err := c.handshake(ctx, &withMessages)
 	if err != nil {
 		return nil, err
 	}
-	var link link
+	var reader messageReader
 	switch c.Backend {
 	case Nhooyr:
-		link, err = dialNhooyr(conn)
+		reader, err = newNhooyrReader(conn)
 	default:
-		link, err = dialGorilla(conn)
+		reader, err = newGorillaReader(conn)
 	}
 	if err != nil {
 		conn.cut()
 		return nil, err
 	}
-	return newReceiver(ctx, conn, link, resp.Header, &m), nil
+	return newReceiver(ctx, conn, reader, resp.Header, &withMessages), nil
 }
 
-// withMessages returns those of framings that have a message form; nil stands for JSON.
-func withMessages(framings []framing.Framer) []framing.Framer {
+// messageFramings returns the framings that have a message form. nil stands for JSON.
+func messageFramings(framings []framing.Framer) []framing.Framer {
 	if framings == nil {
 		return []framing.Framer{framing.JSON{}}
 	}
@@ -90,7 +92,9 @@ func withMessages(framings []framing.Framer) []framing.Framer {
 	})
 }
 
-// handshake opens a connection that is a WebSocket from its next byte on.
+// handshake opens a WebSocket and returns its connection and the server's response. It does not
+// use the libraries: they truncate the body of an error at 1 KiB, and gorilla accepts a
+// subprotocol or extension that was not offered, and ignores ctx while it waits.
 func (c *Client) handshake(ctx context.Context, r *transport.Request) (*conn, *http.Response, error) {
 	req, key, err := newRequest(ctx, r)
 	if err != nil {
@@ -99,14 +103,14 @@ func (c *Client) handshake(ctx context.Context, r *transport.Request) (*conn, *h
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	t := c.HTTPTransport(protocols)
-	var raw net.Conn // what was dialled last
+	var dialled net.Conn // the last connection
 	dial := t.DialContext
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err == nil && r.Activity != nil {
-			c = &observed{c, r.Activity}
+			c = &activityConn{c, r.Activity}
 		}
-		raw = c
+		dialled = c
 		return c, err
 	}
 	t.DisableKeepAlives = true // there is no second request
@@ -122,13 +126,12 @@ func (c *Client) handshake(ctx context.Context, r *transport.Request) (*conn, *h
 	body, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok {
 		resp.Body.Close()
-		return nil, nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "the connection can't be taken over"}
+		return nil, nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "the connection cannot be used after the upgrade"}
 	}
-	w := newConn(&tunnel{raw, body}, true, transport.DefaultWriteTimeout)
-	w.gate.deflate = deflate
-	w.gate.limit = int64(r.Limit)
+	w := newConn(&upgradedConn{dialled, body}, true, transport.DefaultWriteTimeout)
+	w.validator = validator{maxMessage: int64(r.Limit), deflate: deflate}
 	if r.Limit <= 0 {
-		w.gate.limit = framing.DefaultLimit
+		w.validator.maxMessage = framing.DefaultLimit
 	}
 	return w, resp, nil
 }
@@ -139,12 +142,12 @@ func newRequest(ctx context.Context, r *transport.Request) (*http.Request, strin
 	if err != nil {
 		return nil, "", &listwatch.Error{Code: listwatch.Invalid, Err: err}
 	}
-	offered := offers(r.Header)
+	offered := offeredSubprotocols(r.Header)
 	if name := subprotocolOf(r.Framings[0]); name != "" && !slices.Contains(offered, name) {
 		offered = append([]string{name}, offered...)
 	}
 	var nonce [16]byte
-	_, _ = rand.Read(nonce[:]) // it never fails
+	_, _ = rand.Read(nonce[:]) // never fails
 	key := base64.StdEncoding.EncodeToString(nonce[:])
 
 	if r.Header != nil {
@@ -164,11 +167,12 @@ func newRequest(ctx context.Context, r *transport.Request) (*http.Request, strin
 	return req, key, nil
 }
 
-// checkResponse checks what RFC 6455 section 4.1 demands of the answer to a handshake with the headers asked, and returns whether
-// messages may be compressed.
-func checkResponse(resp *http.Response, key string, asked http.Header) (deflate bool, err error) {
+// checkResponse checks the rules of RFC 6455 section 4.1 for the response to a handshake.
+// request holds the headers of the handshake. deflate reports whether messages may be
+// compressed.
+func checkResponse(resp *http.Response, key string, request http.Header) (deflate bool, err error) {
 	if resp.StatusCode == http.StatusOK {
-		return false, badResponse("the server answered 200 OK instead of an upgrade")
+		return false, errBadResponse("the server answered 200 OK instead of upgrading to WebSocket")
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		return false, transport.ResponseError(resp)
@@ -178,55 +182,50 @@ func checkResponse(resp *http.Response, key string, asked http.Header) (deflate 
 	deflate, ok := agreesToDeflate(h)
 	switch {
 	case !hasToken(h, "Upgrade", "websocket") || !hasToken(h, "Connection", "upgrade"):
-		return false, badResponse("the server switched to another protocol")
+		return false, errBadResponse("the server switched to a protocol other than WebSocket")
 	case h.Get("Sec-Websocket-Accept") != acceptKey(key):
-		return false, badResponse("Sec-WebSocket-Accept doesn't fit the key")
-	case !ok, deflate && asked.Get("Sec-Websocket-Extensions") == "":
-		return false, badResponse("the server chose an extension that was not offered")
-	case len(chosen) > 1, len(chosen) == 1 && !slices.Contains(offers(asked), chosen[0]):
-		return false, badResponse("the server chose a subprotocol that was not offered")
+		return false, errBadResponse("the server's Sec-WebSocket-Accept does not match the key")
+	case !ok, deflate && request.Get("Sec-Websocket-Extensions") == "":
+		return false, errBadResponse("the server selected an extension that was not offered")
+	case len(chosen) > 1, len(chosen) == 1 && !slices.Contains(offeredSubprotocols(request), chosen[0]):
+		return false, errBadResponse("the server selected a subprotocol that was not offered")
 	}
 	return deflate, nil
 }
 
-func badResponse(message string) error {
+func errBadResponse(message string) error {
 	return &listwatch.Error{Code: listwatch.Unsupported, Message: message}
 }
 
-// acceptKey returns what answers key: rfc6455#section-4.2.2.
-func acceptKey(key string) string {
-	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	return base64.StdEncoding.EncodeToString(sum[:])
-}
-
-// An observed connection says when something has come.
-type observed struct {
+// An activityConn calls activity whenever bytes arrive.
+type activityConn struct {
 	net.Conn
 	activity func()
 }
 
-func (o *observed) Read(p []byte) (int, error) {
-	n, err := o.Conn.Read(p)
+func (a *activityConn) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
 	if n > 0 {
-		o.activity()
+		a.activity()
 	}
 	return n, err
 }
 
-// A tunnel is the connection behind a response that switched protocols. Its body has read ahead and knows of TLS; deadlines
-// and addresses are those of what was dialled.
-type tunnel struct {
+// An upgradedConn is the connection of a response that switched protocols. It reads and writes
+// through the body of the response, which may have read ahead and implements TLS. It takes
+// deadlines and addresses from the connection that was dialled.
+type upgradedConn struct {
 	net.Conn
 	body io.ReadWriteCloser
 }
 
-func (t *tunnel) Read(p []byte) (int, error)  { return t.body.Read(p) }
-func (t *tunnel) Write(p []byte) (int, error) { return t.body.Write(p) }
+func (u *upgradedConn) Read(p []byte) (int, error)  { return u.body.Read(p) }
+func (u *upgradedConn) Write(p []byte) (int, error) { return u.body.Write(p) }
 
-// Close closes the connection without a word to TLS, which could wait for a server that doesn't read: what there is to say is in
-// the close frame.
-func (t *tunnel) Close() error {
-	err := t.Conn.Close()
-	t.body.Close()
+// Close closes the connection without a TLS close_notify, which could block if the server does
+// not read. The close frame has already told the server.
+func (u *upgradedConn) Close() error {
+	err := u.Conn.Close()
+	u.body.Close()
 	return err
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// script plays a server: it takes one connection, reads the request, and does what f does.
-func script(t *testing.T, f func(p *peer, r *http.Request)) *transport.Network {
-	return scriptOn(t, memnet.Listen(), f)
+// startScript starts a scripted server for one connection: it reads the request and calls f.
+func startScript(t *testing.T, f func(p *scriptedPeer, r *http.Request)) *transport.Network {
+	return startScriptOn(t, memnet.Listen(), f)
 }
 
-func scriptOn(t *testing.T, l *memnet.Listener, f func(p *peer, r *http.Request)) *transport.Network {
+func startScriptOn(t *testing.T, l *memnet.Listener, f func(p *scriptedPeer, r *http.Request)) *transport.Network {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -34,7 +34,7 @@ func scriptOn(t *testing.T, l *memnet.Listener, f func(p *peer, r *http.Request)
 		if err != nil {
 			return
 		}
-		p := &peer{Conn: c, t: t, r: bufio.NewReader(c)}
+		p := &scriptedPeer{Conn: c, t: t, r: bufio.NewReader(c)}
 		if r, err := http.ReadRequest(p.r); err == nil {
 			f(p, r)
 		}
@@ -44,9 +44,9 @@ func scriptOn(t *testing.T, l *memnet.Listener, f func(p *peer, r *http.Request)
 	return &transport.Network{Dial: l.Dial}
 }
 
-// upgrade answers a handshake with some headers more.
-func (p *peer) upgrade(r *http.Request, headers ...string) {
-	h := new(conn).repliedHeader(r)
+// upgrade accepts a handshake with additional headers.
+func (p *scriptedPeer) upgrade(r *http.Request, headers ...string) {
+	h := acceptHeader(r, false)
 	for i := 0; i < len(headers); i += 2 {
 		h.Add(headers[i], headers[i+1])
 	}
@@ -66,10 +66,11 @@ func dialScript(t *testing.T, b Backend, n *transport.Network, change func(*tran
 	return (&Client{Network: *n, Backend: b}).Dial(t.Context(), r)
 }
 
-// reading plays a server that upgrades, and returns the Receiver.
-func reading(t *testing.T, b Backend, f func(p *peer)) transport.Receiver {
+// dialUpgrade starts a scripted server that upgrades and calls f, and returns the client's
+// Receiver.
+func dialUpgrade(t *testing.T, b Backend, f func(p *scriptedPeer)) transport.Receiver {
 	t.Helper()
-	n := script(t, func(p *peer, r *http.Request) {
+	n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 		p.upgrade(r, "Content-Type", "application/json")
 		f(p)
 	})
@@ -81,13 +82,13 @@ func reading(t *testing.T, b Backend, f func(p *peer)) transport.Receiver {
 }
 
 func jsonMessage(n, size int) []byte {
-	m, _ := framing.JSON{}.AppendMessage(nil, framing.FromEvent(event(n, size)))
+	m, _ := framing.JSON{}.AppendMessage(nil, framing.FromEvent(testEvent(n, size)))
 	return m
 }
 
-func TestClientSendsASoundHandshake(t *testing.T) {
+func TestClientSendsAValidHandshake(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		n := script(t, func(p *peer, r *http.Request) {
+		n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 			want := map[string]string{
 				"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13", "Authorization": "Bearer x",
 				"Sec-Websocket-Protocol": SubprotocolJSON + ", chat", "Sec-Websocket-Extensions": "",
@@ -115,57 +116,57 @@ func TestClientSendsASoundHandshake(t *testing.T) {
 }
 
 // handshake/ws-client-checks-accept, ws-client-checks-unasked, error/html-502, limit/redirect
-func TestClientRefusesABadAnswer(t *testing.T) {
+func TestClientRejectsABadResponse(t *testing.T) {
 	status, _ := json.Marshal(listwatch.StatusOf(&listwatch.Error{
 		Code: listwatch.Forbidden, Message: "no " + strings.Repeat("x", 5000), Details: &listwatch.Details{Kind: "pods"},
 	}))
-	reply := func(code int, header, body string) func(p *peer, r *http.Request) {
-		return func(p *peer, r *http.Request) {
+	reply := func(code int, header, body string) func(p *scriptedPeer, r *http.Request) {
+		return func(p *scriptedPeer, r *http.Request) {
 			fmt.Fprintf(p, "HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", code, header, len(body), body)
 		}
 	}
-	upgrade := func(headers ...string) func(p *peer, r *http.Request) {
-		return func(p *peer, r *http.Request) { p.upgrade(r, headers...) }
+	upgrade := func(headers ...string) func(p *scriptedPeer, r *http.Request) {
+		return func(p *scriptedPeer, r *http.Request) { p.upgrade(r, headers...) }
 	}
 	tests := []struct {
 		name string
-		f    func(p *peer, r *http.Request)
+		f    func(p *scriptedPeer, r *http.Request)
 		code listwatch.Code
 	}{
-		{"accept of another key", func(p *peer, r *http.Request) {
+		{"wrong Sec-WebSocket-Accept", func(p *scriptedPeer, r *http.Request) {
 			r.Header.Set("Sec-Websocket-Key", sampleKey)
 			p.upgrade(r)
 		}, listwatch.Unsupported},
 		{"subprotocol not offered", upgrade("Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
-		{"subprotocol of another case", upgrade("Sec-WebSocket-Protocol", strings.ToUpper(SubprotocolJSON)), listwatch.Unsupported},
+		{"subprotocol in upper case", upgrade("Sec-WebSocket-Protocol", strings.ToUpper(SubprotocolJSON)), listwatch.Unsupported},
 		{"two subprotocols", upgrade("Sec-WebSocket-Protocol", SubprotocolJSON, "Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
 		{"extension", upgrade("Sec-WebSocket-Extensions", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"), listwatch.Unsupported},
 		{"unknown extension", upgrade("Sec-WebSocket-Extensions", "foo"), listwatch.Unsupported},
-		{"another protocol", func(p *peer, r *http.Request) {
+		{"upgrade to h2c", func(p *scriptedPeer, r *http.Request) {
 			fmt.Fprint(p, "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
 		}, listwatch.Unsupported},
 		{"no upgrade", reply(200, "", "{}"), listwatch.Unsupported},
 		{"redirect", reply(307, "Location: http://elsewhere.example/\r\n", ""), listwatch.Unsupported},
 		{"long Status", reply(403, "Content-Type: application/json\r\n", string(status)), listwatch.Forbidden},
-		{"page of a proxy", reply(502, "Content-Type: text/html\r\n", "<html><title>Bad Gateway</title></html>"), listwatch.Unavailable},
+		{"HTML page of a proxy", reply(502, "Content-Type: text/html\r\n", "<html><title>Bad Gateway</title></html>"), listwatch.Unavailable},
 		{"method", reply(405, "", ""), listwatch.Unsupported},
-		{"no HTTP", func(p *peer, r *http.Request) { fmt.Fprint(p, "SSH-2.0\r\n\r\n") }, listwatch.Unsupported},
-		{"hung up", func(*peer, *http.Request) {}, listwatch.Unavailable},
+		{"not HTTP", func(p *scriptedPeer, r *http.Request) { fmt.Fprint(p, "SSH-2.0\r\n\r\n") }, listwatch.Unsupported},
+		{"connection closed", func(*scriptedPeer, *http.Request) {}, listwatch.Unavailable},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubbles(t, func(t *testing.T, b Backend) {
-				_, err := dialScript(t, b, script(t, tt.f), nil)
+				_, err := dialScript(t, b, startScript(t, tt.f), nil)
 				e := wantCode(t, err, tt.code)
 				if tt.name == "long Status" && (e.Details == nil || e.Details.Kind != "pods" || len(e.Message) < 5000) {
-					t.Errorf("the Status was cut: %v", e)
+					t.Errorf("got a truncated Status: %v", e)
 				}
 			})
 		})
 	}
 }
 
-func TestClientNeedsAFramingWithMessages(t *testing.T) {
+func TestDialRequiresAFramingWithMessages(t *testing.T) {
 	_, err := new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: "x"}, Framings: []framing.Framer{framing.SSE{}}})
 	wantCode(t, err, listwatch.Unsupported)
 	_, err = new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "ws", Host: "x"}})
@@ -173,24 +174,24 @@ func TestClientNeedsAFramingWithMessages(t *testing.T) {
 }
 
 // framing/ws-fragmented-in, framing/byte-drip
-func TestClientJoinsFragmentsAndAnswersThePingBetween(t *testing.T) {
+func TestClientJoinsFragments(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		m := jsonMessage(1, 100)
 		var stream []byte
-		stream = append(stream, rawFrame(opText, m[:40], false)...)
-		stream = append(stream, rawFrame(opContinuation, m[40:41], false)...)
-		stream = append(stream, rawFrame(bitFin|opPing, []byte("between"), false)...)
-		stream = append(stream, rawFrame(bitFin|opContinuation, m[41:], false)...)
-		stream = append(stream, rawFrame(bitFin|opText, jsonMessage(2, 70000), false)...)
+		stream = append(stream, newFrame(opText, m[:40], false)...)
+		stream = append(stream, newFrame(opContinuation, m[40:41], false)...)
+		stream = append(stream, newFrame(bitFin|opPing, []byte("between"), false)...)
+		stream = append(stream, newFrame(bitFin|opContinuation, m[41:], false)...)
+		stream = append(stream, newFrame(bitFin|opText, jsonMessage(2, 70000), false)...)
 		for _, step := range []int{1, 3, 4096, len(stream)} {
-			r := reading(t, b, func(p *peer) {
+			r := dialUpgrade(t, b, func(p *scriptedPeer) {
 				for rest := stream; len(rest) > 0; {
 					n := min(step, len(rest))
 					p.Write(rest[:n])
 					rest = rest[n:]
 				}
-				p.want(bitFin|opPong, "between")
-				p.put(bitFin|opClose, closeFrame(closeGoingAway, ""))
+				p.wantFrame(bitFin|opPong, "between")
+				p.writeFrame(bitFin|opClose, closePayload(closeGoingAway, ""))
 				p.wantClose(closeGoingAway)
 			})
 			wantEvent(t, r, 1, 100)
@@ -204,32 +205,32 @@ func TestClientJoinsFragmentsAndAnswersThePingBetween(t *testing.T) {
 }
 
 // framing/ws-rsv, ws-control-rules, ws-unmasked-server, ws-bad-utf8, limit/event-too-big-client
-func TestClientClosesOnFramesThatBreakTheRules(t *testing.T) {
-	text := rawFrame(opText, []byte("{"), false)
+func TestClientClosesOnInvalidFrames(t *testing.T) {
+	text := newFrame(opText, []byte("{"), false)
 	tests := []struct {
 		name  string
 		bytes []byte
 		code  closeCode
 	}{
-		{"masked", rawFrame(bitFin|opText, jsonMessage(1, 1), true), closeProtocol},
-		{"RSV1", rawFrame(bitFin|0x40|opText, jsonMessage(1, 1), false), closeProtocol},
-		{"RSV3", rawFrame(bitFin|0x10|opPing, nil, false), closeProtocol},
-		{"opcode 7", rawFrame(bitFin|0x7, nil, false), closeProtocol},
-		{"long ping", rawFrame(bitFin|opPing, make([]byte, 126), false), closeProtocol},
-		{"fragmented ping", rawFrame(opPing, nil, false), closeProtocol},
-		{"continuation of nothing", rawFrame(bitFin|opContinuation, []byte("{}"), false), closeProtocol},
+		{"masked", newFrame(bitFin|opText, jsonMessage(1, 1), true), closeProtocol},
+		{"RSV1", newFrame(bitFin|0x40|opText, jsonMessage(1, 1), false), closeProtocol},
+		{"RSV3", newFrame(bitFin|0x10|opPing, nil, false), closeProtocol},
+		{"opcode 7", newFrame(bitFin|0x7, nil, false), closeProtocol},
+		{"long ping", newFrame(bitFin|opPing, make([]byte, 126), false), closeProtocol},
+		{"fragmented ping", newFrame(opPing, nil, false), closeProtocol},
+		{"continuation without a message", newFrame(bitFin|opContinuation, []byte("{}"), false), closeProtocol},
 		{"message within a message", append(text[:len(text):len(text)], text...), closeProtocol},
-		{"close code 1006", rawFrame(bitFin|opClose, closeFrame(1006, ""), false), closeProtocol},
-		{"bad UTF-8", rawFrame(bitFin|opText, []byte("{\"a\":\"\xff\"}"), false), closeBadText},
-		{"bad UTF-8 in fragments", append(rawFrame(opText, []byte("\xce"), false), rawFrame(bitFin|opContinuation, []byte("x"), false)...), closeBadText},
+		{"close code 1006", newFrame(bitFin|opClose, closePayload(1006, ""), false), closeProtocol},
+		{"bad UTF-8", newFrame(bitFin|opText, []byte("{\"a\":\"\xff\"}"), false), closeBadText},
+		{"bad UTF-8 in fragments", append(newFrame(opText, []byte("\xce"), false), newFrame(bitFin|opContinuation, []byte("x"), false)...), closeBadText},
 		{"too big", []byte{bitFin | opBinary, 127, 0, 0, 1, 0, 0, 0, 0, 0}, closeTooBig},
-		{"too big together", append(rawFrame(opText, make([]byte, 900), false), rawFrame(opContinuation, make([]byte, 900), false)...), closeTooBig},
-		{"no event", rawFrame(bitFin|opText, []byte("[]"), false), closePolicy},
+		{"fragments too big", append(newFrame(opText, make([]byte, 900), false), newFrame(opContinuation, make([]byte, 900), false)...), closeTooBig},
+		{"not an event", newFrame(bitFin|opText, []byte("[]"), false), closePolicy},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubbles(t, func(t *testing.T, b Backend) {
-				n := script(t, func(p *peer, r *http.Request) {
+				n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 					p.upgrade(r)
 					p.Write(tt.bytes)
 					p.wantClose(tt.code)
@@ -241,7 +242,7 @@ func TestClientClosesOnFramesThatBreakTheRules(t *testing.T) {
 				_, err = r.Receive()
 				wantCode(t, err, listwatch.Corrupt)
 				if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-					t.Errorf("%v looks like an end", err)
+					t.Errorf("got %v, which looks like an end of the stream", err)
 				}
 				r.Close()
 			})
@@ -250,31 +251,31 @@ func TestClientClosesOnFramesThatBreakTheRules(t *testing.T) {
 }
 
 // framing/clean-end-vs-abort, framing/truncated-final, drop/ws-1006
-func TestClientTellsEndsApart(t *testing.T) {
-	message := rawFrame(bitFin|opText, jsonMessage(1, 100), false)
+func TestClientDistinguishesEnds(t *testing.T) {
+	message := newFrame(bitFin|opText, jsonMessage(1, 100), false)
 	tests := []struct {
-		name   string
-		bytes  []byte
-		code   listwatch.Code // Unknown: a clean end
-		within bool
+		name    string
+		bytes   []byte
+		code    listwatch.Code // Unknown for a clean end
+		inEvent bool
 	}{
-		{"1000", rawFrame(bitFin|opClose, closeFrame(1000, ""), false), listwatch.Unknown, false},
-		{"1001", rawFrame(bitFin|opClose, closeFrame(1001, "drain"), false), listwatch.Unknown, false},
-		{"no code", rawFrame(bitFin|opClose, nil, false), listwatch.Unavailable, false},
-		{"1011", rawFrame(bitFin|opClose, closeFrame(1011, "oops"), false), listwatch.Unavailable, false},
-		{"1013", rawFrame(bitFin|opClose, closeFrame(1013, "oops"), false), listwatch.Unavailable, false},
-		{"4000", rawFrame(bitFin|opClose, closeFrame(4000, "oops"), false), listwatch.Unavailable, false},
-		{"1002", rawFrame(bitFin|opClose, closeFrame(1002, "oops"), false), listwatch.Corrupt, false},
-		{"1009", rawFrame(bitFin|opClose, closeFrame(1009, "oops"), false), listwatch.Corrupt, false},
-		{"cut between", message, listwatch.Unavailable, false},
-		{"cut within", append(message[:len(message):len(message)], message[:50]...), listwatch.Unavailable, true},
+		{"1000", newFrame(bitFin|opClose, closePayload(1000, ""), false), listwatch.Unknown, false},
+		{"1001", newFrame(bitFin|opClose, closePayload(1001, "drain"), false), listwatch.Unknown, false},
+		{"no code", newFrame(bitFin|opClose, nil, false), listwatch.Unavailable, false},
+		{"1011", newFrame(bitFin|opClose, closePayload(1011, "oops"), false), listwatch.Unavailable, false},
+		{"1013", newFrame(bitFin|opClose, closePayload(1013, "oops"), false), listwatch.Unavailable, false},
+		{"4000", newFrame(bitFin|opClose, closePayload(4000, "oops"), false), listwatch.Unavailable, false},
+		{"1002", newFrame(bitFin|opClose, closePayload(1002, "oops"), false), listwatch.Corrupt, false},
+		{"1009", newFrame(bitFin|opClose, closePayload(1009, "oops"), false), listwatch.Corrupt, false},
+		{"cut between messages", message, listwatch.Unavailable, false},
+		{"cut within a message", append(message[:len(message):len(message)], message[:50]...), listwatch.Unavailable, true},
 		{"cut in a header", append(message[:len(message):len(message)], message[0]), listwatch.Unavailable, true},
-		{"cut between fragments", rawFrame(opText, []byte("{"), false), listwatch.Unavailable, true},
+		{"cut between fragments", newFrame(opText, []byte("{"), false), listwatch.Unavailable, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubbles(t, func(t *testing.T, b Backend) {
-				r := reading(t, b, func(p *peer) { p.Write(tt.bytes); p.Conn.(*memnet.Conn).CloseWrite(); io.Copy(io.Discard, p.r) })
+				r := dialUpgrade(t, b, func(p *scriptedPeer) { p.Write(tt.bytes); p.Conn.(*memnet.Conn).CloseWrite(); io.Copy(io.Discard, p.r) })
 				var err error
 				for err == nil {
 					_, err = r.Receive()
@@ -287,31 +288,31 @@ func TestClientTellsEndsApart(t *testing.T) {
 					return
 				}
 				e := wantCode(t, err, tt.code)
-				if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) != tt.within {
-					t.Errorf("%v is of the wrong kind", err)
+				if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) != tt.inEvent {
+					t.Errorf("got %v, want io.ErrUnexpectedEOF only within an event", err)
 				}
 				if bytes.Contains(tt.bytes, []byte("oops")) && !(strings.Contains(e.Error(), tt.name) && strings.Contains(e.Error(), "oops")) {
-					t.Errorf("%v says neither code nor reason", err)
+					t.Errorf("got %v, want the code and the reason in it", err)
 				}
 			})
 		})
 	}
 }
 
-func TestClientSaysGoodbye(t *testing.T) {
+func TestCloseSendsACloseFrame(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		said := make(chan struct{})
-		r := reading(t, b, func(p *peer) { p.wantClose(closeNormal); close(said) })
+		closed := make(chan struct{})
+		r := dialUpgrade(t, b, func(p *scriptedPeer) { p.wantClose(closeNormal); close(closed) })
 		r.Close()
-		<-said
+		<-closed
 		_, err := r.Receive()
 		wantCode(t, err, listwatch.Unavailable)
 	})
 }
 
-func TestClientTakesTheFramingFromTheHandshakeOrTheMessage(t *testing.T) {
+func TestClientDeterminesTheFraming(t *testing.T) {
 	jsonText, cborBytes := jsonMessage(1, 1), []byte(nil)
-	cborBytes, _ = framing.CBORSeq{}.AppendMessage(nil, framing.FromEvent(event(1, 1)))
+	cborBytes, _ = framing.CBORSeq{}.AppendMessage(nil, framing.FromEvent(testEvent(1, 1)))
 	only := func(f framing.Framer) []framing.Framer { return []framing.Framer{f} }
 	both := []framing.Framer{framing.CBORSeq{}, framing.JSON{}}
 	tests := []struct {
@@ -320,22 +321,22 @@ func TestClientTakesTheFramingFromTheHandshakeOrTheMessage(t *testing.T) {
 		framings []framing.Framer
 		opcode   byte
 		message  []byte
-		code     listwatch.Code // Unknown: the event is read
+		code     listwatch.Code // Unknown if the event can be decoded
 	}{
 		{"subprotocol", []string{"Sec-WebSocket-Protocol", SubprotocolCBOR, "Content-Type", "application/json"}, both, opBinary, cborBytes, 0},
 		{"content type", []string{"Content-Type", "application/json"}, both, opBinary, jsonText, 0},
 		{"text", nil, both, opText, jsonText, 0},
 		{"binary", nil, both, opBinary, cborBytes, 0},
-		{"text from a server that echoes", []string{"Sec-WebSocket-Protocol", SubprotocolCBOR}, both, opText, jsonText, 0},
-		{"text that was not asked for", nil, only(framing.CBORSeq{}), opText, jsonText, listwatch.Unsupported},
-		{"binary that was not asked for", nil, only(framing.JSON{}), opBinary, cborBytes, listwatch.Unsupported},
+		{"text from a server that echoes subprotocols", []string{"Sec-WebSocket-Protocol", SubprotocolCBOR}, both, opText, jsonText, 0},
+		{"text not requested", nil, only(framing.CBORSeq{}), opText, jsonText, listwatch.Unsupported},
+		{"binary not requested", nil, only(framing.JSON{}), opBinary, cborBytes, listwatch.Unsupported},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubbles(t, func(t *testing.T, b Backend) {
-				n := script(t, func(p *peer, r *http.Request) {
+				n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 					p.upgrade(r, tt.headers...)
-					p.put(bitFin|tt.opcode, tt.message)
+					p.writeFrame(bitFin|tt.opcode, tt.message)
 					io.Copy(io.Discard, p.r)
 				})
 				r, err := dialScript(t, b, n, func(r *transport.Request) { r.Framings = tt.framings })
@@ -356,13 +357,13 @@ func TestClientTakesTheFramingFromTheHandshakeOrTheMessage(t *testing.T) {
 
 func TestPingsAreActivity(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		n := script(t, func(p *peer, r *http.Request) {
+		n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 			p.upgrade(r)
 			for range 3 {
 				time.Sleep(time.Minute)
-				p.put(bitFin|opPing, nil)
+				p.writeFrame(bitFin|opPing, nil)
 			}
-			p.put(bitFin|opClose, closeFrame(closeNormal, ""))
+			p.writeFrame(bitFin|opClose, closePayload(closeNormal, ""))
 			p.wantClose(closeNormal)
 		})
 		var seen []time.Duration
@@ -376,61 +377,62 @@ func TestPingsAreActivity(t *testing.T) {
 		defer r.Close()
 		r.Receive()
 		if got := fmt.Sprint(seen); !strings.HasPrefix(got, "[0s 1m0s 2m0s 3m0s") {
-			t.Errorf("something came at %s", got)
+			t.Errorf("got activity at %s, want 0s, 1m, 2m and 3m", got)
 		}
 	})
 }
 
-func TestCloseOfAClientDoesNotBlockOnAServerThatDoesNotRead(t *testing.T) {
+func TestCloseDoesNotBlockOnAStalledServer(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		l := memnet.Listen()
 		l.Buffer = 4 // less than a close frame
-		var raw *memnet.Conn
-		n := scriptOn(t, l, func(p *peer, r *http.Request) { p.upgrade(r); io.Copy(io.Discard, p.r) })
+		var dialled *memnet.Conn
+		n := startScriptOn(t, l, func(p *scriptedPeer, r *http.Request) { p.upgrade(r); io.Copy(io.Discard, p.r) })
 		n.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			c, err := l.DialConn(ctx)
-			raw = c
+			dialled = c
 			return c, err
 		}
 		r, err := dialScript(t, b, n, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw.Stall(true)
+		dialled.Stall(true)
 		start := time.Now()
 		r.Close()
-		if waited := time.Since(start); waited != closeWrite {
-			t.Errorf("it took %v, want %v", waited, closeWrite)
+		if waited := time.Since(start); waited != goodbyeTimeout {
+			t.Errorf("Close took %v, want %v", waited, goodbyeTimeout)
 		}
-		raw.Stall(false)
+		dialled.Stall(false)
 	})
 }
 
-// FuzzGate shows that the gate judges bytes the same however they are cut, and that no frame it passes breaks a rule.
-func FuzzGate(f *testing.F) {
-	for _, bad := range badFrames {
+// FuzzValidator checks that the result of a validator does not depend on how the bytes are
+// split.
+func FuzzValidator(f *testing.F) {
+	for _, bad := range invalidFrames {
 		f.Add(bad.frame, uint8(1), true)
 		f.Add(bad.frame, uint8(2), false)
 	}
-	f.Add(append(rawFrame(opText, []byte("{"), false), rawFrame(bitFin|opContinuation, []byte("}"), false)...), uint8(3), false)
+	f.Add(append(newFrame(opText, []byte("{"), false), newFrame(bitFin|opContinuation, []byte("}"), false)...), uint8(3), false)
 	f.Fuzz(func(t *testing.T, data []byte, step uint8, fromClient bool) {
-		whole := gate{fromClient: fromClient, limit: 1 << 20}
-		n, err := whole.check(data)
-		if n < 0 || n > len(data) || err == nil && n != len(data) && !whole.last {
-			t.Fatalf("passed %d of %d, %v", n, len(data), err)
+		whole := validator{fromClient: fromClient, maxMessage: 1 << 20}
+		n, err := whole.validate(data)
+		if n < 0 || n > len(data) || err == nil && n != len(data) && !whole.closed {
+			t.Fatalf("got %d valid bytes of %d, %v", n, len(data), err)
 		}
-		cut := gate{fromClient: fromClient, limit: 1 << 20}
-		var cutErr error
+		split := validator{fromClient: fromClient, maxMessage: 1 << 20}
+		var splitErr error
 		passed := 0
-		for rest := data; len(rest) > 0 && cutErr == nil; {
+		for rest := data; len(rest) > 0 && splitErr == nil; {
 			k := min(len(rest), int(step)+1)
 			var some int
-			some, cutErr = cut.check(rest[:k])
+			some, splitErr = split.validate(rest[:k])
 			passed += some
 			rest = rest[k:]
 		}
-		if fmt.Sprint(err) != fmt.Sprint(cutErr) || err == nil && (whole.within() != cut.within() || n != passed) {
-			t.Errorf("whole: %d bytes, %v; in steps of %d: %d, %v", n, err, step+1, passed, cutErr)
+		if fmt.Sprint(err) != fmt.Sprint(splitErr) || err == nil && (whole.isMessageUnfinished() != split.isMessageUnfinished() || n != passed) {
+			t.Errorf("whole: %d valid bytes, %v; in parts of %d bytes: %d, %v", n, err, step+1, passed, splitErr)
 		}
 	})
 }

@@ -12,109 +12,103 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// closeWait is how long a peer has to answer a close frame before the connection is closed without.
+// closeWait is the time that a peer has to answer a close frame before the connection is closed
+// without an answer.
 const closeWait = 5 * time.Second
 
-// errEnded is what a write gets after the end.
-var errEnded = errors.New("the WebSocket has been closed")
+// errClosed is the error of a write after a close frame or after a failed write.
+var errClosed = errors.New("the WebSocket is closed")
 
-// errWithin is what a read gets where the connection ends within a message. It is no EOF of any kind: nhooyr takes those for the end of a
-// compressed message.
-var errWithin = errors.New("the connection ended within a message")
+// errCutInMessage is the error of a read if the connection ends within a message. It does not
+// wrap io.EOF or io.ErrUnexpectedEOF, because nhooyr takes those for the end of a compressed
+// message.
+var errCutInMessage = errors.New("the connection ended within a message")
 
-// A conn is the connection beneath a library. What is read passes the gate; what is written goes out one write at a time, under
-// a deadline for progress that is moved rarely, and not at all after a close frame. Deadlines that a library sets are ignored:
-// gorilla leaves those of its control frames behind.
+// A conn is the connection that a library reads and writes. It validates what is read. It
+// performs one write at a time, each limited by a write deadline, and none after a close frame.
+// It ignores the deadlines that a library sets, because gorilla does not remove the deadlines
+// of its control frames.
 type conn struct {
 	net.Conn // immutable
 
 	// Immutable after construction.
-	client bool
-	tcp    *net.TCPConn // the connection where it can take a vector; else nil
+	isClient bool
+	tcp      *net.TCPConn // nil if the connection is not plain TCP, which can write a vector
 
 	// Owned by the reader.
-	gate   gate
-	prefix []byte // read before the connection was taken over
-	pong   []byte // the pong that is due; nil: none
-	failed error  // what reading ended with, beneath the library
+	validator validator
+	early     []byte // bytes that were read before the connection was hijacked
+	pong      []byte // the payload of the pong to send; nil if no ping is unanswered
+	readErr   error  // the error that ended reading
 
-	writing turn
-	ended   bool          // guarded by writing: a close frame is out, or a write has failed
-	torn    error         // guarded by writing: what write has failed with
-	held    *bytes.Buffer // guarded by writing: what the library has written since hold; nil: what it writes goes out at once
+	writing connio.Lock
+	// Guarded by writing.
+	ended    bool          // a close frame was written, or a write failed
+	writeErr error         // the error of a failed write
+	buffer   *bytes.Buffer // holds the writes of the library since startBuffering; otherwise nil
 
-	deadline deadline
-	sent     atomic.Int64 // bytes that the peer's side has taken
+	deadline writeDeadline
+	sent     atomic.Int64 // the number of bytes written
 }
 
-func newConn(c net.Conn, client bool, timeout time.Duration) *conn {
-	w := &conn{Conn: c, client: client, writing: newTurn()}
-	if timeout > 1 && !w.isTLS() {
-		timeout /= 2
+func newConn(c net.Conn, isClient bool, writeTimeout time.Duration) *conn {
+	w := &conn{Conn: c, isClient: isClient, writing: connio.NewLock()}
+	if writeTimeout > 1 && !w.isTLS() {
+		writeTimeout /= 2 // see writeWhileProgress
 	}
-	w.deadline.moving = connio.WriteDeadline{SetFunc: c.SetWriteDeadline, Timeout: timeout}
+	w.deadline.moving = connio.WriteDeadline{SetFunc: c.SetWriteDeadline, Timeout: writeTimeout}
 	w.tcp, _ = c.(*net.TCPConn)
 	return w
 }
 
-// A turn is a mutex that is held during I/O. A goroutine that waits for a channel, unlike one that waits for a sync.Mutex, lets
-// the fake time of a test pass.
-type turn chan struct{}
-
-func newTurn() turn { return make(turn, 1) }
-
-func (t turn) take() { t <- struct{}{} }
-func (t turn) pass() { <-t }
-
-// free reports whether nobody had it just now.
-func (t turn) free() bool { return len(t) == 0 }
-
-// Read reads what the gate lets pass. Before it waits it answers the last ping: one of many that came together suffices
-// (rfc6455#section-5.5.3), so that a flood of pings costs no more writes than reads.
+// Read reads validated bytes. Before it blocks, it answers the last ping. Answering one of
+// several pings is enough (rfc6455#section-5.5.3), so a flood of pings causes no more writes
+// than reads.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.pong != nil {
-		_ = c.writeControl(appendControl(nil, opPong, c.pong, c.client))
+		_ = c.writeControl(appendControl(nil, opPong, c.pong, c.isClient))
 		c.pong = nil
 	}
-	for c.failed == nil {
-		n, err := c.readRaw(p)
-		n, broken := c.gate.check(p[:n])
+	for c.readErr == nil {
+		n, err := c.readUnvalidated(p)
+		n, invalid := c.validator.validate(p[:n])
 		switch {
-		case broken != nil:
-			c.failed = broken
-		case err == io.EOF && c.gate.isWithin():
-			c.failed = errWithin
+		case invalid != nil:
+			c.readErr = invalid
+		case err == io.EOF && c.validator.isUnfinished():
+			c.readErr = errCutInMessage
 		case err != nil:
-			c.failed = err
+			c.readErr = err
 		}
 		if n > 0 {
 			return n, nil
 		}
 	}
-	return 0, c.failed
+	return 0, c.readErr
 }
 
-func (c *conn) readRaw(p []byte) (int, error) {
-	if len(c.prefix) > 0 {
-		n := copy(p, c.prefix)
-		c.prefix = c.prefix[n:]
+func (c *conn) readUnvalidated(p []byte) (int, error) {
+	if len(c.early) > 0 {
+		n := copy(p, c.early)
+		c.early = c.early[n:]
 		return n, nil
 	}
 	return c.Conn.Read(p)
 }
 
-// Write is for the library, which hands whole frames or consecutive parts of one. After the end it swallows what comes: the
-// library may still answer what the peer had sent before.
+// Write is called by the library, with whole frames or with consecutive parts of one frame.
+// After the end it discards p and reports success, because the library may still answer what
+// the peer sent before.
 func (c *conn) Write(p []byte) (int, error) {
-	c.writing.take()
-	defer c.writing.pass()
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	switch {
 	case c.ended:
 		return len(p), nil
-	case c.held != nil && c.held.Len()+len(p) <= maxHeld:
-		return c.held.Write(p)
+	case c.buffer != nil && c.buffer.Len()+len(p) <= maxBuffer:
+		return c.buffer.Write(p)
 	}
-	if err := c.done(c.writeBehind(p)); err != nil {
+	if err := c.recordError(c.writeAfterBuffer(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -122,45 +116,47 @@ func (c *conn) Write(p []byte) (int, error) {
 
 // writeControl writes one control frame.
 func (c *conn) writeControl(frame []byte) error {
-	c.writing.take()
-	defer c.writing.pass()
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if c.ended {
-		return errEnded
+		return errClosed
 	}
-	return c.done(c.writeBehind(frame))
+	return c.recordError(c.writeAfterBuffer(frame))
 }
 
-// end writes a close frame; nothing is written after it (rfc6455#section-5.5.1).
-func (c *conn) end(code closeCode, reason string) error {
-	c.writing.take()
-	defer c.writing.pass()
+// writeClose writes a close frame. No write follows it (rfc6455#section-5.5.1).
+func (c *conn) writeClose(code closeCode, reason string) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if c.ended {
-		return errEnded
+		return errClosed
 	}
 	c.ended = true
-	return c.write(appendClose(nil, code, reason, c.client))
+	return c.write(appendClose(nil, code, reason, c.isClient))
 }
 
-// done notes that a write has failed: the peer may have got a part of a frame.
-func (c *conn) done(err error) error {
+// recordError ends writing if err is not nil, because the peer may have received part of a
+// frame. It returns err.
+func (c *conn) recordError(err error) error {
 	if err != nil {
-		c.ended, c.torn = true, err
+		c.ended, c.writeErr = true, err
 	}
 	return err
 }
 
-// cause returns what broke the connection, on its reader's goroutine; nil: nothing did.
-func (c *conn) cause() error {
-	c.writing.take()
-	defer c.writing.pass()
-	if c.failed != nil {
-		return c.failed
+// failure returns the error that broke the connection, or nil if it is intact. Only the reader
+// may call it.
+func (c *conn) failure() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.readErr != nil {
+		return c.readErr
 	}
-	return c.torn
+	return c.writeErr
 }
 
-// linger reads and drops what the peer is still sending: a connection closed over unread bytes is reset, which could eat
-// the close frame that tells the peer why.
+// linger reads and discards what the peer still sends. Closing a connection with unread bytes
+// resets it, and a reset could destroy the close frame on its way to the peer.
 func (c *conn) linger() {
 	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		_ = h.CloseWrite()
@@ -169,7 +165,8 @@ func (c *conn) linger() {
 	_, _ = io.Copy(io.Discard, c.Conn)
 }
 
-// cut closes the connection at once, also one that a TLS peer doesn't read from: without a close_notify.
+// cut closes the connection at once. With TLS it sends no close_notify, which would block if
+// the peer does not read.
 func (c *conn) cut() {
 	if t, ok := c.Conn.(*tls.Conn); ok {
 		_ = t.NetConn().Close()
@@ -177,11 +174,11 @@ func (c *conn) cut() {
 	_ = c.Conn.Close()
 }
 
-// SetDeadline does nothing: the deadlines are the conn's.
+// SetDeadline does nothing: conn sets the deadlines.
 func (c *conn) SetDeadline(time.Time) error { return nil }
 
-// SetReadDeadline does nothing: the deadlines are the conn's.
+// SetReadDeadline does nothing: conn sets the deadlines.
 func (c *conn) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline does nothing: the deadlines are the conn's.
+// SetWriteDeadline does nothing: conn sets the deadlines.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }

@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// deflate returns p as a message of RFC 7692, section 7.2.1.
+// deflate compresses p as rfc7692#section-7.2.1 specifies.
 func deflate(p []byte) []byte {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.BestCompression)
@@ -23,7 +23,7 @@ func deflate(p []byte) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\x00\x00\xff\xff"))
 }
 
-// inflate reads one, as section 7.2.2 has it.
+// inflate decompresses message as rfc7692#section-7.2.2 specifies.
 func inflate(t *testing.T, message []byte) string {
 	t.Helper()
 	p, err := io.ReadAll(flate.NewReader(strings.NewReader(string(message) + "\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
@@ -34,7 +34,7 @@ func inflate(t *testing.T, message []byte) string {
 }
 
 // comp/ws-deflate, comp/ws-no-context
-func TestOffersOfDeflate(t *testing.T) {
+func TestServerEvaluatesOffersOfDeflate(t *testing.T) {
 	for offer, want := range map[string]bool{
 		"":                            false,
 		"permessage-deflate":          true,
@@ -57,37 +57,37 @@ func TestOffersOfDeflate(t *testing.T) {
 		"permessage-deflate; server_max_window_bits=10, permessage-deflate":          true,
 	} {
 		if got := offersDeflate(http.Header{"Sec-Websocket-Extensions": {offer}}); got != want {
-			t.Errorf("%q: got %t", offer, got)
+			t.Errorf("%q: got %t, want %t", offer, got, want)
 		}
 	}
 }
 
 // comp/ws-deflate, comp/ws-declined
-func TestServerAgreesToWhatItDoes(t *testing.T) {
+func TestServerCompressesIfItAgreed(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := mem(t, b, transport.Options{})
+		s := startInMemory(t, b, transport.Options{})
 		for offer, agreed := range map[string]bool{
 			"": false, "permessage-deflate; server_max_window_bits=9": false,
 			"permessage-deflate; client_max_window_bits":                                                       b == Gorilla,
 			"foo; bar=1, permessage-deflate; unknown, permessage-deflate ; " + "client_max_window_bits=\"12\"": b == Gorilla,
 		} {
-			p, resp := s.ask(request("Sec-WebSocket-Extensions", offer))
+			p, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Extensions", offer))
 			want := ""
 			if agreed {
 				want = agreedDeflate
 			}
 			if got := resp.Header.Get("Sec-Websocket-Extensions"); got != want {
-				t.Errorf("%q is answered with %q, want %q", offer, got, want)
+				t.Errorf("offer %q: got the answer %q, want %q", offer, got, want)
 			}
 			stream := <-s.Streams
-			send(t, stream, event(1, 10), event(2, 1000), event(3, 1000))
-			p.want(bitFin|opText, string(jsonMessage(1, 10)))
+			send(t, stream, testEvent(1, 10), testEvent(2, 1000), testEvent(3, 1000))
+			p.wantFrame(bitFin|opText, string(jsonMessage(1, 10)))
 			for n := 2; n <= 3; n++ {
 				if !agreed {
-					p.want(bitFin|opText, string(jsonMessage(n, 1000)))
+					p.wantFrame(bitFin|opText, string(jsonMessage(n, 1000)))
 					continue
 				}
-				first, _, message, err := p.get()
+				first, _, message, err := p.readFrame()
 				if first != bitFin|bitRSV1|opText || err != nil || inflate(t, message) != string(jsonMessage(n, 1000)) {
 					t.Errorf("%q: got %#x %x, %v", offer, first, message, err)
 				}
@@ -99,7 +99,7 @@ func TestServerAgreesToWhatItDoes(t *testing.T) {
 	})
 }
 
-func TestAClientThatTalksIsToldNotToInAnyForm(t *testing.T) {
+func TestServerRejectsCompressedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for first, want := range map[byte]closeCode{
 			bitFin | bitRSV1 | opText:         closePolicy,
@@ -109,22 +109,23 @@ func TestAClientThatTalksIsToldNotToInAnyForm(t *testing.T) {
 			bitFin | 0x20 | opText:            closeProtocol,
 			bitFin | bitRSV1 | 0x20 | opText:  closeProtocol,
 		} {
-			s := mem(t, Gorilla, transport.Options{})
+			s := startInMemory(t, Gorilla, transport.Options{})
 			p, stream := s.watch("Sec-WebSocket-Extensions", permessageDeflate)
-			p.put(first, deflate([]byte("{}")))
+			p.writeFrame(first, deflate([]byte("{}")))
 			p.wantClose(want)
 			p.Close()
-			wantDone(t, stream)
+			<-stream.Done
 		}
 	})
 }
 
-// agreed plays a server that agrees to permessage-deflate, and returns the Receiver.
-func agreed(t *testing.T, b Backend, extensions string, f func(p *peer)) (transport.Receiver, error) {
+// dialDeflate starts a scripted server that answers the offer of permessage-deflate with
+// extensions and calls f, which may be nil. It returns the client's Receiver.
+func dialDeflate(t *testing.T, b Backend, extensions string, f func(p *scriptedPeer)) (transport.Receiver, error) {
 	t.Helper()
-	n := script(t, func(p *peer, r *http.Request) {
+	n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 		if got := r.Header.Get("Sec-Websocket-Extensions"); got != agreedDeflate {
-			t.Errorf("the client offers %q", got)
+			t.Errorf("got the offer %q", got)
 		}
 		p.upgrade(r, "Content-Type", "application/json", "Sec-Websocket-Extensions", extensions)
 		if f != nil {
@@ -134,21 +135,21 @@ func agreed(t *testing.T, b Backend, extensions string, f func(p *peer)) (transp
 	return dialScript(t, b, n, func(r *transport.Request) { r.Codings, r.Limit = transport.Codings(), 4<<10 })
 }
 
-func TestClientChecksWhatTheServerAgreesTo(t *testing.T) {
+func TestClientChecksTheAnswerToItsOffer(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		for extensions, want := range map[string]bool{
 			agreedDeflate: true,
 			"permessage-deflate; server_no_context_takeover":                           true,
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits=9": true,
-			"permessage-deflate":                                                       false, // it was asked for: rfc7692#section-7.1.1.1
+			"permessage-deflate":                                                       false, // required by the offer: rfc7692#section-7.1.1.1
 			"permessage-deflate; client_no_context_takeover":                           false,
-			"permessage-deflate; server_no_context_takeover; client_max_window_bits=9": false, // nobody offered that
+			"permessage-deflate; server_no_context_takeover; client_max_window_bits=9": false, // not offered
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits":   false,
 			"permessage-deflate; server_no_context_takeover; unknown":                  false,
 			"permessage-deflate; server_no_context_takeover, permessage-deflate":       false,
 			"foo": false,
 		} {
-			r, err := agreed(t, b, extensions, nil)
+			r, err := dialDeflate(t, b, extensions, nil)
 			if want != (err == nil) {
 				t.Errorf("%q: %v", extensions, err)
 			}
@@ -161,18 +162,18 @@ func TestClientChecksWhatTheServerAgreesTo(t *testing.T) {
 	})
 }
 
-func TestClientReadsMessagesInAnyForm(t *testing.T) {
+func TestClientReadsCompressedAndPlainMessages(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		r, err := agreed(t, b, agreedDeflate, func(p *peer) {
-			p.put(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 1000)))
-			p.put(bitFin|opText, jsonMessage(2, 1000)) // as it is
+		r, err := dialDeflate(t, b, agreedDeflate, func(p *scriptedPeer) {
+			p.writeFrame(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 1000)))
+			p.writeFrame(bitFin|opText, jsonMessage(2, 1000)) // not compressed
 			m := deflate(jsonMessage(3, 1000))
-			p.put(bitRSV1|opText, m[:1])
-			p.put(bitFin|opPing, []byte("between"))
-			p.put(opContinuation, nil)
-			p.put(bitFin|opContinuation, m[1:])
-			p.want(bitFin|opPong, "between")
-			p.put(bitFin|opClose, closeFrame(closeNormal, ""))
+			p.writeFrame(bitRSV1|opText, m[:1])
+			p.writeFrame(bitFin|opPing, []byte("between"))
+			p.writeFrame(opContinuation, nil)
+			p.writeFrame(bitFin|opContinuation, m[1:])
+			p.wantFrame(bitFin|opPong, "between")
+			p.writeFrame(bitFin|opClose, closePayload(closeNormal, ""))
 			p.wantClose(closeNormal)
 		})
 		if err != nil {
@@ -187,30 +188,33 @@ func TestClientReadsMessagesInAnyForm(t *testing.T) {
 	})
 }
 
-func TestClientRefusesBrokenCompression(t *testing.T) {
+func TestClientRejectsInvalidCompression(t *testing.T) {
 	bomb := deflate(make([]byte, 1<<20))
 	large := deflate(append(jsonMessage(1, 10), bytes.Repeat([]byte(" "), 4<<10)...))
 	tests := []struct {
 		name   string
-		frames func(p *peer)
-		close  closeCode // zero: none is promised
+		frames func(p *scriptedPeer)
+		close  closeCode // zero if not specified
 	}{
-		{"RSV1 in a continuation", func(p *peer) {
-			p.put(bitRSV1|opText, nil)
-			p.put(bitFin|bitRSV1|opContinuation, deflate(jsonMessage(1, 10)))
+		{"RSV1 in a continuation", func(p *scriptedPeer) {
+			p.writeFrame(bitRSV1|opText, nil)
+			p.writeFrame(bitFin|bitRSV1|opContinuation, deflate(jsonMessage(1, 10)))
 		}, closeProtocol},
-		{"RSV1 in a ping", func(p *peer) { p.put(bitFin|bitRSV1|opPing, nil) }, closeProtocol},
-		{"RSV2", func(p *peer) { p.put(bitFin|0x20|opText, jsonMessage(1, 10)) }, closeProtocol},
-		{"no deflate", func(p *peer) { p.put(bitFin|bitRSV1|opText, []byte("\xff\xff\xff")) }, 0},
-		{"half a message", func(p *peer) { m := deflate(jsonMessage(1, 1000)); p.put(bitFin|bitRSV1|opText, m[:len(m)/2]) }, 0},
-		{"text that is not UTF-8", func(p *peer) { p.put(bitFin|bitRSV1|opText, deflate([]byte("{\"\xff\"}"))) }, closeBadText},
-		{"a bomb", func(p *peer) { p.put(bitFin|bitRSV1|opText, bomb) }, closeTooBig},
-		{"a little too much", func(p *peer) { p.put(bitFin|bitRSV1|opText, large) }, closeTooBig},
+		{"RSV1 in a ping", func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opPing, nil) }, closeProtocol},
+		{"RSV2", func(p *scriptedPeer) { p.writeFrame(bitFin|0x20|opText, jsonMessage(1, 10)) }, closeProtocol},
+		{"not deflate", func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opText, []byte("\xff\xff\xff")) }, 0},
+		{"half a message", func(p *scriptedPeer) {
+			m := deflate(jsonMessage(1, 1000))
+			p.writeFrame(bitFin|bitRSV1|opText, m[:len(m)/2])
+		}, 0},
+		{"text that is not UTF-8", func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opText, deflate([]byte("{\"\xff\"}"))) }, closeBadText},
+		{"a bomb", func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opText, bomb) }, closeTooBig},
+		{"slightly too big", func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opText, large) }, closeTooBig},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubbles(t, func(t *testing.T, b Backend) {
-				r, err := agreed(t, b, agreedDeflate, func(p *peer) {
+				r, err := dialDeflate(t, b, agreedDeflate, func(p *scriptedPeer) {
 					tt.frames(p)
 					if tt.close != 0 {
 						p.wantClose(tt.close)
@@ -228,10 +232,10 @@ func TestClientRefusesBrokenCompression(t *testing.T) {
 	}
 }
 
-func TestWithoutAgreementNothingIsCompressed(t *testing.T) {
+func TestClientRejectsUnagreedCompression(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		r := reading(t, b, func(p *peer) {
-			p.put(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 10)))
+		r := dialUpgrade(t, b, func(p *scriptedPeer) {
+			p.writeFrame(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 10)))
 			p.wantClose(closeProtocol)
 		})
 		_, err := r.Receive()
@@ -239,40 +243,40 @@ func TestWithoutAgreementNothingIsCompressed(t *testing.T) {
 	})
 }
 
-// FuzzExtensions reads anything, and agrees to nothing that would not be agreed to again.
+// FuzzExtensions parses arbitrary headers.
 func FuzzExtensions(f *testing.F) {
 	f.Add(agreedDeflate)
 	f.Add(`foo; a="b, c", permessage-deflate; client_max_window_bits`)
 	f.Fuzz(func(t *testing.T, header string) {
 		h := http.Header{"Sec-Websocket-Extensions": {header}}
 		if offersDeflate(h) && !strings.Contains(header, permessageDeflate) {
-			t.Errorf("%q offers nothing", header)
+			t.Errorf("%q is taken for an offer", header)
 		}
 		if agreed, ok := agreesToDeflate(h); agreed && (!ok || !strings.Contains(header, "server_no_context_takeover")) {
-			t.Errorf("%q agrees to nothing", header)
+			t.Errorf("%q is taken for an agreement", header)
 		}
 	})
 }
 
-// FuzzCompressedMessage lets a server send anything as a compressed message.
+// FuzzCompressedMessage reads arbitrary bytes as a compressed message.
 func FuzzCompressedMessage(f *testing.F) {
 	f.Add(deflate(jsonMessage(1, 1000)))
 	f.Add(deflate(make([]byte, 1<<20)))
 	f.Add([]byte{0})
 	f.Fuzz(func(t *testing.T, message []byte) {
 		for _, b := range backends {
-			r, err := agreed(t, b, agreedDeflate, func(p *peer) {
-				p.Write(rawFrame(bitFin|bitRSV1|opText, message, false))
+			r, err := dialDeflate(t, b, agreedDeflate, func(p *scriptedPeer) {
+				p.Write(newFrame(bitFin|bitRSV1|opText, message, false))
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			e, err := r.Receive()
 			if err == nil && len(e.Object) > 4<<10 {
-				t.Errorf("%s: an object of %d bytes", b, len(e.Object))
+				t.Errorf("%s: got an object of %d bytes, more than the limit", b, len(e.Object))
 			}
 			if _, ok := errors.AsType[*listwatch.Error](err); err != nil && !ok {
-				t.Errorf("%s: %v is no *listwatch.Error", b, err)
+				t.Errorf("%s: got %v, want a *listwatch.Error", b, err)
 			}
 			r.Close()
 		}
@@ -280,12 +284,12 @@ func FuzzCompressedMessage(f *testing.F) {
 }
 
 // A library may take the end of the connection for the end of a compressed message.
-func TestAConnectionThatIsCutWithinACompressedMessageIsNoEvent(t *testing.T) {
-	whole := rawFrame(bitFin|bitRSV1|opText, deflate([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a","note":"`+strings.Repeat("üß€😀", 300)+`"}}}`)), false)
-	for n := 1; n < len(whole); n++ {
+func TestACutCompressedMessageIsNotAnEvent(t *testing.T) {
+	frame := newFrame(bitFin|bitRSV1|opText, deflate([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a","note":"`+strings.Repeat("üß€😀", 300)+`"}}}`)), false)
+	for n := 1; n < len(frame); n++ {
 		inBubbles(t, func(t *testing.T, b Backend) {
-			r, err := agreed(t, b, agreedDeflate, func(p *peer) {
-				if _, err := p.Write(whole[:n]); err != nil {
+			r, err := dialDeflate(t, b, agreedDeflate, func(p *scriptedPeer) {
+				if _, err := p.Write(frame[:n]); err != nil {
 					t.Error(err)
 				}
 				p.Close()

@@ -1,19 +1,22 @@
-// Package websocket carries a watch over WebSocket (RFC 6455): one event, one message; text for JSON, binary for binary framings.
+// Package websocket carries watches over WebSocket (RFC 6455). Each event is one message: a
+// text message if the framing is JSON, and a binary message if the framing is binary.
 //
-// [Server] is the serving end and [Client] the dialling one. Either speaks through one of two libraries, its [Backend]; the peer
-// can't tell which. What the libraries do differently, or not at all, is done here, before and beneath them: the handshake, the
-// checks of what comes in, time-outs and the end of a connection.
+// Start with [Server] to serve watches and with [Client] to dial them. Both use one of two
+// libraries, selected by [Backend]. The other end cannot tell which: this package itself
+// performs the handshake, validates the incoming frames, and handles timeouts and the end of a
+// connection, because the libraries do that differently or not at all.
 //
-//	handshake.go    what a request must be like, and the connection taken over
-//	subprotocol.go  names of framings and bearer tokens in Sec-WebSocket-Protocol
-//	conn.go         the connection beneath a library: one writer at a time
-//	write.go        a deadline for progress, few writes
-//	gate.go         the rules for incoming frames
-//	frame.go        frames as bytes, close codes
-//	stream.go       a watch being served
-//	client.go       the handshake as a client
-//	replay.go       how a library gets a connection that is open already
-//	receiver.go     a watch being read
+//	handshake.go    the checks of a request, and hijacking the connection
+//	subprotocol.go  framings and bearer tokens in Sec-WebSocket-Protocol
+//	extension.go    the negotiation of permessage-deflate
+//	conn.go         the connection below a library
+//	write.go        its writes: batches and the write timeout
+//	validator.go    the rules for incoming frames
+//	frame.go        encoding of frames, close codes
+//	server.go       accepting a watch
+//	stream.go       serving a watch
+//	client.go       the handshake of a client
+//	receiver.go     reading a watch
 //	gorilla.go      the two libraries
 //	nhooyr.go
 package websocket

@@ -9,8 +9,9 @@ import (
 // permessageDeflate is the name of the extension of RFC 7692.
 const permessageDeflate = "permessage-deflate"
 
-// agreedDeflate is what the server agrees to and the client offers: each message is compressed by itself (rfc7692#section-7.1.1), so
-// that those of a server are the same for all watchers, and nobody keeps a compressor.
+// agreedDeflate is the form of permessage-deflate that the client offers and the server agrees
+// to. Each message is compressed separately (rfc7692#section-7.1.1), so that all watchers share
+// the compressed messages of a server, and no connection keeps a compressor.
 const agreedDeflate = permessageDeflate + "; server_no_context_takeover; client_no_context_takeover"
 
 // An extension is an element of Sec-WebSocket-Extensions (rfc6455#section-9.1).
@@ -21,12 +22,13 @@ type extension struct {
 
 type parameter struct {
 	name, value string
-	valued      bool
+	hasValue    bool
 }
 
-// extensionsOf returns those that h names. A value in quotes is a token too (rfc6455#section-9.1), so there is no comma in it; one that
-// has one falls apart, and fits nothing.
-func extensionsOf(h http.Header) []extension {
+// parseExtensions returns the extensions in h. A quoted value must be a token too
+// (rfc6455#section-9.1), so it contains no comma; a value with a comma is split and matches
+// nothing.
+func parseExtensions(h http.Header) []extension {
 	var all []extension
 	for _, line := range h.Values("Sec-Websocket-Extensions") {
 		for element := range strings.SplitSeq(line, ",") {
@@ -35,8 +37,8 @@ func extensionsOf(h http.Header) []extension {
 			for more {
 				var p string
 				p, rest, more = strings.Cut(rest, ";")
-				key, value, valued := strings.Cut(p, "=")
-				e.params = append(e.params, parameter{strings.TrimSpace(key), unquote(strings.TrimSpace(value)), valued})
+				key, value, hasValue := strings.Cut(p, "=")
+				e.params = append(e.params, parameter{strings.TrimSpace(key), unquote(strings.TrimSpace(value)), hasValue})
 			}
 			if e.name != "" {
 				all = append(all, e)
@@ -53,13 +55,14 @@ func unquote(s string) string {
 	return s
 }
 
-// offersDeflate reports whether h offers permessage-deflate in a way that can be agreed to with agreedDeflate. An offer with a parameter
-// that is unknown, not valid or there twice must be declined (rfc7692#section-7.1); one that limits the server's window is, because
-// all watchers get messages with the full one.
+// offersDeflate reports whether h offers permessage-deflate so that agreedDeflate is a valid
+// answer. An offer with an unknown, invalid or repeated parameter must be declined
+// (rfc7692#section-7.1). An offer that limits the server's window is declined because all
+// watchers share messages that use the full window.
 func offersDeflate(h http.Header) bool {
-	for _, e := range extensionsOf(h) {
-		if e.name == permessageDeflate && e.valid(func(p parameter) bool {
-			return p.name == "client_max_window_bits" && (!p.valued || p.isWindow())
+	for _, e := range parseExtensions(h) {
+		if e.name == permessageDeflate && e.hasValidParams(func(p parameter) bool {
+			return p.name == "client_max_window_bits" && (!p.hasValue || p.isWindowSize())
 		}) {
 			return true
 		}
@@ -67,25 +70,27 @@ func offersDeflate(h http.Header) bool {
 	return false
 }
 
-// agreesToDeflate reports whether h agrees to an offer of agreedDeflate; ok is false where it agrees to anything else.
+// agreesToDeflate reports whether h is an answer to an offer of agreedDeflate that agrees to
+// it. ok is false if h agrees to anything else.
 func agreesToDeflate(h http.Header) (agreed, ok bool) {
-	all := extensionsOf(h)
+	all := parseExtensions(h)
 	if len(all) == 0 {
 		return false, true
 	}
 	e := all[0]
 	ok = len(all) == 1 && e.name == permessageDeflate && e.has("server_no_context_takeover") &&
-		e.valid(func(p parameter) bool { return p.name == "server_max_window_bits" && p.isWindow() })
+		e.hasValidParams(func(p parameter) bool { return p.name == "server_max_window_bits" && p.isWindowSize() })
 	return ok, ok
 }
 
-// valid reports whether all parameters of a permessage-deflate are valid, each there once: those without a value that both sides may
-// name, and those that more allows.
-func (e extension) valid(more func(parameter) bool) bool {
+// hasValidParams reports whether all parameters of a permessage-deflate are valid and none is
+// repeated. Both sides may use the flags without a value; alsoValid reports whether another
+// parameter is valid.
+func (e extension) hasValidParams(alsoValid func(parameter) bool) bool {
 	seen := map[string]bool{}
 	for _, p := range e.params {
 		isFlag := p.name == "server_no_context_takeover" || p.name == "client_no_context_takeover"
-		if seen[p.name] || !(isFlag && !p.valued || more(p)) {
+		if seen[p.name] || !(isFlag && !p.hasValue || alsoValid(p)) {
 			return false
 		}
 		seen[p.name] = true
@@ -102,8 +107,9 @@ func (e extension) has(name string) bool {
 	return false
 }
 
-// isWindow reports whether p is the base-2 logarithm of a window, without leading zeros: rfc7692#section-7.1.2.
-func (p parameter) isWindow() bool {
+// isWindowSize reports whether the value of p is the base-2 logarithm of a window size, without
+// leading zeros: rfc7692#section-7.1.2.
+func (p parameter) isWindowSize() bool {
 	bits, err := strconv.ParseUint(p.value, 10, 8)
 	return err == nil && bits >= 8 && bits <= 15 && p.value == strconv.FormatUint(bits, 10)
 }

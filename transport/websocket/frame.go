@@ -18,11 +18,11 @@ const (
 	opPong         = 0xA
 )
 
-// The bits of a frame's first two bytes.
+// The bits of the first two bytes of a frame.
 const (
 	bitFin     = 0x80
 	bitsRSV    = 0x70
-	bitRSV1    = 0x40 // of a message that is compressed: rfc7692#section-6
+	bitRSV1    = 0x40 // the message is compressed: rfc7692#section-6
 	bitsOpcode = 0x0F
 	bitControl = 0x08
 	bitMask    = 0x80
@@ -30,49 +30,51 @@ const (
 )
 
 const (
-	// maxControl is how many bytes a control frame may carry: rfc6455#section-5.5.
+	// maxControl is the maximum size of the payload of a control frame: rfc6455#section-5.5.
 	maxControl = 125
-	// maxHeader is how many bytes a frame's header may have without the mask.
+	// maxHeader is the maximum size of the header of a frame, without the mask.
 	maxHeader = 2 + 8
+	maskSize  = 4
 )
 
-// A closeCode is a number of RFC 6455 section 7.4.1.
+// A closeCode is a status code of RFC 6455 section 7.4.1.
 type closeCode uint16
 
 const (
 	closeNormal    closeCode = 1000
 	closeGoingAway closeCode = 1001
 	closeProtocol  closeCode = 1002
-	closeNoStatus  closeCode = 1005 // never on the wire: a close frame without a code
+	closeNoStatus  closeCode = 1005 // stands for a close frame without a code; never sent
 	closeBadText   closeCode = 1007
 	closePolicy    closeCode = 1008
 	closeTooBig    closeCode = 1009
 )
 
-// The envelopes. Frames that are ready to be written need a writer beneath the library; the bare message is for a library
-// that writes frames by itself.
+// The envelopes. Complete frames are written to the connection below the library. A bare
+// message is for a library that makes the frame itself.
 var (
-	framed   = &transport.Envelope{Messages: true, Wrap: appendMessageFrame}
-	deflated = &transport.Envelope{Messages: true, Wrap: appendDeflatedFrame, Compression: permessageDeflate}
-	bare     = &transport.Envelope{Messages: true}
+	framedEnvelope   = &transport.Envelope{Messages: true, Wrap: appendMessageFrame}
+	deflatedEnvelope = &transport.Envelope{Messages: true, Wrap: appendDeflatedFrame, Compression: permessageDeflate}
+	bareEnvelope     = &transport.Envelope{Messages: true}
 )
 
-// appendMessageFrame appends a whole message as one frame, as a server sends it: without a mask (rfc6455#section-5.1), so that
-// all watchers share its bytes.
+// appendMessageFrame appends a message as one frame of a server. Such a frame has no mask
+// (rfc6455#section-5.1), so all watchers share its bytes.
 func appendMessageFrame(dst, payload []byte, isBinary bool) []byte {
 	dst = appendHeader(dst, bitFin|opcode(isBinary), len(payload))
 	return append(dst, payload...)
 }
 
-// appendDeflatedFrame is appendMessageFrame for peers that agreed to permessage-deflate. A message that doesn't get smaller stays as
-// it is, which is for the sender to choose (rfc7692#section-6.1).
+// appendDeflatedFrame is appendMessageFrame for peers that agreed to permessage-deflate. A
+// message that compression does not make smaller stays uncompressed, which rfc7692#section-6.1
+// allows.
 func appendDeflatedFrame(dst, payload []byte, isBinary bool) []byte {
 	if len(payload) >= compress.MinSize {
-		small := compress.AppendDeflate(make([]byte, 0, len(payload)), payload)
-		small = small[:len(small)-len(compress.SyncMarker)] // rfc7692#section-7.2.1
-		if len(small) < len(payload) {
-			dst = appendHeader(dst, bitFin|bitRSV1|opcode(isBinary), len(small))
-			return append(dst, small...)
+		compressed := compress.AppendDeflate(make([]byte, 0, len(payload)), payload)
+		compressed = compressed[:len(compressed)-len(compress.SyncMarker)] // rfc7692#section-7.2.1
+		if len(compressed) < len(payload) {
+			dst = appendHeader(dst, bitFin|bitRSV1|opcode(isBinary), len(compressed))
+			return append(dst, compressed...)
 		}
 	}
 	return appendMessageFrame(dst, payload, isBinary)
@@ -85,7 +87,8 @@ func opcode(isBinary bool) byte {
 	return opText
 }
 
-// appendHeader appends the header of an unmasked frame of n bytes, with the shortest length that fits, as rfc6455#section-5.2 demands.
+// appendHeader appends the header of an unmasked frame with n bytes of payload.
+// rfc6455#section-5.2 requires the shortest encoding of n.
 func appendHeader(dst []byte, first byte, n int) []byte {
 	switch {
 	case n <= 125:
@@ -96,7 +99,8 @@ func appendHeader(dst []byte, first byte, n int) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, first, 127), uint64(n))
 }
 
-// appendControl appends a control frame, masked where a client sends it. What is longer than a control frame may be is cut.
+// appendControl appends a control frame, masked if a client sends it. It truncates a payload
+// longer than maxControl.
 func appendControl(dst []byte, op byte, payload []byte, masked bool) []byte {
 	payload = payload[:min(len(payload), maxControl)]
 	if !masked {

@@ -1,6 +1,8 @@
 package websocket
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -12,100 +14,141 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// gorillaReadBuffer is how much is read from a client at once: it sends nothing but control frames.
-const gorillaReadBuffer = 256
+// gorillaBufferSize is the size of gorilla's read buffer for a client, which sends only control
+// frames, and of its write buffer for a server.
+const gorillaBufferSize = 256
 
-// gorillaBuffers stays empty: with a pool, gorilla takes no write buffer before it writes a message, and it never does here.
+// gorillaBuffers stays empty. With a pool, gorilla takes a write buffer only when it writes a
+// message, which it never does here.
 var gorillaBuffers sync.Pool
 
-// acceptGorilla writes the response and returns the session. Subprotocol, compression and headers are decided already.
-func acceptGorilla(t *takeover, r *http.Request, subprotocol string, deflate bool) (session, error) {
+// acceptGorilla writes the response and returns the server's end. subprotocol and deflate are
+// the results of the negotiation.
+func acceptGorilla(h *hijackedWriter, r *http.Request, subprotocol string, deflate bool) (serverConn, error) {
 	u := websocket.Upgrader{
-		ReadBufferSize:    gorillaReadBuffer,
+		ReadBufferSize:    gorillaBufferSize,
 		WriteBufferPool:   &gorillaBuffers,
 		Subprotocols:      []string{subprotocol},
-		CheckOrigin:       func(*http.Request) bool { return true }, // checkRequest did
+		CheckOrigin:       func(*http.Request) bool { return true }, // checkRequest has checked it
 		EnableCompression: deflate,
 	}
 	if deflate {
-		// The library judges by the name alone, and answers with agreedDeflate.
+		// gorilla looks only for the name of the extension, and answers with agreedDeflate.
 		r = r.WithContext(r.Context()) // a copy
 		r.Header = r.Header.Clone()
 		r.Header.Set("Sec-Websocket-Extensions", permessageDeflate)
 	}
-	t.conn.gate.deflate = deflate
+	h.conn.validator.deflate = deflate
 	if subprotocol == "" {
 		u.Subprotocols = []string{}
 	}
-	c, err := u.Upgrade(t, r, t.header)
+	c, err := u.Upgrade(h, r, h.header)
 	if err != nil {
 		return nil, err
 	}
-	s := &gorillaSession{conn: t.conn, library: c} // and not t: its buffers are 8 KiB
+	s := &gorillaServerConn{conn: h.conn, library: c} // does not retain h, whose buffers take 8 KiB
 	c.SetPingHandler(func(payload string) error {
 		s.conn.pong = []byte(payload)
 		return nil
 	})
 	c.SetPongHandler(func(string) error {
-		s.waiting.Store(false)
+		s.pinged.Store(false)
 		return nil
 	})
 	c.SetCloseHandler(func(int, string) error { return nil }) // the stream answers
 	return s, nil
 }
 
-// A gorillaSession lets the library read and writes ready frames beneath it.
-type gorillaSession struct {
+// A gorillaServerConn reads with the library and writes frames below it.
+type gorillaServerConn struct {
 	conn    *conn
 	library *websocket.Conn
-	waiting atomic.Bool // for a pong
+	pinged  atomic.Bool // a ping is not answered yet
 }
 
-func (s *gorillaSession) serve() closeCode {
-	_, _, err := s.library.NextReader() // the gate lets no message through, so this returns at the end alone
+func (s *gorillaServerConn) serve() closeCode {
+	// The validator passes no message, so this returns only at the end.
+	_, _, err := s.library.NextReader()
 	if e, ok := err.(*websocket.CloseError); ok && e.Code != websocket.CloseAbnormalClosure {
 		return closeCode(e.Code)
 	}
 	return 0
 }
 
-func (s *gorillaSession) send(frames [][]byte) error { return s.conn.writeFrames(frames) }
+func (s *gorillaServerConn) send(frames [][]byte) error { return s.conn.writeFrames(frames) }
 
-func (s *gorillaSession) ping(time.Duration) bool {
-	if !s.conn.writing.free() {
-		return true // a write is on its way, and has a deadline of its own
+func (s *gorillaServerConn) ping(time.Duration) bool {
+	if len(s.conn.writing) > 0 {
+		return true // a write in progress has a deadline of its own
 	}
-	if s.waiting.Swap(true) {
+	if s.pinged.Swap(true) {
 		return false
 	}
 	return s.conn.writeControl(appendControl(nil, opPing, nil, false)) == nil
 }
 
-func (s *gorillaSession) end(code closeCode, reason string) error { return s.conn.end(code, reason) }
+func (s *gorillaServerConn) release() {}
 
-func (s *gorillaSession) release() {}
-
-// dialGorilla returns a link over c, on which the handshake is over.
-func dialGorilla(c *conn) (link, error) {
+// newGorillaReader returns a reader of c, whose handshake is complete.
+func newGorillaReader(c *conn) (messageReader, error) {
 	d := websocket.Dialer{
-		NetDialContext:  func(context.Context, string, string) (net.Conn, error) { return &replay{conn: c}, nil },
-		WriteBufferPool: &gorillaBuffers, WriteBufferSize: gorillaReadBuffer, EnableCompression: c.gate.deflate,
+		NetDialContext:  func(context.Context, string, string) (net.Conn, error) { return &acceptingConn{conn: c}, nil },
+		WriteBufferPool: &gorillaBuffers, WriteBufferSize: gorillaBufferSize, EnableCompression: c.validator.deflate,
 	}
-	library, _, err := d.DialContext(context.Background(), "ws://"+anyServer.Host, nil)
+	library, _, err := d.DialContext(context.Background(), "ws://"+placeholderURL.Host, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &gorillaLink{library}, nil
+	return &gorillaReader{library}, nil
 }
 
-type gorillaLink struct{ library *websocket.Conn }
+type gorillaReader struct{ library *websocket.Conn }
 
-func (l *gorillaLink) next() (isBinary bool, message io.Reader, err error) {
-	kind, message, err := l.library.NextReader()
+func (r *gorillaReader) next() (isBinary bool, message io.Reader, err error) {
+	kind, message, err := r.library.NextReader()
 	if e, ok := err.(*websocket.CloseError); ok && e.Code != websocket.CloseAbnormalClosure {
-		err = &closed{closeCode(e.Code), e.Text}
+		err = &peerClose{closeCode(e.Code), e.Text}
 	}
 	return kind == websocket.BinaryMessage, message, err
 }
 
-func (l *gorillaLink) release() {}
+func (r *gorillaReader) release() {}
+
+// An acceptingConn is an open WebSocket connection that accepts another handshake without
+// sending it. gorilla makes a websocket.Conn only by a handshake.
+type acceptingConn struct {
+	*conn
+	request  []byte // the bytes of the handshake written so far
+	response []byte // the bytes of the response that are still to be read
+	accepted bool
+}
+
+// Write takes the request of the handshake, and then writes to the connection.
+func (c *acceptingConn) Write(p []byte) (int, error) {
+	if c.accepted {
+		return c.conn.Write(p)
+	}
+	c.request = append(c.request, p...)
+	if !bytes.HasSuffix(c.request, []byte("\r\n\r\n")) {
+		return len(p), nil
+	}
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(c.request)))
+	if err != nil {
+		return 0, err
+	}
+	response := bytes.NewBufferString("HTTP/1.1 101 Switching Protocols\r\n")
+	_ = acceptHeader(r, c.validator.deflate).Write(response)
+	response.WriteString("\r\n")
+	c.response, c.request, c.accepted = response.Bytes(), nil, true
+	return len(p), nil
+}
+
+// Read reads the response to the handshake, and then from the connection.
+func (c *acceptingConn) Read(p []byte) (int, error) {
+	if len(c.response) > 0 {
+		n := copy(p, c.response)
+		c.response = c.response[n:]
+		return n, nil
+	}
+	return c.conn.Read(p)
+}

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"bufio"
+	"crypto/sha1"
 	"encoding/base64"
 	"fmt"
 	"net"
@@ -13,48 +14,71 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-const op = "upgrade to WebSocket"
+const opUpgrade = "upgrade to WebSocket"
 
-// checkRequest checks what RFC 6455 section 4.2.1 demands of a handshake, before a library sees it: the libraries check different
-// things and answer by themselves. h gets the headers that an error response must bear.
-func checkRequest(r *http.Request, h http.Header, origins []string) error {
+// checkRequest checks the rules of RFC 6455 section 4.2.1 for a handshake before a library sees
+// it, because the libraries check different rules and answer by themselves. It adds to h the
+// headers that an error response must have.
+func checkRequest(r *http.Request, h http.Header, allowOrigins []string) error {
 	if r.Method != http.MethodGet {
 		h.Set("Allow", http.MethodGet)
-		return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "the method is %s, want GET", r.Method)
+		return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "method %s: must be GET", r.Method)
 	}
 	if v := r.Header.Values("Sec-Websocket-Version"); len(v) != 1 || strings.TrimSpace(v[0]) != "13" {
-		// rfc6455#section-4.4; a 426 must say what to upgrade to: rfc9110#section-15.5.22.
+		// rfc6455#section-4.4; a 426 must name the protocol to upgrade to:
+		// rfc9110#section-15.5.22.
 		h.Set("Sec-Websocket-Version", "13")
 		h.Set("Upgrade", "websocket")
 		h.Set("Connection", "Upgrade")
-		return refuse(http.StatusUpgradeRequired, "UpgradeRequired", "Sec-WebSocket-Version is %q, want 13", v)
+		return refuse(http.StatusUpgradeRequired, "UpgradeRequired", "Sec-WebSocket-Version %q: must be 13", v)
 	}
-	if k := r.Header.Values("Sec-Websocket-Key"); len(k) != 1 || !validKey(k[0]) {
-		return refuse(http.StatusBadRequest, "BadRequest", "Sec-WebSocket-Key is %q, want 16 bytes in base64", k)
+	if k := r.Header.Values("Sec-Websocket-Key"); len(k) != 1 || !isValidKey(k[0]) {
+		return refuse(http.StatusBadRequest, "BadRequest", "Sec-WebSocket-Key %q: must be 16 bytes in base64", k)
 	}
 	if r.ContentLength != 0 {
-		// A body would be taken for frames.
-		return refuse(http.StatusBadRequest, "BadRequest", "the request has a body, want none")
+		// The body would be read as frames.
+		return refuse(http.StatusBadRequest, "BadRequest", "the request must not have a body")
 	}
-	if !transport.OriginAllowed(r, origins) {
-		return refuse(http.StatusForbidden, "Forbidden", "origin %q may not watch here", r.Header.Values("Origin"))
+	if !transport.OriginAllowed(r, allowOrigins) {
+		return refuse(http.StatusForbidden, "Forbidden", "origin %q is not allowed to watch", r.Header.Values("Origin"))
 	}
 	return nil
 }
 
-// refuse returns what is wrong with a handshake.
+// refuse returns the error of a handshake that is refused with an HTTP status.
 func refuse(status int, reason, format string, args ...any) error {
 	return &listwatch.Error{
-		Code: listwatch.CodeOfHTTP(status), Op: op, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
+		Code: listwatch.CodeOfHTTP(status), Op: opUpgrade, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
 	}
 }
 
-func validKey(key string) bool {
+func isValidKey(key string) bool {
 	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(key))
 	return err == nil && len(b) == 16
 }
 
-// hasToken reports whether the comma-separated lists of a header hold token, in any case.
+// acceptKey returns the Sec-WebSocket-Accept that answers a Sec-WebSocket-Key:
+// rfc6455#section-4.2.2.
+func acceptKey(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// acceptHeader returns the headers of the response that accepts the handshake r, with
+// permessage-deflate if deflate is true.
+func acceptHeader(r *http.Request, deflate bool) http.Header {
+	h := http.Header{
+		"Upgrade":              {"websocket"},
+		"Connection":           {"Upgrade"},
+		"Sec-Websocket-Accept": {acceptKey(r.Header.Get("Sec-Websocket-Key"))},
+	}
+	if deflate {
+		h.Set("Sec-Websocket-Extensions", agreedDeflate)
+	}
+	return h
+}
+
+// hasToken reports whether a header, a comma-separated list, contains token in any case.
 func hasToken(h http.Header, name, token string) bool {
 	for _, line := range h.Values(name) {
 		for t := range strings.SplitSeq(line, ",") {
@@ -66,36 +90,39 @@ func hasToken(h http.Header, name, token string) bool {
 	return false
 }
 
-// A takeover is what a library is given in place of a ResponseWriter: the connection has been taken over already, so that
-// where that can't be done the error is answered by who knows how.
-type takeover struct {
-	header http.Header // what the 101 is to bear beside the headers of the handshake
+// A hijackedWriter is the ResponseWriter for a library whose connection is hijacked already.
+// This package hijacks the connection itself, so that it can still answer with an error if that
+// fails.
+type hijackedWriter struct {
+	header http.Header // the headers of the 101 response, except those of the handshake
 	conn   *conn
 	buffer *bufio.ReadWriter
 }
 
-// takeOver takes the connection of w. Bytes that the client sent behind its request are kept.
-func takeOver(w http.ResponseWriter, o transport.Options) (*takeover, error) {
+// hijack hijacks the connection of w. It keeps bytes that the client has sent after the
+// request.
+func hijack(w http.ResponseWriter, o transport.Options) (*hijackedWriter, error) {
 	c, buffer, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, &listwatch.Error{
-			Code: listwatch.Unsupported, Op: op, Status: http.StatusNotImplemented, Reason: "NotImplemented",
-			Message: "the connection can't be taken over", Err: err,
+			Code: listwatch.Unsupported, Op: opUpgrade, Status: http.StatusNotImplemented, Reason: "NotImplemented",
+			Message: "the connection cannot be hijacked", Err: err,
 		}
 	}
 	connio.TuneTCP(c)
-	t := &takeover{header: withoutHandshake(w.Header()), conn: newConn(c, false, o.WriteTimeout), buffer: buffer}
-	t.conn.gate = gate{fromClient: true, limit: maxInbound}
+	h := &hijackedWriter{header: withoutHandshake(w.Header()), conn: newConn(c, false, o.WriteTimeout), buffer: buffer}
+	h.conn.validator = validator{fromClient: true, maxMessage: maxInbound}
 	if n := buffer.Reader.Buffered(); n > 0 {
 		early, _ := buffer.Reader.Peek(n)
-		t.conn.prefix = append([]byte(nil), early...)
+		h.conn.early = append([]byte(nil), early...)
 	}
-	buffer.Reader.Reset(t.conn)
-	buffer.Writer.Reset(t.conn)
-	return t, nil
+	buffer.Reader.Reset(h.conn)
+	buffer.Writer.Reset(h.conn)
+	return h, nil
 }
 
-// withoutHandshake returns a copy of h without what belongs to the handshake, or to a body, which it has none of.
+// withoutHandshake returns a copy of h without the headers of the handshake and those of a
+// body.
 func withoutHandshake(h http.Header) http.Header {
 	h = h.Clone()
 	if h == nil {
@@ -113,19 +140,20 @@ func withoutHandshake(h http.Header) http.Header {
 }
 
 // Header returns the headers of the response.
-func (t *takeover) Header() http.Header { return t.header }
+func (h *hijackedWriter) Header() http.Header { return h.header }
 
-// WriteHeader writes the head of the response.
-func (t *takeover) WriteHeader(status int) {
-	w := t.buffer.Writer
+// WriteHeader writes the status line and the headers.
+func (h *hijackedWriter) WriteHeader(status int) {
+	w := h.buffer.Writer
 	fmt.Fprintf(w, "HTTP/1.1 %d %s\r\n", status, http.StatusText(status))
-	_ = t.header.Write(w)
+	_ = h.header.Write(w)
 	_, _ = w.WriteString("\r\n")
-	_ = w.Flush() // what failed here fails the first read, too
+	_ = w.Flush() // if it fails, the first read fails too
 }
 
-// Write swallows what a library says to a request that it doesn't like: there is none left after checkRequest.
-func (t *takeover) Write(p []byte) (int, error) { return len(p), nil }
+// Write discards the body with which a library refuses a request. After checkRequest, no
+// request is refused.
+func (h *hijackedWriter) Write(p []byte) (int, error) { return len(p), nil }
 
 // Hijack returns the connection.
-func (t *takeover) Hijack() (net.Conn, *bufio.ReadWriter, error) { return t.conn, t.buffer, nil }
+func (h *hijackedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.conn, h.buffer, nil }

@@ -25,42 +25,42 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var backends = []Backend{Gorilla, Nhooyr}
 
-// forBackends runs f for each library.
-func forBackends(t *testing.T, f func(t *testing.T, b Backend)) {
+// onEachBackend runs f for each library.
+func onEachBackend(t *testing.T, f func(t *testing.T, b Backend)) {
 	for _, b := range backends {
 		t.Run(b.String(), func(t *testing.T) { f(t, b) })
 	}
 }
 
-// inBubbles runs f for each library in fake time.
+// inBubbles runs f for each library, in a bubble of its own.
 func inBubbles(t *testing.T, f func(t *testing.T, b Backend)) {
-	forBackends(t, func(t *testing.T, b Backend) {
+	onEachBackend(t, func(t *testing.T, b Backend) {
 		synctest.Test(t, func(t *testing.T) { f(t, b) })
 	})
 }
 
-// A site serves watches and hands each one to the test.
-type site struct {
+// A testServer serves watches and gives each stream to the test.
+type testServer struct {
 	*transporttest.TestServer
 	t testing.TB
 }
 
-func open(t testing.TB, c transporttest.ServerConfig) *site {
-	return &site{transporttest.StartServer(t, c), t}
+func startServer(t testing.TB, c transporttest.ServerConfig) *testServer {
+	return &testServer{transporttest.StartServer(t, c), t}
 }
 
-// mem serves over a network in memory.
-func mem(t testing.TB, b Backend, o transport.Options) *site {
-	return open(t, transporttest.ServerConfig{Server: &Server{Backend: b}, Options: o})
+// startInMemory starts a server in memory.
+func startInMemory(t testing.TB, b Backend, o transport.Options) *testServer {
+	return startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b}, Options: o})
 }
 
-// tcp serves over a real socket.
-func tcp(t testing.TB, b Backend, secure bool) *site {
-	return open(t, transporttest.ServerConfig{Server: &Server{Backend: b}, TLS: secure, Sockets: true})
+// startOnSocket starts a server on a socket.
+func startOnSocket(t testing.TB, b Backend, secure bool) *testServer {
+	return startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b}, TLS: secure, Sockets: true})
 }
 
-// dial opens a connection and, where the site has it, TLS.
-func (s *site) dial() net.Conn {
+// dial opens a connection, with TLS if the server uses it.
+func (s *testServer) dial() net.Conn {
 	s.t.Helper()
 	dial := s.Network.Dial
 	if dial == nil {
@@ -79,8 +79,8 @@ func (s *site) dial() net.Conn {
 	return c
 }
 
-// A peer is a hand-made end of a WebSocket.
-type peer struct {
+// A scriptedPeer is one end of a WebSocket that a test scripts frame by frame.
+type scriptedPeer struct {
 	net.Conn
 	t      testing.TB
 	r      *bufio.Reader
@@ -89,8 +89,9 @@ type peer struct {
 
 const sampleKey = "dGhlIHNhbXBsZSBub25jZQ=="
 
-// request returns the text of a sound handshake with some headers more; an empty value takes one out.
-func request(headers ...string) string {
+// handshakeRequest returns the text of a valid handshake with additional headers. An empty
+// value removes a header.
+func handshakeRequest(headers ...string) string {
 	h := map[string]string{
 		"Host": "127.0.0.1", "Upgrade": "websocket", "Connection": "Upgrade",
 		"Sec-WebSocket-Key": sampleKey, "Sec-WebSocket-Version": "13",
@@ -107,10 +108,10 @@ func request(headers ...string) string {
 	return text + "\r\n"
 }
 
-// ask sends a request and returns the answer to it.
-func (s *site) ask(text string) (*peer, *http.Response) {
+// roundTrip sends a request and returns the response.
+func (s *testServer) roundTrip(text string) (*scriptedPeer, *http.Response) {
 	s.t.Helper()
-	p := &peer{Conn: s.dial(), t: s.t, masked: true}
+	p := &scriptedPeer{Conn: s.dial(), t: s.t, masked: true}
 	p.r = bufio.NewReader(p)
 	if _, err := io.WriteString(p, text); err != nil {
 		s.t.Fatal(err)
@@ -122,25 +123,26 @@ func (s *site) ask(text string) (*peer, *http.Response) {
 	return p, resp
 }
 
-// watch opens a stream by hand.
-func (s *site) watch(headers ...string) (*peer, *transport.Stream) {
+// watch opens a watch with a scripted client.
+func (s *testServer) watch(headers ...string) (*scriptedPeer, *transport.Stream) {
 	s.t.Helper()
-	p, resp := s.ask(request(headers...))
+	p, resp := s.roundTrip(handshakeRequest(headers...))
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		s.t.Fatalf("got %s, want 101", resp.Status)
 	}
 	return p, <-s.Streams
 }
 
-// put writes one frame: the first byte holds FIN, the reserved bits and the opcode.
-func (p *peer) put(first byte, payload []byte) {
+// writeFrame writes one frame. Its first byte holds FIN, the reserved bits and the opcode.
+func (p *scriptedPeer) writeFrame(first byte, payload []byte) {
 	p.t.Helper()
-	if _, err := p.Write(rawFrame(first, payload, p.masked)); err != nil {
+	if _, err := p.Write(newFrame(first, payload, p.masked)); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func rawFrame(first byte, payload []byte, masked bool) []byte {
+// newFrame returns a frame. Its first byte holds FIN, the reserved bits and the opcode.
+func newFrame(first byte, payload []byte, masked bool) []byte {
 	frame := appendHeader(nil, first, len(payload))
 	if !masked {
 		return append(frame, payload...)
@@ -154,8 +156,8 @@ func rawFrame(first byte, payload []byte, masked bool) []byte {
 	return frame
 }
 
-// get reads one frame and returns its first byte, whether it is masked, and what it carries.
-func (p *peer) get() (first byte, masked bool, payload []byte, err error) {
+// readFrame reads one frame and returns its first byte, whether it is masked, and its payload.
+func (p *scriptedPeer) readFrame() (first byte, masked bool, payload []byte, err error) {
 	var head [2]byte
 	if _, err := io.ReadFull(p.r, head[:]); err != nil {
 		return 0, false, nil, err
@@ -183,23 +185,23 @@ func (p *peer) get() (first byte, masked bool, payload []byte, err error) {
 	return head[0], masked, payload, err
 }
 
-// want reads one frame, which must be as given.
-func (p *peer) want(first byte, payload string) {
+// wantFrame reads one frame and compares it.
+func (p *scriptedPeer) wantFrame(first byte, payload string) {
 	p.t.Helper()
-	gotFirst, masked, got, err := p.get()
+	gotFirst, masked, got, err := p.readFrame()
 	if err != nil || gotFirst != first || string(got) != payload {
 		p.t.Fatalf("got frame %#x %.80q, %v; want %#x %.80q", gotFirst, got, err, first, payload)
 	}
 	if masked == p.masked {
-		p.t.Fatalf("got a frame with mask %v", masked)
+		p.t.Fatalf("got a frame whose mask is %v", masked)
 	}
 }
 
-// wantClose reads frames up to a close frame, which must have the code.
-func (p *peer) wantClose(code closeCode) {
+// wantClose reads frames up to a close frame and compares its code.
+func (p *scriptedPeer) wantClose(code closeCode) {
 	p.t.Helper()
 	for {
-		first, _, payload, err := p.get()
+		first, _, payload, err := p.readFrame()
 		if err != nil {
 			p.t.Fatalf("got %v, want close %d", err, code)
 		}
@@ -208,7 +210,7 @@ func (p *peer) wantClose(code closeCode) {
 		}
 		if code == closeNoStatus {
 			if len(payload) != 0 {
-				p.t.Fatalf("got close with %q, want an empty one", payload)
+				p.t.Fatalf("got close with %q, want an empty payload", payload)
 			}
 			return
 		}
@@ -219,28 +221,28 @@ func (p *peer) wantClose(code closeCode) {
 	}
 }
 
-// wantEOF reads until the end, at which there must be nothing more and no reset.
-func (p *peer) wantEOF() {
+// wantEOF checks that the connection ends cleanly without further bytes.
+func (p *scriptedPeer) wantEOF() {
 	p.t.Helper()
 	if rest, err := io.ReadAll(p.r); err != nil || len(rest) > 0 {
 		p.t.Fatalf("got %q, %v; want the end of the connection", rest, err)
 	}
 }
 
-// closeFrame returns what a close frame carries.
-func closeFrame(code closeCode, reason string) []byte {
+// closePayload returns the payload of a close frame.
+func closePayload(code closeCode, reason string) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)
 }
 
-// event returns the n-th event, of about size bytes.
-func event(n, size int) listwatch.Event {
+// testEvent returns the n-th event, with about size bytes.
+func testEvent(n, size int) listwatch.Event {
 	data := fmt.Sprintf(`{"metadata":{"name":"o%d"},"text":"ü %s"}`, n, bytes.Repeat([]byte("x"), size))
 	return listwatch.Event{
 		Type: listwatch.Modified, Version: listwatch.Version(n + 1), Object: &listwatch.Object{Data: []byte(data)},
 	}
 }
 
-// send sends events as one batch.
+// send sends events in one batch.
 func send(t testing.TB, s *transport.Stream, events ...listwatch.Event) {
 	t.Helper()
 	if err := trySend(s, events...); err != nil {
@@ -260,19 +262,19 @@ func trySend(s *transport.Stream, events ...listwatch.Event) error {
 	return s.Sender.Send(frames)
 }
 
-// wantEvent receives the n-th event.
+// wantEvent receives an event and compares it with testEvent(n, size).
 func wantEvent(t testing.TB, r transport.Receiver, n, size int) {
 	t.Helper()
 	got, err := r.Receive()
 	if err != nil {
 		t.Fatalf("event %d: %v", n, err)
 	}
-	if want := event(n, size); got.Type != "MODIFIED" || string(got.Object) != string(want.Object.Data) {
+	if want := testEvent(n, size); got.Type != "MODIFIED" || string(got.Object) != string(want.Object.Data) {
 		t.Fatalf("event %d: got %s %.80s, want %.80s", n, got.Type, got.Object, want.Object.Data)
 	}
 }
 
-// wantCode checks the code of an error.
+// wantCode checks that err is a *listwatch.Error with the code, and returns it.
 func wantCode(t testing.TB, err error, code listwatch.Code) *listwatch.Error {
 	t.Helper()
 	e, ok := errors.AsType[*listwatch.Error](err)
@@ -282,12 +284,6 @@ func wantCode(t testing.TB, err error, code listwatch.Code) *listwatch.Error {
 	return e
 }
 
-// wantDone waits for the end of a stream.
-func wantDone(t testing.TB, s *transport.Stream) {
-	t.Helper()
-	<-s.Done
-}
-
-func jsonRequest(s *site) *transport.Request {
+func jsonRequest(s *testServer) *transport.Request {
 	return &transport.Request{URL: s.URL, Framings: []framing.Framer{framing.JSON{}}}
 }

@@ -1,5 +1,5 @@
-// All calls of nhooyr.io/websocket are in this file. Its module is deprecated in name since its upkeep went to
-// github.com/coder/websocket, which has the same API; v1.8.17 is what is asked for here, as a second voice beside gorilla.
+// This file holds all calls of nhooyr.io/websocket, at v1.8.17. That module is deprecated
+// because it continues as github.com/coder/websocket, which has the same API.
 //
 //lint:file-ignore SA1019 see above: every call of the module is reported
 
@@ -15,98 +15,101 @@ import (
 	"nhooyr.io/websocket"
 )
 
-// acceptNhooyr writes the response and returns the session. Subprotocol and headers are decided already.
-func acceptNhooyr(t *takeover, r *http.Request, subprotocol string, isBinary bool) (session, error) {
-	o := &websocket.AcceptOptions{InsecureSkipVerify: true} // checkRequest did
+// acceptNhooyr writes the response and returns the server's end. subprotocol is the result of
+// the negotiation.
+func acceptNhooyr(h *hijackedWriter, r *http.Request, subprotocol string, isBinary bool) (serverConn, error) {
+	o := &websocket.AcceptOptions{InsecureSkipVerify: true} // checkRequest has checked the origin
 	if subprotocol != "" {
 		o.Subprotocols = []string{subprotocol}
 	}
-	c, err := websocket.Accept(t, r, o)
+	c, err := websocket.Accept(h, r, o)
 	if err != nil {
 		return nil, err
 	}
-	c.SetReadLimit(-1) // the gate has one
-	s := &nhooyrSession{conn: t.conn, library: c, kind: websocket.MessageText, sending: newTurn()}
+	c.SetReadLimit(-1) // the validator has a limit
+	s := &nhooyrServerConn{conn: h.conn, library: c, messageType: websocket.MessageText}
 	if isBinary {
-		s.kind = websocket.MessageBinary
+		s.messageType = websocket.MessageBinary
 	}
 	return s, nil
 }
 
-// A nhooyrSession lets the library read and write. It writes message by message, which the conn holds where there are several.
-type nhooyrSession struct {
-	conn    *conn
-	library *websocket.Conn
-	kind    websocket.MessageType
-
-	sending turn // held while messages are written: a large one is several writes
+// A nhooyrServerConn reads and writes with the library, which writes each message separately.
+// conn buffers several messages.
+type nhooyrServerConn struct {
+	conn        *conn
+	library     *websocket.Conn
+	messageType websocket.MessageType
 }
 
-func (s *nhooyrSession) serve() closeCode {
-	_, _, _ = s.library.Reader(context.Background()) // the gate lets no message through; the library answers a close
+func (s *nhooyrServerConn) serve() closeCode {
+	// The validator passes no message, so this returns only at the end. The library answers a
+	// close frame.
+	_, _, _ = s.library.Reader(context.Background())
 	return 0
 }
 
-func (s *nhooyrSession) send(frames [][]byte) error {
-	s.sending.take()
-	defer s.sending.pass()
+func (s *nhooyrServerConn) send(frames [][]byte) error {
 	if len(frames) == 1 {
 		return s.write(frames)
 	}
-	s.conn.hold()
+	s.conn.startBuffering()
 	err := s.write(frames)
-	return errors.Join(err, s.conn.release())
+	return errors.Join(err, s.conn.flushBuffer())
 }
 
-func (s *nhooyrSession) write(frames [][]byte) error {
+func (s *nhooyrServerConn) write(frames [][]byte) error {
 	for _, f := range frames {
-		// The deadline is the conn's, which knows of progress and costs less than a context for each message.
-		if err := s.library.Write(context.Background(), s.kind, f); err != nil {
+		// conn sets the deadlines, which depend on progress and cost less than a context per
+		// message.
+		if err := s.library.Write(context.Background(), s.messageType, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *nhooyrSession) ping(d time.Duration) bool {
-	if !s.sending.free() {
-		return true // a write is on its way, and has a deadline of its own
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), d)
+func (s *nhooyrServerConn) ping(timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return s.library.Ping(ctx) == nil
 }
 
-func (s *nhooyrSession) end(code closeCode, reason string) error {
-	s.sending.take()
-	defer s.sending.pass()
-	return s.conn.end(code, reason)
-}
+func (s *nhooyrServerConn) release() { _ = s.library.CloseNow() }
 
-func (s *nhooyrSession) release() { _ = s.library.CloseNow() }
-
-// dialNhooyr returns a link over c, on which the handshake is over.
-func dialNhooyr(c *conn) (link, error) {
-	o := &websocket.DialOptions{HTTPClient: &http.Client{Transport: replayed{c}}}
-	if c.gate.deflate {
+// newNhooyrReader returns a reader of c, whose handshake is complete.
+func newNhooyrReader(c *conn) (messageReader, error) {
+	o := &websocket.DialOptions{HTTPClient: &http.Client{Transport: acceptingTransport{c}}}
+	if c.validator.deflate {
 		o.CompressionMode = websocket.CompressionNoContextTakeover
 	}
-	library, _, err := websocket.Dial(context.Background(), anyServer.String(), o)
+	library, _, err := websocket.Dial(context.Background(), placeholderURL.String(), o)
 	if err != nil {
 		return nil, err
 	}
-	library.SetReadLimit(-1) // the gate has one
-	return &nhooyrLink{library}, nil
+	library.SetReadLimit(-1) // the validator has a limit
+	return &nhooyrReader{library}, nil
 }
 
-type nhooyrLink struct{ library *websocket.Conn }
+type nhooyrReader struct{ library *websocket.Conn }
 
-func (l *nhooyrLink) next() (isBinary bool, message io.Reader, err error) {
-	kind, message, err := l.library.Reader(context.Background())
+func (r *nhooyrReader) next() (isBinary bool, message io.Reader, err error) {
+	messageType, message, err := r.library.Reader(context.Background())
 	if e, ok := errors.AsType[websocket.CloseError](err); ok {
-		err = &closed{closeCode(e.Code), e.Reason}
+		err = &peerClose{closeCode(e.Code), e.Reason}
 	}
-	return kind == websocket.MessageBinary, message, err
+	return messageType == websocket.MessageBinary, message, err
 }
 
-func (l *nhooyrLink) release() { _ = l.library.CloseNow() }
+func (r *nhooyrReader) release() { _ = r.library.CloseNow() }
+
+// An acceptingTransport accepts a handshake without sending it, with an open WebSocket
+// connection as the body of the response. nhooyr makes a websocket.Conn only by a handshake.
+type acceptingTransport struct{ conn *conn }
+
+// RoundTrip accepts the handshake r.
+func (t acceptingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusSwitchingProtocols, Header: acceptHeader(r, t.conn.validator.deflate), Body: t.conn, Request: r,
+	}, nil
+}

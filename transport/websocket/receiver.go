@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -18,58 +19,65 @@ import (
 )
 
 const (
-	// closeWrite is how long a client tries to say goodbye.
-	closeWrite = time.Second
-	// maxScratch is how large a buffer a receiver keeps between two messages.
+	// goodbyeTimeout is the maximum time that a client takes to write a close frame.
+	goodbyeTimeout = time.Second
+	// maxScratch is the maximum size of the buffer that a receiver keeps between two messages.
 	maxScratch = 64 << 10
 )
 
-// A link is a client's end in the hands of a library.
-type link interface {
-	// next waits for the next message. The error is a *closed where the peer has sent a close frame, which has been answered.
+// A messageReader is a client's end of a WebSocket, implemented by a library.
+type messageReader interface {
+	// next waits for the next message. If the server has sent a close frame, next answers it
+	// and returns a *peerClose.
 	next() (isBinary bool, message io.Reader, err error)
-	// release gives back what the library holds, once the connection is closed.
+	// release frees the resources of the library after the connection has been closed.
 	release()
 }
 
-// closed says that the peer has sent a close frame.
-type closed struct {
+// placeholderURL is the URL of the handshake of a library. The connection is open already.
+var placeholderURL = &url.URL{Scheme: "http", Host: "handshake.invalid", Path: "/"}
+
+// A peerClose is the close frame of the peer, as an error.
+type peerClose struct {
 	code   closeCode
 	reason string
 }
 
-func (c *closed) Error() string { return fmt.Sprintf("closed with code %d %q", c.code, c.reason) }
+func (c *peerClose) Error() string { return fmt.Sprintf("closed with code %d %q", c.code, c.reason) }
 
 // A receiver reads a watch.
 type receiver struct {
 	// Immutable after construction.
-	conn     *conn
-	link     link
-	header   http.Header
-	framings []framing.Framer
-	named    framing.MessageFramer // what the handshake settled on; nil: nothing
-	stop     func() bool           // detaches from the context
+	conn          *conn
+	reader        messageReader
+	header        http.Header
+	framings      []framing.Framer
+	agreed        framing.MessageFramer // the framing that the handshake agreed on; nil if on none
+	detachContext func() bool
 
 	// Owned by the caller of Receive.
 	scratch bytes.Buffer
-	err     error // what Receive returned last
+	err     error // the last error of Receive
 
-	mu      sync.Mutex
-	givenUp error // guarded by mu; why this end has closed the connection
+	mu       sync.Mutex
+	closeErr error // guarded by mu; the reason for which this end has closed the connection
 }
 
-var errReceiverClosed = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed}
+var errReceiverClosed = &listwatch.Error{
+	Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed,
+}
 
-func newReceiver(ctx context.Context, c *conn, l link, h http.Header, r *transport.Request) *receiver {
-	w := &receiver{conn: c, link: l, header: h, framings: r.Framings, named: settled(h, r)}
-	w.stop = context.AfterFunc(ctx, func() { w.giveUp(ctx.Err()) })
+func newReceiver(ctx context.Context, c *conn, m messageReader, h http.Header, r *transport.Request) *receiver {
+	w := &receiver{conn: c, reader: m, header: h, framings: r.Framings, agreed: agreedFraming(h, r)}
+	w.detachContext = context.AfterFunc(ctx, func() { w.closeWith(ctx.Err()) })
 	return w
 }
 
-// settled returns the framing that the answer to the handshake names; nil: none.
-func settled(h http.Header, r *transport.Request) framing.MessageFramer {
+// agreedFraming returns the framing that the response to the handshake names, or nil if it
+// names none.
+func agreedFraming(h http.Header, r *transport.Request) framing.MessageFramer {
 	if mediaType := subprotocols[h.Get("Sec-Websocket-Protocol")]; mediaType != "" {
-		return find(r.Framings, mediaType)
+		return findFraming(r.Framings, mediaType)
 	}
 	f, err := r.FramerFor(h.Get("Content-Type"))
 	if err != nil {
@@ -78,8 +86,9 @@ func settled(h http.Header, r *transport.Request) framing.MessageFramer {
 	return f.(framing.MessageFramer)
 }
 
-// find returns the framing with a media type; nil: there is none. All of framings have a message form.
-func find(framings []framing.Framer, mediaType string) framing.MessageFramer {
+// findFraming returns the framing with a media type, or nil if there is none. All framings have
+// a message form.
+func findFraming(framings []framing.Framer, mediaType string) framing.MessageFramer {
 	for _, f := range framings {
 		if f.MediaType() == mediaType {
 			return f.(framing.MessageFramer)
@@ -90,24 +99,24 @@ func find(framings []framing.Framer, mediaType string) framing.MessageFramer {
 
 func (r *receiver) Header() http.Header { return r.header }
 
-// Receive returns the next event.
+// Receive implements [transport.Receiver].
 func (r *receiver) Receive() (framing.WatchEvent, error) {
 	if r.err != nil {
 		return framing.WatchEvent{}, r.err
 	}
 	e, err := r.receive()
 	if err != nil {
-		r.err = r.explain(err)
-		r.stop()
+		r.err = r.fail(err)
+		r.detachContext()
 		r.conn.cut()
-		r.link.release()
+		r.reader.release()
 		return framing.WatchEvent{}, r.err
 	}
 	return e, nil
 }
 
 func (r *receiver) receive() (framing.WatchEvent, error) {
-	isBinary, message, err := r.link.next()
+	isBinary, message, err := r.reader.next()
 	if err != nil {
 		return framing.WatchEvent{}, err
 	}
@@ -115,117 +124,126 @@ func (r *receiver) receive() (framing.WatchEvent, error) {
 		r.scratch = bytes.Buffer{}
 	}
 	r.scratch.Reset()
-	limit := r.conn.gate.limit
+	limit := r.conn.validator.maxMessage
 	if _, err := r.scratch.ReadFrom(io.LimitReader(message, max(limit, limit+1))); err != nil {
 		return framing.WatchEvent{}, err
 	}
 	data := r.scratch.Bytes()
 	if int64(len(data)) > limit {
-		// The gate has counted the bytes that came: these are decompressed.
-		return framing.WatchEvent{}, tooBig(limit)
+		// The validator has checked the size before decompression.
+		return framing.WatchEvent{}, errMessageTooBig(limit)
 	}
 	if !isBinary && !utf8.Valid(data) {
 		// rfc6455#section-8.1
-		return framing.WatchEvent{}, &violation{closeBadText, "text that is not UTF-8"}
+		return framing.WatchEvent{}, &protocolError{closeBadText, "text that is not UTF-8"}
 	}
-	f, err := r.framer(isBinary)
+	f, err := r.framingOf(isBinary)
 	if err != nil {
 		return framing.WatchEvent{}, err
 	}
 	return f.DecodeMessage(data)
 }
 
-// framer returns the framing of a message. Text is no binary framing, whatever the handshake said: kube-apiserver agrees to
-// any subprotocol and sends JSON.
-func (r *receiver) framer(isBinary bool) (framing.MessageFramer, error) {
-	if r.named != nil && (isBinary || !r.named.Binary()) {
-		return r.named, nil
+// framingOf returns the framing of a message. A text message does not have a binary framing,
+// even if the handshake agreed on one: kube-apiserver accepts any subprotocol and sends JSON.
+func (r *receiver) framingOf(isBinary bool) (framing.MessageFramer, error) {
+	if r.agreed != nil && (isBinary || !r.agreed.Binary()) {
+		return r.agreed, nil
 	}
 	mediaType := subprotocols[SubprotocolJSON]
 	if isBinary {
 		mediaType = subprotocols[SubprotocolCBOR]
 	}
-	if f := find(r.framings, mediaType); f != nil {
+	if f := findFraming(r.framings, mediaType); f != nil {
 		return f, nil
 	}
-	return nil, &listwatch.Error{Code: listwatch.Unsupported, Op: "receive", Message: "the server sends " + mediaType + ", which was not asked for"}
+	return nil, &listwatch.Error{
+		Code: listwatch.Unsupported, Op: "receive", Message: "the server sends " + mediaType + ", which was not requested",
+	}
 }
 
-// explain turns what ended the stream into what the caller is told, and tells the server where it is to blame.
-func (r *receiver) explain(err error) error {
+// fail returns the error of Receive for err, which ended the watch. If the server has violated
+// the protocol, fail sends it a close frame with the reason.
+func (r *receiver) fail(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.givenUp != nil {
-		return r.givenUp
+	if r.closeErr != nil {
+		return r.closeErr
 	}
-	v, broken := errors.AsType[*violation](err)
-	if !broken {
-		v, broken = errors.AsType[*violation](r.conn.failed)
+	violation, ok := errors.AsType[*protocolError](err)
+	if !ok {
+		violation, ok = errors.AsType[*protocolError](r.conn.readErr)
 	}
-	if broken {
-		r.conn.deadline.hurry(closeWrite)
-		_ = r.conn.end(v.code, v.reason)
-		return &listwatch.Error{Code: listwatch.Corrupt, Op: "receive", Message: v.reason, Err: v}
+	if ok {
+		r.sayGoodbye(violation.code, violation.reason)
+		return &listwatch.Error{Code: listwatch.Corrupt, Op: "receive", Message: violation.reason, Err: violation}
 	}
-	if c, ok := err.(*closed); ok {
-		return c.explain()
+	if c, ok := err.(*peerClose); ok {
+		return c.receiveError()
 	}
-	if cause := r.conn.cause(); cause != nil {
-		return r.cutOff(cause)
+	if cause := r.conn.failure(); cause != nil {
+		return r.cutError(cause)
 	}
 	if _, ok := errors.AsType[*listwatch.Error](err); !ok {
-		// The library doesn't like what it got, and has said so.
+		// The library has rejected a frame and sent a close frame.
 		return &listwatch.Error{Code: listwatch.Corrupt, Op: "receive", Err: err}
 	}
-	r.conn.deadline.hurry(closeWrite)
-	_ = r.conn.end(closePolicy, "")
-	return err // of the framing
+	// The framing has rejected a message.
+	r.sayGoodbye(closePolicy, "")
+	return err
 }
 
-// explain returns what a close frame means.
-func (c *closed) explain() error {
+// receiveError returns the error of Receive after the close frame c.
+func (c *peerClose) receiveError() error {
 	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Remote: true, Message: c.Error()}
 	switch c.code {
 	case closeNormal, closeGoingAway:
 		return io.EOF
 	case closeProtocol, closeBadText, closeTooBig, 1003, 1010:
-		// The server says that this end broke the protocol.
+		// The server claims that this end has violated the protocol.
 		e.Code = listwatch.Corrupt
 	}
 	return e
 }
 
-// cutOff returns that the connection broke: close code 1006, rfc6455#section-7.1.5.
-func (r *receiver) cutOff(cause error) error {
-	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the stream was cut off, without a close frame"}
+// cutError returns the error of Receive for a connection that ended without a close frame,
+// which is close code 1006 of rfc6455#section-7.1.5.
+func (r *receiver) cutError(cause error) error {
+	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the connection ended without a close frame"}
 	switch {
-	case r.conn.gate.within():
+	case r.conn.validator.isMessageUnfinished():
 		e.Message += ", within an event: " + cause.Error()
 		e.Err = io.ErrUnexpectedEOF
 	case !errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF):
-		e.Err = cause // an io.EOF would look like a clean end, an io.ErrUnexpectedEOF like a torn event
+		// io.EOF would mean a clean end, and io.ErrUnexpectedEOF an end within an event.
+		e.Err = cause
 	}
 	return e
 }
 
-// Close says goodbye and closes the connection.
+// sayGoodbye writes a close frame. Writes fail after goodbyeTimeout.
+func (r *receiver) sayGoodbye(code closeCode, reason string) {
+	r.conn.deadline.setFinal(goodbyeTimeout)
+	_ = r.conn.writeClose(code, reason)
+}
+
+// Close writes a close frame and closes the connection.
 func (r *receiver) Close() error {
-	r.stop()
-	r.giveUp(errReceiverClosed)
-	r.link.release()
+	r.detachContext()
+	r.closeWith(errReceiverClosed)
+	r.reader.release()
 	return nil
 }
 
-// giveUp closes the connection from this end.
-func (r *receiver) giveUp(why error) {
+// closeWith closes the connection from this end. Receive then returns err.
+func (r *receiver) closeWith(err error) {
 	r.mu.Lock()
-	if r.givenUp != nil {
+	if r.closeErr != nil {
 		r.mu.Unlock()
 		return
 	}
-	r.givenUp = why
+	r.closeErr = err
 	r.mu.Unlock()
-	r.conn.deadline.hurry(closeWrite)
-	_ = r.conn.end(closeNormal, "")
+	r.sayGoodbye(closeNormal, "")
 	r.conn.cut()
 }

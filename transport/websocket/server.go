@@ -1,23 +1,24 @@
 package websocket
 
 import (
+	"cmp"
 	"net/http"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Backend is the library that an end of a WebSocket speaks through.
+// A Backend is the library that implements an end of a WebSocket.
 type Backend uint8
 
 const (
-	// Gorilla is github.com/gorilla/websocket. As a server it writes the frames of all watchers from the same bytes, compressed or
-	// not, many at once.
+	// Gorilla is github.com/gorilla/websocket. A server with it writes the same bytes to all
+	// watchers, compressed or not, and many frames at once.
 	Gorilla Backend = iota
-	// Nhooyr is nhooyr.io/websocket. As a server it writes each message by itself, and keeps more memory for each watch. It
-	// declines compression, which it would do anew for each watcher.
+	// Nhooyr is nhooyr.io/websocket. A server with it writes each message separately and uses
+	// more memory per watch. It declines compression, because it would compress each message
+	// again for each watcher.
 	Nhooyr
 )
 
@@ -29,12 +30,14 @@ func (b Backend) String() string {
 	return "gorilla"
 }
 
-// A Server serves watches over WebSocket, RFC 6455, from HTTP/1.1. The zero Server is ready. It is safe for concurrent use.
+// A Server serves watches over WebSocket (RFC 6455) for HTTP/1.1 requests. The zero value is
+// ready to use. It is safe for concurrent use.
 type Server struct {
-	// Backend is the library; zero: Gorilla.
+	// Backend is the library to use. The zero value is Gorilla.
 	Backend Backend
-	// Origins are the patterns of foreign pages that may watch, as [transport.OriginAllowed] reads them. Empty: pages of the
-	// server itself alone. Check them with [transport.CheckOrigins]: one that is no pattern matches nothing.
+	// AllowOrigins are the origins, in addition to the server's own, whose pages may watch.
+	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing;
+	// check patterns with [transport.CheckOrigins].
 	AllowOrigins []string
 }
 
@@ -43,16 +46,19 @@ var _ transport.Server = (*Server)(nil)
 // Name returns "websocket".
 func (*Server) Name() string { return "websocket" }
 
-// Claims reports whether r asks for an upgrade to WebSocket, well or badly. An Upgrade in HTTP/1.0 is none
-// (rfc9110#section-7.8), and HTTP/2 has no Upgrade.
+// Claims reports whether r requests an upgrade to WebSocket, valid or not. HTTP/1.0
+// (rfc9110#section-7.8) and HTTP/2 have no upgrades.
 func (*Server) Claims(r *http.Request) bool {
 	return r.ProtoMajor == 1 && r.ProtoAtLeast(1, 1) &&
 		hasToken(r.Header, "Connection", "upgrade") && hasToken(r.Header, "Upgrade", "websocket")
 }
 
-// Accept upgrades the connection. The subprotocol chooses the framing where it names one, else Accept does. The stream is always
-// detached. The server pings; a client that doesn't answer before the next ping is cut off, one that sends messages is told
-// not to (close 1008, or 1009 where they are large).
+// Accept upgrades the connection and returns a stream that is detached. The subprotocol selects
+// the framing if it names one; otherwise Accept does.
+//
+// The server sends pings, and disconnects a client that has not answered one before the next.
+// It closes with code 1008 if the client sends a message, and with 1009 if that message is
+// longer than 4 KiB.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	if err := checkRequest(r, w.Header(), s.AllowOrigins); err != nil {
 		return nil, err
@@ -62,47 +68,40 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	if err != nil {
 		return nil, err
 	}
-	setDefault(&o.WriteTimeout, transport.DefaultWriteTimeout)
-	setDefault(&o.PingInterval, transport.DefaultPingInterval)
-	t, err := takeOver(w, o)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, transport.DefaultWriteTimeout)
+	o.PingInterval = cmp.Or(o.PingInterval, transport.DefaultPingInterval)
+	h, err := hijack(w, o)
 	if err != nil {
 		return nil, err
 	}
-	var session session
+	var library serverConn
 	switch s.Backend {
 	case Nhooyr:
-		session, err = acceptNhooyr(t, r, subprotocol, encoder.Framer.(framing.MessageFramer).Binary())
+		library, err = acceptNhooyr(h, r, subprotocol, encoder.Framer.(framing.MessageFramer).Binary())
 	default:
-		session, err = acceptGorilla(t, r, subprotocol, envelope == deflated)
+		library, err = acceptGorilla(h, r, subprotocol, envelope == deflatedEnvelope)
 	}
 	if err != nil {
-		t.conn.cut()
-		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: op, Err: err}
+		h.conn.cut()
+		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: opUpgrade, Err: err}
 	}
-	sender := newStream(t.conn, session, o)
+	sender := newStream(h.conn, library, o)
 	return &transport.Stream{Sender: sender, Encoder: encoder, Done: sender.done, Detached: true}, nil
 }
 
-// envelope returns what is put around messages to the client of r.
+// envelope returns the envelope of messages to the client of r.
 func (s *Server) envelope(r *http.Request) *transport.Envelope {
 	switch {
 	case s.Backend == Nhooyr:
-		return bare
+		return bareEnvelope
 	case offersDeflate(r.Header):
-		return deflated
+		return deflatedEnvelope
 	}
-	return framed
+	return framedEnvelope
 }
 
-// setDefault gives d its default where it is zero.
-func setDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
-	}
-}
-
-// negotiate chooses the subprotocol, empty where there is none, and the framing. A subprotocol that names a framing stands in
-// for Accept.
+// negotiate selects the subprotocol, which may be "", and the framing. If the subprotocol names
+// a framing, Accept is ignored.
 func negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *transport.Envelope) (string, *transport.Encoder, error) {
 	if o.Framings == nil {
 		o.Framings = framing.Default()

@@ -17,7 +17,7 @@ import (
 )
 
 // handshake/ws-accept
-func TestServerAnswersTheSampleKey(t *testing.T) {
+func TestServerAcceptsTheKeyOfTheRFC(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		middleware := func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,8 +27,8 @@ func TestServerAnswersTheSampleKey(t *testing.T) {
 				next.ServeHTTP(w, r)
 			})
 		}
-		s := open(t, transporttest.ServerConfig{Server: &Server{Backend: b}, Handler: middleware})
-		p, resp := s.ask(request("Sec-WebSocket-Extensions", "permessage-deflated"))
+		s := startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b}, Handler: middleware})
+		p, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Extensions", "permessage-deflated"))
 		want := map[string]string{
 			"Sec-Websocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Upgrade": "websocket", "Connection": "Upgrade",
 			"Content-Type": "application/json", "X-Epoch": "e1",
@@ -45,7 +45,7 @@ func TestServerAnswersTheSampleKey(t *testing.T) {
 }
 
 // handshake/ws-connection-list
-func TestServerClaimsUpgradesInAnyCaseAndList(t *testing.T) {
+func TestServerClaimsUpgrades(t *testing.T) {
 	tests := []struct {
 		connection, upgrade, proto string
 		want                       bool
@@ -65,43 +65,44 @@ func TestServerClaimsUpgradesInAnyCaseAndList(t *testing.T) {
 		r.Header.Set("Upgrade", tt.upgrade)
 		r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(tt.proto)
 		if got := new(Server).Claims(r); got != tt.want {
-			t.Errorf("%+v: claimed %v", tt, got)
+			t.Errorf("%+v: got %v", tt, got)
 		}
 	}
 	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := mem(t, b, transport.Options{}).watch("Connection", "keep-alive, uPGRADE", "Upgrade", "WebSocket")
-		send(t, stream, event(1, 1))
-		if first, _, _, err := p.get(); first != bitFin|opText || err != nil {
+		p, stream := startInMemory(t, b, transport.Options{}).watch("Connection", "keep-alive, uPGRADE", "Upgrade", "WebSocket")
+		send(t, stream, testEvent(1, 1))
+		if first, _, _, err := p.readFrame(); first != bitFin|opText || err != nil {
 			t.Errorf("got frame %#x, %v", first, err)
 		}
 	})
 }
 
-// handshake/ws-version, ws-no-key, ws-bad-key, ws-not-get, accept-406, error-before-upgrade, cors/ws-foreign-origin, ws-null-origin
-func TestServerRefusesBeforeTheUpgrade(t *testing.T) {
-	post := strings.Replace(request(), "GET", "POST", 1)
+// handshake/ws-version, ws-no-key, ws-bad-key, ws-not-get, accept-406, error-before-upgrade,
+// cors/ws-foreign-origin, ws-null-origin
+func TestServerRefusesInvalidHandshakes(t *testing.T) {
+	post := strings.Replace(handshakeRequest(), "GET", "POST", 1)
 	tests := []struct {
 		name, text, header, value string
 		status                    int
 	}{
-		{"version 8", request("Sec-WebSocket-Version", "8"), "Sec-Websocket-Version", "13", 426},
-		{"no version", request("Sec-WebSocket-Version", ""), "Sec-Websocket-Version", "13", 426},
-		{"no key", request("Sec-WebSocket-Key", ""), "", "", 400},
-		{"short key", request("Sec-WebSocket-Key", "c2hvcnQ="), "", "", 400},
-		{"long key", request("Sec-WebSocket-Key", base64.StdEncoding.EncodeToString(make([]byte, 17))), "", "", 400},
-		{"odd key", request("Sec-WebSocket-Key", "not base64 at all, no!"), "", "", 400},
+		{"version 8", handshakeRequest("Sec-WebSocket-Version", "8"), "Sec-Websocket-Version", "13", 426},
+		{"no version", handshakeRequest("Sec-WebSocket-Version", ""), "Sec-Websocket-Version", "13", 426},
+		{"no key", handshakeRequest("Sec-WebSocket-Key", ""), "", "", 400},
+		{"short key", handshakeRequest("Sec-WebSocket-Key", "c2hvcnQ="), "", "", 400},
+		{"long key", handshakeRequest("Sec-WebSocket-Key", base64.StdEncoding.EncodeToString(make([]byte, 17))), "", "", 400},
+		{"key that is not base64", handshakeRequest("Sec-WebSocket-Key", "not base64 at all, no!"), "", "", 400},
 		{"POST", post, "Allow", "GET", 405},
-		{"body", strings.Replace(request("Content-Length", "2")+"hi", "POST", "GET", 1), "", "", 400},
-		{"foreign origin", request("Origin", "https://evil.example"), "", "", 403},
-		{"look-alike origin", request("Origin", "http://127.0.0.1.evil.example"), "", "", 403},
-		{"null origin", request("Origin", "null"), "", "", 403},
-		{"accept", request("Accept", "text/event-stream"), "", "", 406},
-		{"accept json not", request("Accept", "application/json;q=0"), "", "", 406},
+		{"body", strings.Replace(handshakeRequest("Content-Length", "2")+"hi", "POST", "GET", 1), "", "", 400},
+		{"foreign origin", handshakeRequest("Origin", "https://evil.example"), "", "", 403},
+		{"look-alike origin", handshakeRequest("Origin", "http://127.0.0.1.evil.example"), "", "", 403},
+		{"null origin", handshakeRequest("Origin", "null"), "", "", 403},
+		{"accept", handshakeRequest("Accept", "text/event-stream"), "", "", 406},
+		{"accept excludes JSON", handshakeRequest("Accept", "application/json;q=0"), "", "", 406},
 	}
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := mem(t, b, transport.Options{})
+		s := startInMemory(t, b, transport.Options{})
 		for _, tt := range tests {
-			_, resp := s.ask(tt.text)
+			_, resp := s.roundTrip(tt.text)
 			if resp.StatusCode != tt.status || tt.header != "" && resp.Header.Get(tt.header) != tt.value {
 				t.Errorf("%s: got %d with %v, want %d", tt.name, resp.StatusCode, resp.Header, tt.status)
 			}
@@ -114,37 +115,38 @@ func TestServerRefusesBeforeTheUpgrade(t *testing.T) {
 	})
 }
 
-// A plainWriter can't be hijacked.
+// A plainWriter cannot be hijacked.
 type plainWriter struct{ http.ResponseWriter }
 
-func TestServerRefusesWhatItCannotTakeOver(t *testing.T) {
-	forBackends(t, func(t *testing.T, b Backend) {
+func TestServerNeedsAHijackableConnection(t *testing.T) {
+	onEachBackend(t, func(t *testing.T, b Backend) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header = http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {sampleKey}}
 		w := httptest.NewRecorder()
 		_, err := (&Server{Backend: b}).Accept(plainWriter{w}, r, transport.Options{})
 		wantCode(t, err, listwatch.Unsupported)
 		if w.Body.Len() > 0 || w.Flushed || w.Code != http.StatusOK {
-			t.Errorf("something was written: %+v", w)
+			t.Errorf("Accept has written a response: %+v", w)
 		}
 	})
 }
 
 // cors/ws-no-origin, cors/same-origin
-func TestServerAcceptsItsOwnPagesAndThoseAllowed(t *testing.T) {
+func TestServerChecksTheOrigin(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := open(t, transporttest.ServerConfig{Server: &Server{Backend: b, AllowOrigins: []string{"https://*.example.com"}}})
+		s := startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b, AllowOrigins: []string{"https://*.example.com"}}})
 		for _, origin := range []string{"", "http://127.0.0.1", "HTTP://127.0.0.1:80", "https://app.example.com"} {
 			_, stream := s.watch("Origin", origin)
 			stream.Sender.Close(transport.Abort)
 		}
-		if _, resp := s.ask(request("Origin", "https://example.com")); resp.StatusCode != http.StatusForbidden {
-			t.Errorf("got %s", resp.Status)
+		if _, resp := s.roundTrip(handshakeRequest("Origin", "https://example.com")); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("got %s, want 403", resp.Status)
 		}
 	})
 }
 
-// handshake/ws-subprotocol-unknown, ws-subprotocol-chosen, auth/ws-bearer-subprotocol, accept-default, accept-q
+// handshake/ws-subprotocol-unknown, ws-subprotocol-chosen, auth/ws-bearer-subprotocol,
+// accept-default, accept-q
 func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
 	bearer := bearerPrefix + base64.RawURLEncoding.EncodeToString([]byte("secret"))
 	const jsonType, cborType = "application/json", "application/cbor-seq"
@@ -166,9 +168,9 @@ func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
 		{bearer, "", "", jsonType},
 	}
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := mem(t, b, transport.Options{})
+		s := startInMemory(t, b, transport.Options{})
 		for _, tt := range tests {
-			_, resp := s.ask(request("Sec-WebSocket-Protocol", tt.offer, "Accept", tt.accept))
+			_, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Protocol", tt.offer, "Accept", tt.accept))
 			if resp.StatusCode != http.StatusSwitchingProtocols {
 				t.Errorf("%+v: got %s", tt, resp.Status)
 				continue
@@ -186,14 +188,14 @@ func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
 	})
 }
 
-func TestSubprotocolOfAFramingThatIsNotOnOfferIsNotChosen(t *testing.T) {
+func TestSubprotocolNeedsAnAvailableFraming(t *testing.T) {
 	only, err := framing.NewRegistry(framing.JSON{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := mem(t, b, transport.Options{Framings: only})
-		_, resp := s.ask(request("Sec-WebSocket-Protocol", SubprotocolCBOR+", v1"))
+		s := startInMemory(t, b, transport.Options{Framings: only})
+		_, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Protocol", SubprotocolCBOR+", v1"))
 		if got := resp.Header.Get("Sec-Websocket-Protocol"); got != "v1" {
 			t.Errorf("got subprotocol %q, want v1", got)
 		}
@@ -202,9 +204,9 @@ func TestSubprotocolOfAFramingThatIsNotOnOfferIsNotChosen(t *testing.T) {
 }
 
 // framing/ws-one-message-one-event, ws-opcode, ws-unmasked-server
-func TestServerWritesOneUnmaskedFrameForEachEvent(t *testing.T) {
+func TestServerWritesOneFramePerEvent(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := mem(t, b, transport.Options{})
+		s := startInMemory(t, b, transport.Options{})
 		for _, f := range []framing.MessageFramer{framing.JSON{}, framing.CBORSeq{}} {
 			p, stream := s.watch("Accept", f.MediaType())
 			first := byte(bitFin | opText)
@@ -212,14 +214,14 @@ func TestServerWritesOneUnmaskedFrameForEachEvent(t *testing.T) {
 				first = bitFin | opBinary
 			}
 			var events []listwatch.Event
-			for size := range 200 { // past 125 bytes
-				events = append(events, event(size, size))
+			for size := range 200 { // more than 125 bytes need a longer header
+				events = append(events, testEvent(size, size))
 			}
-			events = append(events, event(0, 0xFF00), event(0, 0x10000))
+			events = append(events, testEvent(0, 0xFF00), testEvent(0, 0x10000))
 			go send(t, stream, events...)
 			for _, e := range events {
 				want, _ := f.AppendMessage(nil, framing.FromEvent(e))
-				p.want(first, string(want))
+				p.wantFrame(first, string(want))
 			}
 			stream.Sender.Close(transport.Abort)
 			p.wantEOF()
@@ -227,7 +229,7 @@ func TestServerWritesOneUnmaskedFrameForEachEvent(t *testing.T) {
 	})
 }
 
-func TestFrameLengthsAreTheShortestThatFit(t *testing.T) {
+func TestFrameLengthsAreShortest(t *testing.T) {
 	for _, tt := range []struct {
 		n    int
 		want string
@@ -244,17 +246,17 @@ func TestFrameLengthsAreTheShortestThatFit(t *testing.T) {
 	}
 }
 
-func TestServerTakesFramesThatCameWithTheRequest(t *testing.T) {
+func TestServerReadsFramesSentWithTheRequest(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
-		s := mem(t, b, transport.Options{})
-		text := request() + string(rawFrame(bitFin|opPing, []byte("early"), true))
-		p, _ := s.ask(text)
-		p.want(bitFin|opPong, "early")
+		s := startInMemory(t, b, transport.Options{})
+		text := handshakeRequest() + string(newFrame(bitFin|opPing, []byte("early"), true))
+		p, _ := s.roundTrip(text)
+		p.wantFrame(bitFin|opPong, "early")
 		(<-s.Streams).Sender.Close(transport.Abort)
 	})
 }
 
-func TestBearerTokenIsReadFromTheOffers(t *testing.T) {
+func TestBearerToken(t *testing.T) {
 	enc := base64.RawURLEncoding.EncodeToString
 	tests := []struct {
 		offers []string
@@ -292,14 +294,14 @@ func FuzzSubprotocols(f *testing.F) {
 		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": {s}}}
 		chosen := chooseSubprotocol(r.Header, framing.Default())
 		if _, known := subprotocols[chosen]; chosen != "" && (!known || !strings.Contains(s, chosen)) {
-			t.Errorf("chose %q of %q", chosen, s)
+			t.Errorf("got subprotocol %q for the offer %q", chosen, s)
 		}
 		token, ok, err := BearerToken(r)
 		if ok != (token != "") || err != nil && ok {
 			t.Errorf("%q: got %q, %v, %v", s, token, ok, err)
 		}
 		if ok && !strings.Contains(s, bearerPrefix+base64.RawURLEncoding.EncodeToString([]byte(token))) {
-			t.Errorf("%q has no token %q", s, token)
+			t.Errorf("%q does not contain the token %q", s, token)
 		}
 	})
 }

@@ -6,94 +6,111 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// maxInbound is the longest message that is told it is not wanted (close 1008) rather than too big (close 1009). Neither is read.
+// maxInbound is the length up to which a message from a client is refused with close code 1008,
+// and above which with 1009. Neither is read.
 const maxInbound = 4 << 10
 
-// A session is a server's end in the hands of a library.
-type session interface {
-	// serve reads until the connection is at its end, and answers pings. echo is the code of a close frame that the peer has
-	// sent and that has not been answered; zero: there is none.
-	serve() (echo closeCode)
-	// send writes messages, in the form of the session's envelope.
+// A serverConn is a server's end of a WebSocket, implemented by a library.
+type serverConn interface {
+	// serve reads until the connection ends, and answers pings. If the client has sent a close
+	// frame that is not answered yet, serve returns the code of the answer; otherwise it
+	// returns zero.
+	serve() (answer closeCode)
+	// send writes messages in the envelope of the library. Only one send runs at a time.
 	send(frames [][]byte) error
-	// ping asks for a sign of life, which is due within d. It reports whether the peer is alive: it may say so at once and find
-	// out at the next call, or wait for the answer.
-	ping(d time.Duration) (alive bool)
-	// end writes a close frame between two messages.
-	end(code closeCode, reason string) error
-	// release gives back what the library holds.
+	// ping sends a ping, and reports whether the client is alive. It may wait for the answer,
+	// for timeout at most, or report at the next call that the answer is missing.
+	ping(timeout time.Duration) (alive bool)
+	// release frees the resources of the library after the connection has been closed.
 	release()
 }
 
-// A stream is a watch being served. One goroutine, in read, belongs to it and ends with the connection.
+// A stream is a watch being served. Its goroutine, in read, ends with the connection.
 type stream struct {
 	// Immutable after construction.
-	conn     *conn
-	session  session
-	interval time.Duration // between pings; negative: none
-	timeout  time.Duration // how long Close may wait
-	done     chan struct{}
+	conn         *conn
+	library      serverConn
+	pingInterval time.Duration // no pings if negative
+	closeTimeout time.Duration // the maximum time that Close waits
+	done         chan struct{}
 
-	ending  sync.Once
-	closed  sync.Once
-	leaving atomic.Bool // read says goodbye, and closes the connection
+	sending connio.Lock // held while messages or a close frame are written
 
-	sent int64 // by conn before the last ping; owned by the timer
+	finishOnce, closeOnce sync.Once
+	closing               atomic.Bool // read sends a close frame and closes the connection
 
-	mu    sync.Mutex
-	timer *time.Timer // guarded by mu; nil after the end
+	sentBeforePing int64 // conn.sent at the last ping; owned by the goroutine of pingTimer
+
+	mu        sync.Mutex
+	pingTimer *time.Timer // guarded by mu; nil after the end
 }
 
 var _ transport.Sender = (*stream)(nil)
 
 // newStream starts to serve.
-func newStream(c *conn, s session, o transport.Options) *stream {
-	w := &stream{conn: c, session: s, interval: o.PingInterval, timeout: o.WriteTimeout, done: make(chan struct{})}
-	if w.timeout < 0 {
-		w.timeout = transport.DefaultWriteTimeout
+func newStream(c *conn, l serverConn, o transport.Options) *stream {
+	w := &stream{
+		conn: c, library: l, pingInterval: o.PingInterval, closeTimeout: o.WriteTimeout,
+		done: make(chan struct{}), sending: connio.NewLock(),
 	}
-	if w.interval > 0 {
+	if w.closeTimeout < 0 {
+		w.closeTimeout = transport.DefaultWriteTimeout
+	}
+	if w.pingInterval > 0 {
 		w.mu.Lock()
-		w.timer = time.AfterFunc(w.interval, w.ping)
+		w.pingTimer = time.AfterFunc(w.pingInterval, w.ping)
 		w.mu.Unlock()
 	}
 	go w.read()
 	return w
 }
 
-// Send writes frames.
+// Send implements [transport.Sender].
 func (s *stream) Send(frames [][]byte) error {
 	if len(frames) == 0 {
 		return nil
 	}
-	err := errEnded
+	err := errClosed
 	select {
 	case <-s.done:
 	default:
-		err = s.session.send(frames)
+		err = s.send(frames)
 	}
 	if err == nil {
 		return nil
 	}
-	s.gone()
+	s.finish()
 	s.cut()
-	return &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Err: err}
+	return connio.SendError(err)
 }
 
-// Close ends the stream. The goroutine that reads waits for the peer's answer and closes the connection.
+func (s *stream) send(frames [][]byte) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	return s.library.send(frames)
+}
+
+// writeClose writes a close frame after the messages being sent.
+func (s *stream) writeClose(code closeCode, reason string) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	return s.conn.writeClose(code, reason)
+}
+
+// Close implements [transport.Sender]. The goroutine in read waits for the answer of the client
+// and closes the connection.
 func (s *stream) Close(end transport.End) error {
-	s.closed.Do(func() { s.close(end) })
+	s.closeOnce.Do(func() { s.close(end) })
 	return nil
 }
 
 func (s *stream) close(end transport.End) {
-	s.gone()
-	if s.leaving.Load() {
+	s.finish()
+	if s.closing.Load() {
 		return
 	}
 	code := closeNormal
@@ -104,81 +121,85 @@ func (s *stream) close(end transport.End) {
 		s.conn.cut()
 		return
 	}
-	s.conn.deadline.hurry(s.timeout)
-	if s.session.end(code, "") != nil {
+	s.conn.deadline.setFinal(s.closeTimeout)
+	if s.writeClose(code, "") != nil {
 		s.cut()
 		return
 	}
 	_ = s.conn.Conn.SetReadDeadline(time.Now().Add(closeWait))
 }
 
-// gone tells everyone that the stream is over.
-func (s *stream) gone() {
-	s.ending.Do(func() {
+// finish closes done and stops the pings.
+func (s *stream) finish() {
+	s.finishOnce.Do(func() {
 		close(s.done)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.timer != nil {
-			s.timer.Stop()
-			s.timer = nil
+		if s.pingTimer != nil {
+			s.pingTimer.Stop()
+			s.pingTimer = nil
 		}
 	})
 }
 
-// cut closes the connection at once, but not while the peer is told why: that takes closeWait at most.
+// cut closes the connection at once, unless read is telling the client why; that takes at most
+// closeWait.
 func (s *stream) cut() {
-	if !s.leaving.Load() {
+	if !s.closing.Load() {
 		s.conn.cut()
 	}
 }
 
-// read serves the connection until its end and closes it: after a close frame the server is the one who does
-// (rfc6455#section-7.1.1).
+// read serves the connection until it ends, and closes it: after the close frames the server
+// closes the connection (rfc6455#section-7.1.1).
 func (s *stream) read() {
-	echo := s.session.serve()
-	v, broken := errors.AsType[*violation](s.conn.failed)
-	// Before gone: whoever sends gives up then, and must not take the connection away.
-	s.leaving.Store(broken || echo != 0 || s.conn.failed == nil)
-	s.gone()
+	answer := s.library.serve()
+	violation, isViolation := errors.AsType[*protocolError](s.conn.readErr)
+	// Set closing before finish, because a sender that sees the end must not close the
+	// connection.
+	s.closing.Store(isViolation || answer != 0 || s.conn.readErr == nil)
+	s.finish()
 	switch {
-	case broken:
-		s.conn.deadline.hurry(closeWait)
-		_ = s.session.end(v.code, v.reason)
+	case isViolation:
+		s.conn.deadline.setFinal(closeWait)
+		_ = s.writeClose(violation.code, violation.reason)
 		s.conn.linger()
-	case echo != 0:
-		s.conn.deadline.hurry(closeWait)
-		_ = s.session.end(echo, "")
-	case s.conn.failed == nil:
-		s.conn.linger() // the library didn't like something, and has said so
+	case answer != 0:
+		s.conn.deadline.setFinal(closeWait)
+		_ = s.writeClose(answer, "")
+	case s.conn.readErr == nil:
+		s.conn.linger() // the library has rejected a frame and sent a close frame
 	}
-	s.session.release()
+	s.library.release()
 	_ = s.conn.Close()
 }
 
-// busy is how much a peer must take in the interval between two pings for it to count as alive without a pong. A pong waits
-// until the peer has read all that was written before the ping, which may be megabytes in the buffers on the way.
-const busy = connio.MaxWrite
+// minProgress is the number of bytes that a client must accept between two pings to count as
+// alive without a pong. A pong is late if the client must first read everything written before
+// the ping, which may be megabytes in the buffers on the way.
+const minProgress = connio.MaxWrite
 
-// ping runs once an interval, on the timer's goroutine.
+// ping runs once per pingInterval, on the goroutine of pingTimer.
 func (s *stream) ping() {
 	start := time.Now()
-	alive := s.session.ping(s.interval)
+	// A send in progress has a deadline of its own.
+	alive := len(s.sending) > 0 || s.library.ping(s.pingInterval)
 	sent := s.conn.sent.Load()
-	alive = alive || sent-s.sent >= busy
-	s.sent = sent
+	alive = alive || sent-s.sentBeforePing >= minProgress
+	s.sentBeforePing = sent
 	select {
 	case <-s.done:
-		return // ended meanwhile: the close frame may be on its way
+		return // the close frame may be on its way
 	default:
 	}
 	if !alive {
-		s.gone()
+		s.finish()
 		s.cut()
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Reset(max(0, s.interval-time.Since(start)))
+	if s.pingTimer != nil {
+		s.pingTimer.Reset(max(0, s.pingInterval-time.Since(start)))
 	}
 }

@@ -10,28 +10,32 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// The subprotocols. Those that name a framing choose it, whatever Accept says: a browser can't set Accept.
+// The subprotocols. A subprotocol that names a framing overrides Accept, because a browser
+// cannot set Accept.
 const (
-	// SubprotocolJSON is JSON, one event a text message.
+	// SubprotocolJSON selects JSON: each event is a text message.
 	SubprotocolJSON = "listwatch.v1.json"
-	// SubprotocolCBOR is CBOR, one event a binary message.
+	// SubprotocolCBOR selects CBOR: each event is a binary message.
 	SubprotocolCBOR = "listwatch.v1.cbor"
-	// SubprotocolAny leaves the framing to Accept. Browsers must offer a subprotocol that the server can choose beside the one
-	// that is a bearer token, and Kubernetes clients offer this one.
+	// SubprotocolAny leaves the framing to Accept. A browser that sends a bearer token as a
+	// subprotocol must also offer one that the server can choose, and Kubernetes clients offer
+	// this one.
 	SubprotocolAny = "v1"
 )
 
-// bearerPrefix begins a subprotocol that is a bearer token, in base64url without padding, as kube-apiserver takes it.
+// bearerPrefix is the prefix of a subprotocol that holds a bearer token in base64url without
+// padding, as in kube-apiserver.
 const bearerPrefix = "base64url.bearer.authorization.k8s.io."
 
-// subprotocols holds, for each subprotocol, the media type of its framing; empty: any.
+// subprotocols maps each subprotocol to the media type of its framing, which is empty for any
+// framing.
 var subprotocols = map[string]string{
 	SubprotocolJSON: "application/json",
 	SubprotocolCBOR: "application/cbor-seq",
 	SubprotocolAny:  "",
 }
 
-// subprotocolOf returns the subprotocol that names f; empty: none does.
+// subprotocolOf returns the subprotocol that names f, or "" if there is none.
 func subprotocolOf(f framing.Framer) string {
 	for name, mediaType := range subprotocols {
 		if mediaType == f.MediaType() {
@@ -41,8 +45,8 @@ func subprotocolOf(f framing.Framer) string {
 	return ""
 }
 
-// offers returns the subprotocols that h offers, in the client's order.
-func offers(h http.Header) []string {
+// offeredSubprotocols returns the subprotocols that h offers, in the client's order.
+func offeredSubprotocols(h http.Header) []string {
 	var names []string
 	for _, line := range h.Values("Sec-Websocket-Protocol") {
 		for name := range strings.SplitSeq(line, ",") {
@@ -54,10 +58,12 @@ func offers(h http.Header) []string {
 	return names
 }
 
-// chooseSubprotocol returns the first offer in h that is ours and whose framing is to be had; empty: there is none. Offers are in
-// the client's order of preference (rfc6455#section-4.1). One that nobody knows is never echoed: a client would take it for agreed.
+// chooseSubprotocol returns the first offer in h that this package knows and whose framing is
+// available, or "" if there is none. Offers are in the client's order of preference
+// (rfc6455#section-4.1). An unknown subprotocol is never echoed, because a client would
+// conclude that the server supports it.
 func chooseSubprotocol(h http.Header, framings *framing.Registry) string {
-	for _, name := range offers(h) {
+	for _, name := range offeredSubprotocols(h) {
 		mediaType, known := subprotocols[name]
 		if !known {
 			continue
@@ -72,29 +78,32 @@ func chooseSubprotocol(h http.Header, framings *framing.Registry) string {
 	return ""
 }
 
-// BearerToken returns the bearer token that a browser sends as a subprotocol, because it can't set Authorization on a WebSocket:
-// base64url.bearer.authorization.k8s.io.<token in base64url>. ok is false where there is none. The error has code Unauthorized: more
-// than one token, or one that can't be read.
+// BearerToken returns the bearer token that a browser sends as a subprotocol, because it cannot
+// set Authorization for a WebSocket. The subprotocol is
+// base64url.bearer.authorization.k8s.io.TOKEN, with the token in base64url without padding. ok
+// is false if there is no token. If there are several tokens, or the token cannot be decoded,
+// the error has code Unauthorized.
 func BearerToken(r *http.Request) (token string, ok bool, err error) {
-	for _, name := range offers(r.Header) {
+	for _, name := range offeredSubprotocols(r.Header) {
 		encoded, isToken := strings.CutPrefix(name, bearerPrefix)
 		if !isToken {
 			continue
 		}
 		if ok {
-			return "", false, badToken("more than one bearer token in Sec-WebSocket-Protocol")
+			return "", false, errBadToken("more than one bearer token in Sec-WebSocket-Protocol")
 		}
 		b, err := base64.RawURLEncoding.DecodeString(encoded)
-		// The decoder passes over line breaks, and over bits that mean nothing.
+		// The decoder ignores line breaks and unused bits, so compare with the encoding of the
+		// result.
 		if err != nil || len(b) == 0 || base64.RawURLEncoding.EncodeToString(b) != encoded || !utf8.Valid(b) {
-			// The token itself stays out of the message, which may end up in a log.
-			return "", false, badToken("the bearer token in Sec-WebSocket-Protocol is not base64url of UTF-8 text")
+			// The message may be logged, so it does not contain the token.
+			return "", false, errBadToken("the bearer token in Sec-WebSocket-Protocol must be UTF-8 text in base64url without padding")
 		}
 		token, ok = string(b), true
 	}
 	return token, ok, nil
 }
 
-func badToken(message string) error {
-	return &listwatch.Error{Code: listwatch.Unauthorized, Op: op, Message: message}
+func errBadToken(message string) error {
+	return &listwatch.Error{Code: listwatch.Unauthorized, Op: opUpgrade, Message: message}
 }

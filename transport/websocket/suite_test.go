@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-func TestEveryClientReadsEveryServer(t *testing.T) {
+func TestAllBackendsInteroperate(t *testing.T) {
 	for _, server := range backends {
 		for _, client := range backends {
 			t.Run("server="+server.String()+"/client="+client.String(), func(t *testing.T) {

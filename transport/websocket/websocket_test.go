@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-// cells calls f for each server, client, security and framing.
-func cells(t *testing.T, f func(t *testing.T, server, client Backend, secure bool, framer framing.Framer)) {
+// onEachCombination calls f for each combination of server, client, TLS and framing.
+func onEachCombination(t *testing.T, f func(t *testing.T, server, client Backend, secure bool, framer framing.Framer)) {
 	for _, server := range backends {
 		for _, client := range backends {
 			for _, secure := range []bool{false, true} {
@@ -29,10 +29,10 @@ func cells(t *testing.T, f func(t *testing.T, server, client Backend, secure boo
 	}
 }
 
-func TestAnIdleWatchLivesOnPingsAlone(t *testing.T) {
-	cells(t, func(t *testing.T, server, client Backend, secure bool, framer framing.Framer) {
+func TestPingsKeepAnIdleWatchOpen(t *testing.T) {
+	onEachCombination(t, func(t *testing.T, server, client Backend, secure bool, framer framing.Framer) {
 		synctest.Test(t, func(t *testing.T) {
-			s := open(t, transporttest.ServerConfig{Server: &Server{Backend: server}, TLS: secure})
+			s := startServer(t, transporttest.ServerConfig{Server: &Server{Backend: server}, TLS: secure})
 			var last time.Time
 			r, err := (&Client{Network: s.Network, Backend: client}).Dial(t.Context(), &transport.Request{
 				URL: s.URL, Framings: []framing.Framer{framer}, Activity: func() { last = time.Now() },
@@ -45,28 +45,28 @@ func TestAnIdleWatchLivesOnPingsAlone(t *testing.T) {
 			start := time.Now()
 			go func() {
 				time.Sleep(2*time.Hour + time.Second)
-				send(t, stream, event(1, 1))
+				send(t, stream, testEvent(1, 1))
 			}()
 			wantEvent(t, r, 1, 1)
 			if idle := time.Since(start); idle != 2*time.Hour+time.Second {
-				t.Errorf("the event took %v", idle)
+				t.Errorf("got the event after %v, want 2h0m1s", idle)
 			}
 			if quiet := time.Since(last); quiet > transport.DefaultPingInterval {
-				t.Errorf("nothing was noticed for %v", quiet)
+				t.Errorf("the last activity was %v ago", quiet)
 			}
 			stream.Sender.Close(transport.GoingAway)
 			if _, err := r.Receive(); !errors.Is(err, io.EOF) {
-				t.Errorf("got %v at the end, want EOF", err)
+				t.Errorf("got %v, want EOF at the end", err)
 			}
 		})
 	})
 }
 
-func TestDialHeedsItsContextWhileTheServerIsSilent(t *testing.T) {
+func TestDialEndsWithItsContext(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		l := memnet.Listen()
 		defer l.Close()
-		s := mem(t, b, transport.Options{})
+		s := startInMemory(t, b, transport.Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := (&Client{Network: transport.Network{Dial: l.Dial}, Backend: b}).Dial(ctx, jsonRequest(s))

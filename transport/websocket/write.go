@@ -13,72 +13,73 @@ import (
 )
 
 const (
-	// minVector is the mean size of frames from which it is cheaper not to copy them.
+	// minVector is the mean size of frames above which writing a vector is cheaper than copying
+	// the frames together.
 	minVector = 4 << 10
-	// maxVector is how many frames one writev takes: the runtime keeps the vector for as long as the connection lives.
+	// maxVector is the maximum number of frames in one writev. The runtime keeps the vector for
+	// the life of the connection.
 	maxVector = 32
+	// maxBuffer is the maximum number of bytes of a library that are buffered.
+	maxBuffer = 64 << 10
 )
 
-// writeFrames writes whole frames: large ones as a vector where the connection can take it, everything else copied together. On
-// TLS each slice of a vector would be a record and a system call of its own.
+// writeFrames writes whole frames. Large frames are written as a vector if the connection
+// supports it; other frames are copied together. With TLS each element of a vector would be a
+// record and a system call.
 func (c *conn) writeFrames(frames [][]byte) error {
-	c.writing.take()
-	defer c.writing.pass()
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if c.ended {
-		return errEnded
+		return errClosed
 	}
 	total := 0
 	for _, f := range frames {
 		total += len(f)
 	}
 	if c.tcp != nil && total >= minVector*len(frames) {
-		return c.done(c.writeVector(frames))
+		return c.recordError(c.writeVector(frames))
 	}
-	return c.done(connio.WriteBatched(frames, c.write))
+	return c.recordError(connio.WriteBatched(frames, c.write))
 }
 
-// maxHeld is how many bytes of a library are held; what is more is written.
-const maxHeld = 64 << 10
+// buffers holds the buffers of conns. Few conns use one at the same time.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// helds are the buffers of conns that hold: few do at a time.
-var helds = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// hold has what the library writes wait for release, so that many messages go out in one write. The library must write whole frames
-// between the two.
-func (c *conn) hold() {
-	c.writing.take()
-	defer c.writing.pass()
-	c.held = helds.Get().(*bytes.Buffer)
+// startBuffering delays the writes of the library until flushBuffer, so that many messages are
+// sent in one write. The library must write whole frames in between.
+func (c *conn) startBuffering() {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.buffer = buffers.Get().(*bytes.Buffer)
 }
 
-// release writes what was held.
-func (c *conn) release() error {
-	c.writing.take()
-	defer c.writing.pass()
-	held := c.held
-	c.held = nil
-	defer helds.Put(held)
-	defer held.Reset()
-	if c.ended || held.Len() == 0 {
-		return c.torn
+// flushBuffer writes the buffered bytes and ends the buffering.
+func (c *conn) flushBuffer() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	buffer := c.buffer
+	c.buffer = nil
+	defer buffers.Put(buffer)
+	defer buffer.Reset()
+	if c.ended || buffer.Len() == 0 {
+		return c.writeErr
 	}
-	return c.done(c.write(held.Bytes()))
+	return c.recordError(c.write(buffer.Bytes()))
 }
 
-// writeBehind writes p, behind what is held.
-func (c *conn) writeBehind(p []byte) error {
-	if c.held != nil && c.held.Len() > 0 {
-		defer c.held.Reset()
-		if err := c.write(c.held.Bytes()); err != nil {
+// writeAfterBuffer writes the buffered bytes and then p.
+func (c *conn) writeAfterBuffer(p []byte) error {
+	if c.buffer != nil && c.buffer.Len() > 0 {
+		defer c.buffer.Reset()
+		if err := c.write(c.buffer.Bytes()); err != nil {
 			return err
 		}
 	}
 	return c.write(p)
 }
 
-// write writes p.
 func (c *conn) write(p []byte) error {
-	return c.progress(func() (int64, error) {
+	return c.writeWhileProgress(func() (int64, error) {
 		n, err := c.Conn.Write(p)
 		p = p[n:]
 		return int64(n), err
@@ -89,7 +90,7 @@ func (c *conn) writeVector(frames [][]byte) error {
 	for len(frames) > 0 {
 		n := min(len(frames), maxVector)
 		vector := net.Buffers(frames[:n])
-		if err := c.progress(func() (int64, error) { return vector.WriteTo(c.tcp) }); err != nil {
+		if err := c.writeWhileProgress(func() (int64, error) { return vector.WriteTo(c.tcp) }); err != nil {
 			return err
 		}
 		frames = frames[n:]
@@ -97,64 +98,70 @@ func (c *conn) writeVector(frames [][]byte) error {
 	return nil
 }
 
-// progress calls write, which goes on where it stopped, for as long as the peer takes a byte now and then: the deadline is half
-// the time-out, and the second that passes without a byte ends it. That is once to twice the time-out after the last byte.
-func (c *conn) progress(write func() (int64, error)) error {
-	c.deadline.arm(false)
-	for idle := 0; ; {
+// writeWhileProgress calls write, which continues where it stopped, until everything is written
+// or the peer accepts no bytes for the write timeout. The deadline is half of that timeout, and
+// the second deadline in a row that expires without progress fails the write; that is between
+// one and two timeouts after the last byte.
+func (c *conn) writeWhileProgress(write func() (int64, error)) error {
+	c.deadline.arm()
+	for expired := 0; ; {
 		n, err := write()
 		c.sent.Add(n)
 		if err == nil {
 			return nil
 		}
-		idle++
+		expired++
 		if n > 0 {
-			idle = 0
+			expired = 0
 		}
-		if idle == 2 || c.isTLS() || !errors.Is(err, os.ErrDeadlineExceeded) || !c.deadline.arm(true) {
+		if expired == 2 || c.isTLS() || !errors.Is(err, os.ErrDeadlineExceeded) || !c.deadline.extend() {
 			return err
 		}
 	}
 }
 
-// isTLS reports whether a write that was late is beyond repair. The deadline of such a connection is the whole time-out, and
-// what is written at once is small.
+// isTLS reports whether the connection is TLS. There a write whose deadline has expired cannot
+// continue, so the deadline is the whole timeout.
 func (c *conn) isTLS() bool {
 	_, ok := c.Conn.(*tls.Conn)
 	return ok
 }
 
-// A deadline bounds the writes of a connection, until it is made final.
-type deadline struct {
+// A writeDeadline moves the write deadline of a connection until setFinal is called.
+type writeDeadline struct {
 	mu sync.Mutex
-
 	// Guarded by mu.
-	moving connio.WriteDeadline
-	final  bool
+	moving  connio.WriteDeadline
+	isFinal bool
 }
 
-// arm gives a write that begins its time. late is true where the time has passed in spite of progress; arm reports whether there is
-// more to be had.
-func (d *deadline) arm(late bool) bool {
+// arm must be called before a write.
+func (d *writeDeadline) arm() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case d.final:
-		return !late
-	case late:
-		d.moving.Extend()
-	default:
+	if !d.isFinal {
 		d.moving.Arm()
 	}
-	return true
 }
 
-// hurry bounds every write, also one that waits, by now and at the latest in wait. The first call counts.
-func (d *deadline) hurry(wait time.Duration) {
+// extend gives more time to a write whose deadline has expired. It returns false if the
+// deadline is final.
+func (d *writeDeadline) extend() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.final {
-		d.final = true
-		_ = d.moving.SetFunc(time.Now().Add(wait)) // a connection that is closed has no writes to bound
+	if !d.isFinal {
+		d.moving.Extend()
+	}
+	return !d.isFinal
+}
+
+// setFinal makes all writes, including one in progress, fail when wait has passed. Only the
+// first call has an effect.
+func (d *writeDeadline) setFinal(wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.isFinal {
+		d.isFinal = true
+		_ = d.moving.SetFunc(time.Now().Add(wait)) // fails only on a closed connection
 	}
 }
