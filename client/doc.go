@@ -1,28 +1,32 @@
-// Package client turns a URL back into a Source: it lists and follows a collection that watchserver, or any server that speaks
-// Kubernetes' list-watch, serves over HTTP/1.1, HTTP/2 or WebSocket.
+// Package client makes a Source of a URL: it lists and watches a collection that watchserver, or any
+// other server that speaks Kubernetes' list-watch, serves over HTTP/1.1, HTTP/2 or WebSocket.
 //
-// The type to start with is [Remote], whose zero value but for URL is ready:
+// Start with [Remote]. Only its URL must be set:
 //
 //	flags := &client.Remote{URL: "https://flags.example.com/flags"}
 //	w, err := flags.Watch(ctx, listwatch.Query{Bookmarks: true})
 //
-// # What a Watcher does by itself
+// # Recovery
 //
-// A stream that ends is followed by another one, from the last version that is complete, on whatever transport works, after a pause
-// with jitter. Its reader sees one history without gaps or repeats. The reader gets an error only where it has to act:
+// When a connection ends, the Watcher reconnects after a delay with jitter, over any transport that
+// works, and resumes at the last complete version. The reader sees one history without gaps and
+// repetitions. It gets an error only if it must act:
 //
-//   - [listwatch.Expired]: list again, or watch again with initial events. The history is gone, or the server's state is another
-//     one (its epoch changed, or its versions went back), or the stream was cut off within the initial events, of which the reader had
-//     taken some: what it has is no state of the collection.
-//   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid], [listwatch.NotFound]: the server doesn't serve this any
-//     more. A 401 is tried once more with fresh credentials first.
-//   - [listwatch.Unsupported]: the server says what this package can't know: an event type of the future, a resourceVersion that is
-//     no decimal number. Nothing is skipped.
-//   - [listwatch.Corrupt]: what the server sent is no protocol, twice from the same version.
+//   - [listwatch.Expired]: list again, or watch again with initial events. Either the history is gone, or
+//     the server has another state (its epoch changed, or its versions went back), or the connection
+//     ended within the initial events after the reader had taken some of them, so that they are
+//     incomplete.
+//   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid], [listwatch.NotFound]: the
+//     server does not serve the watch any more. After a 401 the Watcher first retries once with fresh
+//     credentials.
+//   - [listwatch.Unsupported]: the server sent an unknown event type, or a resourceVersion that is not a
+//     decimal number. The Watcher never skips an event.
+//   - [listwatch.Corrupt]: the server violated the protocol twice at the same version.
 //
-// # Where to look
+// # Source files
 //
-// query.go writes URLs, list.go and body.go read lists. watch.go opens streams and ladder.go chooses their transport. watcher.go is
-// what the reader holds; follow.go is the goroutine behind it, and retry.go decides
-// whether and when. Each watcher has that one goroutine, which ends after Close.
+// query.go writes URLs. list.go and listbody.go read lists. watch.go starts a watch, follower.go is the
+// goroutine that serves it, response.go reads one response, fallback.go chooses the transport, and
+// policy.go decides which failures the reader must handle. watcher.go is the queue between the goroutine
+// and the reader. The goroutine ends after Close of the Watcher.
 package client

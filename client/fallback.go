@@ -63,7 +63,7 @@ func (f *fallback) dial(ctx context.Context, r *transport.Request, trace *Trace)
 	for _, c := range f.order() {
 		receiver, err := c.client.Dial(ctx, r)
 		if err != nil && ctx.Err() == nil && isTransportFailure(c.client.Name(), err) {
-			trace.refused(c.client.Name(), err)
+			trace.transportFailed(c.client.Name(), err)
 			failed = append(failed, failedDial{c, err})
 			continue
 		}

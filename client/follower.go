@@ -14,11 +14,11 @@ import (
 // is the Reflector's Source and Sink, and decides which failures the reader must handle.
 type follower struct {
 	// Immutable after construction.
-	remote *Remote
-	query  listwatch.Query
-	url    *url.URL
-	out    *watcher
-	ctx    context.Context // ends when the watcher is closed
+	remote  *Remote
+	query   listwatch.Query
+	url     *url.URL
+	watcher *watcher
+	ctx     context.Context // ends when the watcher is closed
 
 	// Owned by the caller of Watch, and then by the goroutine of run.
 	reflector    reflector.Reflector
@@ -29,8 +29,8 @@ type follower struct {
 	unproductive int               // consecutive responses without an event
 }
 
-func newFollower(ctx context.Context, r *Remote, q listwatch.Query, u *url.URL, out *watcher) *follower {
-	f := &follower{remote: r, query: q, url: u, out: out, ctx: ctx}
+func newFollower(ctx context.Context, r *Remote, q listwatch.Query, u *url.URL, w *watcher) *follower {
+	f := &follower{remote: r, query: q, url: u, watcher: w, ctx: ctx}
 	f.reflector = reflector.Reflector{
 		Source: f, Sink: f, Query: q, Start: q.Start, StartVersion: q.Version,
 		PageSize: -1, BatchSize: 1, Backoff: r.Backoff, WatchList: &r.state.watchList,
@@ -66,8 +66,8 @@ func (f *follower) run() {
 	if f.ctx.Err() != nil || isNoContent(err) {
 		err = io.EOF
 	}
-	f.out.end(err)
-	f.out.cancel()
+	f.watcher.end(err)
+	f.watcher.cancel()
 }
 
 // List implements [listwatch.Source].
@@ -119,13 +119,13 @@ func (f *follower) Take(events []listwatch.Event) error {
 // nothing.
 func (f *follower) deliver(e listwatch.Event) error {
 	isBookmark := e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
-	if isBookmark && !f.query.Bookmarks || f.out.push(e) {
+	if isBookmark && !f.query.Bookmarks || f.watcher.push(e) {
 		return nil
 	}
 	f.response.idle.pause()
 	defer f.response.idle.resume()
 	select {
-	case <-f.out.room:
+	case <-f.watcher.room:
 		return nil
 	case <-f.ctx.Done():
 		return f.ctx.Err()

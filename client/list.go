@@ -17,18 +17,19 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// List asks for one page, once: what fails is the caller's to try again, after Details.RetryAfter of the error. An Expired continue
-// token comes with a fresh one, [listwatch.Error.Continue], where the server has one.
+// List requests one page and does not retry. After a failure the caller may retry after the RetryAfter of
+// the error. If a continue token has expired and the server offers a new one, it is in
+// [listwatch.Error.Continue].
 //
-// The bytes of the objects are the server's. Where they have no kind and apiVersion, as the items of typed lists in Kubernetes, these
-// come first, made from the list's, so that an object has the same bytes as in a watch. A server whose versions are not decimal
-// numbers is an error of code Unsupported.
+// The bytes of the objects are the server's. Items of Kubernetes' typed lists lack kind and apiVersion;
+// they are added from the list as the first members, so that an object has the same bytes as in a watch.
+// If the versions of the server are not decimal numbers, the error is [listwatch.Unsupported].
 func (r *Remote) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, _, err := r.list(ctx, q)
 	return page, err
 }
 
-// list is List, and also returns the epoch that the answer bore.
+// list is like List and also returns the epoch that the server named.
 func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Page, epoch string, err error) {
 	if err := checkQuery(q, false); err != nil {
 		return page, "", err
@@ -41,7 +42,7 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 	p := paramsOf(u, q)
 	p.list(q)
 	err = r.authorized(ctx, false, func(h http.Header) error {
-		page, epoch, err = r.listOnce(ctx, p.in(u), h)
+		page, epoch, err = r.listOnce(ctx, p.url(u), h)
 		return err
 	})
 	if ctx.Err() != nil && err != nil {
@@ -94,7 +95,7 @@ func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page 
 	if err := checkList(resp.Header); err != nil {
 		return page, "", err
 	}
-	body, err := r.decoded(resp.Header, &touchingReader{resp.Body, idle})
+	body, err := r.decoded(resp.Header, &activityReader{resp.Body, idle})
 	if err != nil {
 		return page, "", err
 	}
@@ -113,45 +114,45 @@ func (r *Remote) listLimit() int64 {
 	return r.MaxListBytes
 }
 
-// checkList refuses an answer that is no JSON: it may be a proxy's page.
+// checkList returns an error if the response is not JSON but, for instance, the page of a proxy.
 func checkList(h http.Header) error {
 	contentType := h.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || mediaType != "application/json" {
-		return unsupportedAnswer("the answer has the Content-Type ", contentType, ", want application/json")
+		return unsupportedResponse("the response has Content-Type ", contentType, ", want application/json")
 	}
 	return nil
 }
 
-// decoded returns a body without the content coding that the headers h name.
+// decoded returns body without the content coding that h names.
 func (r *Remote) decoded(h http.Header, body io.Reader) (io.Reader, error) {
 	name := strings.ToLower(h.Get("Content-Encoding"))
 	switch {
 	case name == "" || name == "identity":
 		return body, nil
 	case !slices.Contains(r.codings(), name):
-		return nil, unsupportedAnswer("the answer has the content coding ", name, ", which was not asked for")
+		return nil, unsupportedResponse("the response has Content-Encoding ", name, ", which was not requested")
 	}
 	return compress.NewReader(name, body)
 }
 
-func unsupportedAnswer(before, value, after string) error {
-	const most = 64
+func unsupportedResponse(before, value, after string) error {
+	const maxQuoted = 64
 	return &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusOK, Message: before + strconv.Quote(value[:min(len(value), most)]) + after,
+		Code: listwatch.Unsupported, Status: http.StatusOK, Message: before + strconv.Quote(value[:min(len(value), maxQuoted)]) + after,
 	}
 }
 
-// A touchingReader tells a watchdog that something has come.
-type touchingReader struct {
-	r    io.Reader
-	idle *idleTimer
+// An activityReader resets an idle timer whenever it reads something.
+type activityReader struct {
+	reader io.Reader
+	idle   *idleTimer
 }
 
-func (t *touchingReader) Read(p []byte) (int, error) {
-	n, err := t.r.Read(p)
+func (r *activityReader) Read(p []byte) (int, error) {
+	n, err := r.reader.Read(p)
 	if n > 0 {
-		t.idle.reset()
+		r.idle.reset()
 	}
 	return n, err
 }

@@ -73,7 +73,7 @@ func (f *follower) restart(cause error, at *reflector.ResumePoint) error {
 	case at.Synced:
 		expired.Message = "the server no longer has version " + at.Version.String() + ": it has an older state, or an unrelated one"
 		expired.Err = cause
-	case !f.out.reset():
+	case !f.watcher.reset():
 		expired.Message = "the connection ended within the initial events, so the state is incomplete; watch again (" + cause.Error() + ")"
 	default:
 		return nil
@@ -87,8 +87,8 @@ func mayRefuseWatchList(err error) bool {
 	return e.Remote && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusBadRequest)
 }
 
-// isNoContent reports whether the server responded with 204, which tells clients that reconnect by themselves to stop (HTML, section
-// 9.2.3).
+// isNoContent reports whether the server responded with 204, which asks an EventSource not to reconnect
+// (HTML, section 9.2.3).
 func isNoContent(err error) bool {
 	e := listwatch.AsError(err)
 	return e != nil && e.Remote && e.Status == http.StatusNoContent

@@ -7,19 +7,19 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// owned are the parameters that a Query alone decides.
-var owned = []string{
+// queryParams are the parameters that only a Query sets. In Remote.URL they are ignored.
+var queryParams = []string{
 	"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks", "limit", "continue", "pretty",
 }
 
 // params are the parameters of one request.
 type params struct{ url.Values }
 
-// paramsOf returns what every request for q has: the query of u, and the selection. The URL is that of one collection, so namespace and
-// name, too, are selected by field: metadata.namespace and metadata.name are known everywhere.
+// paramsOf returns the parameters of every request for q: the query of u and the selection. The URL
+// identifies one collection, so namespace and name become field selectors, which every server knows.
 func paramsOf(u *url.URL, q listwatch.Query) params {
 	p := params{u.Query()}
-	for _, name := range owned {
+	for _, name := range queryParams {
 		p.Del(name)
 	}
 	fields := q.Fields
@@ -29,23 +29,23 @@ func paramsOf(u *url.URL, q listwatch.Query) params {
 	if q.Name != "" {
 		fields = fields.And(listwatch.FieldName, q.Name)
 	}
-	p.demand("labelSelector", q.Labels.String())
-	p.demand("fieldSelector", fields.String())
+	p.addSelector("labelSelector", q.Labels.String())
+	p.addSelector("fieldSelector", fields.String())
 	return p
 }
 
-// demand adds to what the URL selects already: in a selector a comma means "and".
-func (p params) demand(name, selector string) {
-	if had := p.Get(name); had != "" && selector != "" {
-		selector = had + "," + selector
+// addSelector adds to the selector of the URL: a comma means "and".
+func (p params) addSelector(name, selector string) {
+	if existing := p.Get(name); existing != "" && selector != "" {
+		selector = existing + "," + selector
 	}
 	if selector != "" {
 		p.Set(name, selector)
 	}
 }
 
-// in returns u with the parameters p.
-func (p params) in(u *url.URL) *url.URL {
+// url returns u with the parameters p.
+func (p params) url(u *url.URL) *url.URL {
 	c := *u
 	c.RawQuery = p.Encode()
 	return &c
@@ -60,7 +60,7 @@ func (p params) start(q listwatch.Query) {
 	}
 }
 
-// list completes p for a list.
+// list adds the parameters of a list.
 func (p params) list(q listwatch.Query) {
 	if q.Limit > 0 {
 		p.Set("limit", strconv.Itoa(q.Limit))
@@ -79,16 +79,16 @@ func (p params) list(q listwatch.Query) {
 	}
 }
 
-// watch completes p for a watch from version. Bookmarks are always asked for: they are how the version of a quiet watch moves on, so
-// that it can be resumed when the history from its last event is gone.
+// watch adds the parameters of a watch from version. It always requests bookmarks: they advance the
+// version of a quiet watch, so that it can be resumed after the history of its last event has expired.
 func (p params) watch(version listwatch.Version) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
 	p.Set("resourceVersion", version.String())
 }
 
-// watchInitial completes p for a watch that begins with the state. It says so even where that is the default, because only then the
-// server says where the state ends (KEP-3157).
+// watchInitial adds the parameters of a watch with initial events. It requests them explicitly even if
+// they are the default, because only then the server marks their end (KEP-3157).
 func (p params) watchInitial(q listwatch.Query) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
@@ -97,16 +97,16 @@ func (p params) watchInitial(q listwatch.Query) {
 	p.start(q)
 }
 
-// checkQuery refuses what no server could be asked.
+// checkQuery returns an error if q cannot be written as a request.
 func checkQuery(q listwatch.Query, watch bool) error {
 	message := ""
 	switch {
 	case q.Start == listwatch.At && q.Version == 0:
-		message = "Start At needs a Version that is not zero"
+		message = "Query.Version is zero: Start At needs a version"
 	case watch && q.Continue != "":
-		message = "a watch can't have a continue token"
+		message = "Query.Continue is set: only a list can be continued"
 	case q.Continue != "" && (q.Start != listwatch.Newest || q.Version != 0 || q.Match != 0):
-		message = "with a continue token Start, Version and Match must be zero"
+		message = "Query.Start, Version and Match must be zero with a continue token"
 	}
 	if message == "" {
 		return nil

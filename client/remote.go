@@ -19,44 +19,51 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A Remote is the Source behind a URL. The zero Remote but for URL is ready. It is safe for concurrent use; fields must not be
-// changed once it is in use, and it must not be copied.
+// A Remote is the Source behind a URL. Only URL must be set. It is safe for concurrent use. Its fields must
+// not be changed once it is in use, and it must not be copied.
 type Remote struct {
-	// URL is where the collection is: http or https. Its query goes with every request: selectors in it are demanded beside
-	// those of a Query, timeoutSeconds is how long the server may keep a stream, and what else a Query says is dropped.
+	// URL is the http or https URL of the collection. Its query is sent with every request: selectors in
+	// it are combined with those of a Query, timeoutSeconds limits how long the server keeps a watch
+	// open, and parameters that a Query sets are ignored.
 	URL string
-	// Network is how the server is reached, by lists and, where Transports is nil, by watches.
+	// Network connects to the server. HTTPClient and Transports are used instead if they are set.
 	Network transport.Network
-	// Transports are those to watch over, best first. Nil: for https HTTP/2, then HTTP/1.1, then WebSocket; for http
-	// HTTP/1.1, then WebSocket.
+	// Transports are the transports for watches, best first. If nil, an https URL uses HTTP/2, then
+	// HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket.
 	//
-	// HTTP/2 comes first because all watches share connections and pings find a server that vanished; in clear text nothing
-	// tells who speaks it, so there it must be asked for. HTTP/1.1 is what every server speaks, and its refusals mean what
-	// they say. WebSocket is for networks that hold long responses back.
+	// HTTP/2 comes first because all watches share connections, whose pings detect a dead server. Without
+	// TLS a client cannot find out whether a server supports it. HTTP/1.1 works with every server, and a
+	// refusal concerns the request and not the transport. WebSocket is for networks that hold back long
+	// responses.
 	Transports []transport.Client
-	// HTTP is what lists are asked with. Nil: HTTP/2 where ALPN gives it, else HTTP/1.1, over Network.
+	// HTTPClient sends the lists. If nil, they use HTTP/2 if the server offers it during the TLS
+	// handshake, and otherwise HTTP/1.1, over Network.
 	HTTPClient *http.Client
-	// Header returns what a request is to bear, such as Authorization; nil: nothing. It is called before each request, and
-	// once more with refresh where the server answered 401: what was returned before is not believed any more. It may be
-	// called from several goroutines. An error without a code counts as Unavailable.
+	// Header returns headers for a request, such as Authorization. It may be nil. It is called before
+	// each request. After a 401 it is called once more with refresh true, and must not return the same
+	// credentials. It must be safe for concurrent use. An error without a code counts as Unavailable.
 	Header func(ctx context.Context, refresh bool) (http.Header, error)
-	// Framings are those to watch in, best first; nil: JSON alone. Lists are JSON.
+	// Framings are the framings for watches, best first. If nil, JSON is used. Lists are always JSON.
 	Framings []framing.Framer
-	// Compress asks the server to compress streams and lists, which it may do or not. It is for networks that are slow or cost money:
-	// an event of some KiB has half the bytes, and takes some microseconds more at both ends.
+	// Compress requests compressed watches and lists, which the server may decline. It is for slow or
+	// expensive networks: an event of some KiB has half the bytes and takes some microseconds more at
+	// both ends.
 	Compress bool
-	// Limit is how many bytes one event or one object of a list may have, decompressed; zero or negative: [framing.DefaultLimit].
+	// MaxObjectBytes limits the decompressed size of an event and of an object in a list. If it is zero
+	// or negative, [framing.DefaultLimit] is used.
 	MaxObjectBytes int
-	// ListLimit is how many bytes a page of a list may have, decompressed. Zero: [DefaultListLimit]; negative: unlimited.
+	// MaxListBytes limits the decompressed size of a page of a list. If zero, [DefaultMaxListBytes] is
+	// used. A negative value means no limit.
 	MaxListBytes int64
-	// Idle is the silence after which a stream or a list is given up. Zero: [DefaultIdle]; negative: never.
+	// IdleTimeout is the silence after which a connection of a watch or a list is closed. If zero,
+	// [DefaultIdleTimeout] is used. A negative value disables the timeout.
 	IdleTimeout time.Duration
-	// Backoff is how long a watcher waits before it opens another stream.
+	// Backoff configures the delay before a watcher reconnects.
 	Backoff listwatch.Backoff
-	// Trace is told what watchers do; nil: nobody.
+	// Trace has hooks for what watchers do. It may be nil.
 	Trace *Trace
 
-	state state
+	state remoteState
 }
 
 var (
@@ -66,26 +73,25 @@ var (
 
 // The defaults of [Remote].
 const (
-	// DefaultIdle is two and a half times the minute after which servers send a bookmark.
+	// DefaultIdleTimeout is two and a half times the minute between two bookmarks of a server.
 	DefaultIdleTimeout = 150 * time.Second
-	// DefaultListLimit is 1 GiB.
+	// DefaultMaxListBytes is 1 GiB.
 	DefaultMaxListBytes = 1 << 30
 )
 
-// state is what a Remote has learnt.
-type state struct {
+// remoteState is what a Remote creates, and what it learns about the server.
+type remoteState struct {
 	once      sync.Once
-	http      *http.Client // for lists; made by once
-	fallback  fallback     // filled by once
+	http      *http.Client // for lists; set by once
+	fallback  fallback     // set by once
 	watchList reflector.WatchListSupport
 	described atomic.Bool // Kind and APIVersion are known
 
-	mu sync.Mutex
-	// Guarded by mu.
-	description listwatch.Description
+	mu          sync.Mutex
+	description listwatch.Description // guarded by mu
 }
 
-// init makes what the zero value lacks.
+// init sets state once.
 func (r *Remote) init() {
 	r.state.once.Do(func() {
 		if r.state.http = r.HTTPClient; r.HTTPClient == nil {
@@ -112,8 +118,8 @@ func (r *Remote) defaultTransports() []transport.Client {
 	return h1
 }
 
-// Close closes the connections that nothing uses, also those of Transports and HTTP. Watchers live on, and the Remote can be used
-// after it. The error is always nil.
+// Close closes unused connections, including those of Transports and HTTPClient. Watchers stay open, and
+// the Remote remains usable. The error is always nil.
 func (r *Remote) Close() error {
 	r.init()
 	r.state.http.CloseIdleConnections()
@@ -125,14 +131,14 @@ func (r *Remote) Close() error {
 	return nil
 }
 
-// Describe returns what the server's answers have told so far: nothing before the first. Fields are never known.
+// Describe returns what the responses of the server have revealed so far. Fields is always empty.
 func (r *Remote) Describe() listwatch.Description {
 	r.state.mu.Lock()
 	defer r.state.mu.Unlock()
 	return r.state.description
 }
 
-// learnKind takes down what the objects are.
+// learnKind records the type of the objects.
 func (r *Remote) learnKind(apiVersion, kind string) {
 	if apiVersion == "" || kind == "" || r.state.described.Load() {
 		return
@@ -143,7 +149,7 @@ func (r *Remote) learnKind(apiVersion, kind string) {
 	r.state.described.Store(true)
 }
 
-// learnFrom is learnKind from an object or a bookmark.
+// learnFrom records the type of o, which may be the object of a bookmark.
 func (r *Remote) learnFrom(o *listwatch.Object) {
 	if r.state.described.Load() {
 		return
@@ -155,7 +161,7 @@ func (r *Remote) learnFrom(o *listwatch.Object) {
 	}
 }
 
-// epoch returns the one the server named last; empty: none.
+// epoch returns the epoch that the server named last, or "".
 func (r *Remote) epoch() string { return r.Describe().Epoch }
 
 func (r *Remote) learnEpoch(epoch string) {
@@ -167,7 +173,7 @@ func (r *Remote) learnEpoch(epoch string) {
 	r.state.description.Epoch = epoch
 }
 
-// authorized calls try with the headers that Header returns, and once more with fresh ones where the server did not know them.
+// authorized calls try with the headers of r.Header. After a 401 it calls try once more with fresh ones.
 func (r *Remote) authorized(ctx context.Context, refresh bool, try func(http.Header) error) error {
 	for {
 		var h http.Header
@@ -193,21 +199,21 @@ func headerError(ctx context.Context, err error) error {
 	if code == listwatch.Unknown {
 		code = listwatch.Unavailable
 	}
-	return &listwatch.Error{Code: code, Op: "make the headers of a request", Err: err}
+	return &listwatch.Error{Code: code, Op: "call Remote.Header", Err: err}
 }
 
-// target returns URL, parsed.
+// parseURL returns URL without its fragment.
 func (r *Remote) parseURL() (*url.URL, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		// The URL may hold a password, so an error of url.Parse, which quotes it, is left out.
-		scheme, rest := "", ""
+		// An error of url.Parse would quote the URL, which may contain a password.
+		scheme, host := "", ""
 		if err == nil {
-			scheme, rest = u.Scheme, u.Host
+			scheme, host = u.Scheme, u.Host
 		}
 		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Message: "the URL of a Remote has scheme " + strconv.Quote(scheme) + " and host " + strconv.Quote(rest) +
-				", want one like https://example.com/things",
+			Code: listwatch.Invalid, Message: "Remote.URL has scheme " + strconv.Quote(scheme) + " and host " + strconv.Quote(host) +
+				", want a URL like https://example.com/things",
 		}
 	}
 	u.Fragment, u.RawFragment = "", ""
@@ -221,7 +227,7 @@ func (r *Remote) idle() time.Duration {
 	return r.IdleTimeout
 }
 
-// codings returns the content codings to ask for; nil: none.
+// codings returns the content codings to request, or nil.
 func (r *Remote) codings() []string {
 	if r.Compress {
 		return transport.Codings()

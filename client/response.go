@@ -26,25 +26,25 @@ type response struct {
 func (f *follower) request(ctx context.Context, p params) (*response, error) {
 	r := f.remote
 	ctx, cancel := context.WithCancel(ctx)
-	s := &response{follower: f, cancel: cancel, idle: newIdleTimer(r.idle(), cancel)}
-	req := &transport.Request{URL: p.in(f.url), Framings: r.Framings, Codings: r.codings(), Limit: r.limit(), Activity: s.idle.reset}
+	resp := &response{follower: f, cancel: cancel, idle: newIdleTimer(r.idle(), cancel)}
+	req := &transport.Request{URL: p.url(f.url), Framings: r.Framings, Codings: r.codings(), Limit: r.limit(), Activity: resp.idle.reset}
 	err := r.authorized(ctx, f.refresh, func(h http.Header) (err error) {
 		req.Header = h
-		s.receiver, s.candidate, err = r.state.fallback.dial(ctx, req, r.Trace)
+		resp.receiver, resp.candidate, err = r.state.fallback.dial(ctx, req, r.Trace)
 		return err
 	})
 	f.refresh = false
 	if err == nil {
-		err = f.checkEpoch(s.receiver.Header())
+		err = f.checkEpoch(resp.receiver.Header())
 	}
 	if err != nil {
-		_ = s.Close()
-		if s.idle.expired.Load() {
+		_ = resp.Close()
+		if resp.idle.expired.Load() {
 			err = errIdle
 		}
 		return nil, err
 	}
-	return s, nil
+	return resp, nil
 }
 
 // checkEpoch returns an error if the header h names another epoch than the version to resume from.
@@ -64,15 +64,15 @@ func (f *follower) checkEpoch(h http.Header) error {
 }
 
 // Next implements [listwatch.Watcher]. It returns one event.
-func (s *response) Next(_ context.Context, dst []listwatch.Event) (int, error) {
-	f := s.follower
+func (resp *response) Next(_ context.Context, dst []listwatch.Event) (int, error) {
+	f := resp.follower
 	if listed := f.listed; listed != nil {
 		f.listed = nil
 		if err := f.Take(listed); err != nil {
 			return 0, err
 		}
 	}
-	frame, err := s.receive()
+	frame, err := resp.receive()
 	if err != nil {
 		return 0, err
 	}
@@ -89,25 +89,25 @@ func (s *response) Next(_ context.Context, dst []listwatch.Event) (int, error) {
 	return 1, nil
 }
 
-func (s *response) receive() (framing.WatchEvent, error) {
-	frame, err := s.receiver.Receive()
+func (resp *response) receive() (framing.WatchEvent, error) {
+	frame, err := resp.receiver.Receive()
 	switch {
 	case err == nil:
-		s.received++
-	case s.idle.expired.Load():
+		resp.received++
+	case resp.idle.expired.Load():
 		return frame, errIdle
 	case listwatch.CodeOf(err) == listwatch.Corrupt:
-		s.malformed = true
+		resp.malformed = true
 	}
 	return frame, err
 }
 
 // Close implements [listwatch.Watcher].
-func (s *response) Close() error {
-	s.idle.stop()
-	if s.receiver != nil {
-		_ = s.receiver.Close() // the response is not read any more
+func (resp *response) Close() error {
+	resp.idle.stop()
+	if resp.receiver != nil {
+		_ = resp.receiver.Close() // no one reads the response from here on
 	}
-	s.cancel()
+	resp.cancel()
 	return nil
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Trace is told what watchers do that their readers don't see. Each hook may be nil; it is called from the goroutine at work, by
-// many watchers at once, and must be quick.
+// A Trace has hooks for events that the readers of watchers do not see. Each hook may be nil. Hooks are
+// called from many goroutines at once and must return quickly.
 type Trace struct {
-	// Opened says that a stream is open on the named transport. from is the version after which it goes on; zero: it begins
-	// with the state.
+	// Opened is called when the server has accepted a watch over the named transport. from is the
+	// version from which it resumes. Zero means that it begins with the state.
 	Opened func(transport string, from listwatch.Version)
-	// Refused says that the named transport could not be used and the next one is tried.
+	// TransportFailed is called when the named transport could not be used. The next one is tried.
 	TransportFailed func(transport string, err error)
-	// Lost says that a stream has ended, or could not be opened, and that another will be tried after wait. err is io.EOF
-	// where the server ended it cleanly.
+	// Lost is called when a connection has ended or a request has failed. The next attempt starts after
+	// wait. err is io.EOF if the server ended the watch cleanly.
 	Lost func(err error, wait time.Duration)
 }
 
@@ -25,7 +25,7 @@ func (t *Trace) opened(transport string, from listwatch.Version) {
 	}
 }
 
-func (t *Trace) refused(transport string, err error) {
+func (t *Trace) transportFailed(transport string, err error) {
 	if t != nil && t.TransportFailed != nil {
 		t.TransportFailed(transport, err)
 	}

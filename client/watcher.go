@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/listwatch/listwatch"
@@ -10,25 +11,25 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A watcher is what the reader holds: the events that have come and are not read. Behind it a goroutine follows the collection and
-// waits while there is no room, which the server feels.
+// A watcher is the queue between the reader and the goroutine of a follower. The goroutine waits while
+// the queue is full, so a slow reader slows the server down.
 type watcher struct {
 	// Immutable after construction.
 	cancel context.CancelFunc // ends the goroutine
-	ready  chan struct{}      // one place; filled when the queue is not empty any more, or over
-	room   chan struct{}      // one place; filled when the queue is not full any more
+	ready  chan struct{}      // has room for one; filled when the queue gets an event or ends
+	room   chan struct{}      // has room for one; filled when the queue gets room
 
 	mu sync.Mutex
 	// Guarded by mu.
 	queue []listwatch.Event
 	bytes int   // of the objects in queue
-	taken bool  // the reader has got something
-	err   error // what comes after the queue; nil: more events
+	taken bool  // the reader has received an event
+	err   error // returned after the events of the queue; nil if there may be more
 }
 
 var _ reflector.Releaser = (*watcher)(nil)
 
-// Bounds on what waits for the reader; one event always may.
+// The limits of the queue. It always holds at least one event, however large.
 const (
 	queueEvents = 256
 	queueBytes  = 1 << 20
@@ -38,7 +39,7 @@ func newWatcher(cancel context.CancelFunc) *watcher {
 	return &watcher{cancel: cancel, ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// Next returns what has come. What is there is returned even where ctx has ended.
+// Next implements [listwatch.Watcher]. It returns queued events even if ctx has ended.
 func (w *watcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	for {
 		if n, err := w.take(dst); n > 0 || err != nil {
@@ -58,30 +59,28 @@ func (w *watcher) take(dst []listwatch.Event) (int, error) {
 	if len(w.queue) == 0 {
 		return 0, w.err
 	}
-	full := w.isFull()
+	wasFull := w.isFull()
 	n := copy(dst, w.queue)
 	for i := range n {
 		w.bytes -= len(dst[i].Object.Data)
 	}
-	left := copy(w.queue, w.queue[n:])
-	clear(w.queue[left:])
-	w.queue = w.queue[:left]
+	w.queue = slices.Delete(w.queue, 0, n)
 	w.taken = w.taken || n > 0
-	if full && !w.isFull() {
+	if wasFull && !w.isFull() {
 		signal(w.room)
 	}
 	return n, nil
 }
 
-// isFull is called with mu held.
+// isFull reports whether the queue has reached a limit. w.mu must be held.
 func (w *watcher) isFull() bool { return len(w.queue) >= queueEvents || w.bytes >= queueBytes }
 
-// push gives the reader e. It reports false, and may take e nevertheless, where there is no room.
-func (w *watcher) push(e listwatch.Event) (room bool) {
+// push appends e to the queue. It returns false if the queue is full now: then the caller waits for room.
+func (w *watcher) push(e listwatch.Event) (hasRoom bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
-		return true // nobody reads
+		return true // the watcher is closed
 	}
 	w.queue = append(w.queue, e)
 	w.bytes += len(e.Object.Data)
@@ -107,7 +106,8 @@ func (w *watcher) Release(events []listwatch.Event) {
 	}
 }
 
-// reset forgets what the reader has not seen; it reports false where the reader has seen something.
+// reset empties the queue. If the reader has received an event already, it returns false and does
+// nothing.
 func (w *watcher) reset() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *watcher) reset() bool {
 	return true
 }
 
-// end lets the reader have what is there and then err. The first end counts.
+// end makes Next return err after the queued events. Only the first call counts.
 func (w *watcher) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +129,7 @@ func (w *watcher) end(err error) {
 	}
 }
 
-// Close ends the watcher: Next returns io.EOF from now on.
+// Close implements [listwatch.Watcher]. From now on Next returns io.EOF.
 func (w *watcher) Close() error {
 	w.cancel()
 	w.mu.Lock()
@@ -139,7 +139,7 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// signal fills a channel of one place.
+// signal fills a channel that has room for one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -38,7 +38,7 @@ func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch
 	}
 	state, err := u.stateAt(ctx, start.version)
 	if err != nil {
-		_ = start.watcher.Close() // it is not needed any more
+		_ = start.watcher.Close() // it is of no use without the state
 		return target{}
 	}
 	w.pending, w.Watcher, w.backfillEnd = append(state, start.first...), start.watcher, newest.Version
@@ -102,7 +102,7 @@ func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 			return false
 		}
 		if best != nil {
-			_ = best.watcher.Close() // it is not needed any more
+			_ = best.watcher.Close() // the older one replaces it
 		}
 		best = older
 		return true

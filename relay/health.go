@@ -11,8 +11,8 @@ import (
 type Health struct {
 	// Ready is true once the relay has a state. It remains true.
 	Ready bool
-	// Following is true while a watch of the upstream is open. A [client.Remote] reconnects by itself,
-	// so Following remains true meanwhile; LastHeard and Err say more.
+	// Following is true while a watch of the upstream is open. A [client.Remote] reconnects without
+	// ending its watch, so Following remains true meanwhile; LastHeard and Err say more.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	Following bool

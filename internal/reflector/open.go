@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Open opens the first watch, which Run then reads. Run opens it by itself if Open was not called. An
-// error of Open does not go through the Policy.
+// Open opens the first watch, which Run then reads. If Open is not called, Run opens it. The
+// Policy does not see an error of Open.
 //
 // The watch resumes at r.Resume or begins with the state. A Source that cannot stream its state is
 // listed, and then watched from the version of the list.

@@ -14,20 +14,22 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A listBody reads a list, object by object: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}, members in any order.
+// A listBody reads a list object by object, so that a large one is not held in memory twice. Its members
+// may come in any order: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 type listBody struct {
 	// Immutable after construction.
 	in    *boundedReader
 	dec   *json.Decoder
-	limit int64 // of one object
+	limit int64 // bytes of one object
 
-	kind, apiVersion string // of the objects; empty: not known, or not yet
+	kind, apiVersion string // of the objects; empty if not known
 	page             listwatch.Page
 	hasItems         bool
-	raw              json.RawMessage // scratch
+	raw              json.RawMessage // reused for each value
 }
 
-// newListBody returns a reader of r in which an object may have limit bytes, and all of it total; negative: unlimited.
+// newListBody returns a reader of r. One object may have limit bytes and the whole list total bytes. If
+// total is negative, the list is not limited.
 func newListBody(r io.Reader, limit, total int64) *listBody {
 	in := &boundedReader{r: r, total: total}
 	return &listBody{in: in, dec: json.NewDecoder(in), limit: min(limit, 1<<40), page: listwatch.Page{Remaining: -1}}
@@ -62,7 +64,7 @@ func (b *listBody) readObject() error {
 	}
 	switch t, err := b.token(); {
 	case err == nil:
-		return corruptList(fmt.Sprintf("%v follows the list", t), nil)
+		return corruptList(fmt.Sprintf("unexpected %v after the list", t), nil)
 	case !errors.Is(err, io.EOF):
 		return err
 	}
@@ -77,9 +79,9 @@ func (b *listBody) member(name json.Token) error {
 			return err
 		}
 		var ok bool
-		// The items of the kind List itself bear their own: then this leaves nothing.
+		// The kind List has items of any kind, which name their own. Then b.kind becomes empty.
 		if b.kind, ok = strings.CutSuffix(kind, "List"); !ok {
-			return &listwatch.Error{Code: listwatch.Unsupported, Message: fmt.Sprintf("the answer is of kind %.64q, want a list", kind)}
+			return &listwatch.Error{Code: listwatch.Unsupported, Message: fmt.Sprintf("the response has kind %.64q, want a kind that ends in List", kind)}
 		}
 		return nil
 	case "apiVersion":
@@ -103,7 +105,7 @@ func (b *listBody) metadata() error {
 	}
 	version, err := listwatch.ParseVersion(m.ResourceVersion)
 	if err != nil {
-		return &listwatch.Error{Code: listwatch.Unsupported, Message: "metadata of the list", Err: err}
+		return &listwatch.Error{Code: listwatch.Unsupported, Message: "the metadata of the list", Err: err}
 	}
 	b.page.Version, b.page.Continue = version, m.Continue
 	if m.RemainingItemCount != nil {
@@ -114,14 +116,14 @@ func (b *listBody) metadata() error {
 
 func (b *listBody) items() error {
 	if b.hasItems {
-		return corruptList("items is there twice", nil)
+		return corruptList("the list has two members named items", nil)
 	}
 	b.hasItems = true
 	switch t, err := b.token(); {
 	case err != nil:
 		return err
 	case t == nil:
-		return nil // how Go spells a slice that was never made
+		return nil // Go encodes a nil slice as null
 	case t != json.Delim('['):
 		return corruptList(fmt.Sprintf("items is %v, want an array", t), nil)
 	}
@@ -138,7 +140,7 @@ func (b *listBody) items() error {
 	return b.expect(json.Delim(']'))
 }
 
-// parseItem reads an object, which must be fit to be an event's: both go into the same places.
+// parseItem parses an object with the same checks as the object of an event.
 func parseItem(data []byte) (*listwatch.Object, error) {
 	e, err := framing.WatchEvent{Type: "ADDED", Object: data}.Event()
 	if err != nil {
@@ -149,13 +151,14 @@ func parseItem(data []byte) (*listwatch.Object, error) {
 	return e.Object, nil
 }
 
-// finish checks what can be said only at the end, and completes the objects: the list's kind may come after them.
+// finish checks that the list is complete, and adds kind and apiVersion to the objects. The list's own
+// kind may have come after them.
 func (b *listBody) finish() error {
 	switch {
 	case !b.hasItems:
-		return corruptList("the answer has no items", nil)
+		return corruptList("the list has no items", nil)
 	case b.page.Version == 0:
-		return &listwatch.Error{Code: listwatch.Unsupported, Message: "the list has no resourceVersion, so it can't be followed"}
+		return &listwatch.Error{Code: listwatch.Unsupported, Message: "the list has no resourceVersion, so it cannot be watched"}
 	case b.page.Continue == "":
 		b.page.Remaining = 0
 	}
@@ -172,7 +175,7 @@ func (b *listBody) finish() error {
 	return nil
 }
 
-// typed returns o with kind and apiVersion, where it lacks them, before all else, in Kubernetes' order.
+// typed returns o with kind and apiVersion as the first members, unless it has them already.
 func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 	var head []byte
 	for _, m := range [...]struct{ name, value string }{{"kind", b.kind}, {"apiVersion", b.apiVersion}} {
@@ -190,11 +193,11 @@ func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 		return o, nil
 	}
 	head[0] = '{'
-	// An object with metadata has a member, which a comma must go before.
+	// The object has metadata, so a comma is needed.
 	return parseItem(slices.Concat(head, []byte{','}, o.Data[1:]))
 }
 
-// more is More of the decoder, which reads ahead.
+// more reports whether the array or object has another element. The decoder may read ahead for that.
 func (b *listBody) more() bool {
 	b.allow()
 	return b.dec.More()
@@ -218,34 +221,34 @@ func (b *listBody) expect(want json.Delim) error {
 	return err
 }
 
-// allow lets the decoder read one more value.
-func (b *listBody) allow() { b.in.allowed = b.dec.InputOffset() + b.limit + space }
+// allow permits the decoder to read one more value.
+func (b *listBody) allow() { b.in.allowed = b.dec.InputOffset() + b.limit + maxSpace }
 
-// space is what may be between two values.
-const space = 64 << 10
+// maxSpace is the number of bytes permitted between two values.
+const maxSpace = 64 << 10
 
-// A boundedReader fails where more is read than is allowed: a decoder that needs to has met a value that is too large.
+// A boundedReader fails when a decoder must read more than is allowed, because a value is too large.
 type boundedReader struct {
 	r       io.Reader
-	total   int64 // negative: unlimited
+	total   int64 // a negative value means no limit
 	allowed int64
 	read    int64
 }
 
 func (r *boundedReader) Read(p []byte) (int, error) {
-	most := r.allowed
+	limit := r.allowed
 	if r.total >= 0 {
-		most = min(most, r.total)
+		limit = min(limit, r.total)
 	}
-	if r.read >= most {
-		// At the end of what is allowed the stream may end, too.
+	if r.read >= limit {
+		// Only the end of the list is permitted now.
 		n, err := r.r.Read(p[:min(1, len(p))])
 		if n > 0 {
-			err = corruptList(fmt.Sprintf("an object or the list has more bytes than allowed: %d", most), nil)
+			err = corruptList(fmt.Sprintf("an object or the list exceeds the limit of %d bytes", limit), nil)
 		}
 		return 0, err
 	}
-	n, err := r.r.Read(p[:min(int64(len(p)), most-r.read)])
+	n, err := r.r.Read(p[:min(int64(len(p)), limit-r.read)])
 	r.read += int64(n)
 	return n, err
 }
@@ -254,19 +257,19 @@ func corruptList(message string, cause error) *listwatch.Error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Message: message, Err: cause}
 }
 
-// listBodyError tells bytes that are no list from a connection that broke.
+// listBodyError returns Corrupt for bytes that are not a list, and Unavailable for a lost connection.
 func listBodyError(err error) error {
 	if _, ok := errors.AsType[*listwatch.Error](err); ok {
 		return err
 	}
 	_, isSyntax := errors.AsType[*json.SyntaxError](err)
 	_, isType := errors.AsType[*json.UnmarshalTypeError](err)
-	_, isCoding := errors.AsType[*compress.CorruptError](err)
-	if isSyntax || isType || isCoding {
-		return corruptList("the answer is no list", err)
+	_, isCompression := errors.AsType[*compress.CorruptError](err)
+	if isSyntax || isType || isCompression {
+		return corruptList("the response is not a valid list", err)
 	}
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return &listwatch.Error{Code: listwatch.Unavailable, Op: "list", Message: "the answer was cut off", Err: err}
+	return &listwatch.Error{Code: listwatch.Unavailable, Op: "list", Message: "the response ended within the list", Err: err}
 }
