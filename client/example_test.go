@@ -11,13 +11,13 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Flag is a type that can be stored and watched.
+// Flag is the type of the objects.
 type Flag struct {
 	listwatch.Metadata `json:"metadata"`
 	Enabled            bool `json:"enabled"`
 }
 
-// A collection behind a URL is listed and followed as if it were here.
+// A Remote watches a collection over HTTP.
 func ExampleRemote() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

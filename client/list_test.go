@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-func TestListAsksInKubernetesWords(t *testing.T) {
+func TestListSendsKubernetesParameters(t *testing.T) {
 	labels, _ := listwatch.ParseLabelSelector("a in (b,c)")
 	tests := []struct {
 		q    listwatch.Query
@@ -25,16 +25,16 @@ func TestListAsksInKubernetesWords(t *testing.T) {
 		{listwatch.Query{Limit: 5, Continue: "to/ken"}, "continue=to%2Fken&limit=5"},
 	}
 	for _, tt := range tests {
-		r := remote()
-		s := serveLists(r, listed(listOf(7)))
+		r := newRemote()
+		s := serveLists(r, respondWith(listBodyOf(7)))
 		if _, err := r.List(t.Context(), tt.q); err != nil || s.queries() != tt.want {
-			t.Errorf("%+v: got query %s, error %v, want %s", tt.q, s.queries(), err, tt.want)
+			t.Errorf("%+v: got query %s, error %v, want query %s", tt.q, s.queries(), err, tt.want)
 		}
 	}
 	for _, q := range []listwatch.Query{
 		{Start: listwatch.At}, {Continue: "x", Start: listwatch.Any}, {Continue: "x", Version: 3}, {Continue: "x", Match: listwatch.Exact},
 	} {
-		if _, err := remote().List(t.Context(), q); !errors.Is(err, listwatch.Invalid) {
+		if _, err := newRemote().List(t.Context(), q); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%+v: got error %v, want %v", q, err, listwatch.Invalid)
 		}
 	}
@@ -65,7 +65,7 @@ func TestListKeepsEveryByte(t *testing.T) {
 	}
 }
 
-func TestItemsGetTheKindOfTheirList(t *testing.T) {
+func TestItemsInheritKindFromList(t *testing.T) {
 	const item = `{"metadata":{"name":"a","resourceVersion":"1"},"x":1}`
 	const half = `{"apiVersion":"v2","metadata":{"name":"a","resourceVersion":"1"}}`
 	tests := []struct{ body, want string }{
@@ -94,12 +94,12 @@ func TestItemsGetTheKindOfTheirList(t *testing.T) {
 			t.Errorf("got %s, want %s", o.Data, tt.want)
 		}
 		if string(o.At(5).Data) != strings.Replace(tt.want, `"resourceVersion":"1"`, `"resourceVersion":"5"`, 1) {
-			t.Errorf("at another version: got %s", o.At(5).Data)
+			t.Errorf("at version 5: got %s", o.At(5).Data)
 		}
 	}
 }
 
-func TestListOfNothing(t *testing.T) {
+func TestEmptyList(t *testing.T) {
 	for _, items := range []string{"[]", "null", " [ ] "} {
 		page, err := newListBody(strings.NewReader(`{"kind":"ThingList","metadata":{"resourceVersion":"9"},"items":`+items+`}`), 1<<20, -1).read()
 		if err != nil || len(page.Items) != 0 || page.Remaining != 0 || page.Version != 9 {
@@ -108,7 +108,7 @@ func TestListOfNothing(t *testing.T) {
 	}
 }
 
-func TestListRefusesWhatIsNone(t *testing.T) {
+func TestListRejectsMalformedBodies(t *testing.T) {
 	const head = `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":`
 	tests := []struct {
 		name, body string
@@ -116,20 +116,20 @@ func TestListRefusesWhatIsNone(t *testing.T) {
 	}{
 		{"an object", `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`, listwatch.Unsupported},
 		{"an array", `[]`, listwatch.Corrupt},
-		{"no JSON", `<html>`, listwatch.Corrupt},
+		{"not JSON", `<html>`, listwatch.Corrupt},
 		{"two lists", head + `[]}{}`, listwatch.Corrupt},
 		{"items twice", head + `[],"items":[]}`, listwatch.Corrupt},
 		{"no items", `{"kind":"ThingList","metadata":{"resourceVersion":"9"}}`, listwatch.Corrupt},
-		{"items that are none", head + `{}}`, listwatch.Corrupt},
-		{"a foreign version", `{"kind":"ThingList","metadata":{"resourceVersion":"0a-1"},"items":[]}`, listwatch.Unsupported},
+		{"items is an object", head + `{}}`, listwatch.Corrupt},
+		{"an opaque version", `{"kind":"ThingList","metadata":{"resourceVersion":"0a-1"},"items":[]}`, listwatch.Unsupported},
 		{"no version", `{"kind":"ThingList","metadata":{},"items":[]}`, listwatch.Unsupported},
-		{"a version of another type", `{"kind":"ThingList","metadata":{"resourceVersion":9},"items":[]}`, listwatch.Corrupt},
-		{"an item of a foreign version", head + `[{"metadata":{"name":"a","resourceVersion":"x"}}]}`, listwatch.Unsupported},
+		{"a numeric version", `{"kind":"ThingList","metadata":{"resourceVersion":9},"items":[]}`, listwatch.Corrupt},
+		{"an item with an opaque version", head + `[{"metadata":{"name":"a","resourceVersion":"x"}}]}`, listwatch.Unsupported},
 		{"an item without name", head + `[{"metadata":{"resourceVersion":"1"}}]}`, listwatch.Corrupt},
-		{"an item that is none", head + `[1]}`, listwatch.Corrupt},
-		{"a cut", head + `[{"metadata":{"name":"a","resource`, listwatch.Unavailable},
-		{"a cut between items", head + `[`, listwatch.Unavailable},
-		{"nothing", ``, listwatch.Unavailable},
+		{"an item that is a number", head + `[1]}`, listwatch.Corrupt},
+		{"truncated within an item", head + `[{"metadata":{"name":"a","resource`, listwatch.Unavailable},
+		{"truncated between items", head + `[`, listwatch.Unavailable},
+		{"empty", ``, listwatch.Unavailable},
 		{"a large object", head + `[{"metadata":{"name":"a","resourceVersion":"1"},"x":"` + strings.Repeat("x", 2<<20) + `"}]}`, listwatch.Corrupt},
 		{"a large list", head + `[]` + strings.Repeat(" ", 5<<20) + `}`, listwatch.Corrupt},
 		{"deep nesting", head + strings.Repeat("[", 100_000), listwatch.Corrupt},
@@ -140,26 +140,26 @@ func TestListRefusesWhatIsNone(t *testing.T) {
 			t.Errorf("%s: got error %v, want %v", tt.name, err, tt.want)
 		}
 		if err != nil && len(err.Error()) > 500 {
-			t.Errorf("%s: the message has %d bytes", tt.name, len(err.Error()))
+			t.Errorf("%s: the error message has %d bytes, want at most 500", tt.name, len(err.Error()))
 		}
 	}
 }
 
-func TestListMayBeAsLargeAsAllowed(t *testing.T) {
-	body := listOf(9, "a", "b", "c")
-	for total, ok := range map[int64]bool{int64(len(body)): true, int64(len(body)) - 1: false, -1: true} {
-		page, err := newListBody(iotest.DataErrReader(strings.NewReader(body)), 1<<20, total).read()
+func TestListMayReachItsLimit(t *testing.T) {
+	body := listBodyOf(9, "a", "b", "c")
+	for limit, ok := range map[int64]bool{int64(len(body)): true, int64(len(body)) - 1: false, -1: true} {
+		page, err := newListBody(iotest.DataErrReader(strings.NewReader(body)), 1<<20, limit).read()
 		if (err == nil) != ok || ok && len(page.Items) != 3 {
-			t.Errorf("limit %d of %d: got %d items, error %v", total, len(body), len(page.Items), err)
+			t.Errorf("limit %d for %d bytes: got %d items, error %v", limit, len(body), len(page.Items), err)
 		}
 	}
 }
 
-func TestListErrorsKeepWhatTheServerSaid(t *testing.T) {
+func TestListReturnsServerErrors(t *testing.T) {
 	gone := `{"kind":"Status","apiVersion":"v1","metadata":{"continue":"fresh"},"status":"Failure","reason":"Expired","code":410,"message":"too old"}`
-	r := remote()
-	serveLists(r, func(n int) answer {
-		return []answer{
+	r := newRemote()
+	serveLists(r, func(n int) listResponse {
+		return []listResponse{
 			{status: 410, body: gone},
 			{status: 503, body: "busy", header: http.Header{"Retry-After": {"7"}}},
 			{status: 502, body: "<html><title>Bad gateway</title>" + strings.Repeat("x", 1<<20)},
@@ -172,7 +172,7 @@ func TestListErrorsKeepWhatTheServerSaid(t *testing.T) {
 		return listwatch.AsError(err)
 	}
 	if e := list(); e.Code != listwatch.Expired || e.Continue != "fresh" || e.Op != "list" {
-		t.Errorf("got %+v, want Expired with a fresh token", e)
+		t.Errorf("got %+v, want Expired with a new continue token", e)
 	}
 	if e := list(); e.Code != listwatch.Unavailable || e.RetryAfter().Seconds() != 7 {
 		t.Errorf("got %v, retry after %v, want 7 s", e, e.RetryAfter())
@@ -187,24 +187,24 @@ func TestListErrorsKeepWhatTheServerSaid(t *testing.T) {
 	}
 }
 
-func TestWatchAfterAListInPages(t *testing.T) {
-	r := remote(inTurn(refuses(answered(422)), says(added("z", 10))))
-	s := serveLists(r, func(n int) answer {
-		body := listOf(9, []string{"a", "b", "c"}[n])
+func TestListFallbackReadsAllPages(t *testing.T) {
+	r := newRemote(sequence(refuses(statusError(422)), sends(added("z", 10))))
+	s := serveLists(r, func(n int) listResponse {
+		body := listBodyOf(9, []string{"a", "b", "c"}[n])
 		if n < 2 {
 			body = strings.Replace(body, `"9"`, `"9","continue":"more"`, 1)
 		}
-		return answer{status: 200, body: body}
+		return listResponse{status: 200, body: body}
 	})
-	wantEvents(t, watch(t, r, listwatch.Query{Start: listwatch.Any}), "(ADDED/a@1) (ADDED/b@1) (ADDED/c@1) ADDED/z@10")
+	wantEvents(t, openWatch(t, r, listwatch.Query{Start: listwatch.Any}), "(ADDED/a@1) (ADDED/b@1) (ADDED/c@1) ADDED/z@10")
 	if got := s.queries(); got != "resourceVersion=0 continue=more continue=more" {
-		t.Errorf("listed with %s", got)
+		t.Errorf("the lists have the queries %s", got)
 	}
 }
 
-// Bytes that come from a server are a list, or an error; whatever they are, what is returned has been checked.
+// FuzzListBody checks that every list that is accepted is valid.
 func FuzzListBody(f *testing.F) {
-	f.Add([]byte(listOf(9, "a", "b")))
+	f.Add([]byte(listBodyOf(9, "a", "b")))
 	f.Add([]byte(`{"items":[{"metadata":{"name":"a","resourceVersion":"1"}}],"metadata":{"resourceVersion":"9"},"kind":"TList","apiVersion":"v1"}`))
 	f.Add([]byte(`{"kind":"TList","items":null,"metadata":{"resourceVersion":"9"}} `))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -1,0 +1,234 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/transport"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// A scriptedTransport responds to request n with scriptFor(n). The first request has number 0.
+type scriptedTransport struct {
+	name      string
+	scriptFor func(n int) script
+
+	mu       sync.Mutex
+	received []scriptedRequest // guarded by mu
+}
+
+type scriptedRequest struct {
+	at     time.Time
+	query  url.Values
+	header http.Header
+}
+
+// A script is a response. Each step is a framing.WatchEvent, a time.Duration to wait, activity, or an
+// error, which ends the response. After the last step the response is silent.
+type script struct {
+	refuse error // fails the request
+	epoch  string
+	steps  []any
+}
+
+// activity is traffic without an event.
+type activity struct{}
+
+func sends(steps ...any) script { return script{steps: steps} }
+func refuses(err error) script  { return script{refuse: err} }
+func always(s script) *scriptedTransport {
+	return &scriptedTransport{scriptFor: func(int) script { return s }}
+}
+func sequence(scripts ...script) *scriptedTransport {
+	return &scriptedTransport{scriptFor: func(n int) script { return scripts[min(n, len(scripts)-1)] }}
+}
+
+func (p *scriptedTransport) Name() string {
+	if p.name == "" {
+		return "scripted"
+	}
+	return p.name
+}
+
+func (p *scriptedTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	p.mu.Lock()
+	n := len(p.received)
+	p.received = append(p.received, scriptedRequest{time.Now(), r.URL.Query(), r.Header})
+	p.mu.Unlock()
+	s := p.scriptFor(n)
+	if s.refuse != nil {
+		return nil, s.refuse
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return &scriptedReceiver{ctx: ctx, cancel: cancel, steps: s.steps, epoch: s.epoch, onActivity: r.Activity}, nil
+}
+
+func (p *scriptedTransport) requests() []scriptedRequest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.received[:len(p.received):len(p.received)]
+}
+
+// versions returns the resourceVersion of each request, joined by spaces.
+func (p *scriptedTransport) versions() string {
+	var versions []string
+	for _, r := range p.requests() {
+		versions = append(versions, r.query.Get("resourceVersion"))
+	}
+	return strings.Join(versions, " ")
+}
+
+// A scriptedReceiver is one response of a scriptedTransport.
+type scriptedReceiver struct {
+	ctx        context.Context
+	cancel     context.CancelFunc
+	steps      []any
+	epoch      string
+	onActivity func()
+}
+
+func (t *scriptedReceiver) Header() http.Header {
+	if t.epoch == "" {
+		return http.Header{}
+	}
+	return http.Header{transport.EpochHeader: {t.epoch}}
+}
+
+func (t *scriptedReceiver) Close() error { t.cancel(); return nil }
+
+func (t *scriptedReceiver) Receive() (framing.WatchEvent, error) {
+	for len(t.steps) > 0 {
+		step := t.steps[0]
+		if err, ok := step.(error); ok {
+			return framing.WatchEvent{}, err
+		}
+		t.steps = t.steps[1:]
+		switch step := step.(type) {
+		case time.Duration:
+			if !reflector.Sleep(t.ctx, step) {
+				return framing.WatchEvent{}, t.ctx.Err()
+			}
+		case framing.WatchEvent:
+			t.onActivity()
+			return step, t.ctx.Err()
+		case activity:
+			t.onActivity()
+		}
+	}
+	<-t.ctx.Done()
+	return framing.WatchEvent{}, t.ctx.Err()
+}
+
+func frame(kind, name string, version int) framing.WatchEvent {
+	return framing.WatchEvent{Type: kind, Object: thing(name, version)}
+}
+
+func thing(name string, version int) []byte {
+	return fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"resourceVersion":"%d"}}`, name, version)
+}
+
+func added(name string, version int) framing.WatchEvent    { return frame("ADDED", name, version) }
+func modified(name string, version int) framing.WatchEvent { return frame("MODIFIED", name, version) }
+func bookmark(version int) framing.WatchEvent              { return newBookmark(version, false) }
+func synced(version int) framing.WatchEvent                { return newBookmark(version, true) }
+
+func newBookmark(version int, end bool) framing.WatchEvent {
+	d := listwatch.Description{Kind: "Thing", APIVersion: "v1"}
+	return framing.FromEvent(listwatch.NewBookmark(d, listwatch.Version(version), end))
+}
+
+func errorEvent(status int) framing.WatchEvent { return framing.FromError(statusError(status)) }
+
+var errConnectionLost = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the connection was lost", Err: io.ErrUnexpectedEOF}
+
+func statusError(status int) *listwatch.Error {
+	return &listwatch.Error{Code: listwatch.CodeOfHTTP(status), Remote: true, Status: status, Message: http.StatusText(status)}
+}
+
+// newRemote returns a Remote with scripted transports and without a network.
+func newRemote(transports ...*scriptedTransport) *Remote {
+	r := &Remote{URL: "http://server.test/things", Network: transport.Network{Dial: dialNothing}}
+	for _, t := range transports {
+		r.Transports = append(r.Transports, t)
+	}
+	return r
+}
+
+func dialNothing(context.Context, string, string) (net.Conn, error) { return nil, errConnectionLost }
+
+// watchFrom returns a query for the changes after version.
+func watchFrom(version int) listwatch.Query {
+	return listwatch.Query{Start: listwatch.At, Version: listwatch.Version(version), Bookmarks: true}
+}
+
+func openWatch(t testing.TB, r *Remote, q listwatch.Query) listwatch.Watcher {
+	t.Helper()
+	w, err := r.Watch(t.Context(), q)
+	if err != nil {
+		t.Fatalf("Watch: %v", err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+// format writes an event as ADDED/a@5, and an initial event in parentheses.
+func format(e listwatch.Event) string {
+	s := e.Type.String()
+	if e.Type == listwatch.Synced {
+		s = "SYNCED"
+	}
+	if e.Object.Key.Name != "" {
+		s += "/" + e.Object.Key.String()
+	}
+	s += "@" + e.Version.String()
+	if e.Initial {
+		s = "(" + s + ")"
+	}
+	return s
+}
+
+// wantEvents reads the events that want lists.
+func wantEvents(t testing.TB, w listwatch.Watcher, want string) {
+	t.Helper()
+	n := len(strings.Fields(want))
+	var got []string
+	for len(got) < n {
+		var batch [4]listwatch.Event
+		k, err := w.Next(t.Context(), batch[:min(n-len(got), len(batch))])
+		if err != nil {
+			t.Fatalf("got %v and then error %v, want %s", got, err, want)
+		}
+		for _, e := range batch[:k] {
+			got = append(got, format(e))
+		}
+	}
+	if got := strings.Join(got, " "); got != want {
+		t.Fatalf("got events %s, want %s", got, want)
+	}
+}
+
+// wantError reads the error that ends a watch. want is the error or its code.
+func wantError(t testing.TB, w listwatch.Watcher, want error) {
+	t.Helper()
+	var batch [1]listwatch.Event
+	n, err := w.Next(t.Context(), batch[:])
+	if n > 0 {
+		t.Fatalf("got %s, want error %v", format(batch[0]), want)
+	}
+	if err != want && listwatch.CodeOf(err) != want {
+		t.Fatalf("got error %v, want %v", err, want)
+	}
+}
