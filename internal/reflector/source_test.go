@@ -14,43 +14,43 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// A played source answers as a script says, call by call, and then not at all.
-type played struct {
-	watches []answer
-	lists   []page
+// A scriptedSource responds to each request with the next part of its script. After the last part,
+// watches stay silent and lists fail.
+type scriptedSource struct {
+	watches []scriptedWatch
+	lists   []scriptedPage
 
-	mu    sync.Mutex
-	calls []call
+	mu       sync.Mutex
+	requests []request
 }
 
-// An answer is what a watch is: an error at once, or events and then an error; nil: it stays open.
-type answer struct {
-	refused error
-	events  []listwatch.Event
-	after   time.Duration // how long it lives behind the events
-	end     error
+// A scriptedWatch fails at once, or sends events and ends after a while. If end is nil, it stays open.
+type scriptedWatch struct {
+	refuse error
+	events []listwatch.Event
+	lives  time.Duration // the time between the events and the end
+	end    error
 }
 
-type page struct {
+type scriptedPage struct {
 	page listwatch.Page
 	err  error
 }
 
-// A call is one that the source was asked.
-type call struct {
-	list  bool
-	query listwatch.Query
-	at    time.Time
+type request struct {
+	isList bool
+	query  listwatch.Query
+	at     time.Time
 }
 
-func (s *played) note(list bool, q listwatch.Query) {
+func (s *scriptedSource) record(list bool, q listwatch.Query) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls = append(s.calls, call{list, q, time.Now()})
+	s.requests = append(s.requests, request{list, q, time.Now()})
 }
 
-func (s *played) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	s.note(true, q)
+func (s *scriptedSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	s.record(true, q)
 	if len(s.lists) == 0 {
 		return listwatch.Page{}, &listwatch.Error{Code: listwatch.Unavailable, Message: "the script has no more pages"}
 	}
@@ -59,60 +59,61 @@ func (s *played) List(ctx context.Context, q listwatch.Query) (listwatch.Page, e
 	return p.page, p.err
 }
 
-func (s *played) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	s.note(false, q)
+func (s *scriptedSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	s.record(false, q)
 	if len(s.watches) == 0 {
-		return &playedWatcher{}, nil
+		return &scriptedWatcher{}, nil
 	}
-	a := s.watches[0]
+	script := s.watches[0]
 	s.watches = s.watches[1:]
-	if a.refused != nil {
-		return nil, a.refused
+	if script.refuse != nil {
+		return nil, script.refuse
 	}
-	return &playedWatcher{answer: a}, nil
+	return &scriptedWatcher{script: script}, nil
 }
 
-type playedWatcher struct{ answer answer }
+type scriptedWatcher struct{ script scriptedWatch }
 
-func (w *playedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	if n := copy(dst, w.answer.events); n > 0 {
-		w.answer.events = w.answer.events[n:]
+func (w *scriptedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	if n := copy(dst, w.script.events); n > 0 {
+		w.script.events = w.script.events[n:]
 		return n, nil
 	}
-	if w.answer.end == nil {
+	if w.script.end == nil {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}
-	if !Sleep(ctx, w.answer.after) {
+	if !Sleep(ctx, w.script.lives) {
 		return 0, ctx.Err()
 	}
-	return 0, w.answer.end
+	return 0, w.script.end
 }
 
-func (w *playedWatcher) Close() error { return nil }
+func (w *scriptedWatcher) Close() error { return nil }
 
-// A taken sink writes down what it gets.
-type taken struct {
-	lines  []string
-	refuse string // the line that can't be taken, once
+// A recordingSink records what it receives.
+type recordingSink struct {
+	received []string
+	reject   string // the event that fails, once
 }
 
-func (s *taken) Begin() { s.lines = append(s.lines, "begin") }
+func (s *recordingSink) Begin() { s.received = append(s.received, "begin") }
 
-func (s *taken) Take(events []listwatch.Event) error {
+func (s *recordingSink) Take(events []listwatch.Event) error {
 	for _, e := range events {
-		line := spell(e)
-		if line == s.refuse {
-			s.refuse = ""
+		line := format(e)
+		if line == s.reject {
+			s.reject = ""
 			return &listwatch.Error{Code: listwatch.Corrupt, Message: "refused"}
 		}
-		s.lines = append(s.lines, line)
+		s.received = append(s.received, line)
 	}
 	return nil
 }
 
-// spell returns "+a@5", "*a@6", "-a@7", "!8" for a bookmark, "=9" for Synced; an initial object is "(a@5)".
-func spell(e listwatch.Event) string {
+// format writes an event as +a@5 (added), *a@6 (modified) or -a@7 (deleted), an initial event as (a@5), a
+// bookmark as !8, and Synced as =9.
+func format(e listwatch.Event) string {
 	at := "@" + e.Version.String()
 	switch {
 	case e.Type == listwatch.Bookmark:
@@ -125,24 +126,24 @@ func spell(e listwatch.Event) string {
 	return map[listwatch.EventType]string{listwatch.Added: "+", listwatch.Modified: "*", listwatch.Deleted: "-"}[e.Type] + e.Object.Key.Name + at
 }
 
-// events reads what spell writes, with spaces between.
-func events(t testing.TB, text string) (all []listwatch.Event) {
+// parseEvents parses what format writes, separated by spaces.
+func parseEvents(t testing.TB, text string) (all []listwatch.Event) {
 	t.Helper()
 	types := map[byte]listwatch.EventType{'+': listwatch.Added, '*': listwatch.Modified, '-': listwatch.Deleted, '(': listwatch.Added}
 	for _, word := range strings.Fields(text) {
 		switch word[0] {
 		case '!', '=':
-			all = append(all, listwatch.NewBookmark(listwatch.Description{}, version(t, word[1:]), word[0] == '='))
+			all = append(all, listwatch.NewBookmark(listwatch.Description{}, parseVersion(t, word[1:]), word[0] == '='))
 		default:
 			name, at, _ := strings.Cut(strings.TrimSuffix(word[1:], ")"), "@")
-			o := &listwatch.Object{Key: listwatch.Key{Name: name}, Version: version(t, at)}
+			o := &listwatch.Object{Key: listwatch.Key{Name: name}, Version: parseVersion(t, at)}
 			all = append(all, listwatch.Event{Type: types[word[0]], Initial: word[0] == '(', Object: o, Version: o.Version})
 		}
 	}
 	return all
 }
 
-func version(t testing.TB, text string) listwatch.Version {
+func parseVersion(t testing.TB, text string) listwatch.Version {
 	t.Helper()
 	v, err := listwatch.ParseVersion(text)
 	if err != nil {
@@ -151,13 +152,15 @@ func version(t testing.TB, text string) listwatch.Version {
 	return v
 }
 
-// streams is a watch that brings events and then ends.
-func streams(t testing.TB, text string, end error) answer {
-	return answer{events: events(t, text), after: time.Minute, end: end}
+// sends returns a watch that sends the events of text and ends a minute later.
+func sends(t testing.TB, text string, end error) scriptedWatch {
+	return scriptedWatch{events: parseEvents(t, text), lives: time.Minute, end: end}
 }
 
-func refuses(code listwatch.Code) answer { return answer{refused: &listwatch.Error{Code: code}} }
+func refuses(code listwatch.Code) scriptedWatch {
+	return scriptedWatch{refuse: &listwatch.Error{Code: code}}
+}
 
-func ends(code listwatch.Code) error { return &listwatch.Error{Code: code} }
+func failsWith(code listwatch.Code) error { return &listwatch.Error{Code: code} }
 
 var clean = io.EOF

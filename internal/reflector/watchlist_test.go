@@ -1,0 +1,109 @@
+package reflector
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch"
+)
+
+func TestTruncatedStatesIncreaseBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scriptedSource{}
+		for range 60 {
+			source.watches = append(source.watches, scriptedWatch{events: parseEvents(t, "(a@3)"), end: clean})
+		}
+		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, time.Minute)
+		if n := len(source.requests); n > 15 {
+			t.Errorf("%d requests in a minute, want at most 15", n)
+		}
+	})
+}
+
+func TestRejectedStateIsRequestedNotOlder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scriptedSource{watches: []scriptedWatch{sends(t, "=5", failsWith(listwatch.Expired)), sends(t, "(a@6)", nil), sends(t, "(a@6) =7", nil)}}
+		runFor(t, &Reflector{Source: source, Sink: &recordingSink{reject: "(a@6)"}}, 10*time.Minute)
+		if diff := cmp.Diff([]string{"state", "state>=5", "state>=5"}, formatRequests(source.requests)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRefusedResumeRequestsTheState(t *testing.T) {
+	for _, code := range []listwatch.Code{listwatch.Invalid, listwatch.Unsupported} {
+		synctest.Test(t, func(t *testing.T) {
+			source := &scriptedSource{watches: []scriptedWatch{sends(t, "=5", clean)}}
+			for range 20 {
+				source.watches = append(source.watches, refuses(code))
+			}
+			source.lists = []scriptedPage{{page: listwatch.Page{Version: 9}}}
+			sink := &recordingSink{}
+			runFor(t, &Reflector{Source: source, Sink: sink}, 30*time.Minute)
+			if !slices.Contains(sink.received, "=9") {
+				t.Errorf("%v: the sink received %q after the requests %q, want the state of version 9", code, sink.received, formatRequests(source.requests))
+			}
+		})
+	}
+}
+
+func TestWatchListIsRetriedAfterAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		expires := scriptedWatch{lives: 20 * time.Minute, end: failsWith(listwatch.Expired)}
+		source := &scriptedSource{watches: []scriptedWatch{refuses(listwatch.Unsupported), expires, expires, expires, sends(t, "=9", nil)}}
+		for range 3 {
+			source.lists = append(source.lists, scriptedPage{page: listwatch.Page{Version: 5}})
+		}
+		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 2*time.Hour)
+		want := []string{"state", "list", "from 5", "list>=5", "from 5", "list>=5", "from 5", "state>=5"}
+		if diff := cmp.Diff(want, formatRequests(source.requests)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRepeatedPageEndsTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := parseEvents(t, "(a@3)")[0].Object
+		source := &scriptedSource{watches: []scriptedWatch{refuses(listwatch.Unsupported)}}
+		for range 1000 {
+			source.lists = append(source.lists, scriptedPage{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}})
+		}
+		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, time.Second)
+		if n := len(source.requests); n > 20 {
+			t.Errorf("%d requests in a second, want at most 20", n)
+		}
+	})
+}
+
+func TestWatchStartsAtTheOldestPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := parseEvents(t, "(a@3)")[0].Object, parseEvents(t, "(b@4)")[0].Object
+		source := &scriptedSource{watches: []scriptedWatch{refuses(listwatch.Unsupported)}, lists: []scriptedPage{
+			{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}},
+			{page: listwatch.Page{Items: []*listwatch.Object{b}, Version: 8}},
+		}}
+		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, time.Second)
+		if diff := cmp.Diff([]string{"state", "list", "more", "from 5"}, formatRequests(source.requests)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRepeatedlyTruncatedStateIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := parseEvents(t, "(a@3)")[0].Object
+		source := &scriptedSource{lists: []scriptedPage{{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5}}}}
+		for range maxTruncated {
+			source.watches = append(source.watches, sends(t, "(a@3)", clean))
+		}
+		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 20*time.Minute)
+		if diff := cmp.Diff([]string{"state", "state", "state", "list", "from 5"}, formatRequests(source.requests)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
