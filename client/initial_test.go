@@ -116,4 +116,3 @@ func TestSilentInitialEventsAreListedNextTime(t *testing.T) {
 		wantEvents(t, openWatch(t, r, listwatch.Query{}), "(ADDED/a@1) MODIFIED/a@8")
 	})
 }
-

@@ -140,4 +140,3 @@ func TestPartlyReadInitialEventsExpire(t *testing.T) {
 		})
 	}
 }
-
