@@ -15,27 +15,29 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A User is who is asking.
+// A User is the sender of a request.
 type User struct {
-	// Name is never empty for somebody who is known.
+	// Name is the user's name. It is empty only if the user is unknown.
 	Name string
-	// UID tells apart users who had one name at different times; it may be empty.
+	// UID distinguishes users who had the same name at different times. It may be empty.
 	UID string
-	// Groups are those the user belongs to.
+	// Groups are the groups that the user belongs to.
 	Groups []string
 }
 
-// Anonymous returns the user of requests that need not say who they are, as Kubernetes calls them.
+// Anonymous returns the user of requests without credentials, named as in Kubernetes.
 func Anonymous() User {
 	return User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 }
 
-// An Authenticator says who sent a request. A request without the credentials that it looks for is of the zero User, which is no
-// error: another one may know more. Credentials that are wrong are an error, answered 401 unless it has another code. It is safe
-// for concurrent use.
+// An Authenticator identifies the user of a request. If the request does not contain the
+// credentials that it looks for, it returns the zero User and no error, so that another
+// Authenticator can try. Wrong credentials are an error, which is sent with status 401
+// unless it has another code. An Authenticator must be safe for concurrent use.
 type Authenticator func(*http.Request) (User, error)
 
-// FirstOf returns an Authenticator that asks all in turn, until one knows the user or finds wrong credentials.
+// FirstOf returns an Authenticator that tries all in order until one identifies the user or
+// finds wrong credentials.
 func FirstOf(all ...Authenticator) Authenticator {
 	return func(r *http.Request) (User, error) {
 		for _, a := range all {
@@ -47,8 +49,9 @@ func FirstOf(all ...Authenticator) Authenticator {
 	}
 }
 
-// ClientCertificate is the [Authenticator] by TLS client certificates: the common name is the user, organizations are the
-// groups (Kubernetes, "Authenticating", X.509 client certificates). Only certificates that the TLS server has verified count:
+// ClientCertificate is an [Authenticator] for TLS client certificates: the common name is
+// the user, and the organizations are the groups (Kubernetes, "Authenticating", X.509
+// client certificates). It uses only certificates that the TLS server has verified:
 // tls.Config.ClientAuth must be VerifyClientCertIfGiven or stricter.
 func ClientCertificate(r *http.Request) (User, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
@@ -70,7 +73,7 @@ func (h *Handler) authenticate(r *http.Request) (User, error) {
 	case err != nil && listwatch.CodeOf(err) == listwatch.Unknown:
 		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Err: err}
 	case err == nil && user.Name == "":
-		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request bears no credentials"}
+		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request has no credentials"}
 	}
 	return user, err
 }
@@ -78,24 +81,30 @@ func (h *Handler) authenticate(r *http.Request) (User, error) {
 func noCommonName(subject pkix.Name) error {
 	return &listwatch.Error{
 		Code:    listwatch.Unauthorized,
-		Message: fmt.Sprintf("the client certificate (%s) has no common name, which is the user's", subject),
+		Message: fmt.Sprintf("the client certificate (%s) has no common name, which must be the user's name", subject),
 	}
 }
 
-// An Authorizer says whether user may do what a describes: nil if so. An error is answered 403 unless it has another code, with its
-// text as the reason. It is asked about objects alone: whoever is known may read discovery and OpenAPI. It is safe for concurrent use.
+// An Authorizer returns nil if user may do what a describes, and otherwise an error. The
+// error is sent with status 403 unless it has another code, and its text is the reason. It
+// is called only for requests for resources: every authenticated user may read discovery
+// and OpenAPI. An Authorizer must be safe for concurrent use.
 type Authorizer func(ctx context.Context, user User, a Attributes) error
 
-// Attributes are what an [Authorizer] decides on.
+// Attributes describe a request to an [Authorizer].
 type Attributes struct {
-	// Verb is Kubernetes' word: get, list, watch, create, update, patch, delete, deletecollection.
+	// Verb is Kubernetes' verb: get, list, watch, create, update, patch, delete or
+	// deletecollection.
 	Verb string
-	// Resource is what the verb is about.
+	// Resource is the requested resource.
 	Resource Resource
-	// Namespace and Name are those of the path; empty: all, or there are none. The Name of a list or watch is also the one that
-	// its field selector wants in metadata.name, as in Kubernetes: so kubectl asks when it waits for one object.
+	// Namespace and Name are those in the path. An empty Namespace means all namespaces or
+	// a cluster-scoped resource, and an empty Name all objects. For a list or watch, Name
+	// is also set if the field selector requires a metadata.name, as in Kubernetes; kubectl
+	// sends such a request to wait for one object.
 	Namespace, Name string
-	// Subresource is the part of the object that is asked for, such as "status"; empty: all of it.
+	// Subresource is the requested part of the object, such as "status". If empty, the
+	// whole object is requested.
 	Subresource string
 }
 
@@ -130,8 +139,8 @@ func (h *Handler) authorize(r *http.Request, user User, verb string, c resourceR
 	}
 }
 
-// selectedName returns the only name that the objects of a list can have; empty where they can have more. A selector that can't be read
-// names none: it is refused later.
+// selectedName returns the name that a list's field selector requires, or "" if it requires
+// none. An invalid selector is rejected later.
 func selectedName(r *http.Request) string {
 	fields, err := listwatch.ParseFieldSelector(r.URL.Query().Get("fieldSelector"))
 	if err != nil {
@@ -141,15 +150,18 @@ func selectedName(r *http.Request) string {
 	return name
 }
 
-// Tokens are bearer tokens and whose they are. Read them with [ReadTokens]. Safe for concurrent use.
+// Tokens maps bearer tokens to users. [ReadTokens] creates it. It is safe for concurrent
+// use.
 type Tokens struct {
-	// Immutable after construction. The keys are digests, so that how long a look-up takes tells nothing of the tokens.
+	// Immutable after construction. The keys are digests, so that the time of a lookup
+	// reveals nothing about the tokens.
 	users map[[sha256.Size]byte]User
 }
 
-// ReadTokens reads Kubernetes' static token file: CSV with a line for each token, of the token, the user's name, the user's uid and
-// optionally the groups, in one quoted field with commas between them. A line that lacks a token or a user, and a token that comes twice,
-// are errors of code Invalid that name the line.
+// ReadTokens reads Kubernetes' static token file: CSV with one line per token that contains
+// the token, the user's name, the user's UID and optionally the groups, in one quoted field
+// and separated by commas. A line without a token or user, and a duplicate token, are
+// errors of code Invalid that name the line.
 func ReadTokens(r io.Reader) (*Tokens, error) {
 	records := csv.NewReader(r)
 	records.FieldsPerRecord = -1
@@ -187,14 +199,14 @@ func (t *Tokens) add(record []string) error {
 	}
 	digest := sha256.Sum256([]byte(token))
 	if _, twice := t.users[digest]; twice {
-		return errors.New("its token is that of a line before")
+		return errors.New("the token is also on an earlier line")
 	}
 	t.users[digest] = user
 	return nil
 }
 
-// Authenticate is the [Authenticator] by the tokens: in "Authorization: Bearer", or as a WebSocket subprotocol, for browsers, which
-// can't set that header there.
+// Authenticate is an [Authenticator]. It takes the token from "Authorization: Bearer" or
+// from a WebSocket subprotocol, because browsers cannot set that header for WebSocket.
 func (t *Tokens) Authenticate(r *http.Request) (User, error) {
 	token, ok, err := bearerToken(r)
 	if err != nil || !ok {
@@ -202,7 +214,7 @@ func (t *Tokens) Authenticate(r *http.Request) (User, error) {
 	}
 	user, known := t.users[sha256.Sum256([]byte(token))]
 	if !known {
-		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the bearer token is not known here"}
+		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the bearer token is unknown"}
 	}
 	return user, nil
 }

@@ -29,7 +29,7 @@ func readTokens(t *testing.T, text string) *Tokens {
 	return tokens
 }
 
-func TestTokensAreReadAsKubernetesWritesThem(t *testing.T) {
+func TestReadTokensParsesKubernetesFormat(t *testing.T) {
 	tokens := readTokens(t, tokenFile)
 	for token, want := range map[string]User{
 		"secret": {Name: "ada", UID: "1", Groups: []string{"admins", "writers"}},
@@ -44,16 +44,16 @@ func TestTokensAreReadAsKubernetesWritesThem(t *testing.T) {
 			t.Errorf("token %s: %s", token, diff)
 		}
 	}
-	for _, c := range []struct{ text, says string }{
+	for _, c := range []struct{ text, want string }{
 		{"a,b", "line 1: 2 fields"},
 		{"a,b,c\n,b,c", "line 2: the token"},
 		{"a,,c", "line 1: the token and the user's name"},
-		{"a,b,c\na,d,e", "line 2: its token is that of a line before"},
+		{"a,b,c\na,d,e", "line 2: the token is also on an earlier line"},
 		{`a,"b`, "quote"},
 	} {
 		_, err := ReadTokens(strings.NewReader(c.text))
-		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%q: got %v, want Invalid with %q", c.text, err, c.says)
+		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want Invalid with %q", c.text, err, c.want)
 		}
 	}
 }
@@ -63,19 +63,19 @@ func FuzzReadTokens(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		tokens, err := ReadTokens(strings.NewReader(text))
 		if (tokens == nil) == (err == nil) {
-			t.Errorf("got %v and %v", tokens, err)
+			t.Errorf("got tokens %v and error %v", tokens, err)
 		}
 	})
 }
 
-func TestWithoutCredentialsNothingIsAnsweredOrUpgraded(t *testing.T) {
-	a := serve(t, func(h *Handler) { h.Authenticate = readTokens(t, tokenFile).Authenticate })
+func TestRequestsNeedCredentials(t *testing.T) {
+	a := startServer(t, func(h *Handler) { h.Authenticate = readTokens(t, tokenFile).Authenticate })
 	upgrade := []string{
 		"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==",
 	}
 	for _, path := range []string{"/", "/nope", pods, pods + "?watch=1", "/api/v1/watch/pods"} {
 		for _, header := range [][]string{nil, upgrade, {"Authorization", "Bearer wrong"}, {"Authorization", "Basic c2VjcmV0"}} {
-			a.refused(t, 401, "Unauthorized", "GET", path, "", header...)
+			a.wantError(t, 401, "Unauthorized", "GET", path, "", header...)
 			if got := a.do(t, "GET", path, "", header...).Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer") {
 				t.Errorf("got WWW-Authenticate %q, want Bearer", got)
 			}
@@ -85,11 +85,11 @@ func TestWithoutCredentialsNothingIsAnsweredOrUpgraded(t *testing.T) {
 	offer := "v1, base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte("secret"))
 	res := a.do(t, "GET", pods+"?watch=1", "", append(upgrade, "Sec-WebSocket-Protocol", offer)...)
 	if res.StatusCode != http.StatusSwitchingProtocols || res.Header.Get("Sec-WebSocket-Protocol") != "v1" {
-		t.Errorf("got %d %v, want an upgrade that echoes v1 alone", res.StatusCode, res.Header)
+		t.Errorf("got %d %v, want an upgrade with only v1 echoed", res.StatusCode, res.Header)
 	}
 }
 
-func TestAClientCertificateNamesItsUser(t *testing.T) {
+func TestClientCertificateIdentifiesUser(t *testing.T) {
 	verified := func(name pkix.Name) *http.Request {
 		return &http.Request{TLS: &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: name}}}}}
 	}
@@ -99,29 +99,29 @@ func TestAClientCertificateNamesItsUser(t *testing.T) {
 	}
 	for _, r := range []*http.Request{{}, {TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "liar"}}}}}} {
 		if got, err := ClientCertificate(r); err != nil || got.Name != "" {
-			t.Errorf("got %v, %v, want nobody", got, err)
+			t.Errorf("got %v, error %v; want no user", got, err)
 		}
 	}
 	if _, err := ClientCertificate(verified(pkix.Name{})); !errors.Is(err, listwatch.Unauthorized) {
-		t.Errorf("got %v, want Unauthorized for a certificate without a name", err)
+		t.Errorf("certificate without a name: got %v, want Unauthorized", err)
 	}
 }
 
-func TestTheFirstWhoKnowsTheUserDecides(t *testing.T) {
+func TestFirstOfStopsAtFirstResult(t *testing.T) {
 	nobody := func(*http.Request) (User, error) { return User{}, nil }
 	wrong := func(*http.Request) (User, error) { return User{}, errors.New("wrong") }
 	ada := func(*http.Request) (User, error) { return User{Name: "ada"}, nil }
 	if u, err := FirstOf(nobody, ada, wrong)(nil); err != nil || u.Name != "ada" {
-		t.Errorf("got %v, %v, want ada", u, err)
+		t.Errorf("got %v, error %v; want ada", u, err)
 	}
 	if _, err := FirstOf(nobody, wrong, ada)(nil); err == nil {
-		t.Error("wrong credentials passed")
+		t.Error("wrong credentials were accepted")
 	}
 }
 
-func TestWhatAUserMayNotDoIsForbidden(t *testing.T) {
+func TestDeniedRequestsAreForbidden(t *testing.T) {
 	var asked []Attributes
-	a := serve(t, func(h *Handler) {
+	a := startServer(t, func(h *Handler) {
 		h.Authenticate = readTokens(t, tokenFile).Authenticate
 		h.Authorize = func(_ context.Context, u User, at Attributes) error {
 			asked = append(asked, at)
@@ -131,14 +131,14 @@ func TestWhatAUserMayNotDoIsForbidden(t *testing.T) {
 			return nil
 		}
 	})
-	s := a.refused(t, 403, "Forbidden", "DELETE", pods+"/one", "", "Authorization", "Bearer third")
+	s := a.wantError(t, 403, "Forbidden", "DELETE", pods+"/one", "", "Authorization", "Bearer third")
 	const want = `pods "one" is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "default": eve only listens`
 	if s.Message != want {
 		t.Errorf("got %s, want %s", s.Message, want)
 	}
 	a.want(t, 200, "GET", "/api/v1/pods?watch=False", "", "Authorization", "Bearer secret")
-	a.refused(t, 403, "Forbidden", "GET", pods+"?watch=1", "", "Authorization", "Bearer third")
-	a.refused(t, 403, "Forbidden", "GET", "/api/v1/watch/namespaces/default/pods", "", "Authorization", "Bearer third")
+	a.wantError(t, 403, "Forbidden", "GET", pods+"?watch=1", "", "Authorization", "Bearer third")
+	a.wantError(t, 403, "Forbidden", "GET", "/api/v1/watch/namespaces/default/pods", "", "Authorization", "Bearer third")
 	var verbs []string
 	for _, at := range asked {
 		verbs = append(verbs, at.Verb+" "+at.Resource.Plural+" "+at.Namespace+" "+at.Name)
@@ -148,8 +148,8 @@ func TestWhatAUserMayNotDoIsForbidden(t *testing.T) {
 	}
 }
 
-func TestAListOfOneNameIsAuthorizedByIt(t *testing.T) {
-	a := serve(t, func(h *Handler) {
+func TestListOfOneNameIsAuthorizedByName(t *testing.T) {
+	a := startServer(t, func(h *Handler) {
 		h.Authorize = func(_ context.Context, _ User, at Attributes) error {
 			if at.Name == "one" {
 				return nil
@@ -161,18 +161,18 @@ func TestAListOfOneNameIsAuthorizedByIt(t *testing.T) {
 	a.want(t, 200, "GET", pods+"?"+named, "")
 	a.want(t, 200, "GET", pods+"?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"+named, "")
 	for _, other := range []string{"", "?fieldSelector=metadata.name%3Dtwo", "?fieldSelector=metadata.name!%3Done", "?fieldSelector=%3D", "?" + named + ";"} {
-		a.refused(t, 403, "Forbidden", "GET", pods+other, "")
+		a.wantError(t, 403, "Forbidden", "GET", pods+other, "")
 	}
-	a.refused(t, 403, "Forbidden", "DELETE", pods+"?"+named, "")
+	a.wantError(t, 403, "Forbidden", "DELETE", pods+"?"+named, "")
 }
 
-func TestARefusalNamesTheSubresource(t *testing.T) {
-	a := serve(t, func(h *Handler) {
+func TestForbiddenMessageNamesSubresource(t *testing.T) {
+	a := startServer(t, func(h *Handler) {
 		h.Authorize = func(context.Context, User, Attributes) error { return errors.New("look only") }
 	})
 	const want = `deployments.apps "web" is forbidden: User "system:anonymous" cannot patch resource "deployments/scale" ` +
 		`in API group "apps" in the namespace "default": look only`
-	if s := a.refused(t, 403, "Forbidden", "PATCH", deployments+"/web/scale", ""); s.Message != want {
+	if s := a.wantError(t, 403, "Forbidden", "PATCH", deployments+"/web/scale", ""); s.Message != want {
 		t.Errorf("got %s, want %s", s.Message, want)
 	}
 }

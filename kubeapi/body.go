@@ -19,10 +19,11 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 )
 
-// bodyTime is how long a client may take to send a body.
+// bodyTimeout is the time in which a client must send a body.
 const bodyTimeout = 30 * time.Second
 
-// readObject returns the body of a write as JSON; by its Content-Type it must be that, YAML or Kubernetes' Protocol Buffers.
+// readObject reads the body of a write and converts it to JSON. The Content-Type must be
+// JSON, YAML or Kubernetes' Protocol Buffers.
 func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	data, err := h.readBody(w, r)
 	if err != nil || len(data) == 0 {
@@ -34,7 +35,7 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	}
 	limit := h.bodyBytes()
 	if limit <= 0 {
-		limit = max(DefaultMaxBodyBytes, 4*int64(len(data))) // a hostile body could make far more of it
+		limit = max(DefaultMaxBodyBytes, 4*int64(len(data))) // a hostile body could expand to far more
 	}
 	out, err := toJSON(data, limit)
 	if errors.Is(err, protobody.ErrTooLarge) {
@@ -43,7 +44,7 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	return out, err
 }
 
-// bodyBytes returns the largest size of a body; negative: there is none.
+// bodyBytes returns the maximum size of a body. A negative value means no limit.
 func (h *Handler) bodyBytes() int64 {
 	if h.MaxBodyBytes == 0 {
 		return DefaultMaxBodyBytes
@@ -51,7 +52,7 @@ func (h *Handler) bodyBytes() int64 {
 	return h.MaxBodyBytes
 }
 
-// readBody returns the body of a write, which must be small enough.
+// readBody reads the body of a write and enforces the size limit.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body := r.Body
 	most := h.bodyBytes()
@@ -61,7 +62,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 		}
 		body = http.MaxBytesReader(w, body, most)
 	}
-	// Not every ResponseWriter has deadlines; then whoever made it bounds the time.
+	// A ResponseWriter without deadlines is not an error: its owner must limit the time.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	data, err := io.ReadAll(body)
@@ -70,7 +71,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 		return nil, tooLarge(e.Limit)
 	}
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request could not be read", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body could not be read", Err: err}
 	}
 	return data, nil
 }
@@ -82,9 +83,11 @@ func tooLarge(most int64) error {
 	}
 }
 
-// transcoder returns what makes JSON of about limit bytes at most of bodies of a Content-Type. It is nil for JSON, and for bodies that don't
-// say what they are: nothing, or what curl -d says of everything. Whether they are JSON shows when they are read. A page of another origin
-// can send such a body unasked; checkOrigin has refused it before.
+// transcoder returns a function that converts a body of the given Content-Type to JSON of
+// at most about limit bytes. It is nil for JSON and for bodies without a meaningful type:
+// no Content-Type at all, or the one that curl -d always sends. Whether such a body is JSON
+// is found out by parsing it. A web page of another origin can send it without a preflight
+// request, but checkOrigin has rejected that before.
 func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]byte, error), err error) {
 	if contentType == "" {
 		return nil, nil
@@ -106,8 +109,10 @@ func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]by
 	}
 }
 
-// A fieldValidation is what is done about members of a body that come twice, and numbers that few clients can read: nothing, a warning, or a
-// refusal (Kubernetes API concepts, "Field validation"). Of members that are taken the last counts. Members that no schema knows are kept and no matter: objects may have any.
+// A fieldValidation selects how duplicate members of a body and numbers beyond float64 are
+// treated: ignored, reported as a warning, or rejected (Kubernetes API concepts, "Field
+// validation"). If duplicates are accepted, the last one is used. Members that no schema
+// knows are always kept, because objects may have any members.
 type fieldValidation string
 
 const (
@@ -116,7 +121,8 @@ const (
 	validationStrict fieldValidation = "Strict"
 )
 
-// readFieldValidation reads the parameter of the query. Without one it is Warn, as in kube-apiserver.
+// readFieldValidation parses the query parameter fieldValidation. The default is Warn, as
+// in kube-apiserver.
 func readFieldValidation(q url.Values) (fieldValidation, error) {
 	switch v := fieldValidation(q.Get("fieldValidation")); v {
 	case "":
@@ -124,22 +130,23 @@ func readFieldValidation(q url.Values) (fieldValidation, error) {
 	case validationIgnore, validationWarn, validationStrict:
 		return v, nil
 	default:
-		return "", &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fieldValidation: %q is none of Ignore, Warn and Strict", string(v))}
+		return "", &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fieldValidation %q: must be Ignore, Warn or Strict", string(v))}
 	}
 }
 
-// mostWarnings bounds how much is said about one body.
+// maxWarnings limits the number of warnings about one body.
 const maxWarnings = 10
 
-// compact is [rawjson.Compact] for what came in a body.
+// compact is [rawjson.Compact] for a request body.
 func compact(body []byte) ([]byte, error) {
 	if bytes.HasPrefix(body, []byte("\ufeff")) {
-		return nil, errors.New("it begins with a byte order mark, which JSON has not (rfc8259#section-8.1)")
+		return nil, errors.New("the body starts with a byte order mark, which JSON does not allow (rfc8259#section-8.1)")
 	}
 	return rawjson.Compact(body)
 }
 
-// hugeNumber returns the first number of doc, compact JSON, that is beyond 64-bit floating point; empty: there is none.
+// outOfRangeNumber returns the first number of doc, which is compact JSON, that exceeds the
+// range of float64. It returns "" if there is none.
 func outOfRangeNumber(doc []byte) string {
 	for i := 0; i < len(doc); {
 		end := i + 1
@@ -172,7 +179,8 @@ func isOutOfRange(number []byte) bool {
 	return err != nil
 }
 
-// settle returns a body of a write, compact JSON, without members that come twice. Warnings go to the header of w.
+// applyFieldValidation removes duplicate members from body, which is compact JSON. It
+// rejects the body or adds warnings to the header of w as v requires.
 func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, v fieldValidation, body []byte) ([]byte, error) {
 	unique, repeated := rawjson.DropDuplicates(body)
 	if v == validationIgnore {
@@ -192,25 +200,27 @@ func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, v fieldVali
 	return unique, nil
 }
 
-// complaints says what is to be said about a body, in ASCII.
+// fieldWarnings returns the warnings about a body, in ASCII.
 func fieldWarnings(unique []byte, repeated []string) (words []string) {
 	for i, field := range repeated {
 		if len(words) == maxWarnings {
 			words = append(words, fmt.Sprintf("%d more duplicate fields", len(repeated)-i))
 			break
 		}
-		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(words, text) { // it may be there three times
+		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(words, text) { // a field may occur three times
 			words = append(words, text)
 		}
 	}
-	// It is kept as it is written, but kube-apiserver would refuse it, and what decodes into float64 can't read it, nor the list it is in.
+	// The number is kept, but kube-apiserver would reject it, and a client that decodes numbers
+	// into float64 can read neither the object nor a list that contains it.
 	if number := outOfRangeNumber(unique); number != "" {
 		words = append(words, fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point", number))
 	}
 	return words
 }
 
-// shortQuote quotes the place of a field in ASCII; who chose the names may have chosen long ones.
+// quoteFieldPath quotes the path of a field in ASCII and truncates it, because a client may
+// choose names of any length.
 func quoteFieldPath(field string) string {
 	const most = 200
 	if len(field) > most {
@@ -219,8 +229,9 @@ func quoteFieldPath(field string) string {
 	return strconv.QuoteToASCII(field)
 }
 
-// warning spells printable ASCII as a value of the header Warning: 299 is a miscellaneous one that persists (rfc7234#section-5.5), and "-" who
-// warns. Clients of Kubernetes show the text to their users.
+// warningHeader formats printable ASCII text as a value of the Warning header. The code 299
+// means a persistent miscellaneous warning (rfc7234#section-5.5), and "-" stands for an
+// unnamed agent. Kubernetes clients show the text to their users.
 func warningHeader(text string) string {
 	return `299 - "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// deleteOptions are what of metav1.DeleteOptions means something here, or is at least checked: grace periods and propagation policies are
-// accepted, and nothing depends on an object.
+// deleteOptions are the members of metav1.DeleteOptions that have an effect or are at least
+// validated. Grace periods and propagation policies are accepted but have no effect,
+// because no object depends on another one.
 type deleteOptions struct {
 	Kind               string
 	DryRun             []string
@@ -27,7 +28,8 @@ type deleteOptions struct {
 	Preconditions      struct{ UID, ResourceVersion *string }
 }
 
-// readDelete reads the body of a delete, which may be empty, and returns what it is about.
+// readDeleteOptions reads the options from the body or, if that is empty, from the query.
+// It returns the collection to delete from.
 func (h *Handler) readDeleteOptions(w http.ResponseWriter, r *http.Request, c resourceRequest) (from *store.Collection, o deleteOptions, err error) {
 	from, _, err = c.writeTarget(r)
 	if err != nil {
@@ -46,7 +48,7 @@ func (h *Handler) readDeleteOptions(w http.ResponseWriter, r *http.Request, c re
 		return nil, o, err
 	}
 	if policy := o.PropagationPolicy; policy != nil && !slices.Contains([]string{"", "Orphan", "Background", "Foreground"}, *policy) {
-		return nil, o, invalidDelete(fmt.Sprintf("propagationPolicy is %q, want Orphan, Background or Foreground", *policy))
+		return nil, o, invalidDelete(fmt.Sprintf("propagationPolicy is %q, must be Orphan, Background or Foreground", *policy))
 	}
 	from, err = c.withDryRun(from, o.DryRun)
 	return from, o, err
@@ -57,24 +59,24 @@ func (o *deleteOptions) readBody(data []byte) error {
 	err := json.Unmarshal(data, o)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if e.Field == "" {
-			return invalidDelete("it is " + e.Value)
+			return invalidDelete("got " + e.Value)
 		}
-		return invalidDelete(e.Field + " can't be " + e.Value)
+		return invalidDelete(e.Field + ": got " + e.Value)
 	}
 	switch {
 	case err != nil:
 		return invalidDelete(err.Error())
 	case o.Kind != "" && o.Kind != "DeleteOptions":
-		return invalidDelete(fmt.Sprintf("its kind is %q", o.Kind))
+		return invalidDelete(fmt.Sprintf("the kind is %q", o.Kind))
 	}
 	return nil
 }
 
-// readQuery reads options from the query, which counts where there is no body.
+// readQuery reads options from the query.
 func (o *deleteOptions) readQuery(q url.Values) error {
 	if v := q.Get("gracePeriodSeconds"); v != "" {
 		if _, err := strconv.ParseInt(v, 10, 64); err != nil {
-			return invalidDelete(fmt.Sprintf("gracePeriodSeconds is %q, want a whole number", v))
+			return invalidDelete(fmt.Sprintf("gracePeriodSeconds is %q, must be an integer", v))
 		}
 	}
 	if v := q.Get("propagationPolicy"); v != "" {
@@ -84,10 +86,11 @@ func (o *deleteOptions) readQuery(q url.Values) error {
 }
 
 func invalidDelete(why string) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body or the query of a delete must be DeleteOptions: " + why}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body or the query of a delete must contain DeleteOptions: " + why}
 }
 
-// delete answers a DELETE of an object: with a Status where it is gone, with the object where finalizers hold it.
+// delete handles a DELETE of an object. It responds with a Status if the object was
+// deleted, and with the object if finalizers delay the deletion.
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	from, options, err := h.readDeleteOptions(w, r, c)
 	if err != nil {
@@ -108,8 +111,9 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 	return nil
 }
 
-// conditions returns the preconditions of a delete as a store has them, where an object can fulfil them: every one that is given counts, an
-// empty one too.
+// conditions converts the preconditions of a delete to a store's. Each member that is
+// present is a condition, also an empty one; if no object can fulfill it, conditions
+// returns an error.
 func (c resourceRequest) conditions(ctx context.Context, o deleteOptions) (p store.Preconditions, err error) {
 	given := []struct {
 		word, field string
@@ -138,15 +142,17 @@ func (c resourceRequest) conditions(ctx context.Context, o deleteOptions) (p sto
 	return p, nil
 }
 
-// deleteCollection answers a DELETE of all objects that the selectors of the query select, with the list of what it has deleted or marked. It
-// is no transaction: what is created meanwhile may stay, and where it fails, some may be gone.
+// deleteCollection handles a DELETE of all objects that the selectors in the query match.
+// It responds with the objects that it has deleted or marked for deletion. It is not a
+// transaction: objects created meanwhile may remain, and if it fails, some objects may be
+// deleted.
 func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	from, options, err := h.readDeleteOptions(w, r, c)
 	if err != nil {
 		return err
 	}
 	if options.Preconditions.UID != nil || options.Preconditions.ResourceVersion != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "preconditions are for the delete of one object"}
+		return &listwatch.Error{Code: listwatch.Invalid, Message: "preconditions are supported only for the delete of a single object"}
 	}
 	q, err := c.selection(r)
 	if err != nil {
@@ -158,7 +164,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 	}
 	var deleted []*listwatch.Object
 	for _, o := range page.Items {
-		// What has taken the name of o since was not selected.
+		// The UID, because another object may have taken the name of o meanwhile.
 		gone, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metadataString(o.Data, "uid")})
 		switch {
 		case err == nil:
@@ -170,12 +176,13 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 	return c.writeList(w, r, page.Version, deleted)
 }
 
-// selection reads the selectors of the query. A parameter that would narrow what is deleted and is not known here is refused.
+// selection parses the selectors of the query. It rejects unsupported parameters that would
+// reduce the number of deleted objects.
 func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err error) {
 	params := r.URL.Query()
 	for _, name := range []string{"limit", "continue", "resourceVersion", "resourceVersionMatch", "shardSelector"} {
 		if v := params.Get(name); v != "" && v != "0" {
-			return q, &listwatch.Error{Code: listwatch.Invalid, Message: name + " is not supported for the delete of a collection"}
+			return q, &listwatch.Error{Code: listwatch.Invalid, Message: name + " is not supported for deletes of a collection"}
 		}
 	}
 	q.Namespace = c.namespace

@@ -13,6 +13,8 @@ import (
 // Discovery is how clients learn what there is (Kubernetes, "The Kubernetes API", API Discovery). The names of members are those of
 // metav1.APIGroupList and its relatives.
 
+// The discovery types tell clients which resources exist (Kubernetes, "The Kubernetes API",
+// API Discovery). Their members are those of metav1.APIGroupList and related types.
 type apiGroup struct {
 	Kind             string            `json:"kind,omitempty"`
 	APIVersion       string            `json:"apiVersion,omitempty"`
@@ -30,7 +32,7 @@ type apiResource struct {
 	Name         string   `json:"name"`
 	SingularName string   `json:"singularName"`
 	Namespaced   bool     `json:"namespaced"`
-	Group        string   `json:"group,omitempty"`   // of the kind; empty: that of the list
+	Group        string   `json:"group,omitempty"`   // group of the kind, if it differs from the list's
 	Version      string   `json:"version,omitempty"` // likewise
 	Kind         string   `json:"kind"`
 	Verbs        []string `json:"verbs"`
@@ -38,7 +40,7 @@ type apiResource struct {
 	Categories   []string `json:"categories,omitempty"`
 }
 
-// serveDiscovery answers the paths above those of resources. It returns false where r is for none of them.
+// serveDiscovery serves the paths above the resources. found is false for other paths.
 func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found bool, err error) {
 	parts, ok := segments(r.URL.EscapedPath())
 	if !ok {
@@ -72,7 +74,7 @@ func requireGetJSON(w http.ResponseWriter, r *http.Request) error {
 	return watchserver.RequireJSON(r.Header.Values("Accept"))
 }
 
-// serveRoots answers /api and /apis, in the form that the client likes best.
+// serveRoots serves /api and /apis, in the form that the client prefers.
 func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string) error {
 	if err := requireGet(w, r); err != nil {
 		return err
@@ -99,7 +101,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 	groups := []apiGroup{}
 	for _, name := range h.groups() {
 		if g, ok := h.group(name); ok {
-			g.Kind, g.APIVersion = "", "" // as members of a list they are not repeated
+			g.Kind, g.APIVersion = "", "" // the list has them already
 			groups = append(groups, g)
 		}
 	}
@@ -107,7 +109,8 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 	return nil
 }
 
-// groups returns the names of the API groups but for the core group, in the order in which they were added.
+// groups returns the names of the API groups, without the core group, in the order in which
+// they were added.
 func (h *Handler) groups() []string {
 	var names []string
 	for _, s := range h.resources {
@@ -118,7 +121,7 @@ func (h *Handler) groups() []string {
 	return names
 }
 
-// versions returns the versions of a group, the best first; not nil.
+// versions returns the versions of a group, the preferred one first. It never returns nil.
 func (h *Handler) versions(group string) []string {
 	versions := []string{}
 	for _, s := range h.resources {
@@ -142,7 +145,8 @@ func (h *Handler) group(name string) (apiGroup, bool) {
 	return g, true
 }
 
-// of returns the resources of a group at a version, in the order in which they were added.
+// resourcesIn returns the resources of a group at a version, in the order in which they
+// were added.
 func (h *Handler) resourcesIn(group, version string) []Resource {
 	var all []Resource
 	for _, s := range h.resources {
@@ -177,8 +181,9 @@ func (h *Handler) resourceList(group, version string) (map[string]any, bool) {
 	}, true
 }
 
-// compareVersions puts the version that clients should prefer first: stable before beta before alpha, and then the greater
-// number ("CustomResourceDefinition Versioning", Version priority).
+// compareVersions sorts the version first that clients should prefer: stable before beta
+// before alpha, then the greater number ("CustomResourceDefinition Versioning", Version
+// priority).
 func compareVersions(a, b string) int {
 	x, y := versionRank(a), versionRank(b)
 	return cmp.Or(slices.Compare(y[:], x[:]), strings.Compare(a, b))
@@ -192,7 +197,7 @@ func versionRank(v string) (rank [3]int) {
 	} else if major, minor, pre = strings.Cut(major, "alpha"); pre {
 		rank[0] = 1
 	}
-	// What is no number is the least.
+	// Text that is not a number counts as zero.
 	rank[1], _ = strconv.Atoi(major)
 	rank[2], _ = strconv.Atoi(minor)
 	return rank

@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Aggregated discovery is everything in two answers (KEP-3352); its group in media types is:
+// aggregatedGroup is the group in the media types of aggregated discovery, which describes
+// all resources in two responses (KEP-3352).
 const aggregatedGroup = "apidiscovery.k8s.io"
 
 type discoveredGroup struct {
@@ -46,8 +47,8 @@ type groupVersionKind struct {
 	Kind    string `json:"kind"`
 }
 
-// aggregatedVersion returns the version in which the client wants aggregated discovery; empty where it likes the plain form as well
-// or better.
+// aggregatedVersion returns the version of aggregated discovery that the client prefers, or
+// "" if it prefers the plain form or both equally.
 func aggregatedVersion(accept []string) (string, error) {
 	ranges, err := framing.ParseAccept(accept)
 	if err != nil {
@@ -71,7 +72,7 @@ func aggregatedVersion(accept []string) (string, error) {
 	return version, nil
 }
 
-// aggregated returns the core group or all others.
+// aggregatedGroups returns the core group or all other groups.
 func (h *Handler) aggregatedGroups(core bool) []discoveredGroup {
 	names := h.groups()
 	if core {
@@ -121,7 +122,8 @@ func writeAggregated(w http.ResponseWriter, r *http.Request, version string, gro
 	})
 }
 
-// A typedWriter gives an answer in JSON a media type that says more: clients tell the forms of discovery apart by it.
+// A contentTypeWriter replaces the Content-Type of a JSON response. Clients distinguish the
+// forms of discovery by it.
 type contentTypeWriter struct {
 	http.ResponseWriter
 	mediaType string

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// read decodes what a GET of path answers.
-func read[T any](t *testing.T, a *api, path string, header ...string) (v T) {
+// getJSON decodes the response to a GET of path.
+func getJSON[T any](t *testing.T, a *testServer, path string, header ...string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.want(t, 200, "GET", path, "", header...)), &v); err != nil {
 		t.Fatalf("%s: %v", path, err)
@@ -18,14 +18,14 @@ func read[T any](t *testing.T, a *api, path string, header ...string) (v T) {
 	return v
 }
 
-func TestDiscoveryTellsGroupsVersionsAndResources(t *testing.T) {
-	a := serve(t, nil)
+func TestDiscoveryListsGroupsVersionsAndResources(t *testing.T) {
+	a := startServer(t, nil)
 	if got := a.want(t, 200, "GET", "/api", ""); !strings.Contains(got, `"kind":"APIVersions"`) || !strings.Contains(got, `"versions":["v1"]`) {
 		t.Errorf("got %s, want the versions of the core group", got)
 	}
 	apps := apiGroupVersion{"apps/v1", "v1"}
 	want := apiGroup{Name: "apps", Versions: []apiGroupVersion{apps}, PreferredVersion: apps}
-	list := read[struct {
+	list := getJSON[struct {
 		Kind   string
 		Groups []apiGroup
 	}](t, a, "/apis")
@@ -33,10 +33,10 @@ func TestDiscoveryTellsGroupsVersionsAndResources(t *testing.T) {
 		t.Errorf("got %+v, want two groups, the first %+v", list, want)
 	}
 	want.Kind, want.APIVersion = "APIGroup", "v1"
-	if got := read[apiGroup](t, a, "/apis/apps"); !cmp.Equal(got, want) {
+	if got := getJSON[apiGroup](t, a, "/apis/apps"); !cmp.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	resources := read[struct {
+	resources := getJSON[struct {
 		Kind, GroupVersion string
 		Resources          []apiResource
 	}](t, a, "/api/v1")
@@ -45,21 +45,21 @@ func TestDiscoveryTellsGroupsVersionsAndResources(t *testing.T) {
 		t.Errorf("got %+v, want %+v first", resources, pod)
 	}
 	if got := a.want(t, 200, "GET", "/apis/demo.example.com/v1", ""); !strings.Contains(got, `"name":"gadgets","singularName":"gadget","namespaced":false,"kind":"Gadget"`) {
-		t.Errorf("got %s, want gadgets, in no namespace", got)
+		t.Errorf("got %s, want cluster-scoped gadgets", got)
 	}
-	a.refused(t, 405, "MethodNotAllowed", "POST", "/apis/apps", "{}")
-	a.refused(t, 405, "MethodNotAllowed", "POST", "/apis", "{}")
-	a.refused(t, 406, "NotAcceptable", "GET", "/apis/apps", "", "Accept", "application/vnd.kubernetes.protobuf")
+	a.wantError(t, 405, "MethodNotAllowed", "POST", "/apis/apps", "{}")
+	a.wantError(t, 405, "MethodNotAllowed", "POST", "/apis", "{}")
+	a.wantError(t, 406, "NotAcceptable", "GET", "/apis/apps", "", "Accept", "application/vnd.kubernetes.protobuf")
 }
 
-func TestDiscoveryComesAggregatedToWhoPrefersThat(t *testing.T) {
+func TestAggregatedDiscoveryIsNegotiated(t *testing.T) {
 	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	a := serve(t, nil)
-	type answer struct {
+	a := startServer(t, nil)
+	type groupList struct {
 		Kind, APIVersion string
 		Items            []discoveredGroup
 	}
-	got := read[answer](t, a, "/apis", "Accept", aggregated+",application/json")
+	got := getJSON[groupList](t, a, "/apis", "Accept", aggregated+",application/json")
 	if got.Kind != "APIGroupDiscoveryList" || got.APIVersion != "apidiscovery.k8s.io/v2" || len(got.Items) != 2 {
 		t.Fatalf("got %+v, want two groups", got)
 	}
@@ -71,7 +71,7 @@ func TestDiscoveryComesAggregatedToWhoPrefersThat(t *testing.T) {
 	if got.Items[0].Metadata.Name != "apps" || v.Version != "v1" || v.Freshness != "Current" || !cmp.Equal(v.Resources[0], want) {
 		t.Errorf("got %+v, want %+v", got.Items[0], want)
 	}
-	core := read[answer](t, a, "/api", "Accept", aggregated)
+	core := getJSON[groupList](t, a, "/api", "Accept", aggregated)
 	if len(core.Items) != 1 || core.Items[0].Metadata.Name != "" || core.Items[0].Versions[0].Version != "v1" {
 		t.Errorf("got %+v, want the core group", core)
 	}
@@ -87,11 +87,11 @@ func TestDiscoveryComesAggregatedToWhoPrefersThat(t *testing.T) {
 			t.Errorf("Accept %s: got %s, want %s", accept, got, want)
 		}
 	}
-	a.refused(t, 406, "NotAcceptable", "GET", "/api", "", "Accept", "application/yaml")
-	a.refused(t, 400, "BadRequest", "GET", "/api", "", "Accept", "application/json;;q")
+	a.wantError(t, 406, "NotAcceptable", "GET", "/api", "", "Accept", "application/yaml")
+	a.wantError(t, 400, "BadRequest", "GET", "/api", "", "Accept", "application/json;;q")
 }
 
-func TestTheStableVersionIsPreferred(t *testing.T) {
+func TestStableVersionIsPreferred(t *testing.T) {
 	h := &Handler{}
 	for _, v := range []string{"v1alpha1", "v1beta2", "v1", "v2beta1", "v10", "v2", "v1beta10"} {
 		if err := h.Add(Resource{Group: "demo", Version: v, Plural: "things", Kind: "Thing"}, nil); err != nil {

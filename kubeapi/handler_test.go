@@ -20,13 +20,14 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// An api is a Handler over the default resources and a cluster-scoped one, at a URL.
-type api struct {
+// A testServer serves the default resources and a cluster-scoped one.
+type testServer struct {
 	*Handler
 	url string
 }
 
-func serve(t *testing.T, change func(*Handler)) *api {
+// startServer starts a testServer. change may modify the Handler first.
+func startServer(t *testing.T, change func(*Handler)) *testServer {
 	t.Helper()
 	h := &Handler{}
 	db := memory.Open(memory.Options{})
@@ -51,14 +52,14 @@ func serve(t *testing.T, change func(*Handler)) *api {
 		http.DefaultClient.CloseIdleConnections()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = h.Drain(ctx) // watches that the test has left open are cut off
+		_ = h.Drain(ctx) // ends watches that the test has left open
 		server.Close()
 	})
-	return &api{h, server.URL}
+	return &testServer{h, server.URL}
 }
 
-// do sends a request; header are pairs of names and values.
-func (a *api) do(t *testing.T, method, path, body string, header ...string) *http.Response {
+// do sends a request. header consists of pairs of a name and a value.
+func (a *testServer) do(t *testing.T, method, path, body string, header ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body))
 	if err != nil {
@@ -75,8 +76,8 @@ func (a *api) do(t *testing.T, method, path, body string, header ...string) *htt
 	return res
 }
 
-// want sends a request and returns the body of the answer, which must have the code.
-func (a *api) want(t *testing.T, code int, method, path, body string, header ...string) string {
+// want sends a request, checks the status code and returns the body of the response.
+func (a *testServer) want(t *testing.T, code int, method, path, body string, header ...string) string {
 	t.Helper()
 	res := a.do(t, method, path, body, header...)
 	data, err := io.ReadAll(res.Body)
@@ -89,8 +90,9 @@ func (a *api) want(t *testing.T, code int, method, path, body string, header ...
 	return string(data)
 }
 
-// refused sends a request that must be answered with a Status of code and reason, and returns the Status.
-func (a *api) refused(t *testing.T, code int, reason, method, path, body string, header ...string) listwatch.Status {
+// wantError sends a request whose response must be a Status with this code and reason, and
+// returns the Status.
+func (a *testServer) wantError(t *testing.T, code int, reason, method, path, body string, header ...string) listwatch.Status {
 	t.Helper()
 	var s listwatch.Status
 	data := a.want(t, code, method, path, body, header...)
@@ -116,86 +118,86 @@ func metadata(t *testing.T, data string) listwatch.Metadata {
 	return o.Metadata
 }
 
-func TestAnObjectIsCreatedReadReplacedAndDeleted(t *testing.T) {
-	a := serve(t, nil)
+func TestCreateReadReplaceDelete(t *testing.T) {
+	a := startServer(t, nil)
 	created := a.want(t, 201, "POST", pods, object("one"), "Content-Type", "application/json")
 	if !strings.HasPrefix(created, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one","namespace":"default",`) {
 		t.Errorf("got %s, want kind, apiVersion and namespace filled in", created)
 	}
 	if got := a.want(t, 200, "GET", pods+"/one", ""); got != created {
-		t.Errorf("got %s, want what was created: %s", got, created)
+		t.Errorf("got %s, want the created object %s", got, created)
 	}
 	old := metadata(t, created)
 	labelled := strings.Replace(created, `"name":"one"`, `"name":"one","labels":{"a":"b"}`, 1)
 	replaced := metadata(t, a.want(t, 200, "PUT", pods+"/one", labelled))
 	if replaced.UID != old.UID || replaced.Labels["a"] != "b" || replaced.Version() <= old.Version() {
-		t.Errorf("got %+v, want the same object, labelled, at a later version than %s", replaced, old.ResourceVersion)
+		t.Errorf("got %+v, want the same object with a label and a version after %s", replaced, old.ResourceVersion)
 	}
-	a.refused(t, 409, "Conflict", "PUT", pods+"/one", labelled)
+	a.wantError(t, 409, "Conflict", "PUT", pods+"/one", labelled)
 
 	var s listwatch.Status
 	if err := json.Unmarshal([]byte(a.want(t, 200, "DELETE", pods+"/one", "")), &s); err != nil {
 		t.Fatal(err)
 	}
 	if s.Status != "Success" || s.Details.Name != "one" || s.Details.Kind != "pods" || s.Details.UID != old.UID {
-		t.Errorf("got %+v %+v, want Success and what was deleted", s, s.Details)
+		t.Errorf("got %+v %+v, want Success with the deleted object", s, s.Details)
 	}
-	missing := a.refused(t, 404, "NotFound", "GET", pods+"/one", "")
+	missing := a.wantError(t, 404, "NotFound", "GET", pods+"/one", "")
 	if missing.Message != `pods "one" not found` || missing.Details.Kind != "pods" {
-		t.Errorf("got %+v, want Kubernetes' words", missing)
+		t.Errorf("got %+v, want Kubernetes' message", missing)
 	}
 }
 
-func TestAWriteThatCannotBeIsRefusedAsKubernetesDoes(t *testing.T) {
-	a := serve(t, nil)
+func TestInvalidRequestsFailAsInKubernetes(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, object("there"))
 	for _, c := range []struct {
 		what, method, path, body, reason string
 		code                             int
 	}{
-		{"a name that is taken", "POST", pods, object("there"), "AlreadyExists", 409},
+		{"existing name", "POST", pods, object("there"), "AlreadyExists", 409},
 		{"no body", "POST", pods, "", "BadRequest", 400},
-		{"no JSON", "POST", pods, "a=b", "BadRequest", 400},
-		{"another kind", "POST", pods, `{"kind":"Service","metadata":{"name":"x"}}`, "BadRequest", 400},
-		{"another namespace", "POST", pods, `{"metadata":{"name":"x","namespace":"other"}}`, "BadRequest", 400},
+		{"body that is not JSON", "POST", pods, "a=b", "BadRequest", 400},
+		{"wrong kind", "POST", pods, `{"kind":"Service","metadata":{"name":"x"}}`, "BadRequest", 400},
+		{"wrong namespace", "POST", pods, `{"metadata":{"name":"x","namespace":"other"}}`, "BadRequest", 400},
 		{"no name", "POST", pods, `{"metadata":{}}`, "Invalid", 422},
-		{"a bad name", "POST", pods, object("Not_A_Name"), "Invalid", 422},
-		{"an unknown dry run", "POST", pods + "?dryRun=Some", object("x"), "BadRequest", 400},
-		{"an unknown field validation", "POST", pods + "?fieldValidation=Some", object("x"), "BadRequest", 400},
-		{"a PUT under another name", "PUT", pods + "/there", object("x"), "BadRequest", 400},
-		{"a PUT of what is not there", "PUT", pods + "/absent", object("absent"), "NotFound", 404},
-		{"a PUT at a bad version", "PUT", pods + "/there", `{"metadata":{"name":"there","resourceVersion":"x"}}`, "BadRequest", 400},
-		{"a delete of what is not there", "DELETE", pods + "/absent", "", "NotFound", 404},
-		{"a delete of another uid", "DELETE", pods + "/there", `{"preconditions":{"uid":"x"}}`, "Conflict", 409},
-		{"a delete of another version", "DELETE", pods + "/there", `{"kind":"DeleteOptions","preconditions":{"resourceVersion":"1"}}`, "Conflict", 409},
-		{"a delete with a body of another kind", "DELETE", pods + "/there", `{"kind":"Pod"}`, "BadRequest", 400},
-		{"an unknown dry delete", "DELETE", pods + "/there", `{"dryRun":["Some"]}`, "BadRequest", 400},
-		{"a delete of many with preconditions", "DELETE", pods, `{"preconditions":{"uid":"x"}}`, "BadRequest", 400},
-		{"a delete of a page", "DELETE", pods + "?limit=1", "", "BadRequest", 400},
-		{"a delete by a bad selector", "DELETE", pods + "?labelSelector=a%3D%3D%3Db", "", "BadRequest", 400},
-		{"a delete by an unknown field", "DELETE", pods + "?fieldSelector=spec.x%3Db", "", "BadRequest", 400},
-		{"a create in all namespaces", "POST", "/api/v1/pods", object("x"), "MethodNotAllowed", 405},
-		{"a delete in all namespaces", "DELETE", "/api/v1/pods", "", "MethodNotAllowed", 405},
-		{"a delete that asks to watch", "DELETE", pods + "?watch=true", "", "MethodNotAllowed", 405},
-		{"a patch of many", "PATCH", pods, `{}`, "MethodNotAllowed", 405},
-		{"a patch of no type", "PATCH", pods + "/there", `{}`, "UnsupportedMediaType", 415},
-		{"a delete of a status", "DELETE", pods + "/there/status", "", "MethodNotAllowed", 405},
-		{"a write to a watch", "POST", "/api/v1/watch/namespaces/default/pods", object("x"), "MethodNotAllowed", 405},
+		{"invalid name", "POST", pods, object("Not_A_Name"), "Invalid", 422},
+		{"unknown dryRun", "POST", pods + "?dryRun=Some", object("x"), "BadRequest", 400},
+		{"unknown fieldValidation", "POST", pods + "?fieldValidation=Some", object("x"), "BadRequest", 400},
+		{"PUT with another name", "PUT", pods + "/there", object("x"), "BadRequest", 400},
+		{"PUT of a missing object", "PUT", pods + "/absent", object("absent"), "NotFound", 404},
+		{"PUT with an invalid version", "PUT", pods + "/there", `{"metadata":{"name":"there","resourceVersion":"x"}}`, "BadRequest", 400},
+		{"delete of a missing object", "DELETE", pods + "/absent", "", "NotFound", 404},
+		{"delete with another UID", "DELETE", pods + "/there", `{"preconditions":{"uid":"x"}}`, "Conflict", 409},
+		{"delete with another version", "DELETE", pods + "/there", `{"kind":"DeleteOptions","preconditions":{"resourceVersion":"1"}}`, "Conflict", 409},
+		{"delete with a body of the wrong kind", "DELETE", pods + "/there", `{"kind":"Pod"}`, "BadRequest", 400},
+		{"delete with an unknown dryRun", "DELETE", pods + "/there", `{"dryRun":["Some"]}`, "BadRequest", 400},
+		{"delete of a collection with preconditions", "DELETE", pods, `{"preconditions":{"uid":"x"}}`, "BadRequest", 400},
+		{"delete of a collection with a limit", "DELETE", pods + "?limit=1", "", "BadRequest", 400},
+		{"delete with an invalid label selector", "DELETE", pods + "?labelSelector=a%3D%3D%3Db", "", "BadRequest", 400},
+		{"delete with an unknown field selector", "DELETE", pods + "?fieldSelector=spec.x%3Db", "", "BadRequest", 400},
+		{"create without a namespace", "POST", "/api/v1/pods", object("x"), "MethodNotAllowed", 405},
+		{"delete in all namespaces", "DELETE", "/api/v1/pods", "", "MethodNotAllowed", 405},
+		{"delete with watch=true", "DELETE", pods + "?watch=true", "", "MethodNotAllowed", 405},
+		{"patch of a collection", "PATCH", pods, `{}`, "MethodNotAllowed", 405},
+		{"patch without a Content-Type", "PATCH", pods + "/there", `{}`, "UnsupportedMediaType", 415},
+		{"delete of the status", "DELETE", pods + "/there/status", "", "MethodNotAllowed", 405},
+		{"POST to a watch path", "POST", "/api/v1/watch/namespaces/default/pods", object("x"), "MethodNotAllowed", 405},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			a.refused(t, c.code, c.reason, c.method, c.path, c.body)
+			a.wantError(t, c.code, c.reason, c.method, c.path, c.body)
 			if c.code == 405 && a.do(t, c.method, c.path, c.body).Header.Get("Allow") == "" {
-				t.Error("a 405 without Allow")
+				t.Error("405 without an Allow header")
 			}
 		})
 	}
 	if m := metadata(t, a.want(t, 200, "GET", pods+"/there", "")); m.Generation != 1 {
-		t.Errorf("got %+v, want the object untouched", m)
+		t.Errorf("got %+v, want the object unchanged", m)
 	}
 }
 
-func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
-	a := serve(t, func(h *Handler) { h.MaxBodyBytes = 1000 })
+func TestBodySizeAndMediaTypeAreChecked(t *testing.T) {
+	a := startServer(t, func(h *Handler) { h.MaxBodyBytes = 1000 })
 	for _, c := range []struct {
 		mediaType string
 		code      int
@@ -203,8 +205,8 @@ func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
 		{"", 201},
 		{"application/json", 201},
 		{"application/json; charset=utf-8", 201},
-		{"application/x-www-form-urlencoded", 201},   // curl -d
-		{"application/vnd.kubernetes.protobuf", 400}, // what is no such body
+		{"application/x-www-form-urlencoded", 201},   // sent by curl -d
+		{"application/vnd.kubernetes.protobuf", 400}, // the body is not in that format
 		{"application/yaml", 201},                    // JSON is YAML
 		{"application/apply-patch+yaml", 415},
 		{"text/plain", 415},
@@ -215,9 +217,9 @@ func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
 		})
 	}
 	large := `{"metadata":{"name":"large"},"x":"` + strings.Repeat("x", 1000) + `"}`
-	a.refused(t, 413, "RequestEntityTooLarge", "POST", pods, large)
+	a.wantError(t, 413, "RequestEntityTooLarge", "POST", pods, large)
 
-	// Without Content-Length it shows only on reading.
+	// Without Content-Length the size is known only after reading the body.
 	r, err := http.NewRequestWithContext(t.Context(), "POST", a.url+pods, io.MultiReader(strings.NewReader(large)))
 	if err != nil {
 		t.Fatal(err)
@@ -228,23 +230,23 @@ func TestABodyMustBeJSONBySizeAndMediaType(t *testing.T) {
 	}
 	res.Body.Close()
 	if res.StatusCode != 413 {
-		t.Errorf("a chunked body that is too large: got %d, want 413", res.StatusCode)
+		t.Errorf("chunked body beyond the limit: got %d, want 413", res.StatusCode)
 	}
 }
 
-func TestPathsThatNameNothingAreNotFound(t *testing.T) {
-	a := serve(t, nil)
+func TestUnknownPathsAreNotFound(t *testing.T) {
+	a := startServer(t, nil)
 	for _, path := range []string{
 		"/nope", "/api/v2", "/api/v2/pods", "/api/v1/nope", "/apis/nope", "/apis/apps/v2", "/apis/nope/v1", "/apis/apps/v2/deployments",
 		"/api/v1/pods/one", "/api/v1/namespaces/default/namespaces", "/apis/demo.example.com/v1/namespaces/default/gadgets",
 		pods + "/one/log", "/api/v1/namespaces/default/status", "/api/v1/watch", "/api/v1//pods", "/api/v1/namespaces/default/pods/a/b/c",
 	} {
-		a.refused(t, 404, "NotFound", "GET", path, "")
+		a.wantError(t, 404, "NotFound", "GET", path, "")
 	}
 }
 
-// events returns the first n events of the watch at path, as "TYPE namespace/name".
-func (a *api) events(t *testing.T, path string, n int) []string {
+// events returns the first n events of the watch at path, each as "TYPE namespace/name".
+func (a *testServer) events(t *testing.T, path string, n int) []string {
 	t.Helper()
 	res := a.do(t, "GET", path, "")
 	defer res.Body.Close()
@@ -266,8 +268,8 @@ func (a *api) events(t *testing.T, path string, n int) []string {
 	return got
 }
 
-func TestEveryPathFormWatches(t *testing.T) {
-	a := serve(t, nil)
+func TestEveryWatchPathWorks(t *testing.T) {
+	a := startServer(t, nil)
 	for _, ns := range []string{"a", "b"} {
 		for _, name := range []string{"one", "two"} {
 			a.want(t, 201, "POST", "/api/v1/namespaces/"+ns+"/pods", object(name))
@@ -309,82 +311,82 @@ func TestEveryPathFormWatches(t *testing.T) {
 	}
 }
 
-func TestAListIsOfItsKindAndScope(t *testing.T) {
-	a := serve(t, nil)
+func TestListHasItsKindAndScope(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", "/apis/apps/v1/namespaces/a/deployments", object("one"))
 	a.want(t, 201, "POST", "/apis/apps/v1/namespaces/b/deployments", object("one"))
 	got := a.want(t, 200, "GET", "/apis/apps/v1/namespaces/b/deployments", "")
 	if !strings.HasPrefix(got, `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"resourceVersion":"`) || strings.Count(got, `"uid"`) != 1 {
 		t.Errorf("got %s, want a DeploymentList of one object", got)
 	}
-	a.refused(t, 400, "BadRequest", "GET", pods+"?watch=maybe", "")
-	a.refused(t, 400, "BadRequest", "GET", pods+"/one?watch=maybe", "")
+	a.wantError(t, 400, "BadRequest", "GET", pods+"?watch=maybe", "")
+	a.wantError(t, 400, "BadRequest", "GET", pods+"/one?watch=maybe", "")
 }
 
-func TestAGetKnowsPrettyVersionsAndAccept(t *testing.T) {
-	a := serve(t, nil)
+func TestGetSupportsPrettyVersionAndAccept(t *testing.T) {
+	a := startServer(t, nil)
 	created := metadata(t, a.want(t, 201, "POST", pods, object("one")))
 	if got := a.want(t, 200, "GET", pods+"/one?pretty=true", ""); !strings.HasPrefix(got, "{\n  \"kind\": \"Pod\",\n") {
-		t.Errorf("got %s, want it indented", got)
+		t.Errorf("got %s, want indented JSON", got)
 	}
 	a.want(t, 200, "GET", pods+"/one?resourceVersion="+created.ResourceVersion, "")
 	a.want(t, 200, "GET", pods+"/one?resourceVersion=0", "")
-	a.refused(t, 400, "BadRequest", "GET", pods+"/one?resourceVersion=x", "")
-	a.refused(t, 406, "NotAcceptable", "GET", pods+"/one", "", "Accept", "application/yaml")
+	a.wantError(t, 400, "BadRequest", "GET", pods+"/one?resourceVersion=x", "")
+	a.wantError(t, 406, "NotAcceptable", "GET", pods+"/one", "", "Accept", "application/yaml")
 	res := a.do(t, "HEAD", pods+"/one", "")
 	if res.StatusCode != 200 || res.ContentLength <= 0 || res.Header.Get("Listwatch-Epoch") == "" {
-		t.Errorf("HEAD: got %d %v, want 200 with length and epoch", res.StatusCode, res.Header)
+		t.Errorf("HEAD: got %d %v, want 200 with a length and an epoch", res.StatusCode, res.Header)
 	}
 }
 
-func TestNamesAreUnescapedOnceAndStaySegments(t *testing.T) {
-	a := serve(t, nil)
+func TestPathSegmentsAreUnescapedOnce(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, object("one"))
 	a.want(t, 200, "GET", "/api/v1/namespaces/default/pods/%6fne", "")
-	s := a.refused(t, 404, "NotFound", "GET", pods+"/x%2Fone", "")
+	s := a.wantError(t, 404, "NotFound", "GET", pods+"/x%2Fone", "")
 	if s.Details.Name != "x/one" {
-		t.Errorf("got %+v, want one segment with a slash in it", s.Details)
+		t.Errorf("got %+v, want a name that contains a slash", s.Details)
 	}
 }
 
-func TestHealthVersionAndIndexNeedNoResource(t *testing.T) {
-	a := serve(t, func(h *Handler) {
-		h.Authenticate = func(*http.Request) (User, error) { return User{}, errors.New("nobody") }
+func TestHealthVersionAndIndex(t *testing.T) {
+	a := startServer(t, func(h *Handler) {
+		h.Authenticate = func(*http.Request) (User, error) { return User{}, errors.New("no credentials accepted") }
 	})
 	for _, path := range healthPaths {
 		if got := a.want(t, 200, "GET", path, ""); got != "ok" {
 			t.Errorf("%s: got %q, want ok", path, got)
 		}
-		a.refused(t, 405, "MethodNotAllowed", "POST", path, "")
+		a.wantError(t, 405, "MethodNotAllowed", "POST", path, "")
 	}
 	if got := a.want(t, 200, "GET", "/version", ""); !strings.Contains(got, `"gitVersion":"v`) {
 		t.Errorf("got %s, want a version", got)
 	}
-	a.refused(t, 401, "Unauthorized", "GET", "/", "")
+	a.wantError(t, 401, "Unauthorized", "GET", "/", "")
 	if err := a.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	a.want(t, 503, "GET", "/readyz", "")
 	a.want(t, 200, "GET", "/livez", "")
 
-	index := serve(t, nil).want(t, 200, "GET", "/", "")
+	index := startServer(t, nil).want(t, 200, "GET", "/", "")
 	for _, path := range []string{"/api/v1/pods", "/apis/apps/v1/deployments", "/readyz"} {
 		if !strings.Contains(index, `"`+path+`"`) {
-			t.Errorf("got %s, want %s in it", index, path)
+			t.Errorf("got %s, want it to contain %s", index, path)
 		}
 	}
 }
 
-func TestPagesOfForeignOriginsMayNotWrite(t *testing.T) {
-	a := serve(t, func(h *Handler) { h.Server.AllowOrigins = []string{"https://app.example.com"} })
-	a.refused(t, 403, "Forbidden", "POST", pods, object("x"), "Origin", "https://evil.example.com")
+func TestCrossOriginWritesAreForbidden(t *testing.T) {
+	a := startServer(t, func(h *Handler) { h.Server.AllowOrigins = []string{"https://app.example.com"} })
+	a.wantError(t, 403, "Forbidden", "POST", pods, object("x"), "Origin", "https://evil.example.com")
 	a.want(t, 201, "POST", pods, object("x"), "Origin", "https://app.example.com")
-	a.refused(t, 403, "Forbidden", "DELETE", pods+"/x", "", "Origin", "null")
+	a.wantError(t, 403, "Forbidden", "DELETE", pods+"/x", "", "Origin", "null")
 	a.want(t, 200, "DELETE", pods+"/x", "", "Origin", a.url)
-	a.want(t, 200, "GET", pods, "", "Origin", "https://evil.example.com") // CORS keeps the page from reading it
+	a.want(t, 200, "GET", pods, "", "Origin", "https://evil.example.com") // allowed, because CORS prevents the page from reading the response
 }
 
-func TestAPathCanBeServedOnce(t *testing.T) {
+func TestAddRejectsPathInUse(t *testing.T) {
 	var h Handler
 	r := DefaultResources()[0]
 	if err := h.Add(r, nil); err != nil {

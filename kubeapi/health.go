@@ -11,12 +11,13 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// healthPaths are the ones that probes ask, who have no credentials (Kubernetes, "Kubernetes API health endpoints").
+// healthPaths are the paths of probes, which send no credentials (Kubernetes, "Kubernetes
+// API health endpoints").
 var healthPaths = []string{"/healthz", "/livez", "/readyz"}
 
 const versionPath = "/version"
 
-// serveHealth answers the paths that need no credentials. It returns false where r is for none of them.
+// serveHealth serves the paths that need no credentials. It returns false for other paths.
 func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case slices.Contains(healthPaths, r.URL.Path):
@@ -59,7 +60,8 @@ func (h *Handler) checkReady() error {
 	return nil
 }
 
-// versionInfo is what clients compare themselves with: the version of Kubernetes whose list-watch this is.
+// versionInfo reports the version of Kubernetes whose behavior this server follows. Clients
+// compare it with their own.
 func versionInfo() map[string]string {
 	return map[string]string{
 		"major": "1", "minor": "36", "gitVersion": "v1.36.0+listwatch",
@@ -68,7 +70,7 @@ func versionInfo() map[string]string {
 	}
 }
 
-// serveIndex answers the list of paths, as kube-apiserver does at /.
+// serveIndex responds with a list of all paths, as kube-apiserver does at /.
 func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
 	if err := requireGet(w, r); err != nil {
 		return err

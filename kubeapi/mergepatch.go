@@ -7,19 +7,22 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// patchDepth bounds how deep a patch may reach: each level costs a walk over all that is below it.
+// maxPatchDepth limits the depth of a patch, because each level takes a pass over
+// everything below it.
 const maxPatchDepth = 128
 
-// mergePatch returns doc as patch changes it (rfc7386#section-2). Both are JSON objects, doc in compact form. What the patch leaves
-// alone stays as it was spelt and where it stood.
+// mergePatch applies a JSON merge patch to doc (rfc7386#section-2). Both are JSON objects,
+// and doc is compact. Members that the patch does not change keep their position and their
+// exact text.
 func mergePatch(doc, patch []byte) ([]byte, error) {
 	return appendMerged(make([]byte, 0, len(doc)+len(patch)), doc, patch, maxPatchDepth)
 }
 
-// mergeInto appends the object that patch makes of target, which may be anything, or nothing.
+// appendMerged appends the object that results from applying patch to target, which may be
+// any value or empty.
 func appendMerged(out, target, patch []byte, depth int) ([]byte, error) {
 	if depth == 0 {
-		return nil, invalidPatch(fmt.Errorf("it reaches deeper than %d levels", maxPatchDepth))
+		return nil, invalidPatch(fmt.Errorf("it is deeper than %d levels", maxPatchDepth))
 	}
 	changes, err := rawjson.Split(patch)
 	if err != nil {
@@ -53,7 +56,7 @@ func appendMerged(out, target, patch []byte, depth int) ([]byte, error) {
 	return append(m.out, '}'), m.err
 }
 
-// A merger writes the members of an object.
+// An objectWriter writes the members of an object.
 type objectWriter struct {
 	out      []byte
 	nonEmpty bool
@@ -74,7 +77,8 @@ func (m *objectWriter) member(key, value []byte) {
 	m.out = append(m.out, value...)
 }
 
-// merge writes what a change makes of the value old; null: nothing.
+// merge writes the result of applying change to the value old. A null change writes
+// nothing.
 func (m *objectWriter) merge(key, old, change []byte) {
 	switch {
 	case m.err != nil || string(change) == "null":
@@ -92,5 +96,5 @@ func (m *objectWriter) merge(key, old, change []byte) {
 }
 
 func invalidPatch(err error) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the patch can't be read", Err: err}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the patch is invalid", Err: err}
 }

@@ -12,19 +12,20 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// openAPI is the documents that kubectl reads before it writes or explains, by path. They are built when the first of them is asked for.
+// openAPI holds the OpenAPI documents by path, which kubectl reads before it writes or
+// explains objects. They are built on the first request.
 type openAPI struct {
 	once      sync.Once
 	documents map[string]document
 }
 
-// A document is JSON with its hash.
+// A document is a JSON body with its hash.
 type document struct {
 	body []byte
 	hash string
 }
 
-// serveOpenAPI answers those documents. It returns false where r is for none of them.
+// serveOpenAPI serves the OpenAPI documents. found is false for other paths.
 func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bool, err error) {
 	if !strings.HasPrefix(r.URL.Path, "/openapi/") {
 		return false, nil
@@ -49,14 +50,16 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bo
 	return true, nil
 }
 
-// serve answers r with d, unless the client has it: under a URL with its hash it never changes, under others the client must ask.
+// serve responds with d, or with 304 if the client already has it. Under a URL that
+// contains the hash the document never changes; under other URLs clients must revalidate.
 func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache, private")
 	if r.URL.Query().Get("hash") == d.hash {
 		h.Set("Cache-Control", "private, max-age=31536000, immutable")
 	}
-	// Weak, for it is the same whether the body is compressed or not (rfc9110#section-8.8.1).
+	// The tag is weak because it is the same for compressed and uncompressed bodies
+	// (rfc9110#section-8.8.1).
 	h.Set("ETag", `W/"`+d.hash+`"`)
 	h.Add("Vary", "Accept")
 	if d.matchesETag(r.Header.Values("If-None-Match")) {
@@ -68,7 +71,8 @@ func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	watchserver.WriteBody(w, r, http.StatusOK, d.body)
 }
 
-// isIn reports whether d is among the entity tags of If-None-Match (rfc9110#section-13.1.2).
+// matchesETag reports whether If-None-Match contains the entity tag of d
+// (rfc9110#section-13.1.2).
 func (d document) matchesETag(tags []string) bool {
 	for _, value := range tags {
 		for tag := range strings.SplitSeq(value, ",") {
@@ -90,8 +94,9 @@ func newDocument(v jsonMap) document {
 	return document{append(body, '\n'), strings.ToUpper(hex.EncodeToString(sum[:16]))}
 }
 
-// openAPIDocuments builds one document of everything in version 2, and in version 3 one for each group at a version, with an index
-// that says where they are, under URLs that change with them ("The Kubernetes API", OpenAPI V3).
+// openAPIDocuments builds one document of everything for version 2, and for version 3 one
+// document per group and version, with an index of their URLs, which contain the hashes
+// ("The Kubernetes API", OpenAPI V3).
 func (h *Handler) openAPIDocuments() map[string]document {
 	paths := jsonMap{}
 	all := map[string]document{"/openapi/v2": newDocument(h.openAPI2())}
@@ -104,8 +109,10 @@ func (h *Handler) openAPIDocuments() map[string]document {
 	return all
 }
 
-// openAPIAccept returns what is acceptable without the names of Protocol Buffers' forms, which kubectl asks for first: there is an @
-// in them, which no media type may have (rfc9110#section-8.3.1). JSON is better where it will do: it says more.
+// replaceProtobufTypes replaces the Protocol Buffers types that kubectl asks for first.
+// Their names contain an @, which is not valid in a media type (rfc9110#section-8.3.1), so
+// the Accept header could not be parsed. JSON is preferred where the client accepts it,
+// because our document in Protocol Buffers is almost empty.
 func replaceProtobufTypes(accept []string) []string {
 	var others []string
 	for _, value := range accept {
@@ -119,10 +126,11 @@ func replaceProtobufTypes(accept []string) []string {
 	return others
 }
 
-// A jsonObject is a JSON object in the making: documents of OpenAPI have too many forms to declare.
+// A jsonMap is a JSON object under construction. OpenAPI documents have too many shapes to
+// declare a type for each.
 type jsonMap map[string]any
 
-// groupVersions returns the groups and versions there are, each once.
+// groupVersions returns each group and version once.
 func (h *Handler) groupVersions() []Resource {
 	var all []Resource
 	for _, s := range h.resources {
@@ -146,7 +154,7 @@ func (h *Handler) openAPI3(group, version string) jsonMap {
 	}
 }
 
-// openAPI2 returns the document of everything (Swagger 2.0).
+// openAPI2 returns the document of all resources (Swagger 2.0).
 func (h *Handler) openAPI2() jsonMap {
 	paths, d := jsonMap{}, newDefinitions(openAPI2Refs)
 	for _, s := range h.resources {
@@ -160,15 +168,16 @@ func openAPIInfo() jsonMap {
 	return jsonMap{"title": "listwatch", "version": versionInfo()["gitVersion"]}
 }
 
-// An operation writes one operation of a path in one version of OpenAPI. consumes are the media types of its body, if it has one.
+// An operation returns the description of one operation in one version of OpenAPI. consumes
+// are the media types of the request body, if there is one.
 type operation func(r Resource, action string, consumes ...string) jsonMap
 
-// addPaths adds the paths of r with the operations that clients look for: whether patches can be validated, and by which paths a
-// kind can be had.
+// addPaths adds the paths of r with the operations that clients look for: which patches and
+// validations are supported, and at which paths a kind is found.
 func (r Resource) addPaths(paths jsonMap, op operation) {
 	all, one := r.Path(""), r.Path("{namespace}")+"/{name}"
 	paths[all] = jsonMap{"get": op(r, "list")}
-	// For what is in no namespace, that is the same path.
+	// For a cluster-scoped resource this is the same path.
 	paths[r.Path("{namespace}")] = jsonMap{"get": op(r, "list"), "post": op(r, "post", "application/json")}
 	readAndWrite := func(of Resource) jsonMap {
 		return jsonMap{

@@ -10,12 +10,12 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// objectMeta is what is known of the metadata of every object.
+// objectMeta returns the type of the metadata of every object.
 func objectMeta() *schema.Type {
 	return schema.Kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }
 
-// withMetadata returns t with what every object has, unless t says it.
+// withMetadata returns t with the fields that every object has, unless t declares them.
 func withMetadata(t *schema.Type) *schema.Type {
 	if t == nil {
 		return nil
@@ -30,7 +30,7 @@ func withMetadata(t *schema.Type) *schema.Type {
 	return &schema.Type{Name: t.Name, Fields: fields, AdditionalProperties: t.AdditionalProperties}
 }
 
-// scaleSchema is what is known of the objects of the scale subresource.
+// scaleSchema returns the type of the objects of the scale subresource.
 func scaleSchema() *schema.Type {
 	replicas := schema.Field{Scalar: schema.Int32}
 	return withMetadata(&schema.Type{Fields: map[string]schema.Field{
@@ -41,7 +41,7 @@ func scaleSchema() *schema.Type {
 	}})
 }
 
-// root is the path below which a group at a version is: /api/v1 or /apis/apps/v1.
+// rootPath returns the path of the resource's group and version: /api/v1 or /apis/apps/v1.
 func (r Resource) rootPath() string {
 	if r.Group == "" {
 		return "/api/" + r.Version
@@ -49,7 +49,8 @@ func (r Resource) rootPath() string {
 	return "/apis/" + r.Group + "/" + r.Version
 }
 
-// schemaName is that of the schema, or the group the other way round, the version and the kind, as in com.example.demo.v1.Widget.
+// schemaName returns the name of the schema, by default the reversed group, the version and
+// the kind, such as com.example.demo.v1.Widget.
 func (r Resource) schemaName() string {
 	if r.Schema != nil && r.Schema.Name != "" {
 		return r.Schema.Name
@@ -62,12 +63,12 @@ func (r Resource) schemaName() string {
 	return strings.Join(append(parts, r.Version, r.Kind), ".")
 }
 
-// definitions2 is where the definitions of an OpenAPI document of version 2 are.
+// openAPI2Refs is the prefix of references to definitions in OpenAPI version 2.
 const openAPI2Refs = "#/definitions/"
 
-// definitions are the schemas of an OpenAPI document, by name.
+// definitions holds the schemas of an OpenAPI document by name.
 type definitions struct {
-	refs string // where they are in the document
+	refs string // prefix of references to them
 	all  jsonMap
 }
 
@@ -80,7 +81,8 @@ func newDefinitions(refs string) *definitions {
 	return d
 }
 
-// metaDescriptions say what the server makes of the members of the metadata; it keeps the others as they are written.
+// metaDescriptions describes the members of the metadata that the server interprets. It
+// stores the others unchanged.
 var metaDescriptions = map[string]string{
 	"name":              "The name, unique in the namespace.",
 	"generateName":      "What a name is made of where none is given.",
@@ -104,7 +106,7 @@ func setDescriptions(s jsonMap, descriptions map[string]string) {
 	}
 }
 
-// addResource adds what can be had at the paths of r.
+// addResource adds the kinds that are served at the paths of r.
 func (d *definitions) addResource(r Resource) {
 	d.addKind(r, r.Kind+" is an object: the server checks the types that it knows, and keeps all as it is written.")
 	scale := scaleResource
@@ -116,11 +118,12 @@ func (d *definitions) addResource(r Resource) {
 	setDescriptions(s, map[string]string{"spec": "What is wanted.", "status": "What is observed."})
 }
 
-// addKind adds the objects of r: as far as its schema goes, or their type and metadata. All other fields are allowed.
+// addKind adds the kind of r, with its schema or at least its type and metadata. Additional
+// fields are always allowed.
 func (d *definitions) addKind(r Resource, description string) jsonMap {
 	s, there := d.all[r.schemaName()].(jsonMap)
 	switch {
-	case there: // the schema of another resource too
+	case there: // another resource has the same schema
 	case r.Schema != nil:
 		s = d.object(r.Schema)
 	default:
@@ -141,13 +144,13 @@ func (d *definitions) addKind(r Resource, description string) jsonMap {
 	return s
 }
 
-// reference returns the schema of t where something else is of that type.
+// reference returns the schema of a value of type t, which is a reference if t has a name.
 func (d *definitions) reference(t *schema.Type) jsonMap {
 	if t.Name == "" {
 		return d.object(t)
 	}
 	if _, there := d.all[t.Name]; !there {
-		d.all[t.Name] = jsonMap{} // it may contain itself
+		d.all[t.Name] = jsonMap{} // t may contain itself
 		d.all[t.Name] = d.object(t)
 	}
 	return jsonMap{"$ref": d.refs + t.Name}
@@ -170,7 +173,7 @@ func (d *definitions) object(t *schema.Type) jsonMap {
 	return s
 }
 
-// field returns the schema of a field; it can take a description and extensions.
+// field returns the schema of a field. A description and extensions can be added to it.
 func (d *definitions) field(f schema.Field) jsonMap {
 	s := d.scalar(f.Scalar)
 	if f.Type != nil {
@@ -180,7 +183,7 @@ func (d *definitions) field(f schema.Field) jsonMap {
 		s = jsonMap{"type": "array", "items": s}
 	}
 	if s["$ref"] != nil && d.refs != openAPI2Refs {
-		// A reference may have nothing beside it in OpenAPI 3.0; clients of Kubernetes read it from allOf.
+		// In OpenAPI 3.0 a reference must not have siblings; Kubernetes clients understand allOf.
 		s = jsonMap{"allOf": []jsonMap{s}}
 	}
 	if strategy := f.Strategy(); strategy != "" {
@@ -195,7 +198,7 @@ func (d *definitions) field(f schema.Field) jsonMap {
 func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	oneOf := func(types ...schema.Scalar) jsonMap {
 		if d.refs == openAPI2Refs {
-			return jsonMap{"type": "string"} // there is no other word; clients know the formats
+			return jsonMap{"type": "string"} // version 2 has no oneOf; clients know the formats
 		}
 		var all []jsonMap
 		for _, t := range types {
@@ -205,7 +208,7 @@ func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	}
 	switch s {
 	case "":
-		return jsonMap{"x-kubernetes-preserve-unknown-fields": true} // kubectl explain takes an empty schema for none
+		return jsonMap{"x-kubernetes-preserve-unknown-fields": true} // kubectl explain treats an empty schema as missing
 	case schema.Time, schema.Bytes:
 		return jsonMap{"type": "string", "format": string(s)}
 	case schema.MicroTime:
@@ -222,17 +225,19 @@ func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	return jsonMap{"type": string(s)}
 }
 
-// kubectl asks for version 2 of OpenAPI in Protocol Buffers alone, under one of two names: where version 3 does not know a kind, and,
-// before its version 1.27, whenever it writes. Where it gets nothing it writes nothing; where it gets a document that doesn't know the
-// kind either, it leaves it to the server to say what is wrong. That document is all that we have in this form.
+// kubectl requests OpenAPI version 2 only in Protocol Buffers, under one of two media types: if
+// version 3 does not contain a kind, and, before kubectl 1.27, before each write. Without a
+// response it does not write at all. With a document that does not contain the kind either, it
+// lets the server validate the object. So we serve a document without any kind.
 
 var openAPI2Protobuf = []string{
 	"application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 	"application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 }
 
-// acceptsOpenAPI2Protobuf reports whether one of the names is among the values of the Accept headers. The second one can't be read as a
-// media type: there is an @ in it (rfc9110#section-8.3.1).
+// acceptsOpenAPI2Protobuf reports whether the Accept headers contain one of the two media
+// types. It compares strings, because the second one contains an @ and cannot be parsed
+// (rfc9110#section-8.3.1).
 func acceptsOpenAPI2Protobuf(accept []string) bool {
 	all := strings.Join(accept, ",")
 	return strings.Contains(all, openAPI2Protobuf[0]) || strings.Contains(all, openAPI2Protobuf[1])
@@ -247,7 +252,8 @@ func serveOpenAPI2Protobuf(w http.ResponseWriter, r *http.Request) {
 	watchserver.WriteBody(w, r, http.StatusOK, minimalOpenAPI2())
 }
 
-// bareOpenAPI2 is an openapi.v2.Document (gnostic's OpenAPIv2.proto) with its version, who made it, and no paths.
+// minimalOpenAPI2 encodes an openapi.v2.Document (gnostic's OpenAPIv2.proto) with its
+// version and title and without paths.
 func minimalOpenAPI2() []byte {
 	info := openAPIInfo()
 	about := appendProtobufField(nil, 1, info["title"].(string))
@@ -257,7 +263,7 @@ func minimalOpenAPI2() []byte {
 	return appendProtobufField(document, 8, "")
 }
 
-// protobufField appends a field of up to 127 bytes: a string, or a message as it is encoded.
+// appendProtobufField appends a field of at most 127 bytes: a string or an encoded message.
 func appendProtobufField(dst []byte, number byte, value string) []byte {
 	const lengthDelimited = 2
 	return append(append(dst, number<<3|lengthDelimited, byte(len(value))), value...)

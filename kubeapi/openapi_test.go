@@ -26,7 +26,8 @@ type openAPIDocument struct {
 	Components  struct{ Schemas map[string]any }
 }
 
-// check holds that kubectl finds in d what it looks for: a patch with field validation, a schema by kind, and no dead references.
+// check verifies that d contains what kubectl needs: a patch operation with field
+// validation, a schema for the kind, and no broken references.
 func (d openAPIDocument) check(t *testing.T, path string, want groupVersionKind, schemas map[string]any, refs string) {
 	t.Helper()
 	patch := d.Paths[path]["patch"]
@@ -37,13 +38,13 @@ func (d openAPIDocument) check(t *testing.T, path string, want groupVersionKind,
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Members of maps are encoded in alphabetical order.
+	// encoding/json sorts the members of maps.
 	gvk := fmt.Sprintf(`"x-kubernetes-group-version-kind":[{"group":%q,"kind":%q,"version":%q}]`, want.Group, want.Kind, want.Version)
 	if !strings.Contains(string(data), gvk) {
-		t.Errorf("got %s, want %s in it", data, gvk)
+		t.Errorf("got %s, want it to contain %s", data, gvk)
 	}
 	if strings.Contains(string(data), "{}") {
-		t.Errorf("got %s, want no empty schema: kubectl explain can't show it", data)
+		t.Errorf("got %s, want no empty schema, which kubectl explain cannot show", data)
 	}
 	for rest := string(data); ; {
 		_, ref, found := strings.Cut(rest, `"$ref":"`)
@@ -52,14 +53,14 @@ func (d openAPIDocument) check(t *testing.T, path string, want groupVersionKind,
 		}
 		ref, rest, _ = strings.Cut(ref, `"`)
 		if schemas[strings.TrimPrefix(ref, refs)] == nil {
-			t.Errorf("%s leads nowhere", ref)
+			t.Errorf("%s refers to a missing schema", ref)
 		}
 	}
 }
 
-func TestOpenAPITellsEveryKind(t *testing.T) {
-	a := serve(t, nil)
-	index := read[struct {
+func TestOpenAPIDescribesEveryKind(t *testing.T) {
+	a := startServer(t, nil)
+	index := getJSON[struct {
 		Paths map[string]struct{ ServerRelativeURL string }
 	}](t, a, "/openapi/v3")
 	gadget := groupVersionKind{"demo.example.com", "v1", "Gadget"}
@@ -76,12 +77,12 @@ func TestOpenAPITellsEveryKind(t *testing.T) {
 			t.Errorf("%s: got %q, want a URL with a hash", at, url)
 			continue
 		}
-		d := read[openAPIDocument](t, a, url)
+		d := getJSON[openAPIDocument](t, a, url)
 		if !strings.HasPrefix(d.OpenAPI, "3.0") {
 			t.Errorf("%s: got version %q", at, d.OpenAPI)
 		}
 		d.check(t, c.path, c.kind, d.Components.Schemas, "#/components/schemas/")
-		v2 := read[openAPIDocument](t, a, "/openapi/v2")
+		v2 := getJSON[openAPIDocument](t, a, "/openapi/v2")
 		if v2.Swagger != "2.0" {
 			t.Errorf("got version %q, want 2.0", v2.Swagger)
 		}
@@ -92,25 +93,25 @@ func TestOpenAPITellsEveryKind(t *testing.T) {
 		if bare := a.want(t, 200, "GET", "/openapi/v2", "", "Accept", name); bare != want {
 			t.Errorf("got %q, want a document without paths: %q", bare, want)
 		}
-		a.refused(t, 406, "NotAcceptable", "GET", "/openapi/v3", "", "Accept", name)
+		a.wantError(t, 406, "NotAcceptable", "GET", "/openapi/v3", "", "Accept", name)
 	}
 	a.want(t, 200, "GET", "/openapi/v2", "", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf,application/json;q=0.5")
-	a.refused(t, 404, "NotFound", "GET", "/openapi/v3/apis/none/v1", "")
-	a.refused(t, 404, "NotFound", "GET", "/openapi/v3/api/v1/pods", "")
-	a.refused(t, 404, "NotFound", "GET", "/openapi", "")
-	a.refused(t, 405, "MethodNotAllowed", "POST", "/openapi/v3", "")
+	a.wantError(t, 404, "NotFound", "GET", "/openapi/v3/apis/none/v1", "")
+	a.wantError(t, 404, "NotFound", "GET", "/openapi/v3/api/v1/pods", "")
+	a.wantError(t, 404, "NotFound", "GET", "/openapi", "")
+	a.wantError(t, 405, "MethodNotAllowed", "POST", "/openapi/v3", "")
 }
 
-func TestADocumentKeepsItsURLUntilItChanges(t *testing.T) {
-	index := func() string { return serve(t, nil).want(t, 200, "GET", "/openapi/v3", "") }
+func TestOpenAPIURLChangesOnlyWithContent(t *testing.T) {
+	index := func() string { return startServer(t, nil).want(t, 200, "GET", "/openapi/v3", "") }
 	if a, b := index(), index(); a != b {
 		t.Errorf("got %s and %s, want the same hashes", a, b)
 	}
 }
 
-func TestOpenAPITellsWhichPatchesAreTaken(t *testing.T) {
-	a := serve(t, nil)
-	v2 := read[openAPIDocument](t, a, "/openapi/v2")
+func TestOpenAPIListsSupportedPatchTypes(t *testing.T) {
+	a := startServer(t, nil)
+	v2 := getJSON[openAPIDocument](t, a, "/openapi/v2")
 	for _, c := range []struct {
 		document, path string
 		want           []string
@@ -119,7 +120,7 @@ func TestOpenAPITellsWhichPatchesAreTaken(t *testing.T) {
 		{"/openapi/v3/apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale", []string{jsonPatchType, mergePatchType, strategicPatchType}},
 		{"/openapi/v3/apis/demo.example.com/v1", "/apis/demo.example.com/v1/gadgets/{name}", []string{jsonPatchType, mergePatchType}},
 	} {
-		d := read[openAPIDocument](t, a, c.document)
+		d := getJSON[openAPIDocument](t, a, c.document)
 		if got := slices.Sorted(maps.Keys(d.Paths[c.path]["patch"].Body.Content)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.path, got, c.want)
 		}
@@ -129,8 +130,8 @@ func TestOpenAPITellsWhichPatchesAreTaken(t *testing.T) {
 	}
 }
 
-func TestOpenAPITellsWhichListsAreMerged(t *testing.T) {
-	a := serve(t, nil)
+func TestOpenAPIDescribesMergedLists(t *testing.T) {
+	a := startServer(t, nil)
 	type lists struct {
 		Properties map[string]struct {
 			Key      string `json:"x-kubernetes-patch-merge-key"`
@@ -140,8 +141,8 @@ func TestOpenAPITellsWhichListsAreMerged(t *testing.T) {
 			}
 		}
 	}
-	v2 := read[struct{ Definitions map[string]lists }](t, a, "/openapi/v2")
-	v3 := read[struct {
+	v2 := getJSON[struct{ Definitions map[string]lists }](t, a, "/openapi/v2")
+	v3 := getJSON[struct {
 		Components struct{ Schemas map[string]lists }
 	}](t, a, "/openapi/v3/api/v1")
 	for refs, all := range map[string]map[string]lists{openAPI2Refs: v2.Definitions, "#/components/schemas/": v3.Components.Schemas} {
@@ -158,9 +159,9 @@ func TestOpenAPITellsWhichListsAreMerged(t *testing.T) {
 	}
 }
 
-func TestAClientThatHasADocumentIsNotSentIt(t *testing.T) {
-	a := serve(t, nil)
-	index := read[struct {
+func TestOpenAPIDocumentsAreRevalidated(t *testing.T) {
+	a := startServer(t, nil)
+	index := getJSON[struct {
 		Paths map[string]struct{ ServerRelativeURL string }
 	}](t, a, "/openapi/v3")
 	url := index.Paths["api/v1"].ServerRelativeURL
@@ -171,7 +172,7 @@ func TestAClientThatHasADocumentIsNotSentIt(t *testing.T) {
 		res := a.do(t, "GET", path, "")
 		tag := res.Header.Get("ETag")
 		if res.StatusCode != 200 || res.Header.Get("Cache-Control") != want || !strings.HasPrefix(tag, `W/"`) {
-			t.Errorf("%s: got %s, %v, want it with a tag and %s", path, res.Status, res.Header, want)
+			t.Errorf("%s: got %s, %v, want 200 with an ETag and %s", path, res.Status, res.Header, want)
 		}
 		for _, have := range []string{tag, `"other", ` + tag, "*", strings.TrimPrefix(tag, "W/")} {
 			if got := a.want(t, 304, "GET", path, "", "If-None-Match", have); got != "" {

@@ -21,18 +21,20 @@ const (
 	strategicPatchType = "application/strategic-merge-patch+json"
 )
 
-// patchOperations is how many operations a JSON patch may have, as in kube-apiserver.
+// maxPatchOperations limits the operations of a JSON patch, as in kube-apiserver.
 const maxPatchOperations = 10000
 
-// patchWork bounds operations times bytes of the object, for an operation may move all that is in a list: a few hundred operations
-// on an object of 1 MiB, thousands on those of usual sizes.
+// maxPatchWork limits the product of the number of operations and the size of the object in
+// bytes, because an operation may move all elements of a list. It allows a few hundred
+// operations on an object of 1 MiB and thousands on objects of usual size.
 const maxPatchWork = 256 << 20
 
-// A patcher makes an object's JSON of what it was; doc is compact.
+// A patchFunc returns the JSON of an object after a patch. doc is compact.
 type patchFunc func(doc []byte) ([]byte, error)
 
-// patchTypes are the media types of patches of objects whose fields t knows. Without a schema, nothing would tell a strategic merge
-// patch which lists to merge: custom resources have none in Kubernetes either.
+// patchTypes returns the media types of patches for objects with the schema t. Strategic
+// merge patches need a schema, which determines the lists to merge; custom resources in
+// Kubernetes do not support them either.
 func patchTypes(t *schema.Type) []string {
 	if t == nil {
 		return []string{jsonPatchType, mergePatchType}
@@ -40,7 +42,7 @@ func patchTypes(t *schema.Type) []string {
 	return []string{jsonPatchType, mergePatchType, strategicPatchType}
 }
 
-// patched is what is known of the object that a patch changes; nil: nothing.
+// patchSchema returns the schema of the object or subresource that a patch changes, or nil.
 func (c resourceRequest) patchSchema() *schema.Type {
 	if c.Schema == nil || c.subresource != "scale" {
 		return c.Schema
@@ -48,9 +50,9 @@ func (c resourceRequest) patchSchema() *schema.Type {
 	return scaleSchema()
 }
 
-// readPatch reads a patch, of the media type that the request says, of an object whose fields t knows. settle sees to members that come twice
-// in it; it is called with compact JSON.
-func readPatch(contentType string, data []byte, t *schema.Type, settle func([]byte) ([]byte, error)) (patchFunc, error) {
+// readPatch parses a patch with the media type contentType for an object with the schema t.
+// dropDuplicates handles duplicate members of the patch, which it receives as compact JSON.
+func readPatch(contentType string, data []byte, t *schema.Type, dropDuplicates func([]byte) ([]byte, error)) (patchFunc, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || !slices.Contains(patchTypes(t), mediaType) {
 		return nil, unsupportedPatch(contentType, mediaType, t)
@@ -59,7 +61,7 @@ func readPatch(contentType string, data []byte, t *schema.Type, settle func([]by
 	if err != nil {
 		return nil, invalidPatch(err)
 	}
-	if patch, err = settle(patch); err != nil {
+	if patch, err = dropDuplicates(patch); err != nil {
 		return nil, err
 	}
 	if mediaType == jsonPatchType {
@@ -74,16 +76,16 @@ func readPatch(contentType string, data []byte, t *schema.Type, settle func([]by
 	return func(doc []byte) ([]byte, error) { return mergePatch(doc, patch) }, nil
 }
 
-// readJSONPatch reads a list of operations (RFC 6902).
+// readJSONPatch parses a list of operations (RFC 6902).
 func readJSONPatch(data []byte) (patchFunc, error) {
-	// The library's errors speak of its types.
+	// Check the form first, because the library's errors mention its Go types.
 	if data[0] != '[' {
 		return nil, invalidPatch(errors.New("a JSON patch must be a list of operations"))
 	}
 	i := -1
 	err := rawjson.Elements(data, func(at rawjson.Span) error {
 		if i++; data[at.Start] != '{' {
-			return fmt.Errorf("operation %d is no object", i)
+			return fmt.Errorf("operation %d is not an object", i)
 		}
 		return nil
 	})
@@ -95,7 +97,7 @@ func readJSONPatch(data []byte) (patchFunc, error) {
 		return nil, invalidPatch(err)
 	}
 	if len(operations) > maxPatchOperations {
-		return nil, invalidPatch(fmt.Errorf("it has %d operations, and %d are allowed", len(operations), maxPatchOperations))
+		return nil, invalidPatch(fmt.Errorf("it has %d operations; the limit is %d", len(operations), maxPatchOperations))
 	}
 	for i, o := range operations {
 		if err := checkOperation(o); err != nil {
@@ -103,7 +105,7 @@ func readJSONPatch(data []byte) (patchFunc, error) {
 		}
 	}
 	o := jsonpatch.NewApplyOptions()
-	o.EscapeHTML = false // strings stay as they were spelt
+	o.EscapeHTML = false // keep strings as the client wrote them
 	o.SupportNegativeIndices = false
 	o.AccumulatedCopySizeLimit = DefaultMaxBodyBytes
 	return func(doc []byte) ([]byte, error) {
@@ -118,30 +120,31 @@ func readJSONPatch(data []byte) (patchFunc, error) {
 	}, nil
 }
 
-// misfit is a 422: the patch can be read, but not be made of this object.
+// inapplicablePatch returns a 422: the patch is valid but cannot be applied to this object.
 func inapplicablePatch(err error) error {
 	if e := listwatch.AsError(err); e.Message != "" {
-		err = errors.New(e.Message) // without the code
+		err = errors.New(e.Message) // omits the code
 	}
 	return &listwatch.Error{
 		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
-		Message: "the patch does not fit the object", Err: err,
+		Message: "the patch cannot be applied to the object", Err: err,
 	}
 }
 
-// checkOperation refuses what the library would take for something else, and paths too deep.
+// checkOperation rejects operations that the library would misinterpret, and paths that are
+// too deep.
 func checkOperation(o jsonpatch.Operation) error {
 	pointers := []string{"path"}
 	switch kind := o.Kind(); kind {
 	case "add", "replace", "test":
 		if _, ok := o["value"]; !ok {
-			return fmt.Errorf("%s without a value", kind)
+			return fmt.Errorf("%s has no value", kind)
 		}
 	case "remove":
 	case "move", "copy":
 		pointers = append(pointers, "from")
 	default:
-		return fmt.Errorf("op is %q, want one of add, remove, replace, move, copy and test", kind)
+		return fmt.Errorf("op is %q, must be add, remove, replace, move, copy or test", kind)
 	}
 	for _, name := range pointers {
 		if o[name] == nil {
@@ -152,16 +155,17 @@ func checkOperation(o jsonpatch.Operation) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		case pointer == "" || pointer[0] != '/':
-			// An object can't be replaced as a whole by a patch: that is what PUT is for.
-			return fmt.Errorf("%s is %q, want a JSON pointer that begins with a slash", name, pointer)
+			// A patch cannot replace the whole object; that requires a PUT.
+			return fmt.Errorf("%s is %q, must be a JSON pointer that starts with a slash", name, pointer)
 		case strings.Count(pointer, "/") > maxPatchDepth:
-			return fmt.Errorf("%s reaches deeper than %d levels", name, maxPatchDepth)
+			return fmt.Errorf("%s is deeper than %d levels", name, maxPatchDepth)
 		}
 	}
 	return nil
 }
 
-// unknownPatch is a 415 that says what works; kubectl's users see it.
+// unsupportedPatch returns a 415 that names the supported types. Users of kubectl see the
+// message.
 func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 	message := fmt.Sprintf("patches of type %q are not supported", contentType)
 	switch mediaType {

@@ -13,11 +13,11 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-func asItIs(patch []byte) ([]byte, error) { return patch, nil }
+func unchanged(patch []byte) ([]byte, error) { return patch, nil }
 
 func apply(t testing.TB, mediaType, doc, patch string) (string, error) {
 	t.Helper()
-	p, err := readPatch(mediaType, []byte(patch), objectMeta(), asItIs)
+	p, err := readPatch(mediaType, []byte(patch), objectMeta(), unchanged)
 	if err != nil {
 		return "", err
 	}
@@ -25,8 +25,8 @@ func apply(t testing.TB, mediaType, doc, patch string) (string, error) {
 	return string(out), err
 }
 
-func TestAMergePatchDoesAsTheRFCShows(t *testing.T) {
-	for _, c := range []struct{ doc, patch, want string }{ // rfc7386#appendix-A, those of objects
+func TestMergePatchFollowsRFC(t *testing.T) {
+	for _, c := range []struct{ doc, patch, want string }{ // the examples of rfc7386#appendix-A whose document and patch are objects
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
 		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
 		{`{"a":"b"}`, `{"a":null}`, `{}`},
@@ -44,7 +44,7 @@ func TestAMergePatchDoesAsTheRFCShows(t *testing.T) {
 	}
 }
 
-func TestPatchesLeaveBytesAsTheyWereSpelt(t *testing.T) {
+func TestPatchesKeepUnchangedBytes(t *testing.T) {
 	const doc = `{"z":9007199254740993,"b":{"y":1e400,"x":"<&\u00e9é\u2028"},"a":[1.0,2.50]}`
 	for mediaType, patch := range map[string]string{
 		mergePatchType: `{"b": {"n": 18446744073709551617.0}}`,
@@ -55,13 +55,13 @@ func TestPatchesLeaveBytesAsTheyWereSpelt(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", mediaType, got, err, want)
 		}
 	}
-	// A test that only floating point could pass.
+	// This test operation would pass only if the number were converted to float64.
 	if got, err := apply(t, jsonPatchType, doc, `[{"op":"test","path":"/z","value":9007199254740992}]`); err == nil {
 		t.Errorf("got %s, want the test to fail", got)
 	}
 }
 
-func TestPatchesThatCannotBeReadAreRefused(t *testing.T) {
+func TestMalformedPatchesAreRejected(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300)
 	for _, c := range []struct{ mediaType, patch string }{
 		{mergePatchType, `[]`},
@@ -91,11 +91,11 @@ func TestPatchesThatCannotBeReadAreRefused(t *testing.T) {
 	}
 }
 
-func TestPatchesOfOtherTypesAreToldWhatWorks(t *testing.T) {
+func TestUnsupportedPatchErrorNamesAlternatives(t *testing.T) {
 	const plain = "application/json-patch+json, application/merge-patch+json"
 	for _, c := range []struct {
 		mediaType string
-		known     *schema.Type
+		schema    *schema.Type
 		want      string
 	}{
 		{"", nil, plain},
@@ -106,14 +106,14 @@ func TestPatchesOfOtherTypesAreToldWhatWorks(t *testing.T) {
 		{"application/apply-patch+yaml; charset=utf-8", objectMeta(), "use kubectl apply without --server-side"},
 		{"application/apply-patch+cbor", objectMeta(), "server-side apply is not supported"},
 	} {
-		_, err := readPatch(c.mediaType, []byte(`{}`), c.known, asItIs)
+		_, err := readPatch(c.mediaType, []byte(`{}`), c.schema, unchanged)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 415 || !strings.Contains(e.Message, c.want) {
 			t.Errorf("%q: got %v, want 415 and %q", c.mediaType, err, c.want)
 		}
 	}
 }
 
-func TestAJSONPatchThatDoesNotFitIsInvalid(t *testing.T) {
+func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 	for _, patch := range []string{
 		`[{"op":"remove","path":"/b"}]`, `[{"op":"replace","path":"/b","value":1}]`, `[{"op":"add","path":"/l/9","value":1}]`,
 		`[{"op":"add","path":"/l/-1","value":1}]`, `[{"op":"test","path":"/a","value":2}]`, `[{"op":"copy","from":"/b","path":"/c"}]`,
@@ -126,20 +126,20 @@ func TestAJSONPatchThatDoesNotFitIsInvalid(t *testing.T) {
 	}
 }
 
-func TestAPatchMayNotMoveTooMuch(t *testing.T) {
+func TestJSONPatchWorkIsLimited(t *testing.T) {
 	const insert = `{"op":"add","path":"/l/0","value":1}`
 	patch := "[" + strings.Repeat(insert+",", 999) + insert + "]"
 	if _, err := apply(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 1000)+`1]}`, patch); err != nil {
-		t.Errorf("a small object: %v", err)
+		t.Errorf("small object: %v", err)
 	}
 	_, err := apply(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 500000)+`1]}`, patch)
 	if !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("a large object: got %v, want Invalid", err)
+		t.Errorf("large object: got %v, want Invalid", err)
 	}
 }
 
-// naive is RFC 7386's own pseudocode.
-func naive(target, patch any) any {
+// referenceMerge is the pseudocode of RFC 7386.
+func referenceMerge(target, patch any) any {
 	changes, ok := patch.(map[string]any)
 	if !ok {
 		return patch
@@ -152,7 +152,7 @@ func naive(target, patch any) any {
 		if value == nil {
 			delete(m, name)
 		} else {
-			m[name] = naive(m[name], value)
+			m[name] = referenceMerge(m[name], value)
 		}
 	}
 	return m
@@ -171,12 +171,12 @@ func FuzzMergePatch(f *testing.F) {
 		}
 		var target, change, have any
 		if json.Unmarshal(compact, &target) != nil || json.Unmarshal([]byte(patch), &change) != nil {
-			return // a number beyond float64, or a name twice below what was merged
+			return // a number beyond float64, or a duplicate name in an added object
 		}
 		if err := json.Unmarshal([]byte(got), &have); err != nil {
 			t.Fatalf("%s with %s: got %s: %v", doc, patch, got, err)
 		}
-		if want := naive(target, change); !reflect.DeepEqual(have, want) {
+		if want := referenceMerge(target, change); !reflect.DeepEqual(have, want) {
 			t.Errorf("%s with %s: got %s, want %v", doc, patch, got, want)
 		}
 	})
@@ -197,10 +197,10 @@ func FuzzJSONPatch(f *testing.F) {
 	})
 }
 
-func TestAJSONPatchThatIsNoneIsRefusedInPlainWords(t *testing.T) {
+func TestMalformedJSONPatchErrorsAreClear(t *testing.T) {
 	for patch, want := range map[string]string{
 		`{}`: "a JSON patch must be a list of operations", `null`: "a JSON patch must be a list of operations",
-		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is no object", `[null]`: "operation 0 is no object",
+		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is not an object", `[null]`: "operation 0 is not an object",
 	} {
 		_, err := apply(t, jsonPatchType, `{"a":1}`, patch)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 || e.Err == nil || e.Err.Error() != want {

@@ -8,18 +8,18 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 )
 
-// part is a field of up to 127 bytes, as protobufField has it.
+// part encodes a field of at most 127 bytes.
 func part(number byte, values ...string) string {
 	return string(appendProtobufField(nil, number, strings.Join(values, "")))
 }
 
-// inProtobuf is an object as client-go writes it by default.
+// inProtobuf encodes an object as client-go does by default.
 func inProtobuf(apiVersion, kind string, fields ...string) string {
 	return "k8s\x00" + part(1, part(1, apiVersion), part(2, kind)) + part(2, fields...) + part(3) + part(4)
 }
 
-func TestObjectsCanBeWrittenInProtobuf(t *testing.T) {
-	a := serve(t, nil)
+func TestWritesAcceptProtobuf(t *testing.T) {
+	a := startServer(t, nil)
 	write := func(code int, method, path, body string) string {
 		t.Helper()
 		return a.want(t, code, method, path, body, "Content-Type", protobody.MediaType)
@@ -27,7 +27,7 @@ func TestObjectsCanBeWrittenInProtobuf(t *testing.T) {
 	contains := func(got, want string) {
 		t.Helper()
 		if !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s in it", got, want)
+			t.Errorf("got %s, want it to contain %s", got, want)
 		}
 	}
 	deployment := func(fields ...string) string {
@@ -51,17 +51,17 @@ func TestObjectsCanBeWrittenInProtobuf(t *testing.T) {
 	a.want(t, 404, "GET", deployments+"/web", "")
 }
 
-func TestProtobufIsRefusedWhereItWouldNotBeUnderstood(t *testing.T) {
-	a := serve(t, func(h *Handler) { h.MaxBodyBytes = 300 })
+func TestUnsupportedProtobufIsRejected(t *testing.T) {
+	a := startServer(t, func(h *Handler) { h.MaxBodyBytes = 300 })
 	refused := func(code int, reason, path, body string) string {
 		t.Helper()
-		return a.refused(t, code, reason, "POST", path, body, "Content-Type", protobody.MediaType).Message
+		return a.wantError(t, code, reason, "POST", path, body, "Content-Type", protobody.MediaType).Message
 	}
 	refused(400, "BadRequest", pods, inProtobuf("v1", "ConfigMap", part(1, part(1, "a"))))
 	refused(400, "BadRequest", pods, inProtobuf("v1", "Pod", "\x0a\x7f"))
 	larger := inProtobuf("v1", "Pod", part(1, part(1, "a")), part(2, strings.Repeat(part(2), 20)))
 	if message := refused(413, "RequestEntityTooLarge", pods, larger); !strings.Contains(message, "300") {
-		t.Errorf("got %q, want the limit in it", message)
+		t.Errorf("got %q, want it to contain the limit", message)
 	}
 	for _, body := range []string{
 		inProtobuf("demo.example.com/v1", "Gadget", part(1, part(1, "a"))),
@@ -70,7 +70,7 @@ func TestProtobufIsRefusedWhereItWouldNotBeUnderstood(t *testing.T) {
 		message := refused(415, "UnsupportedMediaType", pods, body)
 		for _, remedy := range []string{"application/json", "ContentType of rest.Config", "kubectl create ... --dry-run=client -o yaml | kubectl create -f -"} {
 			if !strings.Contains(message, remedy) {
-				t.Errorf("the message names no remedy %q: %s", remedy, message)
+				t.Errorf("the message does not contain the remedy %q: %s", remedy, message)
 			}
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-func TestAResourceThatIsReadOnlyServesNoWrites(t *testing.T) {
-	h := &Handler{Ready: func() error { return errors.New("the source is far behind") }}
-	r := DefaultResources()[3] // deployments, which can be scaled
+func TestReadOnlyResourceRejectsWrites(t *testing.T) {
+	h := &Handler{Ready: func() error { return errors.New("the source is lagging") }}
+	r := DefaultResources()[3] // deployments, which have a scale
 	r.ReadOnly = true
 	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
 	if err != nil {
@@ -25,7 +25,7 @@ func TestAResourceThatIsReadOnlyServesNoWrites(t *testing.T) {
 	}
 	server := httptest.NewServer(h)
 	defer server.Close()
-	a := &api{h, server.URL}
+	a := &testServer{h, server.URL}
 
 	const all = "/apis/apps/v1/namespaces/default/deployments"
 	for _, path := range []string{all, all + "/web", all + "/web/status", all + "/web/scale"} {
@@ -36,11 +36,11 @@ func TestAResourceThatIsReadOnlyServesNoWrites(t *testing.T) {
 	}
 	for _, path := range []string{"/apis/apps/v1", "/openapi/v2", "/openapi/v3/apis/apps/v1"} {
 		if got := a.want(t, 200, "GET", path, ""); strings.Contains(got, `"patch"`) || strings.Contains(got, `"create"`) || strings.Contains(got, `"post"`) {
-			t.Errorf("%s tells of writes: %s", path, got)
+			t.Errorf("%s lists write operations: %s", path, got)
 		}
 	}
-	if got := a.want(t, 503, "GET", "/readyz", ""); !strings.Contains(got, "far behind") {
-		t.Errorf("/readyz says %q, want why it is not ready", got)
+	if got := a.want(t, 503, "GET", "/readyz", ""); !strings.Contains(got, "is lagging") {
+		t.Errorf("/readyz: got %q, want the reason", got)
 	}
 	a.want(t, 200, "GET", "/healthz", "")
 }

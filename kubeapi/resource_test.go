@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/table"
 )
 
-func TestAResourceIsReadFromKubectlsNotation(t *testing.T) {
+func TestParseResource(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want Resource
@@ -34,7 +34,7 @@ func TestAResourceIsReadFromKubectlsNotation(t *testing.T) {
 		"", "widgets", "widgets=Widget", "widgets.v1.demo", "widgets.v1.demo=", "widgets.v1.demo=widget", "Widgets.v1.demo=Widget",
 		"widgets.1.demo=Widget", "widgets.v1.=Widget", "widgets.v1.Demo=Widget", "widgets.v1.demo=Widget,", "widgets.v1.demo=Widget,global",
 		"watch.v1.demo=Watch", ".v1.demo=Widget", "widgets.v1.demo=Wid/get", "widgets.v0.demo=Widget",
-		// Their paths are others', or their kinds mean something else.
+		// The paths have another meaning, or the kinds are reserved.
 		"status.v1=State", "finalize.v1=Finalize", "namespaces.v1.demo=Namespace,cluster", "status.v1=Status,cluster",
 		"lists.v1=List", "options.v1.demo=DeleteOptions", "events.v1.demo=WatchEvent",
 	} {
@@ -44,7 +44,7 @@ func TestAResourceIsReadFromKubectlsNotation(t *testing.T) {
 	}
 }
 
-func TestResourcesThatCannotBeToldApartAreNotServedTogether(t *testing.T) {
+func TestAddRejectsConflictingResources(t *testing.T) {
 	for text, want := range map[string]string{
 		"pods.v1=Thing":        "/api/v1/pods is already served",
 		"things.v1=Pod":        `resource "things": the kind Pod belongs to pods`,
@@ -95,24 +95,24 @@ func FuzzParseResource(f *testing.F) {
 		got, ok := parseRoute(r.Path(ns) + "/name")
 		want := route{group: r.Group, version: r.Version, plural: r.Plural, namespace: ns, name: "name"}
 		if !ok || got != want {
-			t.Errorf("%q: its path reads as %+v, want %+v", s, got, want)
+			t.Errorf("%q: its path is parsed as %+v, want %+v", s, got, want)
 		}
 	})
 }
 
-func TestPeopleHaveManyWordsForAResource(t *testing.T) {
-	for word, want := range map[string]string{
+func TestFindResourceAcceptsAllNames(t *testing.T) {
+	for name, want := range map[string]string{
 		"pods": "pods", "pod": "pods", "po": "pods", "PO": "pods", "pods.v1": "pods",
 		"deploy": "deployments.apps", "deployments.apps": "deployments.apps", "Deployment": "deployments.apps", "deployments.v1.apps": "deployments.apps",
 		"cm": "configmaps", "svc": "services", "ns": "namespaces",
 	} {
-		if r, ok := FindResource(DefaultResources(), word); !ok || r.QualifiedName() != want {
-			t.Errorf("%s: got %s, %v, want %s", word, r.QualifiedName(), ok, want)
+		if r, ok := FindResource(DefaultResources(), name); !ok || r.QualifiedName() != want {
+			t.Errorf("%s: got %s, %v, want %s", name, r.QualifiedName(), ok, want)
 		}
 	}
-	for _, word := range []string{"", "pods.apps", "p", "widgets"} {
-		if r, ok := FindResource(DefaultResources(), word); ok {
-			t.Errorf("%q: got %s, want none", word, r.QualifiedName())
+	for _, name := range []string{"", "pods.apps", "p", "widgets"} {
+		if r, ok := FindResource(DefaultResources(), name); ok {
+			t.Errorf("%q: got %s, want none", name, r.QualifiedName())
 		}
 	}
 }

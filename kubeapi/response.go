@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// get answers one object, not older than the parameter resourceVersion says.
+// get responds with one object that is at least as new as the parameter resourceVersion.
 func (c resourceRequest) get(w http.ResponseWriter, r *http.Request) error {
 	o, err := c.readCurrent(r)
 	if err == nil && c.subresource == "scale" {
@@ -26,7 +26,8 @@ func (c resourceRequest) get(w http.ResponseWriter, r *http.Request) error {
 	return c.writeObject(w, r, http.StatusOK, o)
 }
 
-// read returns the object: the newest, one that is not older than the version asked for, or for version 0 whatever is at hand.
+// readCurrent returns the newest object, one that is not older than the requested version,
+// or for version 0 any version that is available.
 func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error) {
 	text := r.URL.Query().Get("resourceVersion")
 	version, err := listwatch.ParseVersion(text)
@@ -36,7 +37,7 @@ func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error)
 	if text != "" {
 		q := listwatch.Query{Namespace: c.namespace, Name: c.name, Start: listwatch.Any}
 		if version != 0 {
-			q.Start, q.Version = listwatch.At, version // the list waits for it
+			q.Start, q.Version = listwatch.At, version // List waits for the version
 		}
 		page, err := c.collection.List(r.Context(), q)
 		if err != nil {
@@ -49,7 +50,7 @@ func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error)
 	return c.collection.Get(r.Context(), c.key())
 }
 
-// answer writes o in the shape asked for.
+// writeObject responds with o in the requested representation.
 func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
 	body := o.Data
 	if c.representation != nil {
@@ -58,7 +59,7 @@ func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, cod
 	return c.writeJSON(w, r, code, body)
 }
 
-// answerList writes a list of objects at a version in the shape asked for.
+// writeList responds with a list of objects at version v in the requested representation.
 func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, v listwatch.Version, items []*listwatch.Object) error {
 	metadata := table.AppendListMeta(nil, v)
 	var body []byte
@@ -80,7 +81,8 @@ func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, v lis
 	return c.writeJSON(w, r, http.StatusOK, append(body, "]}"...))
 }
 
-// send writes an answer in JSON, which it leaves as it is, indented where the query wants it pretty.
+// writeJSON responds with a JSON body, indented if the query asks for it. It does not
+// modify body.
 func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code int, body []byte) error {
 	if pretty(r.URL.Query()) {
 		var indented bytes.Buffer
@@ -97,7 +99,7 @@ func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code 
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	watchserver.WriteBody(w, r, code, body, []byte{'\n'}) // two parts: the body may be shared and must not be appended to
+	watchserver.WriteBody(w, r, code, body, []byte{'\n'}) // a separate newline, because body may be shared
 	return nil
 }
 

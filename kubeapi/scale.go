@@ -15,25 +15,30 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A Scale says where the objects of a resource keep what their scale subresource shows: how many replicas are wanted, how many there
-// are, and which. kubectl scale and autoscalers know nothing else of them (Kubernetes, "Extend the Kubernetes API with
-// CustomResourceDefinitions", Scale subresource). The paths are names of members, each with a dot in front.
+// A Scale describes where the objects of a resource hold what their scale subresource
+// shows: the number of desired replicas, the number of actual replicas, and their label
+// selector. kubectl scale and autoscalers use only this subresource (Kubernetes, "Extend
+// the Kubernetes API with CustomResourceDefinitions", Scale subresource). The paths consist
+// of member names, each preceded by a dot.
 type Scale struct {
-	// Replicas is where the number of wanted replicas is, such as ".spec.replicas"; it is what a change of the scale changes.
+	// SpecReplicasPath is the path of the number of desired replicas, such as
+	// ".spec.replicas". An update of the scale changes this number.
 	SpecReplicasPath string
-	// Absent is how many replicas an object wants that doesn't say so.
+	// DefaultReplicas is the number of desired replicas of an object that does not specify
+	// it.
 	DefaultReplicas int32
-	// StatusReplicas is where the number of replicas is that there are, such as ".status.replicas". Where it leads to nothing
-	// there are none.
+	// StatusReplicasPath is the path of the number of actual replicas, such as
+	// ".status.replicas". If an object has no such member, the number is zero.
 	StatusReplicasPath string
-	// Selector is where the label selector of the replicas is, as a string or as a metav1.LabelSelector; empty: nowhere.
+	// LabelSelectorPath is the path of the label selector of the replicas, which is a
+	// string or a metav1.LabelSelector. If empty, the scale has no selector.
 	LabelSelectorPath string
 }
 
-// scaleResource is what the objects of the scale subresource are.
+// scaleResource is the kind of the scale subresource.
 var scaleResource = Resource{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 
-// scalePaths is a Scale that has been read. It never changes.
+// A scaleSpec is a Scale with parsed paths. It is immutable.
 type scaleSpec struct {
 	replicas, statusReplicas, selector []string
 	defaultReplicas                    int32
@@ -82,7 +87,7 @@ type scaleObject struct {
 	} `json:"status"`
 }
 
-// of returns the scale of o.
+// scaleOf returns the scale of o.
 func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 	whole := jsonvalue.Value(o.Data)
 	s := scaleObject{Kind: scaleResource.Kind, APIVersion: scaleResource.APIVersion()}
@@ -102,18 +107,19 @@ func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the object as it is kept", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object is invalid", Err: err}
 	}
 	return &listwatch.Object{Key: o.Key, Version: o.Version, Data: data}, nil
 }
 
-// clamped returns a number as a scale can tell it.
+// clampInt32 returns an integer, limited to the range of a scale.
 func clampInt32(v jsonvalue.Value) int32 {
 	return int32(max(math.MinInt32, min(math.MaxInt32, v.Int())))
 }
 
-// changeScale changes the wanted replicas by p, which changes the object's scale, and returns the scale that comes of it. All else
-// that p changes is left as it is, but for the preconditions.
+// updateScale applies p to the object's scale, stores the number of desired replicas that
+// results, and returns the new scale. Apart from preconditions, p's other changes have no
+// effect.
 func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, p patchFunc) (*listwatch.Object, error) {
 	o, err := to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		before, err := c.scale.scaleOf(old)
@@ -135,7 +141,7 @@ func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, 
 		for i := len(c.scale.replicas) - 1; i >= 0; i-- {
 			patch = append(append(append(rawjson.AppendString([]byte{'{'}, c.scale.replicas[i]), ':'), patch...), '}')
 		}
-		doc, _ := rawjson.DropDuplicates(old.Data) // as in change
+		doc, _ := rawjson.DropDuplicates(old.Data) // as in update
 		return mergePatch(doc, patch)
 	})
 	if err != nil {
@@ -144,17 +150,18 @@ func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, 
 	return c.scale.scaleOf(o)
 }
 
-// readScale returns the wanted replicas of a scale, in compact JSON; as in Kubernetes, one that names none wants none.
+// readScale returns the desired replicas of a scale, which is compact JSON. As in
+// Kubernetes, a missing number means zero.
 func (c resourceRequest) readScale(data []byte) (int64, error) {
 	if len(data) == 0 || data[0] != '{' {
-		return 0, invalidScale("it is no JSON object")
+		return 0, invalidScale("not a JSON object")
 	}
 	kind, apiVersion := jsonvalue.Value(data).At("kind"), jsonvalue.Value(data).At("apiVersion")
 	if len(kind) > 0 && kind.Text() != scaleResource.Kind || len(apiVersion) > 0 && apiVersion.Text() != scaleResource.APIVersion() {
-		return 0, invalidScale(fmt.Sprintf("it is a %s of %s", kind, apiVersion))
+		return 0, invalidScale(fmt.Sprintf("got a %s of %s", kind, apiVersion))
 	}
 	if spec := jsonvalue.Value(data).At("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
-		return 0, invalidScale("spec is no object")
+		return 0, invalidScale("spec is not an object")
 	}
 	replicas := string(rawjson.Lookup(data, "spec", "replicas"))
 	if replicas == "" || replicas == "null" {
@@ -162,7 +169,7 @@ func (c resourceRequest) readScale(data []byte) (int64, error) {
 	}
 	n, err := strconv.ParseInt(replicas, 10, 32)
 	if err != nil {
-		return 0, invalidScale(fmt.Sprintf("spec.replicas is %s, want a whole number of 32 bits", replicas))
+		return 0, invalidScale(fmt.Sprintf("spec.replicas is %s, must be a 32-bit integer", replicas))
 	}
 	if n >= 0 {
 		return n, nil
@@ -178,5 +185,5 @@ func (c resourceRequest) readScale(data []byte) (int64, error) {
 }
 
 func invalidScale(why string) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request must be a Scale of autoscaling/v1: " + why}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the request body must be a Scale of autoscaling/v1: " + why}
 }

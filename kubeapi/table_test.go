@@ -23,7 +23,7 @@ const (
 	kubectlAccept = asTable + ",application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 )
 
-// A metaTable is a metav1.Table as a client reads it.
+// A metaTable is a metav1.Table as a client decodes it.
 type metaTable struct {
 	Kind, APIVersion  string
 	Metadata          struct{ ResourceVersion, Continue string }
@@ -49,11 +49,11 @@ func readTable(t *testing.T, data string) metaTable {
 	return m
 }
 
-// ageCell is the age of an object that a test has just made.
+// ageCell matches the age of an object that a test has just created.
 var ageCell = regexp.MustCompile(`[|"][0-9]+s[|"]`)
 
-// show writes a table as kubectl get -o wide does, with bars for columns.
-func (m metaTable) show() string {
+// format formats a table like kubectl get -o wide, with bars between the columns.
+func (m metaTable) format() string {
 	var b strings.Builder
 	for _, c := range m.ColumnDefinitions {
 		fmt.Fprint(&b, c.Name, "|")
@@ -67,34 +67,34 @@ func (m metaTable) show() string {
 	return ageCell.ReplaceAllString(b.String(), "|AGE|")
 }
 
-func TestKubectlGetsTables(t *testing.T) {
-	a := serve(t, nil)
+func TestTableResponses(t *testing.T) {
+	a := startServer(t, nil)
 	first := metadata(t, a.want(t, 201, "POST", pods, object("a"))).ResourceVersion
 	last := metadata(t, a.want(t, 201, "POST", pods, object("b"))).ResourceVersion
 	list := readTable(t, a.want(t, 200, "GET", pods+"?limit=1", "", "Accept", kubectlAccept))
 	want := "Name|Ready|Status|Restarts|Age|IP|Node|Nominated Node|Readiness Gates|\na|0/0|Pending|0|AGE|<none>|<none>|<none>|<none>|"
-	if diff := cmp.Diff(want, list.show()); diff != "" {
+	if diff := cmp.Diff(want, list.format()); diff != "" {
 		t.Error(diff)
 	}
 	if list.Metadata.Continue == "" || list.Metadata.ResourceVersion != last {
-		t.Errorf("the metadata is not the list's: %+v", list.Metadata)
+		t.Errorf("got metadata %+v, want the list's", list.Metadata)
 	}
 	one := readTable(t, a.want(t, 200, "GET", pods+"/a", "", "Accept", kubectlAccept))
-	if diff := cmp.Diff(want, one.show()); diff != "" || one.Metadata.ResourceVersion != first {
+	if diff := cmp.Diff(want, one.format()); diff != "" || one.Metadata.ResourceVersion != first {
 		t.Error(diff, one.Metadata)
 	}
 	empty := readTable(t, a.want(t, 200, "GET", "/api/v1/configmaps", "", "Accept", kubectlAccept))
-	if empty.show() != "Name|Data|Age|" || empty.Rows == nil {
-		t.Errorf("got %s %v", empty.show(), empty.Rows)
+	if empty.format() != "Name|Data|Age|" || empty.Rows == nil {
+		t.Errorf("got %s %v", empty.format(), empty.Rows)
 	}
 	gadgets := readTable(t, a.want(t, 200, "GET", "/apis/demo.example.com/v1/gadgets", "", "Accept", kubectlAccept))
-	if gadgets.show() != "Name|Age|" || gadgets.ColumnDefinitions[0].Format != "name" {
+	if gadgets.format() != "Name|Age|" || gadgets.ColumnDefinitions[0].Format != "name" {
 		t.Errorf("got %+v", gadgets)
 	}
 }
 
-func TestARowHoldsAsMuchOfTheObjectAsAskedFor(t *testing.T) {
-	a := serve(t, nil)
+func TestIncludeObjectSelectsRowContent(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a"},"spec":{"nodeName":"n"}}`)
 	whole := strings.TrimSpace(a.want(t, 200, "GET", pods+"/a", ""))
 	partial := strings.TrimSpace(a.want(t, 200, "GET", pods+"/a", "", "Accept", asPartial))
@@ -107,13 +107,13 @@ func TestARowHoldsAsMuchOfTheObjectAsAskedFor(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
 	}
-	a.refused(t, 400, "BadRequest", "GET", pods+"?includeObject=All", "", "Accept", asTable)
-	a.refused(t, 400, "BadRequest", "GET", pods+"?watch=1&includeObject=All", "", "Accept", asTable)
+	a.wantError(t, 400, "BadRequest", "GET", pods+"?includeObject=All", "", "Accept", asTable)
+	a.wantError(t, 400, "BadRequest", "GET", pods+"?watch=1&includeObject=All", "", "Accept", asTable)
 	a.want(t, 200, "GET", pods+"?includeObject=All", "")
 }
 
-func TestMetadataAloneIsAsItWasWritten(t *testing.T) {
-	a := serve(t, nil)
+func TestPartialMetadataIsUnchanged(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a","annotations":{"n":"\u0041"}},"spec":{"nodeName":"n"}}`)
 	one := a.want(t, 200, "GET", pods+"/a", "", "Accept", asPartial)
 	if !strings.HasPrefix(one, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"`) ||
@@ -127,8 +127,8 @@ func TestMetadataAloneIsAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestOldClientsGetTheirVersionOfARepresentation(t *testing.T) {
-	a := serve(t, nil)
+func TestV1beta1RepresentationsAreSupported(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, object("a"))
 	old := strings.NewReplacer(";v=v1;", ";v=v1beta1;", "meta.k8s.io/v1", "meta.k8s.io/v1beta1")
 	for path, accepts := range map[string][]string{pods: {asTable, asPartials}, pods + "/a": {asTable, asPartial}} {
@@ -142,8 +142,8 @@ func TestOldClientsGetTheirVersionOfARepresentation(t *testing.T) {
 	}
 }
 
-func TestWritesAreAnsweredInTheFormAskedFor(t *testing.T) {
-	a := serve(t, nil)
+func TestWriteResponsesUseRepresentation(t *testing.T) {
+	a := startServer(t, nil)
 	const merge = "application/merge-patch+json"
 	for _, c := range []struct {
 		code                       int
@@ -161,20 +161,20 @@ func TestWritesAreAnsweredInTheFormAskedFor(t *testing.T) {
 		}
 		partial := a.want(t, c.code, c.method, c.path, c.body, "Content-Type", c.format, "Accept", asPartial)
 		if !strings.HasPrefix(partial, `{"kind":"PartialObjectMetadata"`) || strings.Contains(partial, "spec") {
-			t.Errorf("%s: got %s, want metadata alone", c.method, partial)
+			t.Errorf("%s: got %s, want only metadata", c.method, partial)
 		}
 	}
 	a.want(t, 201, "POST", pods, object("b"))
 	gone := a.want(t, 200, "DELETE", pods+"/b", "", "Accept", asTable)
 	if !strings.HasPrefix(gone, `{"kind":"Status"`) {
-		t.Errorf("got %s, want a Status as it is", gone)
+		t.Errorf("got %s, want a Status", gone)
 	}
-	a.refused(t, 406, "NotAcceptable", "POST", pods, object("c"), "Accept", asPartials)
-	a.refused(t, 404, "NotFound", "GET", pods+"/c", "")
+	a.wantError(t, 406, "NotAcceptable", "POST", pods, object("c"), "Accept", asPartials)
+	a.wantError(t, 404, "NotFound", "GET", pods+"/c", "")
 }
 
-func TestARepresentationThatDoesNotFitIsNotAcceptable(t *testing.T) {
-	a := serve(t, nil)
+func TestUnsupportedRepresentationIsNotAcceptable(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, object("a"))
 	for path, accepts := range map[string][]string{
 		pods:              {asPartial, "application/json;as=Table;v=v1;g=other", "application/json;as=Table;v=v2;g=meta.k8s.io", "application/yaml;as=Table;v=v1;g=meta.k8s.io"},
@@ -182,13 +182,13 @@ func TestARepresentationThatDoesNotFitIsNotAcceptable(t *testing.T) {
 		pods + "?watch=1": {asPartials, "application/json;as=Chair;v=v1;g=meta.k8s.io"},
 	} {
 		for _, accept := range accepts {
-			a.refused(t, 406, "NotAcceptable", "GET", path, "", "Accept", accept)
+			a.wantError(t, 406, "NotAcceptable", "GET", path, "", "Accept", accept)
 		}
 	}
 }
 
-// watch opens a watch and returns a function that reads an event.
-func (a *api) watch(t *testing.T, path, accept string) (next func() (kind string, object json.RawMessage)) {
+// watch opens a watch and returns a function that reads the next event.
+func (a *testServer) watch(t *testing.T, path, accept string) (next func() (kind string, object json.RawMessage)) {
 	t.Helper()
 	res := a.do(t, http.MethodGet, path, "", "Accept", accept)
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" {
@@ -212,8 +212,8 @@ func (a *api) watch(t *testing.T, path, accept string) (next func() (kind string
 	}
 }
 
-func TestOnlyTheFirstTableOfAWatchDefinesTheColumns(t *testing.T) {
-	a := serve(t, nil)
+func TestOnlyFirstTableDefinesColumns(t *testing.T) {
+	a := startServer(t, nil)
 	first := metadata(t, a.want(t, 201, "POST", pods, object("a"))).ResourceVersion
 	last := metadata(t, a.want(t, 201, "POST", pods, object("b"))).ResourceVersion
 	const initial = "?watch=1&allowWatchBookmarks=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan"
@@ -223,13 +223,13 @@ func TestOnlyTheFirstTableOfAWatchDefinesTheColumns(t *testing.T) {
 			kind, object := next()
 			table := readTable(t, string(object))
 			if kind != want.kind || len(table.Rows) != 1 || table.Rows[0].Cells[0] != want.name || table.Metadata.ResourceVersion != want.version {
-				t.Errorf("got %s %s, want %s of one row", kind, object, want)
+				t.Errorf("got %s %s, want %v with one row", kind, object, want)
 			}
 			if headed := table.ColumnDefinitions != nil; headed != (i == 0) {
-				t.Errorf("event %d: defines columns: %t", i, headed)
+				t.Errorf("event %d contains column definitions: %t", i, headed)
 			}
 			if kind == "BOOKMARK" && !strings.Contains(string(table.Rows[0].Object), `"k8s.io/initial-events-end":"true"`) {
-				t.Errorf("got %s, want the annotation whatever is included", object)
+				t.Errorf("got %s, want the annotation for every includeObject", object)
 			}
 		}
 	}
@@ -241,16 +241,16 @@ func TestOnlyTheFirstTableOfAWatchDefinesTheColumns(t *testing.T) {
 	}
 }
 
-func TestErrorsInAWatchOfTablesAreAStatus(t *testing.T) {
-	a := serve(t, nil)
+func TestTableWatchErrorIsStatus(t *testing.T) {
+	a := startServer(t, nil)
 	kind, object := a.watch(t, pods+"?watch=1&resourceVersion=1", asTable)()
 	if kind != "ERROR" || !strings.HasPrefix(string(object), `{"kind":"Status"`) {
 		t.Errorf("got %s %s", kind, object)
 	}
 }
 
-func TestAWatchOfMetadataShowsNothingElse(t *testing.T) {
-	a := serve(t, nil)
+func TestMetadataWatchOmitsContent(t *testing.T) {
+	a := startServer(t, nil)
 	next := a.watch(t, pods+"?watch=1&allowWatchBookmarks=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan", asPartial)
 	for _, want := range []string{"BOOKMARK", "ADDED"} {
 		kind, object := next()
@@ -264,8 +264,8 @@ func TestAWatchOfMetadataShowsNothingElse(t *testing.T) {
 	}
 }
 
-func TestALargeObjectIsCompressed(t *testing.T) {
-	a := serve(t, nil)
+func TestLargeObjectIsCompressed(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a"},"spec":{"pad":"`+strings.Repeat("x", 40<<10)+`"}}`)
 	res := a.do(t, "GET", pods+"/a", "", "Accept-Encoding", "gzip")
 	vary := res.Header.Values("Vary")

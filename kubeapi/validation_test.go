@@ -8,22 +8,22 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// twice has members that come twice, with escapes, in a list and at the top.
-const twice = `{"metadata":{"name":"one","labels":{"a":"b"},"labels":{"c":"d"}},"spec":{"a":1,"\u0061":2,"b":[{"c":1,"c":2}]},"spec\"":1,"spec\"":2}`
+// duplicateMembers has duplicate members with escapes, in a list and at the top level.
+const duplicateMembers = `{"metadata":{"name":"one","labels":{"a":"b"},"labels":{"c":"d"}},"spec":{"a":1,"\u0061":2,"b":[{"c":1,"c":2}]},"spec\"":1,"spec\"":2}`
 
-func TestOfMembersThatComeTwiceTheLastIsKeptWithAWarning(t *testing.T) {
-	a := serve(t, nil)
+func TestLastDuplicateMemberIsKeptWithWarning(t *testing.T) {
+	a := startServer(t, nil)
 	for _, query := range []string{"", "&fieldValidation=Warn"} {
-		res := a.do(t, "POST", pods+"?dryRun=All"+query, twice)
+		res := a.do(t, "POST", pods+"?dryRun=All"+query, duplicateMembers)
 		want := `299 - "duplicate field \"metadata.labels\"",299 - "duplicate field \"spec.a\"",299 - "duplicate field \"spec.b[0].c\"",` +
 			`299 - "duplicate field \"spec\\\"\""`
 		if got := strings.Join(res.Header["Warning"], ","); res.StatusCode != 201 || got != want {
-			t.Errorf("%q: got %d and warnings %s, want %s", query, res.StatusCode, got, want)
+			t.Errorf("%q: got %d with warnings %s, want %s", query, res.StatusCode, got, want)
 		}
 	}
-	res := a.do(t, "POST", pods+"?fieldValidation=Ignore", twice)
+	res := a.do(t, "POST", pods+"?fieldValidation=Ignore", duplicateMembers)
 	if res.StatusCode != 201 || res.Header["Warning"] != nil {
-		t.Errorf("got %d and warnings %q, want none", res.StatusCode, res.Header["Warning"])
+		t.Errorf("got %d with warnings %q, want no warnings", res.StatusCode, res.Header["Warning"])
 	}
 	got := a.want(t, 200, "GET", pods+"/one", "")
 	if !strings.Contains(got, `"spec":{"\u0061":2,"b":[{"c":2}]},"spec\"":2}`) || strings.Contains(got, `"a":"b"`) {
@@ -32,36 +32,36 @@ func TestOfMembersThatComeTwiceTheLastIsKeptWithAWarning(t *testing.T) {
 	a.want(t, 200, "PATCH", pods+"/one", `{"spec":{"a":3}}`, "Content-Type", mergePatchType)
 }
 
-func TestMembersThatComeTwiceAreRefusedIfTheClientIsStrict(t *testing.T) {
-	a := serve(t, nil)
+func TestStrictValidationRejectsDuplicates(t *testing.T) {
+	a := startServer(t, nil)
 	const strict = "?fieldValidation=Strict"
 	refused := func(method, path, body, field string, header ...string) {
 		t.Helper()
-		s := a.refused(t, 400, "BadRequest", method, path+strict, body, header...)
+		s := a.wantError(t, 400, "BadRequest", method, path+strict, body, header...)
 		if want := `Pod in version "v1" cannot be handled as a Pod: strict decoding error: duplicate field "` + field + `"`; !strings.HasPrefix(s.Message, want) {
 			t.Errorf("%s: got %q, want %q", body, s.Message, want)
 		}
 	}
-	refused("POST", pods, twice, "metadata.labels")
+	refused("POST", pods, duplicateMembers, "metadata.labels")
 	refused("POST", pods, "metadata: {name: one}\nspec:\n  a: 1\n  a: 2\n", "spec.a", "Content-Type", "application/yaml")
 	a.want(t, 201, "POST", pods+strict, object("one"))
-	refused("PUT", pods+"/one", twice, "metadata.labels")
+	refused("PUT", pods+"/one", duplicateMembers, "metadata.labels")
 	refused("PUT", pods+"/one/status", `{"status":{"a":1,"a":2}}`, "status.a")
 	refused("PATCH", pods+"/one", `{"spec":{"a":1,"a":2}}`, "spec.a", "Content-Type", mergePatchType)
 	refused("PATCH", pods+"/one", `{"spec":{"a":1,"a":2}}`, "spec.a", "Content-Type", strategicPatchType)
 	refused("PATCH", pods+"/one", `[{"op":"add","path":"/spec","value":{"a":1,"a":2}}]`, "[0].value.a", "Content-Type", jsonPatchType)
 }
 
-func TestPatchesInWhichMembersComeTwiceLeaveOne(t *testing.T) {
+func TestPatchesDropDuplicateMembers(t *testing.T) {
 	for mediaType, patch := range map[string]string{
 		mergePatchType: `{"spec":{"a":1,"a":2}}`, strategicPatchType: `{"spec":{"a":1,"a":2}}`,
 		jsonPatchType: `[{"op":"add","path":"/spec","value":{"a":1,"a":2}}]`,
 	} {
-		a := serve(t, nil)
+		a := startServer(t, nil)
 		a.want(t, 201, "POST", pods, object("one"))
 		res := a.do(t, "PATCH", pods+"/one", patch, "Content-Type", mediaType)
 		if res.StatusCode != 200 || len(res.Header["Warning"]) != 1 {
-			t.Errorf("%s: got %d and warnings %q, want one", mediaType, res.StatusCode, res.Header["Warning"])
+			t.Errorf("%s: got %d with warnings %q, want one", mediaType, res.StatusCode, res.Header["Warning"])
 		}
 		if got := a.want(t, 200, "GET", pods+"/one", ""); !strings.Contains(got, `"spec":{"a":2}`) {
 			t.Errorf("%s: got %s", mediaType, got)
@@ -69,8 +69,8 @@ func TestPatchesInWhichMembersComeTwiceLeaveOne(t *testing.T) {
 	}
 }
 
-func TestWarningsAreBounded(t *testing.T) {
-	a := serve(t, nil)
+func TestWarningsAreLimited(t *testing.T) {
+	a := startServer(t, nil)
 	member := `"` + strings.Repeat("\u00e9\\n", 3000) + `":1,`
 	many := strings.Repeat(`{`+member+member+`"z":0},`, 30)
 	res := a.do(t, "POST", pods, `{"metadata":{"name":"one"},"odd":[`+many+`0]}`)
@@ -79,13 +79,13 @@ func TestWarningsAreBounded(t *testing.T) {
 		size += len(w)
 	}
 	if res.StatusCode != 201 || len(res.Header["Warning"]) != maxWarnings+1 || size > 10_000 {
-		t.Errorf("got %d with %d warnings of %d bytes, want %d", res.StatusCode, len(res.Header["Warning"]), size, maxWarnings+1)
+		t.Errorf("got %d with %d warnings of %d bytes, want %d warnings", res.StatusCode, len(res.Header["Warning"]), size, maxWarnings+1)
 	}
 }
 
-// A write past the rules of the collection, as other users of a database make them.
-func TestAnObjectWithMembersThatComeTwiceCanBePatched(t *testing.T) {
-	a := serve(t, nil)
+// Another program wrote to the database without the collection's rules.
+func TestStoredDuplicatesCanBePatched(t *testing.T) {
+	a := startServer(t, nil)
 	r, _ := FindResource(a.Resources(), "pods")
 	key := listwatch.Key{Namespace: "default", Name: "one"}
 	draft := &store.Draft{
@@ -101,9 +101,9 @@ func TestAnObjectWithMembersThatComeTwiceCanBePatched(t *testing.T) {
 	}
 }
 
-func TestEveryWayToWriteChecksTheMetadata(t *testing.T) {
-	a := serve(t, nil)
-	a.want(t, 201, "POST", deployments, web)
+func TestEveryWriteChecksMetadataTypes(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", deployments, webDeployment)
 	const wrong = `{"metadata":{"name":"web","ownerReferences":"x"}}`
 	const want = `metadata.ownerReferences: want a list, got "x"`
 	for _, c := range []struct {
@@ -122,42 +122,42 @@ func TestEveryWayToWriteChecksTheMetadata(t *testing.T) {
 		{"PATCH", deployments + "/web/status", wrong, mergePatchType, 422, "Invalid"},
 		{"PATCH", deployments + "/web/scale", wrong, mergePatchType, 422, "Invalid"},
 	} {
-		s := a.refused(t, c.code, c.reason, c.method, c.path, c.body, "Content-Type", c.mediaType)
+		s := a.wantError(t, c.code, c.reason, c.method, c.path, c.body, "Content-Type", c.mediaType)
 		if !strings.HasSuffix(s.Message, want) {
 			t.Errorf("%s %s as %s: got %q, want %q", c.method, c.path, c.mediaType, s.Message, want)
 		}
 	}
-	a.refused(t, 400, "BadRequest", "PUT", deployments+"/web/status", `{"kind":"Pod","status":{}}`)
+	a.wantError(t, 400, "BadRequest", "PUT", deployments+"/web/status", `{"kind":"Pod","status":{}}`)
 }
 
-func TestWhatIsCreatedHasNoVersionYet(t *testing.T) {
-	a := serve(t, nil)
-	s := a.refused(t, 400, "BadRequest", "POST", pods, `{"metadata":{"name":"one","resourceVersion":"7"}}`)
+func TestCreateRejectsResourceVersion(t *testing.T) {
+	a := startServer(t, nil)
+	s := a.wantError(t, 400, "BadRequest", "POST", pods, `{"metadata":{"name":"one","resourceVersion":"7"}}`)
 	if s.Message != "resourceVersion should not be set on objects to be created" {
 		t.Errorf("got %q", s.Message)
 	}
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one","resourceVersion":"0"}}`)
 }
 
-func TestNumbersThatFewCanReadAreKeptWithAWarning(t *testing.T) {
+func TestOutOfRangeNumbersAreKeptWithWarning(t *testing.T) {
 	long := strings.Repeat("9", 400)
 	for spec, number := range map[string]string{
 		`1e400`: `1e400`, `{"a":["\\\"",-1.5E+309]}`: `-1.5E+309`, long: long[:40],
 		`["1e400",1e308,1e-400,-0,18446744073709551617,` + long[:300] + `]`: "",
 	} {
-		a := serve(t, nil)
+		a := startServer(t, nil)
 		body := `{"metadata":{"name":"one"},"odd":` + spec + `}`
 		text := "the number " + number + " is beyond the range of 64-bit floating point"
 		if number == "" {
 			a.want(t, 201, "POST", pods+"?fieldValidation=Strict", body)
 			continue
 		}
-		if s := a.refused(t, 400, "BadRequest", "POST", pods+"?fieldValidation=Strict", body); !strings.HasSuffix(s.Message, "strict decoding error: "+text) {
+		if s := a.wantError(t, 400, "BadRequest", "POST", pods+"?fieldValidation=Strict", body); !strings.HasSuffix(s.Message, "strict decoding error: "+text) {
 			t.Errorf("%.40s: got %q, want %q", spec, s.Message, text)
 		}
 		res := a.do(t, "POST", pods, body)
 		if res.StatusCode != 201 || res.Header.Get("Warning") != `299 - "`+text+`"` {
-			t.Errorf("%.40s: got %d and the warning %s, want %s", spec, res.StatusCode, res.Header.Get("Warning"), text)
+			t.Errorf("%.40s: got %d with warning %s, want %s", spec, res.StatusCode, res.Header.Get("Warning"), text)
 		}
 		if got := a.want(t, 200, "GET", pods+"/one", ""); !strings.Contains(got, spec) {
 			t.Errorf("%.40s: got %s", spec, got)
@@ -165,31 +165,31 @@ func TestNumbersThatFewCanReadAreKeptWithAWarning(t *testing.T) {
 	}
 }
 
-func TestBodiesThatNoClientCouldReadAreRefused(t *testing.T) {
-	a := serve(t, nil)
+func TestTooDeepBodiesAreRejected(t *testing.T) {
+	a := startServer(t, nil)
 	nested := func(n int) string {
 		return `{"metadata":{"name":"one"},"odd":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`
 	}
-	if s := a.refused(t, 400, "BadRequest", "POST", pods, nested(241)); s.Message != "the object is nested 241 levels deep; 240 are allowed" {
+	if s := a.wantError(t, 400, "BadRequest", "POST", pods, nested(241)); s.Message != "the object is nested 241 levels deep; 240 are allowed" {
 		t.Errorf("got %q", s.Message)
 	}
 	a.want(t, 201, "POST", pods, nested(240))
-	a.refused(t, 400, "BadRequest", "PATCH", pods+"/one", `[{"op":"copy","from":"/odd","path":"/odd/0"}]`, "Content-Type", jsonPatchType)
-	if s := a.refused(t, 400, "BadRequest", "POST", pods, "\ufeff"+object("two")); !strings.Contains(s.Message, "byte order mark") {
-		t.Errorf("got %q, want it to name the byte order mark", s.Message)
+	a.wantError(t, 400, "BadRequest", "PATCH", pods+"/one", `[{"op":"copy","from":"/odd","path":"/odd/0"}]`, "Content-Type", jsonPatchType)
+	if s := a.wantError(t, 400, "BadRequest", "POST", pods, "\ufeff"+object("two")); !strings.Contains(s.Message, "byte order mark") {
+		t.Errorf("got %q, want it to mention the byte order mark", s.Message)
 	}
 }
 
-func TestAnObjectOfAnotherKindIsRefusedAsThat(t *testing.T) {
-	a := serve(t, nil)
-	s := a.refused(t, 400, "BadRequest", "POST", pods, `{"kind":"List","apiVersion":"v1","items":[]}`)
+func TestWrongKindIsRejected(t *testing.T) {
+	a := startServer(t, nil)
+	s := a.wantError(t, 400, "BadRequest", "POST", pods, `{"kind":"List","apiVersion":"v1","items":[]}`)
 	if s.Message != `kind is "List", but pods holds "Pod"` {
 		t.Errorf("got %q", s.Message)
 	}
 }
 
-func TestFieldsOfTheKindsOfKubernetesHaveTheirTypes(t *testing.T) {
-	a := serve(t, nil)
+func TestKubernetesFieldsAreTypeChecked(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"a","mine":{"any":[7]}}]},"mine":7}`)
 	for body, want := range map[string]string{
 		`"spec":7`:                 `spec: want an object, got 7`,
@@ -200,11 +200,11 @@ func TestFieldsOfTheKindsOfKubernetesHaveTheirTypes(t *testing.T) {
 	} {
 		body = `{"metadata":{"name":"one"},` + body + `}`
 		for method, path := range map[string]string{"POST": pods, "PUT": pods + "/one"} {
-			if s := a.refused(t, 400, "BadRequest", method, path, body); s.Message != want {
+			if s := a.wantError(t, 400, "BadRequest", method, path, body); s.Message != want {
 				t.Errorf("%s %s: got %q, want %q", method, body, s.Message, want)
 			}
 		}
-		if s := a.refused(t, 422, "Invalid", "PATCH", pods+"/one", body, "Content-Type", mergePatchType); !strings.HasSuffix(s.Message, want) {
+		if s := a.wantError(t, 422, "Invalid", "PATCH", pods+"/one", body, "Content-Type", mergePatchType); !strings.HasSuffix(s.Message, want) {
 			t.Errorf("patch %s: got %q, want %q", body, s.Message, want)
 		}
 	}

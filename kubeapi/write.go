@@ -12,27 +12,29 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// create answers a POST to a collection.
+// create handles a POST to a collection.
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	return h.write(w, r, c, http.StatusCreated, func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error) {
 		return to.CreateIn(ctx, c.namespace, data)
 	})
 }
 
-// replace answers a PUT to an object. What the body has of metadata.resourceVersion and metadata.uid are preconditions.
+// replace handles a PUT to an object. metadata.resourceVersion and metadata.uid in the body
+// are preconditions.
 func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	return h.write(w, r, c, http.StatusOK, func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error) {
 		if c.subresource == "" {
 			return to.Replace(ctx, c.key(), data)
 		}
 		if metadataString(data, "name") == "" {
-			return nil, c.nameMismatch("name", "", c.name) // what is sent without it was perhaps not meant to empty the subresource
+			return nil, c.nameMismatch("name", "", c.name) // a body without a name may be a mistake that would empty the subresource
 		}
 		return c.update(ctx, to, func([]byte) ([]byte, error) { return data, nil })
 	})
 }
 
-// write reads an object, lets do write it, as compact JSON, and answers what came of it.
+// write reads and checks the object in the request body, calls do to store it, and responds
+// with the result. data is compact JSON.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, c resourceRequest, code int, do func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error)) error {
 	to, validation, err := c.writeTarget(r)
 	if err != nil {
@@ -43,7 +45,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, c resourceReques
 		return err
 	}
 	if len(data) == 0 {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request is empty; it must be the object, in JSON"}
+		return &listwatch.Error{Code: listwatch.Invalid, Message: "the request body is empty; it must contain the object"}
 	}
 	if data, err = compact(data); err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
@@ -61,7 +63,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, c resourceReques
 	return c.writeObject(w, r, code, o)
 }
 
-// patch answers a PATCH of an object.
+// patch handles a PATCH of an object.
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	to, validation, err := c.writeTarget(r)
 	if err != nil {
@@ -84,7 +86,8 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	return c.writeObject(w, r, http.StatusOK, o)
 }
 
-// bounded keeps an object from growing, patch by patch, beyond what can be sent at once.
+// withSizeLimit makes p fail if its result exceeds the limit for bodies, so that an object
+// cannot grow patch by patch beyond what a client could send at once.
 func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 	most := h.bodyBytes()
 	if most < 0 {
@@ -99,8 +102,8 @@ func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 	}
 }
 
-// checkTypes checks what is written, compact JSON, as far as its types are known: those of the metadata always are. See
-// [store.Resource.CheckTypes].
+// checkTypes checks the types of the known fields of data, which is compact JSON. The types
+// of the metadata are always known; see [store.CollectionSpec.CheckTypes].
 func (c resourceRequest) checkTypes(data []byte) error {
 	if c.subresource == "scale" {
 		return scaleResource.CollectionSpec().CheckTypes(data)
@@ -111,7 +114,7 @@ func (c resourceRequest) checkTypes(data []byte) error {
 	return c.Schema.Check(data)
 }
 
-// typed refuses patches that make of an object what could not be read; the patch by itself may be fine.
+// withTypeCheck makes p fail if its result has fields of a wrong type.
 func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 	return func(doc []byte) ([]byte, error) {
 		out, err := p(doc)
@@ -125,13 +128,14 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 	}
 }
 
-// change updates the object, or its status alone, by p. A resourceVersion and a uid that p sets are preconditions, as in Kubernetes.
+// update applies p to the object, or to the part of it that the subresource names. A
+// resourceVersion or uid that p sets is a precondition, as in Kubernetes.
 func (c resourceRequest) update(ctx context.Context, to *store.Collection, p patchFunc) (*listwatch.Object, error) {
 	if c.subresource == "scale" {
 		return c.updateScale(ctx, to, p)
 	}
 	return to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
-		// Other writers of the database may have left members that come twice.
+		// Another program that writes to the database may have stored duplicate members.
 		doc, _ := rawjson.DropDuplicates(old.Data)
 		next, err := p(doc)
 		if err != nil {
@@ -147,7 +151,8 @@ func (c resourceRequest) update(ctx context.Context, to *store.Collection, p pat
 	})
 }
 
-// sameObject refuses a next, of which the types have been checked, that says that it is of another version, or of another object, than old.
+// checkIdentity returns an error if next, whose types have been checked, names another
+// object or another version than old.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want {
@@ -159,7 +164,7 @@ func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error
 		if got == "" || got == metadataString(old.Data, name) || name == "resourceVersion" && got == "0" {
 			continue
 		}
-		return c.conflict(old, fmt.Sprintf("metadata.%s is another; "+
+		return c.conflict(old, fmt.Sprintf("metadata.%s differs; "+
 			"the object has been modified; please apply your changes to the latest version and try again", name))
 	}
 	return nil
@@ -167,7 +172,7 @@ func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error
 
 func (c resourceRequest) nameMismatch(member, got, want string) error {
 	return &listwatch.Error{
-		Code: listwatch.Invalid, Message: fmt.Sprintf("the %s of the object (%s) must be the one it was asked for by (%s)", member, got, want),
+		Code: listwatch.Invalid, Message: fmt.Sprintf("the %s of the object (%s) must match the %s in the URL (%s)", member, got, member, want),
 	}
 }
 
@@ -179,7 +184,7 @@ func (c resourceRequest) conflict(old *listwatch.Object, why string) error {
 	}
 }
 
-// metaText returns a string of the metadata; empty where there is none.
+// metadataString returns a string of the metadata, or "" if there is none.
 func metadataString(doc []byte, name string) string {
 	s, err := rawjson.String(rawjson.Lookup(doc, "metadata", name))
 	if err != nil {
@@ -188,14 +193,14 @@ func metadataString(doc []byte, name string) string {
 	return s
 }
 
-// withStatus returns old with the status of next; both are compact.
+// withStatus returns old with the status of next. Both are compact JSON.
 func withStatus(old, next []byte) ([]byte, error) {
 	if len(next) == 0 || next[0] != '{' {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be a JSON object"}
 	}
 	members, err := rawjson.Split(old)
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the object as it is kept", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object is invalid", Err: err}
 	}
 	isStatus := func(m rawjson.Member) bool { return m.Name == "status" }
 	status := rawjson.Lookup(next, "status")
@@ -215,12 +220,13 @@ func withStatus(old, next []byte) ([]byte, error) {
 	return append(m.out, '}'), nil
 }
 
-// target returns what a write goes to: the collection, or its dry run, and how strictly what is written is read. It refuses, before
-// anything is written, what would make the answer or the write other than asked for. Who manages which field is not kept.
+// writeTarget returns the collection to write to, or its dry run, and how strictly the body
+// is validated. It rejects query parameters that are invalid, before anything is written.
+// Field managers are not tracked.
 func (c resourceRequest) writeTarget(r *http.Request) (*store.Collection, fieldValidation, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, "", &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL", Err: err}
+		return nil, "", &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid", Err: err}
 	}
 	validation, err := readFieldValidation(q)
 	if err != nil {
@@ -230,7 +236,7 @@ func (c resourceRequest) writeTarget(r *http.Request) (*store.Collection, fieldV
 	return to, validation, err
 }
 
-// dryIf returns the dry run of to where a list of stages says so. There is one stage.
+// withDryRun returns the dry run of to if stages requests one. "All" is the only stage.
 func (c resourceRequest) withDryRun(to *store.Collection, stages []string) (*store.Collection, error) {
 	for _, stage := range stages {
 		switch stage {
@@ -238,7 +244,7 @@ func (c resourceRequest) withDryRun(to *store.Collection, stages []string) (*sto
 		case "All":
 			to = to.DryRun()
 		default:
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("dryRun: %q is not supported, only All: nothing was written", stage)}
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("dryRun %q is not supported; only All is; nothing was written", stage)}
 		}
 	}
 	return to, nil

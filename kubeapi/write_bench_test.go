@@ -9,7 +9,8 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// BenchmarkReplace measures a PUT of a pod of about 2 KiB through all checks, without a network.
+// BenchmarkReplace measures a PUT of a pod of about 2 KiB with all checks, without a
+// network.
 func BenchmarkReplace(b *testing.B) {
 	r, _ := FindResource(DefaultResources(), "pods")
 	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())

@@ -29,8 +29,8 @@ func benchPod(b *testing.B) *listwatch.Object {
 	return o
 }
 
-// BenchmarkFrame measures what one delivery of one event costs before it is written, by representation and by how many watchers of
-// the same form share its frame.
+// BenchmarkFrame measures the cost of delivering one event before it is written, by
+// representation and by the number of watchers that share its frame.
 func BenchmarkFrame(b *testing.B) {
 	pod := benchPod(b)
 	columns, err := New(PodColumns())

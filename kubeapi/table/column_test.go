@@ -17,8 +17,8 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// cellsOf returns the cells of an object at noon, with bars between them.
-func cellsOf(t *testing.T, columns []Column, object string) string {
+// renderCells renders the cells of an object at noon, separated by bars.
+func renderCells(t *testing.T, columns []Column, object string) string {
 	t.Helper()
 	doc, err := rawjson.Compact([]byte(object))
 	if err != nil {
@@ -41,7 +41,7 @@ func cellsOf(t *testing.T, columns []Column, object string) string {
 
 const created = `"metadata":{"name":"a","creationTimestamp":"2026-05-01T11:54:30Z"}`
 
-func TestTheDefaultColumnsShowWhatKubectlShows(t *testing.T) {
+func TestDefaultColumnsMatchKubectl(t *testing.T) {
 	for _, c := range []struct {
 		columns      []Column
 		object, want string
@@ -74,13 +74,13 @@ func TestTheDefaultColumnsShowWhatKubectlShows(t *testing.T) {
 		{NamespaceColumns(), `{` + created + `,"status":{"phase":"Active"}}`, "a|Active|5m30s"},
 		{NamespaceColumns(), `{` + created + `,"status":7}`, "a|Active|5m30s"},
 	} {
-		if diff := cmp.Diff(c.want, cellsOf(t, c.columns, c.object)); diff != "" {
+		if diff := cmp.Diff(c.want, renderCells(t, c.columns, c.object)); diff != "" {
 			t.Errorf("%s: %s", c.object, diff)
 		}
 	}
 }
 
-func TestAPodIsSummedUpAsKubectlDoes(t *testing.T) {
+func TestPodStatusMatchesKubectl(t *testing.T) {
 	const two = `"spec":{"containers":[{"name":"x"},{"name":"y"}],"initContainers":[{"name":"i"},{"name":"s","restartPolicy":"Always"}]}`
 	const deleted = `"metadata":{"name":"a","deletionTimestamp":"2026-05-01T11:54:30Z"}`
 	for _, c := range []struct{ object, want string }{
@@ -114,17 +114,17 @@ func TestAPodIsSummedUpAsKubectlDoes(t *testing.T) {
 		{`{` + deleted + `,"status":{"phase":"Running","reason":"NodeLost"}}`, "0/0|Unknown|0"},
 		{`{"spec":[],"status":{"containerStatuses":{},"conditions":[null,7],"initContainerStatuses":[0]}}`, "0/0|Init:0/0|0"},
 	} {
-		if diff := cmp.Diff(c.want, cellsOf(t, PodColumns()[:3], `{"metadata":{"name":"a"},`+c.object[1:])[2:]); diff != "" {
+		if diff := cmp.Diff(c.want, renderCells(t, PodColumns()[:3], `{"metadata":{"name":"a"},`+c.object[1:])[2:]); diff != "" {
 			t.Errorf("%s: %s", c.object, diff)
 		}
 	}
 	gates := `{"metadata":{"name":"a"},"spec":{"readinessGates":[{"conditionType":"x"},{"conditionType":"y"}]},"status":{"conditions":[{"type":"y","status":"True"}]}}`
-	if got := cellsOf(t, PodColumns()[7:], gates); got != "a|1/2" {
+	if got := renderCells(t, PodColumns()[7:], gates); got != "a|1/2" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestAgesAreRoundedAsKubectlDoes(t *testing.T) {
+func TestAgesMatchKubectl(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"<invalid>": -2 * time.Second, "0s": -time.Second, "119s": 2*time.Minute - 1, "2m": 2 * time.Minute, "9m59s": 10*time.Minute - 1,
 		"10m": 10*time.Minute + 59*time.Second, "179m": 3*time.Hour - 1, "3h": 3*time.Hour + 59*time.Second, "7h59m": 8*time.Hour - 1, "8h": 8*time.Hour + 59*time.Minute,
@@ -136,7 +136,7 @@ func TestAgesAreRoundedAsKubectlDoes(t *testing.T) {
 	}
 }
 
-func TestAPathLeadsToItsCell(t *testing.T) {
+func TestPathSelectsCell(t *testing.T) {
 	const object = `{"metadata":{"name":"n","labels":{"a.b/c":"dotted"}},"i":3,"f":1.5e3,"t":true,"z":null,"s":"x\ny","d":"2026-05-01T11:00:00Z",
 		"l":[{"k":"A","v":"one"},{"k":"B","v":"two"},{"k":"A","v":"three"}],"m":{"p":1,"q":{"r":2}}}`
 	for _, c := range []struct{ kind, path, want string }{
@@ -170,22 +170,22 @@ func TestAPathLeadsToItsCell(t *testing.T) {
 		{"string", ".s[0]", "<nil>"},
 		{"string", ".s.x", "<nil>"},
 	} {
-		if got := cellsOf(t, []Column{{Name: "C", Type: c.kind, Path: c.path}}, object); got != "n|"+c.want {
+		if got := renderCells(t, []Column{{Name: "C", Type: c.kind, Path: c.path}}, object); got != "n|"+c.want {
 			t.Errorf("%s %s: got %s, want %s", c.kind, c.path, got, c.want)
 		}
 	}
 }
 
-func TestACellMayBeComputed(t *testing.T) {
+func TestCellFunctionRendersCell(t *testing.T) {
 	column := Column{Name: "C", Type: "boolean", Cell: func(dst, object []byte, now time.Time) []byte {
 		return strconv.AppendBool(dst, now.Equal(noon) && string(object) == `{"metadata":{"name":"a"}}`)
 	}}
-	if got := cellsOf(t, []Column{column}, `{"metadata": {"name": "a"}}`); got != "a|true" {
+	if got := renderCells(t, []Column{column}, `{"metadata": {"name": "a"}}`); got != "a|true" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestColumnsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestNewRejectsInvalidColumns(t *testing.T) {
 	for _, c := range []Column{
 		{Path: ".a"},
 		{Name: "A"},
@@ -243,7 +243,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-func TestACellCostsNoMoreThanTheSizeOfWhatItShows(t *testing.T) {
+func TestCellsTakeLinearTime(t *testing.T) {
 	list := func(n int, element string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 	}
@@ -266,7 +266,8 @@ func TestACellCostsNoMoreThanTheSizeOfWhatItShows(t *testing.T) {
 		if got := string(c.cell(nil, newRow([]byte(c.object), noon))); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %d bytes without %s", name, len(got), c.want)
 		}
-		if took := time.Since(start); took > 2*time.Second {
+		// Quadratic time would be minutes. The limit leaves room for a busy machine.
+		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
 	}

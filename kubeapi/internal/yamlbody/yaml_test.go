@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-func TestYAMLBecomesTheJSONThatItMeans(t *testing.T) {
+func TestToJSONConvertsYAML(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"z: 1\na: [x, 'y', \"1\"]\n":       `{"z":1,"a":["x","y","1"]}`,
 		"n: 9007199254740993":              `{"n":9007199254740993}`,
@@ -34,7 +34,7 @@ func TestYAMLBecomesTheJSONThatItMeans(t *testing.T) {
 	}
 }
 
-func TestYAMLThatJSONCannotSayIsRefused(t *testing.T) {
+func TestToJSONRejectsInvalidYAML(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
 	for _, yaml := range []string{
 		"", "# nothing", "a: 1\n---\nb: 2\n", "a: 1\n---\n''\n", "a: 1\n---\n: : :", "a: .inf", "a: !!binary aGVsbG8=", "? [a]\n: b", "a: &x {b: *x}", "a: &x {b: 1}\nc: {<<: *x}", ": : :", "a: *b",
@@ -47,13 +47,13 @@ func TestYAMLThatJSONCannotSayIsRefused(t *testing.T) {
 	}
 }
 
-func FuzzYAMLToJSON(f *testing.F) {
+func FuzzToJSON(f *testing.F) {
 	f.Add([]byte("a: &x [1, 0x1, .5, ~, 'q']\nb: *x\n"))
 	f.Add([]byte("{\"a\": 1e400}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		out, err := ToJSON(data, 10000)
 		if err == nil && !json.Valid(out) {
-			t.Errorf("%q: got %q, which is no JSON", data, out)
+			t.Errorf("%q: got invalid JSON %q", data, out)
 		}
 	})
 }

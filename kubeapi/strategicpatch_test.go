@@ -8,18 +8,18 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// strategic sends a strategic merge patch, as kubectl apply, edit and set image do.
-func (a *api) strategic(t *testing.T, path, patch string) string {
+// strategicPatch sends a strategic merge patch, as kubectl apply, edit and set image do.
+func (a *testServer) strategicPatch(t *testing.T, path, patch string) string {
 	t.Helper()
 	return a.want(t, 200, "PATCH", path, patch, "Content-Type", strategicPatchType)
 }
 
-func TestAStrategicMergePatchMergesListsByTheirKeys(t *testing.T) {
-	a := serve(t, nil)
+func TestStrategicPatchMergesListsByKey(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", deployments, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","finalizers":["example.com/a"]},"spec":{"odd":9007199254740993,`+
 		`"strategy":{"type":"RollingUpdate","rollingUpdate":{}},`+
 		`"template":{"spec":{"containers":[{"name":"app","image":"app:1","env":[{"name":"A","value":"1"}],"args":["x"]},{"name":"side","image":"side:1"}]}}}}`)
-	got := a.strategic(t, deployments+"/web", `{"metadata":{"finalizers":["example.com/b"]},"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"},"template":{"spec":{`+
+	got := a.strategicPatch(t, deployments+"/web", `{"metadata":{"finalizers":["example.com/b"]},"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"},"template":{"spec":{`+
 		`"$setElementOrder/containers":[{"name":"app"},{"name":"new"}],`+
 		`"containers":[{"name":"app","image":"app:2","env":[{"name":"B","value":"2"}],"args":["y"]},{"name":"new","image":"new:1"},{"$patch":"delete","name":"side"}]}}}}`)
 	for _, want := range []string{
@@ -27,31 +27,31 @@ func TestAStrategicMergePatchMergesListsByTheirKeys(t *testing.T) {
 		`"containers":[{"name":"app","image":"app:2","env":[{"name":"B","value":"2"},{"name":"A","value":"1"}],"args":["y"]},{"name":"new","image":"new:1"}]`,
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s in it", got, want)
+			t.Errorf("got %s, want it to contain %s", got, want)
 		}
 	}
-	same := a.strategic(t, deployments+"/web", `{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}`)
+	same := a.strategicPatch(t, deployments+"/web", `{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}`)
 	if same != got {
-		t.Errorf("got %s, want nothing written by a patch that changes nothing", same)
+		t.Errorf("got %s, want the object unchanged by a patch without changes", same)
 	}
 }
 
-func TestAStrategicMergePatchOfASubresource(t *testing.T) {
-	a := serve(t, nil)
+func TestStrategicPatchOfSubresource(t *testing.T) {
+	a := startServer(t, nil)
 	const pod = "/api/v1/namespaces/default/pods"
 	a.want(t, 201, "POST", pod, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one"},"spec":{"n":1},"status":{"conditions":[{"type":"Ready","status":"False"},{"type":"Other"}]}}`)
-	got := a.strategic(t, pod+"/one/status", `{"spec":{"n":2},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
+	got := a.strategicPatch(t, pod+"/one/status", `{"spec":{"n":2},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
 	if !strings.HasSuffix(got, `"spec":{"n":1},"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Other"}]}}`+"\n") {
-		t.Errorf("got %s, want one condition changed", got)
+		t.Errorf("got %s, want only one condition changed", got)
 	}
 	a.want(t, 201, "POST", deployments, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web"},"spec":{"replicas":1}}`)
-	if got := a.strategic(t, deployments+"/web/scale", `{"spec":{"replicas":3}}`); !strings.Contains(got, `"spec":{"replicas":3}`) {
+	if got := a.strategicPatch(t, deployments+"/web/scale", `{"spec":{"replicas":3}}`); !strings.Contains(got, `"spec":{"replicas":3}`) {
 		t.Errorf("got %s, want three replicas", got)
 	}
 }
 
-func TestAStrategicMergePatchThatIsWrongNamesTheField(t *testing.T) {
-	a := serve(t, nil)
+func TestStrategicPatchErrorNamesField(t *testing.T) {
+	a := startServer(t, nil)
 	a.want(t, 201, "POST", deployments, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web"},"spec":{"template":{"spec":{"containers":[{"name":"app"}]}}},"odd":{}}`)
 	for patch, want := range map[string]struct {
 		code          int
@@ -62,29 +62,29 @@ func TestAStrategicMergePatchThatIsWrongNamesTheField(t *testing.T) {
 		`{"spec":{"template":{"spec":{"containers":[{"name":"app","$patch":"remove"}]}}}}`:         {400, "BadRequest", "spec.template.spec.containers[0].$patch"},
 		`{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate","rollingUpdate":{"a":1}}}}`: {400, "BadRequest", "spec.strategy.rollingUpdate"},
 	} {
-		s := a.refused(t, want.code, want.reason, "PATCH", deployments+"/web", patch, "Content-Type", strategicPatchType)
+		s := a.wantError(t, want.code, want.reason, "PATCH", deployments+"/web", patch, "Content-Type", strategicPatchType)
 		if !strings.Contains(s.Message, want.field) || s.Details == nil || len(s.Details.Causes) != 1 || s.Details.Causes[0].Field != want.field {
-			t.Errorf("%s: got %+v, want %s named", patch, s, want.field)
+			t.Errorf("%s: got %+v, want %s as the cause", patch, s, want.field)
 		}
 	}
-	a.refused(t, 409, "Conflict", "PATCH", deployments+"/web", `{"metadata":{"uid":"other"}}`, "Content-Type", strategicPatchType)
+	a.wantError(t, 409, "Conflict", "PATCH", deployments+"/web", `{"metadata":{"uid":"other"}}`, "Content-Type", strategicPatchType)
 }
 
-func TestResourcesWithoutASchemaTakeNoStrategicMergePatches(t *testing.T) {
-	a := serve(t, nil)
+func TestStrategicPatchNeedsSchema(t *testing.T) {
+	a := startServer(t, nil)
 	const gadgets = "/apis/demo.example.com/v1/gadgets"
 	a.want(t, 201, "POST", gadgets, `{"kind":"Gadget","apiVersion":"demo.example.com/v1","metadata":{"name":"one"}}`)
-	s := a.refused(t, 415, "UnsupportedMediaType", "PATCH", gadgets+"/one", `{}`, "Content-Type", strategicPatchType)
+	s := a.wantError(t, 415, "UnsupportedMediaType", "PATCH", gadgets+"/one", `{}`, "Content-Type", strategicPatchType)
 	if !strings.Contains(s.Message, "--type=merge") {
-		t.Errorf("got %q, want it to say what works", s.Message)
+		t.Errorf("got %q, want the alternative", s.Message)
 	}
-	s = a.refused(t, 415, "UnsupportedMediaType", "PATCH", deployments+"/web?fieldManager=x", `{}`, "Content-Type", "application/apply-patch+yaml")
+	s = a.wantError(t, 415, "UnsupportedMediaType", "PATCH", deployments+"/web?fieldManager=x", `{}`, "Content-Type", "application/apply-patch+yaml")
 	if !strings.Contains(s.Message, "without --server-side") {
-		t.Errorf("got %q, want it to say what works", s.Message)
+		t.Errorf("got %q, want the alternative", s.Message)
 	}
 }
 
-func TestAResourceCanDeclareItsSchema(t *testing.T) {
+func TestResourceDeclaresSchema(t *testing.T) {
 	r := Resource{
 		Group: "demo.example.com", Version: "v1", Plural: "racks", Kind: "Rack",
 		Schema: &schema.Type{Fields: map[string]schema.Field{
@@ -92,7 +92,7 @@ func TestAResourceCanDeclareItsSchema(t *testing.T) {
 		}},
 	}
 	db := memory.Open(memory.Options{})
-	a := serve(t, func(h *Handler) {
+	a := startServer(t, func(h *Handler) {
 		c, err := db.Collection(r.CollectionSpec())
 		if err == nil {
 			err = h.Add(r, c)
@@ -103,12 +103,12 @@ func TestAResourceCanDeclareItsSchema(t *testing.T) {
 	})
 	const racks = "/apis/demo.example.com/v1/racks"
 	a.want(t, 201, "POST", racks, `{"kind":"Rack","apiVersion":"demo.example.com/v1","metadata":{"name":"one","ownerReferences":[{"uid":"1","kind":"Hall","name":"h","apiVersion":"v1"}]},"slots":[{"number":1,"a":1},{"number":2}]}`)
-	got := a.strategic(t, racks+"/one", `{"metadata":{"ownerReferences":[{"uid":"1","name":"i"}]},"slots":[{"number":1,"b":2}]}`)
+	got := a.strategicPatch(t, racks+"/one", `{"metadata":{"ownerReferences":[{"uid":"1","name":"i"}]},"slots":[{"number":1,"b":2}]}`)
 	for _, want := range []string{`"slots":[{"number":1,"a":1,"b":2},{"number":2}]`, `"ownerReferences":[{"uid":"1","kind":"Hall","name":"i","apiVersion":"v1"}]`} {
 		if !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s in it", got, want)
+			t.Errorf("got %s, want it to contain %s", got, want)
 		}
 	}
-	d := read[openAPIDocument](t, a, "/openapi/v3/apis/demo.example.com/v1")
+	d := getJSON[openAPIDocument](t, a, "/openapi/v3/apis/demo.example.com/v1")
 	d.check(t, racks+"/{name}", groupVersionKind{"demo.example.com", "v1", "Rack"}, d.Components.Schemas, "#/components/schemas/")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// limit/smuggling: see watchserver.CloseAfterChunks.
-func TestConnectionIsClosedBehindARequestInChunks(t *testing.T) {
+// Conformance case limit/smuggling: see watchserver.CloseAfterChunkedRequest.
+func TestConnectionClosesAfterChunkedRequest(t *testing.T) {
 	for encoding, want := range map[string]string{"": "", "chunked": "close"} {
 		r := httptest.NewRequest("POST", "/api/v1/namespaces/default/pods", strings.NewReader("{}"))
 		if encoding != "" {
