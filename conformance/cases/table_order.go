@@ -15,22 +15,22 @@ var orderCases = []Case{
 	{
 		ID: "order/rst-every-50ms", Level: Must, Subject: Both, Transports: all, Mode: "x",
 		Rule:      "connections that are reset again and again lose, repeat and reorder nothing",
-		CoveredBy: "lives in conformance/robustness TestWatchersBearFaults",
+		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaults",
 	},
 	{
 		ID: "order/stall-2s", Level: Must, Subject: Both, Transports: all, Mode: "x",
 		Rule:      "connections that stand still for a while lose, repeat and reorder nothing",
-		CoveredBy: "lives in conformance/robustness TestWatchersBearFaultsInSimulatedTime",
+		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/half-open", Level: Must, Subject: Both, Transports: all, Mode: "x",
 		Rule:      "connections whose other end has vanished lose, repeat and reorder nothing",
-		CoveredBy: "lives in conformance/robustness TestWatchersBearFaultsInSimulatedTime",
+		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/byte-drip-1b", Level: Must, Subject: Both, Transports: all, Mode: "x",
 		Rule:      "connections that let few bytes pass at a time lose, repeat and reorder nothing",
-		CoveredBy: "lives in conformance/robustness TestWatchersBearFaultsInSimulatedTime",
+		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/server-kill9", Level: Must, Subject: Both, Transports: all, Mode: "x",
@@ -55,7 +55,7 @@ var orderCases = []Case{
 	{
 		ID: "order/compaction-storm", Level: Must, Subject: Both, Transports: all, Mode: "x",
 		Rule:      "watchers that resume while history is forgotten again and again miss nothing, or are told to begin anew",
-		CoveredBy: "lives in conformance/robustness TestWatchersBearFaults",
+		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaults",
 	},
 	{
 		ID: "order/replica-switch", Level: Must, Subject: Both, Transports: all, Mode: "x",
@@ -65,7 +65,7 @@ var orderCases = []Case{
 	{
 		ID: "order/mixed", Level: Must, Subject: Both, Transports: all, Mode: "x",
 		Rule:      "all faults together, at random, lose, repeat and reorder nothing",
-		CoveredBy: "lives in conformance/robustness TestWatchersBearFaultsInSimulatedTime",
+		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/converge", Level: Must, Subject: Both, Transports: all, Mode: "f",

@@ -12,31 +12,31 @@ import (
 	"github.com/listwatch/listwatch/conformance/checker"
 )
 
-// A defective source has one defect, every so often. What it serves besides is that of the source within.
-type defective struct {
+// A defectiveSource is a source with one defect that occurs at regular intervals.
+type defectiveSource struct {
 	listwatch.Source
-	count atomic.Int64
-	every int64
-	watch func(d *defective, q listwatch.Query) listwatch.Query         // before the watch; nil: as it is
-	event func(d *defective, e listwatch.Event, dst *[]listwatch.Event) // instead of each event; nil: as it is
-	fail  func(q *listwatch.Query, err error) (again bool)              // when a watch can't begin
+	count        atomic.Int64
+	interval     int64
+	changeQuery  func(d *defectiveSource, q listwatch.Query) listwatch.Query         // changes the query of each watch; may be nil
+	changeEvent  func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event) // replaces each event; may be nil
+	onWatchError func(q *listwatch.Query, err error) (again bool)                    // returns whether to retry a failed watch
 }
 
-// now reports whether it is time for the defect.
-func (d *defective) now() bool { return d.count.Add(1)%d.every == 0 }
+// isDue counts occasions and reports whether the defect occurs this time.
+func (d *defectiveSource) isDue() bool { return d.count.Add(1)%d.interval == 0 }
 
-// Describe is that of the source within.
-func (d *defective) Describe() listwatch.Description { return listwatch.Describe(d.Source) }
+// Describe returns the description of the wrapped source.
+func (d *defectiveSource) Describe() listwatch.Description { return listwatch.Describe(d.Source) }
 
-func (d *defective) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	if d.watch != nil {
-		q = d.watch(d, q)
+func (d *defectiveSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	if d.changeQuery != nil {
+		q = d.changeQuery(d, q)
 	}
 	w, err := d.Source.Watch(ctx, q)
-	if err != nil && d.fail != nil && d.fail(&q, err) {
+	if err != nil && d.onWatchError != nil && d.onWatchError(&q, err) {
 		w, err = d.Source.Watch(ctx, q)
 	}
-	if err != nil || d.event == nil {
+	if err != nil || d.changeEvent == nil {
 		return w, err
 	}
 	return &defectiveWatcher{Watcher: w, source: d}, nil
@@ -44,8 +44,8 @@ func (d *defective) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wat
 
 type defectiveWatcher struct {
 	listwatch.Watcher
-	source *defective
-	queue  []listwatch.Event // owned by the reader
+	source *defectiveSource
+	queue  []listwatch.Event // owned by the caller of Next
 }
 
 func (w *defectiveWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
@@ -53,7 +53,7 @@ func (w *defectiveWatcher) Next(ctx context.Context, dst []listwatch.Event) (int
 		var batch [16]listwatch.Event
 		n, err := w.Watcher.Next(ctx, batch[:])
 		for _, e := range batch[:n] {
-			w.source.event(w.source, e, &w.queue)
+			w.source.changeEvent(w.source, e, &w.queue)
 		}
 		if err != nil {
 			return 0, err
@@ -66,10 +66,10 @@ func (w *defectiveWatcher) Next(ctx context.Context, dst []listwatch.Event) (int
 
 func isChange(e listwatch.Event) bool { return !e.Initial && e.Type <= listwatch.Deleted }
 
-// onChanges returns a defect of single changes.
-func onChanges(f func(e listwatch.Event) []listwatch.Event) func(*defective, listwatch.Event, *[]listwatch.Event) {
-	return func(d *defective, e listwatch.Event, dst *[]listwatch.Event) {
-		if isChange(e) && d.now() {
+// onChanges returns a changeEvent function that applies f to single changes.
+func onChanges(f func(e listwatch.Event) []listwatch.Event) func(*defectiveSource, listwatch.Event, *[]listwatch.Event) {
+	return func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event) {
+		if isChange(e) && d.isDue() {
 			*dst = append(*dst, f(e)...)
 			return
 		}
@@ -77,60 +77,60 @@ func onChanges(f func(e listwatch.Event) []listwatch.Event) func(*defective, lis
 	}
 }
 
-// defects are what a server may do wrong, and the rule it breaks.
+// defects lists defects of a server, and the guarantee that each breaks.
 var defects = []struct {
-	name string
-	rule checker.Guarantee
-	make func() *defective
+	name      string
+	guarantee checker.Guarantee
+	newSource func() *defectiveSource
 }{
-	{"drops an event", checker.Reliable, func() *defective {
-		return &defective{every: 100, event: onChanges(func(listwatch.Event) []listwatch.Event { return nil })}
+	{"drops an event", checker.Reliable, func() *defectiveSource {
+		return &defectiveSource{interval: 100, changeEvent: onChanges(func(listwatch.Event) []listwatch.Event { return nil })}
 	}},
-	{"sends an event twice", checker.Unique, func() *defective {
-		return &defective{every: 100, event: onChanges(func(e listwatch.Event) []listwatch.Event { return []listwatch.Event{e, e} })}
+	{"sends an event twice", checker.Unique, func() *defectiveSource {
+		return &defectiveSource{interval: 100, changeEvent: onChanges(func(e listwatch.Event) []listwatch.Event { return []listwatch.Event{e, e} })}
 	}},
-	{"calls a change a creation", checker.ContentExact, func() *defective {
-		return &defective{every: 20, event: onChanges(func(e listwatch.Event) []listwatch.Event {
+	{"sends ADDED for a change", checker.ContentExact, func() *defectiveSource {
+		return &defectiveSource{interval: 20, changeEvent: onChanges(func(e listwatch.Event) []listwatch.Event {
 			return []listwatch.Event{{Type: listwatch.Added, Object: e.Object, Version: e.Version}}
 		})}
 	}},
-	{"invents a version", checker.NoPhantom, func() *defective {
-		return &defective{every: 100, event: onChanges(func(e listwatch.Event) []listwatch.Event {
+	{"invents a version", checker.NoPhantom, func() *defectiveSource {
+		return &defectiveSource{interval: 100, changeEvent: onChanges(func(e listwatch.Event) []listwatch.Event {
 			o := e.Object.At(e.Version + 1<<40)
 			return []listwatch.Event{{Type: e.Type, Object: o, Version: o.Version}}
 		})}
 	}},
-	{"bookmarks what it has not sent", checker.Bookmarkable, func() *defective {
-		d := &defective{every: 50}
-		d.event = onChanges(func(e listwatch.Event) []listwatch.Event {
+	{"sends a bookmark too early", checker.Bookmarkable, func() *defectiveSource {
+		d := &defectiveSource{interval: 50}
+		d.changeEvent = onChanges(func(e listwatch.Event) []listwatch.Event {
 			return []listwatch.Event{listwatch.NewBookmark(d.Describe(), e.Version, false), e}
 		})
 		return d
 	}},
-	{"resumes too late", checker.Resumable, func() *defective {
-		return &defective{every: 2, watch: func(d *defective, q listwatch.Query) listwatch.Query {
-			if q.Start == listwatch.At && d.now() {
+	{"resumes too late", checker.Resumable, func() *defectiveSource {
+		return &defectiveSource{interval: 2, changeQuery: func(d *defectiveSource, q listwatch.Query) listwatch.Query {
+			if q.Start == listwatch.At && d.isDue() {
 				q.Version += 5
 			}
 			return q
 		}}
 	}},
-	{"forgets an object of the state", checker.SnapshotExact, func() *defective {
-		return &defective{every: 8, event: func(d *defective, e listwatch.Event, dst *[]listwatch.Event) {
-			if !e.Initial || !d.now() {
+	{"omits an initial event", checker.SnapshotExact, func() *defectiveSource {
+		return &defectiveSource{interval: 8, changeEvent: func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event) {
+			if !e.Initial || !d.isDue() {
 				*dst = append(*dst, e)
 			}
 		}}
 	}},
-	{"goes on at the newest version where history is gone", checker.ExpiryJustified, func() *defective {
-		return &defective{fail: func(q *listwatch.Query, err error) bool {
+	{"skips discarded history silently", checker.ExpiryJustified, func() *defectiveSource {
+		return &defectiveSource{onWatchError: func(q *listwatch.Query, err error) bool {
 			q.Start, q.Version, q.InitialEvents = listwatch.Newest, 0, listwatch.No
 			return errors.Is(err, listwatch.Expired)
 		}}
 	}},
-	{"says Expired without need", checker.ExpiryJustified, func() *defective {
-		return &defective{every: 3, watch: func(d *defective, q listwatch.Query) listwatch.Query {
-			if q.Start == listwatch.At && !q.SendsInitialEvents() && d.now() {
+	{"sends Expired without reason", checker.ExpiryJustified, func() *defectiveSource {
+		return &defectiveSource{interval: 3, changeQuery: func(d *defectiveSource, q listwatch.Query) listwatch.Query {
+			if q.Start == listwatch.At && !q.SendsInitialEvents() && d.isDue() {
 				q.Version = 1
 			}
 			return q
@@ -138,34 +138,33 @@ var defects = []struct {
 	}},
 }
 
-// A lane that no defect can fail proves nothing.
-func TestDefectiveServersAreCaught(t *testing.T) {
+func TestCheckerDetectsDefectiveServers(t *testing.T) {
 	for _, d := range defects {
 		t.Run(d.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tm := simulated
-				tm.run = 2 * time.Minute
-				// Watchers of a broken server may never come to the end.
-				tm.patience = 10 * time.Minute
-				w, err := newWorld(setup{name: d.name, seed: 1, network: &inMemory{}, times: tm})
+				timings := simulatedTimings
+				timings.duration = 2 * time.Minute
+				// Watchers of a defective server may never reach the target version.
+				timings.timeout = 10 * time.Minute
+				c, err := newCluster(clusterOptions{name: d.name, seed: 1, network: &memoryNetwork{}, timings: timings})
 				if err != nil {
 					t.Fatal(err)
 				}
-				source := d.make()
-				source.Source = w.things
-				w.server.source = source
-				w.server.stop(true)
-				if err := w.server.start(); err != nil {
+				source := d.newSource()
+				source.Source = c.things
+				c.server.source = source
+				c.server.stop(true)
+				if err := c.server.start(); err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), tm.run+tm.patience)
+				ctx, cancel := context.WithTimeout(t.Context(), timings.duration+timings.timeout)
 				defer cancel()
-				r, err := checker.Check(w.run(ctx), nil)
+				r, err := checker.Check(c.run(ctx), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Summary.ByGuarantee[d.rule] == 0 {
-					t.Errorf("want violations of %s, got:\n%s", d.rule, r.Summary.String())
+				if r.Summary.ByGuarantee[d.guarantee] == 0 {
+					t.Errorf("want violations of %s, got:\n%s", d.guarantee, r.Summary.String())
 				}
 				t.Log(r.Summary.String())
 			})

@@ -1,7 +1,9 @@
-// Package robustness holds whole systems to the guarantees of a watch while everything goes wrong: writers, a server that is killed, drained and
-// compacted, a proxy with faults before each watcher, and watchers over every transport, all recorded and judged by package watchcheck.
+// Package robustness tests a whole system under faults. Writers change a store while its
+// server is killed, drained and compacted, and watchers follow it over every transport
+// through fault proxies. Package checker verifies the recorded history.
 //
-// [Run] does it on sockets, for a few seconds; its twin, in memory with a clock of its own and for many minutes of that, is for go test. What
-// happens follows from a seed, but for how the machine mixes it. Of the tests, -seed says it, -for and -simulated make runs longer, and
-// -histories keeps what was recorded, to be judged again.
+// [Run] runs on TCP sockets for a few seconds. The package's tests run the same system in
+// memory with a fake clock. The random choices depend on a seed, but the scheduling of
+// goroutines does not. The tests have flags: -seed repeats a run, -for and -simulated make
+// runs longer, and -histories saves the recorded histories.
 package robustness

@@ -8,13 +8,13 @@ import (
 	"github.com/listwatch/listwatch/internal/memnet"
 )
 
-// inMemory is a network in memory, for bubbles.
-type inMemory struct {
+// A memoryNetwork is an in-memory network for synctest bubbles.
+type memoryNetwork struct {
 	mu        sync.Mutex
 	listeners map[string]*memnet.Listener // guarded by mu
 }
 
-func (m *inMemory) listen() (net.Listener, error) {
+func (m *memoryNetwork) listen() (net.Listener, error) {
 	l := memnet.Listen()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -25,7 +25,7 @@ func (m *inMemory) listen() (net.Listener, error) {
 	return l, nil
 }
 
-func (m *inMemory) dial(ctx context.Context, addr string) (net.Conn, error) {
+func (m *memoryNetwork) dial(ctx context.Context, addr string) (net.Conn, error) {
 	m.mu.Lock()
 	l := m.listeners[addr]
 	m.mu.Unlock()

@@ -15,22 +15,22 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A server serves source on a network, and can be killed or drained and started again.
+// A server serves a source on a network. It can be killed or drained, and started again.
 type server struct {
 	// Immutable after construction.
 	network network
 	source  listwatch.Source
-	times   times
+	timings timings
 
 	mu sync.Mutex
 	// Guarded by mu.
-	listener *fragile
+	listener *killableListener
 	http     *http.Server
 	watches  *watchserver.Server
 	done     chan error
 }
 
-// start starts a process of the server, as it were.
+// start simulates the start of a server process.
 func (s *server) start() error {
 	l, err := s.network.listen()
 	if err != nil {
@@ -38,20 +38,20 @@ func (s *server) start() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener = &fragile{Listener: l}
+	s.listener = &killableListener{Listener: l}
 	s.watches = &watchserver.Server{
 		Source: s.source, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Limits: watchserver.Limits{WriteTimeout: s.times.write},
-		Timing: watchserver.Timing{Bookmark: s.times.bookmark, Timeout: s.times.watch, Heartbeat: s.times.heartbeat},
+		Limits: watchserver.Limits{WriteTimeout: s.timings.writeTimeout},
+		Timing: watchserver.Timing{Bookmark: s.timings.bookmarkInterval, Timeout: s.timings.watchTimeout, Heartbeat: s.timings.heartbeatInterval},
 	}
 	s.http = &http.Server{Handler: s.watches, ErrorLog: log.New(io.Discard, "", 0)}
-	h2.Configure(s.http, transport.Options{WriteTimeout: s.times.write, PingInterval: s.times.heartbeat})
+	h2.Configure(s.http, transport.Options{WriteTimeout: s.timings.writeTimeout, PingInterval: s.timings.heartbeatInterval})
 	s.done = make(chan error, 1)
-	go func(srv *http.Server, l net.Listener, done chan error) { done <- srv.Serve(l) }(s.http, s.listener, s.done) // stop waits for it
+	go func(srv *http.Server, l net.Listener, done chan error) { done <- srv.Serve(l) }(s.http, s.listener, s.done) // joined by stop
 	return nil
 }
 
-// dial connects to the process that runs now.
+// dial connects to the running server.
 func (s *server) dial(ctx context.Context) (net.Conn, error) {
 	s.mu.Lock()
 	addr := s.listener.Addr().String()
@@ -59,21 +59,22 @@ func (s *server) dial(ctx context.Context) (net.Conn, error) {
 	return s.network.dial(ctx, addr)
 }
 
-// stop ends the process: gently, with a drain of at most the time of a write, or as kill -9 does.
-func (s *server) stop(gently bool) {
+// stop simulates the end of the process: a drain of at most writeTimeout, or kill -9.
+func (s *server) stop(gracefully bool) {
 	s.mu.Lock()
 	l, srv, watches, done := s.listener, s.http, s.watches, s.done
 	s.mu.Unlock()
-	if gently {
-		ctx, cancel := context.WithTimeout(context.Background(), s.times.write)
-		_ = watches.Drain(ctx) // those who don't listen are cut off
+	if gracefully {
+		ctx, cancel := context.WithTimeout(context.Background(), s.timings.writeTimeout)
+		_ = watches.Drain(ctx) // the remaining streams are reset below
 		cancel()
 	}
 	l.kill()
-	_ = srv.Close() // its listener is closed
+	_ = srv.Close() // its listener is already closed
 	<-done
-	// What has been taken over ends by itself; nothing of it may be left when the test is over.
-	ctx, cancel := context.WithTimeout(context.Background(), s.times.write)
+	// Streams on hijacked connections end by themselves. Wait for them, so that the test
+	// leaves no goroutines.
+	ctx, cancel := context.WithTimeout(context.Background(), s.timings.writeTimeout)
 	defer cancel()
 	_ = watches.Drain(ctx)
 }

@@ -12,32 +12,33 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// isEnd reports whether err is a clean end.
-func isEnd(err error) bool { return errors.Is(err, io.EOF) }
+// isCleanEnd reports whether err is a clean end of a stream.
+func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// stream reads one stream of the wire, and says how it ended.
-func (s *session) stream(ctx context.Context, q listwatch.Query) error {
-	c := s.clients[s.streams%len(s.clients)]
-	s.streams++
+// readStream reads one stream directly from a transport client, and returns the error that
+// ended it.
+func (w *watcher) readStream(ctx context.Context, q listwatch.Query) error {
+	c := w.clients[w.streamCount%len(w.clients)]
+	w.streamCount++
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// A peer that vanished is noticed by its silence alone.
-	idle := time.AfterFunc(s.world.times.idle, cancel)
+	// Only silence reveals a half-open connection.
+	idle := time.AfterFunc(w.cluster.timings.idleTimeout, cancel)
 	defer idle.Stop()
-	req := &transport.Request{URL: s.target(q), Activity: func() { idle.Reset(s.world.times.idle) }}
-	req.Codings = codings[s.rand.IntN(len(codings))]
-	if s.framing != nil {
-		req.Framings = []framing.Framer{s.framing}
+	req := &transport.Request{URL: w.requestURL(q), Activity: func() { idle.Reset(w.cluster.timings.idleTimeout) }}
+	req.Codings = codings[w.rand.IntN(len(codings))]
+	if w.framing != nil {
+		req.Framings = []framing.Framer{w.framing}
 	}
-	log := s.witness.OpenSession(q, c.Name())
+	session := w.recorder.OpenSession(q, c.Name())
 	receiver, err := c.Dial(ctx, req)
 	if err != nil {
-		log.End(err)
+		session.End(err)
 		return err
 	}
-	receiver = log.Receiver(receiver)
+	receiver = session.Receiver(receiver)
 	defer receiver.Close()
-	inState := q.SendsInitialEvents()
+	initial := q.SendsInitialEvents()
 	for {
 		frame, err := receiver.Receive()
 		if err != nil {
@@ -47,16 +48,16 @@ func (s *session) stream(ctx context.Context, q listwatch.Query) error {
 		if err != nil {
 			return err
 		}
-		inState = inState && e.Type != listwatch.Synced
-		e.Initial = inState
-		if s.take(e); s.done() {
+		initial = initial && e.Type != listwatch.Synced
+		e.Initial = initial
+		if w.advance(e); w.reachedTarget() {
 			return nil
 		}
 	}
 }
 
-// target spells q, as any client of Kubernetes would.
-func (s *session) target(q listwatch.Query) *url.URL {
+// requestURL returns the URL of q as a Kubernetes client writes it.
+func (w *watcher) requestURL(q listwatch.Query) *url.URL {
 	v := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}}
 	fields := q.Fields
 	if q.Namespace != "" {
@@ -81,7 +82,7 @@ func (s *session) target(q listwatch.Query) *url.URL {
 		v.Set("sendInitialEvents", "true")
 		v.Set("resourceVersionMatch", "NotOlderThan")
 	}
-	u := s.url
+	u := w.url
 	u.RawQuery = v.Encode()
 	return &u
 }

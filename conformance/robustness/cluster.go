@@ -1,0 +1,238 @@
+package robustness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/conformance/fault"
+	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// timings configures how long things take in a cluster.
+type timings struct {
+	duration          time.Duration // how long faults are injected
+	timeout           time.Duration // deadline for everything; it ends a hang and is not a performance limit
+	pause             time.Duration // mean pause of writers and watchers
+	faultInterval     time.Duration // mean time between two faults of the server
+	bookmarkInterval  time.Duration
+	watchTimeout      time.Duration // minimum duration of a watch
+	heartbeatInterval time.Duration
+	writeTimeout      time.Duration
+	idleTimeout       time.Duration // silence after which clients give up a connection
+	connectionFault   time.Duration // upper bound for the start and the duration of a connection's fault
+}
+
+// A cluster is a store, writers, a server, and watchers behind fault proxies.
+type cluster struct {
+	// Immutable after construction.
+	seed     uint64
+	timings  timings
+	network  network
+	db       *memory.DB
+	things   *store.Collection
+	recorder *checker.Recorder
+	server   *server
+	proxies  []*fault.Proxy
+
+	targetVersion atomic.Uint64 // version that all watchers must reach; zero until the faults have ended
+
+	mu       sync.Mutex
+	failures []error // unexpected failures; guarded by mu
+}
+
+func (c *cluster) reportFailure(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures = append(c.failures, err)
+}
+
+// random returns the random source of one actor.
+func (c *cluster) random(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(c.seed, actor)) }
+
+// sleepRandom sleeps for a random time of at most d. It returns false if ctx ends.
+func sleepRandom(ctx context.Context, r *rand.Rand, d time.Duration) bool {
+	return reflector.Sleep(ctx, 1+time.Duration(r.Int64N(int64(d))))
+}
+
+// clusterOptions configures a cluster.
+type clusterOptions struct {
+	name         string
+	seed         uint64
+	network      network
+	timings      timings
+	requirements checker.Requirements
+	// historyBytes limits the history that the store keeps. If zero, it keeps all until a
+	// compaction.
+	historyBytes int64
+}
+
+func newCluster(s clusterOptions) (*cluster, error) {
+	options := memory.Options{HistoryAge: -1, HistoryBytes: -1, FrameCacheBytes: 16 << 20}
+	if s.historyBytes != 0 {
+		options.HistoryBytes, options.FrameCacheBytes = s.historyBytes, 0
+	}
+	db := memory.Open(options)
+	things, err := db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"}})
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{
+		seed: s.seed, timings: s.timings, network: s.network, db: db, things: things,
+		server: &server{network: s.network, source: things, timings: s.timings},
+	}
+	floorKnown := s.historyBytes == 0 // otherwise the floor also moves without a compaction
+	c.recorder = checker.NewRecorder(checker.Meta{
+		Name: s.name, Seed: s.seed, Base: db.Version(), AllCompactionsRecorded: floorKnown, MustExpire: floorKnown, Requirements: s.requirements,
+	})
+	return c, c.server.start()
+}
+
+// run runs the cluster and returns the recorded history.
+func (c *cluster) run(ctx context.Context) *checker.History {
+	var watchers, writers sync.WaitGroup
+	for i, config := range watcherConfigs() {
+		watchers.Go(func() { config.run(ctx, c, uint64(100+i)) })
+	}
+	faulty, stop := context.WithCancel(ctx)
+	defer stop()
+	for i := range uint64(3) {
+		writers.Go(func() { c.writeRandomly(faulty, i) })
+	}
+	writers.Go(func() { c.injectServerFaults(faulty, c.random(10)) })
+	c.waitForRequirements(ctx)
+	stop()
+	writers.Wait()
+	c.heal()
+	watchers.Wait()
+	c.server.stop(true)
+	return c.recorder.History()
+}
+
+// waitForRequirements waits for the duration of the run, and longer until the history meets
+// its requirements. A slow machine therefore takes longer, but does not fail.
+func (c *cluster) waitForRequirements(ctx context.Context) {
+	for wait, end := c.timings.duration, time.Now().Add(c.timings.duration+c.timings.timeout/2); time.Now().Before(end); wait = c.timings.duration / 4 {
+		if !reflector.Sleep(ctx, wait) {
+			return
+		}
+		h := c.recorder.History()
+		r, err := checker.Check(h, nil) // fails if a write was recorded, but not yet the write before it
+		if err == nil && len(h.Meta.Requirements.Missing(&r.Summary)) == 0 {
+			return
+		}
+	}
+}
+
+// heal ends all faults and sets the target version.
+func (c *cluster) heal() {
+	c.mu.Lock()
+	proxies := c.proxies
+	c.mu.Unlock()
+	for _, p := range proxies {
+		p.Heal()
+	}
+	v := c.db.Version()
+	c.recorder.RecordHeal(v)
+	c.targetVersion.Store(uint64(v))
+}
+
+// startProxy starts a fault proxy for one watcher. The caller must close it.
+func (c *cluster) startProxy(name string, actor uint64) (*fault.Proxy, error) {
+	l, err := c.network.listen()
+	if err != nil {
+		return nil, err
+	}
+	p := &fault.Proxy{
+		Listener: l, Dial: c.server.dial,
+		Plan: fault.Random(c.seed^actor, fault.RandomOptions{
+			Kinds: append(fault.Kinds(), fault.None), MaxBytes: 64 << 10, MaxWait: c.timings.connectionFault, MaxDuration: c.timings.connectionFault, ChunkSize: 16, ChunkDelay: c.timings.connectionFault / 50,
+		}),
+		OnInject: func(b fault.Injection) { c.recorder.RecordFault(checker.Fault{Kind: b.Kind.String(), Watcher: name}) },
+	}
+	c.mu.Lock()
+	c.proxies = append(c.proxies, p)
+	c.mu.Unlock()
+	go func() { _ = p.Serve() }() // returns when p is closed
+	return p, nil
+}
+
+// injectServerFaults kills, drains and compacts until ctx ends: each once per round, in
+// random order.
+func (c *cluster) injectServerFaults(ctx context.Context, r *rand.Rand) {
+	faults := []func(){func() { c.restart(false) }, func() { c.restart(true) }, func() { c.compactRepeatedly(ctx, r) }, func() { c.compactRepeatedly(ctx, r) }}
+	for {
+		for _, i := range r.Perm(len(faults)) {
+			if !sleepRandom(ctx, r, 2*c.timings.faultInterval) {
+				return
+			}
+			faults[i]()
+		}
+	}
+}
+
+func (c *cluster) restart(gracefully bool) {
+	kind := "kill"
+	if gracefully {
+		kind = "drain"
+	}
+	c.recorder.RecordFault(checker.Fault{Kind: kind, Graceful: gracefully})
+	c.server.stop(gracefully)
+	if err := c.server.start(); err != nil {
+		c.reportFailure(err)
+	}
+}
+
+// compactRepeatedly compacts the history several times while watchers resume.
+func (c *cluster) compactRepeatedly(ctx context.Context, r *rand.Rand) {
+	for range 10 {
+		c.recorder.RecordCompaction(c.db.Version, c.db.Compact)
+		if !sleepRandom(ctx, r, c.timings.faultInterval/5) {
+			return
+		}
+	}
+}
+
+// writeRandomly writes objects in bursts until ctx ends. All writers share the same keys.
+func (c *cluster) writeRandomly(ctx context.Context, actor uint64) {
+	r, things := c.random(actor), c.recorder.Collection(c.things)
+	for n := 0; sleepRandom(ctx, r, 2*c.timings.pause); {
+		for range 1 + r.IntN(12) {
+			n++
+			if err := c.writeOne(r, things, fmt.Sprintf("%d-%d", actor, n)); err != nil {
+				c.reportFailure(fmt.Errorf("write: %w", err))
+				return
+			}
+		}
+	}
+}
+
+// writeOne creates, replaces or deletes a random object. It ignores conflicts with other
+// writers.
+func (c *cluster) writeOne(r *rand.Rand, things *checker.RecordedCollection, mark string) error {
+	ctx := context.Background() // without a deadline, so that the outcome of every write is known
+	key := listwatch.Key{Namespace: [...]string{"a", "b"}[r.IntN(2)], Name: fmt.Sprintf("n%d", r.IntN(15))}
+	data := fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q,"labels":{"tier":%q}},"spec":{"color":%q,"mark":%q,"fill":"%0*d"}}`,
+		key.Namespace, key.Name, [...]string{"gold", "silver", "iron"}[r.IntN(3)], [...]string{"red", "blue"}[r.IntN(2)], mark, r.IntN(800)+1, 0)
+	_, err := c.things.Get(ctx, key)
+	switch {
+	case errors.Is(err, listwatch.NotFound):
+		_, err = things.Create(ctx, data)
+	case err == nil && r.IntN(5) == 0:
+		_, err = things.Delete(ctx, key, store.Preconditions{})
+	case err == nil:
+		_, err = things.Update(ctx, key, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+	}
+	if errors.Is(err, listwatch.AlreadyExists) || errors.Is(err, listwatch.NotFound) {
+		return nil
+	}
+	return err
+}
