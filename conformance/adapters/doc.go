@@ -1,8 +1,11 @@
-// Package adapters makes conformance targets of servers and clients that are not this module's: [URL] of anything that can be watched,
-// [Kube] of a server that speaks Kubernetes' API, and [ExecServer] and [ExecClient] of a command that speaks the control hook (docs/conformance-hook.md).
+// Package adapters creates conformance targets for servers and clients outside this module:
+// [URL] for any URL that can be watched, [Kube] for a server with Kubernetes' API, and
+// [ExecServer] and [ExecClient] for a command that speaks the control hook
+// (docs/conformance-hook.md).
 //
-// Each asks the other end first, so that what is wrong with an address, a certificate or a token is one clear error, of code Unavailable or what
-// the server says, and not that of every case.
+// Each function contacts the server or client first. A wrong address, certificate or token
+// therefore causes a single error, of code Unavailable or with the server's code, instead
+// of an error in every case.
 package adapters
 
 import (
@@ -21,57 +24,49 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Access says how a server is reached. The zero Access reaches one that asks for nothing.
+// Options describes how to reach a server. The zero Options suit a server that needs no
+// credentials.
 type Options struct {
-	// TLS configures https; nil: the defaults of crypto/tls.
+	// TLS configures https. If nil, the defaults of crypto/tls are used.
 	TLS *tls.Config
-	// Header goes with every request; its values are kept out of reports.
+	// Header is added to every request. Its values never appear in reports.
 	Header http.Header
-	// Patience is how long a case waits for what must come. Zero: 10 s.
+	// Timeout is how long a case waits for an expected event. If zero, it is 10 seconds.
 	Timeout time.Duration
 }
 
-func (a Options) network() transport.Network { return transport.Network{TLS: a.TLS} }
+func (o Options) network() transport.Network { return transport.Network{TLS: o.TLS} }
 
-// probeTime is how long a server may take to show what it is.
-const probeTime = 15 * time.Second
+// probeTimeout limits the probes before a run.
+const probeTimeout = 15 * time.Second
 
-// tryWays sets the ways of t to those in which s can be watched, and notes why it can't be in others. Where a server wants an Origin, as
-// kube-apiserver does of WebSockets, s gets one, its own.
-func tryWays(ctx context.Context, t *cases.Target, s *cases.Instance) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+// probeVariants sets the variants of t to those in which s can be watched, and adds a note
+// for each of the others. If WebSockets are refused without an Origin header, as by
+// kube-apiserver, it sets s's own origin.
+func probeVariants(ctx context.Context, t *cases.Target, s *cases.Instance) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	served, refused := cases.ProbeVariants(ctx, s)
 	if s.Header.Get("Origin") == "" && slices.ContainsFunc(slices.Collect(maps.Values(refused)), isForbidden) {
-		page := *s
-		if page.Header = s.Header.Clone(); page.Header == nil {
-			page.Header = http.Header{}
+		withOrigin := *s
+		if withOrigin.Header = s.Header.Clone(); withOrigin.Header == nil {
+			withOrigin.Header = http.Header{}
 		}
 		origin := s.URL.Scheme + "://" + s.URL.Host
-		page.Header.Set("Origin", origin)
-		if more, left := cases.ProbeVariants(ctx, &page); len(more) > len(served) {
-			served, refused, s.Header = more, left, page.Header
-			t.Notes = append(t.Notes, "WebSockets are refused without an Origin: every request has "+origin)
+		withOrigin.Header.Set("Origin", origin)
+		if more, rest := cases.ProbeVariants(ctx, &withOrigin); len(more) > len(served) {
+			served, refused, s.Header = more, rest, withOrigin.Header
+			t.Notes = append(t.Notes, "the server refuses WebSockets without an Origin header, so every request has Origin "+origin)
 		}
 	}
 	if len(served) == 0 {
-		return unusable(s.URL.String(), refused["h1"])
+		return untestable(s.URL.String(), refused["h1"])
 	}
 	t.Variants = served
-	for _, name := range slices.Sorted(keys(refused)) {
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
 		t.Notes = append(t.Notes, fmt.Sprintf("%s is not tested: %s", name, oneLine(refused[name])))
 	}
 	return nil
-}
-
-func keys(m map[string]error) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func isForbidden(err error) bool { return errors.Is(err, listwatch.Forbidden) }

@@ -19,12 +19,12 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// clientHello is the first line of a client's command (docs/conformance-hook.md).
+// clientHello is the first line that a client command writes (docs/conformance-hook.md).
 type clientHello struct {
 	Can []string
 }
 
-// A watchRequest is a line for a client's command.
+// A watchRequest asks a client command to watch a URL.
 type watchRequest struct {
 	ID              int               `json:"id"`
 	URL             string            `json:"url"`
@@ -34,8 +34,8 @@ type watchRequest struct {
 	Resume          bool              `json:"resume,omitempty"`
 }
 
-// A clientAnswer is a line of a client's command.
-type clientAnswer struct {
+// A clientReply is a line that a client command writes.
+type clientReply struct {
 	Status  int
 	Headers map[string]string
 	Body    json.RawMessage
@@ -45,51 +45,54 @@ type clientAnswer struct {
 	}
 	End   bool
 	Error string
-	// Within: the stream broke within an event.
+	// Within reports that the stream broke in the middle of an event.
 	Within bool
 }
 
-// transportWords are the names of transports, by those of this module's.
-var transportWords = map[string]string{"chunked": "h1", "h2": "h2", "websocket": "ws"}
+// transportAbilities maps our transport names to the names in the control hook.
+var transportAbilities = map[string]string{"chunked": "h1", "h2": "h2", "websocket": "ws"}
 
-// ExecClient starts a command that is a client, and returns a target whose servers are this module's, played well or badly. What the command writes to
-// its standard error goes to notes. Patience is how long a case waits for what must come; zero: 10 s.
-func ExecClient(ctx context.Context, command string, notes io.Writer, patience time.Duration) (*Process, error) {
+// ExecClient starts a command that controls a client, and returns a target that tests it
+// against correct and broken servers. The standard error of the command goes to notes.
+// timeout is how long a case waits for an expected event; if zero, it is 10 seconds. The
+// caller must close the Process.
+func ExecClient(ctx context.Context, command string, notes io.Writer, timeout time.Duration) (*Process, error) {
 	var hello clientHello
 	h, err := startHook(ctx, command, notes, &hello)
 	if err != nil {
 		return nil, err
 	}
 	c := &execClient{h, hello.Can}
-	p := &Process{hook: h, Target: cases.Own("exec", cases.Interceptors{TransportClient: c.dialler, Client: c.source})}
-	p.Target.SupportsFakeTime, p.Target.Patience = false, patience
+	p := &Process{hookProcess: h, Target: cases.Own("exec", cases.Interceptors{TransportClient: c.transportClient, Client: c.source})}
+	p.Target.SupportsFakeTime, p.Target.Patience = false, timeout
 	for _, way := range cases.Variants() {
 		if slices.Contains(hello.Can, cases.TransportOf(way)) {
 			p.Target.Variants = append(p.Target.Variants, way)
 		}
 	}
 	if p.Target.Variants == nil {
-		_ = p.Close() // what is wrong is known
-		return nil, unusable("the client of "+command, invalidf(`its "can" names none of the transports h1, h2 and ws`))
+		_ = p.Close() // the cause is already known
+		return nil, untestable(fmt.Sprintf("client of command %q", command), invalidf(`"can" must contain at least one of h1, h2 and ws`))
 	}
 	if !slices.Contains(hello.Can, "resume") {
-		p.Target.Notes = append(p.Target.Notes, "the client does not resume by itself: cases about that are skipped")
+		p.Target.Notes = append(p.Target.Notes, "the client does not resume by itself, so cases about resuming are skipped")
 	}
 	return p, nil
 }
 
-// An execClient is a client behind a hook.
+// An execClient is a client behind a control hook.
 type execClient struct {
-	*hook
+	*hookProcess
 	can []string
 }
 
-// dialler returns the client in the place of one of ours.
-func (c *execClient) dialler(ours transport.Client) transport.Client {
-	return &execDialler{c, ours.Name(), networkOf(ours)}
+// transportClient replaces one of our transport clients by the client under test.
+func (c *execClient) transportClient(ours transport.Client) transport.Client {
+	return &execTransport{c, ours.Name(), networkOf(ours)}
 }
 
-// source returns the client in the place of ours that resumes; nil, if it does not.
+// source replaces our resuming client by the client under test. It returns nil if that
+// client cannot resume.
 func (c *execClient) source(ours *client.Remote) listwatch.Source {
 	if !slices.Contains(c.can, "resume") {
 		return nil
@@ -97,24 +100,24 @@ func (c *execClient) source(ours *client.Remote) listwatch.Source {
 	return &execSource{c, ours}
 }
 
-// watch asks for a watch of u over a network and returns the stream of answers.
-func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*execStream, error) {
+// watch asks the client to watch u over a network, and returns the receiver of its replies.
+func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*execReceiver, error) {
 	if u.Scheme == "https" {
-		return nil, cases.MissingAbility("the client is not told which CAs to trust")
+		return nil, cases.MissingAbility("the control hook cannot tell the client which CA to trust")
 	}
-	relay, u, err := newRelay(n, u)
+	relay, u, err := newForwarder(n, u)
 	if err != nil {
 		return nil, err
 	}
-	s := &execStream{hook: c.hook, answers: newQueue(), relay: relay}
-	id, stop := c.listen(func(line json.RawMessage) {
-		var a clientAnswer
+	s := &execReceiver{hookProcess: c.hookProcess, replies: newReplyQueue(), forwarder: relay}
+	id, stop := c.subscribe(func(line json.RawMessage) {
+		var a clientReply
 		if err := json.Unmarshal(line, &a); err != nil {
-			a = clientAnswer{Error: fmt.Sprintf("the line %s: %v", line, err)}
+			a = clientReply{Error: fmt.Sprintf("reply %s: %v", line, err)}
 		}
-		s.answers.add(a)
+		s.replies.add(a)
 	})
-	s.released = sync.OnceValue(func() error {
+	s.release = sync.OnceValue(func() error {
 		stop()
 		return errors.Join(c.send(map[string]any{"close": map[string]int{"id": id}}), relay.close())
 	})
@@ -126,28 +129,29 @@ func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*ex
 	return s, nil
 }
 
-// An execDialler dials over one transport.
-type execDialler struct {
+// An execTransport is a transport.Client that uses the client under test.
+type execTransport struct {
 	*execClient
-	name    string // that of our transport
+	name    string // name of the transport that it replaces
 	network transport.Network
 }
 
-// Name is that of the transport.
-func (d *execDialler) Name() string { return d.name }
+// Name returns the name of the transport.
+func (d *execTransport) Name() string { return d.name }
 
-// Dial has the client watch. What it can't do is a [cases.Cannot].
-func (d *execDialler) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	word := transportWords[d.name]
+// Dial asks the client to watch. If the client lacks an ability, the error is a
+// [cases.MissingAbility].
+func (d *execTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	ability := transportAbilities[d.name]
 	for _, f := range r.Framings {
 		if f.MediaType() != (framing.JSON{}).MediaType() {
-			return nil, cases.MissingAbility("the client reads no " + f.MediaType())
+			return nil, cases.MissingAbility("the client does not support " + f.MediaType())
 		}
 	}
-	if !slices.Contains(d.can, word) || len(r.Codings) > 0 {
-		return nil, cases.MissingAbility("the client can't watch like this")
+	if !slices.Contains(d.can, ability) || len(r.Codings) > 0 {
+		return nil, cases.MissingAbility("the client does not support this transport or compression")
 	}
-	request := watchRequest{Transport: word, Headers: map[string]string{}}
+	request := watchRequest{Transport: ability, Headers: map[string]string{}}
 	for name := range r.Header {
 		request.Headers[name] = r.Header.Get(name)
 	}
@@ -156,9 +160,9 @@ func (d *execDialler) Dial(ctx context.Context, r *transport.Request) (transport
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
-	first, err := s.answers.next(ctx, d.hook)
+	first, err := s.replies.next(ctx, d.hookProcess)
 	if err == nil && first.Status/100 != 2 && first.Status != http.StatusSwitchingProtocols {
-		err = refusal(first)
+		err = replyError(first)
 	}
 	if err != nil {
 		s.Close()
@@ -171,8 +175,8 @@ func (d *execDialler) Dial(ctx context.Context, r *transport.Request) (transport
 	return s, nil
 }
 
-// refusal is what an answer says that is no stream.
-func refusal(a clientAnswer) error {
+// replyError returns the error that a reply reports.
+func replyError(a clientReply) error {
 	if a.Within {
 		return &listwatch.Error{Code: listwatch.Corrupt, Message: a.Error, Err: io.ErrUnexpectedEOF}
 	}
@@ -185,47 +189,47 @@ func refusal(a clientAnswer) error {
 	return &listwatch.Error{Code: listwatch.CodeOfHTTP(a.Status), Status: a.Status, Remote: true, Message: string(a.Body)}
 }
 
-// An execStream is one watch of a client.
-type execStream struct {
-	*hook
-	answers *queue
-	relay   *relay
-	header  http.Header
-	// released ends the watch at the client, and its connections.
-	released func() error
+// An execReceiver receives the events of one watch of the client.
+type execReceiver struct {
+	*hookProcess
+	replies   *replyQueue
+	forwarder *tcpForwarder
+	header    http.Header
+	// release closes the watch and its connections.
+	release func() error
 }
 
-// Receive returns the next event that the client has seen.
-func (s *execStream) Receive() (framing.WatchEvent, error) { return s.receive(context.Background()) }
+// Receive returns the next event that the client reported.
+func (s *execReceiver) Receive() (framing.WatchEvent, error) { return s.receive(context.Background()) }
 
-func (s *execStream) receive(ctx context.Context) (framing.WatchEvent, error) {
+func (s *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) {
 	for {
-		a, err := s.answers.next(ctx, s.hook)
+		a, err := s.replies.next(ctx, s.hookProcess)
 		switch {
 		case err != nil:
 			return framing.WatchEvent{}, err
 		case a.Event != nil:
 			return framing.WatchEvent{Type: a.Event.Type, Object: a.Event.Object}, nil
 		case a.Status/100 == 2 || a.Status == http.StatusSwitchingProtocols:
-			continue // a client that resumes opens several
+			continue // a resuming client opens several streams
 		case a.End:
 			err = io.EOF
 		default:
-			err = refusal(a)
+			err = replyError(a)
 		}
-		s.answers.close(err) // nothing comes after it
+		s.replies.close(err) // no reply follows
 		return framing.WatchEvent{}, err
 	}
 }
 
-// Header returns what the client told of the response's headers.
-func (s *execStream) Header() http.Header { return s.header }
+// Header returns the response headers that the client reported.
+func (s *execReceiver) Header() http.Header { return s.header }
 
-// Close has the client give the watch up.
-func (s *execStream) Close() error { return s.end(io.EOF) }
+// Close asks the client to close the watch.
+func (s *execReceiver) Close() error { return s.end(io.EOF) }
 
-// end is Close; cause is what a Receive that waits returns.
-func (s *execStream) end(cause error) error {
-	s.answers.close(cause)
-	return s.released()
+// end closes the watch. A waiting Receive returns cause.
+func (s *execReceiver) end(cause error) error {
+	s.replies.close(cause)
+	return s.release()
 }

@@ -5,34 +5,36 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// A Process is a command under test. Close ends it.
+// A Process is a running command under test. The caller must close it.
 type Process struct {
-	// Target is what to run the cases on.
+	// Target is the target for the conformance cases.
 	Target cases.Target
-	*hook
+	*hookProcess
 }
 
-// serverHello is the first line of a server's command (docs/conformance-hook.md).
+// serverHello is the first line that a server command writes (docs/conformance-hook.md).
 type serverHello struct {
 	URL, Kind, Root, CA string
 	Can                 []string
 }
 
-// serverWords are what a server's command may say that it can, and what cases ask for; "open" and "stats" are dealt with apart.
-var serverWords = map[string]cases.Ability{
+// serverAbilities maps the words of the control hook to abilities.
+var serverAbilities = map[string]cases.Ability{
 	"open": cases.SoleWriter, "put": cases.Writes, "dense": cases.ConsecutiveVersions, "compact": cases.Compacts, "spaces": cases.Namespaces, "fields": cases.FieldSelectors,
 	"lives": cases.UnrelatedCollection, "drain": cases.Drains, "stats": cases.CountsWatches,
 }
 
-// A serverRequest is a line for a server's command.
+// A serverRequest is a request to a server command.
 type serverRequest struct {
 	ID     int             `json:"id"`
 	Do     string          `json:"do"`
@@ -46,76 +48,77 @@ type hookKey struct {
 	Name      string `json:"name"`
 }
 
-// A serverAnswer is what such a line is answered by.
-type serverAnswer struct {
+// A serverReply is the reply to a serverRequest.
+type serverReply struct {
 	At, URL, Version string
 	Stats            json.RawMessage
 }
 
-// ExecServer starts a command that starts a server and does to it what cases ask for. What it writes to its standard error goes to notes. Patience
-// is how long a case waits for what must come; zero: 10 s.
-func ExecServer(ctx context.Context, command string, notes io.Writer, patience time.Duration) (*Process, error) {
+// ExecServer starts a command that controls a server, and returns it as a target. The
+// standard error of the command goes to notes. timeout is how long a case waits for an
+// expected event; if zero, it is 10 seconds. The caller must close the Process.
+func ExecServer(ctx context.Context, command string, notes io.Writer, timeout time.Duration) (*Process, error) {
 	var hello serverHello
 	h, err := startHook(ctx, command, notes, &hello)
 	if err != nil {
 		return nil, err
 	}
-	s := &execServer{hook: h, hello: hello, access: Options{Timeout: patience}}
-	p := &Process{hook: h, Target: cases.Target{Name: "exec", Patience: patience, Open: s.open}}
-	for _, word := range hello.Can {
-		p.Target.Abilities |= serverWords[word]
-		s.stats = s.stats || word == "stats"
+	s := &execServer{hookProcess: h, hello: hello, options: Options{Timeout: timeout}}
+	p := &Process{hookProcess: h, Target: cases.Target{Name: "exec", Patience: timeout, Open: s.open}}
+	for _, ability := range hello.Can {
+		p.Target.Abilities |= serverAbilities[ability]
 	}
+	s.hasStats = slices.Contains(hello.Can, "stats")
 	if hello.Root != "" {
 		p.Target.Abilities |= cases.KubernetesPaths
 	}
 	if err := s.prepare(ctx, &p.Target); err != nil {
-		_ = p.Close() // what is wrong is known
-		return nil, unusable("the server of "+command, err)
+		_ = p.Close() // the cause is already known
+		return nil, untestable(fmt.Sprintf("server of command %q", command), err)
 	}
 	return p, nil
 }
 
-// An execServer is a server behind a hook.
+// An execServer is a server behind a control hook.
 type execServer struct {
-	*hook
-	hello  serverHello
-	access Options
-	stats  bool
+	*hookProcess
+	hello    serverHello
+	options  Options
+	hasStats bool
 }
 
 func (s *execServer) prepare(ctx context.Context, t *cases.Target) error {
 	if s.hello.CA != "" {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM([]byte(s.hello.CA)) {
-			return invalidf(`there is no certificate in PEM in "ca"`)
+			return invalidf(`"ca" must contain a certificate in PEM`)
 		}
-		s.access.TLS = &tls.Config{RootCAs: roots}
+		s.options.TLS = &tls.Config{RootCAs: roots}
 	}
 	if s.hello.Kind == "" {
-		return invalidf(`it does not say of what "kind" its objects are`)
+		return invalidf(`"kind" is missing: the first line must name the kind of the objects`)
 	}
 	u, err := parseURL(s.hello.URL)
 	if err != nil {
 		return err
 	}
-	return tryWays(ctx, t, s.site(u, ""))
+	return probeVariants(ctx, t, s.instance(u, ""))
 }
 
-func (s *execServer) site(u *url.URL, at string) *cases.Instance {
+func (s *execServer) instance(u *url.URL, at string) *cases.Instance {
 	return &cases.Instance{
-		URL: u, Kind: s.hello.Kind, KubernetesPath: s.hello.Root, Network: s.access.network(), Store: &execStore{s, at},
+		URL: u, Kind: s.hello.Kind, KubernetesPath: s.hello.Root, Network: s.options.network(), Store: &execStore{s, at},
 		OpenWatches: func() int { return s.watches(at) },
 		Compact:     func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "compact", At: at}, nil) },
 		Drain:       func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "drain", At: at}, nil) },
 	}
 }
 
-// watches is how many the server says are open; negative: it does not say.
+// watches returns the number of open watches, or -1 if the server does not report it.
 func (s *execServer) watches(at string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanTime)
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
-	var a serverAnswer
+	var a serverReply
 	stats := struct{ Watches int }{-1}
 	if s.do(ctx, serverRequest{Do: "stats", At: at}, &a) != nil || json.Unmarshal(a.Stats, &stats) != nil {
 		return -1
@@ -123,18 +126,19 @@ func (s *execServer) watches(at string) int {
 	return stats.Watches
 }
 
-func (s *execServer) do(ctx context.Context, r serverRequest, a *serverAnswer) error {
+func (s *execServer) do(ctx context.Context, r serverRequest, a *serverReply) error {
 	if a == nil {
-		a = new(serverAnswer)
+		a = new(serverReply)
 	}
-	return s.ask(ctx, func(id int) any { r.ID = id; return r }, a)
+	return s.request(ctx, func(id int) any { r.ID = id; return r }, a)
 }
 
-// open gives a case a collection of its own, if the command can.
+// open creates a collection for a case, or returns the shared one if the command cannot
+// create any.
 func (s *execServer) open(t cases.T, _ cases.Setup) *cases.Instance {
 	t.Helper()
-	a := serverAnswer{URL: s.hello.URL}
-	opens := s.opens()
+	a := serverReply{URL: s.hello.URL}
+	opens := s.canOpen()
 	if opens {
 		if err := s.do(t.Context(), serverRequest{Do: "open"}, &a); err != nil {
 			t.Fatalf("open a collection: %v", err)
@@ -145,12 +149,12 @@ func (s *execServer) open(t cases.T, _ cases.Setup) *cases.Instance {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanupTimeout)
 		defer cancel()
-		if s.stats && t.Failed() {
-			var now serverAnswer
+		if s.hasStats && t.Failed() {
+			var now serverReply
 			err := s.do(ctx, serverRequest{Do: "stats", At: a.At}, &now)
-			t.Logf("stats of the server: %s %v", now.Stats, err)
+			t.Logf("server stats: %s %v", now.Stats, err)
 		}
 		if opens {
 			if err := s.do(ctx, serverRequest{Do: "close", At: a.At}, nil); err != nil {
@@ -158,19 +162,12 @@ func (s *execServer) open(t cases.T, _ cases.Setup) *cases.Instance {
 			}
 		}
 	})
-	return s.site(u, a.At)
+	return s.instance(u, a.At)
 }
 
-func (s *execServer) opens() bool {
-	for _, word := range s.hello.Can {
-		if word == "open" {
-			return true
-		}
-	}
-	return false
-}
+func (s *execServer) canOpen() bool { return slices.Contains(s.hello.Can, "open") }
 
-// An execStore writes to a collection behind a hook.
+// An execStore writes to a collection through the control hook.
 type execStore struct {
 	*execServer
 	at string
@@ -181,14 +178,14 @@ func (s *execStore) Put(ctx context.Context, key listwatch.Key, data []byte) (li
 	return s.write(ctx, serverRequest{Do: "put", Key: &hookKey{key.Namespace, key.Name}, Object: data})
 }
 
-// Delete removes an object.
+// Delete deletes an object.
 func (s *execStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
 	return s.write(ctx, serverRequest{Do: "delete", Key: &hookKey{key.Namespace, key.Name}})
 }
 
 func (s *execStore) write(ctx context.Context, r serverRequest) (listwatch.Version, error) {
 	r.At = s.at
-	var a serverAnswer
+	var a serverReply
 	if err := s.do(ctx, r, &a); err != nil {
 		return 0, err
 	}

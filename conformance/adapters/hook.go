@@ -14,31 +14,32 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A hook is a command that speaks lines of JSON: it is told on its standard input what to do, and answers on its standard output. What it writes to
-// its standard error goes to notes.
-type hook struct {
+// A hookProcess is a command that speaks the control hook. It reads requests from its
+// standard input and writes replies to its standard output, as lines of JSON.
+type hookProcess struct {
 	// Immutable after construction.
 	command *exec.Cmd
-	answers *json.Decoder
-	over    chan struct{} // closed when nobody answers any more
+	replies *json.Decoder
+	done    chan struct{} // closed when no more replies can arrive
 
-	sending sync.Mutex
-	in      io.WriteCloser // guarded by sending
+	sendMu sync.Mutex
+	stdin  io.WriteCloser // guarded by sendMu
 
 	mu sync.Mutex
 	// Guarded by mu.
-	last    int
-	waiting map[int]func(line json.RawMessage)
-	err     error // why it is over
+	lastID   int
+	handlers map[int]func(line json.RawMessage)
+	err      error // why no more replies can arrive
 }
 
-// helloTime is how long a command may take to say what it is: it may have to be compiled first.
-const helloTime = 2 * time.Minute
+// startTimeout is how long a command may take to write its first line. It is long because
+// the command may have to be compiled.
+const startTimeout = 2 * time.Minute
 
-// startHook starts a command of a shell, and reads its first line into hello.
-func startHook(ctx context.Context, command string, notes io.Writer, hello any) (*hook, error) {
-	h := &hook{command: exec.Command("sh", "-c", command), over: make(chan struct{}), waiting: map[int]func(json.RawMessage){}}
-	h.command.Stderr, h.command.WaitDelay = notes, byeTime
+// startHook starts a shell command and decodes its first line into hello.
+func startHook(ctx context.Context, command string, notes io.Writer, hello any) (*hookProcess, error) {
+	h := &hookProcess{command: exec.Command("sh", "-c", command), done: make(chan struct{}), handlers: map[int]func(json.RawMessage){}}
+	h.command.Stderr, h.command.WaitDelay = notes, stopTimeout
 	in, err := h.command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -47,23 +48,23 @@ func startHook(ctx context.Context, command string, notes io.Writer, hello any) 
 	if err != nil {
 		return nil, err
 	}
-	h.in, h.answers = in, json.NewDecoder(bufio.NewReaderSize(out, 64<<10))
+	h.stdin, h.replies = in, json.NewDecoder(bufio.NewReaderSize(out, 64<<10))
 	if err := h.command.Start(); err != nil {
-		return nil, unusable(command, err)
+		return nil, untestable(fmt.Sprintf("command %q", command), err)
 	}
-	said := make(chan error, 1)
+	started := make(chan error, 1)
 	go func() {
-		defer close(h.over)
-		err := h.answers.Decode(hello)
-		said <- err
+		defer close(h.done)
+		err := h.replies.Decode(hello)
+		started <- err
 		if err == nil {
-			h.read()
+			h.readReplies()
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, helloTime, errors.New("it says nothing"))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it wrote no first line within %v", startTimeout))
 	defer cancel()
 	select {
-	case err = <-said:
+	case err = <-started:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -71,124 +72,127 @@ func startHook(ctx context.Context, command string, notes io.Writer, hello any) 
 		return h, nil
 	}
 	if errors.Is(err, io.EOF) {
-		err = errors.New("it ended before it said what it is")
+		err = errors.New("it exited before it wrote its first line")
 	}
 	h.kill()
-	return nil, unusable("the command "+command, &listwatch.Error{Code: listwatch.Unavailable, Err: err})
+	return nil, untestable(fmt.Sprintf("command %q", command), &listwatch.Error{Code: listwatch.Unavailable, Err: err})
 }
 
-// read hands every answer to who waits for it.
-func (h *hook) read() {
+// readReplies passes each reply to its handler.
+func (h *hookProcess) readReplies() {
 	for {
 		var line json.RawMessage
-		var to struct{ ID int }
-		err := h.answers.Decode(&line)
+		var target struct{ ID int }
+		err := h.replies.Decode(&line)
 		if err == nil {
-			err = json.Unmarshal(line, &to)
+			err = json.Unmarshal(line, &target)
 		}
 		if err != nil {
-			h.end(err)
+			h.setError(err)
 			return
 		}
 		h.mu.Lock()
-		tell := h.waiting[to.ID]
+		handle := h.handlers[target.ID]
 		h.mu.Unlock()
-		if tell != nil {
-			tell(line)
+		if handle != nil {
+			handle(line)
 		}
 	}
 }
 
-func (h *hook) end(err error) {
+func (h *hookProcess) setError(err error) {
 	if errors.Is(err, io.EOF) {
-		err = errors.New("it has ended")
+		err = errors.New("it has exited")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.err = &listwatch.Error{Code: listwatch.Unavailable, Message: "the command does not answer", Err: err}
+	h.err = &listwatch.Error{Code: listwatch.Unavailable, Message: "the command does not reply", Err: err}
 }
 
-// failure says why the hook is over.
-func (h *hook) failure() error {
+// failure returns the reason why no more replies can arrive.
+func (h *hookProcess) failure() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// listen has tell called with every answer of a new id, until stop is called. It is called by one goroutine and must be quick.
-func (h *hook) listen(tell func(line json.RawMessage)) (id int, stop func()) {
+// subscribe calls handle with every reply to a new request ID, until stop is called. The
+// calls are sequential. handle must return quickly.
+func (h *hookProcess) subscribe(handle func(line json.RawMessage)) (id int, stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last++
-	id = h.last
-	h.waiting[id] = tell
+	h.lastID++
+	id = h.lastID
+	h.handlers[id] = handle
 	return id, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.waiting, id)
+		delete(h.handlers, id)
 	}
 }
 
-func (h *hook) send(v any) error {
+func (h *hookProcess) send(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	h.sending.Lock()
-	defer h.sending.Unlock()
-	if _, err := h.in.Write(append(line, '\n')); err != nil {
-		return &listwatch.Error{Code: listwatch.Unavailable, Message: "the command takes no more requests", Err: err}
+	h.sendMu.Lock()
+	defer h.sendMu.Unlock()
+	if _, err := h.stdin.Write(append(line, '\n')); err != nil {
+		return &listwatch.Error{Code: listwatch.Unavailable, Message: "cannot send a request to the command", Err: err}
 	}
 	return nil
 }
 
-// ask sends what request makes of a new id, and reads the one answer into v.
-func (h *hook) ask(ctx context.Context, request func(id int) any, v any) error {
-	answer := make(chan json.RawMessage, 1)
-	id, stop := h.listen(func(line json.RawMessage) {
+// request sends the request that newRequest creates for a new ID, and decodes the first
+// reply into v.
+func (h *hookProcess) request(ctx context.Context, newRequest func(id int) any, v any) error {
+	reply := make(chan json.RawMessage, 1)
+	id, stop := h.subscribe(func(line json.RawMessage) {
 		select {
-		case answer <- line:
-		default: // one is enough
+		case reply <- line:
+		default: // only the first reply counts
 		}
 	})
 	defer stop()
-	if err := h.send(request(id)); err != nil {
+	if err := h.send(newRequest(id)); err != nil {
 		return err
 	}
 	select {
-	case line := <-answer:
+	case line := <-reply:
 		var failed struct{ Error string }
 		if err := json.Unmarshal(line, &failed); err != nil {
-			return fmt.Errorf("the answer %s: %w", line, err)
+			return fmt.Errorf("reply %s: %w", line, err)
 		}
 		if failed.Error != "" {
 			return errors.New(failed.Error)
 		}
 		return json.Unmarshal(line, v)
-	case <-h.over:
+	case <-h.done:
 		return h.failure()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// byeTime is how long a command may take to end.
-const byeTime = 5 * time.Second
+// stopTimeout is how long a command may take to exit.
+const stopTimeout = 5 * time.Second
 
-// Close ends the command: its standard input ends, and it is killed if it does not end of itself.
-func (h *hook) Close() error {
-	h.sending.Lock()
-	h.in.Close()
-	h.sending.Unlock()
-	late := time.AfterFunc(byeTime, func() { _ = h.command.Process.Kill() })
+// Close closes the command's standard input and waits for its end. It kills the command
+// after five seconds.
+func (h *hookProcess) Close() error {
+	h.sendMu.Lock()
+	h.stdin.Close()
+	h.sendMu.Unlock()
+	late := time.AfterFunc(stopTimeout, func() { _ = h.command.Process.Kill() })
 	defer late.Stop()
-	<-h.over
+	<-h.done
 	return h.command.Wait()
 }
 
-func (h *hook) kill() {
+func (h *hookProcess) kill() {
 	_ = h.command.Process.Kill()
-	h.in.Close()
-	_ = h.command.Wait() // it was killed; this closes the pipes
-	<-h.over
+	h.stdin.Close()
+	_ = h.command.Wait() // closes the pipes; the error is always that it was killed
+	<-h.done
 }

@@ -25,7 +25,7 @@ type KubeServer struct {
 	// Immutable once Kube has returned.
 	access   Options
 	header   http.Header // of what the cases ask
-	rest     *rest
+	rest     *restClient
 	resource kubeapi.Resource
 	// run is in every name that is made.
 	run string
@@ -53,13 +53,13 @@ func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, e
 	}
 	c := &KubeServer{access: a, header: a.Header, rest: newREST(u, a), open: map[string]bool{}, run: "conformance-" + strings.ToLower(rand.Text()[:6])}
 	if err := c.prepare(ctx, resource); err != nil {
-		return nil, errors.Join(unusable(base, err), c.Close())
+		return nil, errors.Join(untestable(base, err), c.Close())
 	}
 	return c, nil
 }
 
 func (c *KubeServer) prepare(ctx context.Context, resource string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*probeTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
 	if err := c.choose(ctx, resource); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 		return err
 	}
 	site := c.siteIn(space)
-	err := errors.Join(tryWays(ctx, &c.Target, site), c.dropSpace(ctx, space))
+	err := errors.Join(probeVariants(ctx, &c.Target, site), c.dropSpace(ctx, space))
 	c.header = site.Header
 	return err
 }
@@ -87,7 +87,7 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 // Close removes what was made for the run as a whole, and what cases that did not come to their end have left.
 func (c *KubeServer) Close() error {
 	defer c.rest.close()
-	ctx, cancel := context.WithTimeout(context.Background(), cleanTime)
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	c.mu.Lock()
 	left := slices.Collect(maps.Keys(c.open))

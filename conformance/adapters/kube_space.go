@@ -11,7 +11,7 @@ import (
 )
 
 // cleanTime is how long it may take to remove what a case has made.
-const cleanTime = 10 * time.Second
+const cleanupTimeout = 10 * time.Second
 
 func (c *KubeServer) nextSpace() string { return fmt.Sprintf("%s-%d", c.run, c.spaces.Add(1)) }
 
@@ -23,7 +23,7 @@ func (c *KubeServer) site(t cases.T, _ cases.Setup) *cases.Instance {
 		t.Fatalf("make namespace %s: %v", space, err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanupTimeout)
 		defer cancel()
 		if err := c.dropSpace(ctx, space); err != nil {
 			t.Logf("delete namespace %s: %v", space, err)

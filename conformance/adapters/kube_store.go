@@ -140,7 +140,7 @@ func (s *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Ve
 
 // deletedAt returns the version at which the object, once of a version, was deleted.
 func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwatch.Version, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	query := url.Values{"watch": {"1"}, "resourceVersion": {before}, "fieldSelector": {"metadata.name=" + name}}
 	resp, err := s.rest.send(ctx, "GET", s.resource.Path(s.space), query, nil)

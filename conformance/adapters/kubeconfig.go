@@ -13,7 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// kubeconfig is what is read of such a file (Kubernetes, "Organizing Cluster Access Using kubeconfig Files").
+// kubeconfig contains the fields of a kubeconfig file that are supported (Kubernetes,
+// "Organizing Cluster Access Using kubeconfig Files").
 type kubeconfig struct {
 	CurrentContext string `yaml:"current-context"`
 	Contexts       []struct {
@@ -44,32 +45,32 @@ type kubeconfig struct {
 	}
 }
 
-// Kubeconfig returns the server that the current context of a file names, and a with the credentials that it has. Credentials that a program would
-// have to get are not supported.
-func ReadKubeconfig(file string, a Options) (base string, with Options, err error) {
+// ReadKubeconfig returns the server that the current context of a kubeconfig file names,
+// and o with the credentials from that file. It does not run credential plugins (exec).
+func ReadKubeconfig(file string, o Options) (base string, options Options, err error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", a, err
+		return "", o, err
 	}
 	var config kubeconfig
 	if err := yaml.Unmarshal(data, &config); err != nil {
-		return "", a, invalidf("%s is no kubeconfig: %v", file, err)
+		return "", o, invalidf("%s: not a kubeconfig file: %v", file, err)
 	}
-	f := kubeFile{config, filepath.Dir(file)}
-	if base, err = f.access(&a); err != nil {
-		return "", a, fmt.Errorf("%s: %w", file, err)
+	f := kubeconfigFile{config, filepath.Dir(file)}
+	if base, err = f.apply(&o); err != nil {
+		return "", o, fmt.Errorf("%s: %w", file, err)
 	}
-	return base, a, nil
+	return base, o, nil
 }
 
-// A kubeFile is a kubeconfig and where the files are that it names.
-type kubeFile struct {
+// A kubeconfigFile is a kubeconfig and the directory that its relative paths refer to.
+type kubeconfigFile struct {
 	kubeconfig
 	dir string
 }
 
-// access puts the credentials into a and returns the server.
-func (f kubeFile) access(a *Options) (string, error) {
+// apply adds the credentials to o and returns the URL of the server.
+func (f kubeconfigFile) apply(o *Options) (string, error) {
 	cluster, user := "", ""
 	for _, c := range f.Contexts {
 		if c.Name == f.CurrentContext {
@@ -77,54 +78,54 @@ func (f kubeFile) access(a *Options) (string, error) {
 		}
 	}
 	config := new(tls.Config)
-	if a.TLS != nil {
-		config = a.TLS.Clone()
+	if o.TLS != nil {
+		config = o.TLS.Clone()
 	}
-	if a.Header = a.Header.Clone(); a.Header == nil {
-		a.Header = http.Header{}
+	if o.Header = o.Header.Clone(); o.Header == nil {
+		o.Header = http.Header{}
 	}
 	server, err := f.cluster(cluster, config)
 	if err != nil {
 		return "", err
 	}
-	a.TLS = config
-	return server, f.user(user, config, a.Header)
+	o.TLS = config
+	return server, f.user(user, config, o.Header)
 }
 
-func (f kubeFile) cluster(name string, config *tls.Config) (string, error) {
+func (f kubeconfigFile) cluster(name string, config *tls.Config) (string, error) {
 	for _, c := range f.Clusters {
 		if c.Name != name {
 			continue
 		}
 		config.InsecureSkipVerify = config.InsecureSkipVerify || c.Cluster.Insecure
 		config.ServerName = c.Cluster.ServerName
-		ca, err := f.read("certificate-authority", c.Cluster.CAData, c.Cluster.CAFile)
+		ca, err := f.readData("certificate-authority", c.Cluster.CAData, c.Cluster.CAFile)
 		if err != nil {
 			return "", err
 		}
 		if ca != nil {
 			config.RootCAs = x509.NewCertPool()
 			if !config.RootCAs.AppendCertsFromPEM(ca) {
-				return "", invalidf("cluster %s: there is no certificate in PEM in its certificate-authority", name)
+				return "", invalidf("cluster %s: certificate-authority must contain a certificate in PEM", name)
 			}
 		}
 		return c.Cluster.Server, nil
 	}
-	return "", invalidf("its current-context %q names no cluster in it", f.CurrentContext)
+	return "", invalidf("current-context %q does not refer to a cluster in the file", f.CurrentContext)
 }
 
-func (f kubeFile) user(name string, config *tls.Config, header http.Header) error {
+func (f kubeconfigFile) user(name string, config *tls.Config, header http.Header) error {
 	for _, u := range f.Users {
 		if u.Name != name {
 			continue
 		}
 		if u.User.Exec != nil {
-			return invalidf("user %s: its credentials come from a program (exec), which is not run; give --token", name)
+			return invalidf("user %s: credential plugins (exec) are not supported; pass --token instead", name)
 		}
 		token := []byte(u.User.Token)
 		if len(token) == 0 && u.User.TokenFile != "" {
 			var err error
-			if token, err = f.read("token", "", u.User.TokenFile); err != nil {
+			if token, err = f.readData("token", "", u.User.TokenFile); err != nil {
 				return err
 			}
 		}
@@ -136,12 +137,12 @@ func (f kubeFile) user(name string, config *tls.Config, header http.Header) erro
 	return nil
 }
 
-func (f kubeFile) certificate(config *tls.Config, certData, certFile, keyData, keyFile string) error {
-	cert, err := f.read("client-certificate", certData, certFile)
+func (f kubeconfigFile) certificate(config *tls.Config, certData, certFile, keyData, keyFile string) error {
+	cert, err := f.readData("client-certificate", certData, certFile)
 	if err != nil || cert == nil {
 		return err
 	}
-	key, err := f.read("client-key", keyData, keyFile)
+	key, err := f.readData("client-key", keyData, keyFile)
 	if err != nil {
 		return err
 	}
@@ -153,8 +154,9 @@ func (f kubeFile) certificate(config *tls.Config, certData, certFile, keyData, k
 	return nil
 }
 
-// read returns data, which is in base64, or what is in a file, whose name is relative to the kubeconfig; nil, if there is neither.
-func (f kubeFile) read(what, data, file string) ([]byte, error) {
+// readData returns the decoded base64 data, or the content of a file whose name is relative
+// to the kubeconfig. It returns nil if both are empty.
+func (f kubeconfigFile) readData(what, data, file string) ([]byte, error) {
 	switch {
 	case data != "":
 		raw, err := base64.StdEncoding.DecodeString(data)

@@ -15,34 +15,34 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A rest sends single requests to a server.
-type rest struct {
+// A restClient sends single requests to a server.
+type restClient struct {
 	base   *url.URL
 	header http.Header
 	http   *http.Client
 }
 
-func newREST(base *url.URL, a Options) *rest {
+func newREST(base *url.URL, o Options) *restClient {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	return &rest{base, a.Header, transport.HTTPClient(a.network().HTTPTransport(protocols))}
+	return &restClient{base, o.Header, transport.HTTPClient(o.network().HTTPTransport(protocols))}
 }
 
-func (r *rest) close() { r.http.CloseIdleConnections() }
+func (r *restClient) close() { r.http.CloseIdleConnections() }
 
-// maxAnswer is how many bytes an answer may have: a list that somebody else has filled.
-const maxAnswer = 256 << 20
+// maxResponseBytes limits the size of a response.
+const maxResponseBytes = 256 << 20
 
-// ask sends body, which may be nil, as JSON, and decodes the answer into v, which may be nil too. What the server refuses is a
-// *listwatch.Error.
-func (r *rest) ask(ctx context.Context, method, path string, query url.Values, body, v any) error {
+// ask sends body as JSON and decodes the response into v. Both may be nil. If the server
+// refuses the request, the error is a *listwatch.Error.
+func (r *restClient) ask(ctx context.Context, method, path string, query url.Values, body, v any) error {
 	resp, err := r.send(ctx, method, path, query, body)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
 		return transport.DialError(err)
 	}
@@ -50,13 +50,14 @@ func (r *rest) ask(ctx context.Context, method, path string, query url.Values, b
 		return nil
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("%s %s is answered by what is no JSON: %.80q", method, path, data)}
+		return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("%s %s: the response is not JSON: %.80q", method, path, data)}
 	}
 	return nil
 }
 
-// send returns the answer to a request, if that is of status 2xx; its body must be closed.
-func (r *rest) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+// send returns the response to a request. The caller must close its body. A status other
+// than 2xx is an error.
+func (r *restClient) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	u := r.base.JoinPath(path)
 	u.RawQuery = query.Encode()
 	var payload io.Reader
@@ -88,19 +89,19 @@ func (r *rest) send(ctx context.Context, method, path string, query url.Values, 
 	return resp, nil
 }
 
-// unusable is what is wrong with a server that can't be tested at all, and what may help.
-func unusable(where string, err error) error {
+// untestable returns an error for a server that cannot be tested, with advice if possible.
+func untestable(where string, err error) error {
 	code, advice := listwatch.CodeOf(err), ""
 	_, refused := errors.AsType[*net.OpError](err)
 	switch {
 	case code == listwatch.Unauthorized:
-		advice = "; give a token or a client certificate"
+		advice = "; pass a token or a client certificate"
 	case code == listwatch.Forbidden:
-		advice = "; these credentials may not do what the cases need"
+		advice = "; the credentials lack permissions that the cases need"
 	case isUntrusted(err):
-		advice = "; name its CA, or believe any certificate"
+		advice = "; pass its CA, or disable verification"
 	case refused:
-		advice = "; does it run?"
+		advice = "; is it running?"
 	}
-	return &listwatch.Error{Code: code, Message: where + " can't be tested" + advice, Err: err}
+	return &listwatch.Error{Code: code, Message: where + " cannot be tested" + advice, Err: err}
 }

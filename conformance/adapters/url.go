@@ -13,52 +13,52 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// URL returns the target at a URL that lists and, with watch=1, watches. Only cases that write nothing can be run. A URL that is none, or has a
-// query that the cases could not keep, is an error of code Invalid.
-func URL(ctx context.Context, address string, a Options) (cases.Target, error) {
+// URL returns a target for a URL that lists and, with watch=1, watches. Only the cases that
+// do not write can run. An invalid URL, or one with a query, is an error of code Invalid.
+func URL(ctx context.Context, address string, o Options) (cases.Target, error) {
 	u, err := parseURL(address)
 	if err != nil {
 		return cases.Target{}, err
 	}
 	if u.RawQuery != "" {
-		return cases.Target{}, invalidf("%s: the cases ask with queries of their own: leave %q out", address, u.RawQuery)
+		return cases.Target{}, invalidf("%s: remove the query %q: the cases add their own", address, u.RawQuery)
 	}
-	r := newREST(u, a)
+	r := newREST(u, o)
 	defer r.close()
-	probe, cancel := context.WithTimeout(ctx, probeTime)
+	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	var list struct{ Kind string }
 	if err := r.ask(probe, "GET", "", nil, nil, &list); err != nil {
-		return cases.Target{}, unusable(address, err)
+		return cases.Target{}, untestable(address, err)
 	}
 	kind, isList := strings.CutSuffix(list.Kind, "List")
 	if !isList {
-		return cases.Target{}, unusable(address, invalidf("a GET is answered with kind %q, want a list, as in PodList", list.Kind))
+		return cases.Target{}, untestable(address, invalidf("a GET returned kind %q, want a list kind such as PodList", list.Kind))
 	}
-	site := cases.Instance{URL: u, Kind: kind, Network: a.network(), Header: a.Header}
-	notes := []string{"of a URL alone the cases are those that write nothing"}
+	site := cases.Instance{URL: u, Kind: kind, Network: o.network(), Header: o.Header}
+	notes := []string{"a URL only allows the cases that do not write"}
 	if strings.HasPrefix(u.Path, "/api/") || strings.HasPrefix(u.Path, "/apis/") {
-		notes[0] += fmt.Sprintf("; for Kubernetes' API at %s://%s there is --kube, which writes and tests far more", u.Scheme, u.Host)
+		notes[0] += fmt.Sprintf("; to run all cases, test Kubernetes' API with --kube %s://%s", u.Scheme, u.Host)
 	}
-	t := cases.Target{Name: u.Host, Patience: a.Timeout, Notes: notes, Open: func(t cases.T, _ cases.Setup) *cases.Instance {
+	t := cases.Target{Name: u.Host, Patience: o.Timeout, Notes: notes, Open: func(t cases.T, _ cases.Setup) *cases.Instance {
 		t.Helper()
-		alive(t, u)
+		requireReachable(t, u)
 		s := site
 		return &s
 	}}
-	return t, tryWays(ctx, &t, &site)
+	return t, probeVariants(ctx, &t, &site)
 }
 
-// alive fails t, before its case begins, where nobody listens at u any more.
-func alive(t cases.T, u *url.URL) {
+// requireReachable fails t before its case starts if no server listens at u.
+func requireReachable(t cases.T, u *url.URL) {
 	t.Helper()
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	c, err := (&net.Dialer{Timeout: probeTime}).DialContext(t.Context(), "tcp", net.JoinHostPort(u.Hostname(), port))
+	c, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(t.Context(), "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
-		t.Fatalf("the server does not answer any more: %v", err)
+		t.Fatalf("the server is no longer reachable: %v", err)
 	}
 	c.Close()
 }
@@ -66,10 +66,10 @@ func alive(t cases.T, u *url.URL) {
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, invalidf("%q is no URL of a server: want one like http://127.0.0.1:8080/api/v1/pods", text)
+		return nil, invalidf("URL %q: must be an http or https URL such as http://127.0.0.1:8080/api/v1/pods", text)
 	}
 	if u.User != nil {
-		return nil, invalidf("%s: a password in a URL would be in every report; give a header instead", u.Redacted())
+		return nil, invalidf("%s: must not contain a password, which would appear in reports; pass a header instead", u.Redacted())
 	}
 	if u.Path == "" {
 		u.Path = "/"

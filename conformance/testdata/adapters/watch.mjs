@@ -1,17 +1,17 @@
-// A client under test: Node's http module, behind the control hook of docs/conformance-hook.md.
+// A client under test: Node's http module with the control hook of docs/conformance-hook.md.
 //
 //	listwatch conformance client --exec 'node conformance/testdata/adapters/watch.mjs'
 import http from "node:http";
 import readline from "node:readline";
 
-const say = (line) => process.stdout.write(JSON.stringify(line) + "\n");
+const reply = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 const requests = new Map();
 
-// splitter calls found with every JSON object of a stream, by its brackets, wherever its pieces and lines end.
+// splitter calls found with every JSON object of a stream, however it is split into chunks and lines.
 function splitter(found) {
   let text = "", at = 0, depth = 0, quoted = false;
-  return (piece) => {
-    for (text += piece; at < text.length; at++) {
+  return (chunk) => {
+    for (text += chunk; at < text.length; at++) {
       const c = text[at];
       if (quoted) {
         if (c === "\\") at++;
@@ -30,23 +30,23 @@ function splitter(found) {
 function watch({ id, url, headers }) {
   const request = http.get(url, { agent: false, headers: { Accept: "application/json", ...headers } }, (response) => {
     const { statusCode: status } = response, parts = [];
-    const split = splitter((event) => say({ id, event }));
+    const split = splitter((event) => reply({ id, event }));
     let whole = true;
     response.setEncoding("utf8");
-    if (status === 200) say({ id, status, headers: response.headers });
+    if (status === 200) reply({ id, status, headers: response.headers });
     response.on("data", (part) => status === 200 ? whole = split(part) : parts.push(part));
-    response.on("error", (e) => say({ id, error: e.message, within: !whole }));
+    response.on("error", (e) => reply({ id, error: e.message, within: !whole }));
     response.on("end", () => {
       const text = parts.join("");
-      if (status !== 200) say({ id, status, body: text.startsWith("{") ? JSON.parse(text) : text });
-      else say(whole ? { id, end: true } : { id, error: "the stream ends within an event", within: true });
+      if (status !== 200) reply({ id, status, body: text.startsWith("{") ? JSON.parse(text) : text });
+      else reply(whole ? { id, end: true } : { id, error: "the stream ended within an event", within: true });
     });
   });
-  request.on("error", (e) => say({ id, error: e.message }));
+  request.on("error", (e) => reply({ id, error: e.message }));
   requests.set(id, request);
 }
 
-say({ can: ["h1"] });
+reply({ can: ["h1"] });
 readline.createInterface({ input: process.stdin }).on("line", (line) => {
   const { watch: w, close } = JSON.parse(line);
   if (w) watch(w);

@@ -1,4 +1,4 @@
-"""A client under test: Python's http.client, behind the control hook of docs/conformance-hook.md.
+"""A client under test: Python's http.client with the control hook of docs/conformance-hook.md.
 
     listwatch conformance client --exec 'python3 conformance/testdata/adapters/watch.py'
 """
@@ -6,24 +6,24 @@ import codecs, http.client, json, socket, sys, threading, urllib.parse
 
 lock, sockets = threading.Lock(), {}
 
-def say(**line):
+def reply(**line):
     with lock:
         print(json.dumps(line, allow_nan=False), flush=True)
 
 def events(response):
-    """Yields the JSON values of a stream, by their brackets, wherever its pieces and lines end."""
+    """Yields the JSON values of a stream, however it is split into chunks and lines."""
     text, utf8, decoder = "", codecs.getincrementaldecoder("utf-8")(), json.JSONDecoder()
-    while piece := response.read1(1 << 16):  # raises IncompleteRead where the last chunk is missing
-        text = (text + utf8.decode(piece)).lstrip()
+    while chunk := response.read1(1 << 16):  # raises IncompleteRead if the last chunk is missing
+        text = (text + utf8.decode(chunk)).lstrip()
         while text:
             try:
                 event, length = decoder.raw_decode(text)
             except ValueError:
-                break  # the rest has not come yet
+                break  # the value is incomplete
             yield event
             text = text[length:].lstrip()
     if text:
-        raise EOFError("the stream ends within an event")
+        raise EOFError("the stream ended within an event")
 
 def watch(id, url, headers=None, **_):
     u = urllib.parse.urlsplit(url)
@@ -35,17 +35,17 @@ def watch(id, url, headers=None, **_):
         response = connection.getresponse()
         if response.status != 200:
             body = response.read().decode(errors="replace")
-            return say(id=id, status=response.status, body=json.loads(body) if body.startswith("{") else body)
-        say(id=id, status=200, headers=dict(response.getheaders()))
+            return reply(id=id, status=response.status, body=json.loads(body) if body.startswith("{") else body)
+        reply(id=id, status=200, headers=dict(response.getheaders()))
         for event in events(response):
-            say(id=id, event=event)
-        say(id=id, end=True)
+            reply(id=id, event=event)
+        reply(id=id, end=True)
     except (OSError, ValueError, http.client.HTTPException) as e:
-        say(id=id, error=f"{type(e).__name__}: {e}")
+        reply(id=id, error=f"{type(e).__name__}: {e}")
     except EOFError as e:
-        say(id=id, error=str(e), within=True)
+        reply(id=id, error=str(e), within=True)
 
-say(can=["h1"])
+reply(can=["h1"])
 for line in sys.stdin:
     request = json.loads(line)
     if "watch" in request:
@@ -54,4 +54,4 @@ for line in sys.stdin:
         try:
             s.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # it is closed already
+            pass  # already closed

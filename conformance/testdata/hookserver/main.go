@@ -1,4 +1,5 @@
-// Command hookserver is a server under test that speaks the control hook of docs/conformance-hook.md:
+// Command hookserver is an example of a server with the control hook of
+// docs/conformance-hook.md:
 //
 //	listwatch conformance server --exec 'go run ./conformance/testdata/hookserver'
 package main
@@ -21,7 +22,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A request is a line on standard input, an answer one on standard output.
+// A request is a line on standard input, a reply is a line on standard output.
 type request struct {
 	ID     int             `json:"id"`
 	Do     string          `json:"do"`
@@ -30,7 +31,7 @@ type request struct {
 	Object json.RawMessage `json:"object"`
 }
 
-type answer struct {
+type reply struct {
 	ID      int    `json:"id"`
 	At      string `json:"at,omitempty"`
 	URL     string `json:"url,omitempty"`
@@ -39,7 +40,7 @@ type answer struct {
 	Stats   any    `json:"stats,omitempty"`
 }
 
-// A collection is what "open" makes: a store and a server for it alone.
+// A collection is a store with its own server. The request "open" creates one.
 type collection struct {
 	db     *memory.DB
 	things *store.Collection
@@ -51,7 +52,7 @@ type collection struct {
 func open() (*collection, error) {
 	c := &collection{db: memory.Open(memory.Options{})}
 	var err error
-	c.things, err = c.db.Collection(store.Resource{
+	c.things, err = c.db.Collection(store.CollectionSpec{
 		APIVersion: "example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true, Fields: []string{"spec.phase"},
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func open() (*collection, error) {
 	c.http = &http.Server{Handler: c.api}
 	c.url = "http://" + l.Addr().String() + "/things"
 	h2.Configure(c.http, transport.Options{})
-	go func() { _ = c.http.Serve(l) }() // ends when it is closed
+	go func() { _ = c.http.Serve(l) }() // returns when the server is closed
 	return c, nil
 }
 
@@ -84,7 +85,7 @@ func main() {
 	for in := json.NewDecoder(os.Stdin); ; {
 		var r request
 		if in.Decode(&r) != nil {
-			return // the suite is done
+			return // the suite has closed standard input
 		}
 		a, err := do(opened, r)
 		if a.ID = r.ID; err != nil {
@@ -94,10 +95,10 @@ func main() {
 	}
 }
 
-func do(opened map[string]*collection, r request) (a answer, err error) {
+func do(opened map[string]*collection, r request) (a reply, err error) {
 	ctx, c := context.Background(), opened[r.At]
 	if c == nil {
-		return a, fmt.Errorf("there is no collection %q", r.At)
+		return a, fmt.Errorf("collection %q does not exist", r.At)
 	}
 	var o *listwatch.Object
 	switch r.Do {
@@ -122,7 +123,7 @@ func do(opened map[string]*collection, r request) (a answer, err error) {
 	case "stats":
 		a.Stats = map[string]int{"watches": len(c.api.Watches())}
 	default:
-		err = fmt.Errorf("nothing is known of %q", r.Do)
+		err = fmt.Errorf("unknown request %q", r.Do)
 	}
 	if o != nil {
 		a.Version = o.Version.String()

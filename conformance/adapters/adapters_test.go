@@ -20,20 +20,20 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func TestATargetThatCantBeTestedSaysSoAtOnce(t *testing.T) {
+func TestUntestableTargetIsRefused(t *testing.T) {
 	base := serve(t, nil)
 	closed := serve(t, func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	})
 	for address, want := range map[string]string{
-		"http://127.0.0.1:1/api/v1/pods":    "does it run?",
-		base + "/nowhere":                   "can't be tested",
+		"http://127.0.0.1:1/api/v1/pods":    "is it running?",
+		base + "/nowhere":                   "cannot be tested",
 		base + "/api":                       "want a list",
-		base + "/api/v1/pods?limit=5":       "leave",
-		"ftp://127.0.0.1/":                  "is no URL",
-		"http://me:secret@127.0.0.1/":       "give a header",
-		closed + "/api/v1/pods":             "give a token",
-		"https" + base[4:] + "/api/v1/pods": "can't be tested",
+		base + "/api/v1/pods?limit=5":       "remove the query",
+		"ftp://127.0.0.1/":                  "must be an http or https URL",
+		"http://me:secret@127.0.0.1/":       "pass a header",
+		closed + "/api/v1/pods":             "pass a token",
+		"https" + base[4:] + "/api/v1/pods": "cannot be tested",
 	} {
 		_, err := adapters.URL(t.Context(), address, adapters.Options{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
@@ -49,7 +49,7 @@ func TestATargetThatCantBeTestedSaysSoAtOnce(t *testing.T) {
 	}
 }
 
-func TestCredentialsReachTheServerAndNoReport(t *testing.T) {
+func TestCredentialsAreHiddenInReports(t *testing.T) {
 	const secret = "Bearer s3cr3t"
 	base := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func TestCredentialsReachTheServerAndNoReport(t *testing.T) {
 				return
 			}
 			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/configmaps") {
-				w.WriteHeader(http.StatusTeapot) // so that cases fail
+				w.WriteHeader(http.StatusTeapot) // makes the cases fail
 				return
 			}
 			h.ServeHTTP(w, r)
@@ -81,11 +81,11 @@ func TestCredentialsReachTheServerAndNoReport(t *testing.T) {
 		all += strings.Join(append(append(o.Messages, o.Log...), o.Timeline...), "\n")
 	}
 	if failed != 2 || strings.Contains(all, "s3cr3t") || !strings.Contains(all, "(hidden)") {
-		t.Errorf("got %d failures, want 2; the credentials are to be hidden in:\n%s", failed, all)
+		t.Errorf("got %d failures, want 2; the credentials must be hidden in:\n%s", failed, all)
 	}
 }
 
-func TestARunLeavesNothingBehind(t *testing.T) {
+func TestInterruptedRunCleansUp(t *testing.T) {
 	base := serve(t, nil)
 	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{})
 	if err != nil {
@@ -99,7 +99,7 @@ func TestARunLeavesNothingBehind(t *testing.T) {
 		}
 	})
 	if err != nil || r.OK() {
-		t.Fatalf("got %v, OK %v; want a run that was not finished", err, r.OK())
+		t.Fatalf("got %v, OK %v; want an unfinished run", err, r.OK())
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -113,13 +113,13 @@ func TestARunLeavesNothingBehind(t *testing.T) {
 		n, _ := resp.Body.Read(text)
 		resp.Body.Close()
 		if !strings.Contains(string(text[:n]), `"items":[]`) {
-			t.Errorf("%s: got %s, want nothing", path, text[:n])
+			t.Errorf("%s: got %s, want no items", path, text[:n])
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestKubeconfigNamesAServerAndItsCredentials(t *testing.T) {
+func TestReadKubeconfig(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)
@@ -144,10 +144,10 @@ users:
 		t.Errorf("got %s, %+v, %v", base, a, err)
 	}
 	for text, want := range map[string]string{
-		"{":                        "is no kubeconfig",
-		"current-context: nowhere": "names no cluster",
+		"{":                        "not a kubeconfig file",
+		"current-context: nowhere": "does not refer to a cluster",
 		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: '!'}}]":                           "certificate-authority-data",
-		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: eA==}}]":                          "no certificate in PEM",
+		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: eA==}}]":                          "must contain a certificate in PEM",
 		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {exec: {command: x}}}]":            "exec",
 		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate: missing}}]":   "missing",
 		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate-data: eA==}}]": "client-certificate",
@@ -158,8 +158,8 @@ users:
 	}
 }
 
-// build compiles the server that is an example for the control hook.
-func build(t *testing.T) string {
+// buildHookServer compiles the example of a server with a control hook.
+func buildHookServer(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hookserver")
 	if out, err := exec.Command("go", "build", "-o", file, "../testdata/hookserver").CombinedOutput(); err != nil {
@@ -168,8 +168,8 @@ func build(t *testing.T) string {
 	return file
 }
 
-func TestAServerBehindACommandIsTested(t *testing.T) {
-	p, err := adapters.ExecServer(t.Context(), build(t), os.Stderr, 0)
+func TestExecServer(t *testing.T) {
+	p, err := adapters.ExecServer(t.Context(), buildHookServer(t), os.Stderr, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,11 +182,11 @@ func TestAServerBehindACommandIsTested(t *testing.T) {
 	}
 }
 
-func TestACommandThatSpeaksNoHookIsRefused(t *testing.T) {
+func TestInvalidCommandIsRefused(t *testing.T) {
 	for command, want := range map[string]string{
-		"exit 3":             "it ended before it said what it is",
+		"exit 3":             "it exited before it wrote its first line",
 		"echo hello; read x": "invalid character",
-		`echo '{"url":"http://127.0.0.1:1/","kind":"Thing"}'; read x`: "can't be tested",
+		`echo '{"url":"http://127.0.0.1:1/","kind":"Thing"}'; read x`: "cannot be tested",
 		`echo '{"url":"http://127.0.0.1:1/"}'; read x`:                "kind",
 	} {
 		if _, err := adapters.ExecServer(t.Context(), command, os.Stderr, 0); err == nil || !strings.Contains(err.Error(), want) {
@@ -194,21 +194,22 @@ func TestACommandThatSpeaksNoHookIsRefused(t *testing.T) {
 		}
 	}
 	if _, err := adapters.ExecClient(t.Context(), `echo '{"can":[]}'; read x`, os.Stderr, 0); !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("a client that can do nothing: got %v, want an error of code Invalid", err)
+		t.Errorf("client without transports: got %v, want an error of code Invalid", err)
 	}
 }
 
-// TestClientsOfOtherLanguagesAreTested runs the adapters that are examples, where their languages are installed, with what is known of them.
-func TestClientsOfOtherLanguagesAreTested(t *testing.T) {
-	for _, test := range []struct{ program, adapter, known string }{
-		{"python3", "watch.py", "known-python.txt"}, {"node", "watch.mjs", "known-node.txt"},
+// This test runs the example adapters if their languages are installed. The files beside
+// them list what they are known to get wrong.
+func TestExecClientsInOtherLanguages(t *testing.T) {
+	for _, test := range []struct{ program, adapter, knownFailures string }{
+		{"python3", "watch.py", "known_failures_python.txt"}, {"node", "watch.mjs", "known_failures_node.txt"},
 	} {
 		t.Run(test.program, func(t *testing.T) {
 			if _, err := exec.LookPath(test.program); err != nil {
 				t.Skip(test.program + " is not installed")
 			}
 			dir := filepath.Join("..", "testdata", "adapters")
-			known, err := os.Open(filepath.Join(dir, test.known))
+			known, err := os.Open(filepath.Join(dir, test.knownFailures))
 			if err != nil {
 				t.Fatal(err)
 			}

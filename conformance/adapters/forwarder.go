@@ -14,8 +14,9 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A relay carries the connections of a client in another process over the network of a case, which watches them, cuts them and drips them.
-type relay struct {
+// A tcpForwarder forwards the connections of a client in another process to the network of
+// a case, where the case can observe, cut and slow them down.
+type tcpForwarder struct {
 	listener net.Listener
 	to       string
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -27,7 +28,7 @@ type relay struct {
 	closed bool
 }
 
-// networkOf returns the network of one of our clients.
+// networkOf returns the network that one of our transport clients uses.
 func networkOf(c transport.Client) transport.Network {
 	switch c := c.(type) {
 	case *chunked.Client:
@@ -40,13 +41,14 @@ func networkOf(c transport.Client) transport.Network {
 	return transport.Network{}
 }
 
-// newRelay listens for a client that is to reach u over n, and returns what u is to the client.
-func newRelay(n transport.Network, u *url.URL) (*relay, *url.URL, error) {
+// newForwarder listens for a client that connects to u over n, and returns the URL for that
+// client.
+func newForwarder(n transport.Network, u *url.URL) (*tcpForwarder, *url.URL, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &relay{listener: l, to: u.Host, dial: n.Dial}
+	r := &tcpForwarder{listener: l, to: u.Host, dial: n.Dial}
 	if r.dial == nil {
 		r.dial = new(net.Dialer).DialContext
 	}
@@ -56,21 +58,22 @@ func newRelay(n transport.Network, u *url.URL) (*relay, *url.URL, error) {
 	return r, &here, nil
 }
 
-func (r *relay) accept() {
+func (r *tcpForwarder) accept() {
 	for {
 		near, err := r.listener.Accept()
 		if err != nil {
 			return
 		}
-		if !r.keep(near) {
+		if !r.track(near) {
 			return
 		}
-		r.done.Go(func() { r.carry(near) })
+		r.done.Go(func() { r.forward(near) })
 	}
 }
 
-// keep has c closed with the relay; false: that is over.
-func (r *relay) keep(c net.Conn) bool {
+// track registers c, so that it is closed with the forwarder. It returns false if the
+// forwarder is already closed.
+func (r *tcpForwarder) track(c net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -81,23 +84,24 @@ func (r *relay) keep(c net.Conn) bool {
 	return true
 }
 
-func (r *relay) carry(near net.Conn) {
+func (r *tcpForwarder) forward(near net.Conn) {
 	far, err := r.dial(context.Background(), "tcp", r.to)
 	if err != nil {
 		reset(near)
 		return
 	}
-	if !r.keep(far) {
+	if !r.track(far) {
 		return
 	}
 	r.done.Go(func() {
-		pass(far, near)
+		copyHalf(far, near)
 	})
-	pass(near, far)
+	copyHalf(near, far)
 }
 
-// pass carries what from brings to the other side, and how it ends: an end as an end, a break as a break.
-func pass(to, from net.Conn) {
+// copyHalf copies one direction of a connection. It closes the other side as this side was
+// closed: cleanly or by a reset.
+func copyHalf(to, from net.Conn) {
 	_, err := io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
 	if err != nil {
 		reset(to)
@@ -105,13 +109,13 @@ func pass(to, from net.Conn) {
 		return
 	}
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // the other side may have gone
+		_ = half.CloseWrite() // the other side may already be closed
 		return
 	}
 	to.Close()
 }
 
-// reset breaks c off.
+// reset closes c with a TCP reset.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -119,7 +123,7 @@ func reset(c net.Conn) {
 	c.Close()
 }
 
-func (r *relay) close() error {
+func (r *tcpForwarder) close() error {
 	r.mu.Lock()
 	r.closed = true
 	conns := r.conns

@@ -16,12 +16,12 @@ type execSource struct {
 	ours *client.Remote
 }
 
-// List can't be asked of a client that watches.
+// List is not supported.
 func (s *execSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
-	return listwatch.Page{}, cases.MissingAbility("the client is not asked for lists")
+	return listwatch.Page{}, cases.MissingAbility("the control hook has no lists")
 }
 
-// Watch has the client watch, and resume until it is told to close.
+// Watch asks the client to watch and to resume until the watch is closed.
 func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	u, err := url.Parse(s.ours.URL)
 	if err != nil {
@@ -51,10 +51,10 @@ func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 	return &execWatcher{stream}, nil
 }
 
-// An execWatcher reads what a client that resumes has seen.
-type execWatcher struct{ *execStream }
+// An execWatcher returns the events that a resuming client reports.
+type execWatcher struct{ *execReceiver }
 
-// Next returns the next event.
+// Next returns the next event. It never returns more than one.
 func (w *execWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	e, err := w.receive(ctx)
 	if err != nil {
@@ -66,34 +66,34 @@ func (w *execWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, err
 	return 1, nil
 }
 
-// A queue holds answers that nobody has read yet.
-type queue struct {
+// A replyQueue holds unread replies.
+type replyQueue struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	answers []clientAnswer
-	closed  error // why nobody reads it any more; nil: somebody may
+	replies []clientReply
+	closed  error // the cause of the close; nil while the queue is open
 
-	more chan struct{} // holds one token where there may be something new
+	ready chan struct{} // holds a token if there may be a new reply
 }
 
-func newQueue() *queue { return &queue{more: make(chan struct{}, 1)} }
+func newReplyQueue() *replyQueue { return &replyQueue{ready: make(chan struct{}, 1)} }
 
-func (q *queue) add(a clientAnswer) {
+func (q *replyQueue) add(a clientReply) {
 	q.mu.Lock()
-	q.answers = append(q.answers, a)
+	q.replies = append(q.replies, a)
 	q.mu.Unlock()
 	q.wake()
 }
 
-func (q *queue) wake() {
+func (q *replyQueue) wake() {
 	select {
-	case q.more <- struct{}{}:
+	case q.ready <- struct{}{}:
 	default:
 	}
 }
 
-// next waits for an answer of h.
-func (q *queue) next(ctx context.Context, h *hook) (clientAnswer, error) {
+// next waits for the next reply of h.
+func (q *replyQueue) next(ctx context.Context, h *hookProcess) (clientReply, error) {
 	for {
 		a, ok, closed := q.take()
 		switch {
@@ -103,8 +103,8 @@ func (q *queue) next(ctx context.Context, h *hook) (clientAnswer, error) {
 			return a, closed
 		}
 		select {
-		case <-q.more:
-		case <-h.over:
+		case <-q.ready:
+		case <-h.done:
 			if a, ok, _ := q.take(); ok {
 				return a, nil
 			}
@@ -115,25 +115,25 @@ func (q *queue) next(ctx context.Context, h *hook) (clientAnswer, error) {
 	}
 }
 
-func (q *queue) take() (a clientAnswer, ok bool, closed error) {
+func (q *replyQueue) take() (a clientReply, ok bool, closed error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.answers) == 0 {
+	if len(q.replies) == 0 {
 		return a, false, q.closed
 	}
-	a = q.answers[0]
-	q.answers = q.answers[1:]
+	a = q.replies[0]
+	q.replies = q.replies[1:]
 	return a, true, nil
 }
 
-// close ends the queue, for a cause, and reports whether it was open.
-func (q *queue) close(cause error) bool {
+// close closes the queue with a cause, and reports whether it was open.
+func (q *replyQueue) close(cause error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed != nil {
 		return false
 	}
-	q.closed, q.answers = cause, nil
+	q.closed, q.replies = cause, nil
 	q.wake()
 	return true
 }
