@@ -9,20 +9,22 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// A Change is a run whose verdict is not what it was. Before or After is empty where the run is in one report alone.
+// A VerdictChange is a run whose verdict differs between two reports. Before or After is
+// empty if the run is in one report only.
 type VerdictChange struct {
 	Name          string
 	Before, After cases.Verdict
-	// Message is the first of what is wrong now.
+	// Message is the first message of a run that is bad now.
 	Message string
 }
 
-// Worse reports whether a run that was not bad has become so.
-func (c VerdictChange) Regressed() bool { return badly(c.After) && !badly(c.Before) }
+// Regressed reports whether a run has become bad.
+func (c VerdictChange) Regressed() bool { return isBad(c.After) && !isBad(c.Before) }
 
-func badly(v cases.Verdict) bool { return v.IsFailure() || v == cases.Warn }
+func isBad(v cases.Verdict) bool { return v.IsFailure() || v == cases.Warn }
 
-// Diff returns the runs of which a and b say different things, in the order of b and then of a.
+// Diff returns the runs whose verdicts differ between a and b, in the order of b, followed
+// by those that only a contains.
 func Diff(a, b *conformance.Report) (all []VerdictChange) {
 	before, after := map[string]cases.Verdict{}, map[string]bool{}
 	for _, o := range a.Outcomes {
@@ -32,7 +34,7 @@ func Diff(a, b *conformance.Report) (all []VerdictChange) {
 		after[o.Name()] = true
 		if was := before[o.Name()]; was != o.Verdict {
 			c := VerdictChange{Name: o.Name(), Before: was, After: o.Verdict}
-			if len(o.Messages) > 0 && badly(o.Verdict) {
+			if len(o.Messages) > 0 && isBad(o.Verdict) {
 				c.Message = o.Messages[0]
 			}
 			all = append(all, c)
@@ -46,7 +48,7 @@ func Diff(a, b *conformance.Report) (all []VerdictChange) {
 	return all
 }
 
-// WriteDiff writes changes for people.
+// WriteDiff writes changes as text.
 func WriteDiff(w io.Writer, changes []VerdictChange) error {
 	out := bufio.NewWriter(w)
 	worse := 0
@@ -61,7 +63,7 @@ func WriteDiff(w io.Writer, changes []VerdictChange) error {
 			writeBlock(out, "    ", c.Message)
 		}
 	}
-	fmt.Fprintf(out, "%s, %d for the worse\n", plural(len(changes), "change"), worse)
+	fmt.Fprintf(out, "%s, %d regressed\n", plural(len(changes), "change"), worse)
 	return out.Flush()
 }
 

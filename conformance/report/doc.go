@@ -1,6 +1,8 @@
-// Package report writes what a conformance run found: [Text] for people, [HTML] for a browser, [Markdown] for a pull request, [JUnit] for build
-// servers and [JSON], which [Read] reads back and [Diff] compares. [Progress] shows a run while it goes on.
+// Package report writes the results of a conformance run: [Text] for a terminal, [HTML] for
+// a browser, [Markdown] for a pull request, [JUnit] for build servers, and [JSON], which
+// [Read] reads and [Diff] compares. [Progress] shows a run in progress.
 //
-// All tell a failure the same way: which case over which ways, the rule in a sentence, what was wanted and what came, the last lines of what
-// went over the wires, and the command that runs it again.
+// Every format presents a failure in the same variant: the case and its variants, the rule, the
+// expected and the actual result, the end of the timeline, and the command that repeats the
+// run.
 package report

@@ -11,20 +11,22 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// A Finding is one thing that is wrong, however many runs showed it.
+// A Finding is one problem, which one or more runs showed.
 type Finding struct {
-	// Outcome is that of the first run that showed it.
+	// Outcome is the outcome of the first run that showed the problem.
 	conformance.Outcome
-	// Where are the runs, in short: "resume/from-rv over h1 and h2".
+	// Location summarizes the runs, such as "resume/from-rv over h1 and h2".
 	Location string
-	// Names are those of all the runs.
+	// Names are the names of all runs that showed the problem.
 	Names []string
-	// Again is the command that runs the first of them again; empty: it is not known.
+	// RerunCommand is the command that repeats the first run. It is empty if the command is
+	// unknown.
 	RerunCommand string
 }
 
-// Findings returns what is wrong, the failures before the warnings. Runs of one case that say the same but for numbers are one Finding, and so are
-// all for which the target was not there.
+// Findings returns the problems, failures before warnings. Runs of one case belong to the
+// same Finding if their messages differ only in numbers. All runs for which the target was
+// not ready, with the same message, are one Finding, too.
 func Findings(r *conformance.Report) (all []Finding) {
 	at := map[string]int{}
 	for _, v := range []cases.Verdict{cases.Fail, cases.XPass, cases.SetupError, cases.Warn} {
@@ -32,25 +34,26 @@ func Findings(r *conformance.Report) (all []Finding) {
 			if o.Verdict != v {
 				continue
 			}
-			k := cause(o)
+			k := failureKey(o)
 			i, known := at[k]
 			if !known {
 				i = len(all)
-				at[k], all = i, append(all, Finding{Outcome: o, RerunCommand: again(r, o.Name())})
+				at[k], all = i, append(all, Finding{Outcome: o, RerunCommand: rerunCommand(r, o.Name())})
 			}
 			all[i].Names = append(all[i].Names, o.Name())
 		}
 	}
 	for i := range all {
-		all[i].Location = where(r, all[i])
+		all[i].Location = location(r, all[i])
 	}
 	return all
 }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// cause is what runs that failed for one reason have in common. Some cases ask their questions in any order.
-func cause(o conformance.Outcome) string {
+// failureKey returns a key that is equal for runs that failed for the same reason. It sorts
+// the messages because some cases report them in any order.
+func failureKey(o conformance.Outcome) string {
 	id := o.ID
 	if o.Verdict == cases.SetupError {
 		id = ""
@@ -60,14 +63,14 @@ func cause(o conformance.Outcome) string {
 	return strings.Join(append([]string{string(o.Verdict), id, o.Reason}, said...), "\n")
 }
 
-// where names the runs of f in short.
-func where(r *conformance.Report, f Finding) string {
+// location summarizes the runs of f.
+func location(r *conformance.Report, f Finding) string {
 	ids := map[string]bool{}
-	var ways []string
+	var variants []string
 	for _, name := range f.Names {
-		id, way := split(name)
+		id, variant := splitName(name)
 		ids[id] = true
-		ways = append(ways, way)
+		variants = append(variants, variant)
 	}
 	if len(ids) > 1 {
 		return fmt.Sprintf("%s and %d other runs", f.Names[0], len(f.Names)-1)
@@ -75,55 +78,57 @@ func where(r *conformance.Report, f Finding) string {
 	if f.Way == "" {
 		return f.ID
 	}
-	return f.ID + " over " + compress(ways, waysOf(r, f.ID))
+	return f.ID + " over " + summarizeVariants(variants, variantsOf(r, f.ID))
 }
 
-// versionSaid is how messages and timelines name a version.
-var versionSaid = regexp.MustCompile(`\b(?:at|version) ([0-9]+)\b`)
+// versionPattern matches a version in messages and timelines.
+var versionPattern = regexp.MustCompile(`\b(?:at|version) ([0-9]+)\b`)
 
-// concerned reports, for each line of a timeline, whether it is about a version that a message names: the write that was told wrongly.
-func concerned(messages, timeline []string) []bool {
+// highlightedLines reports for each line of a timeline whether it contains a version that a
+// message mentions.
+func highlightedLines(messages, timeline []string) []bool {
 	named := map[string]bool{}
-	for _, m := range versionSaid.FindAllStringSubmatch(strings.Join(messages, "\n"), -1) {
+	for _, m := range versionPattern.FindAllStringSubmatch(strings.Join(messages, "\n"), -1) {
 		named[m[1]] = true
 	}
 	all := make([]bool, len(timeline))
 	for i, line := range timeline {
-		m := versionSaid.FindStringSubmatch(line)
+		m := versionPattern.FindStringSubmatch(line)
 		all[i] = m != nil && named[m[1]]
 	}
 	return all
 }
 
-func split(name string) (id, way string) {
+func splitName(name string) (id, variant string) {
 	if strings.Count(name, "/") < 2 {
 		return name, ""
 	}
 	return path.Dir(name), path.Base(name)
 }
 
-// waysOf returns the ways in which a case was run.
-func waysOf(r *conformance.Report, id string) (ways []string) {
+// variantsOf returns the variants in which a case ran.
+func variantsOf(r *conformance.Report, id string) (variants []string) {
 	for _, o := range r.Outcomes {
 		if o.ID == id && o.Way != "" {
-			ways = append(ways, o.Way)
+			variants = append(variants, o.Way)
 		}
 	}
-	return ways
+	return variants
 }
 
-// compress names ways, of all that there were: "all 5 ways", "h1, ws-*".
-func compress(ways, all []string) string {
-	if len(ways) == 2 && len(all) == 2 {
-		return "both ways"
+// summarizeVariants describes a subset of all variants, such as "all 5 variants" or "h1,
+// ws-*".
+func summarizeVariants(variants, all []string) string {
+	if len(variants) == 2 && len(all) == 2 {
+		return "both variants"
 	}
-	if len(ways) > 1 && len(ways) == len(all) {
-		return fmt.Sprintf("all %d ways", len(all))
+	if len(variants) > 1 && len(variants) == len(all) {
+		return fmt.Sprintf("all %d variants", len(all))
 	}
-	family := func(way string) string {
-		prefix, _, ok := strings.Cut(way, "-")
+	family := func(variant string) string {
+		prefix, _, ok := strings.Cut(variant, "-")
 		if !ok {
-			return way
+			return variant
 		}
 		return prefix + "-*"
 	}
@@ -131,34 +136,35 @@ func compress(ways, all []string) string {
 		return len(slices.DeleteFunc(slices.Clone(list), func(w string) bool { return family(w) != f }))
 	}
 	var short []string
-	for _, way := range ways {
-		if f := family(way); within(ways, f) > 1 && within(ways, f) == within(all, f) {
-			way = f
+	for _, variant := range variants {
+		if f := family(variant); within(variants, f) > 1 && within(variants, f) == within(all, f) {
+			variant = f
 		}
-		if !slices.Contains(short, way) {
-			short = append(short, way)
+		if !slices.Contains(short, variant) {
+			short = append(short, variant)
 		}
 	}
 	return strings.Join(short, ", ")
 }
 
-// again is the command that runs a case again; empty where no command was.
-func again(r *conformance.Report, name string) string {
+// rerunCommand returns the command that repeats a run, or "" if it is unknown.
+func rerunCommand(r *conformance.Report, name string) string {
 	if len(r.Command) == 0 {
 		return ""
 	}
 	var words []string
 	for _, w := range append(slices.Clone(r.Command), "--run", name) {
-		words = append(words, quoted(w))
+		words = append(words, shellQuote(w))
 	}
 	return strings.Join(words, " ")
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,$-]+$`)
+var safeShellWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,$-]+$`)
 
-// quoted is w as a shell takes it for one word. A "$" at its front is a variable.
-func quoted(w string) string {
-	if plainWord.MatchString(w) && strings.LastIndexByte(w, '$') <= 0 {
+// shellQuote quotes w for a shell. It does not quote a leading "$", which refers to a
+// variable.
+func shellQuote(w string) string {
+	if safeShellWord.MatchString(w) && strings.LastIndexByte(w, '$') <= 0 {
 		return w
 	}
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"

@@ -8,18 +8,18 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// A heatMap is cases by ways, in groups.
+// A heatMap is a table of cases and variants.
 type heatMap struct {
-	Ways   []string
-	Chips  []chip
-	Groups []groupView
+	Variants []string
+	Filters  []verdictFilter
+	Groups   []groupView
 }
 
-type chip struct {
+type verdictFilter struct {
 	Verdict cases.Verdict
 	Sign    string
 	Count   int
-	Word    string
+	Meaning string
 }
 
 type groupView struct {
@@ -33,7 +33,8 @@ type rowView struct {
 	Cells                     []cellView
 }
 
-// A cellView is one run; without a verdict there is none. One that is Whole takes all ways.
+// A cellView is one run. It has no verdict if there was no run. If Whole is true, it spans
+// all variants.
 type cellView struct {
 	Name    string
 	Verdict cases.Verdict
@@ -42,21 +43,21 @@ type cellView struct {
 	Whole   bool
 }
 
-// marks are the verdicts in the map, which can be told apart without their colours.
-var marks = map[cases.Verdict]string{
+// mapSigns are the signs of verdicts in the table. They can be distinguished without color.
+var mapSigns = map[cases.Verdict]string{
 	cases.Pass: "✓", cases.Fail: "✕", cases.Warn: "!", cases.Info: "i", cases.Skip: "–", cases.XFail: "~", cases.XPass: "?",
 	cases.SetupError: "⚠", cases.NotRun: "·",
 }
 
 func newHeatMap(r *conformance.Report, s Summary) heatMap {
-	m := heatMap{Ways: columns(r)}
-	for _, v := range present(s.RunsByVerdict) {
-		m.Chips = append(m.Chips, chip{v, marks[v], s.RunsByVerdict[v], words[v]})
+	m := heatMap{Variants: variantColumns(r)}
+	for _, v := range occurring(s.RunsByVerdict) {
+		m.Filters = append(m.Filters, verdictFilter{v, mapSigns[v], s.RunsByVerdict[v], verdictMeanings[v]})
 	}
 	for _, c := range byCase(r) {
 		name, _, _ := strings.Cut(c[0].ID, "/")
 		if n := len(m.Groups); n == 0 || m.Groups[n-1].Name != name {
-			m.Groups = append(m.Groups, groupView{Name: name, Columns: len(m.Ways) + 2})
+			m.Groups = append(m.Groups, groupView{Name: name, Columns: len(m.Variants) + 2})
 		}
 		g := &m.Groups[len(m.Groups)-1]
 		g.Rows = append(g.Rows, m.row(c))
@@ -67,19 +68,19 @@ func newHeatMap(r *conformance.Report, s Summary) heatMap {
 	return m
 }
 
-// columns are all the ways of a report, in the order in which the suite has them.
-func columns(r *conformance.Report) (ways []string) {
+// variantColumns returns all variants of a report in the order of the suite.
+func variantColumns(r *conformance.Report) (variants []string) {
 	for _, o := range r.Outcomes {
-		if o.Way != "" && !slices.Contains(ways, o.Way) {
-			ways = append(ways, o.Way)
+		if o.Way != "" && !slices.Contains(variants, o.Way) {
+			variants = append(variants, o.Way)
 		}
 	}
 	order := cases.Variants()
-	slices.SortStableFunc(ways, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
-	if len(ways) == 0 {
-		ways = []string{"any"}
+	slices.SortStableFunc(variants, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	if len(variants) == 0 {
+		variants = []string{"any"}
 	}
-	return ways
+	return variants
 }
 
 func (m *heatMap) row(c []conformance.Outcome) rowView {
@@ -93,14 +94,14 @@ func (m *heatMap) row(c []conformance.Outcome) rowView {
 	row.Verdicts = strings.Join(verdicts, " ")
 	if c[0].Way == "" {
 		o := c[0]
-		row.Cells = []cellView{{o.Name(), o.Verdict, marks[o.Verdict], o.Reason, true}}
+		row.Cells = []cellView{{o.Name(), o.Verdict, mapSigns[o.Verdict], o.Reason, true}}
 		return row
 	}
-	for _, way := range m.Ways {
+	for _, variant := range m.Variants {
 		var cell cellView
 		for _, o := range c {
-			if o.Way == way {
-				cell = cellView{o.Name(), o.Verdict, marks[o.Verdict], o.Reason, false}
+			if o.Way == variant {
+				cell = cellView{o.Name(), o.Verdict, mapSigns[o.Verdict], o.Reason, false}
 			}
 		}
 		row.Cells = append(row.Cells, cell)

@@ -1,7 +1,7 @@
 package report
 
 import (
-	_ "embed" // the page
+	_ "embed" // for go:embed
 	"fmt"
 	"html/template"
 	"io"
@@ -23,11 +23,12 @@ var (
 
 var page = template.Must(template.New("page").Parse(pageHTML))
 
-// HTML writes r as one page that needs nothing else: figures, what is wrong, and a map of all cases over all ways, in which a click on a field shows
-// what happened there. It follows the colour scheme of the browser, and can be read without scripts.
+// HTML writes r as a self-contained page with figures, findings, and a table of all cases
+// and variants. Clicking a cell of the table shows its details. The page follows the
+// browser's color scheme and is readable without scripts.
 func HTML(w io.Writer, r *conformance.Report) error { return page.Execute(w, newView(r)) }
 
-// A view is what the page shows.
+// A view is the data of the page.
 type view struct {
 	Style  template.CSS
 	Script template.JS
@@ -35,40 +36,40 @@ type view struct {
 	Target, Headline, State string
 	Tiles                   []tile
 	Findings                []findingView
-	Trials                  []trialFinding
-	tried
-	Unmatched []string
+	SelfTests               []selfTestFinding
+	selfTestView
+	UnmatchedPatterns []string
 	heatMap
 	Verdicts []cases.Verdict
 	Levels   []figureRow
 	Skipped  []SkipReason
-	foot
+	footer
 	Runs []runView
 }
 
-// tried is what a run tried on itself; empty where it did not.
-type tried struct {
-	MutantFigures, FaultFigures []figure
+// A selfTestView shows how the suite was tested. It is empty if it was not.
+type selfTestView struct {
+	MutantFigures, FaultFigures []labelledCount
 	Faults                      []faultRow
-	LeftMutants                 []string
+	SkippedMutants              []string
 }
 
-func newTried(r *conformance.Report) (t tried) {
+func newSelfTestView(r *conformance.Report) (t selfTestView) {
 	if m := r.Mutants; m != nil {
 		t.MutantFigures = mutantFigures(m)
 		for _, trial := range m.Trials {
-			if trialVerdict(trial) == cases.Skip {
-				t.LeftMutants = append(t.LeftMutants, trial.Name)
+			if mutantVerdict(trial) == cases.Skip {
+				t.SkippedMutants = append(t.SkippedMutants, trial.Name)
 			}
 		}
 	}
 	if f := r.Robustness; f != nil {
-		t.FaultFigures, t.Faults = faultFigures(f), faultRows(f)
+		t.FaultFigures, t.Faults = robustnessFigures(f), faultRows(f)
 	}
 	return t
 }
 
-type foot struct {
+type footer struct {
 	Notes                               []string
 	Tool, Started, StartedText, Command string
 }
@@ -82,17 +83,17 @@ type findingView struct {
 	Lines []lineView
 }
 
-// A lineView is a line of a timeline; Hit: a message is about it.
+// A lineView is a line of a timeline.
 type lineView struct {
-	Text string
-	Hit  bool
+	Text        string
+	Highlighted bool
 }
 
-// A runView is what a click shows.
+// A runView is shown when a cell is clicked.
 type runView struct {
 	Name     string        `json:"name"`
 	Verdict  cases.Verdict `json:"verdict"`
-	Word     string        `json:"word"`
+	Meaning  string        `json:"meaning"`
 	Level    string        `json:"level"`
 	Says     string        `json:"says"`
 	Messages []string      `json:"messages,omitempty"`
@@ -100,28 +101,28 @@ type runView struct {
 	Log      []string      `json:"log,omitempty"`
 	Timeline []string      `json:"timeline,omitempty"`
 	Seconds  float64       `json:"seconds,omitempty"`
-	Again    string        `json:"again,omitempty"`
+	Rerun    string        `json:"rerun,omitempty"`
 }
 
-// openFindings is how many are open from the start: enough to see what is wrong, few enough to find the map.
+// openFindings is the number of findings that are initially expanded.
 const openFindings = 5
 
 func newView(r *conformance.Report) view {
 	s := Summarize(r)
 	v := view{
-		Style: template.CSS(pageCSS), Script: template.JS(pageJS), // they are our own
-		Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: state(r, s),
-		Tiles: tiles(r, s), Unmatched: r.UnmatchedPatterns, heatMap: newHeatMap(r, s),
-		Skipped: s.Skipped, Trials: trialFindings(r), tried: newTried(r),
-		foot: foot{
+		Style: template.CSS(pageCSS), Script: template.JS(pageJS), // trusted: embedded files
+		Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: overallState(r, s),
+		Tiles: tiles(r, s), UnmatchedPatterns: r.UnmatchedPatterns, heatMap: newHeatMap(r, s),
+		Skipped: s.Skipped, SelfTests: selfTestFindings(r), selfTestView: newSelfTestView(r),
+		footer: footer{
 			Notes: r.Notes, Tool: r.Tool, Started: r.Started.Format("2006-01-02T15:04:05Z"),
-			StartedText: r.Started.Format("2 January 2006, 15:04 UTC"), Command: strings.TrimSuffix(again(r, ""), " --run ''"),
+			StartedText: r.Started.Format("2 January 2006, 15:04 UTC"), Command: strings.TrimSuffix(rerunCommand(r, ""), " --run ''"),
 		},
 	}
 	for i, f := range Findings(r) {
 		f.Timeline = slices.DeleteFunc(slices.Clone(f.Timeline), func(line string) bool { return line == "" })
 		view := findingView{Finding: f, Level: f.Level.Name(), Open: i < openFindings}
-		for i, hit := range concerned(f.Messages, f.Timeline) {
+		for i, hit := range highlightedLines(f.Messages, f.Timeline) {
 			view.Lines = append(view.Lines, lineView{f.Timeline[i], hit})
 		}
 		v.Findings = append(v.Findings, view)
@@ -129,14 +130,14 @@ func newView(r *conformance.Report) view {
 	v.Verdicts, v.Levels = s.figures()
 	for _, o := range r.Outcomes {
 		v.Runs = append(v.Runs, runView{
-			o.Name(), o.Verdict, words[o.Verdict], o.Level.Name(), o.Says, o.Messages, o.Reason, o.Log, o.Timeline, o.Seconds, again(r, o.Name()),
+			o.Name(), o.Verdict, verdictMeanings[o.Verdict], o.Level.Name(), o.Says, o.Messages, o.Reason, o.Log, o.Timeline, o.Seconds, rerunCommand(r, o.Name()),
 		})
 	}
 	return v
 }
 
-// state is the colour of the lamp.
-func state(r *conformance.Report, s Summary) string {
+// overallState returns the class of the status lamp.
+func overallState(r *conformance.Report, s Summary) string {
 	switch {
 	case !r.OK():
 		return "bad"
@@ -151,7 +152,7 @@ func state(r *conformance.Report, s Summary) string {
 func tiles(r *conformance.Report, s Summary) []tile {
 	all := []tile{
 		{fmt.Sprint(s.Cases), "cases", ""},
-		{fmt.Sprint(s.Runs), "runs over all ways", ""},
+		{fmt.Sprint(s.Runs), "runs in all variants", ""},
 		{fmt.Sprint(s.RunsByVerdict[cases.Pass]), "runs passed", "pass"},
 	}
 	for _, v := range []cases.Verdict{cases.Fail, cases.XPass, cases.SetupError, cases.Warn, cases.XFail, cases.NotRun} {
@@ -163,7 +164,7 @@ func tiles(r *conformance.Report, s Summary) []tile {
 				class = string(v)
 			}
 			all = append(all, tile{fmt.Sprint(n), map[cases.Verdict]string{
-				cases.Fail: "failed", cases.XPass: "passed unexpectedly", cases.SetupError: "could not begin", cases.Warn: "warnings",
+				cases.Fail: "failed", cases.XPass: "passed unexpectedly", cases.SetupError: "setup failed", cases.Warn: "warnings",
 				cases.XFail: "known failures", cases.NotRun: "not run",
 			}[v], class})
 		}
@@ -171,17 +172,17 @@ func tiles(r *conformance.Report, s Summary) []tile {
 	all = append(all, tile{fmt.Sprint(s.ByVerdict[cases.Skip]), "cases skipped", ""})
 	if m := r.Mutants; m != nil {
 		killed, survived, _ := m.Counts()
-		all = append(all, tile{fmt.Sprintf("%d/%d", killed, len(m.Trials)), "mutants killed", good(survived == 0)})
+		all = append(all, tile{fmt.Sprintf("%d/%d", killed, len(m.Trials)), "mutants killed", figureClass(survived == 0)})
 	}
 	if f := r.Robustness; f != nil {
 		n := f.Report.Summary
-		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""}, tile{fmt.Sprint(n.Violations), "violations", good(f.OK())})
+		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""}, tile{fmt.Sprint(n.Violations), "violations", figureClass(f.OK())})
 	}
 	return append(all, tile{fmt.Sprintf("%.1f s", r.Seconds), "in all", ""})
 }
 
-// good is the class of a figure that is as it must be.
-func good(ok bool) string {
+// figureClass returns the class of a figure that is as expected or not.
+func figureClass(ok bool) string {
 	if ok {
 		return "pass"
 	}

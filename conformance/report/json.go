@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 )
 
-// JSON writes r with all it has; [Read] reads it back.
+// JSON writes r completely. [Read] reads it.
 func JSON(w io.Writer, r *conformance.Report) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -17,24 +17,24 @@ func JSON(w io.Writer, r *conformance.Report) error {
 	return e.Encode(r)
 }
 
-// maxReport is how many bytes [Read] takes.
-const maxReport = 256 << 20
+// maxReportBytes limits the input of [Read].
+const maxReportBytes = 256 << 20
 
-// Read reads what [JSON] wrote. What is no report is an error of code Invalid.
+// Read reads a report that [JSON] wrote. Invalid input is an error of code Invalid.
 func Read(in io.Reader) (*conformance.Report, error) {
 	r := new(conformance.Report)
-	data, err := io.ReadAll(io.LimitReader(in, maxReport+1))
+	data, err := io.ReadAll(io.LimitReader(in, maxReportBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxReport {
-		return nil, invalid(fmt.Sprintf("it has more than %d bytes", maxReport), nil)
+	if len(data) > maxReportBytes {
+		return nil, invalid(fmt.Sprintf("the report has more than %d bytes", maxReportBytes), nil)
 	}
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, invalid("", err)
 	}
 	if r.Tool == "" || r.Started.IsZero() {
-		return nil, invalid("it names neither a tool nor a time", nil)
+		return nil, invalid("not a conformance report: the tool or the start time is missing", nil)
 	}
 	return r, nil
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// The elements of JUnit's XML, as build servers read them; there is no standard.
+// These types describe the elements of JUnit's XML as build servers read it. There is no
+// standard.
 type (
 	suites struct {
 		XMLName  xml.Name `xml:"testsuites"`
@@ -49,8 +50,8 @@ type (
 	}
 )
 
-// JUnit writes r as JUnit's XML: a suite for each group, a test for each run and each mutant. A warning is no failure there, but text; an expected failure is
-// skipped.
+// JUnit writes r as JUnit XML, with a suite for each group and a test for each run and each
+// mutant. A warning is not a failure but text; an expected failure is a skipped test.
 func JUnit(w io.Writer, r *conformance.Report) error {
 	all := suites{Name: "listwatch conformance: " + r.Target, Time: seconds(r.Seconds)}
 	byGroup := map[string]*suite{}
@@ -63,7 +64,7 @@ func JUnit(w io.Writer, r *conformance.Report) error {
 		}
 		s.add(r, o)
 	}
-	all.Suites = append(all.Suites, triedSuites(r)...)
+	all.Suites = append(all.Suites, selfTestSuites(r)...)
 	for _, s := range all.Suites {
 		s.Time = seconds(s.seconds)
 		all.Tests += s.Tests
@@ -87,7 +88,7 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 	t := testcase{Class: s.Name, Name: strings.TrimPrefix(o.Name(), s.Name+"/"), Time: seconds(o.Seconds)}
 	s.Tests++
 	s.seconds += o.Seconds
-	why := &problem{Message: firstLine(o), Text: explain(r, o)}
+	why := &problem{Message: firstLine(o), Text: details(r, o)}
 	switch o.Verdict {
 	case cases.Fail, cases.XPass:
 		t.Failure = why
@@ -104,10 +105,11 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 	s.Cases = append(s.Cases, t)
 }
 
-// triedSuites are a suite with a test for each mutant, and one with a test for what was seen under faults; its figures are its text.
-func triedSuites(r *conformance.Report) (all []*suite) {
+// selfTestSuites returns a suite with a test for each mutant, and a suite for the
+// robustness test.
+func selfTestSuites(r *conformance.Report) (all []*suite) {
 	wrong := map[string]*problem{}
-	for _, f := range trialFindings(r) {
+	for _, f := range selfTestFindings(r) {
 		wrong[f.Name] = &problem{Message: f.Says, Text: strings.Join(f.Messages, "\n")}
 	}
 	add := func(name string, seconds float64, tests ...testcase) {
@@ -126,19 +128,19 @@ func triedSuites(r *conformance.Report) (all []*suite) {
 		var tests []testcase
 		for _, t := range m.Trials {
 			test := testcase{Class: mutantGroup, Name: t.Name, Time: seconds(0), Failure: wrong[mutantGroup+"/"+t.Name]}
-			if trialVerdict(t) == cases.Skip {
-				test.Skipped = &problem{Message: "only go test can tell: " + strings.Join(t.NotTried, ", ")}
+			if mutantVerdict(t) == cases.Skip {
+				test.Skipped = &problem{Message: "run only by go test: " + strings.Join(t.NotTried, ", ")}
 			}
 			tests = append(tests, test)
 		}
 		add(mutantGroup, m.Seconds, tests...)
 	}
 	if f := r.Robustness; f != nil {
-		text := joinFigures(faultFigures(f))
+		text := joinFigures(robustnessFigures(f))
 		for _, row := range faultRows(f) {
-			text += fmt.Sprintf("\n%s bit %d times and ended %d streams", row.Kind, row.Bit, row.Ended)
+			text += fmt.Sprintf("\n%s was injected %d times and ended %d connections", row.Kind, row.Injected, row.Ended)
 		}
-		add(faultGroup, f.Seconds, testcase{Class: faultGroup, Name: "guarantees", Time: seconds(f.Seconds), Failure: wrong[faultGroup], Out: text})
+		add(robustnessGroup, f.Seconds, testcase{Class: robustnessGroup, Name: "guarantees", Time: seconds(f.Seconds), Failure: wrong[robustnessGroup], Out: text})
 	}
 	return all
 }
@@ -148,8 +150,8 @@ func firstLine(o conformance.Outcome) string {
 	return line
 }
 
-// explain is all there is to say of an outcome.
-func explain(r *conformance.Report, o conformance.Outcome) string {
+// details returns everything there is to say about an outcome.
+func details(r *conformance.Report, o conformance.Outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", o.Level.Name(), o.Says)
 	for _, line := range append(o.Messages, o.Log...) {
@@ -162,8 +164,8 @@ func explain(r *conformance.Report, o conformance.Outcome) string {
 	for _, line := range shown {
 		b.WriteString(line + "\n")
 	}
-	if command := again(r, o.Name()); command != "" && o.Verdict != cases.Info {
-		b.WriteString("again: " + command + "\n")
+	if command := rerunCommand(r, o.Name()); command != "" && o.Verdict != cases.Info {
+		b.WriteString("run again: " + command + "\n")
 	}
 	return b.String()
 }

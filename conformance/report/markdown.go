@@ -11,22 +11,22 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// Markdown writes r as GitHub shows it: figures, what is wrong, and what was skipped folded away.
+// Markdown writes r as GitHub Markdown.
 func Markdown(w io.Writer, r *conformance.Report) error {
 	out := bufio.NewWriter(w)
 	s := Summarize(r)
 	fmt.Fprintf(out, "# Conformance of %s\n\n%s.\n\n", inline(r.Target), inline(Headline(r)))
 	writeMarkdownFigures(out, s)
-	writeMarkdownTried(out, r)
+	writeMarkdownSelfTest(out, r)
 	for _, f := range Findings(r) {
 		writeMarkdownFinding(out, f)
 	}
-	for _, f := range trialFindings(r) {
+	for _, f := range selfTestFindings(r) {
 		fmt.Fprintf(out, "## FAIL: %s\n\n%s.\n\n", inline(f.Name), inline(f.Says))
 		writeFence(out, strings.Join(f.Messages, "\n"))
 	}
 	if len(r.UnmatchedPatterns) > 0 {
-		fmt.Fprintf(out, "## Known failures that name no run\n\n")
+		fmt.Fprintf(out, "## Known failures that match no run\n\n")
 		for _, p := range r.UnmatchedPatterns {
 			fmt.Fprintf(out, "- `%s`\n", p)
 		}
@@ -73,7 +73,7 @@ func writeMarkdownFigures(out io.Writer, s Summary) {
 	fmt.Fprintln(out)
 }
 
-func writeMarkdownTried(out io.Writer, r *conformance.Report) {
+func writeMarkdownSelfTest(out io.Writer, r *conformance.Report) {
 	if m := r.Mutants; m != nil {
 		fmt.Fprintf(out, "**Mutants**: %s.\n\n", joinFigures(mutantFigures(m)))
 	}
@@ -81,15 +81,15 @@ func writeMarkdownTried(out io.Writer, r *conformance.Report) {
 	if f == nil {
 		return
 	}
-	fmt.Fprintf(out, "**Under faults**: %s.\n\n| fault | bit | ended streams |\n|---|--:|--:|\n", joinFigures(faultFigures(f)))
+	fmt.Fprintf(out, "**Under faults**: %s.\n\n| fault | injected | ended connections |\n|---|--:|--:|\n", joinFigures(robustnessFigures(f)))
 	for _, row := range faultRows(f) {
-		fmt.Fprintf(out, "| %s | %d | %d |\n", inline(row.Kind), row.Bit, row.Ended)
+		fmt.Fprintf(out, "| %s | %d | %d |\n", inline(row.Kind), row.Injected, row.Ended)
 	}
 	fmt.Fprintln(out)
 }
 
 func writeMarkdownFinding(out io.Writer, f Finding) {
-	fmt.Fprintf(out, "## %s: %s\n\n**%s**: %s.\n\n", head(f.Verdict), inline(f.Location), f.Level.Name(), inline(f.Says))
+	fmt.Fprintf(out, "## %s: %s\n\n**%s**: %s.\n\n", verdictLabel(f.Verdict), inline(f.Location), f.Level.Name(), inline(f.Says))
 	var text strings.Builder
 	for _, m := range f.Messages {
 		text.WriteString(m + "\n")
@@ -102,10 +102,10 @@ func writeMarkdownFinding(out io.Writer, f Finding) {
 	}
 	writeFence(out, text.String())
 	if shown, _ := lastLines(f.Timeline); len(shown) > 0 {
-		fmt.Fprintf(out, "<details><summary>What happened before, over %s</summary>\n\n", f.Way)
+		fmt.Fprintf(out, "<details><summary>Timeline over %s</summary>\n\n", f.Way)
 		lines := slices.Clone(shown)
-		for i, yes := range concerned(f.Messages, shown) {
-			lines[i] = mark(yes) + lines[i]
+		for i, yes := range highlightedLines(f.Messages, shown) {
+			lines[i] = lineMark(yes) + lines[i]
 		}
 		writeFence(out, strings.Join(lines, "\n"))
 		fmt.Fprintf(out, "</details>\n\n")
@@ -115,7 +115,7 @@ func writeMarkdownFinding(out io.Writer, f Finding) {
 	}
 }
 
-// writeFence writes text as it is, between fences longer than any in it.
+// writeFence writes text as a code block whose fence is longer than any in the text.
 func writeFence(out io.Writer, text string) {
 	fence := "```"
 	for strings.Contains(text, fence) {
@@ -126,5 +126,5 @@ func writeFence(out io.Writer, text string) {
 
 var inlineEscapes = strings.NewReplacer("\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`", "|", `\|`, "[", `\[`)
 
-// inline is text within a line of Markdown.
+// inline escapes text for a line of Markdown.
 func inline(text string) string { return inlineEscapes.Replace(text) }

@@ -11,23 +11,24 @@ import (
 	"github.com/listwatch/listwatch/conformance/mutants"
 )
 
-// A Progress shows a run while it goes on: on a terminal a strip for each group that grows by a sign for every run, elsewhere a line for each
-// case. It is safe for concurrent use.
+// A Progress shows a run in progress. On a terminal it writes a strip of signs for each
+// group, otherwise a line for each case. It is safe for concurrent use.
 type Progress struct {
 	// Immutable after construction.
 	out    io.Writer
-	width  int // of the terminal; 0: it is none
+	width  int // of the terminal; 0 if out is not a terminal
 	colour bool
 
 	mu sync.Mutex
 	// Guarded by mu.
-	group string
-	strip []cases.Verdict
-	last  []conformance.Outcome // those of the case at hand
+	group   string
+	strip   []cases.Verdict
+	current []conformance.Outcome // the outcomes of the current case
 }
 
-// NewProgress returns a Progress that writes to out. A width of more than 20 is that of a terminal, which understands ANSI's escape sequences; any
-// other means that out is none. colour paints verdicts.
+// NewProgress returns a Progress that writes to out. If width is more than 20, out must be
+// a terminal of that width that supports ANSI escape sequences. Otherwise out is not
+// treated as a terminal. On a terminal, colour enables colors.
 func NewProgress(out io.Writer, width int, colour bool) *Progress {
 	if width <= 20 {
 		width, colour = 0, false
@@ -40,10 +41,10 @@ func (p *Progress) Add(o conformance.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.width == 0 {
-		if len(p.last) > 0 && p.last[0].ID != o.ID {
+		if len(p.current) > 0 && p.current[0].ID != o.ID {
 			p.writeCase()
 		}
-		p.last = append(p.last, o)
+		p.current = append(p.current, o)
 		return
 	}
 	if group, _, _ := strings.Cut(o.ID, "/"); group != p.group {
@@ -51,36 +52,37 @@ func (p *Progress) Add(o conformance.Outcome) {
 		p.group, p.strip = group, nil
 	}
 	p.strip = append(p.strip, o.Verdict)
-	fmt.Fprint(p.out, "\r\x1b[K"+p.line())
+	fmt.Fprint(p.out, "\r\x1b[K"+p.stripLine())
 }
 
-// AddMutant shows what the cases made of a mutant: a sign on a terminal, elsewhere a line where it survived.
+// AddMutant shows the result of a mutant: a sign on a terminal, otherwise a line if the
+// mutant survived.
 func (p *Progress) AddMutant(t mutants.MutantResult) {
-	if v := trialVerdict(t); p.width > 0 || v == cases.Fail {
+	if v := mutantVerdict(t); p.width > 0 || v == cases.Fail {
 		p.Add(conformance.Outcome{ID: mutantGroup + "/" + t.Name, Verdict: v})
 	}
 }
 
-// Say shows a line of its own, about what takes long and has no steps.
+// Message shows a line about a long step.
 func (p *Progress) Message(what, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.finish()
+	p.endLine()
 	fmt.Fprintf(p.out, "%-12s %s\n", what, line)
 }
 
-// Close writes what is left.
+// Close writes the pending output.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.finish()
+	p.endLine()
 	fmt.Fprintln(p.out)
 }
 
-// finish ends the line at hand.
-func (p *Progress) finish() {
+// endLine ends the current line.
+func (p *Progress) endLine() {
 	p.endStrip()
-	if len(p.last) > 0 {
+	if len(p.current) > 0 {
 		p.writeCase()
 	}
 	p.group = ""
@@ -92,24 +94,26 @@ func (p *Progress) endStrip() {
 	}
 }
 
-// signs are verdicts in one letter; letters can be told apart without their colours.
-var signs = map[cases.Verdict]string{
+// progressSigns are one-letter signs of verdicts. Bad ones are letters, to be distinguished
+// without color.
+var progressSigns = map[cases.Verdict]string{
 	cases.Pass: ".", cases.Fail: "F", cases.Warn: "w", cases.Info: "i", cases.Skip: "s", cases.XFail: "x", cases.XPass: "X",
 	cases.SetupError: "E", cases.NotRun: "-",
 }
 
-// paints are the colours of ANSI.
-var paints = map[cases.Verdict]string{
+// ansiColours are the ANSI color codes of verdicts.
+var ansiColours = map[cases.Verdict]string{
 	cases.Pass: "32", cases.Fail: "1;31", cases.Warn: "33", cases.Info: "36", cases.Skip: "2", cases.XFail: "35", cases.XPass: "1;31",
 	cases.SetupError: "1;31", cases.NotRun: "2",
 }
 
-// line is the strip of the group at hand. Where the terminal is too narrow, the signs are those of the latest runs.
-func (p *Progress) line() string {
+// stripLine returns the strip of the current group. If it does not fit the terminal, it
+// shows the latest runs.
+func (p *Progress) stripLine() string {
 	counts, bad := map[cases.Verdict]int{}, 0
 	for _, v := range p.strip {
 		counts[v]++
-		if badly(v) {
+		if isBad(v) {
 			bad++
 		}
 	}
@@ -126,42 +130,43 @@ func (p *Progress) line() string {
 	var b strings.Builder
 	b.WriteString(name)
 	for _, v := range strip {
-		b.WriteString(p.paint(v, signs[v]))
+		b.WriteString(p.colourize(v, progressSigns[v]))
 	}
 	return b.String() + end
 }
 
-func (p *Progress) paint(v cases.Verdict, text string) string {
+func (p *Progress) colourize(v cases.Verdict, text string) string {
 	if !p.colour {
 		return text
 	}
-	return "\x1b[" + paints[v] + "m" + text + "\x1b[0m"
+	return "\x1b[" + ansiColours[v] + "m" + text + "\x1b[0m"
 }
 
-// writeCase writes the line of a case: the worst verdict, and in which ways it was that, if not in all.
+// writeCase writes the line of the current case: its worst verdict, and the variants with
+// that verdict unless it is all of them.
 func (p *Progress) writeCase() {
-	worst := p.last[0]
+	worst := p.current[0]
 	seconds := 0.0
-	var ways, all []string
-	for _, o := range p.last {
+	var variants, all []string
+	for _, o := range p.current {
 		if rank(o.Verdict) < rank(worst.Verdict) {
 			worst = o
 		}
 		seconds += o.Seconds
 	}
-	for _, o := range p.last {
+	for _, o := range p.current {
 		all = append(all, o.Way)
 		if o.Verdict == worst.Verdict {
-			ways = append(ways, o.Way)
+			variants = append(variants, o.Way)
 		}
 	}
-	p.last = nil
-	about := fmt.Sprintf("%s, %.0f ms", compress(ways, all), seconds*1000)
+	p.current = nil
+	about := fmt.Sprintf("%s, %.0f ms", summarizeVariants(variants, all), seconds*1000)
 	switch {
 	case worst.Verdict == cases.Skip || worst.Verdict == cases.NotRun || worst.Verdict == cases.XFail:
 		about = worst.Reason
-	case len(ways) < len(all):
-		about = fmt.Sprintf("%s of %d ways, %.0f ms", compress(ways, all), len(all), seconds*1000)
+	case len(variants) < len(all):
+		about = fmt.Sprintf("%s of %d variants, %.0f ms", summarizeVariants(variants, all), len(all), seconds*1000)
 	}
-	fmt.Fprintf(p.out, "%-5s %-36s %s\n", head(worst.Verdict), worst.ID, about)
+	fmt.Fprintf(p.out, "%-5s %-36s %s\n", verdictLabel(worst.Verdict), worst.ID, about)
 }

@@ -26,10 +26,10 @@ func outcome(id, way string, v cases.Verdict, messages ...string) conformance.Ou
 	}
 }
 
-// sample has an outcome of every verdict.
+// sample returns a report with an outcome of every verdict.
 func sample() *conformance.Report {
 	skipped := outcome("drain/ends-all", "", cases.Skip)
-	skipped.Reason = "it can't <be> drained"
+	skipped.Reason = "it cannot <be> drained"
 	failed := outcome("resume/from-rv", "h2", cases.Fail, `got version 17, want "ADDED a" </script><b>`)
 	failed.Timeline, failed.Log = []string{"   0.1 ms  put a []: version 16", "   0.2 ms  received ADDED b at version 17"}, []string{"seed 5"}
 	first := outcome("resume/from-rv", "h1", cases.Fail, `got version 17, want "ADDED a" </script><b>`)
@@ -65,12 +65,12 @@ func wantParts(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("there is no %q in:\n%s", part, text)
+			t.Errorf("%q is missing in:\n%s", part, text)
 		}
 	}
 }
 
-func TestFailuresOfOneCauseAreOneFinding(t *testing.T) {
+func TestFindingsGroupEqualFailures(t *testing.T) {
 	got := map[string]int{}
 	for _, f := range report.Findings(sample()) {
 		got[f.Location] = len(f.Names)
@@ -83,29 +83,29 @@ func TestFailuresOfOneCauseAreOneFinding(t *testing.T) {
 	}
 }
 
-func TestTextExplainsAFailure(t *testing.T) {
+func TestTextExplainsFailures(t *testing.T) {
 	wantParts(t, text(t, report.Text),
 		"    >    0.2 ms  received ADDED b at version 17", "         0.1 ms  put a []: version 16",
 		"FAIL  resume/from-rv over h1, h2", "must: rule of resume/from-rv", `got version 17, want "ADDED a"`,
-		"again: listwatch conformance server --url 'http://h/x y' --token $TOKEN --run resume/from-rv/h1",
-		`the known failure "no/such" names no run`, "xfail select/field-name/h1: it has | no fields",
-		"    1  it can't <be> drained", "Note: ws is not tested.", "FAILED: 5 runs did not pass")
+		"run again: listwatch conformance server --url 'http://h/x y' --token $TOKEN --run resume/from-rv/h1",
+		`the known failure "no/such" matches no run`, "xfail select/field-name/h1: it has | no fields",
+		"    1  it cannot <be> drained", "Note: ws is not tested.", "FAILED: 5 runs did not pass")
 }
 
-func TestTheSummaryCountsCasesByTheirWorstVerdict(t *testing.T) {
+func TestSummaryCountsWorstVerdicts(t *testing.T) {
 	s := report.Summarize(sample())
 	if s.Cases != 9 || s.Runs != 9 || s.ByLevel[cases.Must][cases.Fail] != 1 || s.ByLevel[cases.Should][cases.Warn] != 1 || s.ByVerdict[cases.Pass] != 0 {
 		t.Errorf("got %+v", s)
 	}
 }
 
-func TestJSONIsReadBack(t *testing.T) {
+func TestJSONSurvivesWriteAndRead(t *testing.T) {
 	got, err := report.Read(strings.NewReader(text(t, report.JSON)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(sample(), got); diff != "" {
-		t.Errorf("the report that was read back (-want +got):\n%s", diff)
+		t.Errorf("the report after reading it (-want +got):\n%s", diff)
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"tool":"x"}`, "{"} {
 		if _, err := report.Read(strings.NewReader(bad)); !errors.Is(err, listwatch.Invalid) {
@@ -114,7 +114,7 @@ func TestJSONIsReadBack(t *testing.T) {
 	}
 }
 
-func TestJUnitCountsWhatItHas(t *testing.T) {
+func TestJUnitCounts(t *testing.T) {
 	var got struct {
 		Tests    int `xml:"tests,attr"`
 		Failures int `xml:"failures,attr"`
@@ -137,29 +137,30 @@ func TestJUnitCountsWhatItHas(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if c := got.Suites[0].Cases[0]; c.Name != "from-rv/h1" || c.Failure == nil || !strings.Contains(c.Failure.Message, "</script>") {
-		t.Errorf("got %+v first, want the failure and its message", c)
+		t.Errorf("got %+v as first test, want the failure and its message", c)
 	}
 }
 
-func TestMarkdownIsNotBrokenByWhatItQuotes(t *testing.T) {
-	wantParts(t, text(t, report.Markdown), "# Conformance of here", "## FAIL: resume/from-rv over h1, h2", "| must |", `it has \| no fields`, "it can't &lt;be> drained")
+func TestMarkdownEscapesText(t *testing.T) {
+	wantParts(t, text(t, report.Markdown), "# Conformance of here", "## FAIL: resume/from-rv over h1, h2", "| must |", `it has \| no fields`, "it cannot &lt;be> drained")
 }
 
-func TestThePageNeedsNothingElseAndIsNotBrokenByWhatItQuotes(t *testing.T) {
+func TestHTMLIsSelfContainedAndEscaped(t *testing.T) {
 	page := text(t, report.HTML)
-	wantParts(t, page, "<title>Conformance of here</title>", `data-name="resume/from-rv/h1"`, "it can&#39;t &lt;be&gt; drained", "prefers-color-scheme: dark", `aria-label="resume/from-rv/h2: fail"`)
+	wantParts(t, page, "<title>Conformance of here</title>", `data-name="resume/from-rv/h1"`, "it cannot &lt;be&gt; drained", "prefers-color-scheme: dark", `aria-label="resume/from-rv/h2: fail"`)
 	for _, bad := range []string{"</script><b>", "<link", "src=", "@import", "url("} {
 		if strings.Contains(page, bad) {
-			t.Errorf("there is %q in the page", bad)
+			t.Errorf("the page contains %q", bad)
 		}
 	}
 	if n := strings.Count(page, "</script>"); n != 2 {
-		t.Errorf("got %d scripts that end, want 2", n)
+		t.Errorf("got %d closing script tags, want 2", n)
 	}
 }
 
-// tried is a sample of a run of the suite on itself, in which a mutant survived and an event was lost under faults.
-func tried() *conformance.Report {
+// selfTestSample returns a report of a self test in which a mutant survived and an event
+// was lost under faults.
+func selfTestSample() *conformance.Report {
 	r := sample()
 	r.Outcomes, r.UnmatchedPatterns = r.Outcomes[2:3], nil
 	r.Mutants = &mutants.Result{Seconds: 2, Trials: []mutants.MutantResult{
@@ -177,43 +178,43 @@ func tried() *conformance.Report {
 	return r
 }
 
-func TestEveryReportHasTheFiguresOfMutantsAndFaults(t *testing.T) {
+func TestReportsContainSelfTestFigures(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, *conformance.Report) error{
 		"text": report.Text, "HTML": report.HTML, "Markdown": report.Markdown, "JUnit": report.JUnit, "JSON": report.JSON,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := write(&b, tried()); err != nil {
+			if err := write(&b, selfTestSample()); err != nil {
 				t.Fatal(err)
 			}
 			wantParts(t, b.String(), "1234", "cut", "kill", "select/label-ops", "says-", "ADDED a/n1", "17")
 			if name != "JSON" {
-				wantParts(t, b.String(), "too easy", "mutants")
+				wantParts(t, b.String(), "requirement not met", "mutants")
 			}
 			if name != "JUnit" && name != "JSON" {
-				wantParts(t, b.String(), "FAILED: mutants/says-", "1 of 3 mutants killed and 1 left; under faults 2 violations of 1234 events")
+				wantParts(t, b.String(), "FAILED: mutants/says-", "1 of 3 mutants killed, 1 run only by go test; under faults 2 violations of 1234 events")
 			}
 			if strings.Contains(b.String(), "<b>") && name != "text" && name != "JSON" && name != "HTML" {
-				t.Errorf("what is quoted breaks %s", name)
+				t.Errorf("%s does not escape its text", name)
 			}
 		})
 	}
-	if tried().OK() {
-		t.Error("a run in which a mutant survived is OK")
+	if selfTestSample().OK() {
+		t.Error("a report with a surviving mutant is OK")
 	}
-	ended := tried()
-	ended.Mutants, ended.Robustness, ended.Unfinished = nil, nil, "mutants: interrupted"
-	if line := report.Headline(ended); ended.OK() || !strings.Contains(line, "NOT FINISHED: mutants: interrupted") {
-		t.Errorf("a run that was ended among the mutants: OK %v, %s", ended.OK(), line)
+	interrupted := selfTestSample()
+	interrupted.Mutants, interrupted.Robustness, interrupted.Unfinished = nil, nil, "mutants: interrupted"
+	if line := report.Headline(interrupted); interrupted.OK() || !strings.Contains(line, "NOT FINISHED: mutants: interrupted") {
+		t.Errorf("interrupted mutants: OK %v, %s", interrupted.OK(), line)
 	}
-	healthy := tried()
+	healthy := selfTestSample()
 	healthy.Mutants.Trials, healthy.Robustness.Report = healthy.Mutants.Trials[:1], &checker.Report{}
 	if !healthy.OK() {
-		t.Error("a run in which nothing survived is not OK")
+		t.Error("a report without surviving mutants is not OK")
 	}
 }
 
-func TestDiffTellsWhatHasChangedAndWhetherForTheWorse(t *testing.T) {
+func TestDiffReportsChangedVerdicts(t *testing.T) {
 	before, after := sample(), sample()
 	after.Outcomes[0].Verdict, after.Outcomes[0].Messages = cases.Pass, nil
 	after.Outcomes[2].Verdict, after.Outcomes[2].Messages = cases.Fail, []string{"got nothing"}
@@ -231,23 +232,23 @@ func TestDiffTellsWhatHasChangedAndWhetherForTheWorse(t *testing.T) {
 	if err := report.WriteDiff(&b, got); err != nil {
 		t.Fatal(err)
 	}
-	wantParts(t, b.String(), "! resume/from-rv/ws-gorilla: fail, was pass", "3 changes, 1 for the worse")
+	wantParts(t, b.String(), "! resume/from-rv/ws-gorilla: fail, was pass", "3 changes, 1 regressed")
 }
 
-func TestProgressIsALineForEachCaseWhereThereIsNoTerminal(t *testing.T) {
+func TestProgressWritesLinesWithoutTerminal(t *testing.T) {
 	var b bytes.Buffer
 	p := report.NewProgress(&b, 0, true)
 	for _, o := range sample().Outcomes {
 		p.Add(o)
 	}
 	p.Close()
-	wantParts(t, b.String(), "FAIL  resume/from-rv", "h1, h2 of 3 ways", "skip  drain/ends-all", "SETUP bookmark/sound")
+	wantParts(t, b.String(), "FAIL  resume/from-rv", "h1, h2 of 3 variants", "skip  drain/ends-all", "SETUP bookmark/sound")
 	if strings.ContainsAny(b.String(), "\x1b\r") {
-		t.Errorf("got %q, want plain lines", b.String())
+		t.Errorf("got %q, want no escape sequences", b.String())
 	}
 }
 
-func TestProgressIsAStripForEachGroupOnATerminal(t *testing.T) {
+func TestProgressWritesStripsOnTerminal(t *testing.T) {
 	var b bytes.Buffer
 	p := report.NewProgress(&b, 40, true)
 	for range 100 {
@@ -258,7 +259,7 @@ func TestProgressIsAStripForEachGroupOnATerminal(t *testing.T) {
 	wantParts(t, b.String(), "resume", "select", "100 passed", "0 passed, 1 not", "\x1b[1;31mF\x1b[0m")
 	for line := range strings.SplitSeq(b.String(), "\x1b[K") {
 		if n := strings.Count(line, "m.\x1b"); n > 40 {
-			t.Errorf("got %d signs in %q, want what fits", n, line)
+			t.Errorf("got %d signs in %q, want at most 40", n, line)
 		}
 	}
 }

@@ -9,39 +9,43 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// verdicts are all there are, the worst first: a case that ran in several ways has the worst verdict of them.
+// verdicts lists all verdicts, the worst first. A case has the worst verdict of its
+// variants.
 var verdicts = []cases.Verdict{
 	cases.Fail, cases.XPass, cases.SetupError, cases.Warn, cases.NotRun, cases.XFail, cases.Pass, cases.Info, cases.Skip,
 }
 
-// words say what a verdict means.
-var words = map[cases.Verdict]string{
-	cases.Pass: "the rule holds", cases.Fail: "a must is broken", cases.Warn: "a rule that is no must is broken",
-	cases.Info: "measured, not judged", cases.Skip: "can't be run here", cases.XFail: "fails, as is known",
-	cases.XPass: "is listed as a known failure, and passes", cases.SetupError: "the target did not get as far as the case",
-	cases.NotRun: "the run ended before",
+// verdictMeanings explains the verdicts.
+var verdictMeanings = map[cases.Verdict]string{
+	cases.Pass: "the rule holds", cases.Fail: "a must is broken", cases.Warn: "a rule that is not a must is broken",
+	cases.Info: "measured, nothing to judge", cases.Skip: "cannot run here", cases.XFail: "fails as expected",
+	cases.XPass: "passes although it is listed as a known failure", cases.SetupError: "the target was not ready for the case",
+	cases.NotRun: "the run was interrupted",
 }
 
 var levels = []cases.Level{cases.Must, cases.Should, cases.Promise, cases.Measurement}
 
-// A Summary is what a run comes to in figures.
+// A Summary contains the figures of a report.
 type Summary struct {
-	// Cases counts cases, Runs what came to a verdict of them: a case in one way.
+	// Cases is the number of cases. Runs is the number of runs with a verdict; a run is a
+	// case in one variant.
 	Cases, Runs int
-	// ByLevel counts cases by their level and worst verdict, ByVerdict over all levels, RunsByVerdict every outcome.
+	// ByLevel counts cases by level and worst verdict, ByVerdict cases of all levels, and
+	// RunsByVerdict all outcomes.
 	ByLevel                  map[cases.Level]map[cases.Verdict]int
 	ByVerdict, RunsByVerdict map[cases.Verdict]int
-	// Skipped counts, for each reason, the cases that were skipped for it in every way, the commonest reason first.
+	// Skipped lists the cases that were skipped in every variant, by reason. The most
+	// frequent reason comes first.
 	Skipped []SkipReason
 }
 
-// A Reason is why cases were skipped.
+// A SkipReason is a reason for skipping cases.
 type SkipReason struct {
 	Reason string
-	Cases  []string // ids
+	Cases  []string // IDs
 }
 
-// Summarize counts r.
+// Summarize counts the outcomes of r.
 func Summarize(r *conformance.Report) Summary {
 	s := Summary{
 		ByLevel: map[cases.Level]map[cases.Verdict]int{}, ByVerdict: map[cases.Verdict]int{}, RunsByVerdict: map[cases.Verdict]int{},
@@ -96,20 +100,21 @@ func byCase(r *conformance.Report) (all [][]conformance.Outcome) {
 	return all
 }
 
-// present are the verdicts that occur among counts, the worst first.
-func present(counts map[cases.Verdict]int) []cases.Verdict {
+// occurring returns the verdicts with a nonzero count, the worst first.
+func occurring(counts map[cases.Verdict]int) []cases.Verdict {
 	return slices.DeleteFunc(slices.Clone(verdicts), func(v cases.Verdict) bool { return counts[v] == 0 })
 }
 
-// A figureRow is how many cases of a level have each of the verdicts that occur, the worst first.
+// A figureRow contains the number of cases of a level, by verdict.
 type figureRow struct {
 	Name   string
 	Counts []int
 }
 
-// figures returns the verdicts that occur, a row for each level that does, and one for all.
+// figures returns the occurring verdicts, a row for each occurring level, and a row for all
+// levels.
 func (s Summary) figures() (heads []cases.Verdict, rows []figureRow) {
-	heads = present(s.ByVerdict)
+	heads = occurring(s.ByVerdict)
 	add := func(name string, counts map[cases.Verdict]int) {
 		row := figureRow{Name: name}
 		for _, v := range heads {

@@ -11,19 +11,20 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-// shownLines is how much of a timeline is shown where there is no room to open and close it; JSON and HTML have all of it.
-const shownLines = 20
+// maxShownLines limits the lines of a timeline in formats that cannot fold it. JSON and
+// HTML contain all lines.
+const maxShownLines = 20
 
-// Text writes r for people: what is wrong, what was skipped and why, and figures.
+// Text writes r as text: findings, skipped cases and figures.
 func Text(w io.Writer, r *conformance.Report) error {
 	out := bufio.NewWriter(w)
 	for _, f := range Findings(r) {
 		writeFinding(out, f)
 	}
 	writeExpected(out, r)
-	writeTrialFindings(out, r)
+	writeSelfTestFindings(out, r)
 	for _, p := range r.UnmatchedPatterns {
-		fmt.Fprintf(out, "FAIL  the known failure %q names no run: is it mended, or misspelt?\n\n", p)
+		fmt.Fprintf(out, "FAIL  the known failure %q matches no run: remove it if it is fixed, or correct the pattern\n\n", p)
 	}
 	s := Summarize(r)
 	writeSkipped(out, s)
@@ -31,13 +32,13 @@ func Text(w io.Writer, r *conformance.Report) error {
 	return out.Flush()
 }
 
-// heads are how a verdict is told in front of a line.
-var heads = map[cases.Verdict]string{cases.Fail: "FAIL", cases.Warn: "WARN", cases.XPass: "XPASS", cases.SetupError: "SETUP"}
+// verdictLabels are the labels of verdicts at the start of a line.
+var verdictLabels = map[cases.Verdict]string{cases.Fail: "FAIL", cases.Warn: "WARN", cases.XPass: "XPASS", cases.SetupError: "SETUP"}
 
-func head(v cases.Verdict) string { return cmp.Or(heads[v], string(v)) }
+func verdictLabel(v cases.Verdict) string { return cmp.Or(verdictLabels[v], string(v)) }
 
 func writeFinding(out io.Writer, f Finding) {
-	fmt.Fprintf(out, "%-5s %s\n", head(f.Verdict), f.Location)
+	fmt.Fprintf(out, "%-5s %s\n", verdictLabel(f.Verdict), f.Location)
 	fmt.Fprintf(out, "      %s: %s\n\n", f.Level.Name(), f.Says)
 	for _, m := range f.Messages {
 		writeBlock(out, "      ", m)
@@ -49,41 +50,41 @@ func writeFinding(out io.Writer, f Finding) {
 		writeBlock(out, "      note: ", line)
 	}
 	if shown, lost := lastLines(f.Timeline); len(shown) > 0 {
-		fmt.Fprintf(out, "\n      what happened before, over %s:\n", cmp.Or(f.Way, "all"))
+		fmt.Fprintf(out, "\n      timeline over %s:\n", cmp.Or(f.Way, "all"))
 		if lost > 0 {
-			fmt.Fprintf(out, "        … %d earlier lines\n", lost)
+			fmt.Fprintf(out, "        (%d earlier lines omitted)\n", lost)
 		}
-		marked := concerned(f.Messages, shown)
+		marked := highlightedLines(f.Messages, shown)
 		for i, line := range shown {
-			fmt.Fprintf(out, "    %s %s\n", mark(marked[i]), line)
+			fmt.Fprintf(out, "    %s %s\n", lineMark(marked[i]), line)
 		}
 	}
 	if f.RerunCommand != "" {
-		fmt.Fprintf(out, "\n      again: %s\n", f.RerunCommand)
+		fmt.Fprintf(out, "\n      run again: %s\n", f.RerunCommand)
 	}
 	fmt.Fprintln(out)
 }
 
-// mark is in front of a line that a message is about.
-func mark(yes bool) string {
+// lineMark marks a highlighted line.
+func lineMark(yes bool) string {
 	if yes {
 		return ">"
 	}
 	return " "
 }
 
-// writeBlock writes text with prefix before its first line and as much space before the others.
+// writeBlock writes text with a prefix, and indents its further lines by the same width.
 func writeBlock(out io.Writer, prefix, text string) {
 	indent := strings.Repeat(" ", len(prefix))
 	fmt.Fprintf(out, "%s%s\n", prefix, strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+indent))
 }
 
-// lastLines returns the end of a timeline and how many lines come before it.
+// lastLines returns the end of a timeline and the number of omitted lines.
 func lastLines(timeline []string) (shown []string, lost int) {
 	for len(timeline) > 0 && timeline[0] == "" {
 		timeline = timeline[1:]
 	}
-	lost = max(0, len(timeline)-shownLines)
+	lost = max(0, len(timeline)-maxShownLines)
 	return timeline[lost:], lost
 }
 
@@ -111,7 +112,7 @@ func writeSkipped(out io.Writer, s Summary) {
 	fmt.Fprintln(out)
 }
 
-// writeFigures writes the table of cases by level and verdict, and a last line that says it all.
+// writeFigures writes the table of cases by level and verdict, and the headline.
 func writeFigures(out io.Writer, r *conformance.Report, s Summary) {
 	heads, rows := s.figures()
 	fmt.Fprintf(out, "%-10s", "cases")
@@ -127,34 +128,34 @@ func writeFigures(out io.Writer, r *conformance.Report, s Summary) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintln(out)
-	writeTried(out, r)
+	writeSelfTestFigures(out, r)
 	for _, n := range r.Notes {
 		fmt.Fprintf(out, "Note: %s.\n", strings.TrimSuffix(n, "."))
 	}
 	fmt.Fprintln(out, Headline(r))
 }
 
-// Headline says in one line what a run comes to.
+// Headline summarizes a run in one line.
 func Headline(r *conformance.Report) string {
 	s := Summarize(r)
-	verdict := "the rules that could be tested hold"
+	verdict := "all rules that could be tested hold"
 	switch bad := s.RunsByVerdict[cases.Fail] + s.RunsByVerdict[cases.XPass] + s.RunsByVerdict[cases.SetupError]; {
 	case r.SetupFailed():
-		verdict = "UNUSABLE: no case could begin"
+		verdict = "SETUP FAILED: no case could start"
 	case bad > 0:
 		verdict = fmt.Sprintf("FAILED: %s did not pass", plural(bad, "run"))
 	case len(r.UnmatchedPatterns) > 0:
-		verdict = "FAILED: there are known failures that name no run"
-	case len(trialFindings(r)) > 0:
-		verdict = "FAILED: " + strings.Join(trialNames(r), ", ")
+		verdict = "FAILED: some known failures match no run"
+	case len(selfTestFindings(r)) > 0:
+		verdict = "FAILED: " + strings.Join(failedSelfTests(r), ", ")
 	case s.RunsByVerdict[cases.NotRun] > 0:
 		verdict = fmt.Sprintf("NOT FINISHED: %s left", plural(s.RunsByVerdict[cases.NotRun], "run"))
 	case r.Unfinished != "":
 		verdict = "NOT FINISHED: " + r.Unfinished
 	case s.RunsByVerdict[cases.Pass] == 0:
-		verdict = "nothing was judged"
+		verdict = "no rule was tested"
 	case s.RunsByVerdict[cases.Warn] > 0:
-		verdict = "ok: all musts that could be tested hold, and some other rules do not"
+		verdict = "ok: every must that could be tested holds, but some other rules do not"
 	default:
 		verdict = "ok: " + verdict
 	}
@@ -163,7 +164,7 @@ func Headline(r *conformance.Report) string {
 		skipped = fmt.Sprintf(" and %d skipped", n)
 	}
 	return fmt.Sprintf("%s: %s of %s%s in %.1f s: %s%s",
-		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[cases.Skip], "case"), skipped, r.Seconds, verdict, triedLine(r))
+		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[cases.Skip], "case"), skipped, r.Seconds, verdict, selfTestSummary(r))
 }
 
 func plural(n int, what string) string {

@@ -18,7 +18,7 @@
     at("panel-name").textContent = r.name;
     at("panel-verdict").textContent = r.verdict;
     at("panel-verdict").className = "badge " + r.verdict;
-    at("panel-word").textContent = r.word;
+    at("panel-meaning").textContent = r.meaning;
     at("panel-time").textContent = r.seconds ? (r.seconds * 1000).toFixed(0) + " ms" : "";
     at("panel-level").textContent = r.level;
     at("panel-says").textContent = r.says;
@@ -27,19 +27,19 @@
     for (const m of [...(r.messages || []), ...(r.reason ? [r.reason] : [])]) add(body, "pre", "message", m);
     for (const m of r.log || []) add(body, "p", "note", m);
     if (r.timeline && r.timeline.some(Boolean)) {
-      add(body, "h3", "", "What happened, in milliseconds since the case began");
+      add(body, "h3", "", "Timeline in milliseconds since the start of the case");
       const lines = add(body, "pre", "timeline", "");
       lines.tabIndex = 0;
       const version = (text) => [...text.matchAll(/\b(?:at|version) (\d+)\b/g)].map((m) => m[1]);
       const named = new Set((r.messages || []).flatMap(version));
       for (const line of r.timeline) add(lines, "span", version(line).slice(0, 1).some((v) => named.has(v)) ? "hit" : "", line);
     }
-    if (r.again) {
+    if (r.rerun) {
       const p = add(body, "p", "again", "");
-      add(p, "code", "", r.again);
+      add(p, "code", "", r.rerun);
       const b = add(p, "button", "", "Copy");
       b.type = "button";
-      b.dataset.copy = r.again;
+      b.dataset.copy = r.rerun;
     }
     panel.showModal();
     history.replaceState(null, "", "#" + name);

@@ -14,44 +14,45 @@ import (
 	"github.com/listwatch/listwatch/conformance/robustness"
 )
 
-// faultGroup and mutantGroup are what the names of trials begin with, as those of runs do with a group.
+// robustnessGroup and mutantGroup are the groups in the names of self tests.
 const (
-	faultGroup  = "faults"
-	mutantGroup = "mutants"
+	robustnessGroup = "faults"
+	mutantGroup     = "mutants"
 )
 
-// A trialFinding is something wrong with what a run of the suite on itself tried.
-type trialFinding struct {
+// A selfTestFinding is a problem with the suite itself or with this module under faults.
+type selfTestFinding struct {
 	Name, Says string
 	Messages   []string
 }
 
-// trialFindings returns the mutants that survived, and what was broken under faults.
-func trialFindings(r *conformance.Report) (all []trialFinding) {
+// selfTestFindings returns the mutants that survived, and the problems of the robustness
+// test.
+func selfTestFindings(r *conformance.Report) (all []selfTestFinding) {
 	if r.Mutants != nil {
 		for _, t := range r.Mutants.Trials {
-			if trialVerdict(t) == cases.Fail {
-				all = append(all, trialFinding{
-					mutantGroup + "/" + t.Name, "a server or client with this defect is failed by the cases about it",
-					[]string{"these pass it: " + strings.Join(t.MissedBy, ", ")},
+			if mutantVerdict(t) == cases.Fail {
+				all = append(all, selfTestFinding{
+					mutantGroup + "/" + t.Name, "the cases must detect this defect of a server or client",
+					[]string{"cases that did not detect it: " + strings.Join(t.MissedBy, ", ")},
 				})
 			}
 		}
 	}
 	if f := r.Robustness; f != nil && !f.OK() {
-		all = append(all, trialFinding{faultGroup, "under faults every watcher sees every write exactly, in order and once", wrongUnderFaults(f)})
+		all = append(all, selfTestFinding{robustnessGroup, "under faults every watcher must see every write exactly once and in order", robustnessMessages(f)})
 	}
 	return all
 }
 
-func trialNames(r *conformance.Report) (names []string) {
-	for _, f := range trialFindings(r) {
+func failedSelfTests(r *conformance.Report) (names []string) {
+	for _, f := range selfTestFindings(r) {
 		names = append(names, f.Name)
 	}
 	return names
 }
 
-func wrongUnderFaults(f *robustness.Result) []string {
+func robustnessMessages(f *robustness.Result) []string {
 	lines := slices.Clone(f.Failures)
 	for _, v := range f.Report.Violations {
 		lines = append(lines, v.Error())
@@ -60,12 +61,12 @@ func wrongUnderFaults(f *robustness.Result) []string {
 		lines = append(lines, fmt.Sprintf("and %s more", plural(more, "violation")))
 	}
 	for _, line := range f.Report.Meta.Requirements.Missing(&f.Report.Summary) {
-		lines = append(lines, "it was too easy to prove anything: "+line)
+		lines = append(lines, "requirement not met: "+line)
 	}
 	return append(lines, fmt.Sprintf("seed %d", f.Report.Meta.Seed))
 }
 
-func trialVerdict(t mutants.MutantResult) cases.Verdict {
+func mutantVerdict(t mutants.MutantResult) cases.Verdict {
 	switch {
 	case t.Killed():
 		return cases.Pass
@@ -75,50 +76,49 @@ func trialVerdict(t mutants.MutantResult) cases.Verdict {
 	return cases.Skip
 }
 
-// A figure is a number that a run came to, and what it counts.
-type figure struct {
+// A labelledCount is a figure and its label.
+type labelledCount struct {
 	Count int
-	What  string
+	Label string
 }
 
-// mutantFigures are what there is to say of mutants.
-func mutantFigures(r *mutants.Result) []figure {
+func mutantFigures(r *mutants.Result) []labelledCount {
 	killed, survived, left := r.Counts()
 	noticed := 0
 	for _, t := range r.Trials {
 		noticed += len(t.DetectedBy)
 	}
-	return []figure{
+	return []labelledCount{
 		{len(r.Trials), "mutants"},
 		{killed, "killed"},
 		{survived, "survived"},
-		{left, "left to go test"},
-		{noticed, "times a case noticed"},
+		{left, "run only by go test"},
+		{noticed, "detections by a case"},
 	}
 }
 
-// faultFigures are what was checked under faults.
-func faultFigures(f *robustness.Result) []figure {
+func robustnessFigures(f *robustness.Result) []labelledCount {
 	s := f.Report.Summary
-	return []figure{
+	return []labelledCount{
 		{s.Violations, "violations"},
 		{s.Events, "events checked"},
 		{s.Writes, "writes"},
 		{s.Watchers, "watchers"},
-		{s.Connections, "streams"},
+		{s.Connections, "connections"},
 		{s.Bookmarks, "bookmarks"},
 		{s.Snapshots, "snapshots"},
 		{s.Lists, "lists"},
 		{s.Resumes, "resumes"},
-		{s.Expired, "told that history is gone"},
-		{s.Relists, "states got anew"},
+		{s.Expired, "sessions expired"},
+		{s.Relists, "relists"},
 	}
 }
 
-// A faultRow is how often a kind of fault bit, and how many streams it ended.
+// A faultRow counts how often a kind of fault was injected, and how many connections it
+// ended.
 type faultRow struct {
-	Kind       string
-	Bit, Ended int
+	Kind            string
+	Injected, Ended int
 }
 
 func faultRows(f *robustness.Result) (rows []faultRow) {
@@ -135,24 +135,24 @@ func faultRows(f *robustness.Result) (rows []faultRow) {
 	return rows
 }
 
-func joinFigures(all []figure) string {
+func joinFigures(all []labelledCount) string {
 	var parts []string
 	for _, f := range all {
-		parts = append(parts, fmt.Sprintf("%d %s", f.Count, f.What))
+		parts = append(parts, fmt.Sprintf("%d %s", f.Count, f.Label))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// writeTried writes the figures of what a run tried on itself.
-func writeTried(out io.Writer, r *conformance.Report) {
+// writeSelfTestFigures writes the figures of the self test.
+func writeSelfTestFigures(out io.Writer, r *conformance.Report) {
 	if m := r.Mutants; m != nil {
 		fmt.Fprintf(out, "%s; %.1f s\n", joinFigures(mutantFigures(m)), m.Seconds)
 	}
 	if f := r.Robustness; f != nil {
-		fmt.Fprintf(out, "under faults: %s; %.1f s\n", joinFigures(faultFigures(f)), f.Seconds)
-		fmt.Fprintf(out, "\n%-12s%6s%16s\n", "fault", "bit", "ended streams")
+		fmt.Fprintf(out, "under faults: %s; %.1f s\n", joinFigures(robustnessFigures(f)), f.Seconds)
+		fmt.Fprintf(out, "\n%-12s%10s%19s\n", "fault", "injected", "ended connections")
 		for _, row := range faultRows(f) {
-			fmt.Fprintf(out, "%-12s%6d%16d\n", row.Kind, row.Bit, row.Ended)
+			fmt.Fprintf(out, "%-12s%10d%19d\n", row.Kind, row.Injected, row.Ended)
 		}
 	}
 	if r.Mutants != nil || r.Robustness != nil {
@@ -160,9 +160,9 @@ func writeTried(out io.Writer, r *conformance.Report) {
 	}
 }
 
-func writeTrialFindings(out io.Writer, r *conformance.Report) {
-	for _, f := range trialFindings(r) {
-		fmt.Fprintf(out, "%-5s %s\n      %s\n\n", head(cases.Fail), f.Name, f.Says)
+func writeSelfTestFindings(out io.Writer, r *conformance.Report) {
+	for _, f := range selfTestFindings(r) {
+		fmt.Fprintf(out, "%-5s %s\n      %s\n\n", verdictLabel(cases.Fail), f.Name, f.Says)
 		for _, m := range f.Messages {
 			writeBlock(out, "      ", m)
 		}
@@ -170,14 +170,15 @@ func writeTrialFindings(out io.Writer, r *conformance.Report) {
 	}
 }
 
-// triedLine adds to the last line of a report what was tried; empty: nothing was.
-func triedLine(r *conformance.Report) string {
+// selfTestSummary returns the part of the headline about the self test. It is empty if
+// there was none.
+func selfTestSummary(r *conformance.Report) string {
 	line := ""
 	if m := r.Mutants; m != nil {
 		killed, _, left := m.Counts()
 		line += fmt.Sprintf("; %d of %d mutants killed", killed, len(m.Trials))
 		if left > 0 {
-			line += fmt.Sprintf(" and %d left", left)
+			line += fmt.Sprintf(", %d run only by go test", left)
 		}
 	}
 	if f := r.Robustness; f != nil {
