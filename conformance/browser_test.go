@@ -29,35 +29,35 @@ import (
 var page []byte
 
 // A report is what a page says it saw: the texts of the events, and why it tells.
-type report struct {
+type pageReport struct {
 	Stage                  string
 	EventSource, WebSocket []string
 }
 
 // An office serves the page, and takes its reports, at an origin of its own.
-type office struct {
-	url     string
-	server  *httptest.Server
-	conns   *connections
-	reports chan report
-	stages  sync.Map // those reported: a browser sends a report again whose answer was cut off
+type reportServer struct {
+	url        string
+	server     *httptest.Server
+	conns      *resettableListener
+	reports    chan pageReport
+	seenStages sync.Map // those reported: a browser sends a report again whose answer was cut off
 }
 
 // newOffice opens an office. watch, where not nil, is served at the same origin.
-func newOffice(t *testing.T, watch http.Handler) *office {
+func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	t.Helper()
-	o := &office{reports: make(chan report, 8)}
+	o := &reportServer{reports: make(chan pageReport, 8)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /page", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write(page)
 	})
 	mux.HandleFunc("POST /report", func(w http.ResponseWriter, r *http.Request) {
-		var got report
+		var got pageReport
 		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
 			t.Errorf("a report of the page: %v", err)
 		}
-		if _, again := o.stages.LoadOrStore(got.Stage, true); !again {
+		if _, again := o.seenStages.LoadOrStore(got.Stage, true); !again {
 			o.reports <- got
 		}
 	})
@@ -65,7 +65,7 @@ func newOffice(t *testing.T, watch http.Handler) *office {
 		mux.Handle("/things", watch)
 	}
 	o.server = httptest.NewUnstartedServer(mux)
-	o.conns = &connections{Listener: o.server.Listener}
+	o.conns = &resettableListener{Listener: o.server.Listener}
 	o.server.Listener = o.conns
 	h2.Configure(o.server.Config, transport.Options{})
 	o.server.Start()
@@ -75,7 +75,7 @@ func newOffice(t *testing.T, watch http.Handler) *office {
 }
 
 // wait returns the report of a stage.
-func (o *office) wait(ctx context.Context, t *testing.T, stage string) report {
+func (o *reportServer) awaitReport(ctx context.Context, t *testing.T, stage string) pageReport {
 	t.Helper()
 	select {
 	case r := <-o.reports:
@@ -87,18 +87,18 @@ func (o *office) wait(ctx context.Context, t *testing.T, stage string) report {
 	case <-ctx.Done():
 		t.Fatalf("the page did not report %q: %v", stage, ctx.Err())
 	}
-	return report{}
+	return pageReport{}
 }
 
 // connections is a listener that can break what it has accepted.
-type connections struct {
+type resettableListener struct {
 	net.Listener
 
 	mu   sync.Mutex
 	open []net.Conn // guarded by mu
 }
 
-func (c *connections) Accept() (net.Conn, error) {
+func (c *resettableListener) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (c *connections) Accept() (net.Conn, error) {
 }
 
 // cut breaks all connections: the browser sees a reset.
-func (c *connections) cut() {
+func (c *resettableListener) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conn := range c.open {
@@ -123,31 +123,31 @@ func (c *connections) cut() {
 }
 
 // A scene is a collection with a writer, and a server that a browser watches.
-type scene struct {
-	things *store.Collection
-	ledger *ledger
-	writer *writer
-	watch  *office
-	url    url.URL
-	resume chan string // what an EventSource sent as Last-Event-ID
+type browserFixture struct {
+	things       *store.Collection
+	log          *writeLog
+	writer       *writer
+	server       *reportServer
+	url          url.URL
+	lastEventIDs chan string // what an EventSource sent as Last-Event-ID
 }
 
 // newScene opens a scene whose server admits pages of the origins given beside its own.
-func newScene(ctx context.Context, t *testing.T, origins ...string) *scene {
+func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *browserFixture {
 	t.Helper()
-	s := &scene{things: newThings(t), ledger: newLedger(), resume: make(chan string, 8)}
-	s.writer = newWriter("writer", firstFollower-1, s.things, s.ledger)
+	s := &browserFixture{things: newCollection(t), log: newWriteLog(), lastEventIDs: make(chan string, 8)}
+	s.writer = newWriter("writer", firstWatcherActor-1, s.things, s.log)
 	s.write(ctx, t, 20)
 	ws := &watchserver.Server{Source: s.things, AllowOrigins: origins, Timing: watchserver.Timing{Bookmark: -1}}
 	handler := watchserver.CORS(ws, origins)
-	s.watch = newOffice(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.server = newReportServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if id := r.Header.Get("Last-Event-ID"); id != "" {
-			s.resume <- id
+			s.lastEventIDs <- id
 		}
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
 		if err := ws.Drain(ctx); err != nil {
 			t.Error(err)
@@ -157,7 +157,7 @@ func newScene(ctx context.Context, t *testing.T, origins ...string) *scene {
 		"watch": {"1"}, "labelSelector": {selectors[0].text}, "allowWatchBookmarks": {"1"},
 		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
 	}
-	u, err := url.Parse(s.watch.url + "/things?" + q.Encode())
+	u, err := url.Parse(s.server.url + "/things?" + q.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +166,11 @@ func newScene(ctx context.Context, t *testing.T, origins ...string) *scene {
 }
 
 // pageOf returns the address of the page of an origin, told to watch the scene.
-func (s *scene) pageOf(o *office) string {
+func (s *browserFixture) pageURL(o *reportServer) string {
 	return o.url + "/page?" + url.Values{"watch": {s.url.String()}}.Encode()
 }
 
-func (s *scene) write(ctx context.Context, t *testing.T, n int) {
+func (s *browserFixture) write(ctx context.Context, t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		if err := s.writer.write(ctx); err != nil {
@@ -180,7 +180,7 @@ func (s *scene) write(ctx context.Context, t *testing.T, n int) {
 }
 
 // end writes a sentinel.
-func (s *scene) end(ctx context.Context, t *testing.T, name string) {
+func (s *browserFixture) writeSentinel(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	if err := s.writer.put(ctx, listwatch.Key{Name: name}, map[string]string{"tier": "gold"}, objectSize); err != nil {
 		t.Fatal(err)
@@ -188,18 +188,18 @@ func (s *scene) end(ctx context.Context, t *testing.T, name string) {
 }
 
 // texts returns how a page must see the writes after a version.
-func (s *scene) texts(after listwatch.Version) []string {
+func (s *browserFixture) eventsAfter(after listwatch.Version) []string {
 	var texts []string
-	for _, w := range s.ledger.history() {
-		if eventType, object := w.seenBy(selectors[0]); eventType != "" && w.version > after {
-			texts = append(texts, eventText(eventType, object.data))
+	for _, w := range s.log.history() {
+		if eventType, object := w.expectedEvent(selectors[0]); eventType != "" && w.version > after {
+			texts = append(texts, eventJSON(eventType, object.data))
 		}
 	}
 	return texts
 }
 
 // state returns how a page must see what there is now, in the order of names.
-func (s *scene) state() []string {
+func (s *browserFixture) initialEvents() []string {
 	var keys []listwatch.Key
 	for key, at := range s.writer.owned {
 		if selectors[0].matches(at.labels) {
@@ -209,17 +209,17 @@ func (s *scene) state() []string {
 	slices.SortFunc(keys, func(a, b listwatch.Key) int { return cmp.Compare(a.Name, b.Name) })
 	var texts []string
 	for _, key := range keys {
-		texts = append(texts, eventText("ADDED", s.writer.owned[key].data))
+		texts = append(texts, eventJSON("ADDED", s.writer.owned[key].data))
 	}
 	return texts
 }
 
-func eventText(eventType string, object []byte) string {
+func eventJSON(eventType string, object []byte) string {
 	return fmt.Sprintf(`{"type":"%s","object":%s}`, eventType, object)
 }
 
 // checkTexts compares what a page saw with the state it found, the bookmark behind that, and what came then.
-func checkTexts(got, state []string, at listwatch.Version, then []string) error {
+func verifyEvents(got, state []string, at listwatch.Version, then []string) error {
 	n := len(state)
 	if len(got) != n+1+len(then) {
 		return fmt.Errorf("got %d events, want %d, a bookmark and %d", len(got), n, len(then))
@@ -229,7 +229,7 @@ func checkTexts(got, state []string, at listwatch.Version, then []string) error 
 			return fmt.Errorf("event %d: %s", i, firstDifference([]byte(got[i]), []byte(want)))
 		}
 	}
-	for _, want := range []string{`"type":"BOOKMARK"`, `"k8s.io/initial-events-end":"true"`, string(versionText(at))} {
+	for _, want := range []string{`"type":"BOOKMARK"`, `"k8s.io/initial-events-end":"true"`, string(versionMember(at))} {
 		if !bytes.Contains([]byte(got[n]), []byte(want)) {
 			return fmt.Errorf("event %d: got %s, want one with %s", n, got[n], want)
 		}
@@ -244,42 +244,42 @@ func TestBrowserSeesEveryEvent(t *testing.T) {
 		t.Run("origin="+origin, func(t *testing.T) {
 			browserPath(t)
 			t.Logf("seed %d", seed())
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
-			var s *scene
-			var pages *office
+			var s *browserFixture
+			var pages *reportServer
 			if origin == "own" {
-				s = newScene(ctx, t)
-				pages = s.watch
+				s = newBrowserFixture(ctx, t)
+				pages = s.server
 			} else {
-				pages = newOffice(t, nil)
-				s = newScene(ctx, t, pages.url)
+				pages = newReportServer(t, nil)
+				s = newBrowserFixture(ctx, t, pages.url)
 			}
-			browse(ctx, t, s.pageOf(pages))
+			openBrowser(ctx, t, s.pageURL(pages))
 			testBrowser(ctx, t, s, pages)
 		})
 	}
 }
 
-func testBrowser(ctx context.Context, t *testing.T, s *scene, pages *office) {
-	start, state := s.ledger.head(), s.state()
-	pages.wait(ctx, t, "synced")
+func testBrowser(ctx context.Context, t *testing.T, s *browserFixture, pages *reportServer) {
+	start, state := s.log.newestVersion(), s.initialEvents()
+	pages.awaitReport(ctx, t, "synced")
 	s.write(ctx, t, 200)
-	s.end(ctx, t, "sentinel-first")
-	middle := s.ledger.head()
-	first := pages.wait(ctx, t, "first")
-	if err := checkTexts(first.WebSocket, state, start, s.texts(start)); err != nil {
+	s.writeSentinel(ctx, t, "sentinel-first")
+	middle := s.log.newestVersion()
+	first := pages.awaitReport(ctx, t, "first")
+	if err := verifyEvents(first.WebSocket, state, start, s.eventsAfter(start)); err != nil {
 		t.Errorf("WebSocket: %v", err)
 	}
-	s.watch.conns.cut()
+	s.server.conns.reset()
 	s.write(ctx, t, 200)
-	s.end(ctx, t, "sentinel-last")
-	last := pages.wait(ctx, t, "last")
-	if err := checkTexts(last.EventSource, state, start, s.texts(start)); err != nil {
+	s.writeSentinel(ctx, t, "sentinel-last")
+	last := pages.awaitReport(ctx, t, "last")
+	if err := verifyEvents(last.EventSource, state, start, s.eventsAfter(start)); err != nil {
 		t.Errorf("EventSource: %v", err)
 	}
 	select {
-	case id := <-s.resume:
+	case id := <-s.lastEventIDs:
 		if id != middle.String() {
 			t.Errorf("the EventSource came back with Last-Event-ID %s, want %d", id, middle)
 		}
@@ -289,20 +289,20 @@ func testBrowser(ctx context.Context, t *testing.T, s *scene, pages *office) {
 }
 
 // A page of any other origin gets neither: the WebSocket is refused, and the browser keeps the answer to the EventSource from it.
-func TestBrowserKeepsForeignPagesOut(t *testing.T) {
+func TestBrowserBlocksForeignOrigins(t *testing.T) {
 	browserPath(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	allowed, foreign := newOffice(t, nil), newOffice(t, nil)
-	s := newScene(ctx, t, allowed.url)
-	browse(ctx, t, s.pageOf(foreign))
-	r := foreign.wait(ctx, t, "refused")
-	if err := errors.Join(nothing("EventSource", r.EventSource), nothing("WebSocket", r.WebSocket)); err != nil {
+	allowed, foreign := newReportServer(t, nil), newReportServer(t, nil)
+	s := newBrowserFixture(ctx, t, allowed.url)
+	openBrowser(ctx, t, s.pageURL(foreign))
+	r := foreign.awaitReport(ctx, t, "refused")
+	if err := errors.Join(requireNoEvents("EventSource", r.EventSource), requireNoEvents("WebSocket", r.WebSocket)); err != nil {
 		t.Error(err)
 	}
 }
 
-func nothing(what string, seen []string) error {
+func requireNoEvents(what string, seen []string) error {
 	if len(seen) > 0 {
 		return fmt.Errorf("the foreign page saw %d events over %s, the first is %s", len(seen), what, excerptAt([]byte(seen[0]), 0))
 	}

@@ -33,7 +33,7 @@ func browserPath(t *testing.T) string {
 }
 
 // browse opens url in a browser of its own, which is closed at the end of the test.
-func browse(ctx context.Context, t *testing.T, url string) {
+func openBrowser(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	home := t.TempDir()
 	var said bytes.Buffer

@@ -1,5 +1,8 @@
-// Package conformance holds transports, servers and clients to the protocol, those of this module and anybody's.
+// Package conformance tests servers, clients, transports, framings and stores against the
+// list-watch protocol.
 //
-// [Run] tests a server in a Go test, a subtest for each case and transport; [Execute] does it anywhere and returns a [Report]. What is tested
-// is a [Target]. The rules are in package cases, each with its authority; [List] returns them.
+// In a Go test, [Run] tests a server with a subtest for each case and transport. [Execute]
+// runs the same cases anywhere and returns a [Report]. Both take a [Target], which
+// describes the server or client. [List] returns the cases; package cases contains the
+// rules and their sources. [TestSource], [TestFramer] and [TestTransport] test other parts.
 package conformance

@@ -20,28 +20,30 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// TestTransport tests both ends of a transport against each other, in memory and on sockets, plain and over TLS; see
-// [transporttest.Run].
+// TestTransport tests both ends of a transport against each other, in memory and on
+// sockets, with and without TLS; see [transporttest.Run].
 func TestTransport(t *testing.T, p transporttest.Pair) { transporttest.Run(t, p) }
 
-// TestFramer tests a framing: events survive it, wherever reads end; a stream that was cut off is told from one that ended; an event that is
-// too large is refused; and a watch in it shows what was written. An object may come back in another spelling, if it is the same value.
+// TestFramer tests a framing. Events must survive encoding and decoding, however reads are
+// split. A truncated stream must be distinguishable from a complete one, and an event
+// beyond the size limit must be refused. A watch must deliver what was written. A framing
+// may encode an object differently if the value is the same.
 func TestFramer(t *testing.T, f framing.Framer) {
 	for name, test := range map[string]func(*testing.T, framing.Framer){
-		"events-survive":                 eventsSurvive,
-		"reads-may-end-anywhere":         readsMayEndAnywhere,
-		"a-cut-is-told-from-an-end":      cutIsToldFromAnEnd,
-		"errors-of-the-reader-pass":      errorsOfTheReaderPass,
-		"the-limit-is-for-one-event":     limitIsForOneEvent,
-		"messages-survive":               messagesSurvive,
-		"a-watch-shows-what-was-written": watchShowsWhatWasWritten,
+		"round-trip":   testRoundTrip,
+		"split-reads":  testSplitReads,
+		"truncation":   testTruncation,
+		"reader-error": testReaderError,
+		"event-limit":  testEventLimit,
+		"messages":     testMessages,
+		"watch":        testWatch,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, f) })
 	}
 }
 
-// frames are the events that a framing is tested with.
-func frames() []framing.WatchEvent {
+// testEvents returns the events to encode.
+func testEvents() []framing.WatchEvent {
 	return []framing.WatchEvent{
 		{Type: "ADDED", Object: []byte(`{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"n":9007199254740993}`), Version: 7},
 		{Type: "MODIFIED", Object: []byte(`{"metadata":{"name":"é😀\u2028\n","resourceVersion":"8"},"list":[true,null,{},[],0.1,-3,"\u0000"]}`), Version: 8},
@@ -50,16 +52,16 @@ func frames() []framing.WatchEvent {
 	}
 }
 
-// stream spells events, and says where each ends.
-func stream(t *testing.T, f framing.Framer, events []framing.WatchEvent) (data []byte, ends []int) {
+// encodeEvents encodes events, and returns the offset of the end of each.
+func encodeEvents(t *testing.T, f framing.Framer, events []framing.WatchEvent) (data []byte, ends []int) {
 	t.Helper()
 	for _, e := range events {
 		next, err := f.AppendEvent(data, e)
 		if err != nil {
-			t.Fatalf("spell %s %s: %v", e.Type, e.Object, err)
+			t.Fatalf("encode %s %s: %v", e.Type, e.Object, err)
 		}
 		if !bytes.HasPrefix(next, data) {
-			t.Fatal("AppendEvent changed what was there")
+			t.Fatal("AppendEvent changed the existing bytes")
 		}
 		data = next
 		ends = append(ends, len(data))
@@ -67,8 +69,8 @@ func stream(t *testing.T, f framing.Framer, events []framing.WatchEvent) (data [
 	return data, ends
 }
 
-// wantFrames reads events, and returns the error behind them.
-func wantFrames(t *testing.T, what string, d framing.Decoder, want []framing.WatchEvent) error {
+// wantEvents decodes events, and returns the error that follows them.
+func wantEvents(t *testing.T, what string, d framing.Decoder, want []framing.WatchEvent) error {
 	t.Helper()
 	for i, w := range want {
 		got, err := d.Decode()
@@ -84,82 +86,83 @@ func wantFrames(t *testing.T, what string, d framing.Decoder, want []framing.Wat
 }
 
 func sameValue(a, b []byte) bool {
-	x, errX := value(a)
-	y, errY := value(b)
+	x, errX := decodeJSON(a)
+	y, errY := decodeJSON(b)
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// value keeps numbers as they are spelt: those of frames have one spelling.
-func value(data []byte) (v any, err error) {
+// decodeJSON decodes data without converting numbers.
+func decodeJSON(data []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	err = d.Decode(&v)
 	return v, err
 }
 
-func eventsSurvive(t *testing.T, f framing.Framer) {
-	data, _ := stream(t, f, frames())
-	if err := wantFrames(t, "all", f.NewDecoder(bytes.NewReader(data), 0), frames()); err != io.EOF {
-		t.Errorf("got %v behind the last event, want io.EOF", err)
+func testRoundTrip(t *testing.T, f framing.Framer) {
+	data, _ := encodeEvents(t, f, testEvents())
+	if err := wantEvents(t, "all", f.NewDecoder(bytes.NewReader(data), 0), testEvents()); err != io.EOF {
+		t.Errorf("got %v after the last event, want io.EOF", err)
 	}
 	if f.MediaType() == "" {
 		t.Error("the framing has no media type")
 	}
 }
 
-func readsMayEndAnywhere(t *testing.T, f framing.Framer) {
-	data, _ := stream(t, f, frames())
+func testSplitReads(t *testing.T, f framing.Framer) {
+	data, _ := encodeEvents(t, f, testEvents())
 	readers := []io.Reader{iotest.OneByteReader(bytes.NewReader(data)), iotest.DataErrReader(bytes.NewReader(data))}
 	for at := range data {
 		readers = append(readers, io.MultiReader(bytes.NewReader(data[:at]), bytes.NewReader(data[at:])))
 	}
 	for _, r := range readers {
-		if err := wantFrames(t, "in pieces", f.NewDecoder(r, 0), frames()); err != io.EOF {
-			t.Fatalf("got %v behind the last event, want io.EOF", err)
+		if err := wantEvents(t, "split", f.NewDecoder(r, 0), testEvents()); err != io.EOF {
+			t.Fatalf("got %v after the last event, want io.EOF", err)
 		}
 	}
 }
 
-// cutIsToldFromAnEnd cuts within the last event: just behind an event, and within bytes that only separate, a stream may have ended.
-func cutIsToldFromAnEnd(t *testing.T, f framing.Framer) {
-	events := frames()[:2]
-	data, ends := stream(t, f, events)
+// testTruncation truncates the last event. A stream may end between events, and within
+// separators.
+func testTruncation(t *testing.T, f framing.Framer) {
+	events := testEvents()[:2]
+	data, ends := encodeEvents(t, f, events)
 	for cut := ends[0] + (ends[1]-ends[0])/4; cut < ends[1]-4; cut++ {
-		err := wantFrames(t, "cut", f.NewDecoder(bytes.NewReader(data[:cut]), 0), events[:1])
+		err := wantEvents(t, "cut", f.NewDecoder(bytes.NewReader(data[:cut]), 0), events[:1])
 		if !errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
 			t.Fatalf("cut after %d of %d bytes: got %v, want io.ErrUnexpectedEOF", cut, ends[1], err)
 		}
 	}
 }
 
-func errorsOfTheReaderPass(t *testing.T, f framing.Framer) {
-	data, _ := stream(t, f, frames())
-	broken := errors.New("broken on purpose")
-	err := wantFrames(t, "broken", f.NewDecoder(io.MultiReader(bytes.NewReader(data), iotest.ErrReader(broken)), 0), frames())
+func testReaderError(t *testing.T, f framing.Framer) {
+	data, _ := encodeEvents(t, f, testEvents())
+	broken := errors.New("intentional error")
+	err := wantEvents(t, "broken", f.NewDecoder(io.MultiReader(bytes.NewReader(data), iotest.ErrReader(broken)), 0), testEvents())
 	if !errors.Is(err, broken) {
-		t.Errorf("got %v, want the error of the reader", err)
+		t.Errorf("got %v, want the reader's error", err)
 	}
 }
 
-func limitIsForOneEvent(t *testing.T, f framing.Framer) {
-	small := frames()[:1]
-	data, ends := stream(t, f, append(small, small[0], small[0]))
-	if err := wantFrames(t, "within the limit", f.NewDecoder(bytes.NewReader(data), 2*ends[0]), append(small, small[0], small[0])); err != io.EOF {
-		t.Errorf("got %v, want three events that each are within the limit", err)
+func testEventLimit(t *testing.T, f framing.Framer) {
+	small := testEvents()[:1]
+	data, ends := encodeEvents(t, f, append(small, small[0], small[0]))
+	if err := wantEvents(t, "within the limit", f.NewDecoder(bytes.NewReader(data), 2*ends[0]), append(small, small[0], small[0])); err != io.EOF {
+		t.Errorf("got %v, want three events within the limit", err)
 	}
 	large := framing.WatchEvent{Type: "ADDED", Object: []byte(`{"text":"` + string(bytes.Repeat([]byte("x"), 1<<16)) + `"}`)}
-	data, _ = stream(t, f, []framing.WatchEvent{large})
+	data, _ = encodeEvents(t, f, []framing.WatchEvent{large})
 	if _, err := f.NewDecoder(bytes.NewReader(data), 1<<12).Decode(); !errors.Is(err, listwatch.Corrupt) {
-		t.Errorf("got %v of an event beyond the limit, want code Corrupt", err)
+		t.Errorf("got %v for an event beyond the limit, want code Corrupt", err)
 	}
 }
 
-func messagesSurvive(t *testing.T, f framing.Framer) {
+func testMessages(t *testing.T, f framing.Framer) {
 	m, ok := f.(framing.MessageFramer)
 	if !ok {
-		t.Skip("the framing has no messages")
+		t.Skip("the framing has no message form")
 	}
-	for _, e := range frames() {
+	for _, e := range testEvents() {
 		message, err := m.AppendMessage(nil, e)
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +173,7 @@ func messagesSurvive(t *testing.T, f framing.Framer) {
 	}
 }
 
-func watchShowsWhatWasWritten(t *testing.T, f framing.Framer) {
+func testWatch(t *testing.T, f framing.Framer) {
 	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-func TestTheFramingsAreFramings(t *testing.T) {
+func TestFramings(t *testing.T) {
 	for _, f := range framing.Default().Framers() {
 		t.Run(f.MediaType(), func(t *testing.T) { conformance.TestFramer(t, f) })
 	}

@@ -22,4 +22,4 @@ var seed = sync.OnceValue(func() uint64 {
 })
 
 // randomFor returns the random numbers of one actor: they don't depend on what the others do.
-func randomFor(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(seed(), actor)) }
+func newRandom(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(seed(), actor)) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -17,7 +18,7 @@ const (
 	writers = 4
 
 	// Actors have random numbers of their own: writers, then followers.
-	firstFollower = 100
+	firstWatcherActor = 100
 )
 
 // sentinel is the last object that is written: after it, nothing is missing that is to come.
@@ -25,26 +26,26 @@ var sentinel = listwatch.Key{Name: "sentinel"}
 
 // A matrix is one history, and a watcher for every way to follow it.
 type matrix struct {
-	cells  []cell
-	sites  map[siteKey]*site
-	things *store.Collection
-	start  listwatch.Version
-	ledger *ledger
-	pace   *pace
+	cells    []cell
+	servers  map[serverKey]*servertest.Server
+	things   *store.Collection
+	start    listwatch.Version
+	log      *writeLog
+	throttle *throttle
 
-	mu    sync.Mutex
-	begun map[int]bool  // guarded by mu; the watchers whose first stream is open, or who gave up
-	ready chan struct{} // closed when all have begun
+	mu             sync.Mutex
+	openedWatchers map[int]bool  // guarded by mu; the watchers whose first stream is open, or who gave up
+	ready          chan struct{} // closed when all have begun
 }
 
 // opened says that a watcher has a stream, or will never have one.
-func (m *matrix) opened(number int) {
+func (m *matrix) markOpened(number int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.begun[number] {
+	if m.openedWatchers[number] {
 		return
 	}
-	if m.begun[number] = true; len(m.begun) == len(m.cells) {
+	if m.openedWatchers[number] = true; len(m.openedWatchers) == len(m.cells) {
 		close(m.ready)
 	}
 }
@@ -53,46 +54,46 @@ func (m *matrix) opened(number int) {
 // off at random bytes and resumes over other transports. What it saw must be the history, byte for byte; over CBOR, value for value.
 //
 // The watchers run together whatever -run selects; a subtest tells how one of them fared.
-func TestEveryCellTellsTheSameHistory(t *testing.T) {
+func TestEveryCellDeliversTheSameHistory(t *testing.T) {
 	t.Logf("seed %d: repeat with -seed %[1]d", seed())
 	m := newMatrix(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	followers, faults := m.follow(ctx)
+	followers, faults := m.startWatchers(ctx)
 	if err := m.write(ctx); err != nil {
 		t.Errorf("write: %v", err)
 		cancel()
 	}
-	history := m.ledger.history()
-	var all tally
-	parts := make(map[string]*tally) // by transport, and by compression
+	history := m.log.history()
+	var all watchCounts
+	parts := make(map[string]*watchCounts) // by transport, and by compression
 	for i, f := range followers {
 		err := <-faults[i]
 		t.Run(f.home.String(), func(t *testing.T) {
 			if err == nil {
-				err = f.checkAll(history)
+				err = f.verifyAll(history)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("%d events, %d of them here, %d cuts, %d within an event, %d resumes replayed %d events",
-				len(f.versions), f.tally.atHome, f.tally.cuts, f.tally.torn, f.tally.replays, f.tally.replayed)
+				len(f.versions), f.counts.ownCellEvents, f.counts.cuts, f.counts.cutsInEvent, f.counts.replayingResumes, f.counts.replayedEvents)
 		})
 		for _, name := range []string{f.home.client.transport, "compression " + f.home.compression.name} {
 			if parts[name] == nil {
-				parts[name] = new(tally)
+				parts[name] = new(watchCounts)
 			}
-			parts[name].add(f.tally)
+			parts[name].add(f.counts)
 		}
-		all.add(f.tally)
+		all.add(f.counts)
 	}
-	m.checkUntouched(t, history)
+	m.verifyUnmodified(t, history)
 	t.Logf("%d cells, %d writes, %d events over the cells themselves, %d cuts, %d within an event, %d resumes replayed %d events",
-		len(followers), len(history), all.atHome, all.cuts, all.torn, all.replays, all.replayed)
+		len(followers), len(history), all.ownCellEvents, all.cuts, all.cutsInEvent, all.replayingResumes, all.replayedEvents)
 	for name, tally := range parts {
-		if tally.torn == 0 || tally.replays == 0 {
+		if tally.cutsInEvent == 0 || tally.replayingResumes == 0 {
 			t.Errorf("%s: %d cuts fell within an event and %d resumes replayed history, want some of both: this run proves little",
-				name, tally.torn, tally.replays)
+				name, tally.cutsInEvent, tally.replayingResumes)
 		}
 	}
 }
@@ -103,21 +104,21 @@ func newMatrix(t *testing.T) *matrix {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &matrix{things: things, start: db.Version(), ledger: newLedger(), begun: make(map[int]bool), ready: make(chan struct{})}
-	m.cells = chosen(cellsThat(cell.legal))
-	m.pace = newPace(len(m.cells))
-	m.sites = openSites(t, things)
+	m := &matrix{things: things, start: db.Version(), log: newWriteLog(), openedWatchers: make(map[int]bool), ready: make(chan struct{})}
+	m.cells = selectCells(cellsWhere(cell.isSupported))
+	m.throttle = newThrottle(len(m.cells))
+	m.servers = startServers(t, things)
 	return m
 }
 
 // follow starts a watcher for every cell, and returns when all have a stream.
-func (m *matrix) follow(ctx context.Context) (followers []*follower, faults []chan error) {
+func (m *matrix) startWatchers(ctx context.Context) (followers []*matrixWatcher, faults []chan error) {
 	for i, c := range m.cells {
-		m.pace.reached(i, m.start)
-		f, fault := newFollower(m, i, c), make(chan error, 1)
+		m.throttle.advance(i, m.start)
+		f, fault := newMatrixWatcher(m, i, c), make(chan error, 1)
 		followers, faults = append(followers, f), append(faults, fault)
 		go func() { // faults waits for it
-			defer m.opened(i)
+			defer m.markOpened(i)
 			fault <- f.run(ctx)
 		}()
 	}
@@ -129,7 +130,7 @@ func (m *matrix) follow(ctx context.Context) (followers []*follower, faults []ch
 func (m *matrix) write(ctx context.Context) error {
 	done := make(chan error)
 	for i := range writers {
-		w := newWriter(fmt.Sprintf("writer-%d", i), uint64(i), m.things, m.ledger)
+		w := newWriter(fmt.Sprintf("writer-%d", i), uint64(i), m.things, m.log)
 		go func() { done <- m.writeAs(ctx, w) }()
 	}
 	var first error
@@ -141,15 +142,15 @@ func (m *matrix) write(ctx context.Context) error {
 	if first != nil {
 		return first
 	}
-	return newWriter("sentinel", writers, m.things, m.ledger).put(ctx, sentinel, map[string]string{"tier": "gold"}, objectSize)
+	return newWriter("sentinel", writers, m.things, m.log).put(ctx, sentinel, map[string]string{"tier": "gold"}, objectSize)
 }
 
 func (m *matrix) writeAs(ctx context.Context, w *writer) error {
-	for m.ledger.fewestVisible() < minEvents+elsewhereEvents {
+	for m.log.fewestVisible() < minEvents+otherCellEvents {
 		if err := w.write(ctx); err != nil {
 			return err
 		}
-		if err := m.pace.wait(ctx, m.ledger.head()); err != nil {
+		if err := m.throttle.wait(ctx, m.log.newestVersion()); err != nil {
 			return err
 		}
 	}
@@ -157,21 +158,21 @@ func (m *matrix) writeAs(ctx context.Context, w *writer) error {
 }
 
 // checkAll judges what f saw as a whole, and whether it had anything to bear.
-func (f *follower) checkAll(history []*write) error {
-	if err := checkOrder(history, f.selector, f.versions); err != nil {
+func (f *matrixWatcher) verifyAll(history []*recordedWrite) error {
+	if err := verifyOrder(history, f.selector, f.versions); err != nil {
 		return err
 	}
-	if f.tally.atHome < minEvents {
-		return fmt.Errorf("%d events came over this cell, want at least %d", f.tally.atHome, minEvents)
+	if f.counts.ownCellEvents < minEvents {
+		return fmt.Errorf("%d events came over this cell, want at least %d", f.counts.ownCellEvents, minEvents)
 	}
-	if f.tally.cuts < minCuts {
-		return fmt.Errorf("cut off %d times, want at least %d", f.tally.cuts, minCuts)
+	if f.counts.cuts < minCuts {
+		return fmt.Errorf("cut off %d times, want at least %d", f.counts.cuts, minCuts)
 	}
 	return nil
 }
 
 // checkUntouched holds the objects that everybody shared against what they were when they were written.
-func (m *matrix) checkUntouched(t *testing.T, history []*write) {
+func (m *matrix) verifyUnmodified(t *testing.T, history []*recordedWrite) {
 	size, count, large := 0, 0, 0
 	for _, w := range history {
 		if w.now == nil {

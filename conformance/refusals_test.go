@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -21,21 +22,21 @@ import (
 // A cell that can't work says so: a client gets an error that tells it to ask for something else, and never a stream, silence, or an
 // error that it would retry. It holds for a port that speaks HTTP/1.1 and HTTP/2 but serves one transport, and for one that speaks
 // nothing else.
-func TestEveryIllegalCellIsRefused(t *testing.T) {
-	things := newThings(t)
+func TestUnsupportedCellsAreRefused(t *testing.T) {
+	things := newCollection(t)
 	for _, port := range []string{"shared", "own"} {
-		sites := make(map[siteKey]*site)
-		for _, c := range chosen(cellsThat(cell.refused)) {
-			key := siteKey{c.server.name, c.tls}
-			if sites[key] == nil {
-				sites[key] = openSite(t, things, c.server, c.tls, protocolsOf(c.server, port))
+		servers := make(map[serverKey]*servertest.Server)
+		for _, c := range selectCells(cellsWhere(cell.isRefused)) {
+			key := serverKey{c.server.name, c.tls}
+			if servers[key] == nil {
+				servers[key] = startServer(t, things, c.server, c.tls, protocolsOf(c.server, port))
 			}
-			t.Run(c.String()+"/port="+port, func(t *testing.T) { testRefusal(t, c, sites[key], port) })
+			t.Run(c.String()+"/port="+port, func(t *testing.T) { testRefusal(t, c, servers[key], port) })
 		}
 	}
 }
 
-func newThings(t *testing.T) *store.Collection {
+func newCollection(t *testing.T) *store.Collection {
 	t.Helper()
 	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
@@ -44,7 +45,7 @@ func newThings(t *testing.T) *store.Collection {
 	return things
 }
 
-func protocolsOf(end serverEnd, port string) *http.Protocols {
+func protocolsOf(end serverConfig, port string) *http.Protocols {
 	if port == "shared" {
 		return nil
 	}
@@ -56,19 +57,17 @@ func protocolsOf(end serverEnd, port string) *http.Protocols {
 }
 
 // refusals are the statuses that say "not this way": RFC 9110, sections 15.5.7, 15.5.22 and 15.6.6.
-var refusals = []int{http.StatusNotAcceptable, http.StatusUpgradeRequired, http.StatusHTTPVersionNotSupported}
+var refusalStatuses = []int{http.StatusNotAcceptable, http.StatusUpgradeRequired, http.StatusHTTPVersionNotSupported}
 
-func testRefusal(t *testing.T, c cell, s *site, port string) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func testRefusal(t *testing.T, c cell, s *servertest.Server, port string) {
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	client := c.client.over(transport.Network{TLS: s.tls})
+	client := c.client.newClient(transport.Network{TLS: s.ClientTLS})
 	if c, ok := client.(interface{ CloseIdleConnections() }); ok {
 		defer c.CloseIdleConnections()
 	}
-	u := s.url
-	u.RawQuery = "watch=1"
-	r := &transport.Request{URL: &u, Header: make(http.Header), Framings: []framing.Framer{c.framing}}
-	c.ask(r)
+	r := &transport.Request{URL: s.WatchURL("/things", ""), Header: make(http.Header), Framings: []framing.Framer{c.framing}}
+	c.addTo(r)
 	receiver, err := client.Dial(ctx, r)
 	if err == nil {
 		receiver.Close()
@@ -79,21 +78,21 @@ func testRefusal(t *testing.T, c cell, s *site, port string) {
 		// net/http, where it serves nothing but HTTP/2, hangs up on a request of HTTP/1 without a word: nobody can tell why.
 	case e.Code != listwatch.Unsupported:
 		t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
-	case port == "shared" && c.askable() && !slices.Contains(refusals, e.Status):
-		t.Errorf("got status %d with %v, want one of %v", e.Status, err, refusals)
+	case port == "shared" && c.canRequestFraming() && !slices.Contains(refusalStatuses, e.Status):
+		t.Errorf("got status %d with %v, want one of %v", e.Status, err, refusalStatuses)
 	}
-	if c.sameTransport() {
+	if c.transportsMatch() {
 		// Ours doesn't even ask. Others would.
-		if status := upgradeFor(ctx, t, s, c.framing.MediaType()); status != http.StatusNotAcceptable {
+		if status := upgradeStatus(ctx, t, s, c.framing.MediaType()); status != http.StatusNotAcceptable {
 			t.Errorf("an upgrade that accepts %s alone: got status %d, want 406", c.framing.MediaType(), status)
 		}
 	}
 }
 
 // upgradeFor asks for a WebSocket with a framing by hand, and returns the status of the answer.
-func upgradeFor(ctx context.Context, t *testing.T, s *site, mediaType string) int {
+func upgradeStatus(ctx context.Context, t *testing.T, s *servertest.Server, mediaType string) int {
 	t.Helper()
-	conn, err := dialSite(ctx, s)
+	conn, err := dialServer(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +100,9 @@ func upgradeFor(ctx context.Context, t *testing.T, s *site, mediaType string) in
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
-	fmt.Fprintf(conn, "GET %s?watch=1 HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
-		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAccept: %s\r\n\r\n", s.url.Path, s.url.Host, mediaType)
+	u := s.WatchURL("/things", "")
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAccept: %s\r\n\r\n", u.RequestURI(), u.Host, mediaType)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -114,9 +114,10 @@ func upgradeFor(ctx context.Context, t *testing.T, s *site, mediaType string) in
 	return resp.StatusCode
 }
 
-func dialSite(ctx context.Context, s *site) (net.Conn, error) {
-	if s.tls == nil {
-		return new(net.Dialer).DialContext(ctx, "tcp", s.url.Host)
+func dialServer(ctx context.Context, s *servertest.Server) (net.Conn, error) {
+	host := s.WatchURL("/", "").Host
+	if s.ClientTLS == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", host)
 	}
-	return (&tls.Dialer{Config: s.tls}).DialContext(ctx, "tcp", s.url.Host)
+	return (&tls.Dialer{Config: s.ClientTLS}).DialContext(ctx, "tcp", host)
 }

@@ -15,81 +15,89 @@ import (
 	"github.com/listwatch/listwatch/conformance/robustness"
 )
 
-// What a run is about; see package cases.
+// These types are declared in package cases.
 type (
-	// A Target is a server under test.
+	// A Target is a server or a client under test.
 	Target = cases.Target
-	// A Setup is what a case wants of the server otherwise than usual.
+	// A Setup is the configuration of the server that a case needs.
 	Setup = cases.Setup
-	// A Site is a server that runs, for one case.
+	// An Instance is a running server for one case.
 	Instance = cases.Instance
-	// A Store writes to the collection of a Site.
+	// A Store writes to the collection of an Instance.
 	Store = cases.Store
-	// An Ability is what a Target can do for a case.
+	// An Ability is something that a Target supports, or a set of such things.
 	Ability = cases.Ability
-	// A T is whom a case tells what it finds.
+	// A T receives the results of a case. A *testing.T is one.
 	T = cases.T
-	// A Case is a rule of the protocol, and what tests it.
+	// A Case is a rule of the protocol and its test.
 	Case = cases.Case
-	// An Outcome is how one run of a case went.
+	// An Outcome is the result of a case in one variant.
 	Outcome = cases.Outcome
-	// A Verdict is how a run ended: pass, fail, skip and so on.
+	// A Verdict is the conclusion of an Outcome, such as pass or fail.
 	Verdict = cases.Verdict
 )
 
-// List returns all cases, in the order of the catalogue.
+// List returns all cases in the order of docs/conformance-cases.md.
 func List() []Case { return cases.All() }
 
-// Run tests a server in a Go test: a subtest GROUP/NAME/WAY for each case and each way to reach the server, WAY being a transport of
-// this module's client. A case that the target does not offer enough for is skipped, and says what is missing.
+// Run runs all cases as subtests of t, named GROUP/NAME/VARIANT. A variant is a transport
+// and its implementation, such as h2 or ws-gorilla. A case is skipped if the target lacks
+// an ability that it needs.
 func Run(t *testing.T, target Target) { cases.Run(t, target) }
 
-// Options say which cases [Execute] runs and how it judges them. The zero Options run everything.
+// Options selects the cases that [Execute] runs, and configures their verdicts. The zero
+// Options select all cases.
 type Options struct {
-	// Subject leaves out rules that are about the other end alone: Server or Client; empty: none are left out.
+	// Subject restricts the run to rules that apply to servers or to clients. If empty, all
+	// rules are tested.
 	Subject cases.Subject
-	// Run and Skip are patterns of names, as in [Match]. An empty Run is all.
+	// Run and Skip are patterns for names; see [Match]. If Run is empty, all cases are
+	// selected.
 	Run, Skip []string
-	// Known are failures that are expected; nil: none.
+	// KnownFailures are the expected failures. It may be nil.
 	KnownFailures *KnownFailures
-	// Strict makes a rule that is no must a failure where it is broken, instead of a warning.
+	// Strict reports a broken rule that is not a must as a failure instead of a warning.
 	Strict bool
 }
 
-// A Report is what [Execute] found.
+// A Report is the result of [Execute].
 type Report struct {
 	Tool    string    `json:"tool"` // listwatch and its version
 	Target  string    `json:"target"`
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
 	Strict  bool      `json:"strict,omitempty"`
-	// Notes are those of the target. Command is the command line that the run was started by, without patterns and files, so that
-	// --run and a name behind it runs one case again; empty: it was none.
+	// Notes are the notes of the target. Command is the command line of the run without
+	// patterns and files: with --run and a name appended, it repeats one run. It is empty
+	// if the run was not started from a command line.
 	Notes   []string `json:"notes,omitempty"`
 	Command []string `json:"command,omitempty"`
-	// Outcomes are in the order of the catalogue; a case that was not selected has none.
+	// Outcomes are in the order of [List]. Cases that were not selected have none.
 	Outcomes []Outcome `json:"outcomes"`
-	// Unmatched are patterns of known failures that no selected case bears.
+	// UnmatchedPatterns are the patterns of known failures that match no run.
 	UnmatchedPatterns []string `json:"unmatched,omitempty"`
-	// Mutants and Faults say how hard this module and the suite itself were tried, in a run that did that; nil: it did not.
+	// Mutants and Robustness are the results of testing the suite itself and this module
+	// under faults. They are nil unless the run included those tests.
 	Mutants    *mutants.Result    `json:"mutants,omitempty"`
 	Robustness *robustness.Result `json:"faults,omitempty"`
-	// Unfinished says what, after the cases, was not tried to its end, and why; empty: nothing.
+	// Unfinished is the reason why the tests after the cases did not finish. It is empty if
+	// they did.
 	Unfinished string `json:"unfinished,omitempty"`
 }
 
-// Execute runs the cases on the target, one after another, and tells each outcome to progress, if it is not nil. Where ctx ends, the rest
-// is not run, and the report says so. A bad pattern is an error of code Invalid, before anything is run.
+// Execute runs the selected cases one after another, and passes each outcome to progress,
+// which may be nil. If ctx ends, the remaining cases have the verdict not-run. An invalid
+// pattern is an error of code Invalid; then no case runs.
 func Execute(ctx context.Context, target Target, o Options, progress func(Outcome)) (*Report, error) {
-	selected, err := o.selected()
+	selected, err := o.selectedCases()
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	r := &Report{Tool: tool(), Target: target.Name, Started: start.UTC(), Strict: o.Strict, Notes: target.Notes}
+	r := &Report{Tool: toolVersion(), Target: target.Name, Started: start.UTC(), Strict: o.Strict, Notes: target.Notes}
 	for _, c := range selected {
-		c.Execute(ctx, target, o.wants, func(out Outcome) {
-			out = o.judge(out)
+		c.Execute(ctx, target, o.selects, func(out Outcome) {
+			out = o.adjustVerdict(out)
 			r.Outcomes = append(r.Outcomes, out)
 			if progress != nil {
 				progress(out)
@@ -97,14 +105,14 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 		})
 	}
 	if o.KnownFailures != nil && ctx.Err() == nil {
-		r.UnmatchedPatterns = o.KnownFailures.Unmatched(r.judged())
+		r.UnmatchedPatterns = o.KnownFailures.Unmatched(r.namesWithVerdict())
 	}
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
 }
 
-// judged returns the names of the runs that came to a verdict.
-func (r *Report) judged() (names []string) {
+// namesWithVerdict returns the names of the runs that were not interrupted.
+func (r *Report) namesWithVerdict() (names []string) {
 	for _, o := range r.Outcomes {
 		if o.Verdict != cases.NotRun {
 			names = append(names, o.Name())
@@ -113,14 +121,14 @@ func (r *Report) judged() (names []string) {
 	return names
 }
 
-// Check returns the error that Execute would return for o.
+// Check returns the error that [Execute] would return for o.
 func (o Options) Check() error {
-	_, err := o.selected()
+	_, err := o.selectedCases()
 	return err
 }
 
-// selected returns the cases of which some runs are wanted.
-func (o Options) selected() ([]Case, error) {
+// selectedCases returns the cases of which at least one run is selected.
+func (o Options) selectedCases() ([]Case, error) {
 	for _, p := range slices.Concat(o.Run, o.Skip) {
 		if err := checkPattern(p); err != nil {
 			return nil, err
@@ -128,36 +136,37 @@ func (o Options) selected() ([]Case, error) {
 	}
 	all := List()
 	for _, p := range o.Run {
-		if !slices.ContainsFunc(all, func(c Case) bool { return Match(caseOf(p), c.ID) }) {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("%q names no case", p)}
+		if !slices.ContainsFunc(all, func(c Case) bool { return Match(casePattern(p), c.ID) }) {
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("pattern %q matches no case; listwatch conformance list shows all cases", p)}
 		}
 	}
 	return slices.DeleteFunc(all, func(c Case) bool {
 		if o.Subject != "" && c.Subject != o.Subject && c.Subject != cases.Both {
 			return true
 		}
-		return len(o.Run) > 0 && !slices.ContainsFunc(o.Run, func(p string) bool { return Match(caseOf(p), c.ID) })
+		return len(o.Run) > 0 && !slices.ContainsFunc(o.Run, func(p string) bool { return Match(casePattern(p), c.ID) })
 	}), nil
 }
 
-// caseOf is a pattern without the part for the way.
-func caseOf(pattern string) string {
+// casePattern returns a pattern without its variant.
+func casePattern(pattern string) string {
 	parts := strings.SplitN(pattern, "/", 3)
 	return strings.Join(parts[:min(len(parts), 2)], "/")
 }
 
-// wants says of a name whether it is to be run. That of a case that can't be run has no way: it is wanted for any.
-func (o Options) wants(name string) bool {
+// selects reports whether a run is selected. The name of a case that cannot run has no
+// variant; it is selected by any pattern for the case.
+func (o Options) selects(name string) bool {
 	if matchAny(o.Skip, name) {
 		return false
 	}
 	return len(o.Run) == 0 || slices.ContainsFunc(o.Run, func(p string) bool {
-		return Match(p, name) || strings.Count(name, "/") == 1 && Match(caseOf(p), name)
+		return Match(p, name) || strings.Count(name, "/") == 1 && Match(casePattern(p), name)
 	})
 }
 
-// judge holds an outcome against what is known and how strict the run is.
-func (o Options) judge(out Outcome) Outcome {
+// adjustVerdict applies Strict and KnownFailures to an outcome.
+func (o Options) adjustVerdict(out Outcome) Outcome {
 	if out.Verdict == cases.Warn && o.Strict {
 		out.Verdict = cases.Fail
 	}
@@ -167,26 +176,28 @@ func (o Options) judge(out Outcome) Outcome {
 	case failed:
 		out.Verdict, out.Reason = cases.XFail, reason
 	case out.Verdict == cases.Pass:
-		out.Verdict, out.Reason = cases.XPass, "it is listed as a known failure: "+reason
+		out.Verdict, out.Reason = cases.XPass, "it passes although it is listed as a known failure: "+reason
 	}
 	return out
 }
 
-// OK reports whether the run found nothing wrong: no failure, no expected one that did not come, no pattern that names nothing, everything
-// was run, no mutant survived, and nobody missed anything under faults.
+// OK reports whether the run found no problem: every run had an acceptable verdict, every
+// known failure matched a run, the run was not interrupted, no mutant survived, and no
+// guarantee was violated under faults.
 func (r *Report) OK() bool {
 	return len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.IsFailure() }) &&
 		(r.Mutants == nil || r.Mutants.OK()) && (r.Robustness == nil || r.Robustness.OK())
 }
 
-// Unusable reports whether nothing could be learnt: no case began.
+// SetupFailed reports whether no case could start, so that the report says nothing about
+// the target.
 func (r *Report) SetupFailed() bool {
 	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == cases.SetupError }) &&
 		!slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == cases.Pass || o.Verdict == cases.Fail })
 }
 
-// tool is listwatch and the version that is built in.
-func tool() string {
+// toolVersion returns "listwatch" and the version from the build information.
+func toolVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "listwatch"

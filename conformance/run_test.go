@@ -11,12 +11,12 @@ import (
 	"github.com/listwatch/listwatch/conformance/cases"
 )
 
-func own() conformance.Target { return cases.Own("listwatch", cases.Interceptors{}) }
+func ownServer() conformance.Target { return cases.Own("listwatch", cases.Interceptors{}) }
 
-func TestExecuteRunsWhatIsSelected(t *testing.T) {
+func TestExecuteRunsSelectedCases(t *testing.T) {
 	var told []string
 	o := conformance.Options{Run: []string{"select/field-name", "select/field-unknown", "error/404/h2", "handshake/h2c-upgrade-ignored"}, Skip: []string{"select/*/ws-*", "select/field-unknown"}}
-	r, err := conformance.Execute(t.Context(), own(), o, func(out conformance.Outcome) { told = append(told, out.Name()) })
+	r, err := conformance.Execute(t.Context(), ownServer(), o, func(out conformance.Outcome) { told = append(told, out.Name()) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,21 +26,21 @@ func TestExecuteRunsWhatIsSelected(t *testing.T) {
 	}
 }
 
-func TestExecuteSaysWhatWasNotRun(t *testing.T) {
+func TestExecuteReportsInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	r, err := conformance.Execute(ctx, own(), conformance.Options{Run: []string{"select/field-name"}}, nil)
+	r, err := conformance.Execute(ctx, ownServer(), conformance.Options{Run: []string{"select/field-name"}}, nil)
 	if err != nil || r.OK() || len(r.Outcomes) == 0 || r.Outcomes[0].Verdict != cases.NotRun || r.Outcomes[0].Reason != "enough" {
 		t.Errorf("got %+v, %v; want runs that were not run, and why", r, err)
 	}
 }
 
-func TestAKnownFailureMustBeOneAndHaveAReason(t *testing.T) {
+func TestKnownFailuresMustFailAndHaveReasons(t *testing.T) {
 	known, err := conformance.ParseKnownFailures(strings.NewReader("# ours\n\nselect/field-name # on purpose\nno-such/case # x\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := conformance.Execute(t.Context(), own(), conformance.Options{Run: []string{"select/field-name"}, KnownFailures: known}, nil)
+	r, err := conformance.Execute(t.Context(), ownServer(), conformance.Options{Run: []string{"select/field-name"}, KnownFailures: known}, nil)
 	if err != nil || r.OK() || r.Outcomes[0].Verdict != cases.XPass || len(r.UnmatchedPatterns) != 1 || r.UnmatchedPatterns[0] != "no-such/case" {
 		t.Errorf("got %+v, %v; want passes that are wrong, and a pattern that names nothing", r, err)
 	}
@@ -51,9 +51,9 @@ func TestAKnownFailureMustBeOneAndHaveAReason(t *testing.T) {
 	}
 }
 
-func TestAPatternThatNamesNothingIsRefused(t *testing.T) {
+func TestUnmatchedPatternIsRefused(t *testing.T) {
 	for _, p := range []string{"nothing", "select/nothing", "select/[", "", "a/b/c/d"} {
-		if _, err := conformance.Execute(t.Context(), own(), conformance.Options{Run: []string{p}}, nil); !errors.Is(err, listwatch.Invalid) {
+		if _, err := conformance.Execute(t.Context(), ownServer(), conformance.Options{Run: []string{p}}, nil); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%q: got %v, want an error", p, err)
 		}
 	}

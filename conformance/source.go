@@ -11,16 +11,21 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A Database makes collections; see [cases.Database].
+// A Database creates collections; see [cases.Database].
 type Database = cases.Database
 
-// TestSource tests a store: the contract of [listwatch.Source] and [listwatch.Watcher] in process, and every case of the protocol that is
-// about servers, through this module's server over HTTP/1.1. open is called for each test; it fails t or returns a new, empty database
-// whose history holds at most historyBytes (zero: as usual) and that is closed by t.Cleanup.
+// TestSource tests a store. It tests the contract of [listwatch.Source] and
+// [listwatch.Watcher] directly, and then runs every conformance case for servers against
+// this module's server over the store, over HTTP/1.1.
 //
-// Cases that ask for what a store does not offer are skipped where except has them, with its reason.
+// open is called for each test. It returns a new, empty database, or fails t. The database
+// must keep at most historyBytes of history; zero means its default. open registers a
+// t.Cleanup that closes the database.
+//
+// A case in except is skipped with the given reason. Use it for cases that the store cannot
+// satisfy.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
-	for _, test := range contract {
+	for _, test := range sourceContract {
 		t.Run("contract/"+test.name, func(t *testing.T) {
 			c, err := open(t, 0).Collection(store.CollectionSpec{APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true})
 			if err != nil {
@@ -45,20 +50,20 @@ func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, excep
 	}
 }
 
-// Exceptions are cases, by their ID, and why they can't hold.
+// Exceptions maps the IDs of cases to the reason why they are skipped.
 type Exceptions map[string]string
 
-// contract is what a Watcher promises beside its events.
-var contract = []struct {
+// sourceContract tests properties of a Watcher that no wire protocol shows.
+var sourceContract = []struct {
 	name string
 	run  func(*sourceTest)
 }{
-	{"next-takes-what-fits", nextTakesWhatFits},
-	{"next-returns-when-its-context-ends-and-loses-nothing", nextOutlivesItsContext},
-	{"close-ends-a-next-that-waits-and-may-be-repeated", closeEndsNext},
-	{"watchers-are-independent", watchersAreIndependent},
-	{"poll-does-not-wait-and-wake-calls-once", pollAndWake},
-	{"watch-outlives-the-context-it-was-opened-with", watchOutlivesItsContext},
+	{"next-fills-buffer", testNextFillsBuffer},
+	{"next-survives-cancellation", testNextSurvivesCancellation},
+	{"close-ends-next", testCloseEndsNext},
+	{"watchers-are-independent", testWatchersAreIndependent},
+	{"poll-and-wake", testPollAndWake},
+	{"watch-outlives-context", testWatchOutlivesContext},
 }
 
 // A sourceTest is a test of a collection without a server.
@@ -86,8 +91,8 @@ func (s *sourceTest) watch(ctx context.Context) listwatch.Watcher {
 	return w
 }
 
-// want reads events of these names, at most batch at a time.
-func (s *sourceTest) want(w listwatch.Watcher, batch int, names ...string) {
+// wantEvents reads events of objects with these names, at most batch at a time.
+func (s *sourceTest) wantEvents(w listwatch.Watcher, batch int, names ...string) {
 	s.Helper()
 	dst := make([]listwatch.Event, batch)
 	for len(names) > 0 {
@@ -104,14 +109,14 @@ func (s *sourceTest) want(w listwatch.Watcher, batch int, names ...string) {
 	}
 }
 
-func nextTakesWhatFits(s *sourceTest) {
+func testNextFillsBuffer(s *sourceTest) {
 	one, many := s.watch(s.Context()), s.watch(s.Context())
 	s.create("a", "b", "c", "d", "e")
-	s.want(one, 1, "a", "b", "c", "d", "e")
-	s.want(many, 3, "a", "b", "c", "d", "e")
+	s.wantEvents(one, 1, "a", "b", "c", "d", "e")
+	s.wantEvents(many, 3, "a", "b", "c", "d", "e")
 }
 
-func nextOutlivesItsContext(s *sourceTest) {
+func testNextSurvivesCancellation(s *sourceTest) {
 	w := s.watch(s.Context())
 	ctx, cancel := context.WithCancel(s.Context())
 	failed := make(chan error)
@@ -121,13 +126,13 @@ func nextOutlivesItsContext(s *sourceTest) {
 	}()
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
-		s.Errorf("got %v, want that the context has ended", err)
+		s.Errorf("got %v, want context.Canceled", err)
 	}
 	s.create("a")
-	s.want(w, 1, "a")
+	s.wantEvents(w, 1, "a")
 }
 
-func closeEndsNext(s *sourceTest) {
+func testCloseEndsNext(s *sourceTest) {
 	w := s.watch(s.Context())
 	failed := make(chan error)
 	go func() {
@@ -140,31 +145,31 @@ func closeEndsNext(s *sourceTest) {
 		}
 	}
 	if err := <-failed; err != io.EOF {
-		s.Errorf("a Next that waits got %v, want io.EOF", err)
+		s.Errorf("a waiting Next returned %v, want io.EOF", err)
 	}
 	if _, err := w.Next(s.Context(), make([]listwatch.Event, 1)); err != io.EOF {
-		s.Errorf("a Next after Close got %v, want io.EOF", err)
+		s.Errorf("a Next after Close returned %v, want io.EOF", err)
 	}
 }
 
-func watchersAreIndependent(s *sourceTest) {
+func testWatchersAreIndependent(s *sourceTest) {
 	closed, slow, quick := s.watch(s.Context()), s.watch(s.Context()), s.watch(s.Context())
 	s.create("a")
 	closed.Close()
-	s.want(quick, 1, "a")
+	s.wantEvents(quick, 1, "a")
 	s.create("b")
-	s.want(quick, 1, "b")
-	s.want(slow, 2, "a", "b")
+	s.wantEvents(quick, 1, "b")
+	s.wantEvents(slow, 2, "a", "b")
 }
 
-func pollAndWake(s *sourceTest) {
+func testPollAndWake(s *sourceTest) {
 	p, ok := s.watch(s.Context()).(listwatch.Poller)
 	if !ok {
-		s.Skip("its watchers are no Pollers")
+		s.Skip("the watchers do not implement Poller")
 	}
 	dst := make([]listwatch.Event, 4)
 	if n, err := p.Poll(dst); n != 0 || err != nil {
-		s.Errorf("got %d, %v of an idle watcher; want nothing", n, err)
+		s.Errorf("Poll of an idle watcher returned %d, %v; want no events", n, err)
 	}
 	calls := make(chan struct{}, 8)
 	p.Wake(func() { calls <- struct{}{} })
@@ -172,7 +177,7 @@ func pollAndWake(s *sourceTest) {
 	<-calls
 	n, err := p.Poll(dst)
 	if err != nil || n == 0 {
-		s.Fatalf("got %d, %v after the call; want events", n, err)
+		s.Fatalf("Poll after the wake-up returned %d, %v; want events", n, err)
 	}
 	for got := n; got < 2; got += n {
 		if n, err = p.Poll(dst); err != nil {
@@ -180,20 +185,20 @@ func pollAndWake(s *sourceTest) {
 		}
 	}
 	if at := p.Position(); at < dst[n-1].Version {
-		s.Errorf("the position is %d behind an event of %d", at, dst[n-1].Version)
+		s.Errorf("Position returned %d after an event of version %d", at, dst[n-1].Version)
 	}
 	s.create("c")
 	if len(calls) > 0 {
-		s.Error("Wake called twice, and was armed once")
+		s.Error("Wake called its function twice")
 	}
 	p.Wake(func() { calls <- struct{}{} })
-	<-calls // at once: there is something
+	<-calls // returns immediately, because an event is pending
 }
 
-func watchOutlivesItsContext(s *sourceTest) {
+func testWatchOutlivesContext(s *sourceTest) {
 	ctx, cancel := context.WithCancel(s.Context())
 	w := s.watch(ctx)
 	cancel()
 	s.create("a")
-	s.want(w, 1, "a")
+	s.wantEvents(w, 1, "a")
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-func TestTheStoreInAFileIsASource(t *testing.T) {
+func TestBoltStoreIsASource(t *testing.T) {
 	t.Parallel()
-	dir := quickDir(t)
+	dir := memoryDir(t)
 	conformance.TestSource(t, func(ct conformance.T, historyBytes int64) conformance.Database {
 		sub, err := os.MkdirTemp(dir, "")
 		if err != nil {
@@ -32,7 +32,7 @@ func TestTheStoreInAFileIsASource(t *testing.T) {
 
 // quickDir returns a directory in memory where the system has such a thing: the cases make ten thousands of writes one after the other, and
 // what a disk does with them is tested elsewhere.
-func quickDir(t *testing.T) string {
+func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "listwatch-")
 	if err != nil {

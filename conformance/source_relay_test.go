@@ -15,25 +15,25 @@ import (
 )
 
 // A relayed database is written to at the origin and read from relays, of relays.
-type relayed struct {
+type relayedDatabase struct {
 	*memory.DB
 	depth   int
-	remote  bool // each relay follows what is before it over HTTP
+	overURL bool // each relay follows what is before it over HTTP
 	t       conformance.T
 	options relay.Options
 	relays  []*relay.Relay
 }
 
 // Collection implements [conformance.Database].
-func (d *relayed) Collection(r store.CollectionSpec) (*store.Collection, error) {
+func (d *relayedDatabase) Collection(r store.CollectionSpec) (*store.Collection, error) {
 	c, err := d.DB.Collection(r)
 	if err != nil {
 		return nil, err
 	}
 	b := &relayedBackend{origin: c.Backend(), Source: c}
 	for range d.depth {
-		if d.remote {
-			b.Source = d.atURL(b.Source)
+		if d.overURL {
+			b.Source = d.overHTTP(b.Source)
 			d.options.Fields = r.Fields
 		}
 		b.Relay = relay.Open(b.Source, d.options)
@@ -48,7 +48,7 @@ func (d *relayed) Collection(r store.CollectionSpec) (*store.Collection, error) 
 }
 
 // atURL returns what a client makes of s behind a server.
-func (d *relayed) atURL(s listwatch.Source) listwatch.Source {
+func (d *relayedDatabase) overHTTP(s listwatch.Source) listwatch.Source {
 	server := httptest.NewServer(&watchserver.Server{Source: s})
 	remote := &client.Remote{URL: server.URL + "/things"}
 	d.t.Cleanup(func() {
@@ -60,7 +60,7 @@ func (d *relayed) atURL(s listwatch.Source) listwatch.Source {
 }
 
 // Compact implements [conformance.Database].
-func (d *relayed) Compact() {
+func (d *relayedDatabase) Compact() {
 	d.DB.Compact()
 	for _, r := range d.relays {
 		if err := r.Compact(d.t.Context()); err != nil {
@@ -94,21 +94,21 @@ func (b *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch
 	return o, err
 }
 
-func TestARelayIsASource(t *testing.T) {
+func TestRelayIsASource(t *testing.T) {
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
-		return &relayed{
+		return &relayedDatabase{
 			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, options: relay.Options{HistoryBytes: historyBytes},
 		}
 	})
 }
 
-func TestARelayOfAURLIsASource(t *testing.T) {
-	if testing.Short() || raced {
+func TestRelayOfURLIsASource(t *testing.T) {
+	if testing.Short() || raceEnabled {
 		t.Skip("it takes some seconds, and most of it is tested in process")
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
-		return &relayed{
-			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, remote: true, options: relay.Options{HistoryBytes: historyBytes},
+		return &relayedDatabase{
+			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, overURL: true, options: relay.Options{HistoryBytes: historyBytes},
 		}
 	})
 }

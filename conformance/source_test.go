@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-func TestTheStoreInMemoryIsASource(t *testing.T) {
+func TestMemoryStoreIsASource(t *testing.T) {
 	conformance.TestSource(t, func(_ conformance.T, historyBytes int64) conformance.Database {
 		return memory.Open(memory.Options{HistoryBytes: historyBytes})
 	})

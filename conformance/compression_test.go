@@ -15,22 +15,22 @@ type compression struct {
 
 var compressions = []compression{{"none", ""}, {"gzip", ""}, {"zstd", ""}, {"permessage-deflate", "websocket"}}
 
-const extensions = "Sec-Websocket-Extensions"
+const extensionsHeader = "Sec-Websocket-Extensions"
 
 // belongs reports whether it is with streams of a transport that c can be asked for. Elsewhere it is no reason to refuse: it goes unheard.
-func (c compression) belongs(transport string) bool {
+func (c compression) appliesTo(transport string) bool {
 	return c.name == "none" || (c.transport == "websocket") == (transport == "websocket")
 }
 
 // isCompressed reports whether c compresses as the client asks. A server on the nhooyr backend declines (docs/protocol.md).
 func (c cell) isCompressed() bool {
-	return c.compression.name != "none" && c.compression.belongs(c.client.transport) && c.server.name != "websocket-nhooyr"
+	return c.compression.name != "none" && c.compression.appliesTo(c.client.transport) && c.server.name != "websocket-nhooyr"
 }
 
 // ask makes r ask for the compression: as the client does where that belongs there, and otherwise in the words of the other transports.
-func (c cell) ask(r *transport.Request) {
+func (c cell) addTo(r *transport.Request) {
 	z := c.compression
-	switch ours := z.belongs(c.client.transport); {
+	switch ours := z.appliesTo(c.client.transport); {
 	case z.name == "none":
 	case ours && z.transport == "websocket":
 		r.Codings = transport.Codings() // any of them stands for it
@@ -38,7 +38,7 @@ func (c cell) ask(r *transport.Request) {
 		r.Codings = []string{z.name}
 	case z.transport == "websocket":
 		r.Header = r.Header.Clone()
-		r.Header.Set(extensions, z.name)
+		r.Header.Set(extensionsHeader, z.name)
 		r.Header.Set("Accept-Encoding", "deflate") // it means something else, and nobody offers it
 	default:
 		r.Header = r.Header.Clone()
@@ -47,7 +47,7 @@ func (c cell) ask(r *transport.Request) {
 }
 
 // checkAnswer says whether an answer names the compression that c has, and no other.
-func (c cell) checkAnswer(answer http.Header) error {
+func (c cell) verifyResponse(answer http.Header) error {
 	coding, extension := "", ""
 	switch z := c.compression; {
 	case !c.isCompressed():
@@ -59,8 +59,8 @@ func (c cell) checkAnswer(answer http.Header) error {
 	if got := answer.Get("Content-Encoding"); got != coding {
 		return fmt.Errorf("got Content-Encoding %q, want %q", got, coding)
 	}
-	if got, _, _ := strings.Cut(answer.Get(extensions), ";"); got != extension {
-		return fmt.Errorf("got Sec-WebSocket-Extensions %q, want %q", answer.Get(extensions), extension)
+	if got, _, _ := strings.Cut(answer.Get(extensionsHeader), ";"); got != extension {
+		return fmt.Errorf("got Sec-WebSocket-Extensions %q, want %q", answer.Get(extensionsHeader), extension)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ type cutter struct {
 	after int  // bytes; zero: never
 	reset bool // by a reset, otherwise by an end that nobody announced
 
-	fired atomic.Bool
-	read  atomic.Int64 // bytes
+	fired     atomic.Bool
+	bytesRead atomic.Int64 // bytes
 }
 
 func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -42,7 +42,7 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(p[:min(len(p), c.left)])
 	c.left -= n
-	c.cutter.read.Add(int64(n))
+	c.cutter.bytesRead.Add(int64(n))
 	return n, err
 }
 

@@ -67,7 +67,7 @@ func appendDecimal(dst []byte, number string) ([]byte, error) {
 	return strconv.AppendInt(append(append(dst, trimmed...), 'e'), int64(power), 10), nil
 }
 
-func TestExactValuesAreEqualOnlyWhereTheValuesAre(t *testing.T) {
+func TestExactEncodingComparesValues(t *testing.T) {
 	exact := func(text string) string {
 		t.Helper()
 		b, err := appendExact(nil, []byte(text))

@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Known are the failures of a target that are expected, each with its reason.
+// KnownFailures are the expected failures of a target, each with a reason.
 type KnownFailures struct {
 	entries []knownFailure
 }
@@ -21,8 +21,10 @@ type knownFailure struct {
 	pattern, reason string
 }
 
-// ParseKnown reads known failures: a pattern of names and, behind a "#", the reason, a line each. Empty lines and those that begin with
-// "#" are comments. A line without a reason, or with a bad pattern, is an error of code Invalid that names the line.
+// ParseKnownFailures reads one known failure per line, in the form PATTERN # REASON; see
+// [Match] for patterns. Empty lines and lines that start with "#" are ignored. A line
+// without a reason or with an invalid pattern is an error of code Invalid, which names the
+// line.
 func ParseKnownFailures(r io.Reader) (*KnownFailures, error) {
 	k := new(KnownFailures)
 	lines := bufio.NewScanner(r)
@@ -34,7 +36,7 @@ func ParseKnownFailures(r io.Reader) (*KnownFailures, error) {
 		pattern, reason, _ := strings.Cut(text, "#")
 		pattern, reason = strings.TrimSpace(pattern), strings.TrimSpace(reason)
 		if reason == "" {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("line %d: %q has no reason: write PATTERN # REASON", n, text)}
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("line %d: %q has no reason, want PATTERN # REASON", n, text)}
 		}
 		if err := checkPattern(pattern); err != nil {
 			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("line %d", n), Err: err}
@@ -44,7 +46,7 @@ func ParseKnownFailures(r io.Reader) (*KnownFailures, error) {
 	return k, lines.Err()
 }
 
-// ReadKnown is ParseKnown for a file.
+// ReadKnownFailures reads known failures from a file; see [ParseKnownFailures].
 func ReadKnownFailures(name string) (*KnownFailures, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -54,7 +56,8 @@ func ReadKnownFailures(name string) (*KnownFailures, error) {
 	return ParseKnownFailures(f)
 }
 
-// Reason returns why a run of a name is expected to be a failure. A nil Known expects none.
+// Reason returns the reason of the first known failure that matches the name of a run. A
+// nil KnownFailures matches none.
 func (k *KnownFailures) Reason(name string) (reason string, known bool) {
 	if k == nil {
 		return "", false
@@ -67,7 +70,7 @@ func (k *KnownFailures) Reason(name string) (reason string, known bool) {
 	return "", false
 }
 
-// Unmatched returns the patterns that none of names matches.
+// Unmatched returns the patterns that match none of the names.
 func (k *KnownFailures) Unmatched(names []string) (patterns []string) {
 	for _, e := range k.entries {
 		if !slices.ContainsFunc(names, func(name string) bool { return Match(e.pattern, name) }) {
@@ -77,8 +80,9 @@ func (k *KnownFailures) Unmatched(names []string) (patterns []string) {
 	return patterns
 }
 
-// Match reports whether a pattern names a run: "resume/restart/h2" is GROUP/NAME/WAY. A pattern may be shorter, "resume" or
-// "resume/restart", and its parts may hold * and ?, as in path.Match.
+// Match reports whether a pattern matches the name of a run, GROUP/NAME/VARIANT, such as
+// "resume/from-rv/h2". The pattern may be shorter, such as "resume" or "resume/from-rv".
+// Its parts may contain * and ? as in [path.Match].
 func Match(pattern, name string) bool {
 	want, have := strings.Split(pattern, "/"), strings.Split(name, "/")
 	if len(want) > len(have) {
@@ -105,7 +109,7 @@ func checkPattern(p string) error {
 	_, err := path.Match(p, "")
 	if err != nil || p == "" || strings.Count(p, "/") > 2 {
 		return &listwatch.Error{
-			Code: listwatch.Invalid, Message: fmt.Sprintf("%q is no pattern of names: want GROUP, GROUP/NAME or GROUP/NAME/WAY, with * and ? as in *.txt", p),
+			Code: listwatch.Invalid, Message: fmt.Sprintf("pattern %q: must be GROUP, GROUP/NAME or GROUP/NAME/VARIANT, with * and ? as wildcards", p),
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ type pair struct{ a, b string }
 // pairs returns all of c, with the names of their axes.
 func (c cell) pairs() []pair {
 	values := []string{
-		"server=" + c.server.name, "wire=" + wire(c.tls), "client=" + c.client.name, "framing=" + framingName(c.framing), "compression=" + c.compression.name,
+		"server=" + c.server.name, "wire=" + securityName(c.tls), "client=" + c.client.name, "framing=" + framingName(c.framing), "compression=" + c.compression.name,
 	}
 	var all []pair
 	for i, a := range values {
@@ -25,7 +25,7 @@ func (c cell) pairs() []pair {
 
 // cover returns few of all, in their order, such that each pair of values that is in one of all is in one of these: what breaks where
 // two things meet shows in them. The next is always the first of those that bring the most that is new, so they are the same each time.
-func cover(all []cell) []cell {
+func pairwiseCover(all []cell) []cell {
 	missing := make(map[pair]bool)
 	for _, c := range all {
 		for _, p := range c.pairs() {
@@ -59,17 +59,17 @@ func cover(all []cell) []cell {
 }
 
 // chosen is what of all a run has time for: under the race detector it is a cover.
-func chosen(all []cell) []cell {
-	if raced {
-		return cover(all)
+func selectCells(all []cell) []cell {
+	if raceEnabled {
+		return pairwiseCover(all)
 	}
 	return all
 }
 
-func TestCoverHasEveryPairThatTheMatrixHas(t *testing.T) {
-	for name, belongs := range map[string]func(cell) bool{"legal": cell.legal, "refused": cell.refused, "plain": cell.plain} {
-		all := cellsThat(belongs)
-		few := cover(all)
+func TestPairwiseCoverIsComplete(t *testing.T) {
+	for name, belongs := range map[string]func(cell) bool{"legal": cell.isSupported, "refused": cell.isRefused, "plain": cell.isUncompressed} {
+		all := cellsWhere(belongs)
+		few := pairwiseCover(all)
 		covered := make(map[pair]bool)
 		for _, c := range few {
 			if !belongs(c) {
@@ -89,7 +89,7 @@ func TestCoverHasEveryPairThatTheMatrixHas(t *testing.T) {
 		if len(few) == 0 || len(few) > len(all)/2 {
 			t.Errorf("%s: the cover has %d cells of %d, want few", name, len(few), len(all))
 		}
-		if again := cover(cellsThat(belongs)); !slices.EqualFunc(few, again, func(a, b cell) bool { return a.String() == b.String() }) {
+		if again := pairwiseCover(cellsWhere(belongs)); !slices.EqualFunc(few, again, func(a, b cell) bool { return a.String() == b.String() }) {
 			t.Errorf("%s: two covers differ", name)
 		}
 		t.Logf("%s: %d of %d cells", name, len(few), len(all))

@@ -15,42 +15,42 @@ import (
 )
 
 // A write is one acknowledged change of one object, as its writer knows it.
-type write struct {
+type recordedWrite struct {
 	version       listwatch.Version
 	key           listwatch.Key
 	before, after map[string]string // the labels; nil: there was, there is no object
-	now, last     *content          // the object after the write; the one before it, at the version of the write
+	now, last     *objectContent    // the object after the write; the one before it, at the version of the write
 }
 
 // content is what an object looks like.
-type content struct {
-	data       []byte // that of the store, which keeps it anyway
-	sum, exact [sha256.Size]byte
+type objectContent struct {
+	data          []byte // that of the store, which keeps it anyway
+	sum, valueSum [sha256.Size]byte
 
 	// judged is the sum of other bytes that were found to have the same exact value: most watchers get the same spelling.
-	judged atomic.Pointer[[sha256.Size]byte]
+	verified atomic.Pointer[[sha256.Size]byte]
 }
 
 // isExactly reports whether the value of object, a JSON text, is that of c.
-func (c *content) isExactly(object []byte) (bool, error) {
+func (c *objectContent) hasValue(object []byte) (bool, error) {
 	sum := sha256.Sum256(object)
-	if judged := c.judged.Load(); judged != nil && *judged == sum {
+	if judged := c.verified.Load(); judged != nil && *judged == sum {
 		return true, nil
 	}
 	value, err := appendExact(nil, object)
-	if err != nil || sha256.Sum256(value) != c.exact {
+	if err != nil || sha256.Sum256(value) != c.valueSum {
 		return false, err
 	}
-	c.judged.Store(&sum)
+	c.verified.Store(&sum)
 	return true, nil
 }
 
-func newContent(data []byte) (*content, error) {
+func newObjectContent(data []byte) (*objectContent, error) {
 	exact, err := appendExact(nil, data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", excerptAt(data, 0), err)
 	}
-	return &content{data: data, sum: sha256.Sum256(data), exact: sha256.Sum256(exact)}, nil
+	return &objectContent{data: data, sum: sha256.Sum256(data), valueSum: sha256.Sum256(exact)}, nil
 }
 
 // A selector chooses objects by their labels: in the words of the protocol, and by the test's own judgement.
@@ -68,7 +68,7 @@ var selectors = []selector{
 }
 
 // seenBy returns how a watcher of s sees w: ADDED where an object enters the selection, DELETED where it leaves; "": not at all.
-func (w *write) seenBy(s selector) (eventType string, object *content) {
+func (w *recordedWrite) expectedEvent(s selector) (eventType string, object *objectContent) {
 	was := w.before != nil && s.matches(w.before)
 	is := w.after != nil && s.matches(w.after)
 	switch {
@@ -83,29 +83,29 @@ func (w *write) seenBy(s selector) (eventType string, object *content) {
 }
 
 // A ledger is the truth: the writers' own record. It is safe for concurrent use.
-type ledger struct {
+type writeLog struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	writes  map[listwatch.Version]*write
+	writes  map[listwatch.Version]*recordedWrite
 	newest  listwatch.Version
 	visible []int // how many writes each of selectors sees
 	awaited map[listwatch.Version]chan struct{}
 }
 
-func newLedger() *ledger {
-	return &ledger{
-		writes: make(map[listwatch.Version]*write), visible: make([]int, len(selectors)),
+func newWriteLog() *writeLog {
+	return &writeLog{
+		writes: make(map[listwatch.Version]*recordedWrite), visible: make([]int, len(selectors)),
 		awaited: make(map[listwatch.Version]chan struct{}),
 	}
 }
 
-func (l *ledger) add(w *write) {
+func (l *writeLog) add(w *recordedWrite) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes[w.version] = w
 	l.newest = max(l.newest, w.version)
 	for i, s := range selectors {
-		if eventType, _ := w.seenBy(s); eventType != "" {
+		if eventType, _ := w.expectedEvent(s); eventType != "" {
 			l.visible[i]++
 		}
 	}
@@ -116,21 +116,21 @@ func (l *ledger) add(w *write) {
 }
 
 // fewestVisible returns how many events the selector sees that sees fewest.
-func (l *ledger) fewestVisible() int {
+func (l *writeLog) fewestVisible() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Min(l.visible)
 }
 
 // head returns the newest version that a writer knows of.
-func (l *ledger) head() listwatch.Version {
+func (l *writeLog) newestVersion() listwatch.Version {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.newest
 }
 
 // at returns the write of version v. It waits, because an event may overtake the word to its writer.
-func (l *ledger) at(ctx context.Context, v listwatch.Version) (*write, error) {
+func (l *writeLog) await(ctx context.Context, v listwatch.Version) (*recordedWrite, error) {
 	l.mu.Lock()
 	w, c := l.writes[v], l.awaited[v]
 	if w == nil && c == nil {
@@ -152,27 +152,27 @@ func (l *ledger) at(ctx context.Context, v listwatch.Version) (*write, error) {
 }
 
 // history returns all writes in order.
-func (l *ledger) history() []*write {
+func (l *writeLog) history() []*recordedWrite {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []*write
+	var all []*recordedWrite
 	for _, w := range l.writes {
 		all = append(all, w)
 	}
-	slices.SortFunc(all, func(a, b *write) int { return cmp.Compare(a.version, b.version) })
+	slices.SortFunc(all, func(a, b *recordedWrite) int { return cmp.Compare(a.version, b.version) })
 	return all
 }
 
 // An arrival is an event as a client got it.
-type arrival struct {
+type receivedEvent struct {
 	eventType string
 	version   listwatch.Version
 	object    []byte
 }
 
 // check compares a with w, as a watcher of s must see it: the bytes, or with exact the value.
-func (w *write) check(a arrival, s selector, exact bool) error {
-	eventType, object := w.seenBy(s)
+func (w *recordedWrite) verify(a receivedEvent, s selector, exact bool) error {
+	eventType, object := w.expectedEvent(s)
 	if eventType == "" {
 		return fmt.Errorf("%s of %s at version %d: labels %v before and %v after don't concern %q", a.eventType, w.key, w.version, w.before, w.after, s.text)
 	}
@@ -186,7 +186,7 @@ func (w *write) check(a arrival, s selector, exact bool) error {
 		}
 		return fmt.Errorf("%s %s at version %d: %s", eventType, w.key, w.version, firstDifference(a.object, object.data))
 	}
-	same, err := object.isExactly(a.object)
+	same, err := object.hasValue(a.object)
 	if err != nil {
 		return fmt.Errorf("%s %s at version %d is no JSON: %w", eventType, w.key, w.version, err)
 	}
@@ -212,10 +212,10 @@ func excerptAt(b []byte, at int) string {
 }
 
 // checkOrder compares the versions that a watcher of s saw with the whole history.
-func checkOrder(history []*write, s selector, got []listwatch.Version) error {
+func verifyOrder(history []*recordedWrite, s selector, got []listwatch.Version) error {
 	n := 0
 	for _, w := range history {
-		eventType, _ := w.seenBy(s)
+		eventType, _ := w.expectedEvent(s)
 		if eventType == "" {
 			continue
 		}
@@ -234,16 +234,16 @@ func checkOrder(history []*write, s selector, got []listwatch.Version) error {
 }
 
 // The matrix is worth what its judge is worth.
-func TestLedgerCatchesEveryLie(t *testing.T) {
-	object := func(data string) *content {
-		c, err := newContent([]byte(data))
+func TestWriteLogDetectsEveryDefect(t *testing.T) {
+	object := func(data string) *objectContent {
+		c, err := newObjectContent([]byte(data))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	gold, bronze := map[string]string{"tier": "gold"}, map[string]string{"tier": "bronze"}
-	history := []*write{
+	history := []*recordedWrite{
 		{version: 1, after: gold, now: object(`{"n":1}`)},
 		{version: 2, before: gold, after: gold, now: object(`{"n":18446744073709551617}`), last: object(`{"n":1}`)},
 		{version: 3, before: gold, after: bronze, now: object(`{"n":3}`), last: object(`{"n":2}`)},
@@ -252,34 +252,34 @@ func TestLedgerCatchesEveryLie(t *testing.T) {
 		{version: 6, before: gold, last: object(`{"n":5}`)},
 	}
 	s := selectors[0]
-	truth := []arrival{
+	truth := []receivedEvent{
 		{"ADDED", 1, []byte(`{"n":1}`)},
 		{"MODIFIED", 2, []byte(`{"n":18446744073709551617}`)},
 		{"DELETED", 3, []byte(`{"n":2}`)},
 		{"ADDED", 5, []byte(`{"n":5}`)},
 		{"DELETED", 6, []byte(`{"n":5}`)},
 	}
-	judge := func(exact bool, told ...arrival) error {
+	judge := func(exact bool, told ...receivedEvent) error {
 		var versions []listwatch.Version
 		for _, a := range told {
-			if err := history[a.version-1].check(a, s, exact); err != nil {
+			if err := history[a.version-1].verify(a, s, exact); err != nil {
 				return err
 			}
 			versions = append(versions, a.version)
 		}
-		return checkOrder(history, s, versions)
+		return verifyOrder(history, s, versions)
 	}
 	for _, exact := range []bool{false, true} {
 		if err := judge(exact, truth...); err != nil {
 			t.Errorf("the truth (exact %v): %v", exact, err)
 		}
 		for i := range truth {
-			lies := map[string][]arrival{
+			lies := map[string][]receivedEvent{
 				"dropped":   slices.Delete(slices.Clone(truth), i, i+1),
 				"repeated":  slices.Insert(slices.Clone(truth), i, truth[i]),
-				"retyped":   slices.Replace(slices.Clone(truth), i, i+1, arrival{"BOOKMARK", truth[i].version, truth[i].object}),
-				"corrupted": slices.Replace(slices.Clone(truth), i, i+1, arrival{truth[i].eventType, truth[i].version, []byte(`{"n":18446744073709551616}`)}),
-				"invented":  slices.Insert(slices.Clone(truth), i, arrival{"MODIFIED", 4, []byte(`{"n":4}`)}),
+				"retyped":   slices.Replace(slices.Clone(truth), i, i+1, receivedEvent{"BOOKMARK", truth[i].version, truth[i].object}),
+				"corrupted": slices.Replace(slices.Clone(truth), i, i+1, receivedEvent{truth[i].eventType, truth[i].version, []byte(`{"n":18446744073709551616}`)}),
+				"invented":  slices.Insert(slices.Clone(truth), i, receivedEvent{"MODIFIED", 4, []byte(`{"n":4}`)}),
 			}
 			if i > 0 {
 				lies["swapped"] = slices.Replace(slices.Clone(truth), i-1, i+1, truth[i], truth[i-1])
@@ -291,10 +291,10 @@ func TestLedgerCatchesEveryLie(t *testing.T) {
 			}
 		}
 	}
-	if err := judge(true, append([]arrival{{"ADDED", 1, []byte(` {"n":1.0}`)}}, truth[1:]...)...); err != nil {
+	if err := judge(true, append([]receivedEvent{{"ADDED", 1, []byte(` {"n":1.0}`)}}, truth[1:]...)...); err != nil {
 		t.Errorf("the same value in other words: %v", err)
 	}
-	if judge(false, append([]arrival{{"ADDED", 1, []byte(`{"n":1.0}`)}}, truth[1:]...)...) == nil {
+	if judge(false, append([]receivedEvent{{"ADDED", 1, []byte(`{"n":1.0}`)}}, truth[1:]...)...) == nil {
 		t.Error("other bytes for the same value went unnoticed")
 	}
 }

@@ -25,22 +25,22 @@ const (
 type writer struct {
 	name   string
 	things *store.Collection
-	ledger *ledger
+	log    *writeLog
 	rand   *rand.Rand
 	writes int
-	owned  map[listwatch.Key]*state
+	owned  map[listwatch.Key]*ownedObject
 }
 
 // state is what a writer knows of an object: what it was told when it wrote it.
-type state struct {
+type ownedObject struct {
 	version listwatch.Version
 	labels  map[string]string
 	data    []byte
 }
 
 // newWriter returns a writer of its own names. actor is the number of its random numbers.
-func newWriter(name string, actor uint64, things *store.Collection, l *ledger) *writer {
-	return &writer{name: name, things: things, ledger: l, rand: randomFor(actor), owned: make(map[listwatch.Key]*state)}
+func newWriter(name string, actor uint64, things *store.Collection, l *writeLog) *writer {
+	return &writer{name: name, things: things, log: l, rand: newRandom(actor), owned: make(map[listwatch.Key]*ownedObject)}
 }
 
 // write makes one write, at random: about a seventh of all objects at hand are deleted, and come again.
@@ -50,7 +50,7 @@ func (w *writer) write(ctx context.Context) error {
 		return w.delete(ctx, key)
 	}
 	labels, size := w.labels(), objectSize
-	if w.writes++; w.writes%largeEvery == 0 && w.writes <= largeEach*largeEvery {
+	if w.writes++; w.writes%largeWriteInterval == 0 && w.writes <= largeWritesPerWriter*largeWriteInterval {
 		labels, size = map[string]string{"tier": "gold"}, largeSize // all shall see it
 	}
 	return w.put(ctx, key, labels, size)
@@ -95,8 +95,8 @@ func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]s
 	if !bytes.Contains(object.Data, spec) {
 		return fmt.Errorf("%s was not kept as it was written: %s", key, excerptAt(object.Data, 0))
 	}
-	w.owned[key] = &state{object.Version, labels, object.Data}
-	return w.note(&write{version: object.Version, key: key, after: labels}, old, object.Data)
+	w.owned[key] = &ownedObject{object.Version, labels, object.Data}
+	return w.record(&recordedWrite{version: object.Version, key: key, after: labels}, old, object.Data)
 }
 
 func (w *writer) delete(ctx context.Context, key listwatch.Key) error {
@@ -106,41 +106,41 @@ func (w *writer) delete(ctx context.Context, key listwatch.Key) error {
 		return err
 	}
 	delete(w.owned, key)
-	return w.note(&write{version: object.Version, key: key}, old, nil)
+	return w.record(&recordedWrite{version: object.Version, key: key}, old, nil)
 }
 
 // note enters what was acknowledged into the ledger: what was before comes from the writer's memory.
-func (w *writer) note(change *write, old *state, now []byte) (err error) {
+func (w *writer) record(change *recordedWrite, old *ownedObject, now []byte) (err error) {
 	if now != nil {
-		if change.now, err = newContent(now); err != nil {
+		if change.now, err = newObjectContent(now); err != nil {
 			return err
 		}
 	}
 	if old != nil {
 		change.before = old.labels
-		before, after := versionText(old.version), versionText(change.version)
+		before, after := versionMember(old.version), versionMember(change.version)
 		if n := bytes.Count(old.data, before); n != 1 {
 			return fmt.Errorf("%s bears its version %d times, want once", change.key, n)
 		}
-		if change.last, err = newContent(bytes.Replace(old.data, before, after, 1)); err != nil {
+		if change.last, err = newObjectContent(bytes.Replace(old.data, before, after, 1)); err != nil {
 			return err
 		}
 	}
-	w.ledger.add(change)
+	w.log.add(change)
 	return nil
 }
 
-func versionText(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, v) }
+func versionMember(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, v) }
 
 // oddNumbers are those that a float64, a 64-bit integer or JavaScript would change, or write in another way.
-var oddNumbers = []string{
+var unusualNumbers = []string{
 	"9007199254740993", "18446744073709551615", "18446744073709551617", "-18446744073709551617", "1e400", "-1e400", "1e-400", "-0", "-0.0", "0.1",
 	"0.10000000000000001", "9007199254740993.0", "1.0", "1E+2", "5e-324", "1.7976931348623157e308", "123456789012345678901234567890.5", "3.141592653589793238462643383279",
 }
 
 // oddTexts are pieces of JSON strings: characters beyond the first plane, those that combine, joined ones, right to left, line
 // separators, control characters, a lone surrogate and everything that has an escape.
-var oddTexts = []string{
+var unusualTexts = []string{
 	"plain ", "caf\u00e9 ", "e\u0301a\u030a\u0323 ", "\U00010348\U0002070e ", "\U0001F469\u200d\U0001F4BB\U0001F3F3\ufe0f ", `\ud83d\ude00`, `\uD834\udd1e`,
 	"\u05e9\u05dc\u05d5\u05dd \u202eabc\u202c \u0639\u0631\u0628\u0649 ", "\u2028\u2029\u0085", `\u2028\u2029`, `\u0000`, `\u001f`, "\u007f",
 	`\"\\\/\b\f\n\r\t`, "<b>&amp;'</b>", "\ufeff", "\ufffd", `\ud800 `, "data: x", "}{][", "\u0e01\u0e33\u0e49 ", "\u65e5\u672c\u8a9e ",
@@ -150,7 +150,7 @@ var oddTexts = []string{
 func (w *writer) spec(size int) []byte {
 	spec := fmt.Appendf(nil, `{"writer":"%s","n":%d,"none":null,"deep":[[[{"a":[]},{}]]],"yes":true,"odd":[0`, w.name, w.writes)
 	for range 6 {
-		spec = append(append(spec, ','), oddNumbers[w.rand.IntN(len(oddNumbers))]...)
+		spec = append(append(spec, ','), unusualNumbers[w.rand.IntN(len(unusualNumbers))]...)
 	}
 	spec = append(spec, `],"text":"`...)
 	text := w.text(min(size, 16<<10) - len(spec) - metadataSize)
@@ -164,7 +164,7 @@ func (w *writer) spec(size int) []byte {
 func (w *writer) text(size int) []byte {
 	var text []byte
 	for len(text) < min(size, 1<<10)/8 {
-		text = append(text, oddTexts[w.rand.IntN(len(oddTexts))]...)
+		text = append(text, unusualTexts[w.rand.IntN(len(unusualTexts))]...)
 	}
 	for len(text) < size {
 		text = strconv.AppendUint(text, w.rand.Uint64(), 36)
@@ -173,33 +173,33 @@ func (w *writer) text(size int) []byte {
 }
 
 // A pace keeps writers near the slowest watcher, so that watchers follow live and are not merely sent a long history.
-type pace struct {
-	mu    sync.Mutex
-	moved *sync.Cond
-	at    []listwatch.Version // guarded by mu; how far each watcher has come
+type throttle struct {
+	mu        sync.Mutex
+	moved     *sync.Cond
+	positions []listwatch.Version // guarded by mu; how far each watcher has come
 }
 
 // maxLag is how many writes a watcher may be behind. Those that fall back and those that resume read history all the same.
 const maxLag = 1000
 
-func newPace(watchers int) *pace {
-	p := &pace{at: make([]listwatch.Version, watchers)}
+func newThrottle(watchers int) *throttle {
+	p := &throttle{positions: make([]listwatch.Version, watchers)}
 	p.moved = sync.NewCond(&p.mu)
 	return p
 }
 
-func (p *pace) reached(watcher int, v listwatch.Version) {
+func (p *throttle) advance(watcher int, v listwatch.Version) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at[watcher] = v
+	p.positions[watcher] = v
 	p.moved.Broadcast()
 }
 
 // finished says that nobody needs to wait for a watcher any more.
-func (p *pace) finished(watcher int) { p.reached(watcher, math.MaxUint64) }
+func (p *throttle) finished(watcher int) { p.advance(watcher, math.MaxUint64) }
 
 // wait waits until no watcher is more than maxLag behind v.
-func (p *pace) wait(ctx context.Context, v listwatch.Version) error {
+func (p *throttle) wait(ctx context.Context, v listwatch.Version) error {
 	defer context.AfterFunc(ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -213,9 +213,9 @@ func (p *pace) wait(ctx context.Context, v listwatch.Version) error {
 	return ctx.Err()
 }
 
-func (p *pace) slowest() listwatch.Version {
+func (p *throttle) slowest() listwatch.Version {
 	slowest := listwatch.Version(math.MaxUint64 - maxLag)
-	for _, v := range p.at {
+	for _, v := range p.positions {
 		slowest = min(slowest, v)
 	}
 	return slowest
