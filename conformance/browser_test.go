@@ -28,22 +28,24 @@ import (
 //go:embed testdata/page.html
 var page []byte
 
-// A report is what a page says it saw: the texts of the events, and why it tells.
+// A pageReport is a report that the page posts: the stage it has reached and the events it
+// has seen.
 type pageReport struct {
 	Stage                  string
 	EventSource, WebSocket []string
 }
 
-// An office serves the page, and takes its reports, at an origin of its own.
+// A reportServer serves the page at its own origin and collects the page's reports.
 type reportServer struct {
 	url        string
 	server     *httptest.Server
 	conns      *resettableListener
 	reports    chan pageReport
-	seenStages sync.Map // those reported: a browser sends a report again whose answer was cut off
+	seenStages sync.Map // a browser repeats a report if the connection breaks before the response
 }
 
-// newOffice opens an office. watch, where not nil, is served at the same origin.
+// newReportServer starts a reportServer. If watch is not nil, it is served at the same
+// origin.
 func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	t.Helper()
 	o := &reportServer{reports: make(chan pageReport, 8)}
@@ -55,7 +57,7 @@ func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	mux.HandleFunc("POST /report", func(w http.ResponseWriter, r *http.Request) {
 		var got pageReport
 		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
-			t.Errorf("a report of the page: %v", err)
+			t.Errorf("invalid report from the page: %v", err)
 		}
 		if _, again := o.seenStages.LoadOrStore(got.Stage, true); !again {
 			o.reports <- got
@@ -74,23 +76,23 @@ func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	return o
 }
 
-// wait returns the report of a stage.
+// awaitReport returns the next report, which must be of the given stage.
 func (o *reportServer) awaitReport(ctx context.Context, t *testing.T, stage string) pageReport {
 	t.Helper()
 	select {
 	case r := <-o.reports:
 		if r.Stage != stage {
-			t.Fatalf("the page reports %q, want %q; it saw %d events over EventSource and %d over WebSocket",
+			t.Fatalf("the page reported stage %q, want %q; it saw %d events over EventSource and %d over WebSocket",
 				r.Stage, stage, len(r.EventSource), len(r.WebSocket))
 		}
 		return r
 	case <-ctx.Done():
-		t.Fatalf("the page did not report %q: %v", stage, ctx.Err())
+		t.Fatalf("the page did not report stage %q: %v", stage, ctx.Err())
 	}
 	return pageReport{}
 }
 
-// connections is a listener that can break what it has accepted.
+// A resettableListener can reset the connections that it accepted.
 type resettableListener struct {
 	net.Listener
 
@@ -109,7 +111,7 @@ func (c *resettableListener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// cut breaks all connections: the browser sees a reset.
+// reset resets all connections.
 func (c *resettableListener) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,17 +124,17 @@ func (c *resettableListener) reset() {
 	c.open = nil
 }
 
-// A scene is a collection with a writer, and a server that a browser watches.
+// A browserFixture is a collection with a writer, and a server that a browser watches.
 type browserFixture struct {
 	things       *store.Collection
 	log          *writeLog
 	writer       *writer
 	server       *reportServer
 	url          url.URL
-	lastEventIDs chan string // what an EventSource sent as Last-Event-ID
+	lastEventIDs chan string // Last-Event-ID headers of EventSource requests
 }
 
-// newScene opens a scene whose server admits pages of the origins given beside its own.
+// newBrowserFixture starts a fixture. Its server also allows pages of the given origins.
 func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *browserFixture {
 	t.Helper()
 	s := &browserFixture{things: newCollection(t), log: newWriteLog(), lastEventIDs: make(chan string, 8)}
@@ -165,7 +167,7 @@ func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *br
 	return s
 }
 
-// pageOf returns the address of the page of an origin, told to watch the scene.
+// pageURL returns the URL of o's page with the watch of this fixture.
 func (s *browserFixture) pageURL(o *reportServer) string {
 	return o.url + "/page?" + url.Values{"watch": {s.url.String()}}.Encode()
 }
@@ -179,7 +181,6 @@ func (s *browserFixture) write(ctx context.Context, t *testing.T, n int) {
 	}
 }
 
-// end writes a sentinel.
 func (s *browserFixture) writeSentinel(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	if err := s.writer.put(ctx, listwatch.Key{Name: name}, map[string]string{"tier": "gold"}, objectSize); err != nil {
@@ -187,7 +188,7 @@ func (s *browserFixture) writeSentinel(ctx context.Context, t *testing.T, name s
 	}
 }
 
-// texts returns how a page must see the writes after a version.
+// eventsAfter returns the events that a page must see for the writes after a version.
 func (s *browserFixture) eventsAfter(after listwatch.Version) []string {
 	var texts []string
 	for _, w := range s.log.history() {
@@ -198,7 +199,7 @@ func (s *browserFixture) eventsAfter(after listwatch.Version) []string {
 	return texts
 }
 
-// state returns how a page must see what there is now, in the order of names.
+// initialEvents returns the events of the current objects, ordered by name.
 func (s *browserFixture) initialEvents() []string {
 	var keys []listwatch.Key
 	for key, at := range s.writer.owned {
@@ -218,11 +219,12 @@ func eventJSON(eventType string, object []byte) string {
 	return fmt.Sprintf(`{"type":"%s","object":%s}`, eventType, object)
 }
 
-// checkTexts compares what a page saw with the state it found, the bookmark behind that, and what came then.
+// verifyEvents compares the events that a page saw with the initial events, the bookmark
+// after them, and the events that follow.
 func verifyEvents(got, state []string, at listwatch.Version, then []string) error {
 	n := len(state)
 	if len(got) != n+1+len(then) {
-		return fmt.Errorf("got %d events, want %d, a bookmark and %d", len(got), n, len(then))
+		return fmt.Errorf("got %d events, want %d initial events, a bookmark and %d events", len(got), n, len(then))
 	}
 	for i, want := range slices.Concat(state, []string{""}, then) {
 		if i != n && got[i] != want {
@@ -231,14 +233,15 @@ func verifyEvents(got, state []string, at listwatch.Version, then []string) erro
 	}
 	for _, want := range []string{`"type":"BOOKMARK"`, `"k8s.io/initial-events-end":"true"`, string(versionMember(at))} {
 		if !bytes.Contains([]byte(got[n]), []byte(want)) {
-			return fmt.Errorf("event %d: got %s, want one with %s", n, got[n], want)
+			return fmt.Errorf("event %d: got %s, want an event with %s", n, got[n], want)
 		}
 	}
 	return nil
 }
 
-// A page of the server's own origin, and one of an origin that is allowed, see the same events over an EventSource and a
-// WebSocket. When the connection breaks, the EventSource comes back by itself and misses nothing.
+// A page of the server's own origin and a page of an allowed origin must see the same
+// events over EventSource and WebSocket. When its connection breaks, the EventSource must
+// resume without a gap.
 func TestBrowserSeesEveryEvent(t *testing.T) {
 	for _, origin := range []string{"own", "allowed"} {
 		t.Run("origin="+origin, func(t *testing.T) {
@@ -281,14 +284,15 @@ func testBrowser(ctx context.Context, t *testing.T, s *browserFixture, pages *re
 	select {
 	case id := <-s.lastEventIDs:
 		if id != middle.String() {
-			t.Errorf("the EventSource came back with Last-Event-ID %s, want %d", id, middle)
+			t.Errorf("the EventSource resumed with Last-Event-ID %s, want %d", id, middle)
 		}
 	default:
-		t.Error("the EventSource did not come back with Last-Event-ID")
+		t.Error("the EventSource did not resume with Last-Event-ID")
 	}
 }
 
-// A page of any other origin gets neither: the WebSocket is refused, and the browser keeps the answer to the EventSource from it.
+// A page of another origin must see no events: the server refuses its WebSocket, and the
+// browser hides the response from its EventSource.
 func TestBrowserBlocksForeignOrigins(t *testing.T) {
 	browserPath(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

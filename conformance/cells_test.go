@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A serverEnd is a way to serve.
+// A serverConfig is a transport server of the matrix.
 type serverConfig struct {
 	name string
 	transport.Server
@@ -26,7 +26,7 @@ var serverConfigs = []serverConfig{
 	{"websocket-nhooyr", &websocket.Server{Backend: websocket.Nhooyr}},
 }
 
-// A clientEnd is a way to dial.
+// A clientConfig is a transport client of the matrix.
 type clientConfig struct {
 	name, transport string
 	newClient       func(n transport.Network) transport.Client
@@ -45,17 +45,17 @@ var clientConfigs = []clientConfig{
 	}},
 }
 
-// A cell of the matrix is one way for events from a store to a client.
+// A cell of the matrix is a combination of server, client, framing and compression.
 type cell struct {
 	server  serverConfig
 	tls     bool
 	client  clientConfig
 	framing framing.Framer
-	// compression is what the client asks for.
+	// compression is what the client requests.
 	compression compression
 }
 
-// cells returns the whole matrix, what can't work too.
+// cells returns all cells, including those that cannot work.
 func cells() []cell {
 	var all []cell
 	for _, s := range serverConfigs {
@@ -72,12 +72,12 @@ func cells() []cell {
 	return all
 }
 
-// cellsThat returns those of the matrix that belong.
+// cellsWhere returns the cells for which include returns true.
 func cellsWhere(belong func(cell) bool) []cell {
 	return slices.DeleteFunc(cells(), func(c cell) bool { return !belong(c) })
 }
 
-// String names c so that go test -run takes the name as it is.
+// String returns the name of c in a form that go test -run accepts unchanged.
 func (c cell) String() string {
 	return fmt.Sprintf("server=%s,%s/client=%s/framing=%s/compression=%s",
 		c.server.name, securityName(c.tls), c.client.name, framingName(c.framing), c.compression.name)
@@ -94,18 +94,19 @@ func framingName(f framing.Framer) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."))
 }
 
-// legal reports whether c can work: all that is asked for can be had.
+// isSupported reports whether everything that c requests is available.
 func (c cell) isSupported() bool {
 	return !c.isRefused() && (c.compression.name == "none" || c.isCompressed())
 }
 
-// refused reports whether there can be no stream.
+// isRefused reports whether the server must refuse the watch.
 func (c cell) isRefused() bool { return !c.transportsMatch() || !c.canRequestFraming() }
 
-// plain reports whether there can be a stream, but none that is compressed as the client asks.
+// isUncompressed reports whether c works, but without the requested compression.
 func (c cell) isUncompressed() bool { return !c.isRefused() && !c.isSupported() }
 
-// askable reports whether the client can ask for the framing: over WebSocket it needs a form for one message.
+// canRequestFraming reports whether the client can request the framing. Over WebSocket, the
+// framing needs a message form.
 func (c cell) canRequestFraming() bool {
 	_, messages := c.framing.(framing.MessageFramer)
 	return messages || c.client.transport != "websocket"
@@ -113,5 +114,5 @@ func (c cell) canRequestFraming() bool {
 
 func (c cell) transportsMatch() bool { return c.server.Name() == c.client.transport }
 
-// isCBOR reports whether objects arrive as the same values rather than as the same bytes.
+// isCBOR reports whether objects arrive with the same values instead of the same bytes.
 func (c cell) isCBOR() bool { return c.framing == framing.Framer(framing.CBORSeq{}) }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// browserPath returns where a browser is. Without one the test is skipped, but not by the continuous integration, which would not
-// notice.
+// browserPath returns the path of a browser. Without a browser it skips the test, or fails
+// it if CI is true.
 func browserPath(t *testing.T) string {
 	t.Helper()
 	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
@@ -26,13 +26,13 @@ func browserPath(t *testing.T) string {
 		}
 	}
 	if os.Getenv("CI") == "true" {
-		t.Fatalf("none of %v is here, and with CI=true a browser is a must", names)
+		t.Fatalf("found none of the browsers %v; with CI=true a browser is required", names)
 	}
-	t.Skipf("none of %v is here: install Chromium, or name a browser by LISTWATCH_BROWSER", names)
+	t.Skipf("found none of the browsers %v; install Chromium or set LISTWATCH_BROWSER", names)
 	return ""
 }
 
-// browse opens url in a browser of its own, which is closed at the end of the test.
+// openBrowser opens url in a new browser, which is killed at the end of the test.
 func openBrowser(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	home := t.TempDir()
@@ -43,7 +43,8 @@ func openBrowser(ctx context.Context, t *testing.T, url string) {
 		"--disable-breakpad", "--disable-dev-shm-usage", "--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		url)
 	cmd.Env = append(os.Environ(), "HOME="+home)
-	// A browser is many processes. All of them hold the error output open, so Wait returns when all are gone.
+	// A browser has many processes that share its standard error, so Wait returns after all
+	// have exited.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
@@ -52,10 +53,10 @@ func openBrowser(ctx context.Context, t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Cancel() // the browser may have gone by itself: then the test has failed already
+		_ = cmd.Cancel() // if the browser has exited by itself, the test has already failed
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("the browser said:\n%s", said.Bytes()[max(0, said.Len()-4<<10):])
+			t.Logf("standard error of the browser:\n%s", said.Bytes()[max(0, said.Len()-4<<10):])
 		}
 	})
 }

@@ -8,45 +8,48 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A compression is what a client asks for.
+// A compression is a compression that a client requests.
 type compression struct {
-	name, transport string // transport "": those whose answer has a content coding
+	name, transport string // if empty, it is a content coding for HTTP streams
 }
 
 var compressions = []compression{{"none", ""}, {"gzip", ""}, {"zstd", ""}, {"permessage-deflate", "websocket"}}
 
 const extensionsHeader = "Sec-Websocket-Extensions"
 
-// belongs reports whether it is with streams of a transport that c can be asked for. Elsewhere it is no reason to refuse: it goes unheard.
+// appliesTo reports whether streams of a transport can use c. Other transports ignore it.
 func (c compression) appliesTo(transport string) bool {
 	return c.name == "none" || (c.transport == "websocket") == (transport == "websocket")
 }
 
-// isCompressed reports whether c compresses as the client asks. A server on the nhooyr backend declines (docs/protocol.md).
+// isCompressed reports whether the stream is compressed as requested. The nhooyr backend
+// does not compress (docs/protocol.md).
 func (c cell) isCompressed() bool {
 	return c.compression.name != "none" && c.compression.appliesTo(c.client.transport) && c.server.name != "websocket-nhooyr"
 }
 
-// ask makes r ask for the compression: as the client does where that belongs there, and otherwise in the words of the other transports.
+// addTo adds the compression to r. If the transport does not support it, addTo sets the
+// header of another transport.
 func (c cell) addTo(r *transport.Request) {
 	z := c.compression
 	switch ours := z.appliesTo(c.client.transport); {
 	case z.name == "none":
 	case ours && z.transport == "websocket":
-		r.Codings = transport.Codings() // any of them stands for it
+		r.Codings = transport.Codings() // any coding enables the extension
 	case ours:
 		r.Codings = []string{z.name}
 	case z.transport == "websocket":
 		r.Header = r.Header.Clone()
 		r.Header.Set(extensionsHeader, z.name)
-		r.Header.Set("Accept-Encoding", "deflate") // it means something else, and nobody offers it
+		r.Header.Set("Accept-Encoding", "deflate") // has another meaning in HTTP, and is not offered
 	default:
 		r.Header = r.Header.Clone()
 		r.Header.Set("Accept-Encoding", z.name)
 	}
 }
 
-// checkAnswer says whether an answer names the compression that c has, and no other.
+// verifyResponse returns an error unless the response header names the expected compression
+// and no other.
 func (c cell) verifyResponse(answer http.Header) error {
 	coding, extension := "", ""
 	switch z := c.compression; {

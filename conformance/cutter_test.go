@@ -9,13 +9,14 @@ import (
 	"syscall"
 )
 
-// A cutter dials connections that break after a number of bytes have come: in the middle of whatever is on its way. It counts them.
+// A cutter dials connections that break after a number of bytes, possibly in the middle of
+// a message.
 type cutter struct {
-	after int  // bytes; zero: never
-	reset bool // by a reset, otherwise by an end that nobody announced
+	after int  // bytes; zero means never
+	reset bool // break with a TCP reset instead of a close
 
 	fired     atomic.Bool
-	bytesRead atomic.Int64 // bytes
+	bytesRead atomic.Int64 // bytes read over all connections
 }
 
 func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -33,7 +34,7 @@ func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 type cutConn struct {
 	net.Conn
 	cutter *cutter
-	left   int // owned by the reader
+	left   int // bytes until the cut; owned by the reader
 }
 
 func (c *cutConn) Read(p []byte) (int, error) {

@@ -44,7 +44,7 @@ func TestDocsListEveryCase(t *testing.T) {
 	}
 }
 
-// table returns the cases in Markdown.
+// table returns the list of cases in Markdown.
 func table() string {
 	var b strings.Builder
 	group := ""
@@ -78,7 +78,7 @@ func protocolRules(t *testing.T) (all []protocolRule) {
 			section = strings.TrimSpace(name)
 			continue
 		}
-		if section == "" && !caseID.MatchString(block) || strings.HasPrefix(section, "Where we differ") {
+		if section == "" && !caseID.MatchString(block) || strings.HasPrefix(section, "Differences") {
 			continue
 		}
 		for i, line := range strings.Split(strings.TrimSpace(block), "\n") {

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// appendExact appends the value of a JSON text in a form that two texts share if and only if they have the same value, with members in
-// the same order. Numbers are compared as decimals and never become floats: 1e400 and 2^64+1 are what they are.
+// appendExact appends an encoding of a JSON text that is equal for two texts if and only if
+// they have the same value and the same order of members. Numbers are compared as decimals
+// and never become floats, so that 1e400 and 2^64+1 remain exact.
 func appendExact(dst, text []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -27,7 +28,7 @@ func appendExact(dst, text []byte) ([]byte, error) {
 		case json.Delim:
 			dst = append(dst, byte(v))
 		case string:
-			// With its length in front, a string can't be taken for something else.
+			// The length prefix prevents collisions with other values.
 			dst = append(strconv.AppendInt(append(dst, 's'), int64(len(v)), 10), ':')
 			dst = append(dst, v...)
 		case json.Number:
@@ -41,8 +42,9 @@ func appendExact(dst, text []byte) ([]byte, error) {
 	}
 }
 
-// appendDecimal appends a JSON number as sign, digits without zeros at either end, and the power of ten of the last digit. Minus zero
-// keeps its sign: as a value it is zero, but a framing that lost the sign would lose what the writer wrote.
+// appendDecimal appends a JSON number as its sign, its digits without leading and trailing
+// zeros, and the exponent of the last digit. Minus zero keeps its sign, because a framing
+// must not lose it.
 func appendDecimal(dst []byte, number string) ([]byte, error) {
 	rest, negative := strings.CutPrefix(number, "-")
 	if negative {
@@ -52,7 +54,7 @@ func appendDecimal(dst []byte, number string) ([]byte, error) {
 	if i := strings.IndexAny(rest, "eE"); i >= 0 {
 		var err error
 		if power, err = strconv.Atoi(rest[i+1:]); err != nil {
-			return nil, fmt.Errorf("the exponent of %s: %w", number, err)
+			return nil, fmt.Errorf("exponent of %s: %w", number, err)
 		}
 		mantissa = rest[:i]
 	}
@@ -87,7 +89,7 @@ func TestExactEncodingComparesValues(t *testing.T) {
 	} {
 		for _, text := range same[1:] {
 			if exact(text) != exact(same[0]) {
-				t.Errorf("%.40s and %.40s have one value, got %q and %q", same[0], text, exact(same[0]), exact(text))
+				t.Errorf("%.40s and %.40s have the same value, got %q and %q", same[0], text, exact(same[0]), exact(text))
 			}
 		}
 	}
@@ -99,7 +101,7 @@ func TestExactEncodingComparesValues(t *testing.T) {
 		`{"a":1,"b":2}`, `{"b":2,"a":1}`, `"\u0000"`, `"\\u0000"`,
 	} {
 		if other, ok := seen[exact(text)]; ok {
-			t.Errorf("%s and %s are two values, got %q for both", other, text, exact(text))
+			t.Errorf("%s and %s have different values, got %q for both", other, text, exact(text))
 		}
 		seen[exact(text)] = text
 	}

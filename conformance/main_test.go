@@ -11,9 +11,10 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0: a new one each time")
+var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 means a random seed")
 
-// seed is that of this run. What the writers and the cuts do follows from it; how the machine mixes them does not.
+// seed is the seed of this run. It determines the writes and the cuts, but not the
+// scheduling of goroutines.
 var seed = sync.OnceValue(func() uint64 {
 	if *seedFlag != 0 {
 		return *seedFlag
@@ -21,5 +22,5 @@ var seed = sync.OnceValue(func() uint64 {
 	return rand.Uint64()
 })
 
-// randomFor returns the random numbers of one actor: they don't depend on what the others do.
+// newRandom returns the random source of one actor. It is independent of the other actors.
 func newRandom(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(seed(), actor)) }

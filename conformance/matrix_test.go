@@ -17,14 +17,14 @@ const (
 	minCuts = 3
 	writers = 4
 
-	// Actors have random numbers of their own: writers, then followers.
+	// Numbers of actors for newRandom: writers start at zero, then watchers.
 	firstWatcherActor = 100
 )
 
-// sentinel is the last object that is written: after it, nothing is missing that is to come.
+// sentinel is the key of the last object that is written.
 var sentinel = listwatch.Key{Name: "sentinel"}
 
-// A matrix is one history, and a watcher for every way to follow it.
+// A matrix is one history, and a watcher for each cell.
 type matrix struct {
 	cells    []cell
 	servers  map[serverKey]*servertest.Server
@@ -34,11 +34,11 @@ type matrix struct {
 	throttle *throttle
 
 	mu             sync.Mutex
-	openedWatchers map[int]bool  // guarded by mu; the watchers whose first stream is open, or who gave up
-	ready          chan struct{} // closed when all have begun
+	openedWatchers map[int]bool  // watchers that have opened their first stream or have failed; guarded by mu
+	ready          chan struct{} // closed when openedWatchers is complete
 }
 
-// opened says that a watcher has a stream, or will never have one.
+// markOpened records that a watcher has opened a stream, or never will.
 func (m *matrix) markOpened(number int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,49 +50,50 @@ func (m *matrix) markOpened(number int) {
 	}
 }
 
-// One history is written once and followed over every legal cell of the matrix at the same time, on sockets. Every watcher is cut
-// off at random bytes and resumes over other transports. What it saw must be the history, byte for byte; over CBOR, value for value.
+// One history is written once and watched in all supported cells at the same time, on
+// sockets. Each watcher is cut off after a random number of bytes, and resumes over other
+// transports. It must see the history byte for byte, or value for value with CBOR.
 //
-// The watchers run together whatever -run selects; a subtest tells how one of them fared.
+// All watchers run, whatever -run selects. A subtest reports the result of one watcher.
 func TestEveryCellDeliversTheSameHistory(t *testing.T) {
-	t.Logf("seed %d: repeat with -seed %[1]d", seed())
+	t.Logf("seed %d; repeat with -seed %[1]d", seed())
 	m := newMatrix(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	followers, faults := m.startWatchers(ctx)
+	watchers, errs := m.startWatchers(ctx)
 	if err := m.write(ctx); err != nil {
 		t.Errorf("write: %v", err)
 		cancel()
 	}
 	history := m.log.history()
 	var all watchCounts
-	parts := make(map[string]*watchCounts) // by transport, and by compression
-	for i, f := range followers {
-		err := <-faults[i]
-		t.Run(f.home.String(), func(t *testing.T) {
+	groups := make(map[string]*watchCounts) // by transport and by compression
+	for i, w := range watchers {
+		err := <-errs[i]
+		t.Run(w.home.String(), func(t *testing.T) {
 			if err == nil {
-				err = f.verifyAll(history)
+				err = w.verifyAll(history)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d events, %d of them here, %d cuts, %d within an event, %d resumes replayed %d events",
-				len(f.versions), f.counts.ownCellEvents, f.counts.cuts, f.counts.cutsInEvent, f.counts.replayingResumes, f.counts.replayedEvents)
+			t.Logf("%d events, %d in the own cell, %d cuts, %d in the middle of an event, %d resumes replayed %d events",
+				len(w.versions), w.counts.ownCellEvents, w.counts.cuts, w.counts.cutsInEvent, w.counts.replayingResumes, w.counts.replayedEvents)
 		})
-		for _, name := range []string{f.home.client.transport, "compression " + f.home.compression.name} {
-			if parts[name] == nil {
-				parts[name] = new(watchCounts)
+		for _, name := range []string{w.home.client.transport, "compression " + w.home.compression.name} {
+			if groups[name] == nil {
+				groups[name] = new(watchCounts)
 			}
-			parts[name].add(f.counts)
+			groups[name].add(w.counts)
 		}
-		all.add(f.counts)
+		all.add(w.counts)
 	}
 	m.verifyUnmodified(t, history)
-	t.Logf("%d cells, %d writes, %d events over the cells themselves, %d cuts, %d within an event, %d resumes replayed %d events",
-		len(followers), len(history), all.ownCellEvents, all.cuts, all.cutsInEvent, all.replayingResumes, all.replayedEvents)
-	for name, tally := range parts {
+	t.Logf("%d cells, %d writes, %d events in own cells, %d cuts, %d in the middle of an event, %d resumes replayed %d events",
+		len(watchers), len(history), all.ownCellEvents, all.cuts, all.cutsInEvent, all.replayingResumes, all.replayedEvents)
+	for name, tally := range groups {
 		if tally.cutsInEvent == 0 || tally.replayingResumes == 0 {
-			t.Errorf("%s: %d cuts fell within an event and %d resumes replayed history, want some of both: this run proves little",
+			t.Errorf("%s: %d cuts in the middle of an event and %d resumes with replay, want both to be positive",
 				name, tally.cutsInEvent, tally.replayingResumes)
 		}
 	}
@@ -111,22 +112,22 @@ func newMatrix(t *testing.T) *matrix {
 	return m
 }
 
-// follow starts a watcher for every cell, and returns when all have a stream.
-func (m *matrix) startWatchers(ctx context.Context) (followers []*matrixWatcher, faults []chan error) {
+// startWatchers starts a watcher for each cell, and returns when all have opened a stream.
+func (m *matrix) startWatchers(ctx context.Context) (watchers []*matrixWatcher, errs []chan error) {
 	for i, c := range m.cells {
 		m.throttle.advance(i, m.start)
-		f, fault := newMatrixWatcher(m, i, c), make(chan error, 1)
-		followers, faults = append(followers, f), append(faults, fault)
-		go func() { // faults waits for it
+		w, result := newMatrixWatcher(m, i, c), make(chan error, 1)
+		watchers, errs = append(watchers, w), append(errs, result)
+		go func() { // joined by reading from errs
 			defer m.markOpened(i)
-			fault <- f.run(ctx)
+			result <- w.run(ctx)
 		}()
 	}
 	<-m.ready
-	return followers, faults
+	return watchers, errs
 }
 
-// write writes the history, and the sentinel behind it.
+// write writes the history and then the sentinel.
 func (m *matrix) write(ctx context.Context) error {
 	done := make(chan error)
 	for i := range writers {
@@ -157,21 +158,22 @@ func (m *matrix) writeAs(ctx context.Context, w *writer) error {
 	return nil
 }
 
-// checkAll judges what f saw as a whole, and whether it had anything to bear.
-func (f *matrixWatcher) verifyAll(history []*recordedWrite) error {
-	if err := verifyOrder(history, f.selector, f.versions); err != nil {
+// verifyAll verifies the order and completeness of all events, and that enough cuts
+// occurred.
+func (w *matrixWatcher) verifyAll(history []*recordedWrite) error {
+	if err := verifyOrder(history, w.selector, w.versions); err != nil {
 		return err
 	}
-	if f.counts.ownCellEvents < minEvents {
-		return fmt.Errorf("%d events came over this cell, want at least %d", f.counts.ownCellEvents, minEvents)
+	if w.counts.ownCellEvents < minEvents {
+		return fmt.Errorf("%d events arrived in the own cell, want at least %d", w.counts.ownCellEvents, minEvents)
 	}
-	if f.counts.cuts < minCuts {
-		return fmt.Errorf("cut off %d times, want at least %d", f.counts.cuts, minCuts)
+	if w.counts.cuts < minCuts {
+		return fmt.Errorf("the watcher was cut off %d times, want at least %d", w.counts.cuts, minCuts)
 	}
 	return nil
 }
 
-// checkUntouched holds the objects that everybody shared against what they were when they were written.
+// verifyUnmodified verifies that no shared object was modified after it was written.
 func (m *matrix) verifyUnmodified(t *testing.T, history []*recordedWrite) {
 	size, count, large := 0, 0, 0
 	for _, w := range history {
@@ -179,7 +181,7 @@ func (m *matrix) verifyUnmodified(t *testing.T, history []*recordedWrite) {
 			continue
 		}
 		if sha256.Sum256(w.now.data) != w.now.sum {
-			t.Errorf("%s at version %d has been modified since it was written: %s", w.key, w.version, excerptAt(w.now.data, 0))
+			t.Errorf("%s at version %d was modified after the write: %s", w.key, w.version, excerptAt(w.now.data, 0))
 		}
 		if len(w.now.data) >= largeSize {
 			large++
@@ -188,8 +190,8 @@ func (m *matrix) verifyUnmodified(t *testing.T, history []*recordedWrite) {
 		size += len(w.now.data)
 		count++
 	}
-	t.Logf("%d objects of %d bytes on average, %d of %d or more", count, size/max(count, 1), large, largeSize)
+	t.Logf("%d objects of %d bytes on average, %d objects of at least %d bytes", count, size/max(count, 1), large, largeSize)
 	if large == 0 {
-		t.Error("no object was large")
+		t.Error("no large object was written")
 	}
 }

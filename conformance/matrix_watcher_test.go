@@ -16,16 +16,16 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A leg is one session of a watcher: over a cell, until it is cut.
+// A watchSession is one session of a watcher in one cell. It ends with a cut.
 type watchSession struct {
 	cell        cell
 	onOtherCell bool
-	cutAfter    int // bytes; zero: never
+	cutAfter    int // bytes; zero means never
 	reset       bool
 }
 
-// A follower is one logical watcher. Its home is a cell of the matrix; each time it is cut off it resumes elsewhere, is cut off
-// there, and comes back.
+// A matrixWatcher watches mostly in its own cell. Whenever it is cut off there, it resumes
+// in another cell, is cut off again, and returns to its own cell.
 type matrixWatcher struct {
 	// Immutable after construction.
 	home     cell
@@ -36,18 +36,18 @@ type matrixWatcher struct {
 	rand     *rand.Rand
 
 	// Owned by run.
-	lastVersion listwatch.Version   // the newest that was received whole
+	lastVersion listwatch.Version   // of the last complete event
 	versions    []listwatch.Version // of all events
 	counts      watchCounts
 }
 
-// tally counts what a run was worth.
+// watchCounts counts what happened to watchers.
 type watchCounts struct {
-	ownCellEvents    int // events that came over the cell itself
+	ownCellEvents    int // events in the watcher's own cell
 	cuts             int // sessions that were cut off
-	cutsInEvent      int // of them, how many within an event
-	replayedEvents   int // events after a resume that were history when it began
-	replayingResumes int // resumes that had such events
+	cutsInEvent      int // cuts in the middle of an event
+	replayedEvents   int // events after a resume that were written before it
+	replayingResumes int // resumes with such events
 }
 
 func (t *watchCounts) add(o watchCounts) {
@@ -58,143 +58,147 @@ func (t *watchCounts) add(o watchCounts) {
 	t.replayingResumes += o.replayingResumes
 }
 
-// Sessions at home end after leastAtHome bytes and at random up to moreAtHome besides: soon enough for a compressed history to be longer than all
-// of them. An event takes more than 400 bytes then.
+// A session in the own cell is cut after ownCellMinBytes and up to ownCellExtraBytes more.
+// All of them together must be shorter than the compressed history, in which an event takes
+// more than 400 bytes.
 const ownCellMinBytes, ownCellExtraBytes = 32 << 10, minEvents*80 - 32<<10
 
-// newFollower plans where a follower goes. Most sessions end long before the history does, so all cuts happen.
+// newMatrixWatcher plans the sessions of a watcher. Most sessions end long before the
+// history does, so that all cuts take place.
 func newMatrixWatcher(m *matrix, number int, home cell) *matrixWatcher {
-	f := &matrixWatcher{home: home, number: number, selector: selectors[number%len(selectors)], matrix: m, rand: newRandom(firstWatcherActor + uint64(number))}
-	for range minCuts + f.rand.IntN(2) {
-		f.sessions = append(f.sessions,
-			watchSession{cell: home, cutAfter: ownCellMinBytes + f.rand.IntN(ownCellExtraBytes), reset: f.rand.IntN(2) == 0},
-			watchSession{cell: f.otherCell(), onOtherCell: true, cutAfter: otherCellMinBytes + f.rand.IntN(otherCellExtraBytes), reset: f.rand.IntN(2) == 0})
+	w := &matrixWatcher{home: home, number: number, selector: selectors[number%len(selectors)], matrix: m, rand: newRandom(firstWatcherActor + uint64(number))}
+	for range minCuts + w.rand.IntN(2) {
+		w.sessions = append(w.sessions,
+			watchSession{cell: home, cutAfter: ownCellMinBytes + w.rand.IntN(ownCellExtraBytes), reset: w.rand.IntN(2) == 0},
+			watchSession{cell: w.otherCell(), onOtherCell: true, cutAfter: otherCellMinBytes + w.rand.IntN(otherCellExtraBytes), reset: w.rand.IntN(2) == 0})
 	}
-	f.sessions = append(f.sessions, watchSession{cell: home})
-	return f
+	w.sessions = append(w.sessions, watchSession{cell: home})
+	return w
 }
 
-// elsewhere returns a cell of another transport.
-func (f *matrixWatcher) otherCell() cell {
+// otherCell returns a random cell of another transport.
+func (w *matrixWatcher) otherCell() cell {
 	for {
-		c := f.matrix.cells[f.rand.IntN(len(f.matrix.cells))]
-		if c.client.transport != f.home.client.transport {
+		c := w.matrix.cells[w.rand.IntN(len(w.matrix.cells))]
+		if c.client.transport != w.home.client.transport {
 			return c
 		}
 	}
 }
 
-// run follows the history to its end.
-func (f *matrixWatcher) run(ctx context.Context) error {
-	defer f.matrix.throttle.finished(f.number)
-	for i, l := range f.sessions {
-		done, err := f.runSession(ctx, l)
+// run watches the history to its end.
+func (w *matrixWatcher) run(ctx context.Context) error {
+	defer w.matrix.throttle.finished(w.number)
+	for i, l := range w.sessions {
+		done, err := w.runSession(ctx, l)
 		switch {
 		case err != nil:
-			return fmt.Errorf("session %d, %s, after version %d: %w", i, l.cell, f.lastVersion, err)
-		case done && i < len(f.sessions)-1:
-			return fmt.Errorf("the history was too short: the end came in session %d of %d", i, len(f.sessions))
+			return fmt.Errorf("session %d, %s, after version %d: %w", i, l.cell, w.lastVersion, err)
+		case done && i < len(w.sessions)-1:
+			return fmt.Errorf("the history was too short: it ended in session %d of %d", i, len(w.sessions))
 		}
 	}
 	return nil
 }
 
-// follow is one session. done is true where it saw the last event there is, otherwise it was cut off.
-func (f *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bool, err error) {
-	s := f.matrix.servers[serverKey{l.cell.server.name, l.cell.tls}]
+// runSession runs one session. done reports that it has received the sentinel; otherwise it
+// was cut off.
+func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bool, err error) {
+	s := w.matrix.servers[serverKey{l.cell.server.name, l.cell.tls}]
 	cut := &cutter{after: l.cutAfter, reset: l.reset}
 	client := l.cell.client.newClient(transport.Network{Dial: cut.dial, TLS: s.ClientTLS})
 	if c, ok := client.(interface{ CloseIdleConnections() }); ok {
 		defer c.CloseIdleConnections()
 	}
-	resumed, head := f.counts.cuts > 0, f.matrix.log.newestVersion()
-	r := f.request(s, l.cell.framing)
+	resumed, head := w.counts.cuts > 0, w.matrix.log.newestVersion()
+	r := w.request(s, l.cell.framing)
 	l.cell.addTo(r)
 	receiver, err := client.Dial(ctx, r)
 	if err != nil {
 		return false, err
 	}
 	defer receiver.Close()
-	f.matrix.markOpened(f.number)
+	w.matrix.markOpened(w.number)
 	if err := l.cell.verifyResponse(receiver.Header()); err != nil {
 		return false, err
 	}
-	before, size := f.counts.replayedEvents, 0
+	before, size := w.counts.replayedEvents, 0
 	for {
 		e, err := receiver.Receive()
 		if err != nil {
-			return false, f.verifyCut(cut, err)
+			return false, w.verifyCut(cut, err)
 		}
 		size += len(e.Object)
-		done, err := f.verifyEvent(ctx, l, e)
+		done, err := w.verifyEvent(ctx, l, e)
 		if err != nil {
 			return false, err
 		}
 		if done {
 			return true, l.verifyCompression(size, cut.bytesRead.Load())
 		}
-		if resumed && f.lastVersion <= head {
-			if f.counts.replayedEvents == before {
-				f.counts.replayingResumes++
+		if resumed && w.lastVersion <= head {
+			if w.counts.replayedEvents == before {
+				w.counts.replayingResumes++
 			}
-			f.counts.replayedEvents++
+			w.counts.replayedEvents++
 		}
 	}
 }
 
-// checkSize says whether a session that asked for compression was smaller for it. What is before the events is left out of account where there
-// are many.
+// verifyCompression returns an error if a compressed session with many events has read as
+// many bytes as the events contain.
 func (l watchSession) verifyCompression(events int, read int64) error {
 	if l.cell.isCompressed() && events > 1<<20 && read >= int64(events) {
-		return fmt.Errorf("events of %d bytes took %d on the wire", events, read)
+		return fmt.Errorf("compressed events of %d bytes took %d bytes on the wire", events, read)
 	}
 	return nil
 }
 
-// request asks for what comes after the last version, as an EventSource does where the framing is its own and it is not the first
-// time.
-func (f *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *transport.Request {
+// request returns a request for the events after lastVersion. With the SSE framing it
+// resumes like an EventSource, by Last-Event-ID.
+func (w *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *transport.Request {
 	header := make(http.Header)
-	q := url.Values{"labelSelector": {f.selector.text}}
-	if framer == framing.Framer(framing.SSE{}) && f.lastVersion != 0 {
-		header.Set("Last-Event-ID", f.lastVersion.String())
+	q := url.Values{"labelSelector": {w.selector.text}}
+	if framer == framing.Framer(framing.SSE{}) && w.lastVersion != 0 {
+		header.Set("Last-Event-ID", w.lastVersion.String())
 	} else {
-		q.Set("resourceVersion", max(f.lastVersion, f.matrix.start).String())
+		q.Set("resourceVersion", max(w.lastVersion, w.matrix.start).String())
 	}
 	return &transport.Request{URL: s.WatchURL("/things", q.Encode()), Header: header, Framings: []framing.Framer{framer}}
 }
 
-// take judges one event. done is true where it is the last.
-func (f *matrixWatcher) verifyEvent(ctx context.Context, l watchSession, e framing.WatchEvent) (done bool, err error) {
+// verifyEvent verifies one event. done reports that it is the sentinel.
+func (w *matrixWatcher) verifyEvent(ctx context.Context, l watchSession, e framing.WatchEvent) (done bool, err error) {
 	if e.Type == framing.TypeError {
 		return false, fmt.Errorf("got an ERROR event: %w", listwatch.ParseStatus(e.Object))
 	}
 	a := receivedEvent{e.Type, findVersion(e.Object), e.Object}
 	if a.version == 0 {
-		return false, fmt.Errorf("got a %s without a version: %s", e.Type, excerptAt(e.Object, 0))
+		return false, fmt.Errorf("got %s event without a version: %s", e.Type, excerptAt(e.Object, 0))
 	}
-	if _, tells := l.cell.framing.(framing.SSE); tells && e.Version != a.version {
-		return false, fmt.Errorf("got id %d with version %d", e.Version, a.version)
+	if _, hasID := l.cell.framing.(framing.SSE); hasID && e.Version != a.version {
+		return false, fmt.Errorf("got SSE id %d for version %d", e.Version, a.version)
 	}
-	w, err := f.matrix.log.await(ctx, a.version)
+	write, err := w.matrix.log.await(ctx, a.version)
 	if err != nil {
 		return false, err
 	}
-	if err := w.verify(a, f.selector, l.cell.isCBOR()); err != nil {
+	if err := write.verify(a, w.selector, l.cell.isCBOR()); err != nil {
 		return false, err
 	}
-	f.lastVersion = a.version
-	f.versions = append(f.versions, a.version)
+	w.lastVersion = a.version
+	w.versions = append(w.versions, a.version)
 	if !l.onOtherCell {
-		f.counts.ownCellEvents++
+		w.counts.ownCellEvents++
 	}
-	if len(f.versions)%64 == 0 {
-		f.matrix.throttle.advance(f.number, a.version)
+	if len(w.versions)%64 == 0 {
+		w.matrix.throttle.advance(w.number, a.version)
 	}
-	return w.key == sentinel, nil
+	return write.key == sentinel, nil
 }
 
-// versionIn finds the resourceVersion in an object by its looks alone; zero: there is none.
+// findVersion finds the resourceVersion of an object without parsing it. It returns zero if
+// there is none.
 func findVersion(object []byte) listwatch.Version {
 	_, rest, _ := bytes.Cut(object, []byte(`"resourceVersion":"`))
 	digits, _, _ := bytes.Cut(rest, []byte(`"`))
@@ -205,17 +209,17 @@ func findVersion(object []byte) listwatch.Version {
 	return v
 }
 
-// endOfCut checks that a cut looks like one, and counts it.
-func (f *matrixWatcher) verifyCut(cut *cutter, err error) error {
+// verifyCut verifies that err is the error of a cut, and counts the cut.
+func (w *matrixWatcher) verifyCut(cut *cutter, err error) error {
 	if !cut.fired.Load() {
-		return fmt.Errorf("the stream ended, and nobody had cut it: %w", err)
+		return fmt.Errorf("the stream ended without a cut: %w", err)
 	}
 	if errors.Is(err, io.EOF) || listwatch.CodeOf(err) != listwatch.Unavailable {
-		return fmt.Errorf("a connection that was cut (reset %v, after %d bytes) was reported as %w; want code Unavailable, and no clean end", cut.reset, cut.after, err)
+		return fmt.Errorf("the cut (reset %v, after %d bytes) returned %w, want an error of code Unavailable and not io.EOF", cut.reset, cut.after, err)
 	}
-	f.counts.cuts++
+	w.counts.cuts++
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		f.counts.cutsInEvent++
+		w.counts.cutsInEvent++
 	}
 	return nil
 }

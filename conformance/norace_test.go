@@ -2,7 +2,7 @@
 
 package conformance_test
 
-// See race_test.go.
+// See race_test.go for the meaning of these constants.
 const (
 	raceEnabled                              = false
 	minEvents                                = 6000

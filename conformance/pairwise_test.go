@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// A pair is a value of one axis of the matrix with one of another.
+// A pair is a combination of values of two axes of the matrix.
 type pair struct{ a, b string }
 
-// pairs returns all of c, with the names of their axes.
+// pairs returns all pairs of c.
 func (c cell) pairs() []pair {
 	values := []string{
 		"server=" + c.server.name, "wire=" + securityName(c.tls), "client=" + c.client.name, "framing=" + framingName(c.framing), "compression=" + c.compression.name,
@@ -23,8 +23,9 @@ func (c cell) pairs() []pair {
 	return all
 }
 
-// cover returns few of all, in their order, such that each pair of values that is in one of all is in one of these: what breaks where
-// two things meet shows in them. The next is always the first of those that bring the most that is new, so they are the same each time.
+// pairwiseCover returns a small subset of all cells that contains every pair of values that
+// occurs in all. It detects defects in the combination of two features. The selection is
+// deterministic: in each step it adds the first cell with the most new pairs.
 func pairwiseCover(all []cell) []cell {
 	missing := make(map[pair]bool)
 	for _, c := range all {
@@ -58,7 +59,8 @@ func pairwiseCover(all []cell) []cell {
 	return few
 }
 
-// chosen is what of all a run has time for: under the race detector it is a cover.
+// selectCells returns the cells to test. Under the race detector it returns a pairwise
+// cover.
 func selectCells(all []cell) []cell {
 	if raceEnabled {
 		return pairwiseCover(all)
@@ -73,7 +75,7 @@ func TestPairwiseCoverIsComplete(t *testing.T) {
 		covered := make(map[pair]bool)
 		for _, c := range few {
 			if !belongs(c) {
-				t.Errorf("%s: %s is none of them", name, c)
+				t.Errorf("%s: the cover contains %s, which is not in the set", name, c)
 			}
 			for _, p := range c.pairs() {
 				covered[p] = true
@@ -82,16 +84,16 @@ func TestPairwiseCoverIsComplete(t *testing.T) {
 		for _, c := range all {
 			for _, p := range c.pairs() {
 				if !covered[p] {
-					t.Fatalf("%s: no cell has %s and %s, of %s", name, p.a, p.b, c)
+					t.Fatalf("%s: no cell covers %s with %s, as in %s", name, p.a, p.b, c)
 				}
 			}
 		}
 		if len(few) == 0 || len(few) > len(all)/2 {
-			t.Errorf("%s: the cover has %d cells of %d, want few", name, len(few), len(all))
+			t.Errorf("%s: the cover has %d of %d cells, want at most half", name, len(few), len(all))
 		}
 		if again := pairwiseCover(cellsWhere(belongs)); !slices.EqualFunc(few, again, func(a, b cell) bool { return a.String() == b.String() }) {
-			t.Errorf("%s: two covers differ", name)
+			t.Errorf("%s: two calls returned different covers", name)
 		}
-		t.Logf("%s: %d of %d cells", name, len(few), len(all))
+		t.Logf("%s: the cover has %d of %d cells", name, len(few), len(all))
 	}
 }

@@ -19,9 +19,10 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A cell that can't work says so: a client gets an error that tells it to ask for something else, and never a stream, silence, or an
-// error that it would retry. It holds for a port that speaks HTTP/1.1 and HTTP/2 but serves one transport, and for one that speaks
-// nothing else.
+// An unsupported combination must fail with an error that tells the client to request
+// something else. It must not open a stream, hang, or fail with an error that the client
+// retries. The test covers a port that speaks HTTP/1.1 and HTTP/2 but serves one transport,
+// and a port that speaks only one protocol.
 func TestUnsupportedCellsAreRefused(t *testing.T) {
 	things := newCollection(t)
 	for _, port := range []string{"shared", "own"} {
@@ -56,7 +57,8 @@ func protocolsOf(end serverConfig, port string) *http.Protocols {
 	return p
 }
 
-// refusals are the statuses that say "not this way": RFC 9110, sections 15.5.7, 15.5.22 and 15.6.6.
+// refusalStatuses are the status codes that refuse a protocol or framing (RFC 9110,
+// sections 15.5.7, 15.5.22 and 15.6.6).
 var refusalStatuses = []int{http.StatusNotAcceptable, http.StatusUpgradeRequired, http.StatusHTTPVersionNotSupported}
 
 func testRefusal(t *testing.T, c cell, s *servertest.Server, port string) {
@@ -71,25 +73,27 @@ func testRefusal(t *testing.T, c cell, s *servertest.Server, port string) {
 	receiver, err := client.Dial(ctx, r)
 	if err == nil {
 		receiver.Close()
-		t.Fatal("got a stream")
+		t.Fatal("got a stream, want a refusal")
 	}
 	switch e := listwatch.AsError(err); {
 	case port == "own" && c.server.Name() == "h2" && e.Code == listwatch.Unavailable:
-		// net/http, where it serves nothing but HTTP/2, hangs up on a request of HTTP/1 without a word: nobody can tell why.
+		// A net/http server with HTTP/2 only closes an HTTP/1 connection without a
+		// response, so the client cannot know the reason.
 	case e.Code != listwatch.Unsupported:
 		t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
 	case port == "shared" && c.canRequestFraming() && !slices.Contains(refusalStatuses, e.Status):
 		t.Errorf("got status %d with %v, want one of %v", e.Status, err, refusalStatuses)
 	}
 	if c.transportsMatch() {
-		// Ours doesn't even ask. Others would.
+		// Our client does not even send the request. Other clients may.
 		if status := upgradeStatus(ctx, t, s, c.framing.MediaType()); status != http.StatusNotAcceptable {
-			t.Errorf("an upgrade that accepts %s alone: got status %d, want 406", c.framing.MediaType(), status)
+			t.Errorf("upgrade with Accept: %s: got status %d, want 406", c.framing.MediaType(), status)
 		}
 	}
 }
 
-// upgradeFor asks for a WebSocket with a framing by hand, and returns the status of the answer.
+// upgradeStatus requests a WebSocket with a framing, and returns the status of the
+// response.
 func upgradeStatus(ctx context.Context, t *testing.T, s *servertest.Server, mediaType string) int {
 	t.Helper()
 	conn, err := dialServer(ctx, s)
@@ -109,7 +113,7 @@ func upgradeStatus(ctx context.Context, t *testing.T, s *servertest.Server, medi
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		t.Errorf("the body of the refusal: %v", err)
+		t.Errorf("read the body of the refusal: %v", err)
 	}
 	return resp.StatusCode
 }

@@ -14,14 +14,14 @@ import (
 func ownServer() conformance.Target { return cases.Own("listwatch", cases.Interceptors{}) }
 
 func TestExecuteRunsSelectedCases(t *testing.T) {
-	var told []string
+	var names []string
 	o := conformance.Options{Run: []string{"select/field-name", "select/field-unknown", "error/404/h2", "handshake/h2c-upgrade-ignored"}, Skip: []string{"select/*/ws-*", "select/field-unknown"}}
-	r, err := conformance.Execute(t.Context(), ownServer(), o, func(out conformance.Outcome) { told = append(told, out.Name()) })
+	r, err := conformance.Execute(t.Context(), ownServer(), o, func(out conformance.Outcome) { names = append(names, out.Name()) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "handshake/h2c-upgrade-ignored/h1 handshake/h2c-upgrade-ignored/h1-standard select/field-name/h1 select/field-name/h1-standard select/field-name/h2 error/404/h2"
-	if got := strings.Join(told, " "); got != want || !r.OK() || len(r.Outcomes) != len(told) {
+	if got := strings.Join(names, " "); got != want || !r.OK() || len(r.Outcomes) != len(names) {
 		t.Errorf("got %s, OK %v; want %s", got, r.OK(), want)
 	}
 }
@@ -31,7 +31,7 @@ func TestExecuteReportsInterruption(t *testing.T) {
 	cancel(errors.New("enough"))
 	r, err := conformance.Execute(ctx, ownServer(), conformance.Options{Run: []string{"select/field-name"}}, nil)
 	if err != nil || r.OK() || len(r.Outcomes) == 0 || r.Outcomes[0].Verdict != cases.NotRun || r.Outcomes[0].Reason != "enough" {
-		t.Errorf("got %+v, %v; want runs that were not run, and why", r, err)
+		t.Errorf("got %+v, %v; want the verdict not-run and the reason", r, err)
 	}
 }
 
@@ -42,11 +42,11 @@ func TestKnownFailuresMustFailAndHaveReasons(t *testing.T) {
 	}
 	r, err := conformance.Execute(t.Context(), ownServer(), conformance.Options{Run: []string{"select/field-name"}, KnownFailures: known}, nil)
 	if err != nil || r.OK() || r.Outcomes[0].Verdict != cases.XPass || len(r.UnmatchedPatterns) != 1 || r.UnmatchedPatterns[0] != "no-such/case" {
-		t.Errorf("got %+v, %v; want passes that are wrong, and a pattern that names nothing", r, err)
+		t.Errorf("got %+v, %v; want xpass and an unmatched pattern", r, err)
 	}
 	for _, bad := range []string{"select/field-name", "select/field-name #", "a/b/c/d # x", "select/[ # x", "# only a comment\nx/y"} {
 		if _, err := conformance.ParseKnownFailures(strings.NewReader(bad)); !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), "line") {
-			t.Errorf("%q: got %v, want an error that names the line", bad, err)
+			t.Errorf("%q: got %v, want an error of code Invalid with the line", bad, err)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestKnownFailuresMustFailAndHaveReasons(t *testing.T) {
 func TestUnmatchedPatternIsRefused(t *testing.T) {
 	for _, p := range []string{"nothing", "select/nothing", "select/[", "", "a/b/c/d"} {
 		if _, err := conformance.Execute(t.Context(), ownServer(), conformance.Options{Run: []string{p}}, nil); !errors.Is(err, listwatch.Invalid) {
-			t.Errorf("%q: got %v, want an error", p, err)
+			t.Errorf("%q: got %v, want an error of code Invalid", p, err)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func TestBoltStoreIsASource(t *testing.T) {
 	})
 }
 
-// quickDir returns a directory in memory where the system has such a thing: the cases make ten thousands of writes one after the other, and
-// what a disk does with them is tested elsewhere.
+// memoryDir returns a directory in memory if the system has one. The cases make tens of
+// thousands of writes, and other tests cover the behavior on a disk.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "listwatch-")

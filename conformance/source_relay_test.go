@@ -14,11 +14,11 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A relayed database is written to at the origin and read from relays, of relays.
+// A relayedDatabase is written at the origin and read through a chain of relays.
 type relayedDatabase struct {
 	*memory.DB
 	depth   int
-	overURL bool // each relay follows what is before it over HTTP
+	overURL bool // each relay watches over HTTP
 	t       conformance.T
 	options relay.Options
 	relays  []*relay.Relay
@@ -47,7 +47,7 @@ func (d *relayedDatabase) Collection(r store.CollectionSpec) (*store.Collection,
 	return store.New(r, b), nil
 }
 
-// atURL returns what a client makes of s behind a server.
+// overHTTP returns a client for a server of s.
 func (d *relayedDatabase) overHTTP(s listwatch.Source) listwatch.Source {
 	server := httptest.NewServer(&watchserver.Server{Source: s})
 	remote := &client.Remote{URL: server.URL + "/things"}
@@ -69,7 +69,7 @@ func (d *relayedDatabase) Compact() {
 	}
 }
 
-// A relayedBackend is a backend whose reads are those of the last relay.
+// A relayedBackend writes to the origin and reads from the last relay.
 type relayedBackend struct {
 	*relay.Relay
 	listwatch.Source
@@ -89,7 +89,8 @@ func (b *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch
 	if err != nil {
 		return nil, err
 	}
-	// A relay is a moment behind its origin, which two cases could see: what a drained server had to send, what was compacted.
+	// A relay lags slightly behind its origin. Two cases would notice: one drains the
+	// server after a write, one compacts after a write.
 	_, err = b.Relay.List(ctx, listwatch.Query{Start: listwatch.At, Version: o.Version, Limit: 1, Match: listwatch.NotOlderThan})
 	return o, err
 }
@@ -104,7 +105,7 @@ func TestRelayIsASource(t *testing.T) {
 
 func TestRelayOfURLIsASource(t *testing.T) {
 	if testing.Short() || raceEnabled {
-		t.Skip("it takes some seconds, and most of it is tested in process")
+		t.Skip("slow; the in-process test covers most of it")
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
 		return &relayedDatabase{

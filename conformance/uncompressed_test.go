@@ -12,8 +12,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A cell that asks for a compression that isn't there gets its events as they are, and no header that says otherwise: it is no reason to
-// refuse (RFC 9110, section 12.5.3; RFC 7692, section 5.1).
+// If a compression is not available, the events arrive uncompressed, and no header says
+// otherwise. It is no reason to refuse the request (RFC 9110, section 12.5.3; RFC 7692,
+// section 5.1).
 func TestUnavailableCompressionIsIgnored(t *testing.T) {
 	things, object := newCollectionWithObject(t)
 	servers := startServers(t, things)

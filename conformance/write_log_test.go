@@ -14,27 +14,28 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A write is one acknowledged change of one object, as its writer knows it.
+// A recordedWrite is one acknowledged change of one object.
 type recordedWrite struct {
 	version       listwatch.Version
 	key           listwatch.Key
-	before, after map[string]string // the labels; nil: there was, there is no object
-	now, last     *objectContent    // the object after the write; the one before it, at the version of the write
+	before, after map[string]string // labels; nil if the object did not or does not exist
+	now, last     *objectContent    // the object after the write, and the previous object with the version of the write
 }
 
-// content is what an object looks like.
+// An objectContent is the content of an object at one version.
 type objectContent struct {
-	data          []byte // that of the store, which keeps it anyway
+	data          []byte // the bytes that the store holds
 	sum, valueSum [sha256.Size]byte
 
-	// judged is the sum of other bytes that were found to have the same exact value: most watchers get the same spelling.
+	// verified is the hash of another encoding that was found to have the same value. Most
+	// watchers receive the same encoding.
 	verified atomic.Pointer[[sha256.Size]byte]
 }
 
-// isExactly reports whether the value of object, a JSON text, is that of c.
+// hasValue reports whether object, a JSON text, has the same value as c.
 func (c *objectContent) hasValue(object []byte) (bool, error) {
 	sum := sha256.Sum256(object)
-	if judged := c.verified.Load(); judged != nil && *judged == sum {
+	if verified := c.verified.Load(); verified != nil && *verified == sum {
 		return true, nil
 	}
 	value, err := appendExact(nil, object)
@@ -53,7 +54,7 @@ func newObjectContent(data []byte) (*objectContent, error) {
 	return &objectContent{data: data, sum: sha256.Sum256(data), valueSum: sha256.Sum256(exact)}, nil
 }
 
-// A selector chooses objects by their labels: in the words of the protocol, and by the test's own judgement.
+// A selector selects objects by label. matches is independent of the parser under test.
 type selector struct {
 	text    string
 	matches func(labels map[string]string) bool
@@ -67,7 +68,8 @@ var selectors = []selector{
 	{"tier!=bronze,!canary", func(l map[string]string) bool { _, canary := l["canary"]; return l["tier"] != "bronze" && !canary }},
 }
 
-// seenBy returns how a watcher of s sees w: ADDED where an object enters the selection, DELETED where it leaves; "": not at all.
+// expectedEvent returns the event that a watcher of s must see for w. The type is empty if
+// it must see none.
 func (w *recordedWrite) expectedEvent(s selector) (eventType string, object *objectContent) {
 	was := w.before != nil && s.matches(w.before)
 	is := w.after != nil && s.matches(w.after)
@@ -82,13 +84,14 @@ func (w *recordedWrite) expectedEvent(s selector) (eventType string, object *obj
 	return "", nil
 }
 
-// A ledger is the truth: the writers' own record. It is safe for concurrent use.
+// A writeLog contains the acknowledged writes as their writers recorded them. It is safe
+// for concurrent use.
 type writeLog struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	writes  map[listwatch.Version]*recordedWrite
 	newest  listwatch.Version
-	visible []int // how many writes each of selectors sees
+	visible []int // number of writes that each of selectors sees
 	awaited map[listwatch.Version]chan struct{}
 }
 
@@ -115,21 +118,22 @@ func (l *writeLog) add(w *recordedWrite) {
 	}
 }
 
-// fewestVisible returns how many events the selector sees that sees fewest.
+// fewestVisible returns the smallest number of events that any selector sees.
 func (l *writeLog) fewestVisible() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Min(l.visible)
 }
 
-// head returns the newest version that a writer knows of.
+// newestVersion returns the newest acknowledged version.
 func (l *writeLog) newestVersion() listwatch.Version {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.newest
 }
 
-// at returns the write of version v. It waits, because an event may overtake the word to its writer.
+// await returns the write of version v. It waits if necessary, because an event may arrive
+// before its writer has recorded the write.
 func (l *writeLog) await(ctx context.Context, v listwatch.Version) (*recordedWrite, error) {
 	l.mu.Lock()
 	w, c := l.writes[v], l.awaited[v]
@@ -144,7 +148,7 @@ func (l *writeLog) await(ctx context.Context, v listwatch.Version) (*recordedWri
 	select {
 	case <-c:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("no writer was told that version %d is its own: %w", v, ctx.Err())
+		return nil, fmt.Errorf("no writer recorded version %d: %w", v, ctx.Err())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,18 +167,19 @@ func (l *writeLog) history() []*recordedWrite {
 	return all
 }
 
-// An arrival is an event as a client got it.
+// A receivedEvent is an event as a client received it.
 type receivedEvent struct {
 	eventType string
 	version   listwatch.Version
 	object    []byte
 }
 
-// check compares a with w, as a watcher of s must see it: the bytes, or with exact the value.
+// verify compares a with the event that a watcher of s must see for w: by bytes, or by
+// value if exact is true.
 func (w *recordedWrite) verify(a receivedEvent, s selector, exact bool) error {
 	eventType, object := w.expectedEvent(s)
 	if eventType == "" {
-		return fmt.Errorf("%s of %s at version %d: labels %v before and %v after don't concern %q", a.eventType, w.key, w.version, w.before, w.after, s.text)
+		return fmt.Errorf("got %s of %s at version %d, want no event: labels %v before and %v after do not match %q", a.eventType, w.key, w.version, w.before, w.after, s.text)
 	}
 	if a.eventType != eventType {
 		return fmt.Errorf("%s at version %d: got type %s, want %s (labels %v before, %v after, selector %q)",
@@ -188,14 +193,14 @@ func (w *recordedWrite) verify(a receivedEvent, s selector, exact bool) error {
 	}
 	same, err := object.hasValue(a.object)
 	if err != nil {
-		return fmt.Errorf("%s %s at version %d is no JSON: %w", eventType, w.key, w.version, err)
+		return fmt.Errorf("%s %s at version %d: invalid JSON: %w", eventType, w.key, w.version, err)
 	}
 	if same {
 		return nil
 	}
 	got, _ := appendExact(nil, a.object)
-	want, _ := appendExact(nil, object.data) // both could be read before
-	return fmt.Errorf("%s %s at version %d, as exact values: %s", eventType, w.key, w.version, firstDifference(got, want))
+	want, _ := appendExact(nil, object.data) // both were valid before
+	return fmt.Errorf("%s %s at version %d has another value: %s", eventType, w.key, w.version, firstDifference(got, want))
 }
 
 func firstDifference(got, want []byte) string {
@@ -203,7 +208,7 @@ func firstDifference(got, want []byte) string {
 	for at < len(got) && at < len(want) && got[at] == want[at] {
 		at++
 	}
-	return fmt.Sprintf("%d bytes, want %d; from byte %d on:\n got %s\nwant %s", len(got), len(want), at, excerptAt(got, at), excerptAt(want, at))
+	return fmt.Sprintf("got %d bytes, want %d; they differ at byte %d:\n got %s\nwant %s", len(got), len(want), at, excerptAt(got, at), excerptAt(want, at))
 }
 
 func excerptAt(b []byte, at int) string {
@@ -211,7 +216,7 @@ func excerptAt(b []byte, at int) string {
 	return fmt.Sprintf("…%q…", b[from:to])
 }
 
-// checkOrder compares the versions that a watcher of s saw with the whole history.
+// verifyOrder compares the versions that a watcher of s saw with the history.
 func verifyOrder(history []*recordedWrite, s selector, got []listwatch.Version) error {
 	n := 0
 	for _, w := range history {
@@ -228,12 +233,12 @@ func verifyOrder(history []*recordedWrite, s selector, got []listwatch.Version) 
 		n++
 	}
 	if n < len(got) {
-		return fmt.Errorf("event %d, of version %d, is one too many", n, got[n])
+		return fmt.Errorf("unexpected event %d of version %d", n, got[n])
 	}
 	return nil
 }
 
-// The matrix is worth what its judge is worth.
+// The matrix test is only as good as its write log.
 func TestWriteLogDetectsEveryDefect(t *testing.T) {
 	object := func(data string) *objectContent {
 		c, err := newObjectContent([]byte(data))
@@ -252,16 +257,16 @@ func TestWriteLogDetectsEveryDefect(t *testing.T) {
 		{version: 6, before: gold, last: object(`{"n":5}`)},
 	}
 	s := selectors[0]
-	truth := []receivedEvent{
+	correct := []receivedEvent{
 		{"ADDED", 1, []byte(`{"n":1}`)},
 		{"MODIFIED", 2, []byte(`{"n":18446744073709551617}`)},
 		{"DELETED", 3, []byte(`{"n":2}`)},
 		{"ADDED", 5, []byte(`{"n":5}`)},
 		{"DELETED", 6, []byte(`{"n":5}`)},
 	}
-	judge := func(exact bool, told ...receivedEvent) error {
+	verifyAll := func(exact bool, events ...receivedEvent) error {
 		var versions []listwatch.Version
-		for _, a := range told {
+		for _, a := range events {
 			if err := history[a.version-1].verify(a, s, exact); err != nil {
 				return err
 			}
@@ -270,31 +275,31 @@ func TestWriteLogDetectsEveryDefect(t *testing.T) {
 		return verifyOrder(history, s, versions)
 	}
 	for _, exact := range []bool{false, true} {
-		if err := judge(exact, truth...); err != nil {
-			t.Errorf("the truth (exact %v): %v", exact, err)
+		if err := verifyAll(exact, correct...); err != nil {
+			t.Errorf("correct events (exact %v): %v", exact, err)
 		}
-		for i := range truth {
-			lies := map[string][]receivedEvent{
-				"dropped":   slices.Delete(slices.Clone(truth), i, i+1),
-				"repeated":  slices.Insert(slices.Clone(truth), i, truth[i]),
-				"retyped":   slices.Replace(slices.Clone(truth), i, i+1, receivedEvent{"BOOKMARK", truth[i].version, truth[i].object}),
-				"corrupted": slices.Replace(slices.Clone(truth), i, i+1, receivedEvent{truth[i].eventType, truth[i].version, []byte(`{"n":18446744073709551616}`)}),
-				"invented":  slices.Insert(slices.Clone(truth), i, receivedEvent{"MODIFIED", 4, []byte(`{"n":4}`)}),
+		for i := range correct {
+			defects := map[string][]receivedEvent{
+				"dropped":   slices.Delete(slices.Clone(correct), i, i+1),
+				"repeated":  slices.Insert(slices.Clone(correct), i, correct[i]),
+				"retyped":   slices.Replace(slices.Clone(correct), i, i+1, receivedEvent{"BOOKMARK", correct[i].version, correct[i].object}),
+				"corrupted": slices.Replace(slices.Clone(correct), i, i+1, receivedEvent{correct[i].eventType, correct[i].version, []byte(`{"n":18446744073709551616}`)}),
+				"added":     slices.Insert(slices.Clone(correct), i, receivedEvent{"MODIFIED", 4, []byte(`{"n":4}`)}),
 			}
 			if i > 0 {
-				lies["swapped"] = slices.Replace(slices.Clone(truth), i-1, i+1, truth[i], truth[i-1])
+				defects["swapped"] = slices.Replace(slices.Clone(correct), i-1, i+1, correct[i], correct[i-1])
 			}
-			for what, told := range lies {
-				if judge(exact, told...) == nil {
-					t.Errorf("event %d %s went unnoticed (exact %v)", i, what, exact)
+			for what, events := range defects {
+				if verifyAll(exact, events...) == nil {
+					t.Errorf("event %d %s was not detected (exact %v)", i, what, exact)
 				}
 			}
 		}
 	}
-	if err := judge(true, append([]receivedEvent{{"ADDED", 1, []byte(` {"n":1.0}`)}}, truth[1:]...)...); err != nil {
-		t.Errorf("the same value in other words: %v", err)
+	if err := verifyAll(true, append([]receivedEvent{{"ADDED", 1, []byte(` {"n":1.0}`)}}, correct[1:]...)...); err != nil {
+		t.Errorf("another encoding of the same value: %v", err)
 	}
-	if judge(false, append([]receivedEvent{{"ADDED", 1, []byte(`{"n":1.0}`)}}, truth[1:]...)...) == nil {
-		t.Error("other bytes for the same value went unnoticed")
+	if verifyAll(false, append([]receivedEvent{{"ADDED", 1, []byte(`{"n":1.0}`)}}, correct[1:]...)...) == nil {
+		t.Error("other bytes with the same value were not detected")
 	}
 }

@@ -17,11 +17,12 @@ import (
 const (
 	objectSize = 1 << 10
 	namesEach  = 24
-	// metadataSize is about what metadata and the rest around a spec take.
+	// metadataSize is the approximate number of bytes around a spec.
 	metadataSize = 250
 )
 
-// A writer changes objects that nobody else writes, so it knows what must be seen without asking the store.
+// A writer writes objects that no other writer writes. It therefore knows the expected
+// content without reading the store.
 type writer struct {
 	name   string
 	things *store.Collection
@@ -31,19 +32,20 @@ type writer struct {
 	owned  map[listwatch.Key]*ownedObject
 }
 
-// state is what a writer knows of an object: what it was told when it wrote it.
+// An ownedObject is an object as its writer last wrote it.
 type ownedObject struct {
 	version listwatch.Version
 	labels  map[string]string
 	data    []byte
 }
 
-// newWriter returns a writer of its own names. actor is the number of its random numbers.
+// newWriter returns a writer with its own object names. actor selects its random source.
 func newWriter(name string, actor uint64, things *store.Collection, l *writeLog) *writer {
 	return &writer{name: name, things: things, log: l, rand: newRandom(actor), owned: make(map[listwatch.Key]*ownedObject)}
 }
 
-// write makes one write, at random: about a seventh of all objects at hand are deleted, and come again.
+// write makes one random write. About a seventh of the writes to existing objects are
+// deletes.
 func (w *writer) write(ctx context.Context) error {
 	key := listwatch.Key{Name: fmt.Sprintf("%s-%d", w.name, w.rand.IntN(namesEach))}
 	if w.owned[key] != nil && w.rand.IntN(7) == 0 {
@@ -51,12 +53,12 @@ func (w *writer) write(ctx context.Context) error {
 	}
 	labels, size := w.labels(), objectSize
 	if w.writes++; w.writes%largeWriteInterval == 0 && w.writes <= largeWritesPerWriter*largeWriteInterval {
-		labels, size = map[string]string{"tier": "gold"}, largeSize // all shall see it
+		labels, size = map[string]string{"tier": "gold"}, largeSize // so that every selector sees it
 	}
 	return w.put(ctx, key, labels, size)
 }
 
-// labels are such that each of selectors matches three times of five.
+// labels returns random labels. Each of selectors matches three out of five.
 func (w *writer) labels() map[string]string {
 	labels := map[string]string{"tier": [...]string{"gold", "gold", "gold", "silver", "bronze"}[w.rand.IntN(5)]}
 	if w.rand.IntN(4) == 0 {
@@ -68,14 +70,14 @@ func (w *writer) labels() map[string]string {
 	return labels
 }
 
-// put creates the object or makes it anew.
+// put creates or replaces an object.
 func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]string, size int) error {
 	spec := w.spec(size)
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": key.Name, "labels": labels}, "spec": json.RawMessage("0")})
 	if err != nil {
 		return err
 	}
-	data = append(bytes.TrimSuffix(data, []byte("0}")), spec...) // not by Marshal, which would write it in its own way
+	data = append(bytes.TrimSuffix(data, []byte("0}")), spec...) // json.Marshal would encode it differently
 	data = append(data, '}')
 	old := w.owned[key]
 	var object *listwatch.Object
@@ -84,7 +86,7 @@ func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]s
 	} else {
 		object, err = w.things.Update(ctx, key, store.Preconditions{Version: old.version}, func(found *listwatch.Object) ([]byte, error) {
 			if !bytes.Equal(found.Data, old.data) {
-				return nil, fmt.Errorf("read what was written: %s", firstDifference(found.Data, old.data))
+				return nil, fmt.Errorf("the store returned other bytes than were written: %s", firstDifference(found.Data, old.data))
 			}
 			return data, nil
 		})
@@ -93,7 +95,7 @@ func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]s
 		return err
 	}
 	if !bytes.Contains(object.Data, spec) {
-		return fmt.Errorf("%s was not kept as it was written: %s", key, excerptAt(object.Data, 0))
+		return fmt.Errorf("the store changed %s: %s", key, excerptAt(object.Data, 0))
 	}
 	w.owned[key] = &ownedObject{object.Version, labels, object.Data}
 	return w.record(&recordedWrite{version: object.Version, key: key, after: labels}, old, object.Data)
@@ -109,7 +111,8 @@ func (w *writer) delete(ctx context.Context, key listwatch.Key) error {
 	return w.record(&recordedWrite{version: object.Version, key: key}, old, nil)
 }
 
-// note enters what was acknowledged into the ledger: what was before comes from the writer's memory.
+// record adds an acknowledged write to the log. The previous state comes from the writer's
+// memory.
 func (w *writer) record(change *recordedWrite, old *ownedObject, now []byte) (err error) {
 	if now != nil {
 		if change.now, err = newObjectContent(now); err != nil {
@@ -120,7 +123,7 @@ func (w *writer) record(change *recordedWrite, old *ownedObject, now []byte) (er
 		change.before = old.labels
 		before, after := versionMember(old.version), versionMember(change.version)
 		if n := bytes.Count(old.data, before); n != 1 {
-			return fmt.Errorf("%s bears its version %d times, want once", change.key, n)
+			return fmt.Errorf("%s contains its version %d times, want once", change.key, n)
 		}
 		if change.last, err = newObjectContent(bytes.Replace(old.data, before, after, 1)); err != nil {
 			return err
@@ -132,21 +135,23 @@ func (w *writer) record(change *recordedWrite, old *ownedObject, now []byte) (er
 
 func versionMember(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, v) }
 
-// oddNumbers are those that a float64, a 64-bit integer or JavaScript would change, or write in another way.
+// unusualNumbers are numbers that a float64, a 64-bit integer or JavaScript would change or
+// encode differently.
 var unusualNumbers = []string{
 	"9007199254740993", "18446744073709551615", "18446744073709551617", "-18446744073709551617", "1e400", "-1e400", "1e-400", "-0", "-0.0", "0.1",
 	"0.10000000000000001", "9007199254740993.0", "1.0", "1E+2", "5e-324", "1.7976931348623157e308", "123456789012345678901234567890.5", "3.141592653589793238462643383279",
 }
 
-// oddTexts are pieces of JSON strings: characters beyond the first plane, those that combine, joined ones, right to left, line
-// separators, control characters, a lone surrogate and everything that has an escape.
+// unusualTexts are fragments of JSON strings: characters outside the basic plane, combining
+// and joined characters, right-to-left text, line separators, control characters, a lone
+// surrogate and all escapes.
 var unusualTexts = []string{
 	"plain ", "caf\u00e9 ", "e\u0301a\u030a\u0323 ", "\U00010348\U0002070e ", "\U0001F469\u200d\U0001F4BB\U0001F3F3\ufe0f ", `\ud83d\ude00`, `\uD834\udd1e`,
 	"\u05e9\u05dc\u05d5\u05dd \u202eabc\u202c \u0639\u0631\u0628\u0649 ", "\u2028\u2029\u0085", `\u2028\u2029`, `\u0000`, `\u001f`, "\u007f",
 	`\"\\\/\b\f\n\r\t`, "<b>&amp;'</b>", "\ufeff", "\ufffd", `\ud800 `, "data: x", "}{][", "\u0e01\u0e33\u0e49 ", "\u65e5\u672c\u8a9e ",
 }
 
-// spec returns the content of an object of about size bytes; no two are alike.
+// spec returns a unique spec of about size bytes.
 func (w *writer) spec(size int) []byte {
 	spec := fmt.Appendf(nil, `{"writer":"%s","n":%d,"none":null,"deep":[[[{"a":[]},{}]]],"yes":true,"odd":[0`, w.name, w.writes)
 	for range 6 {
@@ -160,7 +165,8 @@ func (w *writer) spec(size int) []byte {
 	return append(spec, `"}`...)
 }
 
-// text returns about size bytes of the inside of a JSON string: odd at first, then plain.
+// text returns about size bytes of the content of a JSON string. It starts with unusual
+// fragments.
 func (w *writer) text(size int) []byte {
 	var text []byte
 	for len(text) < min(size, 1<<10)/8 {
@@ -172,14 +178,15 @@ func (w *writer) text(size int) []byte {
 	return text
 }
 
-// A pace keeps writers near the slowest watcher, so that watchers follow live and are not merely sent a long history.
+// A throttle keeps the writers close to the slowest watcher, so that watchers follow live.
 type throttle struct {
 	mu        sync.Mutex
 	moved     *sync.Cond
-	positions []listwatch.Version // guarded by mu; how far each watcher has come
+	positions []listwatch.Version // the position of each watcher; guarded by mu
 }
 
-// maxLag is how many writes a watcher may be behind. Those that fall back and those that resume read history all the same.
+// maxLag is the maximum lag of a watcher in writes. Watchers that resume still read
+// history.
 const maxLag = 1000
 
 func newThrottle(watchers int) *throttle {
@@ -195,7 +202,7 @@ func (p *throttle) advance(watcher int, v listwatch.Version) {
 	p.moved.Broadcast()
 }
 
-// finished says that nobody needs to wait for a watcher any more.
+// finished removes a watcher from the throttle.
 func (p *throttle) finished(watcher int) { p.advance(watcher, math.MaxUint64) }
 
 // wait waits until no watcher is more than maxLag behind v.
