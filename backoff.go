@@ -2,13 +2,18 @@ package listwatch
 
 import "time"
 
-// Backoff is how long who follows a collection waits before it opens another stream: at random up to Min, and up to twice as long after
-// each failure, up to Max. So clients that were cut off together don't come back together. What the server asks for, by Retry-After, is
-// waited for first. After a clean end Min is the bound, whatever failed before.
+// Backoff configures the delay between reconnect attempts. Each delay is random, so that clients
+// that were disconnected together do not reconnect together. Its upper bound is Min at first and
+// doubles with each failure, up to Max. After a clean end of the stream the bound is Min. The time
+// that the server asked for by Retry-After is added to the delay.
 type Backoff struct {
-	// Min is zero for 800 ms, Max zero for 30 s. Negative: the least there is.
-	Min, Max time.Duration
-	// Healthy is how long a stream must have lived to make what failed before it forgotten. Zero: 2 minutes; negative: any
-	// stream does.
+	// Min is the first upper bound. If zero, 800 ms is used. A negative value means that the first
+	// attempt follows at once.
+	Min time.Duration
+	// Max is the greatest upper bound. If zero, 30 s is used. A negative value, or one less than Min,
+	// keeps the bound at Min.
+	Max time.Duration
+	// Healthy is the lifetime of a stream after which earlier failures no longer count. If zero,
+	// 2 minutes is used. If negative, any stream that was opened resets the failures.
 	Healthy time.Duration
 }

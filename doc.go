@@ -1,8 +1,9 @@
-// Package listwatch is the vocabulary of list and watch: a versioned collection is listed once and then followed, every change, in
-// order, exactly once.
+// Package listwatch is the vocabulary of list and watch: a versioned collection is listed once and
+// then followed, every change in order and exactly once.
 //
-// The type to start with is [Source]. A store is a Source; watchserver turns a Source into a URL, over HTTP/1.1, HTTP/2 and
-// WebSocket; client turns the URL back into a Source. A transport is invisible: the same history, byte for byte, whatever carried it.
+// Start with [Source]. A store is a Source. Package watchserver serves a Source at a URL, over
+// HTTP/1.1, HTTP/2 and WebSocket, and package client makes the URL a Source again. All transports
+// deliver the same history, byte for byte.
 //
 //	flags := memory.New[Flag]()                         // a Source, and a store to write to
 //	http.Handle("/flags", &watchserver.Server{Source: flags})
@@ -14,6 +15,7 @@
 //		fmt.Println(event.Type, event.Object.Key, err)
 //	}
 //
-// The protocol on the wire is that of Kubernetes, so kubectl, client-go, curl and browsers are clients too; docs/protocol.md says it
-// rule by rule. This package imports nothing but the standard library and two leaves of its own.
+// The protocol is Kubernetes' list-watch, so kubectl, client-go, curl and browsers are clients too.
+// docs/protocol.md specifies it rule by rule. This package imports only the standard library and
+// three small internal packages.
 package listwatch

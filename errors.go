@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// A Code says what the caller can do about an error. It is itself an error, so that errors.Is(err, listwatch.Expired) works on
-// every error of this module.
+// A Code classifies errors by what the caller can do. It is itself an error, so that
+// errors.Is(err, listwatch.Expired) works on every error of this module.
 type Code uint8
 
-// The codes. Their numbers are part of the API: append only.
+// The codes. Their numbers are part of the API: only append.
 const (
-	Unknown       Code = iota // nothing is known to help
-	Invalid                   // the request is wrong: mend it
-	Expired                   // the history asked for is gone: list again
-	NotYet                    // the version asked for is in the future: wait
-	Unsupported               // the peer can't do that: ask for something else
-	TooSlow                   // the reader fell behind and was cut off: resume
-	Unavailable               // not now: try again, after Details.RetryAfter
-	Corrupt                   // the peer broke the protocol, or the stream was cut off in the middle
-	NotFound                  // there is no such thing
-	Conflict                  // the object has changed since: read it again
-	AlreadyExists             // the name is taken
-	Unauthorized              // who are you?
-	Forbidden                 // you may not
+	Unknown       Code = iota // no remedy is known
+	Invalid                   // the request is wrong: fix it
+	Expired                   // the requested history is no longer available: list again
+	NotYet                    // the requested version is in the future: wait
+	Unsupported               // the peer cannot do this: ask for something else
+	TooSlow                   // the reader fell behind and was disconnected: resume
+	Unavailable               // a temporary failure: retry after Details.RetryAfter
+	Corrupt                   // the peer broke the protocol, or the stream ended within an event
+	NotFound                  // the object or collection does not exist
+	Conflict                  // the object was changed by another writer: read it again
+	AlreadyExists             // an object of this name exists
+	Unauthorized              // the credentials are missing or wrong
+	Forbidden                 // the credentials do not allow this
 )
 
-// codes holds, for each Code, its name and how Kubernetes spells it where an Error does not say.
+// codes holds the name of each Code, and the HTTP status and reason of an Error that does not set them.
 var codes = [...]struct {
 	name   string
 	status int
@@ -57,46 +57,52 @@ func (c Code) Error() string {
 	return "code " + strconv.Itoa(int(c))
 }
 
-// An Error is every error of this module but those of a context and [io.EOF], which pass unchanged. It carries what a Kubernetes
-// Status can say, so that one made from a Status and turned back loses nothing.
+// An Error is the type of every error of this module, except the errors of a context and [io.EOF],
+// which are returned unchanged. It has a field for everything in a Kubernetes [Status], so that
+// converting a Status to an Error and back loses nothing.
 type Error struct {
-	// Code says what the caller can do.
+	// Code classifies the error by what the caller can do.
 	Code Code
-	// Op is what was being done, such as "watch"; it may be empty.
+	// Op is the operation that failed, such as "watch". It may be empty.
 	Op string
-	// Remote is true where the peer said so, false where this side found it.
+	// Remote is true if the peer reported the error, and false if this side detected it.
 	Remote bool
-	// Status is the HTTP status and Reason Kubernetes' word for it. Zero and empty: those that belong to Code.
+	// Status is the HTTP status, and Reason Kubernetes' word for it. If zero or empty, the values
+	// that belong to Code are used.
 	Status int
 	Reason string
-	// Message is for people. Empty: Err or Code says it all.
+	// Message is for people. It may be empty if Err or Code says everything.
 	Message string
-	// Details says more; it may be nil.
+	// Details describes the object and the causes. It may be nil.
 	Details *Details
-	// Continue, of an [Expired] continue token, is one with which the list goes on at the newest state.
+	// Continue is set if a continue token is [Expired]: a new token, with which the list continues
+	// at the newest state.
 	Continue string
-	// Err is the cause; it may be nil.
+	// Err is the underlying error. It may be nil.
 	Err error
 }
 
-// Details says what an Error is about.
+// Details describes the object and the causes of an [Error].
 type Details struct {
-	// Name, Group, Kind and UID name the object; Kind is the plural of the resource, as in Kubernetes.
+	// Name, Group, Kind and UID identify the object. Kind is the plural name of the resource, as in
+	// Kubernetes.
 	Name, Group, Kind, UID string
-	// Causes are the single complaints.
+	// Causes lists what is wrong.
 	Causes []Cause
-	// RetryAfter is how long to wait before another try; zero: not said. On the wire it is in whole seconds, rounded up.
+	// RetryAfter is the time to wait before a retry, or zero if unknown. On the wire it is a number of
+	// whole seconds, rounded up.
 	RetryAfter time.Duration
 }
 
-// A Cause is one complaint: a machine's word, a sentence, and the field it is about.
+// A Cause is one thing that is wrong: a reason for programs, a message for people, and the path of
+// the field.
 type Cause struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Field   string `json:"field,omitempty"`
 }
 
-// Error returns "op: code: message: cause", without the parts that are empty.
+// Error returns "op: code: message: err", without the empty parts.
 func (e *Error) Error() string {
 	s := e.Code.Error()
 	if e.Op != "" {
@@ -111,16 +117,17 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Is reports whether target is e's Code.
+// Is reports whether target is the Code of e.
 func (e *Error) Is(target error) bool {
 	c, ok := target.(Code)
 	return ok && c == e.Code
 }
 
-// Unwrap returns the cause.
+// Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// HTTPStatus returns the status that says e over HTTP: Status where that is one of an error, 400 to 599, else that of Code.
+// HTTPStatus returns the HTTP status of a response that reports e: Status if it is between 400 and
+// 599, otherwise the status that belongs to Code.
 func (e *Error) HTTPStatus() int {
 	if e.Status >= 400 && e.Status <= 599 {
 		return e.Status
@@ -131,7 +138,7 @@ func (e *Error) HTTPStatus() int {
 	return http.StatusInternalServerError
 }
 
-// RetryAfter returns how long the peer or the source asked to wait; zero: not said.
+// RetryAfter returns Details.RetryAfter, or zero if e has no Details.
 func (e *Error) RetryAfter() time.Duration {
 	if e.Details == nil {
 		return 0
@@ -139,7 +146,8 @@ func (e *Error) RetryAfter() time.Duration {
 	return e.Details.RetryAfter
 }
 
-// AsError returns err as an *Error: itself, the one it wraps, or a new one of code [Unknown] around it; nil for nil.
+// AsError returns the *Error that err is or wraps. For any other error it returns a new *Error of code
+// [Unknown] that wraps err, and for nil it returns nil.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil
@@ -150,7 +158,7 @@ func AsError(err error) *Error {
 	return &Error{Code: Unknown, Err: err}
 }
 
-// CodeOf returns the code of err; [Unknown] where it has none.
+// CodeOf returns the code of the *Error that err is or wraps, or [Unknown] if there is none.
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code

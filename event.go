@@ -2,28 +2,30 @@ package listwatch
 
 import "github.com/listwatch/listwatch/internal/framecache"
 
-// An EventType says what happened to an object, as seen through the selection of one watcher.
+// An EventType is the kind of a change, as seen through the selection of one watcher.
 type EventType uint8
 
-// The types of events. There is no error type: a watcher that fails ends with a Go error, and only a framing knows that the
-// wire spells it ERROR.
+// The event types. There is no type for errors: a watcher that fails returns a Go error. Only the
+// framings turn it into an ERROR event.
 const (
-	// Added: the object appeared: it was created, or it entered the selection, or it is part of the initial events.
+	// Added means that the object was created, that it began to match the selection, or that it is one
+	// of the initial events.
 	Added EventType = iota + 1
-	// Modified: the object was in the selection before and after the write.
+	// Modified means that the object matched the selection before and after the write.
 	Modified
-	// Deleted: the object was deleted or left the selection. Event.Object is its last state that matched, at the version of
-	// the write that removed it.
+	// Deleted means that the object was deleted or no longer matches the selection. Event.Object is
+	// the last state that matched, at the version of the write that removed it.
 	Deleted
-	// Bookmark: nothing happened; everything up to Event.Version that concerns this watcher has been delivered.
+	// Bookmark means that all events up to Event.Version have been delivered. It is not a change.
 	Bookmark
-	// Synced: the bookmark that ends the initial events (annotated k8s.io/initial-events-end on the wire, KEP-3157).
+	// Synced is the bookmark that ends the initial events. On the wire it has the annotation
+	// k8s.io/initial-events-end (KEP-3157).
 	Synced
 )
 
 var eventNames = [...]string{Added: "ADDED", Modified: "MODIFIED", Deleted: "DELETED", Bookmark: "BOOKMARK", Synced: "BOOKMARK"}
 
-// String returns the name that Kubernetes' WatchEvent uses. Synced is a BOOKMARK there.
+// String returns the name of t in Kubernetes' WatchEvent. Synced is a BOOKMARK there.
 func (t EventType) String() string {
 	if int(t) < len(eventNames) && eventNames[t] != "" {
 		return eventNames[t]
@@ -31,17 +33,19 @@ func (t EventType) String() string {
 	return "UNKNOWN"
 }
 
-// An Event is one change of a collection. It is a small value: copies share the object and the encoded frames.
+// An Event is one change of a collection. It is a small value; copies share the object and the
+// encoded frames.
 type Event struct {
-	// Type is what happened.
+	// Type is the kind of the change.
 	Type EventType
-	// Initial is true for an Added event that is part of the state a watch began with. Such events come in key order, so
-	// their versions are in no order and a watch must not be resumed from them.
+	// Initial is true for an Added event of the state that a watch starts with. These events are
+	// sorted by key and not by version, so a watch must not be resumed from the version of one.
 	Initial bool
-	// Object is the state after the change; for Deleted, the last state that matched. A bookmark's object holds nothing but
-	// kind, apiVersion and metadata.
+	// Object is the state after the change. For Deleted, it is the last state that matched the
+	// selection. The object of a bookmark has only kind, apiVersion and metadata.
 	Object *Object
-	// Version is the version of the write: Object.Version, but for initial events and bookmarks see their types.
+	// Version is the version of the write. For an initial event it is the version of the object, and
+	// for a bookmark the version up to which the history has been delivered.
 	Version Version
 
 	frames *framecache.Frames // see frames.go; nil if frames are not cached

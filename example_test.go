@@ -13,13 +13,13 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// Flag is a type that can be watched.
+// Flag is a watchable type.
 type Flag struct {
 	listwatch.Metadata `json:"metadata"`
 	Enabled            bool `json:"enabled"`
 }
 
-// A watch begins with the state, as Added events, and goes on with every change.
+// A watch starts with the current state, as Added events, and continues with every change.
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[Flag]()
@@ -71,14 +71,14 @@ func ExampleParseLabelSelector() {
 }
 
 func ExampleStatusOf() {
-	err := &listwatch.Error{Code: listwatch.Expired, Message: "version 7 is gone, list again"}
+	err := &listwatch.Error{Code: listwatch.Expired, Message: "version 7 is too old: list again"}
 	s := listwatch.StatusOf(err)
 	fmt.Println(s.Code, s.Reason, s.Message)
-	// Output: 410 Expired version 7 is gone, list again
+	// Output: 410 Expired version 7 is too old: list again
 }
 
-// The packages that the package comment shows can't all be imported here, so it is held to be Go at least.
-func TestThePackageCommentShowsGo(t *testing.T) {
+// The code in the package comment uses packages that cannot be imported here, so the test only parses it.
+func TestPackageCommentHasValidGo(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Metadata is what makes a Go type watchable: embed it with the tag `json:"metadata"`. Its members are Kubernetes' ObjectMeta,
-// of which the store sets UID, ResourceVersion, Generation and CreationTimestamp.
+// Metadata makes a Go type watchable: embed it with the tag `json:"metadata"`. Its members are a
+// subset of Kubernetes' ObjectMeta. The store sets UID, ResourceVersion, Generation and
+// CreationTimestamp.
 type Metadata struct {
 	Name              string            `json:"name,omitempty"`
 	GenerateName      string            `json:"generateName,omitempty"`
@@ -21,10 +22,11 @@ type Metadata struct {
 	Finalizers        []string          `json:"finalizers,omitempty"`
 }
 
-// Key returns the name of the object in its collection.
+// Key returns the namespace and name of the object.
 func (m *Metadata) Key() Key { return Key{Namespace: m.Namespace, Name: m.Name} }
 
-// Version returns the version of the object; zero where there is none or it is not a decimal number.
+// Version returns the version of the object, or zero if ResourceVersion is empty or not a decimal
+// number.
 func (m *Metadata) Version() Version {
 	v, err := ParseVersion(m.ResourceVersion)
 	if err != nil {
@@ -33,7 +35,7 @@ func (m *Metadata) Version() Version {
 	return v
 }
 
-// Decode reads o into a Go type.
+// Decode decodes the JSON of o into a T.
 func Decode[T any](o *Object) (T, error) {
 	var t T
 	if err := json.Unmarshal(o.Data, &t); err != nil {

@@ -1,7 +1,6 @@
 package listwatch
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/listwatch/listwatch/internal/framecache"
@@ -9,10 +8,10 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A Key names an object in its collection. Namespace is empty in collections that have no namespaces.
+// A Key identifies an object in its collection. Namespace is empty in a collection without namespaces.
 type Key struct{ Namespace, Name string }
 
-// String returns "namespace/name", or the name alone where there is no namespace.
+// String returns "namespace/name", or only the name if Namespace is empty.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Name
@@ -20,7 +19,7 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// Compare orders keys by namespace, then by name. It is the order of lists and of initial events.
+// Compare orders keys by namespace, then by name. Lists and initial events have this order.
 func (k Key) Compare(o Key) int {
 	if c := strings.Compare(k.Namespace, o.Namespace); c != 0 {
 		return c
@@ -28,24 +27,27 @@ func (k Key) Compare(o Key) int {
 	return strings.Compare(k.Name, o.Name)
 }
 
-// An Object is one encoded object as it was at one version. It is immutable and shared: neither its maps nor Data may be modified.
+// An Object is one encoded object at one version. It is immutable and shared: neither Data nor the maps
+// may be modified.
 type Object struct {
-	// Key and Version are metadata.namespace, metadata.name and metadata.resourceVersion.
+	// Key is metadata.namespace and metadata.name, and Version is metadata.resourceVersion.
 	Key     Key
 	Version Version
-	// Labels is what a label selector sees: metadata.labels. Fields is what a field selector sees, by path, beside
-	// metadata.name and metadata.namespace.
+	// Labels is metadata.labels, for label selectors.
 	Labels map[string]string
+	// Fields holds the values for field selectors, by path, except metadata.name and
+	// metadata.namespace.
 	Fields map[string]string
-	// Data is the object's JSON on one line, without insignificant space. These bytes are the truth: numbers and strings
-	// are as the writer wrote them, and everything else here was read from them once.
+	// Data is the JSON of the object on one line, without insignificant space. Numbers and strings are
+	// as their writer wrote them. All other fields are copies of parts of Data.
 	Data []byte
 
 	initial framecache.LazyFrames // see frames.go
 }
 
-// ParseObject reads an object from JSON, in which space may be. It takes a copy of data. Fields stays empty: only who
-// declares the fields of a collection can fill it. JSON that is no object with metadata is an error of code [Invalid].
+// ParseObject parses the JSON of an object and does not keep data. It leaves Fields empty, because the
+// owner of a collection declares its fields. If data is not a JSON object with metadata, the error has
+// code [Invalid].
 func ParseObject(data []byte) (*Object, error) {
 	compact, err := rawjson.Compact(data)
 	if err != nil {
@@ -62,8 +64,8 @@ func ParseObject(data []byte) (*Object, error) {
 	return &Object{Key: Key{m.Namespace, m.Name}, Version: v, Labels: m.Labels, Data: compact}, nil
 }
 
-// At returns o as an event of version v shows it: the same content with another resourceVersion. A deletion needs it: its object
-// is the last state, at the version of the delete.
+// At returns a copy of o whose resourceVersion is v. A Deleted event shows the last state of its object
+// in this way, at the version of the delete.
 func (o *Object) At(v Version) *Object {
 	c := &Object{Key: o.Key, Version: v, Labels: o.Labels, Fields: o.Fields, Data: o.Data}
 	meta, err := rawjson.Find(o.Data, "metadata")
@@ -77,44 +79,4 @@ func (o *Object) At(v Version) *Object {
 	span = span.Shift(meta.Start)
 	c.Data = rawjson.Splice(o.Data[:span.Start], v.String(), o.Data[span.End:])
 	return c
-}
-
-// NewBookmark returns a Bookmark event at v, or with synced the Synced event that ends the initial events.
-func NewBookmark(d Description, v Version, synced bool) Event {
-	b := bookmark{Kind: d.Kind, APIVersion: d.APIVersion}
-	b.Metadata.ResourceVersion = v.String()
-	e := Event{Type: Bookmark, Version: v}
-	if synced || d.Epoch != "" {
-		b.Metadata.Annotations = make(map[string]string, 2)
-	}
-	if synced {
-		e.Type = Synced
-		b.Metadata.Annotations[AnnotationSynced] = "true"
-	}
-	if d.Epoch != "" {
-		b.Metadata.Annotations[AnnotationEpoch] = d.Epoch
-	}
-	data, err := json.Marshal(b)
-	if err != nil {
-		panic("listwatch: a bookmark of strings can't fail to encode: " + err.Error())
-	}
-	e.Object = &Object{Version: v, Data: data}
-	return e
-}
-
-// The annotations that a bookmark may bear.
-const (
-	// AnnotationSynced marks the bookmark that ends the initial events, with the value "true" (KEP-3157).
-	AnnotationSynced = "k8s.io/initial-events-end"
-	// AnnotationEpoch is [Description.Epoch]; ours alone.
-	AnnotationEpoch = "listwatch.dev/epoch"
-)
-
-type bookmark struct {
-	Kind       string `json:"kind"`
-	APIVersion string `json:"apiVersion"`
-	Metadata   struct {
-		ResourceVersion string            `json:"resourceVersion"`
-		Annotations     map[string]string `json:"annotations,omitempty"`
-	} `json:"metadata"`
 }

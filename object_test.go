@@ -21,7 +21,7 @@ func parse(t testing.TB, data string) *listwatch.Object {
 	return o
 }
 
-func TestParseObjectReadsWhatSelectorsAndVersionsNeed(t *testing.T) {
+func TestParseObjectReadsMetadata(t *testing.T) {
 	o := parse(t, ` { "kind" : "Pod", "metadata" : { "n\u0061me":"a", "namespace":"ns",
 		"labels" : {"l":"\u0076", "e":""}, "resourceVersion" : "7" } } `)
 	if want := (listwatch.Key{Namespace: "ns", Name: "a"}); o.Key != want || o.Version != 7 {
@@ -43,7 +43,7 @@ func TestParseObjectKeepsNumbersAndStringsAsWritten(t *testing.T) {
 	}
 }
 
-func TestParseObjectTakesACopy(t *testing.T) {
+func TestParseObjectCopiesItsInput(t *testing.T) {
 	data := []byte(`{"metadata":{"name":"a"}}`)
 	o, err := listwatch.ParseObject(data)
 	if err != nil {
@@ -51,17 +51,17 @@ func TestParseObjectTakesACopy(t *testing.T) {
 	}
 	clear(data)
 	if string(o.Data) != `{"metadata":{"name":"a"}}` {
-		t.Errorf("the object changed with the bytes it was read from: %q", o.Data)
+		t.Errorf("the object changed with its input: %q", o.Data)
 	}
 }
 
-func TestParseObjectRefusesWhatIsNoObject(t *testing.T) {
+func TestParseObjectRejectsInvalidObjects(t *testing.T) {
 	for name, data := range map[string]string{
-		"nothing":             ``,
+		"empty":               ``,
 		"an array":            `[]`,
 		"a string":            `"metadata"`,
-		"half of it":          `{"metadata":{`,
-		"two of them":         `{"metadata":{}} {"metadata":{}}`,
+		"incomplete":          `{"metadata":{`,
+		"two objects":         `{"metadata":{}} {"metadata":{}}`,
 		"no metadata":         `{"spec":{}}`,
 		"metadata null":       `{"metadata":null}`,
 		"metadata a list":     `{"metadata":[]}`,
@@ -69,9 +69,9 @@ func TestParseObjectRefusesWhatIsNoObject(t *testing.T) {
 		"labels a list":       `{"metadata":{"labels":[]}}`,
 		"label a number":      `{"metadata":{"labels":{"a":1}}}`,
 		"version a number":    `{"metadata":{"resourceVersion":7}}`,
-		"version no decimal":  `{"metadata":{"resourceVersion":"x"}}`,
+		"version not decimal": `{"metadata":{"resourceVersion":"x"}}`,
 		"version too large":   `{"metadata":{"resourceVersion":"18446744073709551616"}}`,
-		"version with a zero": `{"metadata":{"resourceVersion":"07"}}`,
+		"version with zeros":  `{"metadata":{"resourceVersion":"07"}}`,
 		"not UTF-8":           "{\"metadata\":{},\"a\":\"\xff\"}",
 		"nested too deep":     `{"metadata":{},"a":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`,
 	} {
@@ -81,14 +81,14 @@ func TestParseObjectRefusesWhatIsNoObject(t *testing.T) {
 	}
 }
 
-func TestParseObjectReadsNullAsAbsent(t *testing.T) {
+func TestParseObjectTreatsNullAsAbsent(t *testing.T) {
 	o := parse(t, `{"metadata":{"name":null,"namespace":null,"labels":null,"resourceVersion":null}}`)
 	if o.Key != (listwatch.Key{}) || o.Labels != nil || o.Version != 0 {
-		t.Errorf("got key %v, labels %v, version %v, want none", o.Key, o.Labels, o.Version)
+		t.Errorf("got key %v, labels %v, version %v, want zero values", o.Key, o.Labels, o.Version)
 	}
 }
 
-func TestAtChangesTheVersionAndNothingElse(t *testing.T) {
+func TestAtChangesOnlyTheVersion(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"metadata":{"resourceVersion":"7","name":"a"},"s":"7"}`:                   `{"metadata":{"resourceVersion":"1234567","name":"a"},"s":"7"}`,
 		`{"metadata":{"name":"a","resourceVersion":null}}`:                          `{"metadata":{"name":"a","resourceVersion":"1234567"}}`,
@@ -101,14 +101,14 @@ func TestAtChangesTheVersionAndNothingElse(t *testing.T) {
 			t.Errorf("got %s at %v, want %s", later.Data, later.Version, want)
 		}
 		if string(o.Data) != data {
-			t.Errorf("the object it was made from became %s", o.Data)
+			t.Errorf("the original object became %s", o.Data)
 		}
 		if again := later.At(8).At(1234567); string(again.Data) != want {
-			t.Errorf("there and back again: got %s, want %s", again.Data, want)
+			t.Errorf("after two changes: got %s, want %s", again.Data, want)
 		}
-		byHand := &listwatch.Object{Data: []byte(data)}
-		if got := string(byHand.At(1234567).Data); got != want {
-			t.Errorf("by hand: got %s, want %s", got, want)
+		unparsed := &listwatch.Object{Data: []byte(data)}
+		if got := string(unparsed.At(1234567).Data); got != want {
+			t.Errorf("without ParseObject: got %s, want %s", got, want)
 		}
 	}
 }
@@ -150,15 +150,15 @@ func TestVersionsAreDecimal(t *testing.T) {
 	}
 }
 
-func TestBookmarkHoldsNothingButItsVersion(t *testing.T) {
+func TestBookmarkHoldsOnlyItsVersion(t *testing.T) {
 	d := listwatch.Description{Kind: "Pod", APIVersion: "v1"}
-	epochal := d
-	epochal.Epoch = "e1"
+	withEpoch := d
+	withEpoch.Epoch = "e1"
 	for want, e := range map[string]listwatch.Event{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7"}}`:                                                                               listwatch.NewBookmark(d, 7, false),
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}`:                            listwatch.NewBookmark(d, 7, true),
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"listwatch.dev/epoch":"e1"}}}`:                                    listwatch.NewBookmark(epochal, 7, false),
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true","listwatch.dev/epoch":"e1"}}}`: listwatch.NewBookmark(epochal, 7, true),
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"listwatch.dev/epoch":"e1"}}}`:                                    listwatch.NewBookmark(withEpoch, 7, false),
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true","listwatch.dev/epoch":"e1"}}}`: listwatch.NewBookmark(withEpoch, 7, true),
 	} {
 		if string(e.Object.Data) != want || e.Version != 7 || e.Type.String() != "BOOKMARK" {
 			t.Errorf("got %v %s at %v, want BOOKMARK %s at 7", e.Type, e.Object.Data, e.Version, want)
@@ -166,7 +166,7 @@ func TestBookmarkHoldsNothingButItsVersion(t *testing.T) {
 	}
 }
 
-func TestDecodeReadsMetadataIntoAGoType(t *testing.T) {
+func TestDecodeReadsMetadata(t *testing.T) {
 	type flag struct {
 		listwatch.Metadata `json:"metadata"`
 		On                 bool `json:"on"`
@@ -179,30 +179,30 @@ func TestDecodeReadsMetadataIntoAGoType(t *testing.T) {
 		t.Errorf("got %v, want an error of code Corrupt", err)
 	}
 	if got := (&listwatch.Metadata{ResourceVersion: "x"}).Version(); got != 0 {
-		t.Errorf("a version that is no number: got %v, want 0", got)
+		t.Errorf("a version that is not a number: got %v, want 0", got)
 	}
 }
 
-// reading is a Watcher that returns what it holds, then err.
-type reading struct {
+// A fakeWatcher returns its events, then err.
+type fakeWatcher struct {
 	events []listwatch.Event
 	err    error
 }
 
-func (r *reading) Next(_ context.Context, dst []listwatch.Event) (int, error) {
-	n := copy(dst, r.events)
-	if r.events = r.events[n:]; n == 0 {
-		return 0, r.err
+func (w *fakeWatcher) Next(_ context.Context, dst []listwatch.Event) (int, error) {
+	n := copy(dst, w.events)
+	if w.events = w.events[n:]; n == 0 {
+		return 0, w.err
 	}
 	return n, nil
 }
 
-func (r *reading) Close() error { return nil }
+func (w *fakeWatcher) Close() error { return nil }
 
-func TestAllYieldsEveryEventAndThenTheError(t *testing.T) {
+func TestAllYieldsEventsAndThenTheError(t *testing.T) {
 	broken := errors.New("broken")
 	for _, end := range []error{io.EOF, broken} {
-		w := &reading{events: make([]listwatch.Event, 40), err: end}
+		w := &fakeWatcher{events: make([]listwatch.Event, 40), err: end}
 		n := 0
 		var last error
 		for _, err := range listwatch.All(t.Context(), w) {
@@ -214,8 +214,8 @@ func TestAllYieldsEveryEventAndThenTheError(t *testing.T) {
 			t.Errorf("end %v: got %d events, then %v", end, n, last)
 		}
 	}
-	for range listwatch.All(t.Context(), &reading{events: make([]listwatch.Event, 3)}) {
-		break // must not go on
+	for range listwatch.All(t.Context(), &fakeWatcher{events: make([]listwatch.Event, 3)}) {
+		break // a second call of the yield function would panic
 	}
 }
 
@@ -263,12 +263,12 @@ func FuzzParseObject(f *testing.F) {
 			return
 		}
 		if !json.Valid(o.Data) || strings.ContainsAny(string(o.Data), "\n\r\t") {
-			t.Fatalf("%q is not JSON on one line", o.Data)
+			t.Fatalf("%q is not JSON in one line", o.Data)
 		}
 		later := o.At(99)
 		again, err := listwatch.ParseObject(later.Data)
 		if err != nil || again.Key != o.Key || !cmp.Equal(again.Labels, o.Labels) {
-			t.Fatalf("%s at 99 is %s, which is read as %+v, %v", o.Data, later.Data, again, err)
+			t.Fatalf("%s at 99 is %s, which parses as %+v, %v", o.Data, later.Data, again, err)
 		}
 		if len(later.Data) != len(o.Data) && again.Version != 99 {
 			t.Fatalf("%s at 99 is %s, at %v", o.Data, later.Data, again.Version)

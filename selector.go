@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A LabelSelector selects objects by their labels, in Kubernetes' syntax: "a=b", "a==b", "a!=b", "a in (b,c)", "a notin (b,c)",
-// "a", "!a", "a>1" and "a<1", joined by commas, all of which must hold. The zero LabelSelector selects everything. A selector
-// is immutable.
+// A LabelSelector selects objects by their labels, in Kubernetes' syntax: "a=b", "a==b", "a!=b",
+// "a in (b,c)", "a notin (b,c)", "a", "!a", "a>1" and "a<1", joined by commas. An object must fulfill
+// all of them. The zero LabelSelector selects everything. A selector is immutable.
 type LabelSelector struct {
 	terms []labelTerm
 	text  string
@@ -18,7 +18,7 @@ type labelOp uint8
 
 const (
 	opIn    labelOp = iota // also = and ==
-	opNotIn                // also !=; holds where the label is absent
+	opNotIn                // also !=; an absent label matches
 	opExists
 	opAbsent
 	opGreater
@@ -28,11 +28,11 @@ const (
 type labelTerm struct {
 	key    string
 	op     labelOp
-	values []string // sorted, without repeats; none for opExists and opAbsent
-	number int64    // of opGreater and opLess
+	values []string // for opIn and opNotIn; sorted, without duplicates
+	number int64    // for opGreater and opLess
 }
 
-// Matches reports whether labels are selected.
+// Matches reports whether s selects an object with these labels.
 func (s LabelSelector) Matches(labels map[string]string) bool {
 	for i := range s.terms {
 		if !s.terms[i].matches(labels) {
@@ -61,15 +61,15 @@ func (t *labelTerm) matches(labels map[string]string) bool {
 	return t.op == opGreater && n > t.number || t.op == opLess && n < t.number
 }
 
-// String returns s in canonical form: selectors that were written with other spaces, another order of terms or values or
-// another spelling of equality have the same.
+// String returns s in canonical form. Selectors that differ only in spaces, in the order of terms or
+// values, or in the operator for equality have the same form.
 func (s LabelSelector) String() string { return s.text }
 
 // Empty reports whether s selects everything.
 func (s LabelSelector) Empty() bool { return len(s.terms) == 0 }
 
-// Equality returns a label that every selected object has with one of the values. An index can use it. ok is false where s
-// demands no such label.
+// Equality returns the key of a label that every selected object has, and the possible values, for use
+// by an index. ok is false if s requires no such label.
 func (s LabelSelector) Equality() (key string, values []string, ok bool) {
 	best := -1
 	for i := range s.terms {
@@ -115,9 +115,9 @@ func (t labelTerm) String() string {
 	return t.key
 }
 
-// A FieldSelector selects objects by their fields, in Kubernetes' syntax: "a=b", "a==b" and "a!=b" joined by commas, all of which
-// must hold; a backslash takes the meaning from a comma, an equals sign or a backslash in a value. The zero FieldSelector selects
-// everything. A selector is immutable.
+// A FieldSelector selects objects by their fields, in Kubernetes' syntax: "a=b", "a==b" and "a!=b",
+// joined by commas. An object must fulfill all of them. A backslash escapes a comma, an equals sign or
+// a backslash in a value. The zero FieldSelector selects everything. A selector is immutable.
 type FieldSelector struct {
 	terms []fieldTerm
 	text  string
@@ -134,8 +134,8 @@ const (
 	FieldNamespace = "metadata.namespace"
 )
 
-// Field returns the value of a field of o as a selector sees it: metadata.name, metadata.namespace, or one of o.Fields; "" where
-// there is none.
+// Field returns the value of a field for field selectors: metadata.name, metadata.namespace, or an
+// entry of o.Fields. It is empty if o has no such field.
 func (o *Object) Field(path string) string {
 	switch path {
 	case FieldName:
@@ -146,7 +146,7 @@ func (o *Object) Field(path string) string {
 	return o.Fields[path]
 }
 
-// Matches reports whether o is selected.
+// Matches reports whether s selects o.
 func (s FieldSelector) Matches(o *Object) bool {
 	for i := range s.terms {
 		t := &s.terms[i]
@@ -157,13 +157,14 @@ func (s FieldSelector) Matches(o *Object) bool {
 	return true
 }
 
-// String returns s in canonical form, as [LabelSelector.String] does.
+// String returns s in canonical form; see [LabelSelector.String].
 func (s FieldSelector) String() string { return s.text }
 
 // Empty reports whether s selects everything.
 func (s FieldSelector) Empty() bool { return len(s.terms) == 0 }
 
-// Equality returns the value that the field must have, for an index; ok is false where s demands none.
+// Equality returns the value that s requires for the field at path, for use by an index. ok is false if
+// s requires none.
 func (s FieldSelector) Equality(path string) (value string, ok bool) {
 	for _, t := range s.terms {
 		if t.path == path && !t.not {
@@ -173,7 +174,7 @@ func (s FieldSelector) Equality(path string) (value string, ok bool) {
 	return "", false
 }
 
-// Paths returns the fields that s names, in canonical order.
+// Paths returns the paths of the fields that s uses, in the order of the canonical form.
 func (s FieldSelector) Paths() []string {
 	var paths []string
 	for _, t := range s.terms {
@@ -184,7 +185,8 @@ func (s FieldSelector) Paths() []string {
 	return paths
 }
 
-// Check returns an error of code [Invalid] where s names a field that is neither metadata.name nor metadata.namespace nor in fields.
+// Check returns an error of code [Invalid] if s uses a field other than metadata.name,
+// metadata.namespace and the given fields.
 func (s FieldSelector) Check(fields []string) error {
 	for _, p := range s.Paths() {
 		if p != FieldName && p != FieldNamespace && !slices.Contains(fields, p) {
@@ -196,7 +198,7 @@ func (s FieldSelector) Check(fields []string) error {
 	return nil
 }
 
-// And returns a selector that also demands the value of the field.
+// And returns a selector that selects the objects of s whose field at path has the given value.
 func (s FieldSelector) And(path, value string) FieldSelector {
 	return newFieldSelector(append(slices.Clone(s.terms), fieldTerm{path: path, value: value}))
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ParseLabelSelector reads a label selector. Bad syntax, and keys or values that no label can have, are an error of code [Invalid]
-// that says what was expected where.
+// ParseLabelSelector parses a label selector. A syntax error, or a key or value that no label can have,
+// is an error of code [Invalid] that says what was expected where.
 func ParseLabelSelector(s string) (LabelSelector, error) {
 	p := labelParser{text: s}
 	p.next()
@@ -26,16 +26,16 @@ func ParseLabelSelector(s string) (LabelSelector, error) {
 		if p.token == "" {
 			return newLabelSelector(terms), nil
 		}
-		p.next() // over the comma
+		p.next() // skip the comma
 	}
 }
 
-// labelParser is a scanner with one token in hand. A token is an operator or a word; "" is the end.
+// A labelParser splits a label selector into tokens. A token is an operator or a word.
 type labelParser struct {
 	text  string
-	token string
-	at    int // where token begins
-	pos   int // behind token
+	token string // the current token; empty at the end
+	at    int    // the index of the current token in text
+	pos   int    // the index after the current token
 }
 
 const labelSymbols = "=!(),<>"
@@ -126,7 +126,7 @@ func (p *labelParser) atEndOfTerm() error {
 	return p.expected("a comma or the end")
 }
 
-// value reads what follows an equals sign, which may be nothing: the empty value.
+// value parses the value after an equals sign, which may be empty.
 func (p *labelParser) value() ([]string, error) {
 	p.next()
 	if !p.isWord() {
@@ -140,14 +140,14 @@ func (p *labelParser) value() ([]string, error) {
 func (p *labelParser) integer() (int64, error) {
 	p.next()
 	n, err := strconv.ParseInt(p.token, 10, 64)
-	if err != nil || !isName(p.token, "") { // no label can have a sign, so Kubernetes allows none here
-		return 0, p.expected("a whole number without a sign")
+	if err != nil || !isName(p.token, "") { // Kubernetes allows no sign, because no label value can have one
+		return 0, p.expected("an integer without a sign")
 	}
 	p.next()
 	return n, nil
 }
 
-// list reads "(a,b)". An element may be empty.
+// list parses "(a,b)". An element may be empty.
 func (p *labelParser) list() ([]string, error) {
 	p.next()
 	if p.token != "(" {
@@ -177,8 +177,8 @@ func (p *labelParser) list() ([]string, error) {
 	}
 }
 
-// checkLabelKey obeys Kubernetes' "Labels and Selectors": a name of at most 63 characters, before which a DNS subdomain of at most
-// 253 and a slash may stand.
+// checkLabelKey implements Kubernetes' "Labels and Selectors": a name of at most 63 characters, and
+// before it an optional DNS subdomain of at most 253 characters and a slash.
 func checkLabelKey(key string) error {
 	name := key
 	if prefix, rest, ok := strings.Cut(key, "/"); ok {
@@ -195,13 +195,13 @@ func checkLabelKey(key string) error {
 
 func checkLabelValue(value string) error {
 	if len(value) > 63 || value != "" && !isName(value, "-_.") {
-		return fmt.Errorf("label value %q: want at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", value)
+		return fmt.Errorf("label value %q: must be at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", value)
 	}
 	return nil
 }
 
-// CheckLabels returns an error of code [Invalid], with one cause for each complaint, in one order always, where labels could not
-// be those of a Kubernetes object.
+// CheckLabels returns an error of code [Invalid] if a key or value is not valid in Kubernetes. The error
+// has a cause for each of them, sorted by message.
 func CheckLabels(labels map[string]string) error {
 	var causes []Cause
 	for k, v := range labels {
@@ -221,8 +221,8 @@ func CheckLabels(labels map[string]string) error {
 	}
 }
 
-// ParseFieldSelector reads a field selector. Bad syntax is an error of code [Invalid]; whether the fields exist is a matter of
-// [FieldSelector.Check].
+// ParseFieldSelector parses a field selector. A syntax error is an error of code [Invalid]. It does not
+// know which fields exist; see [FieldSelector.Check].
 func ParseFieldSelector(s string) (FieldSelector, error) {
 	var terms []fieldTerm
 	for _, part := range splitUnescaped(s) {
@@ -241,7 +241,7 @@ func ParseFieldSelector(s string) (FieldSelector, error) {
 	return newFieldSelector(terms), nil
 }
 
-// splitUnescaped splits at commas that no backslash precedes.
+// splitUnescaped splits s at each comma that is not escaped by a backslash.
 func splitUnescaped(s string) []string {
 	var parts []string
 	start := 0
@@ -265,14 +265,14 @@ func parseFieldTerm(part string) (fieldTerm, error) {
 			}
 			t := fieldTerm{path: strings.TrimSpace(part[:i]), not: op == "!="}
 			if t.path == "" || strings.ContainsAny(t.path, "! \\") {
-				return t, fmt.Errorf("%q must have the path of a field before %q, got %q", part, op, t.path)
+				return t, fmt.Errorf("%q: must have the path of a field before %q, got %q", part, op, t.path)
 			}
 			var err error
 			t.value, err = unescapeField(part[i+len(op):])
 			return t, err
 		}
 	}
-	return fieldTerm{}, fmt.Errorf("%q is not of the form field=value, field==value or field!=value", part)
+	return fieldTerm{}, fmt.Errorf("%q: must have the form field=value, field==value or field!=value", part)
 }
 
 func unescapeField(s string) (string, error) {

@@ -30,8 +30,8 @@ func fieldSelector(t testing.TB, s string) listwatch.FieldSelector {
 	return selector
 }
 
-// The rules are those of Kubernetes' "Labels and Selectors".
-func TestLabelSelectorSelectsByEveryOperator(t *testing.T) {
+// Kubernetes' "Labels and Selectors" has the rules.
+func TestLabelSelectorOperators(t *testing.T) {
 	labels := map[string]string{"app": "web", "tier": "", "cores": "8", "x.io/zone": "b"}
 	for selector, want := range map[string]bool{
 		"":                       true,
@@ -76,7 +76,7 @@ func TestLabelSelectorSelectsByEveryOperator(t *testing.T) {
 	}
 }
 
-func TestLabelSelectorRefusesWhatNoLabelCanHave(t *testing.T) {
+func TestLabelSelectorRejectsInvalidText(t *testing.T) {
 	for selector, want := range map[string]string{
 		"!!":                           "expected a label key",
 		",":                            "expected a label key",
@@ -88,9 +88,9 @@ func TestLabelSelectorRefusesWhatNoLabelCanHave(t *testing.T) {
 		"a in b":                       "expected an opening parenthesis",
 		"a in (b":                      "expected a comma or a closing parenthesis",
 		"a in (b c)":                   "expected a comma or a closing parenthesis",
-		"a>b":                          "expected a whole number",
-		"a>-1":                         "expected a whole number without a sign",
-		"a>":                           "found the end, expected a whole number",
+		"a>b":                          "expected an integer",
+		"a>-1":                         "expected an integer without a sign",
+		"a>":                           "found the end, expected an integer",
 		"a=b!":                         "expected a comma or the end",
 		"-a=b":                         "label key",
 		"a/b/c=d":                      "label key",
@@ -109,7 +109,7 @@ func TestLabelSelectorRefusesWhatNoLabelCanHave(t *testing.T) {
 	}
 }
 
-func TestLabelSelectorsThatMeanTheSameHaveOneText(t *testing.T) {
+func TestLabelSelectorHasOneCanonicalForm(t *testing.T) {
 	for _, same := range [][]string{
 		{"a=b", "a==b", " a = b ", "a in (b)", "a in (b,b)", "a=b,a=b"},
 		{"a!=b", "a notin (b)"},
@@ -127,7 +127,7 @@ func TestLabelSelectorsThatMeanTheSameHaveOneText(t *testing.T) {
 	}
 }
 
-func TestLabelSelectorOffersItsNarrowestEqualityToAnIndex(t *testing.T) {
+func TestLabelSelectorEqualityHasFewestValues(t *testing.T) {
 	for selector, want := range map[string]string{
 		"":                      "",
 		"a!=b,c,!d,e>1":         "",
@@ -158,14 +158,14 @@ func TestEmptySelectorsSelectEverything(t *testing.T) {
 	}
 }
 
-func TestFieldSelectorSelectsByNamespaceNameAndDeclaredFields(t *testing.T) {
+func TestFieldSelectorOperators(t *testing.T) {
 	o := &listwatch.Object{
 		Key:    listwatch.Key{Namespace: "prod", Name: "web"},
 		Fields: map[string]string{"spec.node": "n1", "status.odd": `a,b=c\d`},
 	}
 	for selector, want := range map[string]bool{
 		"":                                 true,
-		",":                                true, // Kubernetes passes over empty terms
+		",":                                true, // Kubernetes ignores empty terms
 		"metadata.name=web":                true,
 		"metadata.name==web":               true,
 		"metadata.name!=web":               false,
@@ -186,7 +186,7 @@ func TestFieldSelectorSelectsByNamespaceNameAndDeclaredFields(t *testing.T) {
 	}
 }
 
-func TestFieldSelectorRefusesBadSyntax(t *testing.T) {
+func TestFieldSelectorRejectsInvalidText(t *testing.T) {
 	for _, selector := range []string{"a", "=b", "!=b", "a=b=c", `a=\b`, `a=b\`, "a b=c", `a\=b`, "! =b", "a!b=c"} {
 		if _, err := listwatch.ParseFieldSelector(selector); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%q: got error %v, want one of code Invalid", selector, err)
@@ -194,47 +194,47 @@ func TestFieldSelectorRefusesBadSyntax(t *testing.T) {
 	}
 }
 
-func TestFieldSelectorIsCheckedAgainstTheFieldsOfTheCollection(t *testing.T) {
+func TestFieldSelectorCheckRejectsUnknownFields(t *testing.T) {
 	declared := []string{"spec.node"}
 	if err := fieldSelector(t, "metadata.name=a,metadata.namespace=b,spec.node=c").Check(declared); err != nil {
 		t.Errorf("got %v, want every field to be known", err)
 	}
 	err := fieldSelector(t, "spec.other=c").Check(declared)
 	if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), `"spec.other"`) || !strings.Contains(err.Error(), "spec.node") {
-		t.Errorf("got %v, want an error of code Invalid that names the field and those there are", err)
+		t.Errorf("got %v, want an error of code Invalid that names the field and the supported fields", err)
 	}
 }
 
-func TestFieldSelectorOffersEqualityAndPaths(t *testing.T) {
+func TestFieldSelectorEqualityAndPaths(t *testing.T) {
 	s := fieldSelector(t, "b=1,a!=2,b!=3")
 	if v, ok := s.Equality("b"); v != "1" || !ok {
 		t.Errorf("b: got %q, %v, want 1", v, ok)
 	}
 	if v, ok := s.Equality("a"); ok {
-		t.Errorf("a: got %q, want none: it is an inequality", v)
+		t.Errorf("a: got %q, want no value: the term is an inequality", v)
 	}
 	if got := s.Paths(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("got paths %v, want a and b once each", got)
 	}
 }
 
-func TestAndNarrowsACopy(t *testing.T) {
+func TestAndReturnsACopy(t *testing.T) {
 	s := fieldSelector(t, "b=1")
 	narrow := s.And(listwatch.FieldName, `odd,=\`)
 	if got, want := narrow.String(), `b=1,metadata.name=odd\,\=\\`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if s.String() != "b=1" {
-		t.Errorf("the selector it was made from became %q", s.String())
+		t.Errorf("the original selector became %q", s.String())
 	}
 	if again := s.And("b", "1"); again.String() != "b=1" {
-		t.Errorf("a term that is there already gives %q", again.String())
+		t.Errorf("after adding a duplicate term: got %q, want b=1", again.String())
 	}
 }
 
-func TestCheckLabelsSaysEveryComplaint(t *testing.T) {
+func TestCheckLabelsReportsEveryCause(t *testing.T) {
 	if err := listwatch.CheckLabels(map[string]string{"a": "", "x.io/b": "c_d.e-f"}); err != nil {
-		t.Errorf("got %v, want no complaint", err)
+		t.Errorf("got %v, want no error", err)
 	}
 	err := listwatch.CheckLabels(map[string]string{"-a": "b", "c": "_", "/d": "-"})
 	if !errors.Is(err, listwatch.Invalid) {
@@ -270,16 +270,16 @@ func TestCheckNameAndNamespaceFollowKubernetes(t *testing.T) {
 		strings.Repeat("a.", 126) + "b": {true, false},
 	} {
 		if err := listwatch.CheckName(name); (err == nil) != want[0] || err != nil && !errors.Is(err, listwatch.Invalid) {
-			t.Errorf("name %q: got %v, want it to be good: %v", name, err, want[0])
+			t.Errorf("name %q: got %v, want valid: %v", name, err, want[0])
 		}
 		if err := listwatch.CheckNamespace(name); (err == nil) != want[1] || err != nil && !errors.Is(err, listwatch.Invalid) {
-			t.Errorf("namespace %q: got %v, want it to be good: %v", name, err, want[1])
+			t.Errorf("namespace %q: got %v, want valid: %v", name, err, want[1])
 		}
 	}
 }
 
-// Property: what a selector says of itself means what it means.
-func TestLabelSelectorTextMeansTheSame(t *testing.T) {
+// Property: parsing the canonical form of a selector returns an equal selector.
+func TestLabelSelectorCanonicalFormIsEqual(t *testing.T) {
 	keys := []string{"a", "b", "in", "x.io/c"}
 	values := []string{"", "a", "b", "1", "2"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -299,7 +299,7 @@ func TestLabelSelectorTextMeansTheSame(t *testing.T) {
 		}
 		again, err := listwatch.ParseLabelSelector(s.String())
 		if err != nil || again.String() != s.String() {
-			t.Fatalf("%q is %q, which is read as %q, %v", text, s, again, err)
+			t.Fatalf("the canonical form of %q is %q, which parses as %q, %v", text, s, again, err)
 		}
 		labels := rapid.MapOf(rapid.SampledFrom(keys), rapid.SampledFrom(values)).Draw(t, "labels")
 		if s.Matches(labels) != again.Matches(labels) {
@@ -307,7 +307,7 @@ func TestLabelSelectorTextMeansTheSame(t *testing.T) {
 		}
 		key, among, ok := s.Equality()
 		if ok && s.Matches(labels) && !slices.Contains(among, labels[key]) {
-			t.Fatalf("%q selects %v, though an index on %s=%v would not find it", text, maps.Clone(labels), key, among)
+			t.Fatalf("%q selects %v, but an index on %s=%v would not find it", text, maps.Clone(labels), key, among)
 		}
 	})
 }
@@ -326,7 +326,7 @@ func FuzzParseLabelSelector(f *testing.F) {
 		}
 		again, err := listwatch.ParseLabelSelector(s.String())
 		if err != nil || again.String() != s.String() {
-			t.Fatalf("%q is %q, which is read as %q, %v", text, s, again, err)
+			t.Fatalf("the canonical form of %q is %q, which parses as %q, %v", text, s, again, err)
 		}
 	})
 }
@@ -345,7 +345,7 @@ func FuzzParseFieldSelector(f *testing.F) {
 		}
 		again, err := listwatch.ParseFieldSelector(s.String())
 		if err != nil || again.String() != s.String() {
-			t.Fatalf("%q is %q, which is read as %q, %v", text, s, again, err)
+			t.Fatalf("the canonical form of %q is %q, which parses as %q, %v", text, s, again, err)
 		}
 	})
 }

@@ -7,67 +7,78 @@ import (
 	"iter"
 )
 
-// A Source is a versioned collection that can be listed and then followed. A store is a Source, [client.Remote] makes one of a
-// URL, and a relay is one that follows another: they all keep the same promises.
+// A Source is a versioned collection that can be listed and then followed. Stores, [client.Remote] and
+// relays are Sources, with the same guarantees.
 //
-// # Promises
+// # Guarantees
 //
-// A watch is ordered (versions never decrease, and grow strictly for each key), unique (nothing comes twice), complete (every
-// write after the start that concerns the selection is there) and resumable (a watch from version v continues with the first
-// write after v). Where a Source can't keep them, because the history that would be needed is gone, it says [Expired] and never skips.
+// A watch is
+//   - ordered: versions never decrease, and increase strictly for each key;
+//   - unique: no event is delivered twice;
+//   - complete: every write after the start that concerns the selection is delivered;
+//   - resumable: a watch from version v continues with the first write after v.
+//
+// A Source that no longer has the necessary history returns [Expired]. It never skips events.
 //
 // Both methods are safe for concurrent use.
 //
 // [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 type Source interface {
-	// List returns the state of the selection at one version. It waits for a version that is not there yet, for a bounded
-	// time, then fails with [NotYet].
+	// List returns the objects of the selection at one version. If the requested version is in the
+	// future, List waits for a limited time and then fails with [NotYet].
 	List(ctx context.Context, q Query) (Page, error)
-	// Watch follows the selection. Parameters that can't be served fail here ([Invalid]); what depends on the history
-	// ([Expired], [NotYet]) may fail here or at the first read of the Watcher. ctx bounds the call, not the Watcher.
+	// Watch follows the selection. Invalid parameters fail here. Errors that depend on the history
+	// ([Expired], [NotYet]) may be returned here or by the first read of the Watcher. ctx applies to
+	// the call, not to the Watcher.
 	Watch(ctx context.Context, q Query) (Watcher, error)
 }
 
-// A Watcher is an ordered stream of events with one reader, who pulls. Close may be called from any goroutine; every other
-// method belongs to the reader.
+// A Watcher reads the events of a watch in order. It has one reader at a time; only Close may be called
+// from any goroutine.
 type Watcher interface {
-	// Next waits until there is an event and then takes as many as are there without waiting, at most len(dst), which
-	// must not be zero. It returns either n > 0 or an error: [io.EOF] where the stream came to a clean end, ctx.Err()
-	// where ctx ended first (the Watcher can still be read), an [*Error] where it failed.
+	// Next waits for an event, and then stores up to len(dst) events that are available without
+	// waiting in dst, which must not be empty. It returns either n > 0 or an error: [io.EOF] at a clean
+	// end, ctx.Err() if ctx ended first (then the Watcher can still be read), or an [*Error].
 	Next(ctx context.Context, dst []Event) (n int, err error)
-	// Close releases the Watcher. It never blocks; a Next that waits returns [io.EOF]. Calling it again does nothing.
+	// Close releases the Watcher. It never blocks. A Next that waits returns [io.EOF]. Calling Close
+	// again has no effect.
 	Close() error
 }
 
-// A Poller is a Watcher over a local log, which can be read without waiting and without a goroutine of its own.
+// A Poller is a Watcher that can be read without blocking, so that it needs no goroutine. The watchers
+// of local stores are Pollers.
 type Poller interface {
 	Watcher
-	// Poll is Next that doesn't wait: it returns 0 and no error where nothing is there.
+	// Poll is like Next but does not wait: if no event is available, it returns 0 and no error.
 	Poll(dst []Event) (n int, err error)
-	// Wake arms one call of f: as soon as Poll may have something to return, f is called once, on any goroutine, outside all
-	// locks; at once if that is now. f must be quick and must not block. A second Wake replaces the first.
+	// Wake requests one call of f when Poll may have something to return. f is called once, from any
+	// goroutine and without locks held, possibly before Wake returns. It must return quickly and must
+	// not block. Another call of Wake replaces f.
 	Wake(f func())
-	// Position returns the version up to which everything that concerns this watcher has been returned. Zero: it is
-	// still in its initial events.
+	// Position returns the version up to which all events of this watcher have been returned. It is zero
+	// during the initial events.
 	Position() Version
 }
 
-// A Describer is a Source that can say what it holds.
+// A Describer is a Source that describes its collection.
 type Describer interface {
 	Describe() Description
 }
 
-// A Description says what a collection holds.
+// A Description describes a collection.
 type Description struct {
-	// APIVersion and Kind are those of the objects, as in Kubernetes: "apps/v1" and "Deployment".
+	// APIVersion and Kind apply to the objects, as in Kubernetes: "apps/v1" and "Deployment".
 	APIVersion, Kind string
-	// Fields are the paths that a field selector may name beside metadata.name and metadata.namespace.
+	// Fields lists the paths that a field selector may use, besides metadata.name and
+	// metadata.namespace.
 	Fields []string
-	// Epoch changes when versions begin anew, so that those of another epoch mean nothing. Empty: versions never begin anew.
+	// Epoch changes when the versions start again from a lower value. Versions of different epochs
+	// cannot be compared. It is empty if this never happens.
 	Epoch string
 }
 
-// Describe returns what s says of itself, or kind "Object" of apiVersion "v1" where it says nothing.
+// Describe returns the Description of s, if s is a [Describer]. An empty Kind becomes "Object", and an
+// empty APIVersion becomes "v1".
 func Describe(s Source) Description {
 	var d Description
 	if s, ok := s.(Describer); ok {
@@ -82,64 +93,67 @@ func Describe(s Source) Description {
 	return d
 }
 
-// A Query says what to list or to watch. The zero Query is everything, as it is now.
+// A Query holds the parameters of a list or a watch. The zero Query asks for all objects at the newest
+// version.
 type Query struct {
-	// Namespace is the one wanted; empty means all of them.
+	// Namespace selects the objects of one namespace. If empty, all namespaces are selected.
 	Namespace string
-	// Name is the one object wanted; empty means all.
+	// Name selects one object. If empty, all names are selected.
 	Name string
-	// Labels and Fields select by labels and by fields. Their zero values select everything.
+	// Labels and Fields select objects by labels and fields. The zero values select everything.
 	Labels LabelSelector
 	Fields FieldSelector
 
-	// Start is where to begin; Version belongs to [At].
+	// Start is the point in the history at which to start. Version is used only if Start is [At].
 	Start   Start
 	Version Version
-	// Match is for lists with Start [At]: how Version is meant. For watches it stands for the rule that sendInitialEvents
-	// demands and changes nothing.
+	// Match is the rule by which a list with Start [At] uses Version. It has no effect on a watch.
 	Match Match
 
-	// InitialEvents says whether a watch begins with the state as Added events, in key order. Unset: with [Newest] and
-	// [Any] it does, with [At] it does not.
+	// InitialEvents controls whether a watch starts with the current state, as Added events in key order.
+	// If Unset, it does unless Start is [At].
 	InitialEvents Choice
-	// Bookmarks asks for [Synced] after the initial events, and allows [Bookmark] events at any time.
+	// Bookmarks asks for [Synced] after the initial events, and allows [Bookmark] at any time.
 	Bookmarks bool
 
-	// Limit is how many objects a page of a list may hold; zero or negative: all.
+	// Limit is the maximum number of objects in a page of a list. Zero or a negative value means no
+	// limit.
 	Limit int
-	// Continue is the token of the page before; then Start, Version and Match must be zero.
+	// Continue is the continue token of the previous page. If it is set, Start, Version and Match must
+	// be zero.
 	Continue string
 }
 
-// SendsInitialEvents resolves InitialEvents.
+// SendsInitialEvents reports whether a watch with q starts with the initial events.
 func (q Query) SendsInitialEvents() bool {
 	return q.InitialEvents == Yes || q.InitialEvents == Unset && q.Start != At
 }
 
-// A Start says where in history a list or a watch begins.
+// A Start is the point in the history at which a list or a watch starts.
 type Start uint8
 
 const (
-	// Newest: a state that is not older than any write acknowledged before the call (resourceVersion "").
+	// Newest is a state that includes every write acknowledged before the call (resourceVersion "").
 	Newest Start = iota
-	// Any: whatever state is at hand (resourceVersion "0").
+	// Any is any available state, possibly an old one (resourceVersion "0").
 	Any
-	// At: Query.Version. A watch begins with the first write after it; a list and a watch with initial events show a state
-	// that is not older, or that very state, as Query.Match says.
+	// At is Query.Version. A watch starts with the first write after it. A list, and a watch with
+	// initial events, shows the state at that version or later; a list with [Exact] shows it at that
+	// version.
 	At
 )
 
-// A Match says how the version of a list is meant (resourceVersionMatch).
+// A Match is the rule by which a list uses Query.Version (resourceVersionMatch).
 type Match uint8
 
 const (
-	// NotOlderThan: the version or any later one. This is the default.
+	// NotOlderThan allows the version and any later one. It is the default.
 	NotOlderThan Match = iota
-	// Exact: that very version.
+	// Exact allows only that version.
 	Exact
 )
 
-// A Choice is a yes, a no, or neither.
+// A Choice is yes, no, or unset.
 type Choice uint8
 
 // The values of a [Choice].
@@ -149,21 +163,22 @@ const (
 	No
 )
 
-// A Page is the answer to a list: the objects in key order, at one version.
+// A Page is one page of a list: objects in key order, at one version.
 type Page struct {
 	// Items are shared and must not be modified.
 	Items []*Object
-	// Version is the one the page shows. A watch At it continues the list exactly.
+	// Version is the version of the state. A watch that starts At this version continues the list
+	// without a gap.
 	Version Version
-	// Continue is the token of the next page; empty: this was the last. With selectors that page may have no items: the list goes
-	// on where its scope does.
+	// Continue is the token for the next page. It is empty if this is the last page. With a selector the
+	// next page may be empty.
 	Continue string
-	// Remaining is how many objects come after this page; negative: unknown, as with selectors.
+	// Remaining is the number of objects after this page. It is negative if unknown, as with selectors.
 	Remaining int
 }
 
-// All returns the events of w one by one, for code that needs no batches. It ends without an error at a clean end of the stream
-// and with one otherwise; breaking off does not close w.
+// All returns an iterator over the events of w, one by one. After a clean end the iteration stops; any
+// other error is its last element. Leaving the loop does not close w.
 func All(ctx context.Context, w Watcher) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var batch [16]Event

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A Status is how Kubernetes spells an error (metav1.Status), as the body of an HTTP response and as the object of an ERROR event.
+// A Status is an error on the wire, as in Kubernetes (metav1.Status): the body of an HTTP response, or
+// the object of an ERROR event.
 type Status struct {
 	Kind       string         `json:"kind"`
 	APIVersion string         `json:"apiVersion"`
@@ -20,12 +21,13 @@ type Status struct {
 	Code       int            `json:"code,omitempty"`
 }
 
-// StatusMetadata is the metadata of a [Status]: that of a list, of which only the continue token is used.
+// StatusMetadata is the metadata of a [Status]. Kubernetes gives it the members of a list's metadata; only
+// the continue token is used.
 type StatusMetadata struct {
 	Continue string `json:"continue,omitempty"`
 }
 
-// StatusDetails is the details of a [Status].
+// StatusDetails describes the object and the causes of a [Status].
 type StatusDetails struct {
 	Name              string  `json:"name,omitempty"`
 	Group             string  `json:"group,omitempty"`
@@ -35,20 +37,22 @@ type StatusDetails struct {
 	RetryAfterSeconds int     `json:"retryAfterSeconds,omitempty"`
 }
 
-// CauseTooLarge is the reason of the cause that tells a version in the future from other time-outs.
+// CauseTooLarge is the reason of the cause that distinguishes [NotYet] from other timeouts.
 const CauseTooLarge = "ResourceVersionTooLarge"
 
-// The reasons of causes that complain about one field, as Kubernetes spells them (metav1.CauseType).
+// The reasons of causes about one field, as in Kubernetes (metav1.CauseType).
 const (
 	CauseInvalid   = "FieldValueInvalid"
 	CauseRequired  = "FieldValueRequired"
 	CauseForbidden = "FieldValueForbidden"
 )
 
-// causeTooSlow tells a reader that was cut off from other 429s; it is ours alone.
+// causeTooSlow is the reason of the cause that distinguishes [TooSlow] from other 429s. Kubernetes does
+// not know it.
 const causeTooSlow = "TooSlow"
 
-// StatusOf returns err as a Status. An error that is no [*Error] becomes an InternalError with its text.
+// StatusOf converts err to a Status. An error that is not an [*Error] becomes an InternalError with its
+// text.
 func StatusOf(err error) Status {
 	e := AsError(err)
 	s := Status{Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: e.Reason, Code: e.HTTPStatus(), Message: e.Message}
@@ -87,7 +91,7 @@ func statusDetails(e *Error, message string) *StatusDetails {
 	return &d
 }
 
-// seconds keeps what a peer asks for within what a Duration can hold.
+// seconds converts n to a Duration. It limits n to what a Duration can hold.
 func seconds(n int) time.Duration {
 	const most = math.MaxInt64 / int64(time.Second)
 	return time.Duration(min(max(int64(n), 0), most)) * time.Second
@@ -104,17 +108,17 @@ func wholeSeconds(d time.Duration) int {
 	return int(n)
 }
 
-// ParseStatus reads a Status from JSON and returns it as an error that the peer sent. What is no Status with "status":"Failure" is
-// an error of code [Corrupt].
+// ParseStatus parses the JSON of a Status and converts it to an error that the peer reported. If data is
+// not a Status with "status":"Failure", it returns an error of code [Corrupt].
 func ParseStatus(data []byte) *Error {
 	var s Status
 	if err := json.Unmarshal(data, &s); err != nil || s.Kind != "Status" || s.Status != "Failure" {
-		return &Error{Code: Corrupt, Op: "read a Status", Message: "got " + excerpt(data), Err: err}
+		return &Error{Code: Corrupt, Op: "parse a Status", Message: "got " + excerpt(data), Err: err}
 	}
 	return s.Err()
 }
 
-// Err returns s as an error that the peer sent, with its exact reason, code and details.
+// Err converts s to an error that the peer reported, with the same reason, status and details.
 func (s Status) Err() *Error {
 	e := &Error{Code: s.code(), Remote: true, Status: s.Code, Reason: s.Reason, Message: s.Message, Continue: s.Metadata.Continue}
 	if d := s.Details; d != nil {
@@ -126,7 +130,8 @@ func (s Status) Err() *Error {
 	return e
 }
 
-// code reads the reason first, because one HTTP status serves several, and falls back on the status for reasons it doesn't know.
+// code uses the causes and the reason first, because several reasons share an HTTP status. For an
+// unknown reason it uses the status.
 func (s Status) code() Code {
 	if s.Details != nil {
 		for _, c := range s.Details.Causes {
@@ -161,7 +166,7 @@ func (s Status) code() Code {
 	return CodeOfHTTP(s.Code)
 }
 
-// CodeOfHTTP returns what an HTTP status alone tells.
+// CodeOfHTTP returns the Code that fits an HTTP status.
 func CodeOfHTTP(status int) Code {
 	switch status {
 	case http.StatusUnauthorized:
@@ -186,7 +191,7 @@ func CodeOfHTTP(status int) Code {
 	return Unknown
 }
 
-// excerpt quotes the beginning of what a peer sent, for an error message.
+// excerpt returns the beginning of data, quoted, for an error message.
 func excerpt(data []byte) string {
 	const most = 120
 	if len(data) > most {

@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// everyCode is all codes: the first number that is none ends them.
-func everyCode() []listwatch.Code {
+// allCodes returns all codes, up to the first number without a name.
+func allCodes() []listwatch.Code {
 	var codes []listwatch.Code
 	for c := listwatch.Unknown; !strings.HasPrefix(c.Error(), "code "); c++ {
 		codes = append(codes, c)
@@ -23,7 +23,7 @@ func everyCode() []listwatch.Code {
 	return codes
 }
 
-func onTheWire(t testing.TB, err error) []byte {
+func statusJSON(t testing.TB, err error) []byte {
 	t.Helper()
 	data, failed := json.Marshal(listwatch.StatusOf(err))
 	if failed != nil {
@@ -33,16 +33,16 @@ func onTheWire(t testing.TB, err error) []byte {
 }
 
 func TestEveryCodeSurvivesTheWire(t *testing.T) {
-	codes := everyCode()
+	codes := allCodes()
 	if len(codes) < 13 {
 		t.Fatalf("found %d codes, want at least 13", len(codes))
 	}
 	for _, code := range codes {
 		want := code
 		if code == listwatch.Corrupt {
-			want = listwatch.Unknown // what one side found corrupt is to the other an internal error
+			want = listwatch.Unknown // the receiver treats a server's Corrupt as an internal error
 		}
-		data := onTheWire(t, &listwatch.Error{Code: code, Message: "m"})
+		data := statusJSON(t, &listwatch.Error{Code: code, Message: "m"})
 		got := listwatch.ParseStatus(data)
 		if got.Code != want || !got.Remote || got.Message != "m" {
 			t.Errorf("%v came back as %v (remote %v) from %s", code, got.Code, got.Remote, data)
@@ -50,7 +50,7 @@ func TestEveryCodeSurvivesTheWire(t *testing.T) {
 	}
 }
 
-func TestStatusSpellsErrorsAsKubernetesDoes(t *testing.T) {
+func TestStatusMatchesKubernetes(t *testing.T) {
 	for _, c := range []struct {
 		err  *listwatch.Error
 		want string
@@ -76,25 +76,25 @@ func TestStatusSpellsErrorsAsKubernetesDoes(t *testing.T) {
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"drain","reason":"ServiceUnavailable","details":{"retryAfterSeconds":2},"code":503}`,
 		},
 	} {
-		if diff := cmp.Diff(c.want, string(onTheWire(t, c.err))); diff != "" {
+		if diff := cmp.Diff(c.want, string(statusJSON(t, c.err))); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", c.err, diff)
 		}
 	}
 }
 
-func TestStatusThatIsUnknownComesBackAsItWas(t *testing.T) {
+func TestUnknownStatusSurvivesTheRoundTrip(t *testing.T) {
 	const sent = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"tea","reason":"Teapot",` +
 		`"details":{"name":"n","group":"g","kind":"k","uid":"u","causes":[{"reason":"r","message":"m","field":"f"}],"retryAfterSeconds":7},"code":418}`
 	e := listwatch.ParseStatus([]byte(sent))
 	if e.Code != listwatch.Invalid || e.Reason != "Teapot" || e.RetryAfter() != 7*time.Second {
-		t.Errorf("got %+v, want code Invalid of a 4xx, the reason and the time to wait", e)
+		t.Errorf("got %+v, want code Invalid, reason Teapot and a RetryAfter of 7s", e)
 	}
-	if diff := cmp.Diff(sent, string(onTheWire(t, e))); diff != "" {
+	if diff := cmp.Diff(sent, string(statusJSON(t, e))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestStatusIsReadByReasonBeforeCode(t *testing.T) {
+func TestParseStatusPrefersReasonToCode(t *testing.T) {
 	for status, want := range map[string]listwatch.Code{
 		`"reason":"Expired","code":410`:         listwatch.Expired,
 		`"reason":"Gone","code":410`:            listwatch.Expired,
@@ -111,7 +111,7 @@ func TestStatusIsReadByReasonBeforeCode(t *testing.T) {
 		`"reason":"UnsupportedMediaType"`:       listwatch.Unsupported,
 		`"reason":"MethodNotAllowed"`:           listwatch.Unsupported,
 		`"reason":"InternalError","code":500`:   listwatch.Unknown,
-		`"reason":"SomethingOfTheFuture"`:       listwatch.Unknown,
+		`"reason":"SomeFutureReason"`:           listwatch.Unknown,
 		`"code":401`:                            listwatch.Unauthorized,
 		`"code":403`:                            listwatch.Forbidden,
 		`"code":404`:                            listwatch.NotFound,
@@ -129,7 +129,7 @@ func TestStatusIsReadByReasonBeforeCode(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFailureIsCorrupt(t *testing.T) {
+func TestParseStatusOfOtherDataIsCorrupt(t *testing.T) {
 	for _, data := range []string{
 		"", "null", "[]", "<html>502 Bad Gateway</html>", `{"kind":"Pod"}`, `{"kind":"Status"}`,
 		`{"kind":"Status","status":"Success"}`, `{"kind":"Status","status":"Failure","code":"410"}`,
@@ -137,7 +137,7 @@ func TestWhatIsNoFailureIsCorrupt(t *testing.T) {
 	} {
 		e := listwatch.ParseStatus([]byte(data))
 		if e.Code != listwatch.Corrupt || e.Remote || len(e.Message) > 600 {
-			t.Errorf("%.40q: got %v, want a short error of code Corrupt that this side found", data, e)
+			t.Errorf("%.40q: got %v, want a short local error of code Corrupt", data, e)
 		}
 	}
 }
@@ -149,35 +149,35 @@ func TestStatusOfAForeignErrorIsInternal(t *testing.T) {
 	}
 }
 
-func TestStatusTellsTheCause(t *testing.T) {
+func TestStatusMessageIncludesTheCause(t *testing.T) {
 	_, err := listwatch.ParseLabelSelector("!!")
 	if s := listwatch.StatusOf(err); !strings.Contains(s.Message, `"!!"`) || !strings.Contains(s.Message, "expected a label key") {
-		t.Errorf("got message %q, want the selector and what is wrong with it", s.Message)
+		t.Errorf("got message %q, want the selector and the expected token", s.Message)
 	}
 }
 
-func TestOddNumbersOfAPeerDoNoHarm(t *testing.T) {
+func TestStatusNumbersAreLimited(t *testing.T) {
 	e := listwatch.ParseStatus([]byte(`{"kind":"Status","status":"Failure","code":99999,"details":{"retryAfterSeconds":9223372036854775807}}`))
 	if got := e.HTTPStatus(); got != http.StatusInternalServerError {
-		t.Errorf("got HTTP status %d, want one that net/http can write", got)
+		t.Errorf("got HTTP status %d, want 500", got)
 	}
 	if e.RetryAfter() < 24*time.Hour {
 		t.Errorf("got a wait of %v, want a very long one", e.RetryAfter())
 	}
 	if s := listwatch.StatusOf(e); s.Details.RetryAfterSeconds < int(24*time.Hour/time.Second) {
-		t.Errorf("got retryAfterSeconds %d, want a great number", s.Details.RetryAfterSeconds)
+		t.Errorf("got retryAfterSeconds %d, want a large number", s.Details.RetryAfterSeconds)
 	}
 	e = listwatch.ParseStatus([]byte(`{"kind":"Status","status":"Failure","code":503,"details":{"retryAfterSeconds":-5}}`))
 	if e.RetryAfter() != 0 {
-		t.Errorf("got a wait of %v, want none", e.RetryAfter())
+		t.Errorf("got a wait of %v, want 0", e.RetryAfter())
 	}
 	long := listwatch.StatusOf(&listwatch.Error{Details: &listwatch.Details{RetryAfter: math.MaxInt64}})
 	if long.Details.RetryAfterSeconds <= 0 {
-		t.Errorf("got retryAfterSeconds %d, want a great number", long.Details.RetryAfterSeconds)
+		t.Errorf("got retryAfterSeconds %d, want a large number", long.Details.RetryAfterSeconds)
 	}
 }
 
-func TestErrorSaysOperationCodeMessageAndCause(t *testing.T) {
+func TestErrorTextHasOpCodeMessageAndCause(t *testing.T) {
 	cause := errors.New("cause")
 	for want, e := range map[string]*listwatch.Error{
 		"unknown":                  {},
@@ -195,10 +195,10 @@ func TestErrorSaysOperationCodeMessageAndCause(t *testing.T) {
 		t.Error("errors.Is must find the code and the cause, and no other code")
 	}
 	if listwatch.CodeOf(e) != listwatch.Expired || listwatch.CodeOf(cause) != listwatch.Unknown || listwatch.AsError(nil) != nil {
-		t.Error("CodeOf and AsError must find the error, or say that it is none")
+		t.Error("CodeOf and AsError must find the wrapped *Error, or return Unknown and nil")
 	}
 	if got := (&listwatch.Error{Code: 200}).HTTPStatus(); got != http.StatusInternalServerError {
-		t.Errorf("a code of the future has HTTP status %d, want 500", got)
+		t.Errorf("an unknown code has HTTP status %d, want 500", got)
 	}
 }
 
@@ -210,12 +210,12 @@ func FuzzParseStatus(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e := listwatch.ParseStatus(data)
 		if status := e.HTTPStatus(); status < 400 || status > 599 {
-			t.Fatalf("got HTTP status %d, want one of an error", status)
+			t.Fatalf("got HTTP status %d, want 400 to 599", status)
 		}
 		if e.RetryAfter() < 0 {
 			t.Fatalf("got a wait of %v", e.RetryAfter())
 		}
-		again := listwatch.ParseStatus(onTheWire(t, e))
+		again := listwatch.ParseStatus(statusJSON(t, e))
 		if e.Remote && again.Code != e.Code {
 			t.Fatalf("%v came back as %v", e.Code, again.Code)
 		}
