@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCompress measures what one event costs once, for all streams: 2 KB of JSON, half of it numbers.
+// BenchmarkCompress measures the cost of compressing an event, once for all streams. The event is 2 KB of
+// JSON, half of it numbers.
 func BenchmarkCompress(b *testing.B) {
 	p := events()[7][:2000]
 	for name, f := range map[string]func(dst, p []byte) []byte{Gzip: AppendDeflate, Zstd: AppendZstd, "sum": AppendChecksum} {
@@ -22,7 +23,7 @@ func BenchmarkCompress(b *testing.B) {
 	}
 }
 
-// BenchmarkAdd measures what one event costs each stream of gzip.
+// BenchmarkAdd measures the cost of an event for each gzip stream.
 func BenchmarkAdd(b *testing.B) {
 	part := AppendChecksum(nil, events()[7][:2000])
 	var s Checksum
@@ -31,12 +32,12 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkDecompress measures what one event of a stream costs who reads it.
+// BenchmarkDecompress measures the cost of an event for the reader of a stream.
 func BenchmarkDecompress(b *testing.B) {
 	p := events()[7][:2000]
 	for _, c := range codecs() {
 		b.Run(c.name, func(b *testing.B) {
-			r, err := NewReader(c.name, &endless{head: []byte(c.head()), part: c.append(c, nil, p)})
+			r, err := NewReader(c.name, &endlessReader{header: []byte(c.header()), part: c.append(c, nil, p)})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -52,17 +53,17 @@ func BenchmarkDecompress(b *testing.B) {
 	}
 }
 
-// An endless stream has the same part again and again.
-type endless struct {
-	head, part []byte
-	rest       []byte
+// An endlessReader returns a header, and then the same part forever.
+type endlessReader struct {
+	header, part []byte
+	rest         []byte
 }
 
-func (e *endless) Read(p []byte) (int, error) {
-	if len(e.rest) == 0 {
-		e.rest, e.head = append(e.head, e.part...), nil
+func (r *endlessReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		r.rest, r.header = append(r.header, r.part...), nil
 	}
-	n := copy(p, e.rest)
-	e.rest = e.rest[n:]
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
 	return n, nil
 }

@@ -5,44 +5,47 @@ import (
 	"hash/crc32"
 )
 
-// GzipHead is the header of a member: deflate, no name, no time, the fastest level, an unknown system (RFC 1952, section 2.3).
+// GzipHeader is the header of a member: deflate, no name, no time, the fastest level, an unknown system
+// (RFC 1952, section 2.3).
 const GzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 
-// A Sum is the check of a member whose data comes in parts: its CRC-32 and its length. The parts' own checks are made once, by
-// [AppendSum], and added for each stream, which takes a multiplication instead of a look at the data. The zero Sum is that of
-// nothing.
+// A Checksum is the CRC-32 and the length of a gzip member that is sent in parts. [AppendChecksum] computes
+// the checksum of a part once. [Checksum.Add] adds it to the checksum of each stream, which costs a
+// multiplication and does not read the data again. The zero Checksum is the checksum of no data.
 type Checksum struct{ crc, size uint32 }
 
-// SumBytes is how many bytes [AppendSum] appends.
+// ChecksumSize is the number of bytes that [AppendChecksum] appends.
 const ChecksumSize = 12
 
-// AppendSum appends what [Sum.Add] wants to know about p.
+// AppendChecksum appends the encoded checksum of p, for [Checksum.Add].
 func AppendChecksum(dst, p []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(p))
-	dst = binary.LittleEndian.AppendUint32(dst, shiftOf(len(p)))
+	dst = binary.LittleEndian.AppendUint32(dst, powerOf(len(p)))
 	return binary.LittleEndian.AppendUint32(dst, uint32(len(p)))
 }
 
-// Add adds the part of which [AppendSum] has appended part.
+// Add adds the next part of the member. part is the result of [AppendChecksum].
 func (s *Checksum) Add(part []byte) {
 	_ = part[ChecksumSize-1]
-	s.crc = times(s.crc, binary.LittleEndian.Uint32(part[4:])) ^ binary.LittleEndian.Uint32(part)
+	s.crc = multiply(s.crc, binary.LittleEndian.Uint32(part[4:])) ^ binary.LittleEndian.Uint32(part)
 	s.size += binary.LittleEndian.Uint32(part[8:])
 }
 
-// AppendTail appends the end of a member whose data has the sum s: a final block without data, which is two bytes, and the check.
+// AppendTrailer appends the end of a member with the checksum s: a final block without data, which takes two
+// bytes, the CRC-32 and the length.
 func (s Checksum) AppendTrailer(dst []byte) []byte {
 	dst = append(dst, 3, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, s.crc)
 	return binary.LittleEndian.AppendUint32(dst, s.size)
 }
 
-// CRC-32 is a remainder of polynomials over GF(2): that of A followed by n bytes B is crc(A)·x^8n + crc(B). What crc32 does before and
-// after, to invert the bits, cancels out. In a reversed uint32 the highest bit is the coefficient of x^0.
+// A CRC-32 is the remainder of a division of polynomials over GF(2). The CRC of A followed by B, which has n
+// bytes, is crc(A)·x^8n + crc(B). The inversions that crc32 does before and after cancel out. The bits of the
+// uint32 are reversed: the highest bit is the coefficient of x^0.
 const one = 1 << 31
 
-// times returns a·b modulo the polynomial.
-func times(a, b uint32) (product uint32) {
+// multiply returns a·b modulo the polynomial.
+func multiply(a, b uint32) (product uint32) {
 	for range 32 {
 		product ^= b & -(a >> 31)
 		a <<= 1
@@ -51,14 +54,14 @@ func times(a, b uint32) (product uint32) {
 	return product
 }
 
-// shiftOf returns x^8n modulo the polynomial.
-func shiftOf(n int) uint32 {
-	shift, square := uint32(one), uint32(one>>8)
+// powerOf returns x^8n modulo the polynomial.
+func powerOf(n int) uint32 {
+	power, square := uint32(one), uint32(one>>8)
 	for ; n > 0; n >>= 1 {
 		if n&1 != 0 {
-			shift = times(shift, square)
+			power = multiply(power, square)
 		}
-		square = times(square, square)
+		square = multiply(square, square)
 	}
-	return shift
+	return power
 }

@@ -8,108 +8,110 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Gzip and Zstd are the names of content codings (RFC 9110, section 8.4.1).
+// The names of the content codings (RFC 9110, section 8.4.1).
 const (
 	Gzip = "gzip"
 	Zstd = "zstd"
 )
 
-// readBuffer is how much of a compressed stream is read ahead.
+// readBuffer is the size of the buffer in front of a decoder.
 const readBuffer = 4 << 10
 
-// A Reader reads a compressed stream. It returns what there is before it asks for more, and holds no more than a window of it:
-// 32 KiB of gzip, at most 8 MiB of zstd. It has one user.
+// A Reader decompresses a stream. It returns all data that it has before it reads more. It keeps at most one
+// window of the data: 32 KiB for gzip, at most 8 MiB for zstd. It is not safe for concurrent use.
 type Reader struct {
-	name    string
-	in      source
-	buf     *bufio.Reader
-	decoder io.Reader
-	settled int64 // how many bytes had been decoded when something was last complete
+	name     string
+	in       countingReader
+	buf      *bufio.Reader
+	decoder  io.Reader
+	complete int64 // the number of compressed bytes that the decoder had read at the last complete point
 }
 
-// NewReader returns a Reader of a stream in a coding. It reads nothing yet. An unknown coding is an error.
+// NewReader returns a Reader for a stream in the given content coding. It does not read yet. An unknown coding
+// is an error.
 func NewReader(name string, r io.Reader) (*Reader, error) {
-	c := &Reader{name: name, in: source{r: r}}
+	c := &Reader{name: name, in: countingReader{r: r}}
 	c.buf = bufio.NewReaderSize(&c.in, readBuffer)
 	switch name {
 	case Gzip:
-		c.decoder = &members{c: c}
+		c.decoder = &gzipMembers{c: c}
 	case Zstd:
 		z, err := newZstd(c.buf)
 		if err != nil {
 			return nil, err
 		}
-		c.decoder = frames{z, c}
+		c.decoder = zstdFrames{z, c}
 	default:
 		return nil, errors.New("unknown content coding " + name)
 	}
 	return c, nil
 }
 
-// A BrokenError says that what came is not in the coding.
+// A CorruptError is the error of data that violates its content coding.
 type CorruptError struct {
-	// Coding is its name.
+	// Coding is the name of the content coding.
 	Coding string
-	// Err is what the decoder says.
+	// Err is the error of the decoder.
 	Err error
 }
 
-// Error returns both.
+// Error returns the name of the coding and the error of the decoder.
 func (e *CorruptError) Error() string {
-	return "the " + e.Coding + " coding is broken: " + e.Err.Error()
+	return "invalid " + e.Coding + " data: " + e.Err.Error()
 }
 
-// Read returns [io.EOF] where the stream has ended and the coding may end, and [io.ErrUnexpectedEOF] where it may not. An error of
-// the stream is returned as it is, any other one is a *BrokenError.
+// Read returns [io.EOF] if the stream ended where the coding may end, and [io.ErrUnexpectedEOF] if it ended
+// elsewhere. Errors of the stream are returned unchanged. Any other error is a [*CorruptError].
 func (c *Reader) Read(p []byte) (int, error) {
 	for {
 		n, err := c.decoder.Read(p)
 		if n > 0 {
-			c.settle()
-			return n, nil // the error comes again
+			c.markComplete()
+			return n, nil // the decoder returns the error again
 		}
 		if err != nil || len(p) == 0 {
-			return 0, c.explain(err)
+			return 0, c.classify(err)
 		}
 	}
 }
 
-func (c *Reader) explain(err error) error {
+func (c *Reader) classify(err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || c.in.err != nil && errors.Is(err, c.in.err) {
 		return err
 	}
 	return &CorruptError{c.name, err}
 }
 
-// Within reports whether something has begun to come that is not complete.
-func (c *Reader) Incomplete() bool { return c.decoded() > c.settled }
+// Incomplete reports whether the decoder has read bytes that have not resulted in data yet.
+func (c *Reader) Incomplete() bool { return c.decoded() > c.complete }
 
-func (c *Reader) settle() { c.settled = c.decoded() }
+func (c *Reader) markComplete() { c.complete = c.decoded() }
 
+// decoded returns the number of compressed bytes that the decoder has read.
 func (c *Reader) decoded() int64 { return c.in.read - int64(c.buf.Buffered()) }
 
-// A source counts what is read, and remembers how that ended.
-type source struct {
+// A countingReader counts the bytes read, and keeps the last error.
+type countingReader struct {
 	r    io.Reader
 	read int64
 	err  error
 }
 
-func (s *source) Read(p []byte) (n int, err error) {
-	n, s.err = s.r.Read(p)
-	s.read += int64(n)
-	return n, s.err
+func (r *countingReader) Read(p []byte) (n int, err error) {
+	n, r.err = r.r.Read(p)
+	r.read += int64(n)
+	return n, r.err
 }
 
-// members reads gzip members, one after another (RFC 1952, section 2.2). A gzip.Reader can do that by itself, but then it keeps the
-// end of a member until the next one has begun, which is a watch's next event.
-type members struct {
+// gzipMembers reads concatenated gzip members (RFC 1952, section 2.2). A gzip.Reader can do that too, but it
+// returns the end of a member only when the next member has started, which in a watch is the next event.
+type gzipMembers struct {
 	c    *Reader
 	gzip gzip.Reader
 	open bool // within a member
 }
 
-func (m *members) Read(p []byte) (int, error) {
+func (m *gzipMembers) Read(p []byte) (int, error) {
 	if !m.open {
 		if _, err := m.c.buf.Peek(1); err != nil {
 			return 0, err
@@ -119,17 +121,17 @@ func (m *members) Read(p []byte) (int, error) {
 		}
 		m.gzip.Multistream(false)
 		m.open = true
-		m.c.settle()
+		m.c.markComplete()
 	}
 	n, err := m.gzip.Read(p)
 	if errors.Is(err, io.EOF) {
 		m.open, err = false, nil
-		m.c.settle()
+		m.c.markComplete()
 	}
 	return n, err
 }
 
-// noEOF makes an end that comes too early one.
+// noEOF converts io.EOF to io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

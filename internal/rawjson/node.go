@@ -1,22 +1,22 @@
 package rawjson
 
-// A Node is a value that is looked into often. The members of each object on the way are found in one walk, when the first of them is
-// asked for. It is for compact JSON, and not safe for concurrent use.
+// A Node is a value of compact JSON with a cache of its members, for many lookups in one document. The
+// first lookup in an object finds all its members. It is not safe for concurrent use.
 type Node struct {
 	doc     []byte
-	walked  bool
-	members []member // in the writer's order, once walked
+	parsed  bool
+	members []childNode // in the order of doc, if parsed
 }
 
-type member struct {
+type childNode struct {
 	key []byte // in quotes, as written
 	Node
 }
 
-// NewNode returns the root of doc.
+// NewNode returns the root of doc, which is compact JSON.
 func NewNode(doc []byte) Node { return Node{doc: doc} }
 
-// Lookup returns what the function of this name does.
+// Lookup returns the same as the function [Lookup].
 func (n *Node) Lookup(path ...string) []byte {
 	for _, name := range path {
 		if n = n.member(name); n == nil {
@@ -26,28 +26,28 @@ func (n *Node) Lookup(path ...string) []byte {
 	return n.doc
 }
 
-// member returns the last one of a name, as [Find] does; nil where there is none.
+// member returns the last member of that name, as [Find] does, or nil.
 func (n *Node) member(name string) *Node {
-	if !n.walked {
-		n.walk()
+	if !n.parsed {
+		n.parse()
 	}
 	for i := len(n.members) - 1; i >= 0; i-- {
-		if m := &n.members[i]; spells(m.key, name) {
+		if m := &n.members[i]; isString(m.key, name) {
 			return &m.Node
 		}
 	}
 	return nil
 }
 
-func (n *Node) walk() {
-	n.walked = true
+func (n *Node) parse() {
+	n.parsed = true
 	if len(n.doc) < 2 || n.doc[0] != '{' {
 		return
 	}
-	n.members = make([]member, 0, 8)
+	n.members = make([]childNode, 0, 8)
 	for i := 1; n.doc[i] != '}'; {
 		var key, value Span
-		key, value, i = next(n.doc, i)
-		n.members = append(n.members, member{key: key.Of(n.doc), Node: Node{doc: value.Of(n.doc)}})
+		key, value, i = nextMember(n.doc, i)
+		n.members = append(n.members, childNode{key: key.Of(n.doc), Node: Node{doc: value.Of(n.doc)}})
 	}
 }

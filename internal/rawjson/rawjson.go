@@ -1,6 +1,6 @@
-// Package rawjson looks into JSON without decoding it: it finds members and leaves every byte as it was written, so that numbers
-// beyond float64 and strings with odd escapes survive. Documents are made valid and compact once, by [Compact]; everything else
-// trusts that and only walks.
+// Package rawjson finds the members of JSON objects without decoding the values, so that numbers beyond
+// float64 and unusual escapes are kept as they were written. [Compact] validates a document. All other
+// functions expect compact and valid JSON, as Compact returns it, and may panic otherwise.
 package rawjson
 
 import (
@@ -12,20 +12,20 @@ import (
 	"unicode/utf8"
 )
 
-// A Span is a piece of a document: document[Start:End].
+// A Span is the part document[Start:End] of a document.
 type Span struct{ Start, End int }
 
-// Empty reports whether s is no piece at all.
+// Empty reports whether s has no bytes.
 func (s Span) Empty() bool { return s.End <= s.Start }
 
-// Of returns the bytes of s in doc, which can't be grown into what follows them.
+// Of returns the bytes of s in doc. Appending to them copies them.
 func (s Span) Of(doc []byte) []byte { return doc[s.Start:s.End:s.End] }
 
-// Shift returns s as seen from a document in which its own begins at n.
+// Shift converts s from a part of a document that starts at n to the whole document.
 func (s Span) Shift(n int) Span { return Span{s.Start + n, s.End + n} }
 
-// Compact returns a copy of src without insignificant space, or an error that says where src is no JSON. Text that is no UTF-8
-// is refused: a WebSocket text message could not carry it.
+// Compact returns a copy of src without insignificant space. If src is not valid JSON, the error has the
+// position. Text that is not UTF-8 is rejected, because a WebSocket text message cannot carry it.
 func Compact(src []byte) ([]byte, error) {
 	if !utf8.Valid(src) {
 		return nil, errors.New("not valid UTF-8")
@@ -33,13 +33,13 @@ func Compact(src []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.Grow(len(src))
 	if err := json.Compact(&buf, src); err != nil {
-		return nil, located(src, err)
+		return nil, withOffset(src, err)
 	}
 	return buf.Bytes(), nil
 }
 
-// located adds to the error of json.Compact where in src it lies, which only json.Unmarshal tells.
-func located(src []byte, err error) error {
+// withOffset adds the position in src to an error of json.Compact. Only json.Unmarshal reports it.
+func withOffset(src []byte, err error) error {
 	var raw json.RawMessage
 	if s, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(src, &raw)); ok {
 		return fmt.Errorf("%w at byte %d", s, s.Offset)
@@ -47,14 +47,15 @@ func located(src []byte, err error) error {
 	return err
 }
 
-// Members calls f with the name and the place of each member of doc, a compact JSON object, in the writer's order, until f fails.
+// Members calls f with the name and the value of each member of doc, an object, in the order of doc,
+// until f returns an error.
 func Members(doc []byte, f func(name string, value Span) error) error {
 	if len(doc) < 2 || doc[0] != '{' {
-		return fmt.Errorf("want a JSON object, got %s", kind(doc))
+		return fmt.Errorf("must be a JSON object, got %s", kind(doc))
 	}
 	for i := 1; doc[i] != '}'; {
 		var key, value Span
-		key, value, i = next(doc, i)
+		key, value, i = nextMember(doc, i)
 		name, err := memberName(key.Of(doc))
 		if err != nil {
 			return err
@@ -66,7 +67,7 @@ func Members(doc []byte, f func(name string, value Span) error) error {
 	return nil
 }
 
-// memberName is String, without memory for the names that are in nearly every object and event.
+// memberName is like String, but does not allocate for the names that almost every object and event has.
 func memberName(raw []byte) (string, error) {
 	switch string(raw[1 : len(raw)-1]) {
 	case "type":
@@ -93,13 +94,13 @@ func memberName(raw []byte) (string, error) {
 	return String(raw)
 }
 
-// Elements calls f with the place of each element of doc, a compact JSON array, until f fails.
+// Elements calls f with each element of doc, an array, until f returns an error.
 func Elements(doc []byte, f func(value Span) error) error {
 	if len(doc) < 2 || doc[0] != '[' {
-		return fmt.Errorf("want a JSON array, got %s", kind(doc))
+		return fmt.Errorf("must be a JSON array, got %s", kind(doc))
 	}
 	for i := 1; doc[i] != ']'; {
-		end := skip(doc, i)
+		end := valueEnd(doc, i)
 		if err := f(Span{i, end}); err != nil {
 			return err
 		}
@@ -111,35 +112,36 @@ func Elements(doc []byte, f func(value Span) error) error {
 	return nil
 }
 
-// Find returns the place of the value of the named member of doc, a compact JSON object; an empty Span where there is none. Of
-// members with one name the last counts, as in encoding/json.
+// Find returns the value of the named member of doc, an object, or an empty Span if it has none. Of
+// several members with the same name it returns the last one, as encoding/json does.
 func Find(doc []byte, name string) (Span, error) {
 	if len(doc) < 2 || doc[0] != '{' {
-		return Span{}, fmt.Errorf("want a JSON object, got %s", kind(doc))
+		return Span{}, fmt.Errorf("must be a JSON object, got %s", kind(doc))
 	}
 	var found Span
 	for i := 1; doc[i] != '}'; {
 		var key, value Span
-		key, value, i = next(doc, i)
-		if spells(key.Of(doc), name) {
+		key, value, i = nextMember(doc, i)
+		if isString(key.Of(doc), name) {
 			found = value
 		}
 	}
 	return found, nil
 }
 
-// next returns the places of the member of an object that begins at doc[i], and where what follows it begins.
-func next(doc []byte, i int) (key, value Span, after int) {
-	key = Span{i, skipString(doc, i)}
-	value = Span{key.End + 1, skip(doc, key.End+1)}
+// nextMember returns the key and the value of the member that starts at doc[i], and the index of the next
+// member or of the closing bracket.
+func nextMember(doc []byte, i int) (key, value Span, after int) {
+	key = Span{i, stringEnd(doc, i)}
+	value = Span{key.End + 1, valueEnd(doc, key.End+1)}
 	if after = value.End; doc[after] == ',' {
 		after++
 	}
 	return key, value, after
 }
 
-// spells reports whether raw, a JSON string, is s. It decodes only what has escapes.
-func spells(raw []byte, s string) bool {
+// isString reports whether the JSON string raw has the value s.
+func isString(raw []byte, s string) bool {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1:len(raw)-1]) == s
 	}
@@ -147,7 +149,7 @@ func spells(raw []byte, s string) bool {
 	return err == nil && decoded == s
 }
 
-// String decodes a JSON string; null is the empty string.
+// String decodes a JSON string. It returns the empty string for null.
 func String(raw []byte) (string, error) {
 	if len(raw) >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1]), nil
@@ -157,12 +159,13 @@ func String(raw []byte) (string, error) {
 	}
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", fmt.Errorf("want a string, got %s", kind(raw))
+		return "", fmt.Errorf("must be a string, got %s", kind(raw))
 	}
 	return s, nil
 }
 
-// AppendString appends s as JSON, without the escapes that are for HTML. What is no UTF-8 in it becomes U+FFFD.
+// AppendString appends s as a JSON string, without escapes for HTML. Bytes that are not UTF-8 become
+// U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
@@ -193,10 +196,10 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// StringMap decodes a JSON object of strings; null is nil.
+// StringMap decodes a JSON object whose values are strings. It returns nil for null.
 func StringMap(raw []byte) (map[string]string, error) { return FillStringMap(nil, raw) }
 
-// FillStringMap is StringMap into m, which is empty; nil: into a new map.
+// FillStringMap is like StringMap, but fills m, which must be empty. If m is nil, it makes a map.
 func FillStringMap(m map[string]string, raw []byte) (map[string]string, error) {
 	if string(raw) == "null" {
 		return nil, nil
@@ -215,17 +218,17 @@ func FillStringMap(m map[string]string, raw []byte) (map[string]string, error) {
 	return m, err
 }
 
-// skip returns the end of the value that begins at doc[i].
-func skip(doc []byte, i int) int {
+// valueEnd returns the index after the value that starts at doc[i].
+func valueEnd(doc []byte, i int) int {
 	switch doc[i] {
 	case '"':
-		return skipString(doc, i)
+		return stringEnd(doc, i)
 	case '{', '[':
 		depth := 0
 		for ; ; i++ {
 			switch doc[i] {
 			case '"':
-				i = skipString(doc, i) - 1
+				i = stringEnd(doc, i) - 1
 			case '{', '[':
 				depth++
 			case '}', ']':
@@ -241,7 +244,8 @@ func skip(doc []byte, i int) int {
 	return i
 }
 
-func skipString(doc []byte, i int) int {
+// stringEnd returns the index after the string that starts at doc[i].
+func stringEnd(doc []byte, i int) int {
 	for i++; doc[i] != '"'; i++ {
 		if doc[i] == '\\' {
 			i++
@@ -250,7 +254,7 @@ func skipString(doc []byte, i int) int {
 	return i + 1
 }
 
-// kind names the kind of a JSON value, for an error message.
+// kind returns the kind of a JSON value for an error message.
 func kind(raw []byte) string {
 	if len(raw) == 0 {
 		return "nothing"

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestCompactChangesNothingButSpace(t *testing.T) {
+func TestCompactRemovesOnlySpace(t *testing.T) {
 	src := []byte(" { \"a\" : [ 1.50e+400 , \"<\\u00e9\\/ >\u2028\" ] ,\r\n\t\"\" : { } } ")
 	got, err := Compact(src)
 	if want := "{\"a\":[1.50e+400,\"<\\u00e9\\/ >\u2028\"],\"\":{}}"; err != nil || string(got) != want {
@@ -19,7 +19,7 @@ func TestCompactChangesNothingButSpace(t *testing.T) {
 	}
 }
 
-func TestCompactSaysWhereItIsNoJSON(t *testing.T) {
+func TestCompactReportsThePosition(t *testing.T) {
 	for src, want := range map[string]string{
 		"":             "unexpected end",
 		`{"a":1,}`:     "at byte 8",
@@ -41,7 +41,7 @@ func TestCompactSaysWhereItIsNoJSON(t *testing.T) {
 	}
 }
 
-func TestCompactBoundsNesting(t *testing.T) {
+func TestCompactLimitsNesting(t *testing.T) {
 	nested := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	if _, err := Compact(nested(10_000)); err != nil {
 		t.Errorf("10,000 levels: %v", err)
@@ -51,7 +51,7 @@ func TestCompactBoundsNesting(t *testing.T) {
 	}
 }
 
-func TestMembersComeInTheWritersOrder(t *testing.T) {
+func TestMembersKeepTheirOrder(t *testing.T) {
 	doc := []byte(`{"b":1,"a\n":{"c":"}"},"":[{"x":"\"]"}],"d":true,"b":null}`)
 	var got []string
 	err := Members(doc, func(name string, value Span) error {
@@ -64,7 +64,7 @@ func TestMembersComeInTheWritersOrder(t *testing.T) {
 	}
 }
 
-func TestWalksEndWithTheErrorOfTheCaller(t *testing.T) {
+func TestIterationStopsAtTheFirstError(t *testing.T) {
 	stop := fmt.Errorf("stop")
 	n := 0
 	err := Members([]byte(`{"a":1,"b":2}`), func(string, Span) error { n++; return stop })
@@ -78,7 +78,7 @@ func TestWalksEndWithTheErrorOfTheCaller(t *testing.T) {
 	}
 }
 
-func TestElementsAreFound(t *testing.T) {
+func TestElementsFindsAllElements(t *testing.T) {
 	doc := []byte(`[1,"a,]",[],{"b":[2]},null]`)
 	var got []string
 	if err := Elements(doc, func(value Span) error { got = append(got, string(value.Of(doc))); return nil }); err != nil {
@@ -89,7 +89,7 @@ func TestElementsAreFound(t *testing.T) {
 	}
 }
 
-func TestOtherKindsAreRefusedByName(t *testing.T) {
+func TestErrorsNameTheKindOfTheValue(t *testing.T) {
 	for doc, want := range map[string]string{
 		`[]`: "got an array", `"a"`: "got a string", `1`: "got a number", `-1`: "got a number", `true`: "got a boolean",
 		`false`: "got a boolean", `null`: "got null", ``: "got nothing",
@@ -103,7 +103,7 @@ func TestOtherKindsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestSplitKeepsTheSpellingOfNames(t *testing.T) {
+func TestSplitKeepsTheKeysAsWritten(t *testing.T) {
 	got, err := Split([]byte(`{"n\u0061me":"a","b":[1]}`))
 	want := []Member{
 		{Name: "name", Key: []byte(`"n\u0061me"`), Value: []byte(`"a"`)},
@@ -114,7 +114,7 @@ func TestSplitKeepsTheSpellingOfNames(t *testing.T) {
 	}
 }
 
-func TestSplitRefusesNamesThatComeTwice(t *testing.T) {
+func TestSplitRejectsDuplicateNames(t *testing.T) {
 	for _, doc := range []string{`{"a":1,"a":1}`, `{"a":1,"b":2,"\u0061":3}`} {
 		if _, err := Split([]byte(doc)); err == nil || !strings.Contains(err.Error(), `"a"`) {
 			t.Errorf("%s: got %v, want an error that names a", doc, err)
@@ -137,7 +137,7 @@ func TestLookupFollowsAPath(t *testing.T) {
 	}
 }
 
-func TestStringsAreDecoded(t *testing.T) {
+func TestStringAndStringMapDecode(t *testing.T) {
 	for raw, want := range map[string]string{`"a"`: "a", `""`: "", `"\u00e9\n\""`: "é\n\"", `null`: "", `"\ud83d\ude00"`: "😀"} {
 		if got, err := String([]byte(raw)); got != want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", raw, got, err, want)
@@ -160,24 +160,24 @@ func TestStringsAreDecoded(t *testing.T) {
 	}
 }
 
-func TestStringsAreEncoded(t *testing.T) {
+func TestAppendStringEncodes(t *testing.T) {
 	for s, want := range map[string]string{
 		"":                         `""`,
 		"plain é\u2028\x7f<&>":     "\"plain é\u2028\x7f<&>\"",
 		"\"a\\b\"\n\r\t\x00\x1f c": `"\"a\\b\"\n\r\t\u0000\u001f c"`,
-		"cut \xc3 off":             `"cut ` + "\uFFFD" + ` off"`,
+		"not \xc3 UTF-8":           `"not ` + "\uFFFD" + ` UTF-8"`,
 	} {
 		got := AppendString([]byte("x"), s)
 		if string(got) != "x"+want {
 			t.Errorf("%q: got %s, want x%s", s, got, want)
 		}
 		if decoded, err := String(got[1:]); err != nil || decoded != strings.ToValidUTF8(s, "\uFFFD") {
-			t.Errorf("%q: comes back as %q, %v", s, decoded, err)
+			t.Errorf("%q: decodes to %q, %v", s, decoded, err)
 		}
 	}
 }
 
-func TestSpansCannotGrowIntoWhatFollows(t *testing.T) {
+func TestAppendingToASpanCopies(t *testing.T) {
 	doc := []byte(`{"a":1,"b":2}`)
 	span, err := Find(doc, "a")
 	if err != nil {
@@ -188,17 +188,17 @@ func TestSpansCannotGrowIntoWhatFollows(t *testing.T) {
 		t.Errorf("the document became %s", doc)
 	}
 	if !(Span{}).Empty() || span.Empty() || span.Shift(2) != (Span{span.Start + 2, span.End + 2}) {
-		t.Error("spans must know whether they are empty, and shift")
+		t.Error("Empty or Shift returns a wrong result")
 	}
 }
 
-// rejoin puts a document together again from what the walks found in it.
+// rejoin builds a document from the results of Split and Elements.
 func rejoin(dst, doc []byte) []byte {
 	switch doc[0] {
 	case '{':
 		members, err := Split(doc)
 		if err != nil {
-			return append(dst, doc...) // names that come twice
+			return append(dst, doc...) // duplicate names
 		}
 		dst = append(dst, '{')
 		for i, m := range members {
@@ -223,8 +223,8 @@ func rejoin(dst, doc []byte) []byte {
 	return append(dst, doc...)
 }
 
-// Property: walks find everything and nothing else.
-func TestWalksLoseNothing(t *testing.T) {
+// Property: the results of Split and Elements hold everything of the document.
+func TestSplitAndElementsLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc := rapid.StringMatching(`\{("[a-c]":(1|"x"|\[\{\},2\]|\{"d":\[\]\}),){0,3}"z":null\}`).Draw(t, "doc")
 		if got := string(rejoin(nil, []byte(doc))); got != doc {
@@ -233,7 +233,7 @@ func TestWalksLoseNothing(t *testing.T) {
 	})
 }
 
-func FuzzWalks(f *testing.F) {
+func FuzzSplitAndLookup(f *testing.F) {
 	for _, s := range []string{`{"a":[1,{"b":"c\\\""}],"":null}`, `[[],{},"",-0.1e+5]`, `{"a":1,"a":2}`, `"\ud800"`, ` 1 `, `{"\\":"\""}`} {
 		f.Add([]byte(s))
 	}

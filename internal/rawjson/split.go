@@ -2,22 +2,24 @@ package rawjson
 
 import "fmt"
 
-// A Member is one member of an object as its writer spelled it.
+// A Member is one member of an object.
 type Member struct {
-	// Name is decoded; Key is the same in quotes, as written.
+	// Name is the decoded name.
 	Name string
-	// Key and Value are pieces of the document and can't be grown into what follows them.
+	// Key is the name in quotes, as written. Key and Value are parts of the document; appending to them
+	// copies them.
 	Key, Value []byte
 }
 
-// Split takes doc, a compact JSON object, apart. A name that comes twice is an error: readers would disagree on which one counts.
+// Split returns the members of doc, an object. Two members of the same name are an error, because readers
+// disagree on which of them counts.
 func Split(doc []byte) ([]Member, error) {
 	var members []Member
 	seen := make(map[string]struct{}, 16)
-	key := 1 // where the next member begins
+	key := 1 // the index of the next key
 	err := Members(doc, func(name string, value Span) error {
-		if _, twice := seen[name]; twice {
-			return fmt.Errorf("member %q is there twice", name)
+		if _, duplicate := seen[name]; duplicate {
+			return fmt.Errorf("duplicate member %q", name)
 		}
 		seen[name] = struct{}{}
 		members = append(members, Member{
@@ -25,14 +27,14 @@ func Split(doc []byte) ([]Member, error) {
 			Key:   Span{key, value.Start - 1}.Of(doc),
 			Value: value.Of(doc),
 		})
-		key = value.End + 1 // behind the comma
+		key = value.End + 1 // after the comma
 		return nil
 	})
 	return members, err
 }
 
-// Lookup returns the value at path, a chain of member names, in doc, a compact JSON object; nil where there is none. A dot in a
-// name can't be told from one between names, so paths come as slices.
+// Lookup returns the value at path, which is a list of member names, in doc, an object. It returns nil if
+// there is none.
 func Lookup(doc []byte, path ...string) []byte {
 	for _, name := range path {
 		if len(doc) == 0 || doc[0] != '{' {

@@ -16,7 +16,7 @@ import (
 	"testing/iotest"
 )
 
-// A codec is a coding as a server has it: what begins a stream, what an event is in it, and what ends it.
+// A codec writes a stream in a content coding, as a server does.
 type codec struct {
 	name   string
 	sum    Checksum
@@ -33,21 +33,22 @@ func codecs() []*codec {
 	}
 }
 
-func (c *codec) head() string {
+func (c *codec) header() string {
 	if c.name == Gzip {
 		return GzipHeader
 	}
 	return ""
 }
 
-func (c *codec) tail() []byte {
+func (c *codec) trailer() []byte {
 	if c.name == Gzip {
 		return c.sum.AppendTrailer(nil)
 	}
 	return nil
 }
 
-// events are of all kinds: nothing, a little, around what is worth it, text, noise, and more than a window.
+// events returns events of many kinds: empty, small, around MinSize, text, random bytes, and larger than a
+// window.
 var events = sync.OnceValue(func() [][]byte {
 	noise := make([]byte, 3000)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -65,50 +66,51 @@ var events = sync.OnceValue(func() [][]byte {
 	}
 })
 
-// A feed is a stream that has no more than was put into it: a Read of more is a failure of the test, not a wait.
-type feed struct {
+// A strictReader returns the bytes of buf, and then err. If err is nil, reading more than buf has fails the
+// test.
+type strictReader struct {
 	t   *testing.T
 	buf bytes.Buffer
-	end error
+	err error
 }
 
-func (f *feed) Read(p []byte) (int, error) {
-	if f.buf.Len() == 0 {
-		if f.end == nil {
-			f.t.Fatal("asks for more before it has returned what there is")
+func (r *strictReader) Read(p []byte) (int, error) {
+	if r.buf.Len() == 0 {
+		if r.err == nil {
+			r.t.Fatal("Read is called before all data was returned")
 		}
-		return 0, f.end
+		return 0, r.err
 	}
-	return f.buf.Read(p)
+	return r.buf.Read(p)
 }
 
-func TestEachEventCanBeReadBeforeTheNext(t *testing.T) {
+func TestEventIsReadBeforeTheNextArrives(t *testing.T) {
 	for _, c := range codecs() {
-		f := &feed{t: t}
-		r, err := NewReader(c.name, f)
+		in := &strictReader{t: t}
+		r, err := NewReader(c.name, in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.buf.WriteString(c.head())
+		in.buf.WriteString(c.header())
 		for i, e := range events() {
-			f.buf.Write(c.append(c, nil, e))
+			in.buf.Write(c.append(c, nil, e))
 			got := make([]byte, len(e))
 			if _, err := io.ReadFull(r, got); err != nil || !bytes.Equal(got, e) {
 				t.Fatalf("%s: event %d of %d bytes: %v", c.name, i, len(e), err)
 			}
 			if r.Incomplete() && len(e) > 0 {
-				t.Errorf("%s: event %d: not between two events", c.name, i)
+				t.Errorf("%s: event %d: incomplete after the event was read", c.name, i)
 			}
 		}
-		f.buf.Write(c.tail())
-		f.end = io.EOF
+		in.buf.Write(c.trailer())
+		in.err = io.EOF
 		if n, err := r.Read(make([]byte, 9)); n != 0 || err != io.EOF {
 			t.Errorf("%s: %d, %v at the end", c.name, n, err)
 		}
 	}
 }
 
-func TestWhatIsCompressedOnceGoesAnywhereInAStream(t *testing.T) {
+func TestCompressedEventsFitAnywhereInAStream(t *testing.T) {
 	for _, c := range codecs() {
 		var shared [][]byte
 		for _, e := range events() {
@@ -116,7 +118,7 @@ func TestWhatIsCompressedOnceGoesAnywhereInAStream(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(3, 4))
 		c.sum = Checksum{}
-		stream := []byte(c.head())
+		stream := []byte(c.header())
 		var want []byte
 		for range 50 {
 			i := r.IntN(len(shared))
@@ -124,7 +126,7 @@ func TestWhatIsCompressedOnceGoesAnywhereInAStream(t *testing.T) {
 			want = append(want, events()[i]...)
 			c.sum.Add(AppendChecksum(nil, events()[i]))
 		}
-		stream = append(stream, c.tail()...)
+		stream = append(stream, c.trailer()...)
 		got, err := decode(c.name, bytes.NewReader(stream))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: got %d bytes, want %d; %v", c.name, len(got), len(want), err)
@@ -140,7 +142,7 @@ func decode(name string, r io.Reader) ([]byte, error) {
 	return io.ReadAll(c)
 }
 
-func TestGzipIsOneMemberForAnyReader(t *testing.T) {
+func TestGzipStreamIsOneMember(t *testing.T) {
 	stream, want, sum := []byte(GzipHeader), []byte(nil), Checksum{}
 	for _, e := range events() {
 		stream, want = AppendDeflate(stream, e), append(want, e...)
@@ -157,11 +159,11 @@ func TestGzipIsOneMemberForAnyReader(t *testing.T) {
 		t.Errorf("got %d bytes, want %d; %v", len(got), len(want), err)
 	}
 	if sum.crc != crc32.ChecksumIEEE(want) || sum.size != uint32(len(want)) {
-		t.Errorf("the sum is %x of %d bytes, want %x of %d", sum.crc, sum.size, crc32.ChecksumIEEE(want), len(want))
+		t.Errorf("the checksum is %x of %d bytes, want %x of %d", sum.crc, sum.size, crc32.ChecksumIEEE(want), len(want))
 	}
 }
 
-func TestBlocksMakeAMessageOfRFC7692(t *testing.T) {
+func TestDeflateBlocksFitRFC7692(t *testing.T) {
 	for _, e := range events() {
 		blocks := AppendDeflate(nil, e)
 		if !bytes.HasSuffix(blocks, []byte(SyncMarker)) {
@@ -175,7 +177,7 @@ func TestBlocksMakeAMessageOfRFC7692(t *testing.T) {
 	}
 }
 
-func TestWhatIsAppendedToStays(t *testing.T) {
+func TestAppendKeepsThePrefix(t *testing.T) {
 	p := bytes.Repeat([]byte("listwatch "), 100)
 	for name, f := range map[string]func(dst, p []byte) []byte{"blocks": AppendDeflate, "zstd": AppendZstd, "sum": AppendChecksum} {
 		if got := f([]byte("before"), p); !bytes.HasPrefix(got, []byte("before")) || !bytes.Equal(got[6:], f(nil, p)) {
@@ -184,7 +186,7 @@ func TestWhatIsAppendedToStays(t *testing.T) {
 	}
 }
 
-func TestLittleCostsLittle(t *testing.T) {
+func TestSmallEventsGrowLittle(t *testing.T) {
 	for n := range MinSize {
 		p := bytes.Repeat([]byte{'x'}, n)
 		if got := len(AppendDeflate(nil, p)); got > n+10 {
@@ -196,7 +198,7 @@ func TestLittleCostsLittle(t *testing.T) {
 	}
 }
 
-// member returns p as a gzip member of the standard library's making.
+// member returns p as a gzip member that the standard library wrote.
 func member(p string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -205,35 +207,35 @@ func member(p string) []byte {
 	return b.Bytes()
 }
 
-func TestMembersAreReadAsTheyCome(t *testing.T) { // comp/multi-member
-	f := &feed{t: t}
-	r, err := NewReader(Gzip, f)
+func TestMemberIsReadBeforeTheNextArrives(t *testing.T) { // comp/multi-member
+	in := &strictReader{t: t}
+	r, err := NewReader(Gzip, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 5 {
 		want := strings.Repeat(fmt.Sprint(i), i) // the first is empty
-		f.buf.Write(member(want))
+		in.buf.Write(member(want))
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
 			t.Fatalf("member %d: got %q, %v", i, got, err)
 		}
 	}
-	f.end = io.EOF
+	in.err = io.EOF
 	if n, err := r.Read(make([]byte, 9)); n != 0 || err != io.EOF {
 		t.Errorf("%d, %v at the end", n, err)
 	}
 }
 
-func TestACutIsToldFromAnEnd(t *testing.T) {
+func TestTruncationIsNotACleanEnd(t *testing.T) {
 	for _, c := range codecs() {
-		stream := []byte(c.head())
+		stream := []byte(c.header())
 		ends := map[int]bool{0: true}
 		for _, e := range []string{"tiny", strings.Repeat("large enough ", 50)} {
 			stream = c.append(c, stream, []byte(e))
 			ends[len(stream)] = c.name == Zstd
 		}
-		stream = append(stream, c.tail()...)
+		stream = append(stream, c.trailer()...)
 		ends[len(stream)] = true
 		for n := range len(stream) + 1 {
 			want := io.ErrUnexpectedEOF
@@ -242,16 +244,16 @@ func TestACutIsToldFromAnEnd(t *testing.T) {
 			}
 			for _, r := range []io.Reader{bytes.NewReader(stream[:n]), iotest.OneByteReader(bytes.NewReader(stream[:n]))} {
 				if _, err := decode(c.name, r); err != want {
-					t.Errorf("%s: cut at %d of %d: %v, want %v", c.name, n, len(stream), err, want)
+					t.Errorf("%s: truncated at %d of %d: %v, want %v", c.name, n, len(stream), err, want)
 				}
 			}
 		}
 	}
 }
 
-func TestErrorsOfTheStreamPass(t *testing.T) {
+func TestReaderReturnsErrorsUnchanged(t *testing.T) {
 	for _, c := range codecs() {
-		stream := c.append(c, []byte(c.head()), bytes.Repeat([]byte("x"), 3*MinSize))
+		stream := c.append(c, []byte(c.header()), bytes.Repeat([]byte("x"), 3*MinSize))
 		for _, n := range []int{0, 3, len(stream) - 2, len(stream)} {
 			r := io.MultiReader(bytes.NewReader(stream[:n]), iotest.ErrReader(io.ErrClosedPipe))
 			if _, err := decode(c.name, r); err != io.ErrClosedPipe {
@@ -261,16 +263,16 @@ func TestErrorsOfTheStreamPass(t *testing.T) {
 	}
 }
 
-func TestBrokenCodingsAreErrors(t *testing.T) {
+func TestInvalidDataIsACorruptError(t *testing.T) {
 	sum := Checksum{}
 	sum.Add(AppendChecksum(nil, []byte("other")))
 	for what, stream := range map[string][]byte{
-		"gzip no gzip":       []byte(`{"type":"ADDED"}` + "\n"),
-		"gzip wrong check":   sum.AppendTrailer(AppendDeflate([]byte(GzipHeader), []byte("event"))),
+		"gzip not gzip":      []byte(`{"type":"ADDED"}` + "\n"),
+		"gzip wrong sum":     sum.AppendTrailer(AppendDeflate([]byte(GzipHeader), []byte("event"))),
 		"gzip bad block":     append([]byte(GzipHeader), 0xff, 0xff, 0xff),
-		"gzip rubbish after": append(member("x"), `rubbish and more`...),
-		"zstd no zstd":       []byte(`{"type":"ADDED"}` + "\n"),
-		"zstd large window":  {0x28, 0xb5, 0x2f, 0xfd, 0, 14 << 3, 1, 0, 0}, // 16 MiB: one more than RFC 9659 allows
+		"gzip garbage after": append(member("x"), `garbage and more`...),
+		"zstd not zstd":      []byte(`{"type":"ADDED"}` + "\n"),
+		"zstd large window":  {0x28, 0xb5, 0x2f, 0xfd, 0, 14 << 3, 1, 0, 0}, // 16 MiB, more than RFC 9659 allows
 		"zstd large content": binary.LittleEndian.AppendUint64([]byte{0x28, 0xb5, 0x2f, 0xfd, 3<<6 | 1<<5}, 1<<40),
 	} {
 		_, err := decode(what[:4], bytes.NewReader(stream))
@@ -279,18 +281,18 @@ func TestBrokenCodingsAreErrors(t *testing.T) {
 		}
 	}
 	if _, err := NewReader("br", nil); err == nil {
-		t.Error("an unknown coding has a reader")
+		t.Error("NewReader accepts an unknown coding")
 	}
 }
 
-// FuzzReader reads anything, in pieces, and must come to an end.
+// FuzzReader reads random data whole and byte by byte, with the same result.
 func FuzzReader(f *testing.F) {
 	for _, c := range codecs() {
-		stream := []byte(c.head())
+		stream := []byte(c.header())
 		for _, e := range events()[:6] {
 			stream = c.append(c, stream, e)
 		}
-		f.Add(c.name == Zstd, append(stream, c.tail()...))
+		f.Add(c.name == Zstd, append(stream, c.trailer()...))
 	}
 	f.Add(false, append(member("a"), member("b")...))
 	f.Fuzz(func(t *testing.T, isZstd bool, data []byte) {
@@ -315,16 +317,16 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzRoundTrip compresses anything and reads it again.
+// FuzzRoundTrip compresses random data and decompresses it.
 func FuzzRoundTrip(f *testing.F) {
 	for _, e := range events()[:6] {
 		f.Add(e)
 	}
 	f.Fuzz(func(t *testing.T, p []byte) {
 		for _, c := range codecs() {
-			stream := c.append(c, []byte(c.head()), p)
+			stream := c.append(c, []byte(c.header()), p)
 			stream = c.append(c, stream, p)
-			got, err := decode(c.name, bytes.NewReader(append(stream, c.tail()...)))
+			got, err := decode(c.name, bytes.NewReader(append(stream, c.trailer()...)))
 			if err != nil || !bytes.Equal(got, append(p[:len(p):len(p)], p...)) {
 				t.Errorf("%s: %d bytes became %d, %v", c.name, 2*len(p), len(got), err)
 			}

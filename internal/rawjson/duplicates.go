@@ -1,0 +1,183 @@
+package rawjson
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// DropDuplicates returns doc without duplicate members: of several members with the same name in an
+// object it keeps the last one, as in [Find]. dropped has the path of each member that was dropped, such
+// as spec.ports[0].name. A doc without duplicates is returned unchanged.
+func DropDuplicates(doc []byte) (unique []byte, dropped []string) {
+	if len(doc) == 0 {
+		return doc, nil
+	}
+	s := duplicateScan{doc: doc}
+	s.value(0)
+	if s.drop == nil {
+		return doc, nil
+	}
+	// A dropped member may contain others.
+	slices.SortFunc(s.drop, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
+	unique = make([]byte, 0, len(doc))
+	from := 0
+	for _, d := range s.drop {
+		if d.Start < from {
+			continue
+		}
+		unique = append(unique, doc[from:d.Start]...)
+		from = d.End
+	}
+	return append(unique, doc[from:]...), s.dropped
+}
+
+// manyMembers is the number of members from which an object's names are kept in a map. Fewer names are
+// compared one by one.
+const manyMembers = 16
+
+// A duplicateScan finds duplicate members.
+type duplicateScan struct {
+	doc []byte
+	// seen holds the members of the open objects so far, the members of the innermost object last.
+	seen    []seenMember
+	path    []pathStep
+	drop    []Span
+	dropped []string
+}
+
+type seenMember struct {
+	name []byte // decoded
+	Span        // the member and the comma after it
+}
+
+// A pathStep is a member name, or an array index if name is nil.
+type pathStep struct {
+	name  []byte
+	index int
+}
+
+// value scans the value that starts at doc[i], and returns the index after it.
+func (s *duplicateScan) value(i int) (end int) {
+	switch s.doc[i] {
+	case '{':
+		return s.object(i)
+	case '[':
+		return s.array(i)
+	}
+	return valueEnd(s.doc, i)
+}
+
+func (s *duplicateScan) object(i int) (end int) {
+	base, depth := len(s.seen), len(s.path)
+	s.path = append(s.path, pathStep{})
+	var index map[string]int // from names to indices of seen, once there are many
+	for i++; s.doc[i] != '}'; {
+		start, after := i, stringEnd(s.doc, i)
+		name := decoded(s.doc[i:after])
+		s.path[depth].name = name
+		at := s.find(base, name, index)
+		i = s.value(after + 1)
+		if s.doc[i] == ',' {
+			i++
+		}
+		member := seenMember{name, Span{start, i}}
+		if at >= 0 {
+			s.drop = append(s.drop, s.seen[at].Span)
+			s.dropped = append(s.dropped, s.pathText(depth+1))
+			s.seen[at] = member
+			continue
+		}
+		s.seen = append(s.seen, member)
+		index = s.updateIndex(base, index)
+	}
+	s.seen, s.path = s.seen[:base], s.path[:depth]
+	return i + 1
+}
+
+// find returns the index of a name in s.seen[base:], or -1.
+func (s *duplicateScan) find(base int, name []byte, index map[string]int) int {
+	if index != nil {
+		if at, ok := index[string(name)]; ok {
+			return at
+		}
+		return -1
+	}
+	for at := base; at < len(s.seen); at++ {
+		if bytes.Equal(s.seen[at].name, name) {
+			return at
+		}
+	}
+	return -1
+}
+
+// updateIndex adds the last of seen to index, and makes the index once there are many members.
+func (s *duplicateScan) updateIndex(base int, index map[string]int) map[string]int {
+	last := len(s.seen) - 1
+	switch n := len(s.seen) - base; {
+	case n < manyMembers:
+		return nil
+	case n == manyMembers:
+		index = make(map[string]int, 4*manyMembers)
+		for at := base; at < last; at++ {
+			index[string(s.seen[at].name)] = at
+		}
+	}
+	index[string(s.seen[last].name)] = last
+	return index
+}
+
+func (s *duplicateScan) array(i int) (end int) {
+	depth := len(s.path)
+	s.path = append(s.path, pathStep{})
+	for i++; s.doc[i] != ']'; s.path[depth].index++ {
+		if i = s.value(i); s.doc[i] == ',' {
+			i++
+		}
+	}
+	s.path = s.path[:depth]
+	return i + 1
+}
+
+// pathText returns the text of the first steps of the path.
+func (s *duplicateScan) pathText(steps int) string {
+	var at []byte
+	for _, step := range s.path[:steps] {
+		switch {
+		case step.name == nil:
+			at = append(strconv.AppendInt(append(at, '['), int64(step.index), 10), ']')
+			continue
+		case len(at) > 0:
+			at = append(at, '.')
+		}
+		at = append(at, step.name...)
+	}
+	return string(at)
+}
+
+// decoded returns the value of a JSON string. It is never nil.
+func decoded(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	text, _ := String(raw) // raw is a valid string
+	return append([]byte{}, text...)
+}
+
+// Depth returns the maximum nesting depth of the objects and arrays of doc.
+func Depth(doc []byte) int {
+	depth, most := 0, 0
+	for i := 0; i < len(doc); i++ {
+		switch doc[i] {
+		case '"':
+			i = stringEnd(doc, i) - 1
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return most
+}
