@@ -104,7 +104,7 @@ func TestLabelSelectorRejectsInvalidText(t *testing.T) {
 	} {
 		_, err := listwatch.ParseLabelSelector(selector)
 		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got error %v, want one of code Invalid with %q", selector, err, want)
+			t.Errorf("%q: got error %v, want an error of code Invalid with %q", selector, err, want)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestFieldSelectorOperators(t *testing.T) {
 func TestFieldSelectorRejectsInvalidText(t *testing.T) {
 	for _, selector := range []string{"a", "=b", "!=b", "a=b=c", `a=\b`, `a=b\`, "a b=c", `a\=b`, "! =b", "a!b=c"} {
 		if _, err := listwatch.ParseFieldSelector(selector); !errors.Is(err, listwatch.Invalid) {
-			t.Errorf("%q: got error %v, want one of code Invalid", selector, err)
+			t.Errorf("%q: got error %v, want an error of code Invalid", selector, err)
 		}
 	}
 }

@@ -8,17 +8,19 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A MediaRange is one element of an Accept header (RFC 9110 12.5.1), such as application/json;as=Table;q=0.5.
+// A MediaRange is one element of an Accept header (RFC 9110 12.5.1), such as
+// application/json;as=Table;q=0.5.
 type MediaRange struct {
-	// Type and Subtype are in lower case; "*" stands for all. Where Type is "*", Subtype is too.
+	// Type and Subtype are in lower case. "*" matches all. If Type is "*", Subtype is "*" too.
 	Type, Subtype string
-	// Params are the parameters but for q. Names are in lower case, values as they were written, without quotes. nil: none.
+	// Params holds the parameters except q. Names are in lower case. Values are as written, without
+	// quotes. It is nil if there are no parameters.
 	Params map[string]string
-	// Q is the weight in thousandths, from 0, "not this", to 1000.
+	// Q is the weight in thousandths, from 0, which excludes the range, to 1000.
 	Q int
 }
 
-// String returns m as an Accept header spells it, with its parameters in no particular order.
+// String returns m in the syntax of an Accept header. The order of the parameters is random.
 func (m MediaRange) String() string {
 	var s strings.Builder
 	s.WriteString(m.Type + "/" + m.Subtype)
@@ -37,10 +39,12 @@ func (m MediaRange) String() string {
 	return s.String()
 }
 
-// ParseAccept reads the values of the Accept headers of a request, in the order of the client. Without any it returns nil.
+// ParseAccept parses the values of the Accept headers of a request, in their order. It returns nil if there
+// are no elements.
 //
-// What is no Accept header is an error of code Invalid (400): 406 would say that it was understood. Three slips of real clients
-// are let pass: empty elements, a lone * for */*, and a weight without its leading zero, as old versions of Java send them.
+// A syntax error is an error of code Invalid (400), because 406 would mean that the server understood the
+// header. Three deviations of real clients are accepted: empty elements, * instead of */*, and a weight
+// without a leading zero. Old versions of Java send them.
 func ParseAccept(accept []string) ([]MediaRange, error) {
 	var ranges []MediaRange
 	for _, value := range accept {
@@ -51,10 +55,10 @@ func ParseAccept(accept []string) ([]MediaRange, error) {
 			}
 			m, err := p.mediaRange()
 			if err == nil && !p.end() && !p.skip(',') {
-				err = p.want("a comma")
+				err = p.expected("a comma")
 			}
 			if err != nil {
-				return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "read the Accept header", Message: excerpt([]byte(value)), Err: err}
+				return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "parse the Accept header", Message: excerpt([]byte(value)), Err: err}
 			}
 			ranges = append(ranges, m)
 		}
@@ -62,16 +66,16 @@ func ParseAccept(accept []string) ([]MediaRange, error) {
 	return ranges, nil
 }
 
-// A headerParser reads the value of a header from left to right.
+// A headerParser parses the value of a header from left to right.
 type headerParser struct{ rest string }
 
-// end passes over space and reports whether nothing follows.
+// end skips space and reports whether it is at the end.
 func (p *headerParser) end() bool {
 	p.rest = strings.TrimLeft(p.rest, " \t")
 	return p.rest == ""
 }
 
-// skip passes over space and over c, and reports whether c was there.
+// skip skips space and c. It reports false if c does not follow.
 func (p *headerParser) skip(c byte) bool {
 	if p.end() || p.rest[0] != c {
 		return false
@@ -80,11 +84,11 @@ func (p *headerParser) skip(c byte) bool {
 	return true
 }
 
-func (p *headerParser) want(what string) error {
+func (p *headerParser) expected(what string) error {
 	if p.rest == "" {
-		return fmt.Errorf("it ends where %s should be", what)
+		return fmt.Errorf("found the end, expected %s", what)
 	}
-	return fmt.Errorf("got %s, want %s", excerpt([]byte(p.rest)), what)
+	return fmt.Errorf("found %s, expected %s", excerpt([]byte(p.rest)), what)
 }
 
 func (p *headerParser) mediaRange() (m MediaRange, err error) {
@@ -103,10 +107,10 @@ func (p *headerParser) mediaRange() (m MediaRange, err error) {
 	case m.Type == "*":
 		m.Subtype = "*"
 	default:
-		return m, p.want("a slash")
+		return m, p.expected("a slash")
 	}
 	if m.Type == "*" && m.Subtype != "*" {
-		return m, fmt.Errorf("*/%s is no media range", m.Subtype)
+		return m, fmt.Errorf("*/%s is not a media range", m.Subtype)
 	}
 	return m, p.parameters(&m)
 }
@@ -121,9 +125,9 @@ func (p *headerParser) parameters(m *MediaRange) error {
 		if err != nil {
 			return err
 		}
-		_, twice := m.Params[name]
-		if twice || name == "q" && weighted {
-			return fmt.Errorf("parameter %s comes twice", name)
+		_, duplicate := m.Params[name]
+		if duplicate || name == "q" && weighted {
+			return fmt.Errorf("duplicate parameter %s", name)
 		}
 		if name == "q" {
 			weighted = true
@@ -145,7 +149,7 @@ func (p *headerParser) parameter() (name, value string, err error) {
 		return "", "", err
 	}
 	if !strings.HasPrefix(p.rest, "=") {
-		return "", "", p.want("=")
+		return "", "", p.expected("=")
 	}
 	p.rest = p.rest[1:]
 	if strings.HasPrefix(p.rest, `"`) {
@@ -163,14 +167,14 @@ func (p *headerParser) token(what string) (string, error) {
 		n++
 	}
 	if n == 0 {
-		return "", p.want(what)
+		return "", p.expected(what)
 	}
 	token := p.rest[:n]
 	p.rest = p.rest[n:]
 	return token, nil
 }
 
-// quoted reads a quoted-string (RFC 9110 5.6.4).
+// quoted parses a quoted-string (RFC 9110 5.6.4).
 func (p *headerParser) quoted() (string, error) {
 	var value []byte
 	for i := 1; i < len(p.rest); i++ {
@@ -185,10 +189,10 @@ func (p *headerParser) quoted() (string, error) {
 			value = append(value, c)
 		}
 	}
-	return "", fmt.Errorf("a quote is not closed: %s", excerpt([]byte(p.rest)))
+	return "", fmt.Errorf("missing closing quote: %s", excerpt([]byte(p.rest)))
 }
 
-// parseWeight reads a qvalue (RFC 9110 12.4.2): 0 to 1 with at most three decimals.
+// parseWeight parses a qvalue (RFC 9110 12.4.2), a number from 0 to 1 with at most three decimals.
 func parseWeight(s string) (int, error) {
 	whole, decimals, _ := strings.Cut(s, ".")
 	q, unit := 0, 1000
@@ -202,7 +206,7 @@ func parseWeight(s string) (int, error) {
 		ok = ok && isDigit(c)
 	}
 	if !ok || q > 1000 {
-		return 0, fmt.Errorf("weight %s, want a number from 0 to 1 with at most three decimals", excerpt([]byte(s)))
+		return 0, fmt.Errorf("weight %s: must be a number from 0 to 1 with at most three decimals", excerpt([]byte(s)))
 	}
 	return q, nil
 }
@@ -212,42 +216,43 @@ func isTokenByte(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-// How specific a range is that matches; the step between them leaves room for parameters.
+// The specificity of a media range that matches. A range with parameters has one more.
 const (
-	anything = 2
-	anyOf    = 4
-	alias    = 6
-	exact    = 8
+	matchesAll     = 2 // */*
+	matchesType    = 4 // type/*
+	matchesAlias   = 6 // another name of the media type
+	matchesExactly = 8
 )
 
-// matches returns how specific m is about a media type; zero: it does not match.
-func (m MediaRange) matches(mediaType string) int {
-	specific := anything
+// specificity returns the specificity of m for a media type, or zero if m does not match it.
+func (m MediaRange) specificity(mediaType string) int {
+	specificity := matchesAll
 	switch m.Type + "/" + m.Subtype {
 	case mediaType:
-		specific = exact
+		specificity = matchesExactly
 	case "*/*":
 	default:
 		major, _, _ := strings.Cut(mediaType, "/")
 		if m.Subtype != "*" || m.Type != major {
 			return 0
 		}
-		specific = anyOf
+		specificity = matchesType
 	}
 	if len(m.Params) == 0 {
-		return specific
+		return specificity
 	}
 	for name, value := range m.Params {
-		if !harmless(name, value) {
+		if !isImplied(name, value) {
 			return 0
 		}
 	}
-	return specific + 1 // RFC 9110 12.5.1: parameters make a range more specific
+	return specificity + 1 // RFC 9110 12.5.1: parameters make a range more specific
 }
 
-// harmless reports whether every framing fulfils a parameter by itself: all are UTF-8, and stream=watch is how Kubernetes' clients
-// say what a watch is anyway. Any other parameter, such as as=Table, asks for another representation.
-func harmless(name, value string) bool {
+// isImplied reports whether every framing fulfills a parameter: all of them are UTF-8, and Kubernetes'
+// clients send stream=watch for a watch. Any other parameter, such as as=Table, asks for another
+// representation.
+func isImplied(name, value string) bool {
 	switch name {
 	case "charset":
 		return strings.EqualFold(value, "utf-8") || strings.EqualFold(value, "utf8")
@@ -257,11 +262,12 @@ func harmless(name, value string) bool {
 	return false
 }
 
-// notAcceptable returns the 406 that lists what there is (RFC 9110 15.5.7).
+// notAcceptable returns the error of a 406 response, which lists the available media types (RFC 9110
+// 15.5.7).
 func notAcceptable(accept, available []string) error {
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Op: "negotiate", Status: http.StatusNotAcceptable,
-		Message: fmt.Sprintf("nothing that Accept %s allows is available; available: %s",
+		Message: fmt.Sprintf("no media type that Accept %s allows is available; available: %s",
 			excerpt([]byte(strings.Join(accept, ", "))), strings.Join(available, ", ")),
 	}
 }

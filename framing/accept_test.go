@@ -38,7 +38,7 @@ func TestParseAccept(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAcceptIsInvalid(t *testing.T) {
+func TestInvalidAcceptIsRejected(t *testing.T) {
 	for _, accept := range []string{
 		"json", "application/", "/json", "a b/c", "a/b c", "*/json", "a/b;q", "a/b;q=", "a/b;q=2", "a/b;q=1.001", "a/b;q=0.1234", "a/b;q=-1", "a/b;q=x", "a/b;q=.",
 		"a/b;q=1;q=1", "a/b;x=1;X=2", `a/b;x="1`, `a/b;x="1\`, "a/b;=1", "a/b,,c", "a/b/c", "a/b;x=1 y=2", "a/é", "a/b;x =1", "a/b;q=0.5x",
@@ -50,13 +50,13 @@ func TestWhatIsNoAcceptIsInvalid(t *testing.T) {
 	}
 }
 
-// handshake/accept-default, accept-q, accept-q0, accept-406, without the HTTP around them.
+// handshake/accept-default, accept-q, accept-q0, accept-406, without HTTP.
 func TestNegotiate(t *testing.T) {
 	var none Framer
 	for _, c := range []struct {
-		accept   string // lines are headers
+		accept   string // each line is a header
 		want     Framer
-		messages Framer // what is left for messages
+		messages Framer // the result if only message framers are considered
 	}{
 		{"", JSON{}, JSON{}},
 		{"*/*", JSON{}, JSON{}},
@@ -120,7 +120,7 @@ func TestNegotiate(t *testing.T) {
 			}
 			if e := listwatch.AsError(err); err != nil && (e.Code != listwatch.Unsupported || e.HTTPStatus() != http.StatusNotAcceptable ||
 				!strings.Contains(e.Message, "application/json, ") || messages == strings.Contains(e.Message, "available: application/json, text/event-stream")) {
-				t.Errorf("%q, messages %v: got %v, want a 406 that lists what there is", c.accept, messages, err)
+				t.Errorf("%q, messages %v: got %v, want a 406 that lists the media types", c.accept, messages, err)
 			}
 		}
 	}
@@ -129,37 +129,38 @@ func TestNegotiate(t *testing.T) {
 	}
 }
 
-func TestRegistryRefusesWhatCannotBeServed(t *testing.T) {
+func TestRegistryRejectsInvalidFramers(t *testing.T) {
 	for name, framers := range map[string][]Framer{
-		"none": {}, "nil": {nil}, "twice": {JSON{}, SSE{}, JSON{}}, "no type": {named("json")}, "star": {named("application/*")}, "upper case": {named("a/B")},
-		"parameter": {named("a/b;c=d")}, "space": {named(" a/b")}, "list": {named("a/b,c/d")}, "empty": {named("")},
+		"none": {}, "nil": {nil}, "duplicate": {JSON{}, SSE{}, JSON{}}, "no type": {fakeFramer("json")}, "star": {fakeFramer("application/*")}, "upper case": {fakeFramer("a/B")},
+		"parameter": {fakeFramer("a/b;c=d")}, "space": {fakeFramer(" a/b")}, "list": {fakeFramer("a/b,c/d")}, "empty": {fakeFramer("")},
 	} {
 		if _, err := NewRegistry(framers...); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
 		}
 	}
-	r, err := NewRegistry(named("a/b"), JSON{})
+	r, err := NewRegistry(fakeFramer("a/b"), JSON{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, err := r.Negotiate(nil, false); f != Framer(named("a/b")) {
-		t.Errorf("got %v and %v, want the first", f, err)
+	if f, err := r.Negotiate(nil, false); f != Framer(fakeFramer("a/b")) {
+		t.Errorf("got %v and %v, want the first framer", f, err)
 	}
 	if f, err := r.Negotiate(nil, true); f != Framer(JSON{}) {
-		t.Errorf("got %v and %v, want the first that has messages", f, err)
+		t.Errorf("got %v and %v, want the first message framer", f, err)
 	}
 	if _, err := NewRegistry(allFramers...); err != nil {
 		t.Error(err)
 	}
 }
 
-type named string
+// A fakeFramer has only a media type.
+type fakeFramer string
 
-func (n named) MediaType() string                                    { return string(n) }
-func (n named) AppendEvent(dst []byte, _ WatchEvent) ([]byte, error) { return dst, nil }
-func (n named) NewDecoder(io.Reader, int) Decoder                    { return nil }
+func (f fakeFramer) MediaType() string                                    { return string(f) }
+func (f fakeFramer) AppendEvent(dst []byte, _ WatchEvent) ([]byte, error) { return dst, nil }
+func (f fakeFramer) NewDecoder(io.Reader, int) Decoder                    { return nil }
 
-func TestLookupReadsAContentType(t *testing.T) {
+func TestLookupParsesContentType(t *testing.T) {
 	var none Framer
 	for contentType, want := range map[string]Framer{
 		"application/json": JSON{}, "Application/JSON; charset=UTF-8": JSON{}, "application/json;stream=watch;x=y": JSON{}, "text/event-stream;charset=utf-8": SSE{},
@@ -172,7 +173,7 @@ func TestLookupReadsAContentType(t *testing.T) {
 	}
 }
 
-func TestARangeIsReadAsItIsWritten(t *testing.T) {
+func TestMediaRangeStringIsParsable(t *testing.T) {
 	for _, accept := range []string{
 		"*/*", "text/*;q=0.000", "application/json;q=0.050", "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.999",
 		`a/b;c="d\"e\\f g"`, `a/b;c=""`,

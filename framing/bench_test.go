@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// BenchmarkEncode appends an event with an object of 1 KiB to a buffer with room.
+// BenchmarkEncode appends an event with an object of 1 KiB to a buffer with enough room.
 func BenchmarkEncode(b *testing.B) {
-	e := WatchEvent{Type: "MODIFIED", Object: kibibyte(), Version: 1234567}
+	e := WatchEvent{Type: "MODIFIED", Object: object1KiB(), Version: 1234567}
 	for _, f := range allFramers {
 		b.Run(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."), func(b *testing.B) {
 			dst := make([]byte, 0, 4096)
@@ -24,13 +24,13 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode reads events with objects of 1 KiB from one endless stream.
+// BenchmarkDecode decodes events with objects of 1 KiB from one endless stream.
 func BenchmarkDecode(b *testing.B) {
-	e := WatchEvent{Type: "MODIFIED", Object: kibibyte(), Version: 1234567}
+	e := WatchEvent{Type: "MODIFIED", Object: object1KiB(), Version: 1234567}
 	for _, f := range allFramers {
 		b.Run(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."), func(b *testing.B) {
 			frame, _ := encode(b, f, e)
-			d := f.NewDecoder(&repeat{data: bytes.Repeat(frame, 64)}, 0)
+			d := f.NewDecoder(&repeatReader{data: bytes.Repeat(frame, 64)}, 0)
 			b.SetBytes(int64(len(e.Object)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -42,9 +42,9 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecodeMessage reads the message form of an event with an object of 1 KiB.
+// BenchmarkDecodeMessage decodes a message with an object of 1 KiB.
 func BenchmarkDecodeMessage(b *testing.B) {
-	e := WatchEvent{Type: "MODIFIED", Object: kibibyte()}
+	e := WatchEvent{Type: "MODIFIED", Object: object1KiB()}
 	for _, f := range []MessageFramer{JSON{}, CBORSeq{}} {
 		b.Run(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."), func(b *testing.B) {
 			message, err := f.AppendMessage(nil, e)
@@ -62,9 +62,9 @@ func BenchmarkDecodeMessage(b *testing.B) {
 	}
 }
 
-// BenchmarkEvent turns a decoded event with an object of 1 KiB into one for Go.
+// BenchmarkEvent converts a decoded event with an object of 1 KiB to a listwatch.Event.
 func BenchmarkEvent(b *testing.B) {
-	e := WatchEvent{Type: "MODIFIED", Object: kibibyte()}
+	e := WatchEvent{Type: "MODIFIED", Object: object1KiB()}
 	b.SetBytes(int64(len(e.Object)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -74,13 +74,13 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// repeat is a reader of data, again and again.
-type repeat struct {
+// A repeatReader returns data repeatedly.
+type repeatReader struct {
 	data []byte
 	at   int
 }
 
-func (r *repeat) Read(p []byte) (int, error) {
+func (r *repeatReader) Read(p []byte) (int, error) {
 	n := copy(p, r.data[r.at:])
 	r.at = (r.at + n) % len(r.data)
 	return n, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// appendBody appends {"type":…,"object":…}, the object as it is.
+// appendBody appends {"type":…,"object":…} with the object unchanged.
 func appendBody(dst []byte, e WatchEvent) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return dst, err
@@ -23,13 +23,14 @@ func appendBody(dst []byte, e WatchEvent) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// appendLine is appendBody for framings in which a line break would end the event: an object that has some is made compact.
+// appendLine is appendBody for framings in which a line break ends the event. It compacts an object that has
+// line breaks.
 func appendLine(dst []byte, e WatchEvent) ([]byte, error) {
 	if hasLineBreak(e.Object) {
 		var s scanner
 		object, err := s.compactObject(bytes.Clone(e.Object))
 		if err != nil {
-			return dst, unfit(listwatch.Invalid, "the object", err)
+			return dst, encodeError(listwatch.Invalid, "the object", err)
 		}
 		e.Object = object
 	}
@@ -40,36 +41,37 @@ func hasLineBreak(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
-// check looks for what no framing can carry. It does not read the whole object, which is JSON by contract.
+// check returns an error if no framing can carry w. It does not validate the whole object, which must be
+// JSON.
 func (w WatchEvent) check() error {
 	if w.Type == "" || !utf8.ValidString(w.Type) {
-		return unfit(listwatch.Invalid, fmt.Sprintf("the type must be a word, got %q", w.Type), nil)
+		return encodeError(listwatch.Invalid, fmt.Sprintf("type %q: must be non-empty UTF-8", w.Type), nil)
 	}
 	if len(w.Object) == 0 || w.Object[0] != '{' {
-		return unfit(listwatch.Invalid, "the object must be a JSON object, got "+excerpt(w.Object), nil)
+		return encodeError(listwatch.Invalid, "the object must be a JSON object, got "+excerpt(w.Object), nil)
 	}
 	return nil
 }
 
-// A bodyReader turns the JSON text of an event into a WatchEvent.
+// A bodyReader converts the JSON text of an event to a WatchEvent.
 type bodyReader struct {
 	scanner scanner
-	text    []byte // scratch: the event at hand
+	text    []byte // the text of the current event; the buffer is reused
 }
 
-// begin empties the scratch, and lets go of one that a large event has left behind.
+// begin prepares b for the next event. It does not keep a large buffer.
 func (b *bodyReader) begin() {
-	if cap(b.text) > keptScratch {
+	if cap(b.text) > maxKeptBuffer {
 		b.text = nil
 	}
 	b.text = b.text[:0]
 	b.scanner.reset()
 }
 
-// stream reads one object from in up to its closing bracket. b has begun.
-func (b *bodyReader) stream(in *input) (WatchEvent, error) {
+// readStream reads one object from in up to its closing bracket. begin must have been called.
+func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	for !b.scanner.done() {
-		w, err := in.window()
+		w, err := in.available()
 		if err != nil {
 			return WatchEvent{}, err
 		}
@@ -77,14 +79,14 @@ func (b *bodyReader) stream(in *input) (WatchEvent, error) {
 		b.text, n, err = b.scanner.scan(b.text, w)
 		in.take(n)
 		if err != nil {
-			return WatchEvent{}, corrupt(fmt.Sprintf("no JSON at byte %d of the event", in.used+1), err)
+			return WatchEvent{}, corrupt(fmt.Sprintf("invalid JSON at byte %d of the event", in.used+1), err)
 		}
 	}
 	return b.event(b.text)
 }
 
-// whole reads b.text, which holds one object with any space.
-func (b *bodyReader) whole() (WatchEvent, error) {
+// readText reads b.text, which must be one JSON object.
+func (b *bodyReader) readText() (WatchEvent, error) {
 	text, err := b.scanner.compactObject(b.text)
 	if err != nil {
 		return WatchEvent{}, corrupt("", err)
@@ -92,7 +94,8 @@ func (b *bodyReader) whole() (WatchEvent, error) {
 	return b.event(text)
 }
 
-// event reads the members of a compact object, in any order. Others than type and object are for peers of the future.
+// event reads the members of a compact object in any order. It ignores unknown members, for forward
+// compatibility.
 func (b *bodyReader) event(text []byte) (WatchEvent, error) {
 	if !utf8.Valid(text) {
 		return WatchEvent{}, corrupt("the event is not valid UTF-8", nil)
@@ -116,11 +119,11 @@ func (b *bodyReader) event(text []byte) (WatchEvent, error) {
 	case object.Empty() || text[object.Start] != '{':
 		return WatchEvent{}, corrupt("the event has no object: "+excerpt(text), nil)
 	}
-	e.Object = pool.Clone(object.Of(text)) // as large as it is: the caller may keep it for long
+	e.Object = pool.Clone(object.Of(text)) // a copy of the exact size, because the caller may keep it for long
 	return e, nil
 }
 
-// typeName decodes the type of an event, without memory for those that are known.
+// typeName decodes the type of an event. It does not allocate for the known types.
 func typeName(raw []byte) (string, error) {
 	switch string(raw) {
 	case `"ADDED"`:
@@ -137,14 +140,14 @@ func typeName(raw []byte) (string, error) {
 	return rawjson.String(raw)
 }
 
-// appendQuoted appends text, which is valid UTF-8, as a JSON string. Nothing is escaped but what must be.
+// appendQuoted appends text, which must be valid UTF-8, as a JSON string with the fewest possible escapes.
 func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	start := 0
 	for i := range len(text) {
 		c := text[i]
-		if plain[c] {
+		if isPlain[c] {
 			continue
 		}
 		dst = append(dst, text[start:i]...)

@@ -9,18 +9,20 @@ import (
 
 var errNotUTF8 = errors.New("not valid UTF-8")
 
-// A cborReader turns CBOR items into compact JSON text. It keeps the arrays and maps that are open on a stack of its own.
+// A cborReader converts CBOR items to compact JSON text.
 type cborReader struct {
-	body bodyReader // its text is the JSON so far
-	open []cborLevel
-	raw  []byte // scratch: the content of a string that came in pieces
-	most int    // how long the JSON may become; zero: the caller has bounded the CBOR, and the JSON has at most nine times as much
+	body bodyReader  // its text is the JSON so far
+	open []cborLevel // a stack of the open arrays and maps
+	raw  []byte      // a reused buffer for strings that span chunks or reads
+	// maxJSON is the maximum length of the JSON. If zero, there is no limit: the caller has limited the CBOR,
+	// and the JSON is at most nine times as long.
+	maxJSON int
 }
 
-// A cborLevel is an array or a map that is open.
+// A cborLevel is an open array or map.
 type cborLevel struct {
 	head  cborHead
-	items uint64 // begun so far; a member of a map is two
+	items uint64 // items started so far; a member of a map is two items
 }
 
 func (l *cborLevel) isMap() bool { return l.head.major == cborMap }
@@ -36,7 +38,7 @@ func (h cborHead) indefinite() bool { return h.info == infoIndefinite }
 func (c *cborReader) readEvent(in *input) (WatchEvent, error) {
 	c.body.begin()
 	c.open = c.open[:0]
-	if cap(c.raw) > keptScratch {
+	if cap(c.raw) > maxKeptBuffer {
 		c.raw = nil
 	}
 	h, err := c.head(in)
@@ -45,20 +47,20 @@ func (c *cborReader) readEvent(in *input) (WatchEvent, error) {
 	}
 	for err == nil && len(c.open) > 0 {
 		err = c.step(in)
-		if err == nil && c.most > 0 && len(c.body.text) > c.most {
-			err = tooLarge(c.most)
+		if err == nil && c.maxJSON > 0 && len(c.body.text) > c.maxJSON {
+			err = tooLarge(c.maxJSON)
 		}
 	}
 	if err != nil {
 		return WatchEvent{}, err
 	}
 	if c.body.text[0] != '{' {
-		return WatchEvent{}, corrupt("CBOR: the item is no map", nil)
+		return WatchEvent{}, corrupt("CBOR: the event must be a map", nil)
 	}
 	return c.body.event(c.body.text)
 }
 
-// step reads the next item of the innermost array or map, or its end.
+// step reads the next item of the innermost open array or map, or its end.
 func (c *cborReader) step(in *input) error {
 	l := &c.open[len(c.open)-1]
 	if !l.head.indefinite() && l.items == l.head.n {
@@ -73,7 +75,7 @@ func (c *cborReader) step(in *input) error {
 		if b == cborBreak {
 			in.take(1)
 			if l.isMap() && l.items%2 == 1 {
-				return corrupt("CBOR: a map ends behind a name", nil)
+				return corrupt("CBOR: a map ends after a name", nil)
 			}
 			c.close()
 			return nil
@@ -92,7 +94,7 @@ func (c *cborReader) step(in *input) error {
 		return err
 	}
 	if isName && h.major != cborText && h.major != cborBytes {
-		return corrupt("CBOR: the name of a member is no string", nil)
+		return corrupt("CBOR: the name of a member must be a string", nil)
 	}
 	return c.item(in, h)
 }
@@ -106,7 +108,7 @@ func (c *cborReader) close() {
 	c.open = c.open[:len(c.open)-1]
 }
 
-// head reads the head of an item and passes over the tag 55799, which says "this is CBOR" and nothing else.
+// head reads the head of an item. It skips the tag 55799, which only marks data as CBOR.
 func (c *cborReader) head(in *input) (cborHead, error) {
 	for {
 		h, err := readHead(in)
@@ -137,10 +139,10 @@ func readHead(in *input) (h cborHead, err error) {
 	case h.indefinite() && h.major >= cborBytes && h.major <= cborMap:
 		return h, nil
 	}
-	return h, corrupt(fmt.Sprintf("CBOR: no item begins with byte %#02x", b), nil)
+	return h, corrupt(fmt.Sprintf("CBOR: no item starts with byte %#02x", b), nil)
 }
 
-// item reads what follows the head h: a whole item, or the opening of an array or a map.
+// item reads the rest of the item with the head h, or opens an array or map.
 func (c *cborReader) item(in *input, h cborHead) (err error) {
 	switch h.major {
 	case cborUint:
@@ -153,7 +155,7 @@ func (c *cborReader) item(in *input, h cborHead) (err error) {
 			return err
 		}
 		if !utf8.Valid(raw) {
-			return corrupt("CBOR: a string", errNotUTF8)
+			return corrupt("CBOR: string", errNotUTF8)
 		}
 		c.body.text = appendQuoted(c.body.text, raw)
 	case cborArray, cborMap:
@@ -170,12 +172,12 @@ func (c *cborReader) push(in *input, h cborHead) error {
 	if len(c.open) >= maxDepth {
 		return corrupt("CBOR", errDepth)
 	}
-	begin := byte('[')
+	bracket := byte('[')
 	if h.major == cborMap {
-		begin = '{'
+		bracket = '{'
 	}
 	if !h.indefinite() {
-		// An item has at least one byte: a count that can't be true is refused before anything is read.
+		// Each item has at least one byte, so an impossible count is rejected before anything is read.
 		if h.n > uint64(in.limit) {
 			return tooLarge(in.limit)
 		}
@@ -183,7 +185,7 @@ func (c *cborReader) push(in *input, h cborHead) error {
 			h.n *= 2
 		}
 	}
-	c.body.text = append(c.body.text, begin)
+	c.body.text = append(c.body.text, bracket)
 	c.open = append(c.open, cborLevel{head: h})
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// appendCBOR appends the JSON object src as CBOR. Sizes come before contents in CBOR, so it walks src three times: to check it, to
-// count, and to write. After the check no walk needs to doubt a byte.
+// appendCBOR appends the JSON object src as CBOR. In CBOR the number of members comes before the members, so
+// it reads src three times: to validate, to count and to write. Only the first pass expects invalid JSON.
 func appendCBOR(dst, src []byte) ([]byte, error) {
 	if err := checkObject(src); err != nil {
-		return dst, unfit(listwatch.Invalid, "the object", err)
+		return dst, encodeError(listwatch.Invalid, "the object", err)
 	}
-	var fixed [64]int // for most objects, no memory is taken
+	var fixed [64]int // avoids an allocation for most objects
 	counts := countItems(fixed[:0], src)
 	var err error
 	for i := 0; i < len(src); {
@@ -31,7 +31,7 @@ func appendCBOR(dst, src []byte) ([]byte, error) {
 			counts = counts[1:]
 		case '"':
 			end = stringEnd(src, i)
-			dst = appendString(dst, src[i+1:end-1])
+			dst = appendStringItem(dst, src[i+1:end-1])
 		case 't':
 			end, dst = i+len("true"), append(dst, cborSimple<<5|cborTrue)
 		case 'f':
@@ -53,15 +53,16 @@ func checkObject(src []byte) error {
 	if !utf8.Valid(src) {
 		return errNotUTF8
 	}
-	s := scanner{check: true}
+	s := scanner{onlyScan: true}
 	_, err := s.object(nil, src)
 	return err
 }
 
-// countItems appends, for each array and object of src in the order of their opening brackets, how many elements or members it has.
+// countItems appends the number of elements or members of each array and object of src, in the order of the
+// opening brackets.
 func countItems(counts []int, src []byte) []int {
 	var fixed [32]int
-	open := fixed[:0] // the indices in counts of those that are open
+	open := fixed[:0] // a stack of indices into counts
 	for i := 0; i < len(src); i++ {
 		c := src[i]
 		if isSpace(c) || c == ':' {
@@ -89,14 +90,14 @@ func countItems(counts []int, src []byte) []int {
 	return counts
 }
 
-// stringEnd returns where the string that begins at src[i] ends.
+// stringEnd returns the index after the string that starts at src[i].
 func stringEnd(src []byte, i int) int {
 	for i++; ; i++ {
-		i += plainRun(src[i:])
+		i += plainLength(src[i:])
 		if src[i] == '"' {
 			return i + 1
 		}
-		i++ // past what a backslash escapes
+		i++ // skip the escaped character
 	}
 }
 
@@ -112,7 +113,7 @@ func numberEnd(src []byte, i int) int {
 	return i
 }
 
-// appendHead appends the head of an item: its major type and its argument, in as few bytes as it takes.
+// appendHead appends the head of an item, its major type and its argument, in the shortest form.
 func appendHead(dst []byte, major byte, n uint64) []byte {
 	major <<= 5
 	switch {
@@ -132,12 +133,12 @@ func appendText[T string | []byte](dst []byte, text T) []byte {
 	return append(appendHead(dst, cborText, uint64(len(text))), text...)
 }
 
-// appendString appends what stands between the quotes of a JSON string.
-func appendString(dst, raw []byte) []byte {
-	if n := plainRun(raw); n == len(raw) {
+// appendStringItem appends the JSON string raw, without its quotes, as a text item.
+func appendStringItem(dst, raw []byte) []byte {
+	if n := plainLength(raw); n == len(raw) {
 		return appendText(dst, raw)
 	}
-	var room [9]byte // the longest head; the right one is known when the text is
+	var room [9]byte // room for the longest head: the head depends on the length of the decoded text
 	start := len(dst)
 	dst = append(dst, room[:]...)
 	dst = appendUnescaped(dst, raw)
@@ -148,10 +149,10 @@ func appendString(dst, raw []byte) []byte {
 	return dst[:start+len(head)+n]
 }
 
-// appendUnescaped appends what the inside of a JSON string means, with U+FFFD for halves of surrogate pairs.
+// appendUnescaped decodes the JSON string raw, without its quotes. Half of a surrogate pair becomes U+FFFD.
 func appendUnescaped(dst, raw []byte) []byte {
 	for len(raw) > 0 {
-		n := plainRun(raw)
+		n := plainLength(raw)
 		dst = append(dst, raw[:n]...)
 		if raw = raw[n:]; len(raw) == 0 {
 			break
@@ -180,7 +181,7 @@ func appendUnescaped(dst, raw []byte) []byte {
 	return dst
 }
 
-// escapedRune reads the \uXXXX that raw begins with, or two that are a surrogate pair, and returns what follows.
+// escapedRune decodes the \uXXXX at the start of raw, or a surrogate pair of two, and returns the rest.
 func escapedRune(raw []byte) (rune, []byte) {
 	r, rest := hexRune(raw), raw[6:]
 	if utf16.IsSurrogate(r) && len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// content reads what a string of bytes or text holds. The result is good until in is read again.
+// content reads the content of a byte or text string. The result is valid until the next read from in.
 func (c *cborReader) content(in *input, h cborHead) ([]byte, error) {
 	if !h.indefinite() {
-		if h.n == 0 { // nothing more may come for a while
+		if h.n == 0 { // do not wait for more input
 			return nil, nil
 		}
-		if w, err := in.window(); err == nil && h.n <= uint64(len(w)) {
+		if w, err := in.available(); err == nil && h.n <= uint64(len(w)) {
 			in.take(int(h.n))
 			return w[:h.n], nil
 		}
@@ -39,7 +39,7 @@ func (c *cborReader) content(in *input, h cborHead) ([]byte, error) {
 			return nil, err
 		}
 		if h.major == cborText && !utf8.Valid(c.raw[start:]) {
-			return nil, corrupt("CBOR: a chunk of a string", errNotUTF8) // RFC 8949 3.2.3: no character spans chunks
+			return nil, corrupt("CBOR: chunk of a string", errNotUTF8) // RFC 8949 3.2.3: no character spans chunks
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (c *cborReader) chunk(in *input, major byte) error {
 		return err
 	}
 	if h.major != major || h.indefinite() {
-		return corrupt("CBOR: a chunk of a string is of another type", nil)
+		return corrupt("CBOR: a chunk of a string has another type", nil)
 	}
 	c.raw, err = in.appendBytes(c.raw, h.n)
 	return err
@@ -76,16 +76,16 @@ func (c *cborReader) simple(h cborHead) error {
 	case infoUint64:
 		f = math.Float64frombits(h.n)
 	default:
-		return corrupt(fmt.Sprintf("CBOR: simple value %d has no JSON", h.n), nil)
+		return corrupt(fmt.Sprintf("CBOR: simple value %d has no JSON form", h.n), nil)
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return corrupt("CBOR: NaN and infinity have no JSON", nil)
+		return corrupt("CBOR: NaN and infinity have no JSON form", nil)
 	}
 	c.body.text = appendFloat(c.body.text, f)
 	return nil
 }
 
-// halfFloat returns the value of a float of 16 bits (RFC 8949, appendix D).
+// halfFloat converts a float of 16 bits (RFC 8949, appendix D).
 func halfFloat(bits uint16) float64 {
 	exponent, mantissa := int(bits>>10&31), float64(bits&0x3FF)
 	var f float64
@@ -120,7 +120,7 @@ func (c *cborReader) tagged(in *input, tag uint64) (err error) {
 			return err
 		}
 		if h.major != cborBytes {
-			return corrupt("CBOR: tag 22 holds no byte string", nil)
+			return corrupt("CBOR: tag 22 must have a byte string", nil)
 		}
 		raw, err := c.content(in, h)
 		if err != nil {
@@ -131,31 +131,31 @@ func (c *cborReader) tagged(in *input, tag uint64) (err error) {
 		c.body.text = append(c.body.text, '"')
 		return nil
 	}
-	return corrupt(fmt.Sprintf("CBOR: tag %d is not known here", tag), nil)
+	return corrupt(fmt.Sprintf("CBOR: unknown tag %d", tag), nil)
 }
 
-// bignum reads the byte string of a bignum (RFC 8949 3.4.3) and appends its value to dst.
+// bignum reads the byte string of a bignum (RFC 8949 3.4.3) and appends its decimal text to dst.
 func (c *cborReader) bignum(in *input, dst []byte, tag uint64) ([]byte, error) {
 	h, err := readHead(in)
 	if err != nil {
 		return dst, err
 	}
 	if h.major != cborBytes {
-		return dst, corrupt("CBOR: a bignum holds no byte string", nil)
+		return dst, corrupt("CBOR: a bignum must have a byte string", nil)
 	}
 	raw, err := c.content(in, h)
 	if err != nil {
 		return dst, err
 	}
 	if len(raw) > maxBignum {
-		return dst, corrupt(fmt.Sprintf("CBOR: a bignum of %d bytes, at most %d are read", len(raw), maxBignum), nil)
+		return dst, corrupt(fmt.Sprintf("CBOR: a bignum of %d bytes, at most %d are allowed", len(raw), maxBignum), nil)
 	}
 	return appendBignum(dst, raw, tag == tagNegativeBignum), nil
 }
 
-// decimal reads the array of a decimal fraction (RFC 8949 3.4.4): exponent and mantissa.
+// decimal reads the array of a decimal fraction (RFC 8949 3.4.4), the exponent and the mantissa.
 func (c *cborReader) decimal(in *input) error {
-	const notTwo = "CBOR: a decimal fraction is no array of two"
+	const notTwo = "CBOR: a decimal fraction must be an array of two"
 	h, err := readHead(in)
 	if err != nil {
 		return err
@@ -184,8 +184,8 @@ func (c *cborReader) decimal(in *input) error {
 	return nil
 }
 
-// integer reads an integer, which may be a bignum where big allows it, and returns its decimal text.
-func (c *cborReader) integer(in *input, big bool) ([]byte, error) {
+// integer reads an integer and returns its decimal text. A bignum is allowed if allowBig is true.
+func (c *cborReader) integer(in *input, allowBig bool) ([]byte, error) {
 	h, err := readHead(in)
 	switch {
 	case err != nil:
@@ -194,8 +194,8 @@ func (c *cborReader) integer(in *input, big bool) ([]byte, error) {
 		return strconv.AppendUint(nil, h.n, 10), nil
 	case h.major == cborNegative:
 		return appendNegative(nil, h.n), nil
-	case big && h.major == cborTag && (h.n == tagBignum || h.n == tagNegativeBignum):
+	case allowBig && h.major == cborTag && (h.n == tagBignum || h.n == tagNegativeBignum):
 		return c.bignum(in, nil, h.n)
 	}
-	return nil, corrupt("CBOR: a decimal fraction holds no integers", nil)
+	return nil, corrupt("CBOR: a decimal fraction must have integers", nil)
 }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxDigits bounds the numbers that are converted between decimal and binary, because the time for that grows with the
-	// square of the digits: for this many it is below a millisecond.
+	// maxDigits limits the length of numbers that are converted between decimal and binary. The time grows
+	// with the square of the length, and is below a millisecond for maxDigits.
 	maxDigits = 16_384
-	// maxBignum is how many bytes as many digits may have.
+	// maxBignum is the number of bytes of a bignum of maxDigits.
 	maxBignum = maxDigits * 107 / 256 // 107/256 > log2(10)/8
 )
 
-// appendNumber appends a JSON number as the CBOR number with exactly its value. See [CBORSeq] for which that is.
+// appendNumber appends a JSON number as the CBOR number with exactly its value, by the rules of [CBORSeq].
 func appendNumber(dst, text []byte) ([]byte, error) {
 	if bytes.ContainsAny(text, ".eE") || string(text) == "-0" {
 		return appendDecimal(dst, text)
@@ -28,7 +28,7 @@ func appendNumber(dst, text []byte) ([]byte, error) {
 	return appendInteger(dst, len(digits) < len(text), digits)
 }
 
-// appendInteger appends an integer; a negative one is not zero.
+// appendInteger appends an integer. A negative integer must not be zero.
 func appendInteger(dst []byte, negative bool, digits []byte) ([]byte, error) {
 	if len(digits) <= 20 {
 		if n, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
@@ -39,7 +39,8 @@ func appendInteger(dst []byte, negative bool, digits []byte) ([]byte, error) {
 		}
 	}
 	if len(digits) > maxDigits {
-		return dst, unfit(listwatch.Unsupported, fmt.Sprintf("a number of %d digits, at most %d fit into CBOR", len(digits), maxDigits), nil)
+		return dst, encodeError(listwatch.Unsupported,
+			fmt.Sprintf("a number of %d digits, at most %d are supported in CBOR", len(digits), maxDigits), nil)
 	}
 	n, _ := new(big.Int).SetString(string(digits), 10)
 	major, tag := byte(cborUint), uint64(tagBignum)
@@ -58,11 +59,11 @@ func appendInteger(dst []byte, negative bool, digits []byte) ([]byte, error) {
 // A decimal is the value ±digits · 10^exponent.
 type decimal struct {
 	negative bool
-	digits   []byte // without leading zeros; empty: zero
+	digits   []byte // without leading zeros; empty for zero
 	exponent int64
 }
 
-// appendDecimal appends a number that was written with a point or an exponent, or -0.
+// appendDecimal appends a number that has a point or an exponent, or is -0.
 func appendDecimal(dst, text []byte) ([]byte, error) {
 	var fixed [32]byte
 	d, err := parseDecimal(fixed[:0], text)
@@ -82,7 +83,7 @@ func appendDecimal(dst, text []byte) ([]byte, error) {
 	return appendInteger(dst, d.negative, d.digits)
 }
 
-// parseDecimal reads a JSON number into d; its digits are appended to digits.
+// parseDecimal parses a JSON number. It appends the digits to digits.
 func parseDecimal(digits, text []byte) (d decimal, err error) {
 	mantissa, exponent := text, []byte("0")
 	if i := bytes.IndexAny(text, "eE"); i >= 0 {
@@ -98,13 +99,14 @@ func parseDecimal(digits, text []byte) (d decimal, err error) {
 	}
 	d.exponent, err = strconv.ParseInt(string(exponent), 10, 64)
 	if err != nil || d.exponent < math.MinInt64+int64(len(fraction)) {
-		return d, unfit(listwatch.Unsupported, "an exponent beyond 63 bits: "+excerpt(text), nil)
+		return d, encodeError(listwatch.Unsupported, "an exponent beyond 63 bits: "+excerpt(text), nil)
 	}
 	d.exponent -= int64(len(fraction))
 	return d, nil
 }
 
-// float returns the float64 whose shortest decimal form has the value of d, which was written as text.
+// float returns the float64 whose shortest decimal form has the value of d. text is the text of d. ok is
+// false if there is no such float64.
 func (d decimal) float(text []byte) (f float64, ok bool) {
 	if len(d.digits) == 0 {
 		if d.negative {
@@ -113,7 +115,7 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 		return 0, true
 	}
 	significant := bytes.TrimRight(d.digits, "0")
-	// No shortest form has more than 17 digits; the other bound only keeps the sums below from overflowing.
+	// A shortest form has at most 17 digits. The limit of the exponent keeps the sums below from overflowing.
 	if len(significant) > 17 || d.exponent > 1<<40 || d.exponent < -1<<40 {
 		return 0, false
 	}
@@ -126,16 +128,17 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Of two numbers whose last digit is not zero, the values are equal if and only if the digits and the exponents are.
+	// Two numbers whose last digits are not zero are equal if and only if their digits and exponents are equal.
 	trimmed := bytes.TrimRight(shortest.digits, "0")
 	return f, bytes.Equal(trimmed, significant) &&
 		shortest.exponent+int64(len(shortest.digits)-len(trimmed)) == d.exponent+int64(len(d.digits)-len(significant))
 }
 
-// appendFloat appends f, which is finite, in its shortest form, and so that it can't be taken for an integer.
+// appendFloat appends the shortest form of f, which must be finite. The form always has a point or an
+// exponent, so that it is not an integer.
 func appendFloat(dst []byte, f float64) []byte {
 	format := byte('f')
-	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) { // as encoding/json and JavaScript write it
+	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) { // as in encoding/json and JavaScript
 		format = 'e'
 	}
 	start := len(dst)
@@ -154,7 +157,7 @@ func appendNegative(dst []byte, n uint64) []byte {
 	return strconv.AppendUint(append(dst, '-'), n+1, 10)
 }
 
-// appendBignum appends the integer of a bignum's bytes.
+// appendBignum appends the decimal text of a bignum.
 func appendBignum(dst, raw []byte, negative bool) []byte {
 	n := new(big.Int).SetBytes(raw)
 	if negative {
@@ -163,16 +166,17 @@ func appendBignum(dst, raw []byte, negative bool) []byte {
 	return n.Append(dst, 10)
 }
 
-// appendScaled appends mantissa · 10^exponent for an integer mantissa, as JSON: with a point where few zeros do, never expanded.
+// appendScaled appends mantissa · 10^exponent as JSON, for an integer mantissa. It uses a point instead of an
+// exponent if that needs at most maxZeros additional zeros.
 func appendScaled(dst, mantissa, exponent []byte) []byte {
-	const mostZeros = 6
+	const maxZeros = 6
 	if mantissa[0] == '-' {
 		dst, mantissa = append(dst, '-'), mantissa[1:]
 	}
 	shift, err := strconv.ParseInt(string(exponent), 10, 32)
 	point := int64(len(mantissa)) + shift
 	switch {
-	case err != nil || shift >= 0 || point < -mostZeros:
+	case err != nil || shift >= 0 || point < -maxZeros:
 		dst = append(append(dst, mantissa...), 'e')
 		return append(dst, exponent...)
 	case point > 0:

@@ -2,24 +2,28 @@ package framing
 
 import "io"
 
-// CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map {"type","object"}, put together from the JSON and turned
-// back into JSON without passing through float64.
+// CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map with the members type and object.
+// Objects are converted from JSON and back without passing through float64. docs/adr/0012 has the reason for
+// not using a library.
 //
 // # From JSON to CBOR
 //
-//   - A number without point and exponent is an integer: of 64 bits where it fits, a bignum (RFC 8949 3.4.3) otherwise.
-//   - Every other number, and -0, is a float64 if the shortest decimal form of that float64 has the very value that was written,
-//     and a decimal fraction (3.4.4) otherwise: 0.1 is a float64, 1e400 is 4([400, 1]).
+//   - A number without a point and an exponent is an integer of 64 bits if it fits, otherwise a bignum
+//     (RFC 8949 3.4.3).
+//   - Any other number, and -0, is a float64 if the shortest decimal form of that float64 has exactly the value
+//     of the number. Otherwise it is a decimal fraction (3.4.4). So 0.1 is a float64, and 1e400 is 4([400, 1]).
 //   - A number of more than 16,384 digits or with an exponent beyond 63 bits is an error of code Unsupported.
-//   - Strings are UTF-8; half of a surrogate pair, which UTF-8 can't spell, becomes U+FFFD, as encoding/json reads it.
-//   - Members keep their order, and those of one name are all kept: RFC 8949 5.6 calls such a map invalid, and a strict peer
-//     refuses it, but JSON with them is no better. Lengths are definite.
+//   - Strings are UTF-8. Half of a surrogate pair, which UTF-8 cannot represent, becomes U+FFFD, as in
+//     encoding/json.
+//   - Members keep their order. Duplicate members are kept, although RFC 8949 5.6 calls such a map invalid and
+//     strict peers reject it: the JSON has the same defect. Lengths are definite.
 //
 // # From CBOR to JSON
 //
-// Both definite and indefinite lengths are read, floats of 16, 32 and 64 bits, the tag 55799 anywhere, and what Kubernetes makes
-// of Go: a byte string is a string, if it is UTF-8, and under tag 22 the base64 text of its bytes. A float is written so that it
-// stays one (1.0 and not 1). NaN, infinities, undefined, names that are no strings and all other tags are refused.
+// Definite and indefinite lengths, floats of 16, 32 and 64 bits, and the tag 55799 are accepted everywhere. As
+// in Kubernetes, a byte string of UTF-8 becomes a string, and a byte string with tag 22 becomes its base64 text.
+// The JSON of a float is a float (1.0 and not 1). NaN, infinities, undefined, names that are not strings, and all
+// other tags are rejected.
 type CBORSeq struct{}
 
 var _ MessageFramer = CBORSeq{}
@@ -43,11 +47,11 @@ func (CBORSeq) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	return out, nil
 }
 
-// NewDecoder implements [Framer]. The limit holds for the JSON that an event becomes, too.
+// NewDecoder implements [Framer]. The limit applies to the CBOR and to the JSON of an event.
 func (CBORSeq) NewDecoder(r io.Reader, limit int) Decoder {
 	c := &cborReader{}
 	d := newDecoder(r, limit, c)
-	c.most = d.in.limit
+	c.maxJSON = d.in.limit
 	return d
 }
 
@@ -58,14 +62,14 @@ func (c CBORSeq) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) {
 
 // DecodeMessage implements [MessageFramer].
 func (CBORSeq) DecodeMessage(message []byte) (WatchEvent, error) {
-	text := make([]byte, 0, len(message)+len(message)/2) // enough for most
-	return noRest(decodeMessage(message, &cborReader{body: bodyReader{text: text}, open: make([]cborLevel, 0, 16)}))
+	text := make([]byte, 0, len(message)+len(message)/2) // enough for most messages
+	return rejectRest(decodeMessage(message, &cborReader{body: bodyReader{text: text}, open: make([]cborLevel, 0, 16)}))
 }
 
 // Binary implements [MessageFramer].
 func (CBORSeq) Binary() bool { return true }
 
-// The major types (RFC 8949 3.1) and the tags in use.
+// The major types (RFC 8949 3.1) and tags.
 const (
 	cborUint = iota
 	cborNegative
@@ -82,7 +86,7 @@ const (
 	tagBase64         = 22
 	tagSelfDescribed  = 55799
 
-	// The additional information of a head: 24 to 27 say how many bytes of argument follow.
+	// The additional information of a head. 24 to 27 mean that 1, 2, 4 or 8 bytes of argument follow.
 	infoByte       = 24
 	infoUint16     = 25
 	infoUint32     = 26

@@ -25,7 +25,7 @@ func unhex(tb testing.TB, s string) []byte {
 	return data
 }
 
-// asCBOR returns a JSON value as CBOR, in hexadecimal.
+// asCBOR converts a JSON value to CBOR in hexadecimal.
 func asCBOR(tb testing.TB, value string) (string, error) {
 	tb.Helper()
 	out, err := appendCBOR(nil, []byte(`{"":`+value+`}`))
@@ -35,7 +35,7 @@ func asCBOR(tb testing.TB, value string) (string, error) {
 	return hex.EncodeToString(out[2:]), nil
 }
 
-// asJSON returns a CBOR item as JSON.
+// asJSON converts a CBOR item to JSON.
 func asJSON(item []byte) (string, error) {
 	message := append([]byte("\xa2\x64type\x61A\x66object\xa1\x60"), item...)
 	e, err := CBORSeq{}.DecodeMessage(message)
@@ -45,7 +45,7 @@ func asJSON(item []byte) (string, error) {
 	return strings.TrimSuffix(strings.TrimPrefix(string(e.Object), `{"":`), "}"), nil
 }
 
-// framing/cbor-seq: what each JSON value is in CBOR, and what comes back.
+// framing/cbor-seq: JSON values, their CBOR, and the JSON after the round trip.
 func TestJSONValuesAsCBOR(t *testing.T) {
 	for _, c := range []struct{ value, item, back string }{
 		{"0", "00", "0"},
@@ -104,26 +104,26 @@ func TestJSONValuesAsCBOR(t *testing.T) {
 			c.back = c.value
 		}
 		if err != nil || back != c.back {
-			t.Errorf("%s: came back as %s and %v, want %s", c.value, back, err, c.back)
+			t.Errorf("%s: after the round trip got %s and %v, want %s", c.value, back, err, c.back)
 		}
 		again, err := asCBOR(t, back)
 		if err != nil || again != got {
-			t.Errorf("%s: as CBOR %s, and when it came back %s (%v)", c.value, got, again, err)
+			t.Errorf("%s: encoded as %s first, and as %s (%v) after the round trip", c.value, got, again, err)
 		}
 	}
-	for size := 22; size < 26; size++ { // where heads grow
+	for size := 22; size < 26; size++ { // the size from which heads have a second byte
 		value := "[" + strings.Repeat("1,", size-1) + `"` + strings.Repeat("é", size) + `\n"]`
 		got, err := asCBOR(t, value)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if back, err := asJSON(unhex(t, got)); err != nil || back != value {
-			t.Errorf("%s: came back as %s, %v", value, back, err)
+			t.Errorf("%s: after the round trip got %s, %v", value, back, err)
 		}
 	}
 }
 
-func TestNumbersThatCBORCannotHoldAreRefused(t *testing.T) {
+func TestUnsupportedCBORNumbersAreRejected(t *testing.T) {
 	for _, value := range []string{
 		"1e99999999999999999999", "1e-9223372036854775809", "1.5e-9223372036854775808", strings.Repeat("9", maxDigits+1),
 		"0." + strings.Repeat("9", maxDigits+1), "1" + strings.Repeat("0", 1_000_000),
@@ -138,7 +138,7 @@ func TestNumbersThatCBORCannotHoldAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if back, err := asJSON(unhex(t, item)); err != nil || back != "-"+longest {
-		t.Errorf("a number of %d digits came back as %.40s, %v", maxDigits, back, err)
+		t.Errorf("a number of %d digits became %.40s, %v", maxDigits, back, err)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestCBOREncoderChecksTheJSON(t *testing.T) {
 	}
 }
 
-// The examples of RFC 8949, appendix A, and more that other encoders may send.
+// The examples of RFC 8949, appendix A, and other items that encoders may send.
 func TestCBORItemsAsJSON(t *testing.T) {
 	for item, want := range map[string]string{
 		"1bffffffffffffffff": "18446744073709551615", "c249010000000000000000": "18446744073709551616", "3bffffffffffffffff": "-18446744073709551616",
@@ -160,7 +160,7 @@ func TestCBORItemsAsJSON(t *testing.T) {
 		"6449455446": `"IETF"`, "62225c": `"\"\\"`, "64f0908591": `"𐅑"`, "98190102030405060708090a0b0c0d0e0f101112131415161718181819": "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]",
 		"7f657374726561646d696e67ff": `"streaming"`, "9fff": "[]", "9f018202039f0405ffff": "[1,[2,3],[4,5]]", "83018202039f0405ff": "[1,[2,3],[4,5]]",
 		"bf61610161629f0203ffff": `{"a":1,"b":[2,3]}`, "bf6346756ef563416d7421ff": `{"Fun":true,"Amt":-2}`, "bfff": "{}", "7fff": `""`, "5fff": `""`,
-		"1800": "0", "1b0000000000000001": "1", "9a0000000101": "[1]", "7b000000000000000161": "", // not the shortest head: allowed, but the text is missing
+		"1800": "0", "1b0000000000000001": "1", "9a0000000101": "[1]", "7b000000000000000161": "", // a longer head than necessary is allowed, but the text is missing
 		"d9d9f701": "1", "d9d9f7d9d9f780": "[]", "81d9d9f7a0": "[{}]", // self-described, anywhere
 		"43616263": `"abc"`, "5f4161426263ff": `"abc"`, "a1416101": `{"a":1}`, // Kubernetes: strings as bytes
 		"d64401020304": `"AQIDBA=="`, "d640": `""`, // Kubernetes: bytes, to be base64
@@ -178,19 +178,19 @@ func TestCBORItemsAsJSON(t *testing.T) {
 	}
 }
 
-func TestCBORItemsThatAreRefused(t *testing.T) {
+func TestInvalidCBORIsRejected(t *testing.T) {
 	for item, want := range map[string]string{
 		"f97e00": "NaN", "f97c00": "infinity", "fa7f800000": "infinity", "fbfff0000000000000": "infinity", "f7": "simple value 23", "f0": "simple value 16",
 		"f818": "simple value 24", "f8ff": "simple value 255", "c074323031332d30332d32315432303a30343a30305a": "tag 0", "c11a514b67b0": "tag 1", "d818456449455446": "tag 24",
-		"c5822003": "tag 5", "d74401020304": "tag 23", "d6416101": "goes on", "d66161": "tag 22", "c201": "bignum", "c26161": "bignum", "c401": "decimal", "c48101": "decimal", "c4830101 01": "decimal",
+		"c5822003": "tag 5", "d74401020304": "tag 23", "d6416101": "unexpected data", "d66161": "tag 22", "c201": "bignum", "c26161": "bignum", "c401": "decimal", "c48101": "decimal", "c4830101 01": "decimal",
 		"c4826161 01": "decimal", "c48201f90000": "decimal", "c482c2410101": "decimal", "c49f010101ff": "decimal", "c4820182": "decimal",
 		"1c": "0x1c", "1f": "0x1f", "3f": "0x3f", "df": "0xdf", "ff": "0xff", "fc": "0xfc", "62c328": "UTF-8", "42c328": "UTF-8", "7f61c3 61a9 ff": "UTF-8",
-		"7f4161ff": "chunk", "5f6161ff": "chunk", "7f7f6161ffff": "chunk", "a10102": "name", "a1f502": "name", "a1d9d9f701 02": "name", "a18001": "name", "bf6161ff": "behind a name",
-		"81ff": "0xff", "a16161ff": "0xff", "0000": "goes on",
+		"7f4161ff": "chunk", "5f6161ff": "chunk", "7f7f6161ffff": "chunk", "a10102": "name", "a1f502": "name", "a1d9d9f701 02": "name", "a18001": "name", "bf6161ff": "after a name",
+		"81ff": "0xff", "a16161ff": "0xff", "0000": "unexpected data",
 	} {
 		got, err := asJSON(unhex(t, item))
 		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %s and %v, want Corrupt that says %q", item, got, err, want)
+			t.Errorf("%s: got %s and %v, want Corrupt with %q", item, got, err, want)
 		}
 	}
 	for _, item := range []string{"01", "80", "f6", "6161", "c24101", "a0"} {
@@ -200,18 +200,18 @@ func TestCBORItemsThatAreRefused(t *testing.T) {
 	}
 	huge := append(unhex(t, "c2591ac1"), bytes.Repeat([]byte{0xff}, 0x1ac1)...)
 	if _, err := asJSON(huge); err == nil || !strings.Contains(err.Error(), "bignum of 6849 bytes") {
-		t.Errorf("got %v, want one that says how large the bignum is", err)
+		t.Errorf("got %v, want an error with the size of the bignum", err)
 	}
 }
 
-// An independent decoder must find our CBOR valid and read the same values from it.
-func TestCBORIsReadByOthers(t *testing.T) {
+// An independent decoder must accept our CBOR and read the same values.
+func TestIndependentDecoderReadsOurCBOR(t *testing.T) {
 	mode, err := cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertNone, MaxNestedLevels: 100, UTF8: cbor.UTF8RejectInvalid, IndefLength: cbor.IndefLengthForbidden}.DecMode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		want := anEvent().Draw(t, "event")
+		want := genEvent().Draw(t, "event")
 		item, err := CBORSeq{}.AppendEvent(nil, want)
 		if err != nil {
 			t.Fatal(err)
@@ -232,23 +232,23 @@ func TestCBORIsReadByOthers(t *testing.T) {
 		if got.Type != want.Type {
 			t.Fatalf("got type %q, want %q", got.Type, want.Type)
 		}
-		if a, b := spell(got.Object), spell(object); !reflect.DeepEqual(a, b) {
+		if a, b := exactNumbers(got.Object), exactNumbers(object); !reflect.DeepEqual(a, b) {
 			t.Fatalf("got %v, want %v", a, b)
 		}
 	})
 }
 
-// spell replaces the numbers of a decoded value by their exact spelling.
-func spell(v any) any {
+// exactNumbers replaces the numbers of a decoded value by their canonical form.
+func exactNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name := range v {
-			v[name] = spell(v[name])
+			v[name] = exactNumbers(v[name])
 		}
 		return v
 	case []any:
 		for i := range v {
-			v[i] = spell(v[i])
+			v[i] = exactNumbers(v[i])
 		}
 		return v
 	case uint64, int64:
@@ -262,13 +262,13 @@ func spell(v any) any {
 		return json.Number(exactNumber(string(v)))
 	case cbor.Tag:
 		parts := v.Content.([]any)
-		exponent, mantissa := spellInt(parts[0]), spellInt(parts[1])
+		exponent, mantissa := intText(parts[0]), intText(parts[1])
 		return json.Number(exactNumber(mantissa + "e" + exponent))
 	}
 	return v
 }
 
-func spellInt(v any) string {
+func intText(v any) string {
 	if n, ok := v.(big.Int); ok {
 		return n.String()
 	}
@@ -276,8 +276,9 @@ func spellInt(v any) string {
 	return string(data)
 }
 
-// What an independent encoder makes of Go values, in Kubernetes' way and in the plain one, we read as JSON.
-func TestCBOROfOthersIsRead(t *testing.T) {
+// Our decoder must read the CBOR of an independent encoder, with Kubernetes' options and with the default
+// options.
+func TestDecoderReadsIndependentCBOR(t *testing.T) {
 	plain, err := cbor.EncOptions{}.EncMode()
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +292,7 @@ func TestCBOROfOthersIsRead(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var object any
-		if err := json.Unmarshal([]byte(anObject(3).Filter(finite).Draw(t, "object")), &object); err != nil {
+		if err := json.Unmarshal([]byte(genObject(3).Filter(finite).Draw(t, "object")), &object); err != nil {
 			t.Skip(err)
 		}
 		want, err := json.Marshal(object)
@@ -321,7 +322,7 @@ func TestCBOROfOthersIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := asJSON(item[2:]); err != nil || got != `"AP8="` {
-		t.Errorf("bytes of Kubernetes: got %s and %v", got, err)
+		t.Errorf("a byte string of Kubernetes: got %s and %v", got, err)
 	}
 }
 

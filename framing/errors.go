@@ -9,28 +9,28 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// corrupt returns the error of a peer that broke the protocol.
+// corrupt returns the error of an event that violates the protocol.
 func corrupt(message string, cause error) *listwatch.Error {
-	return &listwatch.Error{Code: listwatch.Corrupt, Op: "read an event", Message: message, Err: cause}
+	return &listwatch.Error{Code: listwatch.Corrupt, Op: "decode event", Message: message, Err: cause}
 }
 
-// unfit returns the error of an event that can't be written as it is.
-func unfit(code listwatch.Code, message string, cause error) *listwatch.Error {
-	return &listwatch.Error{Code: code, Op: "write an event", Message: message, Err: cause}
+// encodeError returns the error of an event that a framing cannot encode.
+func encodeError(code listwatch.Code, message string, cause error) *listwatch.Error {
+	return &listwatch.Error{Code: code, Op: "encode event", Message: message, Err: cause}
 }
 
 // truncated returns the error of a stream that ended within an event.
 func truncated() *listwatch.Error {
-	return corrupt("the stream was cut off within an event", io.ErrUnexpectedEOF)
+	return corrupt("the stream ended within an event", io.ErrUnexpectedEOF)
 }
 
 func tooLarge(limit int) *listwatch.Error {
-	return corrupt(fmt.Sprintf("the event has more than the %d bytes allowed", limit), nil)
+	return corrupt(fmt.Sprintf("the event is larger than the limit of %d bytes", limit), nil)
 }
 
 var errDepth = errors.New("nested more than " + strconv.Itoa(maxDepth-1) + " levels deep")
 
-// excerpt quotes the beginning of what a peer sent, for a message.
+// excerpt returns the beginning of data, quoted, for an error message.
 func excerpt(data []byte) string {
 	const most = 64
 	if len(data) > most {

@@ -9,37 +9,37 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// FromError returns the ERROR event that says err, which must not be nil: its object is the Status of err.
+// FromError returns the ERROR event that reports err, which must not be nil. Its object is the Status of err.
 func FromError(err error) WatchEvent {
-	object, fault := json.Marshal(listwatch.StatusOf(err))
-	if fault != nil {
-		// A Status is strings and numbers, which encode; should that change, the stream must still say that it failed.
+	object, marshalErr := json.Marshal(listwatch.StatusOf(err))
+	if marshalErr != nil {
+		// A Status consists of strings and numbers, which always encode. This keeps the ERROR event even if that changes.
 		object = []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","code":500}`)
 	}
 	return WatchEvent{Type: TypeError, Object: object}
 }
 
-// Event returns what w says to Go. An ERROR is returned as the error that the peer sent. Everything else that is no event is an
-// error too: of code Unsupported where this package can't know what w means (a type of the future, a resourceVersion that is no
-// decimal number), of code Corrupt where w breaks the protocol (an object without a resourceVersion or, unless it is a
-// bookmark's, without a name).
+// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer sent. An unknown type,
+// or a resourceVersion that is not a decimal number, is an error of code Unsupported. An object without a
+// resourceVersion, or without a name unless it is a bookmark, is an error of code Corrupt.
 //
-// The version of the event is that of its object: an event of the wire doesn't say whether it is one of the initial events.
+// The version of the result is the version of the object. Initial is false, because the wire does not mark
+// initial events.
 func (w WatchEvent) Event() (listwatch.Event, error) { return w.event(listwatch.ParseObject) }
 
-// Adopt is [WatchEvent.Event] of an event that a [Decoder] has returned and nobody else holds. Decoders make sure that an object is JSON and
-// compact, so that is not looked at again, and the event's object keeps the bytes. One from elsewhere that is not so is an error of code
-// Corrupt, or passes unnoticed.
+// TrustedEvent is like [WatchEvent.Event], but does not validate and copy the object. It must only be used for
+// the result of a [Decoder], which is compact and valid JSON. The event keeps w.Object. For other JSON, the
+// result may be an error of code Corrupt or an invalid object.
 func (w WatchEvent) TrustedEvent() (e listwatch.Event, err error) {
 	defer func() {
 		if recover() != nil {
-			e, err = listwatch.Event{}, corrupt("the decoder's object is no compact JSON: "+excerpt(w.Object), nil)
+			e, err = listwatch.Event{}, corrupt("the object is not compact JSON: "+excerpt(w.Object), nil)
 		}
 	}()
 	return w.event(readObject)
 }
 
-// readObject is [listwatch.ParseObject] for data that is known to be valid and compact. The object keeps data.
+// readObject is [listwatch.ParseObject] for data that is valid and compact. The object keeps data.
 func readObject(data []byte) (*listwatch.Object, error) {
 	m, err := rawjson.ReadMetadata(data, pool.GetMap)
 	if err != nil {
@@ -71,7 +71,7 @@ func (w WatchEvent) event(parse func([]byte) (*listwatch.Object, error)) (listwa
 		t = listwatch.Synced
 	}
 	if o.Key.Name == "" && t != listwatch.Bookmark && t != listwatch.Synced {
-		return listwatch.Event{}, corrupt(fmt.Sprintf("the object of an event %s has no name", w.Type), nil)
+		return listwatch.Event{}, corrupt(fmt.Sprintf("the object of a %s event has no name", w.Type), nil)
 	}
 	return listwatch.Event{Type: t, Object: o, Version: o.Version}, nil
 }
@@ -88,24 +88,24 @@ func (w WatchEvent) eventType() (listwatch.EventType, error) {
 		return listwatch.Bookmark, nil
 	}
 	return 0, &listwatch.Error{
-		Code: listwatch.Unsupported, Op: "read an event",
-		Message: fmt.Sprintf("the type is %s, want ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", excerpt([]byte(w.Type))),
+		Code: listwatch.Unsupported, Op: "decode event",
+		Message: fmt.Sprintf("type %s: must be ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", excerpt([]byte(w.Type))),
 	}
 }
 
-// objectError tells a resourceVersion of a foreign kind from an object that is none: the first is sound elsewhere, and reading the
-// collection again would not help.
+// objectError distinguishes an invalid object from an object whose resourceVersion is not a decimal number.
+// The latter is Unsupported, because other servers have such versions and a relist would not help.
 func objectError(w WatchEvent, cause error) error {
 	if raw, err := metadata(w.Object, "resourceVersion"); err == nil {
 		version, err := rawjson.String(raw)
 		if _, bad := listwatch.ParseVersion(version); err == nil && bad != nil {
-			return &listwatch.Error{Code: listwatch.Unsupported, Op: "read an event", Err: bad}
+			return &listwatch.Error{Code: listwatch.Unsupported, Op: "decode event", Err: bad}
 		}
 	}
 	return corrupt(fmt.Sprintf("the object of a %s event", w.Type), cause)
 }
 
-// metadata returns the named member of an object's metadata, compact; nil where there is none.
+// metadata returns the named member of an object's metadata as compact JSON, or nil if there is none.
 func metadata(object []byte, name string) ([]byte, error) {
 	doc, err := rawjson.Compact(object)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-func TestEventsOfTheWireBecomeEvents(t *testing.T) {
+func TestEventConvertsValidEvents(t *testing.T) {
 	for _, c := range []struct {
 		typ, object string
 		want        listwatch.EventType
@@ -34,11 +34,11 @@ func TestEventsOfTheWireBecomeEvents(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventBecomesATypedError(t *testing.T) {
+func TestEventReturnsTypedErrors(t *testing.T) {
 	for _, c := range []struct {
 		typ, object string
 		want        listwatch.Code
-		says        string
+		contains    string
 	}{
 		// event/unknown-type
 		{"FUTURE", `{"metadata":{"name":"a","resourceVersion":"7"}}`, listwatch.Unsupported, `"FUTURE"`},
@@ -70,14 +70,14 @@ func TestWhatIsNoEventBecomesATypedError(t *testing.T) {
 		{"ERROR", `{"kind":"Pod"}`, listwatch.Corrupt, ""},
 	} {
 		_, err := WatchEvent{Type: c.typ, Object: []byte(c.object)}.Event()
-		if listwatch.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.says) {
-			t.Errorf("%.20s %s: got %v, want %v that says %s", c.typ, c.object, err, c.want, c.says)
+		if listwatch.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.contains) {
+			t.Errorf("%.20s %s: got %v, want %v with %s", c.typ, c.object, err, c.want, c.contains)
 		}
 	}
 }
 
-// error/in-stream: an error that crosses the wire keeps its code, words and details.
-func TestErrorsCrossTheWire(t *testing.T) {
+// error/in-stream: an error keeps its code, reason, message and details on the wire.
+func TestErrorsSurviveTheRoundTrip(t *testing.T) {
 	for _, err := range []error{
 		&listwatch.Error{Code: listwatch.Expired, Message: "too old resource version: 5 (9)"},
 		&listwatch.Error{Code: listwatch.NotYet, Details: &listwatch.Details{RetryAfter: time.Second}},
@@ -91,20 +91,20 @@ func TestErrorsCrossTheWire(t *testing.T) {
 		}
 		eachFramer(t, func(t *testing.T, f Framer) {
 			stream, _ := encode(t, f, w)
-			back, fault := f.NewDecoder(strings.NewReader(string(stream)), 0).Decode()
-			if fault != nil {
-				t.Fatal(fault)
+			back, decodeErr := f.NewDecoder(strings.NewReader(string(stream)), 0).Decode()
+			if decodeErr != nil {
+				t.Fatal(decodeErr)
 			}
 			_, got := back.Event()
 			var e *listwatch.Error
 			if !errors.As(got, &e) || !e.Remote || e.Code != listwatch.CodeOf(err) || e.Status != listwatch.AsError(err).HTTPStatus() {
-				t.Errorf("got %#v, want that of %v", got, err)
+				t.Errorf("got %#v, want the error %v", got, err)
 			}
 		})
 	}
 }
 
-func TestEventsOfOursSurviveTheWire(t *testing.T) {
+func TestListwatchEventsSurviveTheRoundTrip(t *testing.T) {
 	o, err := listwatch.ParseObject([]byte(`{"metadata":{"name":"a","resourceVersion":"7"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestEventsOfOursSurviveTheWire(t *testing.T) {
 	}
 }
 
-func TestAdoptKeepsTheBytes(t *testing.T) {
+func TestTrustedEventKeepsTheBytes(t *testing.T) {
 	w := WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7","labels":{"l":"v"}}}`)}
 	e, err := w.TrustedEvent()
 	if err != nil || e.Version != 7 || e.Object.Key.Name != "a" || e.Object.Labels["l"] != "v" || &e.Object.Data[0] != &w.Object[0] {
@@ -140,7 +140,7 @@ func TestAdoptKeepsTheBytes(t *testing.T) {
 	}
 }
 
-func TestAdoptOfNoJSONIsAnError(t *testing.T) {
+func TestTrustedEventOfInvalidJSONIsAnError(t *testing.T) {
 	for _, object := range []string{"", "{", `{"metadata`, `{"metadata":{"name":"a`, `{"metadata":`, `{"metadata":{"labels":{`, `[`, `{"a":"\`} {
 		if _, err := (WatchEvent{Type: "ADDED", Object: []byte(object)}).TrustedEvent(); !errors.Is(err, listwatch.Corrupt) {
 			t.Errorf("%s: got %v, want Corrupt", object, err)

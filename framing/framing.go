@@ -1,6 +1,8 @@
-// Package framing turns watch events into bytes and bytes into watch events: one file for each framing, both directions side by side.
+// Package framing encodes and decodes streams of watch events. Each framing has a file with its encoder and
+// its decoder.
 //
-// Encoders are stateless and append; decoders are bounded and tell a stream that was cut off from one that ended. Start at [Framer].
+// Encoders are stateless and append to a buffer. Decoders limit the size of an event, and distinguish a stream
+// that ended within an event from one that ended between two events. Start with [Framer].
 package framing
 
 import (
@@ -9,76 +11,79 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Framer is one way to spell a stream of events in bytes. It is stateless, comparable (it can be a map key) and safe for
-// concurrent use: the zero value of each type in this package is ready.
+// A Framer encodes a stream of events, and returns decoders for it. It must be stateless, comparable, so that it
+// can be a map key, and safe for concurrent use. The zero value of each Framer of this package is ready to use.
 type Framer interface {
-	// MediaType is the value of Content-Type, and what Accept must admit.
+	// MediaType returns the media type of a stream, for Content-Type and Accept.
 	MediaType() string
-	// AppendEvent appends one event to dst, whole: the concatenation of events is a stream.
+	// AppendEvent appends one complete event to dst. The concatenation of events is a stream.
 	AppendEvent(dst []byte, e WatchEvent) ([]byte, error)
-	// NewDecoder returns a reader of a stream. limit is how many bytes one event may have on the wire, zero or negative means
-	// [DefaultLimit]; an event beyond it is an error before memory for it is taken.
+	// NewDecoder returns a Decoder for the stream r. limit is the maximum number of bytes of one event on the
+	// wire; zero or a negative value means [DefaultLimit]. The Decoder rejects a larger event before it
+	// allocates memory for it.
 	NewDecoder(r io.Reader, limit int) Decoder
 }
 
-// A Decoder reads the events of one stream. It has one user at a time.
+// A Decoder reads the events of one stream. It is not safe for concurrent use.
 type Decoder interface {
-	// Decode returns the next event; its bytes belong to the caller. The error is [io.EOF] where the stream ended between two
-	// events, and otherwise a *listwatch.Error of code Corrupt: it wraps [io.ErrUnexpectedEOF] where the stream ended within
-	// an event. An error of the reader that is not [io.EOF] is returned as it is. After an error the Decoder is done.
+	// Decode returns the next event, whose bytes belong to the caller. At the end of the stream the error is
+	// [io.EOF]. If the stream ended within an event, or is invalid, it is a *listwatch.Error of code Corrupt,
+	// which in the first case wraps [io.ErrUnexpectedEOF]. Other errors of the reader are returned unchanged.
+	// After an error, Decode returns the same error again.
 	Decode() (WatchEvent, error)
 }
 
-// A MessageFramer can also spell an event as one message of a transport that keeps messages apart by itself.
+// A MessageFramer can also encode an event as one message, for transports that delimit messages themselves.
 type MessageFramer interface {
 	Framer
-	// AppendMessage appends the bare message: no newline, no length.
+	// AppendMessage appends the message without a delimiter or a length.
 	AppendMessage(dst []byte, e WatchEvent) ([]byte, error)
-	// DecodeMessage reads one message; the caller has bounded its size. It does not keep message.
+	// DecodeMessage decodes one message and does not keep it. The caller must limit its size.
 	DecodeMessage(message []byte) (WatchEvent, error)
-	// Binary reports whether messages are bytes rather than UTF-8 text.
+	// Binary reports whether messages are binary. Otherwise they are UTF-8 text.
 	Binary() bool
 }
 
-// A Pacer is a Framer whose streams may carry bytes that are no events.
+// A Heartbeater is a Framer whose streams may contain bytes that are not events.
 type Heartbeater interface {
-	// AppendOpening appends what a stream begins with.
+	// AppendOpening appends the bytes at the start of a stream.
 	AppendOpening(dst []byte) []byte
-	// AppendHeartbeat appends what an idle stream carries to show that it lives. at is the version that the client may resume
-	// from; zero: not said.
+	// AppendHeartbeat appends the bytes that are sent on an idle stream to show that it is alive. at is a
+	// version that the client may resume from, or zero if none is known.
 	AppendHeartbeat(dst []byte, at listwatch.Version) []byte
 }
 
-// A Positioner is a [Decoder], or a transport.Receiver, of a framing that carries the position of the stream next to the events, and
-// possibly without an event.
+// A Positioner is a [Decoder], or a transport.Receiver, of a framing that carries the position of the stream
+// next to the events, and possibly without an event.
 type Positioner interface {
-	// LastEventID returns the value that a client should send as Last-Event-ID after the last event or heartbeat. It is empty if the
-	// stream has not sent a position. It may be called by the reader of the stream only.
+	// LastEventID returns the value that a client should send as Last-Event-ID after the last event or
+	// heartbeat. It is empty if the stream has not sent a position. Only the reader of the stream may call it.
 	LastEventID() string
 }
 
-// DefaultLimit is how many bytes one event may have where nobody says otherwise: 16 MiB, well over etcd's largest object.
+// DefaultLimit is the default maximum size of one event in bytes. It is larger than the largest object of etcd.
 const DefaultLimit = 16 << 20
 
-// A WatchEvent is an event as the wire spells it: Kubernetes' metav1.WatchEvent.
+// A WatchEvent is an event on the wire, like Kubernetes' metav1.WatchEvent.
 type WatchEvent struct {
-	// Type is ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or what a peer of the future says.
+	// Type is ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or a type that this version does not know.
 	Type string
-	// Object is the object's JSON, compact, or that of a Status where Type is ERROR.
+	// Object is the compact JSON of the object, or of a Status if Type is ERROR.
 	Object []byte
-	// Version is what a client may resume from after this event; zero: not from here (initial events, errors). Framings that
-	// carry no position beside the object leave it zero when they decode.
+	// Version is the version from which a client may resume after this event. It is zero if a client must not
+	// resume here, as after initial events and errors. Decoders of framings without a separate position leave
+	// it zero.
 	Version listwatch.Version
 }
 
-// TypeError is the type of the event that ends a stream that failed.
+// TypeError is the type of the event that reports an error and ends the stream.
 const TypeError = "ERROR"
 
-// FromEvent returns e as the wire spells it.
+// FromEvent converts e to a WatchEvent.
 func FromEvent(e listwatch.Event) WatchEvent {
 	w := WatchEvent{Type: e.Type.String(), Object: e.Object.Data, Version: e.Version}
 	if e.Initial {
-		// Initial events come in key order: a client that resumed from one of their versions would miss the rest.
+		// Initial events are sorted by key. A client that resumed from the version of one would miss others.
 		w.Version = 0
 	}
 	return w

@@ -12,11 +12,11 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// fuzzDecoder checks what must hold for any bytes: no panic, an error that is typed, nothing beyond the limit, the same events
-// however the reads are cut, and events that f and its peers can spell again.
+// fuzzDecoder checks the properties of a decoder for random bytes: it does not panic, its errors have a code, the
+// limit holds, the size of the reads does not matter, and all framings can encode the events again.
 func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 	f.Helper()
-	stream, _ := encode(f, framer, someEvents()...)
+	stream, _ := encode(f, framer, sampleEvents()...)
 	f.Add(stream)
 	f.Add(stream[:len(stream)-3])
 	for _, seed := range seeds {
@@ -28,20 +28,20 @@ func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 		if err != io.EOF && !errors.Is(err, listwatch.Corrupt) {
 			t.Fatalf("got %v, want EOF or Corrupt", err)
 		}
-		dripped, errDripped := decodeAll(framer.NewDecoder(iotest.OneByteReader(bytes.NewReader(stream)), limit))
-		if len(dripped) != len(events) || errDripped.Error() != err.Error() {
-			t.Fatalf("got %d events and %v at once, %d and %v byte by byte", len(events), err, len(dripped), errDripped)
+		bytewise, bytewiseErr := decodeAll(framer.NewDecoder(iotest.OneByteReader(bytes.NewReader(stream)), limit))
+		if len(bytewise) != len(events) || bytewiseErr.Error() != err.Error() {
+			t.Fatalf("got %d events and %v at once, %d and %v byte by byte", len(events), err, len(bytewise), bytewiseErr)
 		}
 		for i, e := range events {
-			if e.Type != dripped[i].Type || !bytes.Equal(e.Object, dripped[i].Object) || e.Version != dripped[i].Version {
-				t.Fatalf("got %v at once, %v byte by byte", e, dripped[i])
+			if e.Type != bytewise[i].Type || !bytes.Equal(e.Object, bytewise[i].Object) || e.Version != bytewise[i].Version {
+				t.Fatalf("got %v at once, %v byte by byte", e, bytewise[i])
 			}
 			fuzzEvent(t, framer, e, limit)
 		}
 	})
 }
 
-// fuzzEvent checks an event that came out of a decoder.
+// fuzzEvent checks an event that a decoder returned.
 func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 	t.Helper()
 	if len(e.Object) > limit {
@@ -50,7 +50,7 @@ func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 	if _, err := e.Event(); err != nil && listwatch.CodeOf(err) == listwatch.Unknown && e.Type != TypeError {
 		t.Fatalf("%v has no code", err)
 	}
-	fuzzAdopt(t, e)
+	fuzzTrustedEvent(t, e)
 	for _, f := range []Framer{framer, JSON{}, CBORSeq{}} {
 		again, err := f.AppendEvent(nil, e)
 		if errors.Is(err, listwatch.Unsupported) || errors.Is(err, listwatch.Invalid) && strings.ContainsAny(e.Type, "\r\n") {
@@ -67,26 +67,26 @@ func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 	}
 }
 
-// fuzzAdopt checks that what a decoder returned can be adopted, and is what reading it again says.
-func fuzzAdopt(t *testing.T, e WatchEvent) {
+// fuzzTrustedEvent checks that Event and TrustedEvent return the same for an event of a decoder.
+func fuzzTrustedEvent(t *testing.T, e WatchEvent) {
 	t.Helper()
-	read, errRead := e.Event()
-	adopted, errAdopted := e.TrustedEvent()
-	if (errRead == nil) != (errAdopted == nil) || errRead != nil && errRead.Error() != errAdopted.Error() {
-		t.Fatalf("%s: read: %v, adopted: %v", e.Object, errRead, errAdopted)
+	want, wantErr := e.Event()
+	got, gotErr := e.TrustedEvent()
+	if (wantErr == nil) != (gotErr == nil) || wantErr != nil && wantErr.Error() != gotErr.Error() {
+		t.Fatalf("%s: got %v, want %v", e.Object, gotErr, wantErr)
 	}
-	if errRead != nil {
+	if wantErr != nil {
 		return
 	}
-	a, b := read.Object, adopted.Object
-	if read.Type != adopted.Type || a.Key != b.Key || a.Version != b.Version || !maps.Equal(a.Labels, b.Labels) || !bytes.Equal(a.Data, b.Data) {
-		t.Fatalf("read %+v, adopted %+v", a, b)
+	a, b := want.Object, got.Object
+	if want.Type != got.Type || a.Key != b.Key || a.Version != b.Version || !maps.Equal(a.Labels, b.Labels) || !bytes.Equal(a.Data, b.Data) {
+		t.Fatalf("got %+v, want %+v", b, a)
 	}
 }
 
 func fuzzMessages(f *testing.F, framer MessageFramer, seeds ...string) {
 	f.Helper()
-	for _, e := range someEvents() {
+	for _, e := range sampleEvents() {
 		message, err := framer.AppendMessage(nil, e)
 		if err != nil {
 			f.Fatal(err)
@@ -100,7 +100,7 @@ func fuzzMessages(f *testing.F, framer MessageFramer, seeds ...string) {
 		given := bytes.Clone(message)
 		e, err := framer.DecodeMessage(message)
 		if !bytes.Equal(message, given) {
-			t.Fatal("the message was changed")
+			t.Fatal("DecodeMessage modified the message")
 		}
 		if err != nil {
 			if !errors.Is(err, listwatch.Corrupt) {
@@ -122,7 +122,7 @@ var cborSeeds = []string{
 }
 
 func FuzzJSON(f *testing.F) { fuzzDecoder(f, JSON{}, jsonSeeds...) }
-func FuzzPrefixed(f *testing.F) {
+func FuzzLengthPrefixed(f *testing.F) {
 	fuzzDecoder(f, LengthPrefixed{}, "\x00\x00\x00\x00", "\xff\xff\xff\xff")
 }
 
@@ -136,7 +136,7 @@ func FuzzSSE(f *testing.F) {
 func FuzzJSONMessage(f *testing.F) { fuzzMessages(f, JSON{}, jsonSeeds...) }
 func FuzzCBORMessage(f *testing.F) { fuzzMessages(f, CBORSeq{}, cborSeeds...) }
 
-// FuzzEncode checks that no object, be it JSON or not, makes an encoder panic or write something that does not come back.
+// FuzzEncode checks that encoders do not panic for any object, and that decoders can read their result.
 func FuzzEncode(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add("ADDED", []byte(seed))
@@ -162,7 +162,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// FuzzAccept checks that any header is read or refused, and leads to a framer or a typed error.
+// FuzzAccept checks that every header leads to a framer or to an error with a code.
 func FuzzAccept(f *testing.F) {
 	f.Add("application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.5, */*;q=0.001")
 	f.Add(`a/b;x="1,2;\"3\\";y=z, ,*;q=.2`)

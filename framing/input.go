@@ -6,20 +6,21 @@ import (
 )
 
 const (
-	// bufferSize is how much of a stream is read ahead. Larger ones gain nothing measurable, and a client may hold many streams.
+	// bufferSize is the size of the read buffer. Larger buffers gain nothing measurable, and a client may have
+	// many streams.
 	bufferSize = 8 << 10
-	// keptScratch is the largest scratch buffer that is kept from one event to the next.
-	keptScratch = 64 << 10
+	// maxKeptBuffer is the size of the largest buffer that is reused for the next event.
+	maxKeptBuffer = 64 << 10
 )
 
-// An input reads a stream through one buffer and counts the bytes of the event at hand, so that none has more than the limit.
+// An input reads a stream through a buffer, and limits the size of each event.
 type input struct {
-	r     io.Reader // nil: buf is all there is
-	buf   []byte    // what has been read; buf[pos:] is still to be taken
+	r     io.Reader // nil if buf is the whole input
+	buf   []byte    // buf[pos:] is unread
 	pos   int
-	err   error // what r failed with; due once buf is empty
-	limit int   // bytes that one event may have
-	used  int   // bytes of this event so far; zero: between two events
+	err   error // the error of r, which is returned once buf is empty
+	limit int   // the maximum number of bytes of an event
+	used  int   // the bytes of the current event so far; zero between two events
 }
 
 func newInput(r io.Reader, limit int) input {
@@ -29,9 +30,9 @@ func newInput(r io.Reader, limit int) input {
 	return input{r: r, limit: limit}
 }
 
-// window returns the bytes that have been read and may still belong to the event at hand: at least one. It waits for more only
-// if there is none. The bytes are good until the next call.
-func (in *input) window() ([]byte, error) {
+// available returns the buffered bytes that may belong to the current event, at least one. It reads from the
+// stream only if none are buffered. The bytes are valid until the next call.
+func (in *input) available() ([]byte, error) {
 	if in.used >= in.limit {
 		return nil, tooLarge(in.limit)
 	}
@@ -47,18 +48,18 @@ func (in *input) window() ([]byte, error) {
 	return w, nil
 }
 
-// take moves past n bytes of the window, which belong to the event at hand.
+// take consumes n available bytes of the current event.
 func (in *input) take(n int) {
 	in.pos += n
 	in.used += n
 }
 
-// skip moves past n bytes of the window, which belong to no event.
+// skip consumes n available bytes that do not belong to an event.
 func (in *input) skip(n int) { in.pos += n }
 
-// next takes one byte.
+// next consumes one byte of the current event.
 func (in *input) next() (byte, error) {
-	w, err := in.window()
+	w, err := in.available()
 	if err != nil {
 		return 0, err
 	}
@@ -66,13 +67,13 @@ func (in *input) next() (byte, error) {
 	return w[0], nil
 }
 
-// appendBytes takes n bytes and appends them to dst, which grows with what has come and not with what was promised.
+// appendBytes consumes n bytes and appends them to dst. dst grows with the bytes received, and not by n at once.
 func (in *input) appendBytes(dst []byte, n uint64) ([]byte, error) {
 	if n > uint64(in.limit-in.used) {
 		return dst, tooLarge(in.limit)
 	}
 	for n > 0 {
-		w, err := in.window()
+		w, err := in.available()
 		if err != nil {
 			return dst, err
 		}
@@ -110,12 +111,12 @@ func (in *input) fill() error {
 	return in.err
 }
 
-// An eventReader reads the events of one framing. It returns the errors of in as they are.
+// An eventReader reads the events of one framing. It returns the errors of in unchanged.
 type eventReader interface {
 	readEvent(in *input) (WatchEvent, error)
 }
 
-// A decoder is the Decoder of every framing: it tells a clean end from a cut and keeps the first error.
+// A decoder is the [Decoder] of all framings. It detects a truncated event and keeps the first error.
 type decoder struct {
 	in     input
 	events eventReader
@@ -143,7 +144,7 @@ func (d *decoder) Decode() (WatchEvent, error) {
 	return e, nil
 }
 
-// decodeMessage reads a message with the reader of a stream: one event and nothing else, and returns what follows the event.
+// decodeMessage decodes one event from message, and returns the rest of the message.
 func decodeMessage(message []byte, events eventReader) (e WatchEvent, rest []byte, err error) {
 	d := decoder{in: input{buf: message, limit: math.MaxInt}, events: events}
 	if e, err = d.Decode(); err == io.EOF {
@@ -152,9 +153,10 @@ func decodeMessage(message []byte, events eventReader) (e WatchEvent, rest []byt
 	return e, message[d.in.pos:], err
 }
 
-func noRest(e WatchEvent, rest []byte, err error) (WatchEvent, error) {
+// rejectRest returns an error if a message has bytes after its event.
+func rejectRest(e WatchEvent, rest []byte, err error) (WatchEvent, error) {
 	if err == nil && len(rest) > 0 {
-		err = corrupt("the message goes on after its event: "+excerpt(rest), nil)
+		err = corrupt("unexpected data after the event of the message: "+excerpt(rest), nil)
 	}
 	if err != nil {
 		return WatchEvent{}, err

@@ -2,8 +2,9 @@ package framing
 
 import "io"
 
-// JSON is application/json, the framing of Kubernetes: each event is one JSON object {"type":…,"object":…} on one line. Its Decoder
-// goes by the brackets and not by the lines, so it also reads events without a newline between them and with space within them.
+// JSON is application/json, the framing of Kubernetes: each event is one JSON object {"type":…,"object":…} on
+// one line. The Decoder finds the end of an event by its brackets. So it also accepts events that contain line
+// breaks, or that follow each other without one.
 type JSON struct{}
 
 var _ MessageFramer = JSON{}
@@ -26,10 +27,11 @@ func (JSON) NewDecoder(r io.Reader, limit int) Decoder { return newDecoder(r, li
 // AppendMessage implements [MessageFramer].
 func (JSON) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) { return appendLine(dst, e) }
 
-// DecodeMessage implements [MessageFramer]. Space around the event is allowed: kube-apiserver ends its messages with a newline.
+// DecodeMessage implements [MessageFramer]. It accepts space around the event, because kube-apiserver ends its
+// messages with a newline.
 func (JSON) DecodeMessage(message []byte) (WatchEvent, error) {
 	e, rest, err := decodeMessage(message, &jsonReader{bodyReader{text: make([]byte, 0, len(message))}})
-	return noRest(e, trimSpace(rest), err)
+	return rejectRest(e, trimSpace(rest), err)
 }
 
 // Binary implements [MessageFramer].
@@ -42,13 +44,13 @@ func (j *jsonReader) readEvent(in *input) (WatchEvent, error) {
 		return WatchEvent{}, err
 	}
 	j.body.begin()
-	return j.body.stream(in)
+	return j.body.readStream(in)
 }
 
-// skipSpace moves past space, which belongs to no event.
+// skipSpace skips the space between two events.
 func skipSpace(in *input) error {
 	for {
-		w, err := in.window()
+		w, err := in.available()
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func TestJSONEventsAreLines(t *testing.T) {
 }
 
 // framing/json-stream-decoder.
-func TestJSONDecoderGoesByBrackets(t *testing.T) {
+func TestJSONDecoderUsesBrackets(t *testing.T) {
 	const a, b = `{"type":"ADDED","object":{"s":"}{\\\""}}`, `{"type":"DELETED","object":{"n":[ 1 , 2 ]}}`
 	for _, stream := range []string{a + b, a + "\n" + b, a + "\r\n\t  " + b, "\n\n " + a + " " + b + "\n\n", a + b + " "} {
 		got, err := decodeAll(JSON{}.NewDecoder(strings.NewReader(stream), 0))
@@ -50,32 +50,33 @@ func TestJSONDecoderGoesByBrackets(t *testing.T) {
 	}
 }
 
-// What is no JSON is reported when it comes, not when the stream ends.
-func TestJSONDecoderSaysAtOnceThatSomethingIsWrong(t *testing.T) {
-	d := JSON{}.NewDecoder(io.MultiReader(strings.NewReader(`{"type" "A`), iotestNever{t}), 0)
+// The decoder reports invalid JSON without waiting for more input.
+func TestJSONDecoderReportsErrorsAtOnce(t *testing.T) {
+	d := JSON{}.NewDecoder(io.MultiReader(strings.NewReader(`{"type" "A`), unreadReader{t}), 0)
 	if _, err := d.Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), "byte 9") {
-		t.Errorf("got %v, want Corrupt that names byte 9", err)
+		t.Errorf("got %v, want Corrupt with byte 9", err)
 	}
 }
 
-type iotestNever struct{ t *testing.T }
+// An unreadReader fails the test if it is read.
+type unreadReader struct{ t *testing.T }
 
-func (n iotestNever) Read([]byte) (int, error) {
-	n.t.Error("the decoder wanted more")
+func (r unreadReader) Read([]byte) (int, error) {
+	r.t.Error("the decoder reads more")
 	return 0, io.EOF
 }
 
-func TestAMessageIsOneEvent(t *testing.T) {
-	text, err := JSON{}.AppendMessage(nil, someEvents()[1])
+func TestMessageHasExactlyOneEvent(t *testing.T) {
+	text, err := JSON{}.AppendMessage(nil, sampleEvents()[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	item, err := CBORSeq{}.AppendMessage(nil, someEvents()[1])
+	item, err := CBORSeq{}.AppendMessage(nil, sampleEvents()[1])
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := (JSON{}).DecodeMessage(append(bytes.Clone(text), " \r\n"...)); err != nil {
-		t.Errorf("space behind the event: %v", err)
+		t.Errorf("space after the event: %v", err)
 	}
 	for name, decode := range map[string]func() error{
 		"two texts":  func() error { _, err := JSON{}.DecodeMessage(append(bytes.Clone(text), text...)); return err },
@@ -91,18 +92,18 @@ func TestAMessageIsOneEvent(t *testing.T) {
 	}
 	for cut := range text {
 		if _, err := (JSON{}).DecodeMessage(text[:cut]); !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, listwatch.Corrupt) {
-			t.Fatalf("text cut at %d: got %v, want Corrupt around ErrUnexpectedEOF", cut, err)
+			t.Fatalf("text truncated at %d: got %v, want Corrupt that wraps ErrUnexpectedEOF", cut, err)
 		}
 	}
 	for cut := range item {
 		if _, err := (CBORSeq{}).DecodeMessage(item[:cut]); !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, listwatch.Corrupt) {
-			t.Fatalf("item cut at %d: got %v, want Corrupt around ErrUnexpectedEOF", cut, err)
+			t.Fatalf("item truncated at %d: got %v, want Corrupt that wraps ErrUnexpectedEOF", cut, err)
 		}
 	}
 }
 
 // framing/len-prefix, framing/len-prefix-zero, framing/len-prefix-huge.
-func TestPrefixedEventsBeginWithTheirLength(t *testing.T) {
+func TestLengthPrefixedEvents(t *testing.T) {
 	const body = `{"type":"ADDED","object":{}}`
 	got, err := LengthPrefixed{}.AppendEvent([]byte("x"), WatchEvent{Type: "ADDED", Object: []byte("{}")})
 	if err != nil || string(got) != "x\x00\x00\x00\x1c"+body {
@@ -110,10 +111,10 @@ func TestPrefixedEventsBeginWithTheirLength(t *testing.T) {
 	}
 	for stream, want := range map[string]string{
 		"\x00\x00\x00\x00" + string(got[1:]): "length 0", "\x00\x00\x00\x00": "length 0", "\xff\xff\xff\xff{": "16777216 bytes",
-		"\x00\x00\x00\x1b" + body: "too early", "\x00\x00\x00\x1d" + body + "x": "goes on", "\x00\x00\x00\x01\n": "too early",
+		"\x00\x00\x00\x1b" + body: "incomplete JSON", "\x00\x00\x00\x1d" + body + "x": "unexpected data", "\x00\x00\x00\x01\n": "incomplete JSON",
 	} {
 		if _, err := (LengthPrefixed{}).NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want Corrupt that says %q", stream, err, want)
+			t.Errorf("%q: got %v, want Corrupt with %q", stream, err, want)
 		}
 	}
 	if e, err := (LengthPrefixed{}).NewDecoder(strings.NewReader("\x00\x00\x00\x1e\n"+body+" "), 0).Decode(); err != nil || string(e.Object) != "{}" {
@@ -122,7 +123,7 @@ func TestPrefixedEventsBeginWithTheirLength(t *testing.T) {
 }
 
 // framing/json-seq.
-func TestJSONSeqElementsAreFramedByRS(t *testing.T) {
+func TestJSONSeqElements(t *testing.T) {
 	const body = `{"type":"ADDED","object":{}}`
 	got, err := JSONSeq{}.AppendEvent(nil, WatchEvent{Type: "ADDED", Object: []byte("{}")})
 	if err != nil || string(got) != "\x1e"+body+"\n" {
@@ -130,21 +131,21 @@ func TestJSONSeqElementsAreFramedByRS(t *testing.T) {
 	}
 	for stream, want := range map[string]struct {
 		n   int
-		err string // empty: a clean end
+		err string // empty for a clean end
 	}{
 		"\x1e" + body + "\n\x1e" + body + "\n":             {2, ""},
-		"\x1e" + body + "\x1e" + body:                      {2, ""}, // an object ends itself
+		"\x1e" + body + "\x1e" + body:                      {2, ""}, // the closing bracket ends an object
 		"\x1e\x1e\x1e" + body + "\n":                       {1, ""}, // RFC 7464 2.1: 1*RS
 		"\n\x1e " + body + " \r\n":                         {1, ""},
-		"\x1e" + body[:10] + "\x1e" + body + "\n":          {0, "cut short"},
-		"\x1e" + body + "\n\x1e" + body[:27] + "\n\x1e":    {1, "cut short"},
-		"\x1e\n\x1e" + body + "\n":                         {0, "cut short"},
+		"\x1e" + body[:10] + "\x1e" + body + "\n":          {0, "incomplete"},
+		"\x1e" + body + "\n\x1e" + body[:27] + "\n\x1e":    {1, "incomplete"},
+		"\x1e\n\x1e" + body + "\n":                         {0, "incomplete"},
 		"\x1e" + body + "\n\x1e" + body[:20]:               {1, "unexpected EOF"},
 		"\x1e" + body + "\n\x1e":                           {1, "unexpected EOF"},
-		body + "\n":                                        {0, "want RS"},
-		"\x1e" + body + "\n" + body + "\n":                 {1, "want RS"},
-		"\x1e" + body + "x\n":                              {1, "want RS"},
-		"\x1e{\"type\":\"A\x1eDDED\",\"object\":{}}\n\x1e": {0, "cut short"},
+		body + "\n":                                        {0, "must be RS"},
+		"\x1e" + body + "\n" + body + "\n":                 {1, "must be RS"},
+		"\x1e" + body + "x\n":                              {1, "must be RS"},
+		"\x1e{\"type\":\"A\x1eDDED\",\"object\":{}}\n\x1e": {0, "incomplete"},
 	} {
 		got, err := decodeAll(JSONSeq{}.NewDecoder(strings.NewReader(stream), 0))
 		if len(got) != want.n || (want.err == "") != (err == io.EOF) || !strings.Contains(err.Error(), want.err) {

@@ -2,11 +2,11 @@ package framing
 
 import "io"
 
-// recordSeparator begins each element of a JSON text sequence (RFC 7464 2.2).
+// recordSeparator (RS) starts each element of a JSON text sequence (RFC 7464 2.2).
 const recordSeparator = 0x1E
 
-// JSONSeq is application/json-seq (RFC 7464): each event is RS, one JSON object, LF. An element that another RS or the end of the
-// stream cuts short is an error; RFC 7464 2.3 would let a reader go on behind it, but a watch that went on would have a gap.
+// JSONSeq is application/json-seq (RFC 7464): each event is RS, one JSON object, LF. An incomplete element is an
+// error. RFC 7464 2.3 allows a reader to skip it, but then the watch would have a gap.
 type JSONSeq struct{}
 
 var _ Framer = JSONSeq{}
@@ -31,7 +31,8 @@ func (JSONSeq) NewDecoder(r io.Reader, limit int) Decoder {
 type jsonSeqReader struct{ body bodyReader }
 
 func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
-	// An object says itself where it ends, so nothing waits for the LF behind it: it is skipped here, with what space there is.
+	// The end of an object is its closing bracket, so the event before was returned without waiting for its LF.
+	// The LF is skipped here.
 	if err := skipSpace(in); err != nil {
 		return WatchEvent{}, err
 	}
@@ -40,7 +41,7 @@ func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
 		if c, err = peek(in); err != nil {
 			return WatchEvent{}, err
 		}
-		if c != recordSeparator { // RFC 7464 2.1: several in a row begin one element
+		if c != recordSeparator { // RFC 7464 2.1: several RS in a row start one element
 			return j.element(in)
 		}
 		in.take(1)
@@ -48,23 +49,23 @@ func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
 	if err != nil {
 		return WatchEvent{}, err
 	}
-	return WatchEvent{}, corrupt("an element of the sequence begins with "+excerpt([]byte{c})+", want RS", nil)
+	return WatchEvent{}, corrupt("an element of the sequence starts with "+excerpt([]byte{c})+", must be RS", nil)
 }
 
 func (j *jsonSeqReader) element(in *input) (WatchEvent, error) {
 	j.body.begin()
-	e, err := j.body.stream(in)
+	e, err := j.body.readStream(in)
 	if err != nil && !j.body.scanner.done() {
 		if c, fault := peek(in); fault == nil && c == recordSeparator {
-			err = corrupt("an element of the sequence was cut short by the next one", nil)
+			err = corrupt("an element of the sequence is incomplete", nil)
 		}
 	}
 	return e, err
 }
 
-// peek returns the next byte without taking it.
+// peek returns the next byte without consuming it.
 func peek(in *input) (byte, error) {
-	w, err := in.window()
+	w, err := in.available()
 	if err != nil {
 		return 0, err
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// limit/event-too-big-client: the limit is exact, and counts one event, not the stream.
-func TestTheLimitCountsOneEvent(t *testing.T) {
+// limit/event-too-big-client: the limit is exact, and applies to one event and not to the stream.
+func TestLimitAppliesToOneEvent(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		e := WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a"},"s":"` + strings.Repeat("x", 20_000) + `"}`)}
 		stream, ends := encode(t, f, e, e, e)
 		limit := ends[0]
-		if f == Framer(CBORSeq{}) { // there, the JSON counts too
+		if f == Framer(CBORSeq{}) { // the limit applies to the JSON too
 			limit = len(`{"type":"ADDED","object":}`) + len(e.Object)
 		}
 		limit = completeAt(f, limit)
@@ -27,36 +27,36 @@ func TestTheLimitCountsOneEvent(t *testing.T) {
 		}
 		_, err := f.NewDecoder(bytes.NewReader(stream), limit-1).Decode()
 		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), fmt.Sprint(limit-1)) {
-			t.Errorf("limit %d: got %v, want Corrupt that names the limit", limit-1, err)
+			t.Errorf("limit %d: got %v, want Corrupt with the limit", limit-1, err)
 		}
 	})
 }
 
-// endless is a stream of begin and then fill without end; it counts what is read.
-type endless struct {
-	begin string
+// An endlessReader returns start, and then fill forever. It counts the bytes read.
+type endlessReader struct {
+	start string
 	fill  byte
 	read  int
 }
 
-func (e *endless) Read(p []byte) (int, error) {
-	n := copy(p, e.begin)
-	e.begin = e.begin[n:]
+func (r *endlessReader) Read(p []byte) (int, error) {
+	n := copy(p, r.start)
+	r.start = r.start[n:]
 	for i := n; i < len(p); i++ {
-		p[i] = e.fill
+		p[i] = r.fill
 	}
-	e.read += len(p)
+	r.read += len(p)
 	return len(p), nil
 }
 
-func TestAnEndlessEventIsRefusedBeforeItIsRead(t *testing.T) {
+func TestOversizedEventIsRejectedEarly(t *testing.T) {
 	const limit = 1 << 20
 	cases := []struct {
-		name  string
-		f     Framer
-		begin string
-		fill  byte
-		most  int // bytes that may be read
+		name    string
+		f       Framer
+		start   string
+		fill    byte
+		maxRead int
 	}{
 		{"string", JSON{}, `{"type":"`, 'x', limit + bufferSize},
 		{"space", JSON{}, `{`, ' ', limit + bufferSize},
@@ -67,7 +67,7 @@ func TestAnEndlessEventIsRefusedBeforeItIsRead(t *testing.T) {
 		{"element", JSONSeq{}, "\x1e{", ' ', limit + bufferSize},
 		{"separators", JSONSeq{}, "", '\x1e', limit + bufferSize},
 		{"text", CBORSeq{}, "\xa2\x64type\x7b\xff\xff\xff\xff\xff\xff\xff\xff", 'x', bufferSize},
-		{"text of some GiB", CBORSeq{}, "\xa2\x64type\x7a\xff\xff\xff\xff", 'x', bufferSize},
+		{"text of 4 GiB", CBORSeq{}, "\xa2\x64type\x7a\xff\xff\xff\xff", 'x', bufferSize},
 		{"bytes in chunks", CBORSeq{}, "\xa2\x64type\x5f", '\x41', limit + bufferSize},
 		{"array", CBORSeq{}, "\x9b\xff\xff\xff\xff\xff\xff\xff\xff", 0, bufferSize},
 		{"map", CBORSeq{}, "\xbb\x80\x00\x00\x00\x00\x00\x00\x00", 0, bufferSize},
@@ -77,30 +77,30 @@ func TestAnEndlessEventIsRefusedBeforeItIsRead(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(strings.TrimPrefix(fmt.Sprintf("%T", c.f), "framing.")+"/"+c.name, func(t *testing.T) {
-			r := &endless{begin: c.begin, fill: c.fill}
+			r := &endlessReader{start: c.start, fill: c.fill}
 			d := c.f.NewDecoder(r, limit)
-			taken := allocated(func() {
+			allocated := allocatedBy(func() {
 				if _, err := d.Decode(); !errors.Is(err, listwatch.Corrupt) {
 					t.Errorf("got %v, want Corrupt", err)
 				}
 			})
-			if r.read > c.most {
-				t.Errorf("read %d bytes, want at most %d", r.read, c.most)
+			if r.read > c.maxRead {
+				t.Errorf("read %d bytes, want at most %d", r.read, c.maxRead)
 			}
-			// A buffer that grows with an event takes no more than a few times the limit, in all its sizes.
-			most := uint64(64 << 10)
-			if c.most > bufferSize {
-				most = 8 * limit
+			// The sum of all sizes of a buffer that grows with an event is a few times the limit.
+			maxAllocated := uint64(64 << 10)
+			if c.maxRead > bufferSize {
+				maxAllocated = 8 * limit
 			}
-			if taken > most {
-				t.Errorf("took %d bytes of memory for %d read, want at most %d", taken, r.read, most)
+			if allocated > maxAllocated {
+				t.Errorf("allocated %d bytes for %d bytes of input, want at most %d", allocated, r.read, maxAllocated)
 			}
 		})
 	}
 }
 
-// A length within the limit is no reason to take memory before the bytes have come.
-func TestMemoryGrowsWithWhatHasCome(t *testing.T) {
+// Even for a length within the limit, memory is allocated only as the bytes arrive.
+func TestMemoryGrowsWithReceivedBytes(t *testing.T) {
 	for name, stream := range map[string]struct {
 		f    Framer
 		text string
@@ -108,18 +108,18 @@ func TestMemoryGrowsWithWhatHasCome(t *testing.T) {
 		"Prefixed": {LengthPrefixed{}, "\x00\xf0\x00\x00{"}, "CBORSeq": {CBORSeq{}, "\xa1\x64type\x7a\x00\xf0\x00\x00{"},
 	} {
 		d := stream.f.NewDecoder(strings.NewReader(stream.text), 0)
-		if taken := allocated(func() {
+		if allocated := allocatedBy(func() {
 			if _, err := d.Decode(); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%s: got %v, want ErrUnexpectedEOF", name, err)
 			}
-		}); taken > 64<<10 {
-			t.Errorf("%s: took %d bytes of memory", name, taken)
+		}); allocated > 64<<10 {
+			t.Errorf("%s: allocated %d bytes", name, allocated)
 		}
 	}
 }
 
-// allocated returns how much memory f takes.
-func allocated(f func()) uint64 {
+// allocatedBy returns the number of bytes that f allocates.
+func allocatedBy(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
@@ -128,7 +128,7 @@ func allocated(f func()) uint64 {
 }
 
 // limit/json-depth.
-func TestDepthIsBounded(t *testing.T) {
+func TestDepthIsLimited(t *testing.T) {
 	nested := func(depth int) []byte {
 		return []byte(`{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}")
 	}
@@ -152,13 +152,13 @@ func TestDepthIsBounded(t *testing.T) {
 			stream, _ = encode(t, f, e)
 		}
 		if _, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), "10000") {
-			t.Errorf("got %v, want Corrupt that names the depth allowed", err)
+			t.Errorf("got %v, want Corrupt with the maximum depth", err)
 		}
 	})
 }
 
-func TestEncodersTakeNoMemory(t *testing.T) {
-	e := WatchEvent{Type: "MODIFIED", Object: kibibyte(), Version: 12345}
+func TestEncodersDoNotAllocate(t *testing.T) {
+	e := WatchEvent{Type: "MODIFIED", Object: object1KiB(), Version: 12345}
 	eachFramer(t, func(t *testing.T, f Framer) {
 		dst := make([]byte, 0, 4096)
 		appends := map[string]func([]byte, WatchEvent) ([]byte, error){"event": f.AppendEvent}
@@ -171,18 +171,18 @@ func TestEncodersTakeNoMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}); n != 0 {
-				t.Errorf("%s: %v allocations, want none", name, n)
+				t.Errorf("%s: %v allocations, want 0", name, n)
 			}
 		}
 	})
 	dst := make([]byte, 0, 128)
 	if n := testing.AllocsPerRun(100, func() { SSE{}.AppendHeartbeat(SSE{}.AppendOpening(dst), 42) }); n != 0 {
-		t.Errorf("heartbeat: %v allocations, want none", n)
+		t.Errorf("heartbeat: %v allocations, want 0", n)
 	}
 }
 
-// kibibyte is an object of 1 KiB as a store would hold it.
-func kibibyte() []byte {
+// object1KiB returns an object of 1 KiB, like the objects of a store.
+func object1KiB() []byte {
 	object := `{"apiVersion":"example.com/v1","kind":"Flag","metadata":{"name":"flag-000001","namespace":"default","uid":"0b7ad9de-2a3e-4f8e-9c5a-0c1d2e3f4a5b",` +
 		`"resourceVersion":"1234567","generation":3,"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"app":"web","tier":"front","zone":"eu-1"}},` +
 		`"spec":{"enabled":true,"rollout":12.5,"weights":[1,2,3,4,5,6,7,8],"owner":"team-a","note":"é \"quoted\" and \u00fc\n"},"status":{"seen":[{"at":1700000000,"by":"node-1"},{"at":1700000001,"by":"node-2"}],"pad":"`

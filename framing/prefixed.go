@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Prefixed is application/vnd.listwatch.json-prefixed: each event is its length in four bytes, big endian, and then as many bytes
-// of JSON. It is what Kubernetes puts around protobuf.
+// LengthPrefixed is application/vnd.listwatch.json-prefixed: each event is its length in four bytes, big endian,
+// and then that number of bytes of JSON. Kubernetes frames protobuf in the same way.
 type LengthPrefixed struct{}
 
 var _ Framer = LengthPrefixed{}
@@ -28,7 +28,7 @@ func (LengthPrefixed) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	}
 	n := len(out) - len(dst) - prefixSize
 	if n > math.MaxUint32 {
-		return dst, unfit(listwatch.Unsupported, fmt.Sprintf("the event has %d bytes, more than its prefix can say", n), nil)
+		return dst, encodeError(listwatch.Unsupported, fmt.Sprintf("the event has %d bytes, more than a length prefix can hold", n), nil)
 	}
 	binary.BigEndian.PutUint32(out[len(dst):], uint32(n))
 	return out, nil
@@ -58,5 +58,5 @@ func (p *prefixedReader) readEvent(in *input) (WatchEvent, error) {
 	if p.body.text, err = in.appendBytes(p.body.text, uint64(n)); err != nil {
 		return WatchEvent{}, err
 	}
-	return p.body.whole()
+	return p.body.readText()
 }

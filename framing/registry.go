@@ -9,13 +9,15 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Registry holds the framings on offer, in order of preference. It never changes and is safe for concurrent use.
+// A Registry holds the framings that a server offers, the preferred one first. It is immutable and safe for
+// concurrent use.
 type Registry struct {
 	framers []Framer
 }
 
-// NewRegistry returns a Registry of framers; the first is what a client gets that doesn't care. None at all, a media type that is
-// no type/subtype in lower case, and two framers of one media type are errors of code Invalid.
+// NewRegistry returns a Registry of framers. A client without a preference gets the first one. It is an error of
+// code Invalid if there are no framers, if a media type is not a type/subtype in lower case, or if two framers
+// have the same media type.
 func NewRegistry(framers ...Framer) (*Registry, error) {
 	if len(framers) == 0 {
 		return nil, registryError("no framers")
@@ -27,10 +29,10 @@ func NewRegistry(framers ...Framer) (*Registry, error) {
 		}
 		mediaType := f.MediaType()
 		if !isMediaType(mediaType) {
-			return nil, registryError(fmt.Sprintf("media type %q, want type/subtype in lower case", mediaType))
+			return nil, registryError(fmt.Sprintf("media type %q: must be type/subtype in lower case", mediaType))
 		}
 		if _, ok := r.Lookup(mediaType); ok {
-			return nil, registryError("two framers of media type " + mediaType)
+			return nil, registryError("two framers have media type " + mediaType)
 		}
 		r.framers = append(r.framers, f)
 	}
@@ -38,7 +40,7 @@ func NewRegistry(framers ...Framer) (*Registry, error) {
 }
 
 func registryError(message string) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Op: "make a registry of framings", Message: message}
+	return &listwatch.Error{Code: listwatch.Invalid, Op: "create a registry of framings", Message: message}
 }
 
 func isMediaType(s string) bool {
@@ -54,18 +56,18 @@ var defaultRegistry = sync.OnceValue(func() *Registry {
 // Default returns the framings of this package, [JSON] first.
 func Default() *Registry { return defaultRegistry() }
 
-// Framers returns the framings in order of preference. The slice is the caller's.
+// Framers returns the framings, the preferred one first. The caller may modify the slice.
 func (r *Registry) Framers() []Framer { return slices.Clone(r.framers) }
 
-// Lookup returns the framer of a Content-Type. Its parameters are not looked at, but for a charset that is not UTF-8, which no
-// framing is.
+// Lookup returns the framer for the value of a Content-Type header. It ignores parameters, except that a charset
+// other than UTF-8 matches no framer.
 func (r *Registry) Lookup(contentType string) (Framer, bool) {
 	p := headerParser{rest: contentType}
 	m, err := p.mediaRange()
 	if err != nil || !p.end() {
 		return nil, false
 	}
-	if charset, ok := m.Params["charset"]; ok && !harmless("charset", charset) {
+	if charset, ok := m.Params["charset"]; ok && !isImplied("charset", charset) {
 		return nil, false
 	}
 	for _, f := range r.framers {
@@ -76,14 +78,17 @@ func (r *Registry) Lookup(contentType string) (Framer, bool) {
 	return nil, false
 }
 
-// Negotiate returns the framer that the Accept headers of a request like best (RFC 9110 12.5.1); messages leaves only those that
-// are a [MessageFramer]. The weight of a framer is that of the most specific range it matches, zero excludes it. Of equal weights
-// the more specific range wins, then the one listed first, then the framer registered first; so no Accept and */* give the first
-// framer. application/cbor stands for application/cbor-seq, as Kubernetes' clients ask. A range with parameters other than
-// charset=utf-8 and stream=watch matches nothing: it asks for another representation.
+// Negotiate returns the framer that the Accept headers of a request prefer (RFC 9110 12.5.1). If messages is
+// true, only a [MessageFramer] is considered.
 //
-// Where nothing matches, the error has code Unsupported and status 406, and lists what there is. An Accept that can't be read is
-// an error of code Invalid, as [ParseAccept] says.
+// The weight of a framer is the weight of the most specific range that matches it. Zero excludes the framer. Of
+// equal weights the more specific range wins, then the range listed first, then the framer registered first. So
+// */*, or no Accept header, selects the first framer. application/cbor matches application/cbor-seq, because
+// Kubernetes' clients send it. A range with parameters other than charset=utf-8 and stream=watch matches no
+// framer, because it asks for another representation.
+//
+// If no framer matches, the error has code Unsupported and status 406, and lists the available media types. If
+// an Accept header is invalid, the error has code Invalid; see [ParseAccept].
 func (r *Registry) Negotiate(accept []string, messages bool) (Framer, error) {
 	ranges, err := ParseAccept(accept)
 	if err != nil {
@@ -93,15 +98,15 @@ func (r *Registry) Negotiate(accept []string, messages bool) (Framer, error) {
 		ranges = []MediaRange{{Type: "*", Subtype: "*", Q: 1000}}
 	}
 	var best Framer
-	var bestOffer offer
+	var bestRank acceptRank
 	var available []string
 	for _, f := range r.framers {
 		if _, ok := f.(MessageFramer); messages && !ok {
 			continue
 		}
 		available = append(available, f.MediaType())
-		if o := offerOf(f.MediaType(), ranges); o.q > 0 && (best == nil || o.better(bestOffer)) {
-			best, bestOffer = f, o
+		if r := rankOf(f.MediaType(), ranges); r.q > 0 && (best == nil || r.better(bestRank)) {
+			best, bestRank = f, r
 		}
 	}
 	if best == nil {
@@ -110,36 +115,38 @@ func (r *Registry) Negotiate(accept []string, messages bool) (Framer, error) {
 	return best, nil
 }
 
-// An offer is what an Accept header makes of a media type.
-type offer struct {
-	q        int
-	specific int
-	place    int // of the range in the header
+// An acceptRank is the rank of a media type in an Accept header.
+type acceptRank struct {
+	q           int
+	specificity int
+	position    int // the index of the range in the header
 }
 
-func (o offer) better(than offer) bool {
-	if o.q != than.q {
-		return o.q > than.q
+func (r acceptRank) better(other acceptRank) bool {
+	if r.q != other.q {
+		return r.q > other.q
 	}
-	if a, b := o.breadth(), than.breadth(); a != b {
+	if a, b := r.class(), other.class(); a != b {
 		return a > b
 	}
-	return o.place < than.place
+	return r.position < other.position
 }
 
-// breadth is what of specific counts between two media types: a name, by whatever name and parameters, a type, or anything.
-func (o offer) breadth() int { return min(o.specific&^1, alias) }
+// class returns the part of the specificity that counts between two media types. Aliases and parameters do not
+// count.
+func (r acceptRank) class() int { return min(r.specificity&^1, matchesAlias) }
 
-// offerOf finds the range that decides about a media type: the most specific one, and of those the one with the greatest weight.
-func offerOf(mediaType string, ranges []MediaRange) offer {
-	var best offer
-	for place, m := range ranges {
-		specific := m.matches(mediaType)
-		if specific == 0 && mediaType == (CBORSeq{}).MediaType() && m.matches("application/cbor") >= exact {
-			specific = alias
+// rankOf returns the rank by the most specific range that matches mediaType. Of several such ranges the one with
+// the greatest weight counts.
+func rankOf(mediaType string, ranges []MediaRange) acceptRank {
+	var best acceptRank
+	for position, m := range ranges {
+		specificity := m.specificity(mediaType)
+		if specificity == 0 && mediaType == (CBORSeq{}).MediaType() && m.specificity("application/cbor") >= matchesExactly {
+			specificity = matchesAlias
 		}
-		if specific > best.specific || specific > 0 && specific == best.specific && m.Q > best.q {
-			best = offer{m.Q, specific, place}
+		if specificity > best.specificity || specificity > 0 && specificity == best.specificity && m.Q > best.q {
+			best = acceptRank{m.Q, specificity, position}
 		}
 	}
 	return best

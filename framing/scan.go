@@ -5,51 +5,53 @@ import (
 	"fmt"
 )
 
-// maxDepth is how deep the brackets of an event may nest: one level for the event around an object of 10,000, which is what
-// encoding/json reads and so the most that a store can hold.
+// maxDepth is the maximum nesting depth of an event: one level for the event, and 10,000 levels for the object,
+// which is the limit of encoding/json and therefore of stores.
 const maxDepth = 10_001
 
-// A scanner checks the text of one JSON object (RFC 8259) as it comes, in pieces of any size, and drops insignificant space. It
-// looks at each byte once. It leaves UTF-8 to its caller. The zero scanner is ready for one object.
+// A scanner validates the text of one JSON object (RFC 8259) incrementally, in parts of any size, and removes
+// insignificant space. It reads each byte once. It does not validate UTF-8. The zero scanner is ready for one
+// object.
 type scanner struct {
-	state scanState
-	name  bool                    // the string at hand is the name of a member
-	hex   int                     // digits that a \u still needs
-	rest  string                  // what remains of a literal
-	check bool                    // only check: copy nothing
-	depth int                     // brackets that are open
-	kinds [maxDepth/64 + 1]uint64 // a bit for each of them: set for objects; an array, so that a scanner takes no memory elsewhere
+	state    scanState
+	name     bool   // the current string is the name of a member
+	hex      int    // the number of digits that a \u still needs
+	rest     string // the rest of a literal
+	onlyScan bool   // validate, and copy nothing
+	depth    int    // the number of open brackets
+	// kinds has a bit for each open bracket, which is set for objects. It is an array to avoid an allocation.
+	kinds [maxDepth/64 + 1]uint64
 }
 
 type scanState uint8
 
 const (
-	atObject scanState = iota // before everything
+	atObject scanState = iota // at the start
 	atValue
-	atFirstValue // or the end of the array
+	atFirstValue // or at the end of an array
 	atName
-	atFirstName // or the end of the object
+	atFirstName // or at the end of an object
 	atColon
-	atComma // or the end of what is open
+	atComma // or at the end of an array or object
 	inString
 	inEscape
 	inHex
 	inLiteral
-	inMinus  // a digit must follow
-	inZero   // no digit may follow
-	inDigits // of the whole part
-	inPoint  // a digit must follow
+	inMinus  // after the sign: a digit must follow
+	inZero   // after a leading zero: no digit may follow
+	inDigits // in the integer part
+	inPoint  // after the point: a digit must follow
 	inFraction
-	inExponent // a sign or a digit must follow
-	inSign     // a digit must follow
-	inPower    // digits of the exponent
+	inExponent // after e: a sign or a digit must follow
+	inSign     // after the sign of the exponent: a digit must follow
+	inPower    // in the digits of the exponent
 	atEnd      // the object is complete
 )
 
-// wants says what a state waits for, for messages.
-var wants = [...]string{
+// expected describes the input that a state expects, for error messages.
+var expected = [...]string{
 	atObject: "an object", atValue: "a value", atFirstValue: "a value or ]", atName: "a name", atFirstName: "a name or }",
-	atColon: "a colon", atComma: "a comma or a closing bracket", inString: "no control character in a string",
+	atColon: "a colon", atComma: "a comma or a closing bracket", inString: "a string without control characters",
 	inEscape: "an escape", inHex: "a hexadecimal digit", inLiteral: "true, false or null", inMinus: "a digit",
 	inPoint: "a digit", inExponent: "a digit", inSign: "a digit",
 }
@@ -58,13 +60,13 @@ func (s *scanner) reset() { s.state, s.depth = atObject, 0 }
 
 func (s *scanner) done() bool { return s.state == atEnd }
 
-// scan reads src up to the end of the object, appends what is significant of it to dst and returns how much it has read. dst may
-// be src[:0].
+// scan reads src up to the end of the object, appends it to dst without insignificant space, and returns the
+// number of bytes read. dst may be src[:0].
 func (s *scanner) scan(dst, src []byte) (out []byte, n int, err error) {
-	start, i := 0, 0 // src[start:i] is significant and not yet copied
+	start, i := 0, 0 // src[start:i] is not yet copied
 	for i < len(src) && s.state != atEnd {
 		if s.state == inString {
-			if i += plainRun(src[i:]); i == len(src) {
+			if i += plainLength(src[i:]); i == len(src) {
 				break
 			}
 		}
@@ -72,19 +74,19 @@ func (s *scanner) scan(dst, src []byte) (out []byte, n int, err error) {
 		if err != nil {
 			return dst, i, err
 		}
-		if space && !s.check {
+		if space && !s.onlyScan {
 			dst = append(dst, src[start:i]...)
 			start = i + 1
 		}
 		i++
 	}
-	if !s.check {
+	if !s.onlyScan {
 		dst = append(dst, src[start:i]...)
 	}
 	return dst, i, nil
 }
 
-// step moves on by one byte and reports whether that is insignificant space.
+// step processes one byte and reports whether it is insignificant space.
 func (s *scanner) step(c byte) (space bool, err error) {
 	switch s.state {
 	case inString:
@@ -113,7 +115,7 @@ func (s *scanner) step(c byte) (space bool, err error) {
 		if more || err != nil {
 			return false, err
 		}
-		s.state = atComma // c is the byte behind the number
+		s.state = atComma // c is the byte after the number
 	}
 	if isSpace(c) {
 		return true, nil
@@ -155,7 +157,7 @@ func (s *scanner) structureByte(c byte) error {
 	return s.unexpected(c)
 }
 
-// commaByte reads what may follow a value.
+// commaByte processes a byte after a value.
 func (s *scanner) commaByte(c byte) error {
 	top := s.depth - 1
 	inObject := s.kinds[top/64]>>(top%64)&1 != 0
@@ -229,7 +231,7 @@ func (s *scanner) stringByte(c byte) error {
 		s.state = atColon
 	case c == '"':
 		s.state = atComma
-	default: // plainRun has left only control characters
+	default: // a control character: scan skips plain characters
 		return s.unexpected(c)
 	}
 	return nil
@@ -248,28 +250,28 @@ func (s *scanner) escapeByte(c byte) error {
 }
 
 func (s *scanner) unexpected(c byte) error {
-	return fmt.Errorf("got %q, want %s", c, wants[s.state])
+	return fmt.Errorf("found %q, expected %s", c, expected[s.state])
 }
 
-var errUnfinished = errors.New("the JSON ends too early")
+var errIncomplete = errors.New("incomplete JSON")
 
-// compactObject checks a text that must be one JSON object, and takes insignificant space out of it in place.
+// compactObject validates text, which must be one JSON object, and removes insignificant space in place.
 func (s *scanner) compactObject(text []byte) ([]byte, error) {
 	s.reset()
 	return s.object(text[:0], text)
 }
 
-// object reads a text that must be one JSON object.
+// object validates text, which must be one JSON object, and appends it to dst without insignificant space.
 func (s *scanner) object(dst, text []byte) ([]byte, error) {
 	out, n, err := s.scan(dst, text)
 	if err != nil {
-		return nil, fmt.Errorf("no JSON: %w, at byte %d", err, n+1)
+		return nil, fmt.Errorf("invalid JSON: %w, at byte %d", err, n+1)
 	}
 	if !s.done() {
-		return nil, errUnfinished
+		return nil, errIncomplete
 	}
 	if rest := trimSpace(text[n:]); len(rest) > 0 {
-		return nil, fmt.Errorf("JSON goes on after its object: %s", excerpt(rest))
+		return nil, fmt.Errorf("unexpected data after the object: %s", excerpt(rest))
 	}
 	return out, nil
 }

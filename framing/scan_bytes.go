@@ -1,6 +1,7 @@
 package framing
 
-// numberByte reports whether c belongs to the number at hand. It is an error where the number can't end there.
+// numberByte processes a byte in or after a number. more is true if c belongs to the number. If it does not, and
+// the number is incomplete, it returns an error.
 func (s *scanner) numberByte(c byte) (more bool, err error) {
 	switch s.state {
 	case inMinus:
@@ -30,7 +31,7 @@ func (s *scanner) numberByte(c byte) (more bool, err error) {
 	return false, s.unexpected(c)
 }
 
-// numberTail is numberByte where the number may end.
+// numberTail is numberByte for a number that may end before c.
 func (s *scanner) numberTail(c byte) (more bool) {
 	switch {
 	case isDigit(c):
@@ -52,7 +53,7 @@ func isHex(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// trimSpace returns text without the space it begins with.
+// trimSpace returns text without leading space.
 func trimSpace(text []byte) []byte {
 	for len(text) > 0 && isSpace(text[0]) {
 		text = text[1:]
@@ -60,17 +61,18 @@ func trimSpace(text []byte) []byte {
 	return text
 }
 
-// plain holds the bytes that mean nothing but themselves in a JSON string.
-var plain = func() (t [256]bool) {
+// isPlain is true for the bytes that need no escape in a JSON string and do not end it.
+var isPlain = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c >= ' ' && c != '"' && c != '\\'
 	}
 	return t
 }()
 
-func plainRun(text []byte) int {
+// plainLength returns the number of plain bytes at the start of text.
+func plainLength(text []byte) int {
 	for i, c := range text {
-		if !plain[c] {
+		if !isPlain[c] {
 			return i
 		}
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// SSE is text/event-stream (WHATWG HTML 9.2, server-sent events): an id line with the version, an event line with the type, and as
-// data the same JSON object that the framing [JSON] has, so that a page can listen to a type or read all alike.
+// SSE is text/event-stream (WHATWG HTML 9.2, server-sent events): an id line with the version, an event line
+// with the type, and data lines with the JSON of the framing [JSON]. A page can listen to one type, or parse the
+// data of all events.
 //
-// Initial events and errors have no id: a browser that came back with theirs would miss the initial events behind it.
+// Initial events and errors have no id. A browser that resumed from the id of an initial event would miss others.
 //
-// The Decoder is a [Positioner]. It takes WatchEvent.Version from an event's own id and ignores the event line: the JSON counts.
-// A stream that ends between the lines of an event, or within a line, was cut off.
+// The Decoder is a [Positioner]. WatchEvent.Version is the id of the event itself. The event line is ignored,
+// because the JSON has the type. A stream that ends within an event, or within a line, was truncated.
 type SSE struct{}
 
 var (
@@ -25,18 +26,19 @@ var (
 	_ Heartbeater = SSE{}
 )
 
-// retryMillis is how long a browser waits before it connects again: long enough to spare a server that restarts, short enough for
-// people. Browsers that are told nothing wait three to five seconds.
+// retryMillis is the time in milliseconds after which a browser reconnects. It is long enough for a server that
+// restarts, and short enough for people. Without it browsers wait three to five seconds.
 const retryMillis = "1000"
 
 // MediaType implements [Framer].
 func (SSE) MediaType() string { return "text/event-stream" }
 
-// AppendEvent implements [Framer]. An object with line breaks becomes several data lines. An ERROR of code 410 resets the last event
-// ID: a browser that came back with it would be told the same for ever, and without it is shown the state.
+// AppendEvent implements [Framer]. An object with line breaks becomes several data lines. An ERROR of code 410
+// resets the last event ID. With the old ID a browser would receive the same error forever; without an ID it
+// receives the state.
 func (SSE) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	if strings.ContainsAny(e.Type, "\r\n") {
-		return dst, unfit(listwatch.Invalid, "the type has a line break: "+strconv.Quote(e.Type), nil)
+		return dst, encodeError(listwatch.Invalid, "the type has a line break: "+strconv.Quote(e.Type), nil)
 	}
 	out := dst
 	switch {
@@ -78,11 +80,12 @@ func appendID(dst []byte, v listwatch.Version) []byte {
 	return append(dst, '\n')
 }
 
-// AppendOpening implements [Pacer]: it asks browsers to wait one second before they connect again.
+// AppendOpening implements [Heartbeater]. It asks browsers to wait one second before they reconnect.
 func (SSE) AppendOpening(dst []byte) []byte { return append(dst, "retry: "+retryMillis+"\n\n"...) }
 
-// AppendHeartbeat implements [Pacer]: a comment, and an id where the version is known. A block without data is no event, yet its id
-// is kept (HTML 9.2.6, "dispatch the event", step 1): a silent bookmark.
+// AppendHeartbeat implements [Heartbeater]. It appends a comment, and an id if the version is known. A block
+// without data is not an event, but browsers keep its id (HTML 9.2.6, "dispatch the event", step 1), as for a
+// bookmark.
 func (SSE) AppendHeartbeat(dst []byte, at listwatch.Version) []byte {
 	dst = append(dst, ":\n"...)
 	if at != 0 {
@@ -108,15 +111,15 @@ type sseDecoder struct {
 func (d *sseDecoder) LastEventID() string { return d.lines.lastID }
 
 type sseReader struct {
-	body   bodyReader // its text is the data so far, each line with a newline behind it
-	line   []byte     // scratch: the line at hand
-	begun  bool       // the first line has been read
-	skipLF bool       // the last line ended with CR: an LF right behind it belongs to it
+	body    bodyReader // its text is the data so far, each line with a newline
+	line    []byte     // the current line; the buffer is reused
+	started bool       // the first line has been read
+	skipLF  bool       // the last line ended with CR, so an LF that follows belongs to it
 
-	// The block at hand, which ends at a blank line.
-	pending bool   // it has data, an event or an id
+	// The current block, which ends at a blank line.
+	pending bool   // the block has data, an event or an id
 	id      string // the last event ID buffer of HTML 9.2.6
-	hasID   bool   // id comes from this block
+	hasID   bool   // the block has an id
 
 	lastID string // the last event ID string of HTML 9.2.6
 }
@@ -131,7 +134,7 @@ func (s *sseReader) readEvent(in *input) (WatchEvent, error) {
 		if len(s.line) > 0 {
 			s.field(s.line)
 			if !s.pending {
-				in.used = 0 // comments and unknown fields alone are between events
+				in.used = 0 // comments and unknown fields do not belong to an event
 			}
 			continue
 		}
@@ -144,24 +147,25 @@ func (s *sseReader) readEvent(in *input) (WatchEvent, error) {
 	}
 }
 
-// dispatch returns the event that a blank line completed.
+// dispatch returns the event of a complete block.
 func (s *sseReader) dispatch() (WatchEvent, error) {
-	e, err := s.body.whole()
+	e, err := s.body.readText()
 	if err == nil && s.hasID {
-		// An id that is no version is for somebody else: the event says its own version.
+		// An id that is not a version is ignored: the object has its version.
 		e.Version, _ = listwatch.ParseVersion(s.id)
 	}
 	return e, err
 }
 
-// readLine reads a line into s.line, without its end: LF, CR or CRLF. It never waits for what may follow a CR.
+// readLine reads a line into s.line, without the LF, CR or CRLF at its end. It does not wait for the byte after a
+// CR.
 func (s *sseReader) readLine(in *input) error {
-	if cap(s.line) > keptScratch {
+	if cap(s.line) > maxKeptBuffer {
 		s.line = nil
 	}
 	s.line = s.line[:0]
 	for {
-		w, err := in.window()
+		w, err := in.available()
 		if err != nil {
 			return err
 		}
@@ -181,14 +185,14 @@ func (s *sseReader) readLine(in *input) error {
 			break
 		}
 	}
-	if !s.begun {
-		s.begun = true
-		s.line = bytes.TrimPrefix(s.line, []byte("\uFEFF")) // HTML 9.2.5: one leading BOM is ignored
+	if !s.started {
+		s.started = true
+		s.line = bytes.TrimPrefix(s.line, []byte("\uFEFF")) // HTML 9.2.5: ignore one leading BOM
 	}
 	return nil
 }
 
-// lineEnd returns where the first line of text ends, or len(text) and false.
+// lineEnd returns the length of the first line of text, or len(text) and false if the line is incomplete.
 func lineEnd(text []byte) (n int, ended bool) {
 	if n := bytes.IndexByte(text, '\n'); n >= 0 {
 		text, ended = text[:n], true
@@ -199,7 +203,7 @@ func lineEnd(text []byte) (n int, ended bool) {
 	return len(text), ended
 }
 
-// field reads a line that is not blank (HTML 9.2.6).
+// field processes a line that is not blank (HTML 9.2.6).
 func (s *sseReader) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

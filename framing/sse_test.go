@@ -16,8 +16,8 @@ const (
 	sseEvent = sseData + "\n\n"
 )
 
-// A browser that kept its position would come back with it and be told 410 for ever.
-func TestSSEExpiryMakesTheBrowserForgetItsPosition(t *testing.T) {
+// A browser that resumed from the same id would receive 410 forever.
+func TestSSEExpiryResetsTheLastEventID(t *testing.T) {
 	for code, want := range map[string]string{"410": "", "503": "7"} {
 		stream := []byte("id: 7\n\n")
 		stream, err := SSE{}.AppendEvent(stream, WatchEvent{Type: TypeError, Object: []byte(`{"code":` + code + `}`)})
@@ -32,7 +32,7 @@ func TestSSEExpiryMakesTheBrowserForgetItsPosition(t *testing.T) {
 }
 
 // framing/sse-fields.
-func TestSSEEventsHaveFields(t *testing.T) {
+func TestSSEFields(t *testing.T) {
 	for _, c := range []struct {
 		e    WatchEvent
 		want string
@@ -52,11 +52,11 @@ func TestSSEEventsHaveFields(t *testing.T) {
 		}
 	}
 	if _, err := (SSE{}).AppendEvent(nil, WatchEvent{Type: "A\nid: 5", Object: []byte("{}")}); !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("got %v, want Invalid: a type must not forge a field", err)
+		t.Errorf("got %v, want Invalid: a type must not contain another field", err)
 	}
 }
 
-func TestSSEHeartbeatsMoveTheLastEventIDOn(t *testing.T) {
+func TestSSEHeartbeatsUpdateTheLastEventID(t *testing.T) {
 	if got := string(SSE{}.AppendOpening(nil)); got != "retry: 1000\n\n" {
 		t.Errorf("opening: got %q", got)
 	}
@@ -71,28 +71,27 @@ func TestSSEHeartbeatsMoveTheLastEventIDOn(t *testing.T) {
 	d := SSE{}.NewDecoder(strings.NewReader(string(stream)), 0).(*sseDecoder)
 	e, err := d.Decode()
 	if err != nil || e.Version != 0 || d.LastEventID() != "41" {
-		t.Errorf("got version %d, last ID %q and %v, want 0: the event has no id of its own", e.Version, d.LastEventID(), err)
+		t.Errorf("got version %d, last ID %q and %v, want 0: the event itself has no id", e.Version, d.LastEventID(), err)
 	}
 	if _, err := d.Decode(); err != io.EOF || d.LastEventID() != "42" {
 		t.Errorf("got last ID %q and %v, want 42 and EOF", d.LastEventID(), err)
 	}
 }
 
-// Heartbeats count for no event, however many there are.
-func TestSSEHeartbeatsDoNotAddUp(t *testing.T) {
+func TestSSEHeartbeatsDoNotCountForTheLimit(t *testing.T) {
 	stream := strings.Repeat(":\nid: 1\n\n: x\nunknown: y\n", 1000) + sseEvent
 	if _, err := (SSE{}).NewDecoder(strings.NewReader(stream), 64).Decode(); err != nil {
 		t.Error(err)
 	}
 }
 
-// framing/sse-parse-vectors, after the format tests of web-platform-tests/eventsource.
-func TestSSEDecoderReadsWhatBrowsersRead(t *testing.T) {
-	const none = "none" // no event
+// framing/sse-parse-vectors, from the format tests of web-platform-tests/eventsource.
+func TestSSEDecoderParsesLikeBrowsers(t *testing.T) {
+	const none = "none"
 	for name, c := range map[string]struct {
 		stream string
-		id     string // the last event ID after the first event; none: there is no event
-		err    error  // of the end of the stream
+		id     string // the last event ID after the first event, or none if there is no event
+		err    error  // the error at the end of the stream
 	}{
 		"LF":                     {sseEvent, "", io.EOF},
 		"CR":                     {sseData + "\r\r", "", io.EOF},
@@ -104,10 +103,10 @@ func TestSSEDecoderReadsWhatBrowsersRead(t *testing.T) {
 		"comments":               {":\n: x\n:data: no\n" + sseData + "\n:\n\n", "", io.EOF},
 		"unknown fields":         {"DATA: x\ndat: x\n data: x\nretry: 5\nfoo\n" + sseEvent, "", io.EOF},
 		"no space":               {"data:" + sseBody + "\n\n", "", io.EOF},
-		"space kept":             {"data:  " + sseBody + "\n\n", "", io.EOF}, // one goes, the other is space before JSON
+		"space kept":             {"data:  " + sseBody + "\n\n", "", io.EOF}, // one space is removed, the other is space before JSON
 		"no final blank line":    {sseData + "\n", none, io.ErrUnexpectedEOF},
 		"no final line end":      {sseData, none, io.ErrUnexpectedEOF},
-		"cut behind an event":    {sseEvent + "id: 5\n", "", io.ErrUnexpectedEOF},
+		"cut after an event":     {sseEvent + "id: 5\n", "", io.ErrUnexpectedEOF},
 		"cut within a comment":   {sseEvent + ": hea", "", io.ErrUnexpectedEOF},
 		"comment at the end":     {sseEvent + ": heartbeat\n", "", io.EOF},
 		"event without data":     {"event: ADDED\nid: 3\n\n" + sseEvent, "3", io.EOF},
@@ -115,11 +114,11 @@ func TestSSEDecoderReadsWhatBrowsersRead(t *testing.T) {
 		"id with NUL":            {"id: 7\n\nid: 8\x009\n" + sseEvent, "7", io.EOF},
 		"id reset":               {"id: 7\n\nid\n" + sseEvent, "", io.EOF},
 		"id kept":                {"id: 7\n\n" + sseEvent, "7", io.EOF},
-		"id that is no version":  {"id: x…\n" + sseEvent, "x…", io.EOF},
+		"id not a version":       {"id: x…\n" + sseEvent, "x…", io.EOF},
 		"several data lines":     {"data: {\"type\":\"ADDED\",\ndata:\ndata\ndata: \"object\":{\"a\":1}}\n\n", "", io.EOF},
 		"leading blank lines":    {"\n\r\n\r\r\n" + sseEvent, "", io.EOF},
-		"nothing":                {"", none, io.EOF},
-		"nothing but a BOM":      {"\uFEFF\n\n", none, io.EOF},
+		"empty":                  {"", none, io.EOF},
+		"only a BOM":             {"\uFEFF\n\n", none, io.EOF},
 		"other event line":       {"event: message\n" + sseEvent, "", io.EOF},
 		"colon in the data line": {"data:" + strings.Replace(sseBody, `"a":1`, `"a":1,"u":"x:y: z"`, 1) + "\n\n", "", io.EOF},
 	} {
@@ -132,7 +131,7 @@ func TestSSEDecoderReadsWhatBrowsersRead(t *testing.T) {
 			}
 			_, err = d.Decode()
 		}
-		if name == "two BOMs" { // the line is an unknown field, then
+		if name == "two BOMs" { // the second BOM makes the line an unknown field
 			c.err = io.EOF
 		}
 		if c.err == io.EOF && err != io.EOF || !errors.Is(err, c.err) {
@@ -141,7 +140,7 @@ func TestSSEDecoderReadsWhatBrowsersRead(t *testing.T) {
 	}
 }
 
-func TestSSEDataThatIsNoEventIsRefused(t *testing.T) {
+func TestSSERejectsInvalidData(t *testing.T) {
 	for _, stream := range []string{"data\n\n", "data: \n\n", "data: hello\n\n", sseData + "\n" + sseEvent, "data: {\n\n"} {
 		_, err := SSE{}.NewDecoder(strings.NewReader(stream), 0).Decode()
 		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// eachFramer runs a test over every framing.
+// eachFramer runs a test with every framing.
 func eachFramer(t *testing.T, test func(t *testing.T, f Framer)) {
 	t.Helper()
 	for _, f := range allFramers {
@@ -21,7 +21,7 @@ func eachFramer(t *testing.T, test func(t *testing.T, f Framer)) {
 	}
 }
 
-func someEvents() []WatchEvent {
+func sampleEvents() []WatchEvent {
 	return []WatchEvent{
 		{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7"},"spec":{"n":12345678901234567890123,"s":"é\u00e9😀"}}`)},
 		{Type: "MODIFIED", Object: []byte(`{"metadata":{"name":"b","resourceVersion":"8"},"x":[1,-2.5,1e400,true,null,{}]}`), Version: 8},
@@ -32,7 +32,7 @@ func someEvents() []WatchEvent {
 func TestEventsSurviveTheRoundTrip(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		rapid.Check(t, func(t *rapid.T) {
-			events := rapid.SliceOfN(anEvent(), 1, 4).Draw(t, "events")
+			events := rapid.SliceOfN(genEvent(), 1, 4).Draw(t, "events")
 			var stream []byte
 			var err error
 			for _, e := range events {
@@ -62,7 +62,7 @@ func TestEventsSurviveTheRoundTrip(t *testing.T) {
 func TestMessagesSurviveTheRoundTrip(t *testing.T) {
 	for _, f := range []MessageFramer{JSON{}, CBORSeq{}} {
 		rapid.Check(t, func(t *rapid.T) {
-			want := anEvent().Draw(t, "event")
+			want := genEvent().Draw(t, "event")
 			message, err := f.AppendMessage(nil, want)
 			if err != nil {
 				t.Fatal(err)
@@ -84,13 +84,13 @@ func TestMessagesSurviveTheRoundTrip(t *testing.T) {
 	}
 }
 
-// framing/byte-drip, framing/chunk-boundaries-free: no boundary of a read means anything.
-func TestReadsMayEndAnywhere(t *testing.T) {
-	events := someEvents()
+// framing/byte-drip, framing/chunk-boundaries-free.
+func TestReadBoundariesDoNotMatter(t *testing.T) {
+	events := sampleEvents()
 	eachFramer(t, func(t *testing.T, f Framer) {
 		stream, _ := encode(t, f, events...)
 		readers := map[string]io.Reader{
-			"drip": iotest.OneByteReader(bytes.NewReader(stream)), "early EOF": iotest.DataErrReader(bytes.NewReader(stream)),
+			"bytewise": iotest.OneByteReader(bytes.NewReader(stream)), "early EOF": iotest.DataErrReader(bytes.NewReader(stream)),
 		}
 		for at := range stream {
 			readers[fmt.Sprint("split at ", at)] = io.MultiReader(bytes.NewReader(stream[:at]), bytes.NewReader(stream[at:]))
@@ -107,14 +107,14 @@ func TestReadsMayEndAnywhere(t *testing.T) {
 	})
 }
 
-// framing/truncated-final: a stream that was cut off is told from one that ended.
-func TestACutIsToldFromAnEnd(t *testing.T) {
+// framing/truncated-final.
+func TestTruncationIsNotACleanEnd(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
-		stream, ends := encode(t, f, someEvents()...)
+		stream, ends := encode(t, f, sampleEvents()...)
 		for cut := range len(stream) + 1 {
 			complete, between := 0, cut == 0
 			for _, end := range ends {
-				if complete2 := completeAt(f, end); cut >= complete2 {
+				if cut >= completeAt(f, end) {
 					complete++
 					between = cut <= end || cut == len(stream)
 				}
@@ -127,13 +127,14 @@ func TestACutIsToldFromAnEnd(t *testing.T) {
 				t.Fatalf("cut at %d of %d: got %v; between two events: %v", cut, len(stream), err, between)
 			}
 			if !between && (!errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, listwatch.Corrupt)) {
-				t.Fatalf("cut at %d: got %v, want Corrupt around ErrUnexpectedEOF", cut, err)
+				t.Fatalf("cut at %d: got %v, want Corrupt that wraps ErrUnexpectedEOF", cut, err)
 			}
 		}
 	})
 }
 
-// completeAt returns the byte at which an event that ends at end is complete: a JSON object is so before its newline.
+// completeAt returns the offset at which an event that ends at end can be decoded. A JSON object is complete
+// before its newline.
 func completeAt(f Framer, end int) int {
 	switch f.(type) {
 	case JSON, JSONSeq:
@@ -143,7 +144,7 @@ func completeAt(f Framer, end int) int {
 }
 
 // framing/coalesced.
-func TestAThousandEventsMayComeAtOnce(t *testing.T) {
+func TestManyEventsInOneRead(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		events := make([]WatchEvent, 1000)
 		for i := range events {
@@ -160,13 +161,13 @@ func TestAThousandEventsMayComeAtOnce(t *testing.T) {
 	})
 }
 
-// An event must come out as soon as its last byte is in, with nothing behind it: the next may come in an hour.
-func TestAnEventDoesNotWaitForTheNext(t *testing.T) {
+// A decoder must return an event as soon as it has its last byte, because the next event may be hours away.
+func TestEventIsReturnedBeforeTheNextArrives(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		for _, object := range []string{`{}`, `{"a":""}`, `{"a":[]}`, `{"a":0}`, `{"a":{"b":[""]}}`} {
 			e := WatchEvent{Type: "ADDED", Object: []byte(object)}
 			stream, _ := encode(t, f, e)
-			d := f.NewDecoder(io.MultiReader(iotest.OneByteReader(bytes.NewReader(stream)), iotest.ErrReader(errors.New("it waits"))), 0)
+			d := f.NewDecoder(io.MultiReader(iotest.OneByteReader(bytes.NewReader(stream)), iotest.ErrReader(errors.New("the decoder reads more"))), 0)
 			got, err := d.Decode()
 			if err != nil {
 				t.Fatalf("%s: %v", object, err)
@@ -176,32 +177,33 @@ func TestAnEventDoesNotWaitForTheNext(t *testing.T) {
 	})
 }
 
-func TestErrorsOfTheReaderPass(t *testing.T) {
+func TestReaderErrorsAreReturnedUnchanged(t *testing.T) {
 	broken := errors.New("connection reset")
 	eachFramer(t, func(t *testing.T, f Framer) {
-		stream, _ := encode(t, f, someEvents()[0])
+		stream, _ := encode(t, f, sampleEvents()[0])
 		for at := range len(stream) {
 			d := f.NewDecoder(io.MultiReader(bytes.NewReader(stream[:at]), iotest.ErrReader(broken)), 0)
 			_, err := decodeAll(d)
-			if err != broken { //nolint:errorlint // as it is
-				t.Fatalf("at %d: got %v, want the error of the reader as it is", at, err)
+			if err != broken { //nolint:errorlint // must be unchanged
+				t.Fatalf("at %d: got %v, want the error of the reader unchanged", at, err)
 			}
-			if _, again := d.Decode(); again != err { //nolint:errorlint // the same
-				t.Fatalf("at %d: got %v then %v: a decoder that failed must stay so", at, err, again)
+			if _, again := d.Decode(); again != err { //nolint:errorlint // must be the same
+				t.Fatalf("at %d: got %v then %v: a failed decoder must return the same error again", at, err, again)
 			}
 		}
-		if _, err := f.NewDecoder(stuck{}, 0).Decode(); !errors.Is(err, io.ErrNoProgress) {
+		if _, err := f.NewDecoder(emptyReader{}, 0).Decode(); !errors.Is(err, io.ErrNoProgress) {
 			t.Errorf("got %v from a reader that returns nothing, want ErrNoProgress", err)
 		}
 	})
 }
 
-type stuck struct{}
+// An emptyReader returns no bytes and no error.
+type emptyReader struct{}
 
-func (stuck) Read([]byte) (int, error) { return 0, nil }
+func (emptyReader) Read([]byte) (int, error) { return 0, nil }
 
-// framing/field-order-free, and what only a sloppy peer sends.
-func TestMembersComeInAnyOrder(t *testing.T) {
+// framing/field-order-free, with unknown and duplicate members.
+func TestMemberOrderDoesNotMatter(t *testing.T) {
 	for _, text := range []string{
 		`{"type":"ADDED","object":{"a":1}}`, `{"object":{"a":1},"type":"ADDED"}`, "{ \"x\" : [ {} ] , \"object\" :\r\n{ \"a\" :\t1 } ,\"type\": \"ADDED\", \"y\":null}",
 		`{"\u0074ype":"\u0041DDED","object":{"a":1}}`, `{"type":"X","object":{},"type":"ADDED","object":{"a":1}}`,
@@ -213,7 +215,7 @@ func TestMembersComeInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsRefused(t *testing.T) {
+func TestInvalidEventsAreRejected(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"type":"ADDED"}`, `{"object":{}}`, `{"type":"","object":{}}`, `{"type":1,"object":{}}`, `{"type":null,"object":{}}`,
 		`{"type":"ADDED","object":[]}`, `{"type":"ADDED","object":null}`, `{"type":"ADDED","object":"x"}`, `[]`, `1`, `"x"`, `nope`,
@@ -232,13 +234,13 @@ func TestWhatIsNoEventIsRefused(t *testing.T) {
 	for _, e := range []WatchEvent{{Type: "", Object: []byte("{}")}, {Type: "\xff", Object: []byte("{}")}, {Type: "A"}, {Type: "A", Object: []byte("[]")}} {
 		eachFramer(t, func(t *testing.T, f Framer) {
 			if out, err := f.AppendEvent([]byte("kept"), e); !errors.Is(err, listwatch.Invalid) || string(out) != "kept" {
-				t.Errorf("%v: got %q and %v, want what was there and Invalid", e, out, err)
+				t.Errorf("%v: got %q and %v, want the unchanged prefix and Invalid", e, out, err)
 			}
 		})
 	}
 }
 
-func TestBadJSONIsRefused(t *testing.T) {
+func TestScannerRejectsInvalidJSON(t *testing.T) {
 	for _, bad := range []string{
 		`{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a":[1,]}`, `{"a":[1}`, `{"a":{]}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":.5}`,
 		`{"a":1e}`, `{"a":1e+}`, `{"a":+1}`, `{"a":tru}`, `{"a":nulL}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, `{"a":"` + "\x01" + `"}`, `{1:2}`, `{"a":1}}`, `{"a":--1}`,

@@ -11,52 +11,53 @@ import (
 	"pgregory.net/rapid"
 )
 
-// allFramers are what every test of the suite runs over.
+// allFramers are the framings that eachFramer tests.
 var allFramers = []Framer{JSON{}, LengthPrefixed{}, SSE{}, JSONSeq{}, CBORSeq{}}
 
-// sameBytes reports whether f gives back the very bytes of an object; the others give the same JSON value.
+// sameBytes reports whether the bytes of an object survive a round trip through f. With other framings only the
+// value survives.
 func sameBytes(f Framer) bool { return f != Framer(CBORSeq{}) }
 
-// anEvent generates events whose objects are compact JSON of every kind.
-func anEvent() *rapid.Generator[WatchEvent] {
+// genEvent generates events whose objects are compact JSON with values of all kinds.
+func genEvent() *rapid.Generator[WatchEvent] {
 	return rapid.Custom(func(t *rapid.T) WatchEvent {
 		return WatchEvent{
 			Type:   rapid.SampledFrom([]string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "FUTURE", "ça \"va\""}).Draw(t, "type"),
-			Object: []byte(anObject(3).Draw(t, "object")),
+			Object: []byte(genObject(3).Draw(t, "object")),
 		}
 	})
 }
 
-func anObject(depth int) *rapid.Generator[string] {
+func genObject(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		var members []string
 		for range rapid.IntRange(0, 5).Draw(t, "members") {
-			members = append(members, aString().Draw(t, "name")+":"+aValue(depth).Draw(t, "value"))
+			members = append(members, genString().Draw(t, "name")+":"+genValue(depth).Draw(t, "value"))
 		}
 		return "{" + strings.Join(members, ",") + "}"
 	})
 }
 
-func aValue(depth int) *rapid.Generator[string] {
+func genValue(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		kind := rapid.IntRange(0, 6).Draw(t, "kind")
 		switch {
 		case kind == 0 && depth > 0:
-			return anObject(depth-1).Draw(t, "object")
+			return genObject(depth-1).Draw(t, "object")
 		case kind == 1 && depth > 0:
-			return "[" + strings.Join(rapid.SliceOfN(aValue(depth-1), 0, 30).Draw(t, "array"), ",") + "]"
+			return "[" + strings.Join(rapid.SliceOfN(genValue(depth-1), 0, 30).Draw(t, "array"), ",") + "]"
 		case kind == 2:
 			return rapid.SampledFrom([]string{"true", "false", "null", "[]", "{}"}).Draw(t, "literal")
 		case kind < 5:
-			return aNumber().Draw(t, "number")
+			return genNumber().Draw(t, "number")
 		}
-		return aString().Draw(t, "string")
+		return genString().Draw(t, "string")
 	})
 }
 
-func aNumber() *rapid.Generator[string] {
+func genNumber() *rapid.Generator[string] {
 	return rapid.OneOf(
-		rapid.SampledFrom(oddNumbers),
+		rapid.SampledFrom(specialNumbers),
 		rapid.Map(rapid.Int64(), func(n int64) string { return fmt.Sprint(n) }),
 		rapid.Map(rapid.Float64(), func(f float64) string {
 			data, err := json.Marshal(f)
@@ -69,7 +70,7 @@ func aNumber() *rapid.Generator[string] {
 	)
 }
 
-var oddNumbers = []string{
+var specialNumbers = []string{
 	"0", "-0", "-0.0", "0e5", "0.000e-99999999999999999999", "1", "-1", "23", "24", "255", "256", "65535", "65536", "4294967295", "4294967296",
 	"9007199254740993", "9007199254740993.0", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "18446744073709551616",
 	"-18446744073709551615", "-18446744073709551616", "-18446744073709551617", "123456789012345678901234567890", "0.1", "0.10", "1.5", "1e3",
@@ -78,7 +79,7 @@ var oddNumbers = []string{
 	"1e9223372036854775807", "1e-9223372036854775807", "0.0000001", "0.00000000000000000000001234567890123456789", "100000000000000000000000e-23",
 }
 
-func aString() *rapid.Generator[string] {
+func genString() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{
 			`""`, `"a"`, `"\u0000"`, `"\u00e9\\\/\b\f\n\r\t\""`, `"\ud83d\ude00"`, `"😀"`, `"<&>"`, `"` + "\u2028\u2029\uFEFF" + `"`, `"data: x"`,
@@ -88,7 +89,8 @@ func aString() *rapid.Generator[string] {
 	)
 }
 
-// sameJSON reports where two JSON texts differ in value: numbers by their exact decimal value, -0 apart from 0, members in order.
+// sameJSON returns an error if two JSON texts have different values. It compares the exact decimal values of
+// numbers, distinguishes -0 from 0, and compares the order of members.
 func sameJSON(a, b []byte) error {
 	x, y := json.NewDecoder(bytes.NewReader(a)), json.NewDecoder(bytes.NewReader(b))
 	x.UseNumber()
@@ -97,7 +99,7 @@ func sameJSON(a, b []byte) error {
 		s, errS := x.Token()
 		t, errT := y.Token()
 		if errS != nil || errT != nil {
-			if errS != errT { //nolint:errorlint // both io.EOF, or not
+			if errS != errT { //nolint:errorlint // both are io.EOF in a valid text
 				return fmt.Errorf("ends with %v and %v", errS, errT)
 			}
 			return nil
@@ -112,7 +114,7 @@ func sameJSON(a, b []byte) error {
 	}
 }
 
-// exactNumber spells the value of a JSON number in one way, without expanding its exponent.
+// exactNumber returns a canonical form of a JSON number, without expanding its exponent.
 func exactNumber(text string) string {
 	sign := ""
 	if strings.HasPrefix(text, "-") {
@@ -134,7 +136,7 @@ func exactNumber(text string) string {
 	return sign + short + "e" + exponent.String()
 }
 
-func TestSameJSONTellsValuesApart(t *testing.T) {
+func TestSameJSONDistinguishesValues(t *testing.T) {
 	for _, same := range [][2]string{{"1", "1.0"}, {"100", "1e2"}, {"-0", "-0.0"}, {"1e400", "10E+399"}, {"0.001", "1e-3"}, {`"\u00e9"`, `"é"`}} {
 		if err := sameJSON([]byte(same[0]), []byte(same[1])); err != nil {
 			t.Errorf("%s and %s: %v", same[0], same[1], err)
@@ -142,12 +144,12 @@ func TestSameJSONTellsValuesApart(t *testing.T) {
 	}
 	for _, other := range [][2]string{{"0", "-0"}, {"1", "2"}, {"1", `"1"`}, {"1e400", "1e401"}, {`{"a":1,"b":2}`, `{"b":2,"a":1}`}, {"[1]", "[1,1]"}, {"9007199254740993", "9007199254740992"}} {
 		if sameJSON([]byte(other[0]), []byte(other[1])) == nil {
-			t.Errorf("%s and %s are taken for the same", other[0], other[1])
+			t.Errorf("sameJSON treats %s and %s as equal", other[0], other[1])
 		}
 	}
 }
 
-// encode returns the stream of events, and where each ends in it.
+// encode returns the stream of events, and the offset of the end of each event.
 func encode(tb testing.TB, f Framer, events ...WatchEvent) (stream []byte, ends []int) {
 	tb.Helper()
 	for _, e := range events {
@@ -160,7 +162,7 @@ func encode(tb testing.TB, f Framer, events ...WatchEvent) (stream []byte, ends 
 	return stream, ends
 }
 
-// decodeAll reads a stream to its end.
+// decodeAll reads a stream to its end, and returns the last error.
 func decodeAll(d Decoder) (events []WatchEvent, err error) {
 	for {
 		e, err := d.Decode()
@@ -171,7 +173,7 @@ func decodeAll(d Decoder) (events []WatchEvent, err error) {
 	}
 }
 
-// checkSame fails where got is not want as f carries it.
+// checkSame fails the test if got is not the result of sending want through f.
 func checkSame(tb testing.TB, f Framer, want, got WatchEvent) {
 	tb.Helper()
 	if got.Type != want.Type {
