@@ -40,7 +40,7 @@ func contestants() []contestant {
 	return []contestant{
 		{"floor", "tcp", startFloor},
 		{"chunked", "chunked", serve(chunked.Server{})},
-		{"chunked-standard", "chunked", serve(chunked.Server{DisableTakeover: true})},
+		{"chunked-standard", "chunked", serve(chunked.Server{DisableHijack: true})},
 		{"websocket-gorilla", "websocket", serve(&websocket.Server{})},
 		{"websocket-nhooyr", "websocket", serve(&websocket.Server{Backend: websocket.Nhooyr})},
 		{"h2", "h2", serve(h2.Server{})},

@@ -20,7 +20,7 @@ type serverConfig struct {
 
 var serverConfigs = []serverConfig{
 	{"chunked-takeover", chunked.Server{}},
-	{"chunked-standard", chunked.Server{DisableTakeover: true}},
+	{"chunked-standard", chunked.Server{DisableHijack: true}},
 	{"h2", h2.Server{}},
 	{"websocket-gorilla", &websocket.Server{Backend: websocket.Gorilla}},
 	{"websocket-nhooyr", &websocket.Server{Backend: websocket.Nhooyr}},

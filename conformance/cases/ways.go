@@ -22,7 +22,7 @@ type way struct {
 
 var ways = []way{
 	{"h1", "h1", chunked.Server{}, newH1, false},
-	{"h1-standard", "h1", chunked.Server{DisableTakeover: true}, newH1, true},
+	{"h1-standard", "h1", chunked.Server{DisableHijack: true}, newH1, true},
 	{"h2", "h2", h2.Server{}, newH2, false},
 	{"ws-gorilla", "ws", &websocket.Server{}, newWS(websocket.Gorilla), false},
 	{"ws-nhooyr", "ws", &websocket.Server{Backend: websocket.Nhooyr}, newWS(websocket.Nhooyr), false},

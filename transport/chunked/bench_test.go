@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-// BenchmarkSend shows what a Send costs on each path; one stream, so nothing is shared between watchers.
+// BenchmarkSend measures the cost of Send on each path for a single watch.
 func BenchmarkSend(b *testing.B) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -15,6 +15,6 @@ func BenchmarkSend(b *testing.B) {
 		transporttest.BenchmarkSend(b, transporttest.ServerConfig{Server: Server{}}, protocols)
 	})
 	b.Run("path=standard", func(b *testing.B) {
-		transporttest.BenchmarkSend(b, transporttest.ServerConfig{Server: Server{DisableTakeover: true}}, protocols)
+		transporttest.BenchmarkSend(b, transporttest.ServerConfig{Server: Server{DisableHijack: true}}, protocols)
 	})
 }

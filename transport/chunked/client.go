@@ -8,10 +8,10 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Client dials streams over HTTP/1.1, each on a connection of its own. The zero Client is ready; it must not be copied after the
-// first Dial.
+// A Client dials watches over HTTP/1.1, each on its own connection. The zero value is ready to
+// use. It is safe for concurrent use, and must not be copied after the first Dial.
 type Client struct {
-	// Network is how servers are reached.
+	// Network connects to servers. Do not change it after the first Dial.
 	transport.Network
 
 	once sync.Once
@@ -23,12 +23,12 @@ var _ transport.Client = (*Client)(nil)
 // Name returns "chunked".
 func (c *Client) Name() string { return "chunked" }
 
-// Dial is that of [transport.Client]. It follows redirects; see [transport.HTTPClient].
+// Dial implements [transport.Client]. It follows redirects; see [transport.HTTPClient].
 func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	return transport.DialHTTP(ctx, c.client(), r, 1)
 }
 
-// CloseIdleConnections closes the connections that no stream uses. The Client can be used after it.
+// CloseIdleConnections closes the connections that no watch uses. The Client remains usable.
 func (c *Client) CloseIdleConnections() { c.client().CloseIdleConnections() }
 
 func (c *Client) client() *http.Client {

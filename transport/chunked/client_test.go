@@ -14,29 +14,29 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-func TestEachStreamHasAConnectionOfItsOwn(t *testing.T) {
+func TestEachWatchHasItsOwnConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}})
-		c := &Client{Network: site.Network}
+		server := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}})
+		c := &Client{Network: server.Network}
 		for range 3 {
-			r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+			r, err := c.Dial(t.Context(), &transport.Request{URL: server.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer r.Close()
 		}
-		if n := len(site.Conns()); n != 3 {
-			t.Errorf("3 streams on %d connections", n)
+		if n := len(server.Conns()); n != 3 {
+			t.Errorf("got %d connections for 3 watches", n)
 		}
 	})
 }
 
-func TestAServerOfHTTP2AloneIsUnsupported(t *testing.T) {
-	log.SetOutput(io.Discard) // net/http tells of bytes it did not ask for
+func TestAnHTTP2OnlyServerIsUnsupported(t *testing.T) {
+	log.SetOutput(io.Discard) // net/http logs unsolicited bytes
 	defer log.SetOutput(os.Stderr)
 	for name, greeting := range map[string]string{
-		"speaks first": "\x00\x00\x00\x04\x00\x00\x00\x00\x00", // SETTINGS, as of gRPC servers
-		"waits":        "",
+		"sends SETTINGS first": "\x00\x00\x00\x04\x00\x00\x00\x00\x00", // SETTINGS, as gRPC servers send them
+		"waits for the client": "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")

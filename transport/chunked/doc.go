@@ -1,8 +1,13 @@
-// Package chunked carries streams over HTTP/1.1: one response of chunked coding for each (RFC 9112, section 7.1). The last chunk
-// is the clean end; a connection that ends without it was cut.
+// Package chunked carries watches over HTTP/1.1. Each watch is a response in the chunked
+// transfer coding (rfc9112#section-7.1). The last chunk is the clean end; a connection that
+// ends without it was cut.
 //
-// [Server] has two paths. The lean one takes the connection over: chunks that are built once are shared by all watchers of an event,
-// and a stream costs one small goroutine. The standard one works behind any middleware and for HTTP/1.0. A client can't tell them
-// apart. On the standard path over TLS, cutting a stalled client off takes up to 5 s more than the write time-out, while crypto/tls tries
-// to say goodbye. [Client] is the other end.
+// Start with [Server] to serve watches and with [Client] to dial them. The server has two
+// paths, which a client cannot tell apart:
+//
+//   - The lean path hijacks the connection. Each chunk is built once and shared by all watchers of
+//     an event, and a watch needs one small goroutine.
+//   - The standard path uses the http.ResponseWriter. It works behind any middleware and for
+//     HTTP/1.0. Over TLS it takes up to 5 s longer than the write timeout to disconnect a stalled
+//     client, because crypto/tls tries to send a close_notify.
 package chunked

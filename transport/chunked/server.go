@@ -8,20 +8,22 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Server serves streams over HTTP/1.1 and, with a body that the end of the connection ends, over HTTP/1.0. The zero Server is ready.
+// A Server serves watches over HTTP/1.1, and over HTTP/1.0 with a body that ends with the
+// connection. The zero value is ready to use. It is safe for concurrent use.
 type Server struct {
-	// DisableTakeover keeps every stream on the standard path. Otherwise a connection is taken over where the
-	// http.ResponseWriter that Accept gets is itself an http.Hijacker; one that merely wraps such a writer is not bypassed,
-	// nor is one whose headers have a Content-Encoding, as of compressing middleware.
-	DisableTakeover bool
+	// DisableHijack makes all watches use the standard path. Otherwise the connection of a GET
+	// over HTTP/1.1 without a body is hijacked if the http.ResponseWriter passed to Accept is
+	// an http.Hijacker and has no Content-Encoding header, which compressing middleware sets. A
+	// ResponseWriter that only wraps an http.Hijacker is not bypassed.
+	DisableHijack bool
 }
 
 var _ transport.Server = Server{}
 
 var (
-	// plainEnvelope is for net/http, which makes the chunks.
+	// plainEnvelope is for the standard path, where net/http makes the chunks.
 	plainEnvelope = &transport.Envelope{}
-	// chunkEnvelope makes each event a chunk of its own, ready to be written to the connection.
+	// chunkEnvelope makes each event a chunk that can be written to the connection.
 	chunkEnvelope = &transport.Envelope{Wrap: appendChunk}
 )
 
@@ -35,7 +37,8 @@ func appendChunk(dst, payload []byte, _ bool) []byte {
 // Name returns "chunked".
 func (Server) Name() string { return "chunked" }
 
-// Claims reports whether r came over HTTP/1 and asks for no WebSocket. Other upgrades are ignored, as RFC 9110, section 7.8, allows.
+// Claims reports whether r is an HTTP/1 request that does not request an upgrade to WebSocket.
+// Other upgrades are ignored, which rfc9110#section-7.8 allows.
 func (Server) Claims(r *http.Request) bool {
 	if r.ProtoMajor != 1 {
 		return false
@@ -50,10 +53,11 @@ func (Server) Claims(r *http.Request) bool {
 	return true
 }
 
-// Accept is that of [transport.Server]. A stream that is not Detached is one of [transport.OpenResponse].
+// Accept implements [transport.Server]. On the standard path it uses [transport.OpenResponse],
+// whose rules then apply to the stream.
 func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	h, ok := w.(http.Hijacker)
-	lean := ok && !s.DisableTakeover && canTakeOver(r) && w.Header().Get("Content-Encoding") == ""
+	lean := ok && !s.DisableHijack && canHijack(r) && w.Header().Get("Content-Encoding") == ""
 	envelope := plainEnvelope
 	if lean {
 		envelope = chunkEnvelope
@@ -63,12 +67,14 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		return nil, err
 	}
 	if lean {
-		// What is dropped are bytes that the client has sent behind its request: the answer closes the connection, and a
-		// client that pipelines must be ready to ask again (RFC 9112, section 9.3.2).
+		// Bytes that the client has sent after the request are dropped. The response closes the
+		// connection, and a client that pipelines must be prepared to repeat its requests
+		// (rfc9112#section-9.3.2).
 		if conn, _, err := h.Hijack(); err == nil {
-			return takeOver(conn, w.Header(), encoder, o.WriteTimeoutOrDefault()), nil
+			return startStream(conn, w.Header(), encoder, o.WriteTimeoutOrDefault()), nil
 		}
-		encoder = encoder.WithEnvelope(plainEnvelope) // middleware said that it can be hijacked, and what it wraps can't
+		// The middleware wraps a writer that cannot be hijacked.
+		encoder = encoder.WithEnvelope(plainEnvelope)
 	}
 	return transport.OpenResponse(w, r, o, encoder)
 }

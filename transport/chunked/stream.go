@@ -12,27 +12,29 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// Bounds of the lean path.
+// Limits of the lean path.
 const (
-	// largeFrame is from where on handing a frame to the kernel beats copying it first.
+	// largeFrame is the mean size of frames above which writing a vector is cheaper than
+	// copying the frames together.
 	largeFrame = 4 << 10
-	// maxVector is how many frames go into one writev. The runtime keeps the vector with the connection for its life, 16
-	// bytes for each, so it is small.
+	// maxVector is the maximum number of frames in one writev. The runtime keeps the vector, 16
+	// bytes per frame, for the life of the connection.
 	maxVector = 16
-	// lingerTime is how long a finished connection waits for the client to close it, so that no reset destroys the last
-	// bytes on their way.
+	// lingerTime is the time that a finished connection waits for the client to close it.
+	// Closing it earlier could reset it, and a reset could destroy the last bytes on their way.
 	lingerTime = time.Second
 )
 
-// A stream is a response on a connection that was taken over. Its only goroutine is readLoop, which ends with the connection: at
-// once when the peer closes or the stream is cut, within lingerTime of a clean end.
+// A stream is a response on a hijacked connection. Its only goroutine runs readLoop, which ends
+// with the connection: at once if the client closes it or the stream is reset, and within
+// lingerTime after a clean end.
 type stream struct {
 	// Immutable after construction.
 	conn   net.Conn
-	vector bool // conn can write many buffers with one system call
+	vector bool // conn can write many buffers in one system call
 	done   chan struct{}
 
-	closed   atomic.Bool // Close was called, or the connection broke
+	closed   atomic.Bool // Close was called or the connection has failed
 	doneOnce sync.Once
 
 	writing connio.Lock // held while conn is written
@@ -49,8 +51,8 @@ func newStream(conn net.Conn, timeout time.Duration) *stream {
 	}
 }
 
-// readLoop waits for the peer to go away. A client has nothing more to say: a byte from it is an error, except while the
-// connection lingers.
+// readLoop waits until the client closes the connection. A byte from the client is an error,
+// except while the connection lingers.
 func (s *stream) readLoop() {
 	var b [1]byte
 	for {
@@ -58,7 +60,7 @@ func (s *stream) readLoop() {
 			break
 		}
 		if !s.closed.Load() {
-			s.cut()
+			s.reset()
 			return
 		}
 	}
@@ -66,19 +68,19 @@ func (s *stream) readLoop() {
 	s.conn.Close()
 }
 
-// finish closes done; nothing can be sent any more.
+// finish ends the stream and closes done.
 func (s *stream) finish() {
 	s.closed.Store(true)
 	s.doneOnce.Do(func() { close(s.done) })
 }
 
-// cut breaks the connection off.
-func (s *stream) cut() {
+// reset ends the stream and resets the connection.
+func (s *stream) reset() {
 	s.finish()
 	connio.Reset(s.conn)
 }
 
-// Send is that of [transport.Sender].
+// Send implements [transport.Sender].
 func (s *stream) Send(frames [][]byte) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -87,7 +89,7 @@ func (s *stream) Send(frames [][]byte) error {
 	}
 	s.coding.Apply(frames)
 	if err := s.writeAll(frames); err != nil {
-		s.cut()
+		s.reset()
 		return connio.SendError(err)
 	}
 	return nil
@@ -109,8 +111,9 @@ func (s *stream) writeAll(frames [][]byte) error {
 	return connio.WriteBatched(frames, s.write)
 }
 
-// write writes p as a whole. A peer that takes something before the deadline gets more time, which on TLS is in vain: there the
-// first deadline that passes breaks the connection.
+// write writes all of p. When the deadline expires and the client has accepted some bytes since
+// it was set, write extends it. With TLS that has no effect, because an expired deadline breaks
+// the connection.
 func (s *stream) write(p []byte) error {
 	s.deadline.Arm()
 	for {
@@ -133,7 +136,7 @@ func (s *stream) writeVectors(frames [][]byte) error {
 		frames = frames[n:]
 		s.deadline.Arm()
 		for rest := net.Buffers(vector[:n]); ; s.deadline.Extend() {
-			written, err := rest.WriteTo(s.conn) // takes from rest what was written
+			written, err := rest.WriteTo(s.conn) // removes the written bytes from rest
 			if err == nil {
 				break
 			}
@@ -145,20 +148,20 @@ func (s *stream) writeVectors(frames [][]byte) error {
 	return nil
 }
 
-// Close is that of [transport.Sender]. Finished and GoingAway return when the last chunk is written; the connection closes soon
-// after.
+// Close implements [transport.Sender]. Unless end is Abort, it writes the last chunk; the
+// connection closes soon after.
 func (s *stream) Close(end transport.End) error {
 	if s.closed.Swap(true) {
 		s.finish()
 		return nil
 	}
 	if end == transport.Abort || !s.writing.LockWithin(s.deadline.Timeout) {
-		s.cut()
+		s.reset()
 		return nil
 	}
 	defer s.writing.Unlock()
 	if err := s.write(append(s.coding.Trailer(), "0\r\n\r\n"...)); err != nil {
-		s.cut()
+		s.reset()
 		return connio.SendError(err)
 	}
 	_ = s.conn.SetReadDeadline(time.Now().Add(lingerTime))
@@ -167,11 +170,11 @@ func (s *stream) Close(end transport.End) error {
 	return nil
 }
 
-// closeWrite tells the peer that nothing more comes, through TLS too.
+// closeWrite closes the writing side of conn and, with TLS, of the connection below.
 func closeWrite(conn net.Conn) {
 	type halfCloser interface{ CloseWrite() error }
 	if c, ok := conn.(halfCloser); ok {
-		_ = c.CloseWrite() // readLoop sees what is wrong
+		_ = c.CloseWrite() // readLoop handles the failure
 	}
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		if c, ok := t.NetConn().(halfCloser); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-// BenchmarkSend shows what a Send costs; one stream on one connection.
+// BenchmarkSend measures the cost of Send for a single watch.
 func BenchmarkSend(b *testing.B) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)

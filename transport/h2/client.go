@@ -11,40 +11,43 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Client dials streams over HTTP/2: by ALPN for https, with prior knowledge for http. Streams share connections, on which nothing
-// else runs; when a server's limit of streams is reached another connection is opened. The zero Client is ready; it must not be
-// copied after the first Dial.
+// A Client dials watches over HTTP/2: with ALPN for https URLs, and with prior knowledge for
+// http URLs. Watches share connections, which the client uses for nothing else. When a
+// connection has reached the server's limit of streams, the client opens another one. The zero
+// value is ready to use. It is safe for concurrent use, and must not be copied after the first
+// Dial.
 type Client struct {
-	// Network is how servers are reached.
+	// Network connects to servers. Do not change it after the first Dial.
 	transport.Network
-	// PingInterval is the silence on a connection after which it is pinged, to find out that the server vanished. Zero:
-	// [transport.DefaultPingInterval]; negative: no pings.
+	// PingInterval is the idle time after which the client pings a connection, to detect a
+	// vanished server. If zero, [transport.DefaultPingInterval] is used. A negative value
+	// disables pings.
 	PingInterval time.Duration
 
-	once      sync.Once
-	http      *http.Client
-	greetings greetings
+	once     sync.Once
+	http     *http.Client
+	detector http1Detector
 }
 
 var _ transport.Client = (*Client)(nil)
 
-// streamBuffer is how many bytes of one stream may wait to be read. net/http's own figure, 4 MiB, would let a reader that
-// stopped look healthy for that long.
+// streamBuffer is the maximum number of unread bytes of a watch. With the default of net/http,
+// 4 MiB, it takes the server too long to notice a client that does not read.
 const streamBuffer = 256 << 10
 
 // Name returns "h2".
 func (c *Client) Name() string { return "h2" }
 
-// Dial is that of [transport.Client]. It follows redirects; see [transport.HTTPClient].
+// Dial implements [transport.Client]. It follows redirects; see [transport.HTTPClient].
 func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	receiver, err := transport.DialHTTP(ctx, c.client(), r, 2)
-	if err := c.greetings.explain(address(r.URL), err); err != nil {
+	if err := c.detector.explain(address(r.URL), err); err != nil {
 		return nil, err
 	}
 	return receiver, nil
 }
 
-// address returns the host and port that net/http dials for u.
+// address returns the address that net/http dials for u.
 func address(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -57,7 +60,7 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// CloseIdleConnections closes the connections that no stream uses. The Client can be used after it.
+// CloseIdleConnections closes the connections that no watch uses. The Client remains usable.
 func (c *Client) CloseIdleConnections() { c.client().CloseIdleConnections() }
 
 func (c *Client) client() *http.Client {
@@ -66,7 +69,7 @@ func (c *Client) client() *http.Client {
 		protocols.SetHTTP2(true)
 		protocols.SetUnencryptedHTTP2(true)
 		t := c.HTTPTransport(protocols)
-		t.DialContext = c.greetings.watch(t.DialContext)
+		t.DialContext = c.detector.observe(t.DialContext)
 		ping := transport.Options{PingInterval: c.PingInterval}.PingIntervalOrDefault()
 		t.HTTP2 = &http.HTTP2Config{
 			MaxReceiveBufferPerStream: streamBuffer, WriteByteTimeout: transport.DefaultWriteTimeout,

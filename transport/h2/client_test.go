@@ -21,13 +21,13 @@ import (
 
 const oneEvent = `{"type":"ADDED","object":{"kind":"Thing"}}` + "\n"
 
-func TestReceiverTellsAnEndFromACut(t *testing.T) {
+func TestReceiverDistinguishesEndFromCut(t *testing.T) {
 	tests := []struct {
-		name   string
-		end    func(p scriptedPeer)
-		clean  bool
-		code   listwatch.Code
-		within bool
+		name    string
+		end     func(p scriptedPeer)
+		clean   bool
+		code    listwatch.Code
+		inEvent bool
 	}{
 		{"END_STREAM", func(p scriptedPeer) { p.Must(p.Framer.WriteData(1, true, nil)) }, true, 0, false},
 		{"END_STREAM within an event", func(p scriptedPeer) { p.Must(p.Framer.WriteData(1, true, []byte(oneEvent[:9]))) }, false, listwatch.Corrupt, true},
@@ -37,11 +37,11 @@ func TestReceiverTellsAnEndFromACut(t *testing.T) {
 			p.Must(p.Framer.WriteData(1, false, []byte(oneEvent[:9])))
 			p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeInternal))
 		}, false, listwatch.Unavailable, true},
-		{"GOAWAY of streams that are open", func(p scriptedPeer) {
+		{"GOAWAY for an open stream", func(p scriptedPeer) {
 			p.Must(p.Framer.WriteGoAway(0, http2.ErrCodeNo, nil))
 		}, false, listwatch.Unavailable, false},
-		{"the end of the connection", func(p scriptedPeer) { p.Conn.Close() }, false, listwatch.Unavailable, false},
-		{"a reset of the connection", func(p scriptedPeer) { p.Conn.(*memnet.Conn).Reset() }, false, listwatch.Unavailable, false},
+		{"connection closed", func(p scriptedPeer) { p.Conn.Close() }, false, listwatch.Unavailable, false},
+		{"connection reset", func(p scriptedPeer) { p.Conn.(*memnet.Conn).Reset() }, false, listwatch.Unavailable, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestReceiverTellsAnEndFromACut(t *testing.T) {
 				}
 				tt.end(p)
 				_, err := r.Receive()
-				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code || errors.Is(err, io.ErrUnexpectedEOF) != tt.within {
-					t.Errorf("got %v; want a clean end: %v, else code %v, within an event: %v", err, tt.clean, tt.code, tt.within)
+				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code || errors.Is(err, io.ErrUnexpectedEOF) != tt.inEvent {
+					t.Errorf("got %v; want a clean end: %v, else code %v, within an event: %v", err, tt.clean, tt.code, tt.inEvent)
 				}
 				p.Conn.Close()
 			})
@@ -65,7 +65,7 @@ func TestReceiverTellsAnEndFromACut(t *testing.T) {
 	}
 }
 
-func TestGoAwayMovesNewStreamsToAnotherConnection(t *testing.T) {
+func TestGoAwayMovesNewWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memnet.Listen()
 		c := &Client{Network: transport.Network{Dial: l.Dial}}
@@ -73,7 +73,7 @@ func TestGoAwayMovesNewStreamsToAnotherConnection(t *testing.T) {
 		p.Must(p.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))
 		synctest.Wait()
 		_, another := dialScripted(t, c, l)
-		// What was open before is served to its end.
+		// The open watch continues.
 		p.Must(p.Framer.WriteData(1, true, []byte(oneEvent)))
 		if _, err := r.Receive(); err != nil {
 			t.Error(err)
@@ -85,79 +85,79 @@ func TestGoAwayMovesNewStreamsToAnotherConnection(t *testing.T) {
 	})
 }
 
-func TestTheLimitOfStreamsOpensAnotherConnection(t *testing.T) {
+func TestTheStreamLimitOpensAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{Configure: func(srv *http.Server) {
+		server := startServer(t, transporttest.ServerConfig{Configure: func(srv *http.Server) {
 			srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 3}
 		}})
-		c := &Client{Network: site.Network}
+		c := &Client{Network: server.Network}
 		for i := range 7 {
-			r, err := c.Dial(t.Context(), &transport.Request{URL: site.URL})
+			r, err := c.Dial(t.Context(), &transport.Request{URL: server.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			send(t, <-site.Streams, 0)
+			send(t, <-server.Streams, 0)
 			if _, err := r.Receive(); err != nil {
 				t.Errorf("stream %d: %v", i, err)
 			}
-			if got, want := len(site.Conns()), i/3+1; got != want {
-				t.Errorf("%d streams on %d connections, want %d", i+1, got, want)
+			if got, want := len(server.Conns()), i/3+1; got != want {
+				t.Errorf("got %d connections for %d watches, want %d", got, i+1, want)
 			}
 		}
 	})
 }
 
-func TestAReaderThatStoppedHoldsUpLittle(t *testing.T) {
+func TestFewBytesAreSentToAStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{})
-		r, err := new(Client).dialTo(t, site)
+		server := startServer(t, transporttest.ServerConfig{})
+		r, err := new(Client).dialTo(t, server)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		s := <-site.Streams
+		s := <-server.Streams
 		sent := 0
 		for err == nil {
-			if err = s.Sender.Send(frames(t, s, 16<<10)); err == nil {
+			if err = s.Sender.Send(encode(t, s, 16<<10)); err == nil {
 				sent += 16 << 10
 			}
 		}
 		if sent > 2*streamBuffer {
-			t.Errorf("%d bytes were sent to a client that reads nothing", sent)
+			t.Errorf("%d bytes were sent to a client that does not read, want %d at most", sent, 2*streamBuffer)
 		}
 	})
 }
 
-func TestAServerThatVanishedIsNoticed(t *testing.T) {
+func TestAVanishedServerIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{})
-		r, err := new(Client).dialTo(t, site)
+		server := startServer(t, transporttest.ServerConfig{})
+		r, err := new(Client).dialTo(t, server)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
 		start := time.Now()
-		site.Conns()[0].Stall(true)
+		server.Conns()[0].Stall(true)
 		if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable || time.Since(start) > 2*transport.DefaultPingInterval {
-			t.Errorf("got %v after %v", err, time.Since(start))
+			t.Errorf("got %v after %v, want code %v within %v", err, time.Since(start), listwatch.Unavailable, 2*transport.DefaultPingInterval)
 		}
 	})
 }
 
-func TestAServerOfHTTP1AloneIsUnsupported(t *testing.T) {
-	log.SetOutput(io.Discard) // net/http tells of HTTP/1 where it did not expect it
+func TestAnHTTP1OnlyServerIsUnsupported(t *testing.T) {
+	log.SetOutput(io.Discard) // net/http logs unexpected HTTP/1
 	defer log.SetOutput(os.Stderr)
 	for name, secure := range map[string]bool{"in clear text": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
-			site := transporttest.StartServer(t, transporttest.ServerConfig{
+			server := transporttest.StartServer(t, transporttest.ServerConfig{
 				TLS: secure, Sockets: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },
 				Configure: func(srv *http.Server) {
 					srv.Protocols = new(http.Protocols)
 					srv.Protocols.SetHTTP1(true)
 				},
 			})
-			_, err := new(Client).dialTo(t, site)
+			_, err := new(Client).dialTo(t, server)
 			if listwatch.CodeOf(err) != listwatch.Unsupported {
 				t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
 			}
@@ -165,9 +165,9 @@ func TestAServerOfHTTP1AloneIsUnsupported(t *testing.T) {
 	}
 }
 
-// TestAServerWithoutALPNIsUnsupported: such a server gets HTTP/1.1 from net/http.
+// A server without ALPN gets HTTP/1.1 from net/http.
 func TestAServerWithoutALPNIsUnsupported(t *testing.T) {
-	site := transporttest.StartServer(t, transporttest.ServerConfig{
+	server := transporttest.StartServer(t, transporttest.ServerConfig{
 		TLS: true, Sockets: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },
 		Configure: func(srv *http.Server) {
 			srv.Protocols = new(http.Protocols)
@@ -179,14 +179,14 @@ func TestAServerWithoutALPNIsUnsupported(t *testing.T) {
 			}
 		},
 	})
-	if _, err := new(Client).dialTo(t, site); listwatch.CodeOf(err) != listwatch.Unsupported {
+	if _, err := new(Client).dialTo(t, server); listwatch.CodeOf(err) != listwatch.Unsupported {
 		t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
 	}
 }
 
-func (c *Client) dialTo(t *testing.T, site *transporttest.TestServer) (transport.Receiver, error) {
+func (c *Client) dialTo(t *testing.T, server *transporttest.TestServer) (transport.Receiver, error) {
 	t.Helper()
-	c.Network = site.Network
+	c.Network = server.Network
 	t.Cleanup(c.CloseIdleConnections)
-	return c.Dial(t.Context(), &transport.Request{URL: site.URL})
+	return c.Dial(t.Context(), &transport.Request{URL: server.URL})
 }

@@ -1,6 +1,8 @@
-// Package h2 carries streams over HTTP/2, one response for each, by ALPN over TLS and with prior knowledge in clear text (RFC
-// 9113, section 3). END_STREAM is the clean end; RST_STREAM and the loss of the connection are cuts.
+// Package h2 carries watches over HTTP/2. Each watch is a response. END_STREAM is its clean
+// end; RST_STREAM and the end of the connection mean that it was cut. HTTP/2 is negotiated by
+// ALPN over TLS, and used with prior knowledge in clear text (rfc9113#section-3).
 //
-// Both ends are net/http's, so [Server] works behind any middleware. Call [Configure] on the http.Server: what keeps a stalled
-// connection from holding its handlers can only be set there.
+// Start with [Server] to serve watches and with [Client] to dial them. Both use HTTP/2 of
+// net/http, so the server works behind any middleware. Call [Configure] for the http.Server:
+// only there can stalled connections be kept from blocking their handlers.
 package h2

@@ -19,10 +19,10 @@ type scriptedPeer struct {
 	*h2peer.Peer
 }
 
-// newScriptedClient connects to site and writes settings.
-func newScriptedClient(t *testing.T, site *transporttest.TestServer, settings ...http2.Setting) scriptedPeer {
+// newScriptedClient connects to server and writes settings.
+func newScriptedClient(t *testing.T, server *transporttest.TestServer, settings ...http2.Setting) scriptedPeer {
 	t.Helper()
-	conn, err := site.Network.Dial(t.Context(), "tcp", "")
+	conn, err := server.Network.Dial(t.Context(), "tcp", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,8 @@ func (p scriptedPeer) readData(stream uint32, n int) {
 	}
 }
 
-// dialScripted dials l with c and accepts the stream, whose number is 1, with a scripted server.
+// dialScripted dials l with c and accepts the stream, whose number is 1, with a scripted
+// server.
 func dialScripted(t *testing.T, c *Client, l *memnet.Listener) (scriptedPeer, transport.Receiver) {
 	t.Helper()
 	accepted := make(chan scriptedPeer)

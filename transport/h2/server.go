@@ -7,26 +7,30 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Server serves streams over HTTP/2. The zero Server is ready. [transport.Options.PingInterval] is not for single streams: see
-// [Configure].
+// A Server serves watches over HTTP/2. The zero value is ready to use. It is safe for
+// concurrent use. It ignores [transport.Options.PingInterval], because pings belong to
+// connections; see [Configure].
 type Server struct{}
 
 var _ transport.Server = Server{}
 
-// plainEnvelope: net/http makes the DATA frames.
+// plainEnvelope adds nothing: net/http makes the DATA frames.
 var plainEnvelope = &transport.Envelope{}
 
 // Name returns "h2".
 func (Server) Name() string { return "h2" }
 
-// Claims reports whether r came over HTTP/2 and is no extended CONNECT (RFC 8441).
+// Claims reports whether r is an HTTP/2 request other than CONNECT, which RFC 8441 extends.
 func (Server) Claims(r *http.Request) bool {
 	return r.ProtoMajor == 2 && r.Method != http.MethodConnect
 }
 
-// Accept is that of [transport.Server]; the stream is one of [transport.OpenResponse]. Headers that HTTP/2 forbids (RFC 9113, section
-// 8.2.2) are taken out; Connection is left to net/http, for which "close" means GOAWAY. net/http does not tell how much of a write the peer
-// has taken, so a piece of up to 64 KiB must be taken within the write time-out, or the stream is reset.
+// Accept implements [transport.Server] with [transport.OpenResponse], whose rules apply to the
+// stream. It removes headers that HTTP/2 forbids (rfc9113#section-8.2.2), except Connection,
+// whose value "close" makes net/http send GOAWAY.
+//
+// The client must accept each piece of up to 64 KiB within the write timeout; otherwise the
+// stream is reset. Partial progress does not count, because net/http does not report it.
 func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	encoder, err := transport.Negotiate(w, r, o, plainEnvelope)
 	if err != nil {
@@ -38,11 +42,18 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 	return transport.OpenResponse(w, r, o, encoder)
 }
 
-// Configure prepares srv for streams, in whatever the caller has left zero: HTTP/1.1 and HTTP/2, in clear text and over TLS, on one
-// port; at most 250 streams a connection, because net/http's cost of a frame grows with their number; small buffers for what clients
-// send; pings after o.PingInterval of silence; and the end of a connection that takes no byte for o.WriteTimeout, without which a
-// stalled connection holds its handlers for ever. Headers must come within 10 s, and idle connections close after 5 min. It leaves
-// WriteTimeout alone; a stream lifts it for itself.
+// Configure sets those fields of srv that are zero to values that suit watches:
+//
+//   - HTTP/1.1 and HTTP/2 on one port, in clear text and over TLS.
+//   - At most 250 streams per connection, because the cost of a frame in net/http grows with their
+//     number.
+//   - Small buffers for what clients send.
+//   - A ping after o.PingInterval without traffic.
+//   - The end of a connection that accepts no byte for o.WriteTimeout. Without it, a stalled
+//     connection blocks its handlers forever.
+//   - 10 s to send the headers of a request, and 5 min until an idle connection is closed.
+//
+// It does not set srv.WriteTimeout. If that is set, each watch lifts it for itself.
 func Configure(srv *http.Server, o transport.Options) {
 	if srv.Protocols == nil {
 		srv.Protocols = new(http.Protocols)

@@ -15,12 +15,12 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-const timeout = 5 * time.Second
+const writeTimeout = 5 * time.Second
 
-func open(t *testing.T, config transporttest.ServerConfig) *transporttest.TestServer {
+func startServer(t *testing.T, config transporttest.ServerConfig) *transporttest.TestServer {
 	t.Helper()
 	config.Server = Server{}
-	config.Options.WriteTimeout = timeout
+	config.Options.WriteTimeout = writeTimeout
 	inner := config.Configure
 	config.Configure = func(srv *http.Server) {
 		if inner != nil {
@@ -31,7 +31,7 @@ func open(t *testing.T, config transporttest.ServerConfig) *transporttest.TestSe
 	return transporttest.StartServer(t, config)
 }
 
-func frames(t *testing.T, s *transport.Stream, size int) [][]byte {
+func encode(t *testing.T, s *transport.Stream, size int) [][]byte {
 	t.Helper()
 	f, err := transporttest.Frames(s.Encoder, transporttest.Event(1, size))
 	if err != nil {
@@ -42,41 +42,41 @@ func frames(t *testing.T, s *transport.Stream, size int) [][]byte {
 
 func send(t *testing.T, s *transport.Stream, size int) {
 	t.Helper()
-	if err := s.Sender.Send(frames(t, s, size)); err != nil {
+	if err := s.Sender.Send(encode(t, s, size)); err != nil {
 		t.Errorf("send: %v", err)
 	}
 }
 
-// openStreams opens streams 1, 3, … of a raw client and reads their headers.
-func openStreams(p scriptedPeer, site *transporttest.TestServer, n int) []*transport.Stream {
+// openStreams opens n streams, numbered 1, 3, 5 and so on, and reads their response headers.
+func openStreams(p scriptedPeer, server *transporttest.TestServer, n int) []*transport.Stream {
 	p.Helper()
 	streams := make([]*transport.Stream, n)
 	for i := range streams {
 		p.requestWatch(uint32(2*i + 1))
-		streams[i] = <-site.Streams
+		streams[i] = <-server.Streams
 		p.ReadUntil(h2peer.IsHeaders(uint32(2*i + 1)))
 	}
 	return streams
 }
 
-func TestHeadersComeFirstAndBelongToHTTP2(t *testing.T) {
+func TestResponseHeadersAreValidHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{Handler: func(next http.Handler) http.Handler {
+		server := startServer(t, transporttest.ServerConfig{Handler: func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Transfer-Encoding", "chunked")
 				w.Header().Set("Keep-Alive", "timeout=5")
 				next.ServeHTTP(w, r)
 			})
 		}})
-		p := newScriptedClient(t, site)
-		s := openStreams(p, site, 1)[0]
+		p := newScriptedClient(t, server)
+		s := openStreams(p, server, 1)[0]
 		fields := p.Fields[1]
 		if fields[":status"] != "200" || fields["content-type"] != "application/json" {
 			t.Errorf("got %v", fields)
 		}
 		for _, name := range []string{"transfer-encoding", "connection", "keep-alive", "upgrade", "content-length"} {
 			if v, ok := fields[name]; ok {
-				t.Errorf("the headers have %s: %s", name, v)
+				t.Errorf("got header %s: %s, want none", name, v)
 			}
 		}
 		send(t, s, 0)
@@ -88,19 +88,19 @@ func TestHeadersComeFirstAndBelongToHTTP2(t *testing.T) {
 	})
 }
 
-func TestResetOfOneStreamLeavesTheOthers(t *testing.T) {
+func TestAResetEndsOnlyItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{})
-		p := newScriptedClient(t, site)
-		streams := openStreams(p, site, 2)
+		server := startServer(t, transporttest.ServerConfig{})
+		p := newScriptedClient(t, server)
+		streams := openStreams(p, server, 2)
 		start := time.Now()
 		p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel))
 		<-streams[0].Done
 		if d := time.Since(start); d > 0 {
-			t.Errorf("noticed after %v", d)
+			t.Errorf("the stream ended after %v, want at once", d)
 		}
-		if err := streams[0].Sender.Send(frames(t, streams[0], 0)); listwatch.CodeOf(err) != listwatch.Unavailable {
-			t.Errorf("send on a stream that was reset: %v", err)
+		if err := streams[0].Sender.Send(encode(t, streams[0], 0)); listwatch.CodeOf(err) != listwatch.Unavailable {
+			t.Errorf("Send on a stream that was reset: got %v, want code Unavailable", err)
 		}
 		send(t, streams[1], 0)
 		streams[1].Sender.Close(transport.Finished)
@@ -108,9 +108,9 @@ func TestResetOfOneStreamLeavesTheOthers(t *testing.T) {
 	})
 }
 
-func TestAbortResetsOneStream(t *testing.T) {
+func TestAbortResetsOnlyItsStream(t *testing.T) {
 	wrappers := map[string]func(http.Handler) http.Handler{
-		"at once": nil,
+		"by a deadline": nil,
 		"by a panic": func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(flushing{w}, r) })
 		},
@@ -118,11 +118,11 @@ func TestAbortResetsOneStream(t *testing.T) {
 	for name, wrap := range wrappers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				site := open(t, transporttest.ServerConfig{Handler: wrap})
-				p := newScriptedClient(t, site)
-				streams := openStreams(p, site, 2)
+				server := startServer(t, transporttest.ServerConfig{Handler: wrap})
+				p := newScriptedClient(t, server)
+				streams := openStreams(p, server, 2)
 				if err := streams[0].Sender.Close(transport.Abort); (err != nil) != (wrap != nil) {
-					t.Errorf("abort: %v", err)
+					t.Errorf("Close(Abort): got %v, want an error: %v", err, wrap != nil)
 				}
 				p.ReadUntil(h2peer.IsReset(1))
 				send(t, streams[1], 0)
@@ -133,33 +133,33 @@ func TestAbortResetsOneStream(t *testing.T) {
 	}
 }
 
-// flushing can be flushed and leads nowhere.
+// A flushing writer can be flushed, but not unwrapped.
 type flushing struct{ http.ResponseWriter }
 
 func (w flushing) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
 
-func TestAnEmptyWindowHoldsUpItsOwnStreamAlone(t *testing.T) {
+func TestAnEmptyWindowBlocksOnlyItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{})
-		p := newScriptedClient(t, site)
+		server := startServer(t, transporttest.ServerConfig{})
+		p := newScriptedClient(t, server)
 		p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
-		streams := openStreams(p, site, 2)
+		streams := openStreams(p, server, 2)
 		start := time.Now()
 		stalled := make(chan error)
-		go func() { stalled <- streams[0].Sender.Send(frames(t, streams[0], 100<<10)) }()
+		go func() { stalled <- streams[0].Sender.Send(encode(t, streams[0], 100<<10)) }()
 		p.readData(1, 65535)
 		want := 0
 		for range 20 {
 			send(t, streams[1], 8<<10)
-			want += len(frames(t, streams[1], 8<<10)[0])
+			want += len(encode(t, streams[1], 8<<10)[0])
 			p.readData(3, want)
 			p.Must(p.Framer.WriteWindowUpdate(3, 16<<10))
 		}
 		if d := time.Since(start); d > 0 {
-			t.Errorf("the healthy stream waited %v", d)
+			t.Errorf("the other stream waited %v", d)
 		}
-		if err := <-stalled; listwatch.CodeOf(err) != listwatch.Unavailable || time.Since(start) != timeout {
-			t.Errorf("the stalled stream ended with %v after %v, want %v", err, time.Since(start), timeout)
+		if err := <-stalled; listwatch.CodeOf(err) != listwatch.Unavailable || time.Since(start) != writeTimeout {
+			t.Errorf("the stalled stream ended with %v after %v, want %v", err, time.Since(start), writeTimeout)
 		}
 		p.ReadUntil(h2peer.IsReset(1))
 		send(t, streams[1], 1<<10)
@@ -168,14 +168,14 @@ func TestAnEmptyWindowHoldsUpItsOwnStreamAlone(t *testing.T) {
 	})
 }
 
-func TestAWindowThatGrowsByteByByteIsProgress(t *testing.T) {
+func TestATinyWindowIsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{})
-		p := newScriptedClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-		s := openStreams(p, site, 1)[0]
+		server := startServer(t, transporttest.ServerConfig{})
+		p := newScriptedClient(t, server, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		s := openStreams(p, server, 1)[0]
 		sent := make(chan error)
-		go func() { sent <- s.Sender.Send(frames(t, s, 200)) }()
-		want := len(frames(t, s, 200)[0])
+		go func() { sent <- s.Sender.Send(encode(t, s, 200)) }()
+		want := len(encode(t, s, 200)[0])
 		for len(p.Data[1]) < want {
 			p.Must(p.Framer.WriteWindowUpdate(1, 1))
 			if f, ok := p.readStreamFrame().(*http2.DataFrame); !ok || len(f.Data()) != 1 {
@@ -189,25 +189,25 @@ func TestAWindowThatGrowsByteByByteIsProgress(t *testing.T) {
 	})
 }
 
-func TestAWindowThatShrinksIsObeyed(t *testing.T) {
+func TestAShrunkWindowIsRespected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{})
-		p := newScriptedClient(t, site, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
-		s := openStreams(p, site, 1)[0]
+		server := startServer(t, transporttest.ServerConfig{})
+		p := newScriptedClient(t, server, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
+		s := openStreams(p, server, 1)[0]
 		sent := make(chan error, 1)
-		go func() { sent <- s.Sender.Send(frames(t, s, 2000)) }()
+		go func() { sent <- s.Sender.Send(encode(t, s, 2000)) }()
 		p.readData(1, 1000)
-		// RFC 9113, section 6.9.2: the window becomes negative, here -900.
+		// The window becomes negative, here -900 (rfc9113#section-6.9.2).
 		p.Must(p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}))
 		p.Must(p.Framer.WriteWindowUpdate(1, 900))
 		synctest.Wait()
 		select {
 		case err := <-sent:
-			t.Fatalf("the window was exceeded: %v", err)
+			t.Fatalf("Send returned %v before the window allowed it", err)
 		default:
 		}
 		p.Must(p.Framer.WriteWindowUpdate(1, 5000))
-		p.readData(1, len(frames(t, s, 2000)[0]))
+		p.readData(1, len(encode(t, s, 2000)[0]))
 		if err := <-sent; err != nil {
 			t.Error(err)
 		}
@@ -215,17 +215,17 @@ func TestAWindowThatShrinksIsObeyed(t *testing.T) {
 	})
 }
 
-func TestShutdownSaysGoAwayAndLetsStreamsFinish(t *testing.T) {
+func TestShutdownLetsStreamsFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var srv *http.Server
-		site := open(t, transporttest.ServerConfig{Configure: func(s *http.Server) { srv = s }})
-		p := newScriptedClient(t, site)
-		s := openStreams(p, site, 1)[0]
+		server := startServer(t, transporttest.ServerConfig{Configure: func(s *http.Server) { srv = s }})
+		p := newScriptedClient(t, server)
+		s := openStreams(p, server, 1)[0]
 		down := make(chan error)
 		go func() { down <- srv.Shutdown(context.WithoutCancel(t.Context())) }()
 		f := p.ReadUntil(h2peer.Is[*http2.GoAwayFrame]).(*http2.GoAwayFrame)
 		if f.ErrCode != http2.ErrCodeNo || f.LastStreamID < 1 {
-			t.Errorf("got %v", f)
+			t.Errorf("got %v, want GOAWAY with NO_ERROR and the open stream", f)
 		}
 		send(t, s, 0)
 		s.Sender.Close(transport.GoingAway)
@@ -236,21 +236,21 @@ func TestShutdownSaysGoAwayAndLetsStreamsFinish(t *testing.T) {
 	})
 }
 
-func TestAnIdleStreamToAClientThatVanishedEnds(t *testing.T) {
+func TestAVanishedClientIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		site := open(t, transporttest.ServerConfig{})
-		p := newScriptedClient(t, site)
-		s := openStreams(p, site, 1)[0]
+		server := startServer(t, transporttest.ServerConfig{})
+		p := newScriptedClient(t, server)
+		s := openStreams(p, server, 1)[0]
 		start := time.Now()
-		site.Conns()[0].Stall(true)
+		server.Conns()[0].Stall(true)
 		<-s.Done
 		if d := time.Since(start); d > 2*transport.DefaultPingInterval {
-			t.Errorf("noticed after %v", d)
+			t.Errorf("the stream ended after %v, want %v at most", d, 2*transport.DefaultPingInterval)
 		}
 	})
 }
 
-func TestConfigureFillsWhatIsZero(t *testing.T) {
+func TestConfigureSetsOnlyZeroFields(t *testing.T) {
 	srv := &http.Server{}
 	Configure(srv, transport.Options{WriteTimeout: time.Second, PingInterval: -1})
 	if p := srv.Protocols; !p.HTTP1() || !p.HTTP2() || !p.UnencryptedHTTP2() {
@@ -266,7 +266,7 @@ func TestConfigureFillsWhatIsZero(t *testing.T) {
 	own := &http.Server{Protocols: protocols, HTTP2: config, ReadHeaderTimeout: time.Second}
 	Configure(own, transport.Options{})
 	if own.Protocols != protocols || own.HTTP2.MaxConcurrentStreams != 7 || own.ReadHeaderTimeout != time.Second {
-		t.Errorf("what the caller had set became %+v", own)
+		t.Errorf("got %+v, want the fields of the caller unchanged", own)
 	}
 	if config.SendPingTimeout != 0 || own.HTTP2.SendPingTimeout != transport.DefaultPingInterval {
 		t.Errorf("got %+v from %+v", own.HTTP2, config)
@@ -280,7 +280,7 @@ func TestClaims(t *testing.T) {
 		{ProtoMajor: 2, Method: http.MethodConnect}: false,
 	} {
 		if got := (Server{}).Claims(r); got != want {
-			t.Errorf("%s over HTTP/%d: claims %v, want %v", r.Method, r.ProtoMajor, got, want)
+			t.Errorf("%s over HTTP/%d: got %v, want %v", r.Method, r.ProtoMajor, got, want)
 		}
 	}
 }

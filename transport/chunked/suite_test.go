@@ -18,7 +18,7 @@ func TestTransport(t *testing.T) {
 		server Server
 	}{
 		{"lean", Server{}},
-		{"standard", Server{DisableTakeover: true}},
+		{"standard", Server{DisableHijack: true}},
 	} {
 		t.Run(path.name, func(t *testing.T) {
 			transporttest.Run(t, transporttest.Pair{Server: path.server, Client: newClient, Framings: framings, Compressions: transport.Codings()})

@@ -1,0 +1,50 @@
+package chunked
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
+)
+
+// canHijack reports whether the connection of r can be hijacked: r is a GET over HTTP/1.1 that
+// has been read completely.
+func canHijack(r *http.Request) bool {
+	return r.ProtoMajor == 1 && r.ProtoAtLeast(1, 1) && r.Method == http.MethodGet &&
+		r.ContentLength == 0 && len(r.TransferEncoding) == 0 && r.Header.Get("Expect") == ""
+}
+
+// startStream writes status 200 and the headers to conn and returns the stream. If the write
+// fails, the stream is closed.
+func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, timeout time.Duration) *transport.Stream {
+	connio.TuneTCP(conn)
+	s := newStream(conn, timeout)
+	coding := encoder.NewStreamCoding()
+	if s.Send([][]byte{append(responseHeader(header), coding.Header()...)}) == nil {
+		s.coding = coding // set after the Send above, whose bytes are not a frame
+		go s.readLoop()
+	}
+	return &transport.Stream{Sender: s, Encoder: encoder, Done: s.done, Detached: true}
+}
+
+// connectionHeaders are the headers that describe the connection and the transfer coding. The
+// caller's values are ignored.
+var connectionHeaders = map[string]bool{
+	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+}
+
+// responseHeader returns the status line and the headers. As in net/http, invalid names are
+// omitted, and line breaks in values become spaces.
+func responseHeader(h http.Header) []byte {
+	var b bytes.Buffer
+	b.WriteString("HTTP/1.1 200 OK\r\n")
+	_ = h.WriteSubset(&b, connectionHeaders) // a bytes.Buffer returns no error
+	if _, ok := h["Date"]; !ok {
+		b.WriteString("Date: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n")
+	}
+	b.WriteString("Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
+	return b.Bytes()
+}
