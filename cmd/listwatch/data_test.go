@@ -81,7 +81,7 @@ func unusable(t *testing.T, file string, code int, words ...string) {
 
 func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 	foreign := writeFile(t, strings.Repeat("hello, world. ", 1000))
-	unusable(t, foreign, exitUnfit, "no database of listwatch")
+	unusable(t, foreign, exitUnfit, "not a listwatch database")
 	unusable(t, t.TempDir(), exitUnfit, "no regular file")
 	unusable(t, filepath.Join(t.TempDir(), "none", "test.db"), exitUnfit, "no such directory")
 

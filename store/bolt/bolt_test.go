@@ -20,17 +20,17 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The disk is waited for: fewer checks than usual, unless -rapid.checks asks for more.
+	// These tests wait for the disk, so they make fewer checks, unless -rapid.checks asks for more.
 	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
 	leaktest.Main(m)
 }
 
-var podResource = store.CollectionSpec{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}}
+var podSpec = store.CollectionSpec{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}}
 
-// A tester has a database with a collection of pods, and can close it and open it again.
-type tester struct {
+// A testDB is a database with a collection of pods, which tests can close and reopen.
+type testDB struct {
 	testing.TB
 	path    string
 	options bolt.Options
@@ -38,36 +38,36 @@ type tester struct {
 	pods    *store.Collection
 }
 
-func open(t testing.TB, o bolt.Options) *tester {
+func open(t testing.TB, o bolt.Options) *testDB {
 	t.Helper()
-	s := &tester{TB: t, path: filepath.Join(t.TempDir(), "test.db"), options: o}
+	s := &testDB{TB: t, path: filepath.Join(t.TempDir(), "test.db"), options: o}
 	s.open()
 	t.Cleanup(s.close)
 	return s
 }
 
-func (s *tester) open() {
+func (s *testDB) open() {
 	s.Helper()
 	var err error
 	if s.db, err = bolt.Open(s.path, s.options); err != nil {
 		s.Fatal(err)
 	}
-	if s.pods, err = s.db.Collection(podResource); err != nil {
+	if s.pods, err = s.db.Collection(podSpec); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *tester) close() {
+func (s *testDB) close() {
 	s.Helper()
 	if s.db == nil {
-		return // it could not be opened
+		return // opening failed
 	}
 	if err := s.db.Close(); err != nil {
 		s.Error(err)
 	}
 }
 
-func (s *tester) reopen() {
+func (s *testDB) reopen() {
 	s.Helper()
 	s.close()
 	s.open()
@@ -79,7 +79,7 @@ func pod(name string, i int) []byte {
 
 func podKey(name string) listwatch.Key { return listwatch.Key{Namespace: "n", Name: name} }
 
-func (s *tester) create(name string) *listwatch.Object {
+func (s *testDB) create(name string) *listwatch.Object {
 	s.Helper()
 	o, err := s.pods.Create(s.Context(), pod(name, 0))
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *tester) create(name string) *listwatch.Object {
 	return o
 }
 
-func (s *tester) update(name string, i int) *listwatch.Object {
+func (s *testDB) update(name string, i int) *listwatch.Object {
 	s.Helper()
 	o, err := s.pods.Replace(s.Context(), podKey(name), pod(name, i))
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *tester) update(name string, i int) *listwatch.Object {
 	return o
 }
 
-func (s *tester) delete(name string) *listwatch.Object {
+func (s *testDB) delete(name string) *listwatch.Object {
 	s.Helper()
 	o, err := s.pods.Delete(s.Context(), podKey(name), store.Preconditions{})
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *tester) delete(name string) *listwatch.Object {
 	return o
 }
 
-// after returns the events after v up to the newest version, as lines.
-func (s *tester) after(v listwatch.Version, q listwatch.Query) (lines []string) {
+// eventsAfter returns the events after v up to the newest version, as lines.
+func (s *testDB) eventsAfter(v listwatch.Version, q listwatch.Query) (lines []string) {
 	s.Helper()
 	q.Start, q.Version = listwatch.At, v
 	w, err := s.pods.Watch(s.Context(), q)
@@ -133,8 +133,8 @@ func line(e listwatch.EventType, o *listwatch.Object) string {
 	return fmt.Sprintf("%v %v %v %v %v %s", e, o.Key, o.Version, o.Labels, o.Fields, o.Data)
 }
 
-// state returns a list as lines.
-func (s *tester) state(q listwatch.Query) (lines []string) {
+// list returns the listed objects and the version, as lines.
+func (s *testDB) list(q listwatch.Query) (lines []string) {
 	s.Helper()
 	page, err := s.pods.List(s.Context(), q)
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *tester) state(q listwatch.Query) (lines []string) {
 	return append(lines, "at "+page.Version.String())
 }
 
-// someWrites makes creates, updates and deletes, and returns the versions.
-func (s *tester) someWrites() (versions []listwatch.Version) {
+// writeSome creates, updates and deletes objects, and returns the versions of the writes.
+func (s *testDB) writeSome() (versions []listwatch.Version) {
 	s.Helper()
 	for i := range 4 {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
@@ -158,22 +158,22 @@ func (s *tester) someWrites() (versions []listwatch.Version) {
 	return versions
 }
 
-func TestARestartChangesNothing(t *testing.T) {
+func TestRestartKeepsStateAndHistory(t *testing.T) {
 	s := open(t, bolt.Options{})
 	start, epoch := s.db.Version(), s.db.Epoch()
-	versions := append([]listwatch.Version{start}, s.someWrites()...)
-	see := func() (seen [][]string) {
+	versions := append([]listwatch.Version{start}, s.writeSome()...)
+	readEverything := func() (seen [][]string) {
 		for _, v := range versions {
-			seen = append(seen, s.after(v, listwatch.Query{}), s.state(listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: v}))
+			seen = append(seen, s.eventsAfter(v, listwatch.Query{}), s.list(listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: v}))
 		}
 		app, _ := listwatch.ParseLabelSelector("app=a1")
 		node, _ := listwatch.ParseFieldSelector("spec.nodeName=n1")
-		return append(seen, s.after(start, listwatch.Query{Labels: app}), s.after(start, listwatch.Query{Fields: node}))
+		return append(seen, s.eventsAfter(start, listwatch.Query{Labels: app}), s.eventsAfter(start, listwatch.Query{Fields: node}))
 	}
-	before := see()
+	before := readEverything()
 	for range 3 {
 		s.reopen()
-		if diff := cmp.Diff(before, see()); diff != "" {
+		if diff := cmp.Diff(before, readEverything()); diff != "" {
 			t.Fatalf("after a restart (-want +got):\n%s", diff)
 		}
 	}
@@ -185,12 +185,12 @@ func TestARestartChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAWatchThatReadEverythingResumesWithTheNextWrite(t *testing.T) {
+func TestWatchResumesAfterRestart(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.create("a").Version
 	s.reopen()
 	want := []string{line(listwatch.Modified, s.update("a", 1)), line(listwatch.Deleted, s.delete("a"))}
-	if diff := cmp.Diff(want, s.after(last, listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff(want, s.eventsAfter(last, listwatch.Query{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -206,7 +206,7 @@ func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
 	if err != nil || node.Version != 9 {
 		t.Fatalf("got %v, %v, want version 9", node, err)
 	}
-	s.reopen() // nodes are not declared this time
+	s.reopen() // without declaring nodes
 	if o := s.create("b"); o.Version != 10 {
 		t.Errorf("got version %d, want 10", o.Version)
 	}
@@ -221,12 +221,12 @@ func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
 	defer func() { _ = w.Close() }()
 	events := make([]listwatch.Event, 2)
 	if n, err := w.Next(t.Context(), events); n != 1 || err != nil || events[0].Version != 9 {
-		t.Errorf("got %d events, %v, of %d; want the one of 9", n, err, events[0].Version)
+		t.Errorf("got %d events, %v, of %d; want the one at version 9", n, err, events[0].Version)
 	}
 }
 
-// A collection that was never written to has its history from the time when it was declared first.
-func TestAnEmptyCollectionCanBeResumed(t *testing.T) {
+// The history of a collection without writes starts where the collection was declared first.
+func TestWatchOfAnEmptyCollectionResumes(t *testing.T) {
 	s := open(t, bolt.Options{StartVersion: 7})
 	if _, err := s.db.Collection(store.CollectionSpec{Kind: "Node"}); err != nil {
 		t.Fatal(err)
@@ -247,9 +247,9 @@ func TestAnEmptyCollectionCanBeResumed(t *testing.T) {
 	}
 }
 
-func TestACollectionIsAddedOnceAndAsItIsKept(t *testing.T) {
+func TestCollectionCannotBeRedeclared(t *testing.T) {
 	s := open(t, bolt.Options{})
-	if _, err := s.db.Collection(podResource); !errors.Is(err, listwatch.AlreadyExists) {
+	if _, err := s.db.Collection(podSpec); !errors.Is(err, listwatch.AlreadyExists) {
 		t.Errorf("got %v, want code AlreadyExists", err)
 	}
 	s.create("a")
@@ -259,18 +259,18 @@ func TestACollectionIsAddedOnceAndAsItIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.db.Collection(store.CollectionSpec{Kind: "Pod"})
-	want := "the file keeps pods as Pod of v1 in namespaces, but it is declared as Pod of v1 without namespaces"
+	want := "the file has pods as Pod of v1 with namespaces, but it is declared as Pod of v1 without namespaces"
 	if !errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).Message != want {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	if s.pods, err = s.db.Collection(podResource); err != nil || len(s.state(listwatch.Query{})) != 2 {
-		t.Errorf("got %v, want the pod that was there", err)
+	if s.pods, err = s.db.Collection(podSpec); err != nil || len(s.list(listwatch.Query{})) != 2 {
+		t.Errorf("got %v, want the stored pod", err)
 	}
 }
 
-func TestACollectionWithNothingInItCanBeDeclaredAnew(t *testing.T) {
+func TestEmptyCollectionCanBeRedeclared(t *testing.T) {
 	s := open(t, bolt.Options{})
-	other := s.db.Version()
+	start := s.db.Version()
 	s.close()
 	var err error
 	if s.db, err = bolt.Open(s.path, s.options); err != nil {
@@ -282,44 +282,44 @@ func TestACollectionWithNothingInItCanBeDeclaredAnew(t *testing.T) {
 	s.reopen()
 	want := []string{line(listwatch.Added, s.create("a"))}
 	s.reopen()
-	if diff := cmp.Diff(want, s.after(other, listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff(want, s.eventsAfter(start, listwatch.Query{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestCompactForgetsHistoryForGood(t *testing.T) {
+func TestCompactDropsHistoryFromTheFile(t *testing.T) {
 	s := open(t, bolt.Options{})
 	before := s.create("a").Version
 	s.update("a", 1)
 	now := s.delete("a").Version
 	s.create("b")
-	state := s.state(listwatch.Query{})
+	state := s.list(listwatch.Query{})
 	s.db.Compact()
 	for range 2 {
 		_, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: now})
 		if !errors.Is(err, listwatch.Expired) {
 			t.Errorf("a watch from %d: got %v, want code Expired", before, err)
 		}
-		if diff := cmp.Diff(state, s.state(listwatch.Query{})); diff != "" {
+		if diff := cmp.Diff(state, s.list(listwatch.Query{})); diff != "" {
 			t.Errorf("the state (-want +got):\n%s", diff)
 		}
-		s.create("c") // takes what is left of the history from the file
+		s.create("c") // also trims the rest of the history from the file
 		s.delete("c")
 		s.db.Compact()
 		s.create("c")
 		s.delete("c")
 		state[len(state)-1] = "at " + s.db.Version().String()
-		if n := bolt.Records(s.db, "pods"); n > 4 {
-			t.Errorf("the file has %d records, want b and those of c", n)
+		if n := bolt.CountRecords(s.db, "pods"); n > 4 {
+			t.Errorf("the file has %d records, want the records of b and c", n)
 		}
 		s.reopen()
 	}
 }
 
-func TestHistoryEndsWhereTheOptionsSay(t *testing.T) {
+func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		options bolt.Options
-		keeps   bool
+		isKept  bool
 	}{
 		"age passed":   {bolt.Options{HistoryAge: time.Nanosecond}, false},
 		"default":      {bolt.Options{}, true},
@@ -331,14 +331,14 @@ func TestHistoryEndsWhereTheOptionsSay(t *testing.T) {
 		for i := range 50 {
 			s.update("a", i+1)
 		}
-		records := bolt.Records(s.db, "pods")
-		if kept := records == 51; kept != c.keeps || !kept && records > 5 {
+		records := bolt.CountRecords(s.db, "pods")
+		if kept := records == 51; kept != c.isKept || !kept && records > 5 {
 			t.Errorf("%s: the file has %d records of 51 writes", name, records)
 		}
 		s.reopen()
 		w, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start})
-		if errors.Is(err, listwatch.Expired) == c.keeps {
-			t.Errorf("%s: got %v after a restart", name, err)
+		if errors.Is(err, listwatch.Expired) == c.isKept {
+			t.Errorf("%s: got %v after a restart, want Expired only if the history is limited", name, err)
 		}
 		if err == nil {
 			_ = w.Close()
@@ -346,12 +346,12 @@ func TestHistoryEndsWhereTheOptionsSay(t *testing.T) {
 	}
 }
 
-// A history that has become too long must not be paid for by one write.
-func TestFileForgetsHistoryLittleByLittle(t *testing.T) {
+// One write must not have to trim a history that has become much too long.
+func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 	const writers, each = 50, 100
-	const beside, alone = 2 + 64, 4096 // what one transaction may take away, see trim.go
+	const withWrite, idle = 2 + 64, 4096 // the records that one transaction may delete; see trim.go
 	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: -1})
-	bolt.NoSync(s.db)
+	bolt.DisableSync(s.db)
 	var done sync.WaitGroup
 	for w := range writers {
 		done.Go(func() {
@@ -365,30 +365,31 @@ func TestFileForgetsHistoryLittleByLittle(t *testing.T) {
 	s.options.HistoryBytes = 1
 	s.reopen()
 	records := make(chan int)
-	bolt.AroundTransactions(s.db, func(transact func() error) error {
+	bolt.WrapTransactions(s.db, func(transact func() error) error {
 		err := transact()
-		records <- bolt.Records(s.db, "pods")
+		records <- bolt.CountRecords(s.db, "pods")
 		return err
 	})
-	last, most := bolt.Records(s.db, "pods"), beside
-	b := s.goCreate(t.Context(), "b")
+	last, limit := bolt.CountRecords(s.db, "pods"), withWrite
+	b := s.startCreate(t.Context(), "b")
 	for last > writers+1 {
 		now := <-records
-		if now < last-most {
-			t.Fatalf("one transaction left %d records of %d, want no more than %d to go", now, last, most)
+		if now < last-limit {
+			t.Fatalf("one transaction left %d of %d records, want at most %d deleted", now, last, limit)
 		}
-		last, most = now, alone
+		last, limit = now, idle
 	}
 	if r := <-b; r.err != nil {
 		t.Fatal(r.err)
 	}
 }
 
-// Clients of what was served after the copy was made must find out that it is gone, whether they know epochs or not.
-func TestRestoredCopyMakesEveryClientListAgain(t *testing.T) {
+// Clients that have seen writes after the backup must notice that these are gone, even if they do not
+// know epochs.
+func TestRestoredBackupMakesClientsListAgain(t *testing.T) {
 	s := open(t, bolt.Options{})
-	s.someWrites()
-	state := s.state(listwatch.Query{})
+	s.writeSome()
+	state := s.list(listwatch.Query{})
 	before, epoch := s.db.Version(), s.db.Epoch()
 	copied := readFile(t, s.path)
 	lost := s.create("lost").Version
@@ -398,43 +399,43 @@ func TestRestoredCopyMakesEveryClientListAgain(t *testing.T) {
 	}
 	s.options.RestoredFromBackup = true
 	s.open()
-	anew := s.db.Version()
-	if s.db.Epoch() == epoch || anew <= lost {
-		t.Errorf("epoch %q at %d, want another than %q after %d", s.db.Epoch(), anew, epoch, lost)
+	restored := s.db.Version()
+	if s.db.Epoch() == epoch || restored <= lost {
+		t.Errorf("epoch %q at %d, want another epoch than %q and a version after %d", s.db.Epoch(), restored, epoch, lost)
 	}
 	s.options.RestoredFromBackup = false
 	for range 2 {
-		for _, v := range []listwatch.Version{before, lost, anew - 1} {
+		for _, v := range []listwatch.Version{before, lost, restored - 1} {
 			if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v}); !errors.Is(err, listwatch.Expired) {
 				t.Errorf("a watch from %d: got %v, want code Expired", v, err)
 			}
 		}
-		state[len(state)-1] = "at " + anew.String()
-		if diff := cmp.Diff(state, s.state(listwatch.Query{})); diff != "" {
+		state[len(state)-1] = "at " + restored.String()
+		if diff := cmp.Diff(state, s.list(listwatch.Query{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		s.reopen()
 	}
-	if o := s.create("new"); o.Version != anew+1 || len(s.after(anew, listwatch.Query{})) != 1 {
-		t.Errorf("the first write has version %d, want %d", o.Version, anew+1)
+	if o := s.create("new"); o.Version != restored+1 || len(s.eventsAfter(restored, listwatch.Query{})) != 1 {
+		t.Errorf("the first write has version %d, want %d", o.Version, restored+1)
 	}
 }
 
-// A clock that is behind must not give the versions of what is gone to other writes.
-func TestRestoredCopyReusesNoVersionWhateverTheClockSays(t *testing.T) {
+// If the clock is behind, the versions of lost writes must not be used again.
+func TestRestoredBackupReusesNoVersion(t *testing.T) {
 	s := open(t, bolt.Options{StartVersion: 1 << 52}) // microseconds of the year 2112
 	s.create("a")
 	copied := readFile(t, s.path)
-	gone := s.create("b").Version
+	lost := s.create("b").Version
 	s.close()
 	s.path, s.options.RestoredFromBackup = writeFile(t, copied), true
 	s.open()
-	if c := s.create("c"); c.Version <= gone {
-		t.Errorf("got version %d, want one after %d", c.Version, gone)
+	if c := s.create("c"); c.Version <= lost {
+		t.Errorf("got version %d, want one after %d", c.Version, lost)
 	}
 }
 
-func TestConcurrentUpdatesAreAllThere(t *testing.T) {
+func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	const writers, each = 8, 25
 	s := open(t, bolt.Options{})
 	start := s.create("a").Version
@@ -454,21 +455,21 @@ func TestConcurrentUpdatesAreAllThere(t *testing.T) {
 	}
 	done.Wait()
 	s.reopen()
-	if got := lastNumber(mustGet(t, s, "a").Data); got != fmt.Sprint(writers*each) || s.db.Version() != start+writers*each {
-		t.Errorf("counted %s at %d, want %d at %d", got, s.db.Version(), writers*each, start+writers*each)
+	if got := lastNumber(s.get("a").Data); got != fmt.Sprint(writers*each) || s.db.Version() != start+writers*each {
+		t.Errorf("got count %s at version %d, want %d at %d", got, s.db.Version(), writers*each, start+writers*each)
 	}
 }
 
-func mustGet(t testing.TB, s *tester, name string) *listwatch.Object {
-	t.Helper()
-	o, err := s.pods.Get(t.Context(), podKey(name))
+func (s *testDB) get(name string) *listwatch.Object {
+	s.Helper()
+	o, err := s.pods.Get(s.Context(), podKey(name))
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	return o
 }
 
-// lastNumber returns the digits before the closing brace.
+// lastNumber returns the digits before the last byte, which is a closing brace.
 func lastNumber(data []byte) string {
 	end := len(data) - 1
 	start := end
@@ -478,7 +479,7 @@ func lastNumber(data []byte) string {
 	return string(data[start:end])
 }
 
-func TestACallWhoseContextHasEndedWritesNothing(t *testing.T) {
+func TestCanceledCallsWriteNothing(t *testing.T) {
 	s := open(t, bolt.Options{})
 	o := s.create("a")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -489,7 +490,7 @@ func TestACallWhoseContextHasEndedWritesNothing(t *testing.T) {
 	_, deleteErr := s.pods.Delete(ctx, o.Key, store.Preconditions{})
 	for _, err := range []error{createErr, getErr, replaceErr, deleteErr} {
 		if err != context.Canceled {
-			t.Errorf("got %v, want the error of the context as it is", err)
+			t.Errorf("got %v, want the unchanged error of the context", err)
 		}
 	}
 	if s.db.Version() != o.Version {
@@ -497,15 +498,15 @@ func TestACallWhoseContextHasEndedWritesNothing(t *testing.T) {
 	}
 }
 
-func TestClosedDatabaseIsReadButNotWritten(t *testing.T) {
+func TestClosedDatabaseServesReads(t *testing.T) {
 	s := open(t, bolt.Options{})
 	o := s.create("a")
 	s.close()
 	if _, err := s.pods.Create(t.Context(), pod("b", 0)); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("a write: got %v, want code Unavailable", err)
 	}
-	if got := mustGet(t, s, "a"); got != o {
-		t.Errorf("got %v, want what was written", got)
+	if got := s.get("a"); got != o {
+		t.Errorf("got %v, want the written object", got)
 	}
 	if _, err := s.db.Collection(store.CollectionSpec{Kind: "Node"}); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("a new collection: got %v, want code Unavailable", err)

@@ -9,12 +9,14 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// run is the committer, the one goroutine that writes: it takes all requests that wait, writes them in one transaction, and shows them to
-// everybody once they are on disk. While it waits for the disk the next ones gather.
+// commitLoop is the committer, the only goroutine that writes. It takes all queued requests, writes
+// them in one transaction, and publishes them once they are on disk. Meanwhile the next requests are
+// queued.
 //
-// Writers who were just told come again in a moment. Without them the next transaction would be made for the one who is quickest, and
-// all others would wait for two. So they are waited for, a small part of the time that a transaction takes; a single writer never is.
-func (db *DB) run() {
+// A writer usually writes again as soon as its commit is acknowledged. Without a short wait, the next
+// transaction would contain only the fastest writer, and all others would wait for two transactions.
+// A single writer never waits.
+func (db *DB) commitLoop() {
 	defer close(db.done)
 	for {
 		batch, more := db.queue.take()
@@ -22,30 +24,31 @@ func (db *DB) run() {
 			return
 		}
 		start := time.Now()
-		if told := db.commit(batch); told > 1 {
-			db.queue.gather(told, min(time.Since(start)/gatherPart, gatherMost))
+		if committed := db.commit(batch); committed > 1 {
+			db.queue.gather(committed, min(time.Since(start)/gatherFraction, maxGather))
 		}
 	}
 }
 
-// What the committer may wait for writers: a part of the time of a transaction, but not of that in which the disk stood still or the file was
-// shrunk.
+// The committer waits for writers for a fraction of the duration of the last transaction. The limit
+// applies if the disk was slow or the file was shrunk.
 const (
-	gatherPart = 8
-	gatherMost = 20 * time.Millisecond
+	gatherFraction = 8
+	maxGather      = 20 * time.Millisecond
 )
 
-// A write is a request with its version.
-type write struct {
+// A pendingWrite is a request that has a version.
+type pendingWrite struct {
 	*request
-	change history.Record
-	record []byte
+	record  history.Record
+	encoded []byte // record for the file
 }
 
-// commit makes one transaction of batch, and of history that is to be forgotten, and returns how many writers were told.
-func (db *DB) commit(batch []*request) (told int) {
-	db.file.Lock()
-	defer db.file.Unlock()
+// commit writes batch and trims history in one transaction. It returns the number of writes
+// committed.
+func (db *DB) commit(batch []*request) int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
 	writes := db.plan(batch, time.Now())
 	trims := db.planTrims(len(writes))
 	if len(writes) == 0 && len(trims) == 0 {
@@ -67,41 +70,42 @@ func (db *DB) commit(batch []*request) (told int) {
 	return len(writes)
 }
 
-// plan gives versions to those requests of batch that can be written. The others end here, or go back to the queue: of two writes to one
-// object the second is judged when the first is on disk, so that nobody is told of a conflict with what was never written.
-func (db *DB) plan(batch []*request, now time.Time) []write {
-	type place struct {
+// plan assigns versions to the requests of batch that can be written, and finishes those that cannot.
+// The second of two writes to one object goes back to the queue until the first one is on disk.
+// Otherwise it could fail with a conflict with a write that never happens.
+func (db *DB) plan(batch []*request, now time.Time) []pendingWrite {
+	type objectKey struct {
 		*backend
 		listwatch.Key
 	}
-	seen := make(map[place]bool, len(batch))
-	writes := make([]write, 0, len(batch))
+	planned := make(map[objectKey]bool, len(batch))
+	writes := make([]pendingWrite, 0, len(batch))
 	var later []*request
 	for _, r := range batch {
-		at := place{r.backend, r.change.Key}
-		if seen[at] {
+		key := objectKey{r.backend, r.change.Key}
+		if planned[key] {
 			later = append(later, r)
 			continue
 		}
-		if !r.state.CompareAndSwap(queued, taken) {
-			continue // withdrawn
+		if !r.state.CompareAndSwap(queued, committing) {
+			continue // canceled
 		}
 		w, err := db.prepare(r, now)
 		if err != nil {
 			r.finish(nil, err)
 			continue
 		}
-		seen[at] = true
+		planned[key] = true
 		writes = append(writes, w)
 	}
 	db.queue.putBack(later)
 	return writes
 }
 
-// prepare checks r against the state and makes its record, under the next version.
-func (db *DB) prepare(r *request, now time.Time) (w write, err error) {
-	if db.broken != nil {
-		return w, db.broken
+// prepare checks r against the current state and encodes its record under the next version.
+func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
+	if db.damage != nil {
+		return w, db.damage
 	}
 	key, old := r.change.Key, r.backend.Log.Get(r.change.Key)
 	if versionAt(old) != versionAt(r.change.Old) {
@@ -111,31 +115,31 @@ func (db *DB) prepare(r *request, now time.Time) (w write, err error) {
 		return w, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
 	}
 	version := db.last + 1
-	w = write{request: r, change: history.Record{Version: version, Old: old}}
-	rec := record{deleted: r.change.New == nil, at: now.UnixNano(), previous: versionAt(old), key: key}
-	if !rec.deleted {
-		w.change.New = r.change.New.Seal(version)
-		place := Location{Collection: r.backend.name, Key: key, Version: version}
-		if rec.data, err = db.options.Transformer.ToStorage(place, w.change.New.Data); err != nil {
-			return w, &listwatch.Error{Code: listwatch.Unavailable, Message: "the transformer of " + db.path, Err: err}
+	w = pendingWrite{request: r, record: history.Record{Version: version, Old: old}}
+	stored := record{deleted: r.change.New == nil, at: now.UnixNano(), previous: versionAt(old), key: key}
+	if !stored.deleted {
+		w.record.New = r.change.New.Seal(version)
+		at := Location{Collection: r.backend.name, Key: key, Version: version}
+		if stored.data, err = db.options.Transformer.ToStorage(at, w.record.New.Data); err != nil {
+			return w, &listwatch.Error{Code: listwatch.Unavailable, Message: "the Transformer of " + db.path, Err: err}
 		}
 	}
-	w.record = rec.appendTo(make([]byte, 0, len(rec.data)+len(key.Namespace)+len(key.Name)+32), version)
+	w.encoded = stored.appendTo(make([]byte, 0, len(stored.data)+len(key.Namespace)+len(key.Name)+32), version)
 	db.last = version
 	return w, nil
 }
 
-// write writes everything in one transaction. Where that fails the versions are not used again: the failure may have been the last step,
-// after which the transaction is in the file. The next transaction begins by taking that back.
-func (db *DB) write(writes []write, trims []trim) error {
-	err := guarded(func() error {
-		return db.transact(func(tx *bbolt.Tx) error {
-			if db.doubtful {
-				if err := db.takeBack(tx); err != nil {
+// write performs one transaction. If it fails, its versions are not used again: if only the last step
+// failed, the transaction may be in the file. The next transaction starts by reverting it.
+func (db *DB) write(writes []pendingWrite, trims []trim) error {
+	err := catchPanic(func() error {
+		return db.update(func(tx *bbolt.Tx) error {
+			if db.uncertain {
+				if err := db.deleteUnpublished(tx); err != nil {
 					return err
 				}
 			}
-			if err := put(tx, writes); err != nil {
+			if err := putRecords(tx, writes); err != nil {
 				return err
 			}
 			for i := range trims {
@@ -147,80 +151,73 @@ func (db *DB) write(writes []write, trims []trim) error {
 			return tx.Bucket(headerBucket).Put(lastKey, last[:])
 		})
 	})
-	db.doubtful = err != nil
+	db.uncertain = err != nil
 	if err != nil {
 		err = writeError(db.path, err)
 		if listwatch.CodeOf(err) == listwatch.Corrupt {
-			db.broken = err
+			db.damage = err
 		}
 	}
 	return err
 }
 
-// put adds the records of writes.
-func put(tx *bbolt.Tx, writes []write) error {
+// putRecords writes the records of writes.
+func putRecords(tx *bbolt.Tx, writes []pendingWrite) error {
 	added := make(map[string][]listwatch.Version)
 	for _, w := range writes {
 		b := tx.Bucket(bucketOf(w.backend.name))
 		b.FillPercent = appendFill
-		key := keyOf(w.change.Version)
-		if err := b.Put(key[:], w.record); err != nil {
+		key := keyOf(w.record.Version)
+		if err := b.Put(key[:], w.encoded); err != nil {
 			return err
 		}
-		added[w.backend.name] = append(added[w.backend.name], w.change.Version)
+		added[w.backend.name] = append(added[w.backend.name], w.record.Version)
 	}
 	for name, versions := range added {
-		err := recount(tx, name, func(t *tally) {
-			for _, v := range versions {
-				t.add(v)
-			}
-		})
-		if err != nil {
+		if err := updateCount(tx, name, func(c *recordCount) { c.add(versions...) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// appendFill is how full the pages of records become: versions only grow, so that nothing will be put between them.
+// appendFill is how full bbolt makes the pages of records. Versions only grow, so no record is ever
+// inserted between two others.
 const appendFill = 0.95
 
-// takeBack deletes the records that nobody was told of.
-func (db *DB) takeBack(tx *bbolt.Tx) error {
+// deleteUnpublished deletes the records of a failed transaction.
+func (db *DB) deleteUnpublished(tx *bbolt.Tx) error {
 	for name := range db.collections {
-		c, gone := tx.Bucket(bucketOf(name)).Cursor(), tally{}
-		for k, _ := c.Last(); k != nil; k, _ = c.Last() {
+		var unpublished []listwatch.Version
+		c := tx.Bucket(bucketOf(name)).Cursor()
+		for k, _ := c.Last(); k != nil; k, _ = c.Prev() {
 			v, err := versionOf(k)
 			if err != nil || v <= db.published {
 				break
 			}
-			gone.add(v)
-			if err := c.Delete(); err != nil {
-				return err
-			}
+			unpublished = append(unpublished, v)
 		}
-		err := recount(tx, name, func(t *tally) { t.count, t.sum = t.count-gone.count, t.sum-gone.sum })
-		if err != nil {
+		if err := deleteRecords(tx, name, unpublished); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// publish shows writes to everybody, in the order of their versions, and tells the writers.
-func (db *DB) publish(writes []write) {
+// publish makes writes visible in version order, and then acknowledges them.
+func (db *DB) publish(writes []pendingWrite) {
 	if len(writes) == 0 {
 		return
 	}
 	for _, w := range writes {
-		w.backend.Append(w.change)
-		db.published = w.change.Version
+		w.backend.Append(w.record)
+		db.published = w.record.Version
 	}
-	db.head.Advance(db.published)
+	db.revision.Advance(db.published)
 	for _, w := range writes {
-		o := w.change.New
+		o := w.record.New
 		if o == nil {
-			o = w.change.Old.At(w.change.Version)
+			o = w.record.Old.At(w.record.Version)
 		}
 		w.finish(o, nil)
 	}

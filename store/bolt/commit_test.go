@@ -17,65 +17,65 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-// A gate is between a database and its disk.
-type gate struct {
-	mu      sync.Mutex // not held while a transaction waits
+// A txHook controls the transactions of a database.
+type txHook struct {
+	mu      sync.Mutex // not held during a transaction
 	entered chan struct{}
-	leave   chan struct{}
-	verdict func(transact func() error) error
+	proceed chan struct{}
+	outcome func(transact func() error) error // if nil, the transaction is performed
 	count   int
 }
 
-// hold has transactions of s wait at a gate from now on: each sends to entered and receives from leave.
-func (s *tester) hold() *gate {
-	g := &gate{entered: make(chan struct{}), leave: make(chan struct{})}
-	bolt.AroundTransactions(s.db, func(transact func() error) error {
-		g.entered <- struct{}{}
-		<-g.leave
-		return g.decide(transact)
+// blockTransactions makes each transaction of s send to entered and then receive from proceed.
+func (s *testDB) blockTransactions() *txHook {
+	h := &txHook{entered: make(chan struct{}), proceed: make(chan struct{})}
+	bolt.WrapTransactions(s.db, func(transact func() error) error {
+		h.entered <- struct{}{}
+		<-h.proceed
+		return h.transact(transact)
 	})
-	return g
+	return h
 }
 
-// decide has transactions of s decided about by verdict from now on.
-func (s *tester) decide(verdict func(transact func() error) error) *gate {
-	g := &gate{verdict: verdict}
-	bolt.AroundTransactions(s.db, g.decide)
-	return g
+// wrapTransactions makes outcome decide the result of each transaction of s.
+func (s *testDB) wrapTransactions(outcome func(transact func() error) error) *txHook {
+	h := &txHook{outcome: outcome}
+	bolt.WrapTransactions(s.db, h.transact)
+	return h
 }
 
-func (g *gate) decide(transact func() error) error {
-	g.mu.Lock()
-	verdict := g.verdict
-	g.count++
-	g.mu.Unlock()
-	if verdict == nil {
+func (h *txHook) transact(transact func() error) error {
+	h.mu.Lock()
+	outcome := h.outcome
+	h.count++
+	h.mu.Unlock()
+	if outcome == nil {
 		return transact()
 	}
-	return verdict(transact)
+	return outcome(transact)
 }
 
-// say changes what becomes of transactions.
-func (g *gate) say(verdict func(transact func() error) error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.verdict = verdict
+func (h *txHook) setOutcome(outcome func(transact func() error) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.outcome = outcome
 }
 
-// waiting returns when n writes wait for the committer.
-func (s *tester) waiting(n int) {
-	for bolt.Waiting(s.db) != n {
+// awaitQueued returns when n writes wait for the committer.
+func (s *testDB) awaitQueued(n int) {
+	for bolt.QueuedWrites(s.db) != n {
 		runtime.Gosched()
 	}
 }
 
-// A result is what became of a write.
+// A result is the result of a write.
 type result struct {
 	object *listwatch.Object
 	err    error
 }
 
-func (s *tester) goCreate(ctx context.Context, name string) <-chan result {
+// startCreate creates a pod on another goroutine.
+func (s *testDB) startCreate(ctx context.Context, name string) <-chan result {
 	done := make(chan result, 1)
 	go func() {
 		o, err := s.pods.Create(ctx, pod(name, 0))
@@ -87,17 +87,17 @@ func (s *tester) goCreate(ctx context.Context, name string) <-chan result {
 func TestWritersShareTransactions(t *testing.T) {
 	const writers = 64
 	s := open(t, bolt.Options{})
-	g := s.hold()
-	first := s.goCreate(t.Context(), "first")
-	<-g.entered
+	hook := s.blockTransactions()
+	first := s.startCreate(t.Context(), "first")
+	<-hook.entered
 	var others []<-chan result
 	for i := range writers {
-		others = append(others, s.goCreate(t.Context(), fmt.Sprint("p", i)))
+		others = append(others, s.startCreate(t.Context(), fmt.Sprint("p", i)))
 	}
-	s.waiting(writers)
-	g.leave <- struct{}{}
-	<-g.entered
-	g.leave <- struct{}{}
+	s.awaitQueued(writers)
+	hook.proceed <- struct{}{}
+	<-hook.entered
+	hook.proceed <- struct{}{}
 	versions := map[listwatch.Version]bool{}
 	for _, done := range append(others, first) {
 		r := <-done
@@ -106,25 +106,25 @@ func TestWritersShareTransactions(t *testing.T) {
 		}
 		versions[r.object.Version] = true
 	}
-	if g.count != 2 || len(versions) != writers+1 {
-		t.Errorf("%d transactions and %d versions for %d writes, want 2 transactions", g.count, len(versions), writers+1)
+	if hook.count != 2 || len(versions) != writers+1 {
+		t.Errorf("%d transactions and %d versions for %d writes, want 2 transactions", hook.count, len(versions), writers+1)
 	}
 }
 
-// A disk that stood still for a minute is no reason to wait for company for seconds.
-func TestNobodyWaitsLongForOthersAfterASlowTransaction(t *testing.T) {
+// The committer waits for more writers only briefly, even if the last transaction took a minute.
+func TestSlowTransactionDoesNotDelayTheNextWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, bolt.Options{})
 		slow := 2
-		s.decide(func(transact func() error) error {
+		s.wrapTransactions(func(transact func() error) error {
 			if slow--; slow >= 0 {
-				time.Sleep(time.Minute) // of the bubble
+				time.Sleep(time.Minute)
 			}
 			return transact()
 		})
-		one := s.goCreate(t.Context(), "one")
+		one := s.startCreate(t.Context(), "one")
 		synctest.Wait()
-		two, three := s.goCreate(t.Context(), "two"), s.goCreate(t.Context(), "three")
+		two, three := s.startCreate(t.Context(), "two"), s.startCreate(t.Context(), "three")
 		synctest.Wait()
 		if err := errors.Join((<-one).err, (<-two).err, (<-three).err); err != nil {
 			t.Fatal(err)
@@ -132,30 +132,30 @@ func TestNobodyWaitsLongForOthersAfterASlowTransaction(t *testing.T) {
 		start := time.Now()
 		s.create("four")
 		if took := time.Since(start); took > 100*time.Millisecond {
-			t.Errorf("a write took %v after two that waited for the disk", took)
+			t.Errorf("a write took %v after two slow transactions", took)
 		}
 	})
 }
 
-func TestNothingIsShownBeforeItIsOnDisk(t *testing.T) {
+func TestWritesAreInvisibleUntilTheyAreOnDisk(t *testing.T) {
 	s := open(t, bolt.Options{})
 	start := s.db.Version()
-	g := s.hold()
-	done := s.goCreate(t.Context(), "a")
-	<-g.entered
-	if o, err := s.pods.Backend().Get(t.Context(), podKey("a")); o != nil || err != nil || len(s.after(start, listwatch.Query{})) > 0 || s.db.Version() != start {
-		t.Errorf("got %v, %v at %d, want nothing at %d", o, err, s.db.Version(), start)
+	hook := s.blockTransactions()
+	done := s.startCreate(t.Context(), "a")
+	<-hook.entered
+	if o, err := s.pods.Backend().Get(t.Context(), podKey("a")); o != nil || err != nil || len(s.eventsAfter(start, listwatch.Query{})) > 0 || s.db.Version() != start {
+		t.Errorf("got %v, %v at %d, want no object at version %d", o, err, s.db.Version(), start)
 	}
-	g.leave <- struct{}{}
-	if r := <-done; r.err != nil || mustGet(t, s, "a") != r.object {
+	hook.proceed <- struct{}{}
+	if r := <-done; r.err != nil || s.get("a") != r.object {
 		t.Errorf("got %v, want the object that Get returns", r)
 	}
 }
 
-func TestFailedTransactionFailsItsWritesAlone(t *testing.T) {
+func TestFailedTransactionFailsOnlyItsWrites(t *testing.T) {
 	s := open(t, bolt.Options{})
 	before := s.create("a")
-	g := s.decide(func(func() error) error { return syscall.ENOSPC })
+	hook := s.wrapTransactions(func(func() error) error { return syscall.ENOSPC })
 	for range 3 {
 		_, err := s.pods.Replace(t.Context(), podKey("a"), pod("a", 1))
 		want := "there is no space left for " + s.path
@@ -163,75 +163,76 @@ func TestFailedTransactionFailsItsWritesAlone(t *testing.T) {
 			t.Fatalf("got %v, want code Unavailable and %q", err, want)
 		}
 	}
-	if mustGet(t, s, "a") != before || s.db.Version() != before.Version {
-		t.Errorf("at %d, want what was written before, at %d", s.db.Version(), before.Version)
+	if s.get("a") != before || s.db.Version() != before.Version {
+		t.Errorf("the database is at version %d, want the first object at version %d", s.db.Version(), before.Version)
 	}
-	g.say(nil)
+	hook.setOutcome(nil)
 	after := s.update("a", 2)
 	want := []string{line(listwatch.Modified, after)}
 	for range 2 {
-		if diff := cmp.Diff(want, s.after(before.Version, listwatch.Query{})); diff != "" {
+		if diff := cmp.Diff(want, s.eventsAfter(before.Version, listwatch.Query{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		s.reopen()
 	}
 }
 
-// The last step of a transaction may fail when everything is in the file.
-func TestFailedTransactionThatIsInTheFileIsTakenBack(t *testing.T) {
+// The last step of a transaction can fail after everything was written to the file.
+func TestFailedButWrittenTransactionIsReverted(t *testing.T) {
 	s := open(t, bolt.Options{HistoryBytes: 1})
 	for i := range 5 { // with history to trim
 		s.create(fmt.Sprint("a", i))
 		s.update(fmt.Sprint("a", i), 1)
 	}
-	state := s.state(listwatch.Query{})
+	state := s.list(listwatch.Query{})
 	last := s.db.Version()
-	g := s.decide(func(transact func() error) error { return errors.Join(syscall.EIO, transact()) })
+	hook := s.wrapTransactions(func(transact func() error) error { return errors.Join(syscall.EIO, transact()) })
 	_, createErr := s.pods.Create(t.Context(), pod("b", 0))
 	_, deleteErr := s.pods.Delete(t.Context(), podKey("a0"), store.Preconditions{})
 	if !errors.Is(createErr, listwatch.Unavailable) || !errors.Is(deleteErr, listwatch.Unavailable) {
 		t.Errorf("got %v and %v, want code Unavailable", createErr, deleteErr)
 	}
-	if diff := cmp.Diff(state, s.state(listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff(state, s.list(listwatch.Query{})); diff != "" {
 		t.Errorf("after the failure (-want +got):\n%s", diff)
 	}
-	g.say(nil)
+	hook.setOutcome(nil)
 	c := s.create("c")
 	if c.Version <= last+2 {
-		t.Errorf("got version %d, want one after those of the failed writes, %d and %d", c.Version, last+1, last+2)
+		t.Errorf("got version %d, want one after the versions of the failed writes, %d and %d", c.Version, last+1, last+2)
 	}
-	want := s.state(listwatch.Query{})
+	want := s.list(listwatch.Query{})
 	s.reopen()
-	if diff := cmp.Diff(want, s.state(listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff(want, s.list(listwatch.Query{})); diff != "" {
 		t.Errorf("after a restart (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{line(listwatch.Added, c)}, s.after(last+2, listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff([]string{line(listwatch.Added, c)}, s.eventsAfter(last+2, listwatch.Query{})); diff != "" {
 		t.Errorf("events after a restart (-want +got):\n%s", diff)
 	}
 }
 
-// Where the process ends before that could be taken back, the write has happened, under a version that nothing else has.
-func TestFailedTransactionThatIsInTheFileMayBeThereAfterARestart(t *testing.T) {
+// If the process ends before the transaction is reverted, its write exists after the restart. No other
+// write has its version.
+func TestFailedButWrittenTransactionCanReappear(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.create("a").Version
-	s.decide(func(transact func() error) error { return errors.Join(syscall.EIO, transact()) })
+	s.wrapTransactions(func(transact func() error) error { return errors.Join(syscall.EIO, transact()) })
 	if _, err := s.pods.Create(t.Context(), pod("b", 0)); err == nil {
 		t.Fatal("want an error")
 	}
 	s.reopen()
-	b := mustGet(t, s, "b")
+	b := s.get("b")
 	want := []string{line(listwatch.Added, b), line(listwatch.Added, s.create("c"))}
-	if diff := cmp.Diff(want, s.after(last, listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff(want, s.eventsAfter(last, listwatch.Query{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// What a failed transaction forgot is forgotten, if it is in the file: the next one, which looks at fewer records, must not have history
-// begin before that again.
-func TestFailedTransactionThatIsInTheFileHasForgottenForGood(t *testing.T) {
+// A failed transaction may have raised the floor in the file. The next transaction, which examines fewer
+// records, must not lower it again.
+func TestFailedButWrittenTrimIsNotUndone(t *testing.T) {
 	const objects = 100
 	s := open(t, bolt.Options{HistoryBytes: -1})
-	bolt.NoSync(s.db)
+	bolt.DisableSync(s.db)
 	for i := range 2 * objects {
 		if name := fmt.Sprint("a", i%objects); i < objects {
 			s.create(name)
@@ -245,27 +246,27 @@ func TestFailedTransactionThatIsInTheFileHasForgottenForGood(t *testing.T) {
 	var last <-chan result
 	var data []byte
 	count := 0
-	s.decide(func(transact func() error) error {
+	s.wrapTransactions(func(transact func() error) error {
 		switch count++; count {
 		case 1:
 			close(entered)
 			<-full
 		case 2:
-			last = s.goCreate(t.Context(), "last")
-			s.waiting(1)
+			last = s.startCreate(t.Context(), "last")
+			s.awaitQueued(1)
 			return errors.Join(syscall.EIO, transact())
 		case 3:
 			defer func() { data = readFile(t, s.path) }()
 		}
 		return transact()
 	})
-	first := s.goCreate(t.Context(), "first")
+	first := s.startCreate(t.Context(), "first")
 	<-entered
 	var failed []<-chan result
 	for i := range objects {
-		failed = append(failed, s.goCreate(t.Context(), fmt.Sprint("b", i)))
+		failed = append(failed, s.startCreate(t.Context(), fmt.Sprint("b", i)))
 	}
-	s.waiting(objects)
+	s.awaitQueued(objects)
 	close(full)
 	for _, f := range failed {
 		if r := <-f; r.err == nil {
@@ -275,106 +276,106 @@ func TestFailedTransactionThatIsInTheFileHasForgottenForGood(t *testing.T) {
 	if r := errors.Join((<-first).err, (<-last).err); r != nil {
 		t.Fatal(r)
 	}
-	want := s.state(listwatch.Query{})
+	want := s.list(listwatch.Query{})
 	s.close()
-	s.path = writeFile(t, data) // as if the process had been killed after the third
+	s.path = writeFile(t, data) // as if the process had been killed after the third transaction
 	s.open()
-	if diff := cmp.Diff(want, s.state(listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff(want, s.list(listwatch.Query{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestSecondWriteToAnObjectIsJudgedByWhatIsOnDisk(t *testing.T) {
+func TestSecondWriteToAnObjectWaitsForTheFirst(t *testing.T) {
 	for _, fail := range []bool{false, true} {
 		s := open(t, bolt.Options{})
-		g := s.hold()
-		blocker := s.goCreate(t.Context(), "blocker")
-		<-g.entered
-		first := s.goCreate(t.Context(), "a")
-		s.waiting(1)
-		second := s.goCreate(t.Context(), "a")
-		s.waiting(2)
-		g.leave <- struct{}{}
-		<-g.entered // the first alone
+		hook := s.blockTransactions()
+		blocker := s.startCreate(t.Context(), "blocker")
+		<-hook.entered
+		first := s.startCreate(t.Context(), "a")
+		s.awaitQueued(1)
+		second := s.startCreate(t.Context(), "a")
+		s.awaitQueued(2)
+		hook.proceed <- struct{}{}
+		<-hook.entered // only the first
 		if r := <-blocker; r.err != nil {
 			t.Fatal(r.err)
 		}
 		if fail {
-			g.say(func(func() error) error { return syscall.EIO })
+			hook.setOutcome(func(func() error) error { return syscall.EIO })
 		}
-		g.leave <- struct{}{}
+		hook.proceed <- struct{}{}
 		if r := <-first; (r.err != nil) != fail {
-			t.Errorf("the first: %v", r.err)
+			t.Errorf("the first write: %v", r.err)
 		}
 		if fail {
-			<-g.entered
-			g.say(nil)
-			g.leave <- struct{}{}
+			<-hook.entered
+			hook.setOutcome(nil)
+			hook.proceed <- struct{}{}
 		}
 		if r := <-second; fail && r.err != nil || !fail && !errors.Is(r.err, listwatch.AlreadyExists) {
-			t.Errorf("the second, where the first failed: %v: %v", fail, r.err)
+			t.Errorf("the second write, first failed=%v: %v", fail, r.err)
 		}
-		bolt.AroundTransactions(s.db, func(transact func() error) error { return transact() })
+		bolt.WrapTransactions(s.db, func(transact func() error) error { return transact() })
 	}
 }
 
-func TestContextThatEndsInTheQueueWithdrawsTheWrite(t *testing.T) {
+func TestContextEndInTheQueueCancelsTheWrite(t *testing.T) {
 	s := open(t, bolt.Options{})
-	g := s.hold()
-	first := s.goCreate(t.Context(), "a")
-	<-g.entered
+	hook := s.blockTransactions()
+	first := s.startCreate(t.Context(), "a")
+	<-hook.entered
 	ctx, cancel := context.WithCancel(t.Context())
-	second := s.goCreate(ctx, "b")
-	s.waiting(1)
+	second := s.startCreate(ctx, "b")
+	s.awaitQueued(1)
 	cancel()
 	if r := <-second; r.err != context.Canceled {
 		t.Errorf("got %v, want the error of the context", r.err)
 	}
-	g.leave <- struct{}{}
+	hook.proceed <- struct{}{}
 	last := (<-first).object.Version
-	s.close() // works the queue off
-	if s.db.Version() != last || len(s.state(listwatch.Query{})) != 2 {
-		t.Errorf("at %d with %v, want a alone at %d", s.db.Version(), s.state(listwatch.Query{}), last)
+	s.close() // commits the queued writes
+	if s.db.Version() != last || len(s.list(listwatch.Query{})) != 2 {
+		t.Errorf("version %d with %v, want only a, at version %d", s.db.Version(), s.list(listwatch.Query{}), last)
 	}
 }
 
-func TestContextThatEndsOnTheWayToTheDiskLeavesTheWriteThere(t *testing.T) {
+func TestContextEndDuringCommitKeepsTheWrite(t *testing.T) {
 	s := open(t, bolt.Options{})
 	start := s.db.Version()
-	g := s.hold()
+	hook := s.blockTransactions()
 	ctx, cancel := context.WithCancel(t.Context())
-	done := s.goCreate(ctx, "a")
-	<-g.entered
+	done := s.startCreate(ctx, "a")
+	<-hook.entered
 	cancel()
 	if r := <-done; r.err != context.Canceled {
 		t.Errorf("got %v, want the error of the context", r.err)
 	}
-	g.leave <- struct{}{}
+	hook.proceed <- struct{}{}
 	s.close()
-	if diff := cmp.Diff([]string{line(listwatch.Added, mustGet(t, s, "a"))}, s.after(start, listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff([]string{line(listwatch.Added, s.get("a"))}, s.eventsAfter(start, listwatch.Query{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestDamageFoundByAWriteEndsWritingAndNotReading(t *testing.T) {
+func TestDamageStopsWritesButNotReads(t *testing.T) {
 	s := open(t, bolt.Options{})
 	o := s.create("a")
-	s.decide(func(func() error) error {
-		bolt.KeepLocks(s.db)
+	s.wrapTransactions(func(func() error) error {
+		bolt.LeakLocks(s.db)
 		panic("page 7: unexpected page type")
 	})
 	for range 2 {
 		if _, err := s.pods.Create(t.Context(), pod("b", 0)); !errors.Is(err, listwatch.Corrupt) {
 			t.Errorf("got %v, want code Corrupt", err)
 		}
-		s.decide(func(transact func() error) error { return transact() })
+		s.wrapTransactions(func(transact func() error) error { return transact() })
 	}
-	if mustGet(t, s, "a") != o {
-		t.Error("what was there can't be read any more")
+	if s.get("a") != o {
+		t.Error("the stored object cannot be read any more")
 	}
 	if err := s.db.Shrink(); !errors.Is(err, listwatch.Corrupt) {
 		t.Errorf("Shrink: got %v, want code Corrupt", err)
 	}
-	s.reopen() // the locks are nobody's trouble
+	s.reopen() // in spite of the leaked locks
 	s.create("b")
 }

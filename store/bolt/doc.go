@@ -1,23 +1,28 @@
-// Package bolt is the store that lasts on one machine: collections with their history in one file, by go.etcd.io/bbolt.
+// Package bolt keeps collections and their history in one file, using go.etcd.io/bbolt. It is the
+// durable store for one machine.
 //
-// [Open] opens or makes the file; the collections that a program declares are then as it left them, history included, so that watchers
-// go on exactly where they were, across a restart and across kill -9.
+// [Open] opens or creates the file. The collections that a program declares have the content that was
+// last written, including the history, so watchers resume after a restart or kill -9 without a gap.
 //
 //	db, err := bolt.Open("flags.db", bolt.Options{})
-//	flags, err := db.Collection(store.Resource{Kind: "Flag"})
+//	flags, err := db.Collection(store.CollectionSpec{Kind: "Flag"})
 //
-// # What is promised
+// # Guarantees
 //
-// A write that was acknowledged is on disk: it was written by a transaction of bbolt and flushed by fdatasync. Writers who come at the same
-// time share transactions, so that a hundred of them wait for the disk little longer than one. A version is never given to two writes.
-// Where a write fails, nothing of it is shown to anybody; where the disk failed in the very last step, it may be there after the next
-// start. A write whose context ends while it is on its way to the disk may be there or not.
+// An acknowledged write is on disk: a bbolt transaction has written it and called fdatasync. Concurrent
+// writers share transactions, so a hundred of them wait for the disk only a little longer than one. A
+// version is never used for two writes.
 //
-// The epoch of a file stays the same for its life. A copy of the file has the same epoch: where one is served after newer writes have been,
-// [Options.Restored] makes clients list again, who couldn't tell otherwise that those writes are gone.
+// No reader ever sees a write that failed. If the disk fails in the last step of a transaction, the
+// write may exist after the next start. If the context of a write ends while the write is on its way
+// to disk, the write may or may not exist.
+//
+// The epoch of a file never changes. A copy of the file has the same epoch. If a copy replaces a file
+// to which newer writes were made, set [Options.RestoredFromBackup] so that clients list again.
+// Otherwise they cannot notice that those writes are gone.
 //
 // # Limits
 //
-// All current objects and the history are in memory too; the file is read when a collection is declared and written from then on. One
-// process at a time has the file.
+// All current objects and the history are also kept in memory. The file is read when a collection is
+// declared, and only written after that. Only one process at a time can open the file.
 package bolt

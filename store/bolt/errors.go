@@ -12,58 +12,60 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// damaged is what bbolt said by a panic: it has no checks of its pages but assertions.
-type damaged struct{ cause any }
+// A damagedError reports that the content of the file is inconsistent. Its cause is usually a panic of
+// bbolt, which checks its pages only by assertions.
+type damagedError struct{ cause any }
 
-func (d damaged) Error() string { return fmt.Sprint(d.cause) }
+func (d damagedError) Error() string { return fmt.Sprint(d.cause) }
 
-// guarded calls f, and makes an error of a panic and of a read beyond the end of the file, which is a fault of memory: the file is mapped.
-func guarded(f func() error) (err error) {
+// catchPanic calls f and returns a panic as a damagedError. That includes reads beyond the end of the
+// file, which are memory faults because the file is mapped.
+func catchPanic(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = damaged{r}
+			err = damagedError{r}
 		}
 	}()
 	return f()
 }
 
-// openError says what err, of opening the file at path, means to whoever wants it open.
+// openError returns the error of Open or DB.Collection for err.
 func openError(path string, err error) error {
 	e := &listwatch.Error{Op: "open " + path, Err: err}
-	var d damaged
+	var damaged damagedError
 	switch own, ok := errors.AsType[*listwatch.Error](err); {
 	case ok:
 		own.Op = e.Op
 		return own
 	case errors.Is(err, berrors.ErrTimeout):
 		e.Code, e.Err = listwatch.Unavailable, nil
-		e.Message = "the file is in use by " + lockHolder(path) + "; one process at a time can have it"
+		e.Message = "the file is in use by " + lockHolder(path) + "; only one process at a time can open it"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		e.Code, e.Message = listwatch.Forbidden, "the file and its directory must be writable"
-	case outOfSpace(err):
+	case isOutOfSpace(err):
 		e.Code, e.Message = listwatch.Unavailable, "the disk is full"
 	case errors.Is(err, errUnreadable):
-		e.Code, e.Message = listwatch.Invalid, "the file is no database of listwatch, or a torn one"
-	case errors.As(err, &d), errors.Is(err, berrors.ErrChecksum):
+		e.Code, e.Message = listwatch.Invalid, "the file is not a listwatch database, or is incomplete"
+	case errors.As(err, &damaged), errors.Is(err, berrors.ErrChecksum):
 		e.Code, e.Message = listwatch.Corrupt, "the file is damaged"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		e.Code, e.Message = listwatch.Invalid, "there is no such directory"
+		e.Code, e.Message = listwatch.Invalid, "the directory does not exist"
 	default:
 		e.Code = listwatch.Unknown
 	}
 	return e
 }
 
-// writeError says what err means to the writers whose transaction failed with it.
+// writeError returns the error of the writers whose transaction failed with err.
 func writeError(path string, err error) error {
 	e := &listwatch.Error{Code: listwatch.Unavailable, Message: "the write to " + path + " failed", Err: err}
-	var d damaged
+	var damaged damagedError
 	switch {
-	case outOfSpace(err):
+	case isOutOfSpace(err):
 		e.Message = "there is no space left for " + path
-	case errors.As(err, &d):
-		e.Code, e.Message = listwatch.Corrupt, path+" is damaged; what was read from it is still served, but nothing more is written"
+	case errors.As(err, &damaged):
+		e.Code, e.Message = listwatch.Corrupt, path+" is damaged; reads continue from memory, but nothing more is written"
 	}
 	return e
 }
@@ -72,6 +74,6 @@ func corruptf(format string, args ...any) error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Message: "the file is damaged", Err: fmt.Errorf(format, args...)}
 }
 
-func outOfSpace(err error) bool {
+func isOutOfSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-// Flag is a type that can be stored and watched.
+// A Flag is a Go type whose values can be stored and watched.
 type Flag struct {
 	listwatch.Metadata `json:"metadata"`
 	Enabled            bool `json:"enabled"`
 }
 
-// What was written is there after a restart, and so is its history: a watch goes on where it was.
+// The state and the history survive a restart, so a watch resumes from a version before it.
 func ExampleOpen() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

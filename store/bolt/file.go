@@ -15,188 +15,199 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// errUnreadable is what bbolt can't make anything of.
-var errUnreadable = errors.New("bbolt can't read it")
+// errUnreadable marks the errors of bbolt about files that it cannot read.
+var errUnreadable = errors.New("bbolt cannot read it")
 
-// A file is an open database of bbolt.
+// A file is an open bbolt database.
 type file struct {
 	*bbolt.DB
-	os *os.File // closed by DB.Close
+	handle *os.File // closed by DB.Close
 }
 
-// abandon lets go of a file that bbolt has panicked about: it may hold locks of its own for ever, on which Close would wait. The mapping of
-// the file into memory is left to the end of the process.
-func (f *file) abandon() error { return errors.Join(unlock(f.os), f.os.Close()) }
+// abandon closes a file after a panic of bbolt. DB.Close could wait forever for a lock that bbolt did
+// not release. The memory mapping stays until the process ends.
+func (f *file) abandon() error { return errors.Join(unlock(f.handle), f.handle.Close()) }
 
-// openBolt opens the file at path with bbolt, and tells whether path still names the file that is locked then.
-func openBolt(path string, readOnly bool, wait time.Duration) (db *file, named bool, err error) {
-	db = new(file)
+// openBolt opens and locks the file at path with bbolt. current reports whether path still names the
+// locked file.
+func openBolt(path string, readOnly bool, lockTimeout time.Duration) (f *file, current bool, err error) {
+	f = new(file)
 	options := &bbolt.Options{
 		ReadOnly: readOnly,
-		Timeout:  max(wait, 1), // zero would be for ever
-		// The list of free pages is kept in the file: to find them by reading all of it would take long, and where a page is damaged bbolt
-		// panics on a goroutine of its own.
+		Timeout:  max(lockTimeout, 1), // bbolt would wait forever if it were zero
+		// The free list is stored in the file. To rebuild it, bbolt would have to read the whole file, and
+		// on a damaged page it would panic on a goroutine of its own.
 		NoFreelistSync: false, FreelistType: bbolt.FreelistMapType,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			var err error
-			db.os, err = os.OpenFile(name, flag, mode)
-			return db.os, err
+			f.handle, err = os.OpenFile(name, flag, mode)
+			return f.handle, err
 		},
 	}
-	err = guarded(func() (err error) {
-		db.DB, err = bbolt.Open(path, 0o600, options)
+	err = catchPanic(func() (err error) {
+		f.DB, err = bbolt.Open(path, 0o600, options)
 		return err
 	})
 	if err != nil {
-		if db.os != nil {
-			_ = db.abandon() // where bbolt panicked it is still open, and locked
+		if f.handle != nil {
+			_ = f.abandon() // after a panic of bbolt, it is still open and locked
 		}
 		return nil, false, err
 	}
-	locked, err := db.os.Stat()
+	locked, err := f.handle.Stat()
 	if err != nil {
-		return nil, false, errors.Join(err, db.Close())
+		return nil, false, errors.Join(err, f.Close())
 	}
-	at, err := os.Stat(path)
-	return db, err == nil && os.SameFile(locked, at), nil
+	named, err := os.Stat(path)
+	return f, err == nil && os.SameFile(locked, named), nil
 }
 
-// locate returns the name of the file at path that holds from every directory: absolute, and its own where path is a link to it. To shrink
-// a file by the name of a link would leave two of them.
-func locate(path string) (string, error) {
+// resolve returns path as an absolute path without symbolic links. Otherwise Shrink would replace a
+// link by a second file.
+func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
-	own, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return own, err
+		return resolved, err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return "", &listwatch.Error{Code: listwatch.Invalid, Message: "it is a link to a file that is not there"}
+		return "", &listwatch.Error{Code: listwatch.Invalid, Message: "it is a link to a file that does not exist"}
 	}
 	return path, nil
 }
 
-// open opens the database at path for writing, and makes it where there is none. A file that is not ours is not changed.
-func open(path string, o Options) (*file, error) {
+// openFile opens the database at path for writing, and creates it if there is no file. It does not
+// change a file that is not a database of this package.
+func openFile(path string, o Options) (*file, error) {
 	deadline := time.Now().Add(o.LockTimeout)
 	for {
-		info, err := os.Stat(path)
+		f, err := openOrCreate(path, o, deadline)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && o.RestoredFromBackup:
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "there is no such file that could be a restored copy"}
-		case errors.Is(err, fs.ErrNotExist):
-			db, err := create(path, o)
-			if errors.Is(err, fs.ErrExist) {
-				continue // somebody else was quicker
-			}
-			return db, err
-		case err != nil:
-			return nil, err
-		case !info.Mode().IsRegular():
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "it is no regular file"}
-		case info.Size() == 0:
-			// Ours are never empty. bbolt would make a database of it, and nobody would learn that there has been another.
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the file is empty; where nothing is missed, remove it to begin anew"}
-		}
-		if err := inspect(path, time.Until(deadline)); err != nil {
-			return nil, err
-		}
-		db, named, err := openBolt(path, false, time.Until(deadline))
-		if err != nil {
-			return nil, err
-		}
-		if named {
-			// A process that was killed may have left a transaction that only the kernel has: it must not be shown before it is on disk.
-			if err := db.Sync(); err != nil {
-				return nil, errors.Join(err, db.Close())
-			}
-			return db, nil
-		}
-		// While this process waited for the lock, another one put a shrunken file in the place of this.
-		if err := db.Close(); err != nil {
-			return nil, err
+		case errors.Is(err, fs.ErrExist):
+			continue // another process has just created the file
+		case err != nil || f != nil:
+			return f, err
 		}
 	}
 }
 
-// inspect reads from the file at path, without writing to it, whether it is one of ours and complete.
-func inspect(path string, wait time.Duration) error {
-	db, _, err := openBolt(path, true, wait)
-	if err != nil {
-		return unreadable(err)
+// openOrCreate is one try of openFile. It returns nil if another process has replaced the file by a
+// smaller one while this process waited for the lock.
+func openOrCreate(path string, o Options, deadline time.Time) (*file, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && o.RestoredFromBackup:
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the restored file does not exist"}
+	case errors.Is(err, fs.ErrNotExist):
+		return create(path, o)
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "it is not a regular file"}
+	case info.Size() == 0:
+		// A database is never empty. bbolt would initialize the file, and the loss of its content would go
+		// unnoticed.
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the file is empty; if its data is not needed, remove it to start with a new database"}
 	}
-	err = guarded(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
+	if err := inspect(path, time.Until(deadline)); err != nil {
+		return nil, err
+	}
+	f, current, err := openBolt(path, false, time.Until(deadline))
+	switch {
+	case err != nil:
+		return nil, err
+	case !current:
+		return nil, f.Close()
+	}
+	// A process that was killed may have left a transaction that is only in the kernel's cache. It must
+	// be on disk before readers see it.
+	if err := f.Sync(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// inspect checks, without writing, that the file at path is a complete database of this package.
+func inspect(path string, lockTimeout time.Duration) error {
+	f, _, err := openBolt(path, true, lockTimeout)
+	if err != nil {
+		return markUnreadable(err)
+	}
+	err = catchPanic(func() error {
+		return f.View(func(tx *bbolt.Tx) error {
 			info, err := os.Stat(path)
 			if err != nil {
 				return err
 			}
 			if info.Size() < tx.Size() {
-				return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("the file is cut off: it has %d bytes of %d", info.Size(), tx.Size())}
+				return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("the file is truncated: it has %d of %d bytes", info.Size(), tx.Size())}
 			}
 			_, err = readHeader(tx)
 			return err
 		})
 	})
-	return errors.Join(err, db.Close())
+	return errors.Join(err, f.Close())
 }
 
-// unreadable adds errUnreadable to an error of bbolt about the content of a file. Most of them have no name, so what others say is left
-// out: those of the system, of waiting, and of damage.
-func unreadable(err error) error {
+// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of a file. Most
+// of these have no exported name, so the function excludes all other errors: of the system, of the
+// lock, and of damage.
+func markUnreadable(err error) error {
 	_, system := errors.AsType[syscall.Errno](err)
-	_, panicked := errors.AsType[damaged](err)
-	if system || panicked || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, berrors.ErrChecksum) {
+	_, damaged := errors.AsType[damagedError](err)
+	if system || damaged || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, berrors.ErrChecksum) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errUnreadable, err)
 }
 
-// create makes a database at path, which appears there complete or not at all. Where there is a file by then the error is fs.ErrExist.
+// create creates a database at path. The file appears only when it is complete. If there is a file
+// already, the error is fs.ErrExist.
 func create(path string, o Options) (*file, error) {
-	db, temporary, err := openBeside(path)
+	f, temporary, err := openTemporary(path)
 	if err != nil {
 		return nil, err
 	}
-	err = initialize(db, o)
+	err = initialize(f, o)
 	if err == nil {
 		if err = os.Link(temporary, path); err != nil && !errors.Is(err, fs.ErrExist) {
-			err = os.Rename(temporary, path) // a file system without links
+			err = os.Rename(temporary, path) // the file system does not support hard links
 		}
 	}
-	if rmErr := os.Remove(temporary); err == nil && !errors.Is(rmErr, fs.ErrNotExist) {
-		err = rmErr
+	if removeErr := os.Remove(temporary); err == nil && !errors.Is(removeErr, fs.ErrNotExist) {
+		err = removeErr
 	}
 	if err == nil {
 		err = syncDirectory(path)
 	}
 	if err != nil {
-		_ = db.Close() // the first error is the one to tell
+		_ = f.Close() // the first error is more useful
 		return nil, err
 	}
-	return db, nil
+	return f, nil
 }
 
-// openBeside opens an empty file in the directory of path, for writing.
-func openBeside(path string) (db *file, name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+// openTemporary creates an empty bbolt database in the directory of path.
+func openTemporary(path string) (f *file, name string, err error) {
+	created, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
 	if err != nil {
 		return nil, "", err
 	}
-	name = f.Name()
-	if err = f.Close(); err == nil {
-		db, _, err = openBolt(name, false, time.Second)
+	name = created.Name()
+	if err = created.Close(); err == nil {
+		f, _, err = openBolt(name, false, time.Second)
 	}
 	if err != nil {
-		_ = os.Remove(name) // the first error is the one to tell
+		_ = os.Remove(name) // the first error is more useful
 		return nil, "", err
 	}
-	return db, name, nil
+	return f, name, nil
 }
 
-// syncDirectory makes sure that the name of the file at path survives a crash of the machine.
+// syncDirectory makes the name of the file at path survive a crash of the machine.
 func syncDirectory(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -204,7 +215,7 @@ func syncDirectory(path string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
-		err = nil // a file system that does not do that for directories
+		err = nil // the file system does not support it for directories
 	}
 	return errors.Join(err, d.Close())
 }

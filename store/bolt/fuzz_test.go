@@ -9,10 +9,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// FuzzOpenDamaged opens a database of which a part was overwritten: it must be refused, or show what was written, and never panic or
-// hang. The meta pages are left out: they have checksums of their own, and one of them may be lost.
+// FuzzOpenDamaged opens a database with an overwritten part. Open must either fail or return the written
+// content, and never panic or hang. The meta pages are excluded: they have checksums of their own, and
+// one of them may be lost.
 func FuzzOpenDamaged(f *testing.F) {
-	data, seen, start := filled(f)
+	data, content, start := filledFile(f)
 	f.Add(uint32(3*4096), []byte{1, 2, 3})
 	f.Add(uint32(5*4096+8), []byte{0xff, 0xff})
 	f.Add(uint32(9*4096), bytes.Repeat([]byte{0}, 4096))
@@ -22,16 +23,16 @@ func FuzzOpenDamaged(f *testing.F) {
 			return
 		}
 		copy(damaged[at:], part)
-		got, err := look(t, writeFile(t, damaged), start)
-		if err == nil && got != seen {
-			t.Errorf("%x at %d: got\n%s\nwant\n%s", part, at, got, seen)
+		got, err := readAll(t, writeFile(t, damaged), start)
+		if err == nil && got != content {
+			t.Errorf("%x at %d: got\n%s\nwant\n%s", part, at, got, content)
 		}
 	})
 }
 
-// FuzzHeader opens a database whose header has other values.
+// FuzzHeader opens a database with arbitrary values in its header.
 func FuzzHeader(f *testing.F) {
-	data, _, start := filled(f)
+	data, _, start := filledFile(f)
 	f.Add("format", []byte("1"))
 	f.Add("format", []byte("18446744073709551616"))
 	f.Add("last", []byte("\x00\x00\x00\x00\x00\x00\x00\x01"))
@@ -51,10 +52,10 @@ func FuzzHeader(f *testing.F) {
 			t.Fatal(err)
 		}
 		if putErr != nil {
-			return // no key that bbolt takes
+			return // bbolt does not accept the key
 		}
-		if _, err := look(t, path, start); err != nil && listwatch.CodeOf(err) == listwatch.Unknown {
-			t.Errorf("%s: %q gives %v, want an error of a code", key, value, err)
+		if _, err := readAll(t, path, start); err != nil && listwatch.CodeOf(err) == listwatch.Unknown {
+			t.Errorf("%s = %q: got %v, want an error with a code", key, value, err)
 		}
 	})
 }

@@ -14,22 +14,24 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// The file is a database of bbolt with these buckets:
+// The file is a bbolt database with these buckets:
 //
-//	listwatch          about the file; below, "name" is the qualified name of a collection
-//	  format             the number of this layout, in decimal
-//	  epoch              random text, made with the file
-//	  last               version: the newest that was given out
-//	  probe              a known text as the Transformer wrote it
-//	  resource/name      JSON: what the collection was declared as
-//	  floor/name         version: records up to it are the state, those after it are the history
-//	  tally/name         how many records there are, 8 bytes, big endian, and the sum of their versions modulo 2^64, likewise
+//	listwatch          the header; below, "name" is the qualified name of a collection
+//	  format             the number of this format, in decimal
+//	  epoch              the random text that identifies the file
+//	  last               version: the newest version assigned to a write
+//	  probe              a known text after the Transformer
+//	  resource/name      JSON: the declaration of the collection
+//	  floor/name         version: records up to it are state, later ones are history
+//	  tally/name         the number of records, and the sum of their versions modulo 2^64;
+//	                     8 bytes each, big endian
 //	collection/name    version → record
 //
 // Versions are 8 bytes, big endian.
 //
-// Invariants of a collection: the records after floor are all its writes after floor. A record at or before floor is an object whose
-// newest write it is, or the object as it was at floor, which a record after floor has replaced.
+// Invariants of a collection: the records after the floor are all of its writes after the floor. A
+// record at or before the floor is the newest write of an existing object, or was it at the floor and
+// has been replaced by a record after the floor.
 const formatNumber = 1
 
 var (
@@ -40,22 +42,23 @@ var (
 	probeKey     = []byte("probe")
 )
 
-func bucketOf(collection string) []byte    { return []byte("collection/" + collection) }
-func floorKey(collection string) []byte    { return []byte("floor/" + collection) }
-func tallyKey(collection string) []byte    { return []byte("tally/" + collection) }
-func resourceKey(collection string) []byte { return []byte("resource/" + collection) }
+func bucketOf(collection string) []byte       { return []byte("collection/" + collection) }
+func floorKey(collection string) []byte       { return []byte("floor/" + collection) }
+func countKey(collection string) []byte       { return []byte("tally/" + collection) }
+func declarationKey(collection string) []byte { return []byte("resource/" + collection) }
 
-// probeText is what a Transformer is given and must return when a file is opened.
+// probeText detects whether a file is opened with the Transformer that it was created with.
 const probeText = `{"listwatch":"probe"}`
 
-// A header is what a file says of itself.
+// A header is the content of the header bucket that belongs to no collection.
 type header struct {
 	epoch string
 	last  listwatch.Version
 	probe []byte // part of the file
 }
 
-// readHeader reads the header, or says what the file is if it is none of ours.
+// readHeader reads the header. If the file is not a database of this package, the error says what it
+// is.
 func readHeader(tx *bbolt.Tx) (h header, err error) {
 	b := tx.Bucket(headerBucket)
 	if b == nil {
@@ -81,21 +84,24 @@ func readHeader(tx *bbolt.Tx) (h header, err error) {
 	return h, nil
 }
 
-// initialize writes the header of a database that has nothing in it yet.
-func initialize(db *file, o Options) error {
+// initialize writes the header of an empty database.
+func initialize(f *file, o Options) error {
 	probe, err := o.Transformer.ToStorage(Location{}, []byte(probeText))
 	if err != nil {
 		return fmt.Errorf("transformer: %w", err)
 	}
-	return guarded(func() error {
-		return db.Update(func(tx *bbolt.Tx) error {
+	last := keyOf(o.StartVersion)
+	values := []struct{ key, value []byte }{
+		{formatKey, strconv.AppendInt(nil, formatNumber, 10)}, {epochKey, []byte(rand.Text())}, {lastKey, last[:]}, {probeKey, probe},
+	}
+	return catchPanic(func() error {
+		return f.Update(func(tx *bbolt.Tx) error {
 			b, err := tx.CreateBucket(headerBucket)
 			if err != nil {
 				return err
 			}
-			last := keyOf(o.StartVersion)
-			for _, kv := range [][2][]byte{{formatKey, strconv.AppendInt(nil, formatNumber, 10)}, {epochKey, []byte(rand.Text())}, {lastKey, last[:]}, {probeKey, probe}} {
-				if err := b.Put(kv[0], kv[1]); err != nil {
+			for _, v := range values {
+				if err := b.Put(v.key, v.value); err != nil {
 					return err
 				}
 			}
@@ -104,61 +110,62 @@ func initialize(db *file, o Options) error {
 	})
 }
 
-// declared is how a resource is kept, in JSON.
-type declared struct {
+// A declaration is the part of a CollectionSpec that is stored in the file.
+type declaration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Namespaced bool   `json:"namespaced"`
 }
 
-func declarationOf(r store.CollectionSpec) declared {
-	return declared{r.APIVersion, r.Kind, r.Namespaced}
+func declarationOf(s store.CollectionSpec) declaration {
+	return declaration{s.APIVersion, s.Kind, s.Namespaced}
 }
 
-func (d declared) String() string {
+func (d declaration) String() string {
 	scope := "without namespaces"
 	if d.Namespaced {
-		scope = "in namespaces"
+		scope = "with namespaces"
 	}
 	return fmt.Sprintf("%s of %s %s", d.Kind, d.APIVersion, scope)
 }
 
-// isDeclared reports whether the file has the collection that r declares. One that it keeps as something else is an error, unless there is
-// nothing in it: whoever mistyped it may correct that.
-func isDeclared(tx *bbolt.Tx, r store.CollectionSpec) (bool, error) {
-	name := r.QualifiedName()
-	kept := tx.Bucket(headerBucket).Get(resourceKey(name))
-	if kept == nil {
+// isDeclared reports whether the file has the collection that s declares. If it has another
+// declaration, the result is an error, or false if the collection is empty, so that a mistake can be
+// corrected.
+func isDeclared(tx *bbolt.Tx, s store.CollectionSpec) (bool, error) {
+	name := s.QualifiedName()
+	stored := tx.Bucket(headerBucket).Get(declarationKey(name))
+	if stored == nil {
 		return false, nil
 	}
-	var have declared
-	if err := json.Unmarshal(kept, &have); err != nil {
+	var have declaration
+	if err := json.Unmarshal(stored, &have); err != nil {
 		return false, corruptf("the declaration of %s: %w", name, err)
 	}
-	want := declarationOf(r)
+	want := declarationOf(s)
 	if have == want {
 		return true, nil
 	}
-	if t, err := readTally(tx, name); err != nil || t == (tally{}) {
+	if c, err := readCount(tx, name); err != nil || c == (recordCount{}) {
 		return false, err
 	}
-	return false, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the file keeps %s as %v, but it is declared as %v", name, have, want)}
+	return false, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the file has %s as %v, but it is declared as %v", name, have, want)}
 }
 
-// declare adds the collection that r declares, or declares one anew in which there is nothing.
-func declare(tx *bbolt.Tx, r store.CollectionSpec, last listwatch.Version) error {
-	name := r.QualifiedName()
+// declare adds the collection that s declares, or replaces the declaration of an empty collection.
+func declare(tx *bbolt.Tx, s store.CollectionSpec, last listwatch.Version) error {
+	name := s.QualifiedName()
 	b := tx.Bucket(headerBucket)
-	text, err := json.Marshal(declarationOf(r))
+	text, err := json.Marshal(declarationOf(s))
 	if err != nil {
 		return err
 	}
-	if b.Get(resourceKey(name)) == nil {
+	if b.Get(declarationKey(name)) == nil {
 		_, err = tx.CreateBucket(bucketOf(name))
 	}
 	switch {
 	case errors.Is(err, berrors.ErrBucketExists):
-		return corruptf("there are records of %s, but it is not declared", name)
+		return corruptf("%s has records, but is not declared", name)
 	case err != nil:
 		return err
 	}
@@ -166,8 +173,8 @@ func declare(tx *bbolt.Tx, r store.CollectionSpec, last listwatch.Version) error
 	if err := b.Put(floorKey(name), floor[:]); err != nil {
 		return err
 	}
-	if err := (tally{}).write(tx, name); err != nil {
+	if err := (recordCount{}).write(tx, name); err != nil {
 		return err
 	}
-	return b.Put(resourceKey(name), text)
+	return b.Put(declarationKey(name), text)
 }

@@ -6,45 +6,52 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Options are what a database is opened with. The zero Options are sound.
+// Options configure a database. The zero value is ready to use.
 type Options struct {
-	// HistoryAge is how long a write can be watched from, and longer while nothing else is written. Zero: 5 minutes;
-	// negative: for ever.
+	// HistoryAge is the time for which a write stays in the history, where watches can resume. Old writes
+	// are only dropped by a new write, so an idle collection keeps its history. If zero, 5 minutes is
+	// used. A negative value means no limit.
 	HistoryAge time.Duration
-	// HistoryBytes is how many bytes the history of each collection may hold beside its current objects, in memory and, within some
-	// per cent, in the file. Zero: 256 MiB; negative: unlimited. The newest write stays, however large.
+	// HistoryBytes limits the history of each collection in memory, not counting its current objects. The
+	// history in the file takes a few per cent more. The newest write is always kept. If zero, 256 MiB is
+	// used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameBytes is how many of these bytes may be encoded events, kept for the next watcher, and how many more those with
-	// which watches begin. Zero: a quarter of HistoryBytes; negative: unlimited.
+	// FrameCacheBytes limits the encoded events that are cached for other watchers, which count toward
+	// HistoryBytes, and separately the encoded initial events, which do not. If zero, a quarter of
+	// HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// Start is the version of a database that is made; the first write has the next one. Zero: the wall clock in microseconds, so that
-	// clients of a file that was deleted find that their versions are too old, and not still to come.
+	// StartVersion is the version of a database that Open creates; the first write has the next version.
+	// If zero, the wall clock in microseconds is used. Then, if a file is deleted, its clients find that
+	// their versions are too old, and not that they are in the future.
 	StartVersion listwatch.Version
-	// LockWait is how long Open waits for another process to let go of the file. Zero: 5 seconds; negative: not at all.
+	// LockTimeout is the time that Open waits for another process to close the file. If zero, 5 seconds is
+	// used. With a negative value, Open does not wait.
 	LockTimeout time.Duration
-	// ShrinkFree is how many bytes of an existing file may be free: where it is more, and more than half of the file, Open rewrites the
-	// file without them. Zero: 64 MiB; negative: any number, Open never rewrites it.
+	// ShrinkThreshold is the number of free bytes above which Open rewrites the file without them, if they
+	// are also more than half of the file. If zero, 64 MiB is used. With a negative value, Open never
+	// rewrites the file.
 	ShrinkThreshold int64
-	// Restored says that the file is a copy from before writes that have been served since. Then the database goes on under a new epoch
-	// and from the wall clock in microseconds, or 2^32 versions on where it is further, without history, so that every client lists
-	// again. Give it once, at the first start. Where there is no file it is an error of code Invalid.
+	// RestoredFromBackup must be set for the first start with a file that is a copy from before writes
+	// that were served. The database then has a new epoch, no history, and continues from the wall clock
+	// in microseconds, so that every client lists again. If its version is ahead of the wall clock, it
+	// continues 2^32 versions later. If there is no file, the error has code Invalid.
 	RestoredFromBackup bool
-	// Transformer changes objects on their way to the file and back. Nil: they are kept as they are. A file must always be opened with
-	// the one that it was made with.
+	// Transformer changes objects on their way to the file and back. A file must always be opened with the
+	// Transformer that it was created with. If nil, objects are stored unchanged.
 	Transformer Transformer
 }
 
 const (
-	defaultLockWait   = 5 * time.Second
-	defaultShrinkFree = 64 << 20
+	defaultLockTimeout     = 5 * time.Second
+	defaultShrinkThreshold = 64 << 20
 )
 
 func (o Options) withDefaults() Options {
 	if o.LockTimeout == 0 {
-		o.LockTimeout = defaultLockWait
+		o.LockTimeout = defaultLockTimeout
 	}
 	if o.ShrinkThreshold == 0 {
-		o.ShrinkThreshold = defaultShrinkFree
+		o.ShrinkThreshold = defaultShrinkThreshold
 	}
 	if o.Transformer == nil {
 		o.Transformer = identity{}
@@ -54,3 +61,31 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// A Transformer changes the JSON of objects on its way to the file and back, for example to encrypt it.
+// Keys, versions and times are stored unchanged. The methods must not modify or keep their arguments.
+// ToStorage is called by one goroutine at a time, while writers wait. FromStorage is called when a
+// collection is declared.
+type Transformer interface {
+	// ToStorage returns the bytes to store for plain. An error fails the write with code Unavailable.
+	ToStorage(at Location, plain []byte) (stored []byte, err error)
+	// FromStorage is the inverse of ToStorage. An error fails Open or DB.Collection with code Corrupt.
+	FromStorage(at Location, stored []byte) (plain []byte, err error)
+}
+
+// A Location is the place of a value in the database. A Transformer that authenticates values can bind
+// them to it, so that values cannot be swapped.
+type Location struct {
+	// Collection is the qualified name of the collection. It is empty for a value of the file itself,
+	// which detects that the file was written with another Transformer.
+	Collection string
+	// Key and Version are the key and version of the object.
+	Key     listwatch.Key
+	Version listwatch.Version
+}
+
+// identity is the Transformer that changes nothing.
+type identity struct{}
+
+func (identity) ToStorage(_ Location, plain []byte) ([]byte, error)    { return plain, nil }
+func (identity) FromStorage(_ Location, stored []byte) ([]byte, error) { return stored, nil }

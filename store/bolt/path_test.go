@@ -21,8 +21,8 @@ func link(t testing.TB, target string) (name string) {
 	return name
 }
 
-// A link stays one: whoever opens the file by its own name must not meet another one.
-func TestShrinkLeavesALinkToTheFileInPlace(t *testing.T) {
+// Shrink must not replace a symbolic link by a second file.
+func TestShrinkKeepsSymbolicLinks(t *testing.T) {
 	s := open(t, bolt.Options{})
 	s.close()
 	file := s.path
@@ -32,20 +32,20 @@ func TestShrinkLeavesALinkToTheFileInPlace(t *testing.T) {
 	if err := s.db.Shrink(); err != nil {
 		t.Fatal(err)
 	}
-	want := s.state(listwatch.Query{})
+	want := s.list(listwatch.Query{})
 	if db, err := bolt.Open(file, bolt.Options{LockTimeout: -1}); err == nil {
-		t.Errorf("the file could be opened twice")
+		t.Errorf("the locked file was opened a second time")
 		_ = db.Close()
 	}
 	s.close()
 	s.path = file
 	s.open()
-	if diff := cmp.Diff(want, s.state(listwatch.Query{})); diff != "" {
-		t.Errorf("by its own name (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, s.list(listwatch.Query{})); diff != "" {
+		t.Errorf("without the link (-want +got):\n%s", diff)
 	}
 }
 
-func TestALinkToNothingIsRefused(t *testing.T) {
+func TestDanglingLinkIsRejected(t *testing.T) {
 	path := link(t, "nothing.db")
 	_, err := bolt.Open(path, bolt.Options{})
 	if !errors.Is(err, listwatch.Invalid) {
@@ -53,9 +53,9 @@ func TestALinkToNothingIsRefused(t *testing.T) {
 	}
 }
 
-// A path is meant as it was when the file was opened.
-func TestShrinkFindsTheFileFromAnotherDirectory(t *testing.T) {
-	s := &tester{TB: t, path: "relative.db"}
+// A relative path refers to the working directory of Open.
+func TestShrinkWorksAfterChdir(t *testing.T) {
+	s := &testDB{TB: t, path: "relative.db"}
 	t.Chdir(t.TempDir())
 	s.open()
 	defer s.close()
@@ -65,19 +65,19 @@ func TestShrinkFindsTheFileFromAnotherDirectory(t *testing.T) {
 	}
 }
 
-// Where there is nothing that could have been restored the path is mistyped.
-func TestACopyThatIsNotThereIsNotMade(t *testing.T) {
+// If there is no restored file, the path is probably mistyped.
+func TestRestoredFileMustExist(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing.db")
 	if _, err := bolt.Open(path, bolt.Options{RestoredFromBackup: true}); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("got %v, want code Invalid", err)
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Error("a file was made")
+		t.Error("Open created a file")
 	}
 }
 
-// Whoever puts a backup in the place of a file that is open wants to keep the backup.
-func TestShrinkReplacesNoFileButItsOwn(t *testing.T) {
+// A user who replaces an open file by a backup wants to keep the backup.
+func TestShrinkKeepsAReplacedFile(t *testing.T) {
 	s := open(t, bolt.Options{})
 	s.create("a")
 	backup := writeFile(t, readFile(t, s.path))
@@ -90,9 +90,9 @@ func TestShrinkReplacesNoFileButItsOwn(t *testing.T) {
 		t.Errorf("got %v, want code Unavailable", err)
 	}
 	if !bytes.Equal(want, readFile(t, s.path)) {
-		t.Error("the backup is gone")
+		t.Error("the backup was replaced")
 	}
-	if beside, err := os.ReadDir(filepath.Dir(s.path)); err != nil || len(beside) != 1 {
-		t.Errorf("got %v, %v beside the file, want nothing", beside, err)
+	if entries, err := os.ReadDir(filepath.Dir(s.path)); err != nil || len(entries) != 1 {
+		t.Errorf("the directory has %v, %v; want only the file", entries, err)
 	}
 }

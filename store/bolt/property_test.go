@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A model is what a database must show: every event since it was made, and the state.
+// A model is the expected content of a database: every event since its creation, and the state.
 type model struct {
 	start   listwatch.Version
 	last    listwatch.Version
@@ -51,24 +51,24 @@ func (m *model) list() (lines []string) {
 	return append(lines, "at "+m.last.String())
 }
 
-// A walk does what is drawn to a database and to its model.
+// A walk applies random operations to a database and its model.
 type walk struct {
-	*tester
+	*testDB
 	t *rapid.T
 	model
 }
 
-// Property: whatever is written, however often the database is closed, copied as it lies on the disk as if the process had been killed,
-// shrunk or made to forget: state and history are those of the writes, and versions only grow.
-func TestHistoryAgreesWithTheModelAcrossRestarts(t *testing.T) {
+// Property: whatever is written, and however often the database is closed, killed, shrunk or compacted,
+// its state and history match the writes, and versions only grow.
+func TestRandomOperationsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, bolt.Options{
 			HistoryAge:      -1,
 			HistoryBytes:    rapid.SampledFrom([]int64{0, 1, 4 << 10}).Draw(rt, "bytes"),
-			Transformer:     rapid.SampledFrom([]bolt.Transformer{nil, backwards{}}).Draw(rt, "transformer"),
+			Transformer:     rapid.SampledFrom([]bolt.Transformer{nil, reverser{}}).Draw(rt, "transformer"),
 			ShrinkThreshold: rapid.SampledFrom([]int64{-1, 1}).Draw(rt, "shrink"),
 		})
-		w := &walk{tester: s, t: rt, model: model{start: s.db.Version(), last: s.db.Version(), objects: map[string]string{}}}
+		w := &walk{testDB: s, t: rt, model: model{start: s.db.Version(), last: s.db.Version(), objects: map[string]string{}}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":      func(rt *rapid.T) { w.t = rt; w.check() },
 			"write": func(rt *rapid.T) { w.t = rt; w.write() },
@@ -94,11 +94,11 @@ func (w *walk) must(err error) {
 }
 
 func (w *walk) write() {
-	bolt.NoSync(w.db)
+	bolt.DisableSync(w.db)
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(w.t, "name")
-	_, there := w.objects[name]
+	_, exists := w.objects[name]
 	switch {
-	case !there:
+	case !exists:
 		o, err := w.pods.Create(w.Context(), pod(name, rapid.IntRange(0, 9).Draw(w.t, "i")))
 		w.must(err)
 		w.add(listwatch.Added, o)
@@ -115,7 +115,7 @@ func (w *walk) write() {
 	}
 }
 
-// kill goes on with a copy of the file as it is while the database is open.
+// kill continues with a copy of the open file, as if the process had been killed.
 func (w *walk) kill() {
 	path := writeFile(w, readFile(w, w.path))
 	w.close()
@@ -124,13 +124,13 @@ func (w *walk) kill() {
 }
 
 func (w *walk) check() {
-	if diff := cmp.Diff(w.list(), w.tester.state(listwatch.Query{})); diff != "" {
-		w.t.Fatalf("the state (-want +got):\n%s", diff)
+	if diff := cmp.Diff(w.model.list(), w.testDB.list(listwatch.Query{})); diff != "" {
+		w.t.Fatalf("list (-want +got):\n%s", diff)
 	}
 	if w.db.Version() != w.last {
 		w.t.Fatalf("at %d, want %d", w.db.Version(), w.last)
 	}
-	// From every version that there was: the events after it, or Expired.
+	// A watch from any earlier version returns the events after it, or is Expired.
 	from := []listwatch.Version{w.start}
 	for _, e := range w.events {
 		from = append(from, e.version)
@@ -140,13 +140,13 @@ func (w *walk) check() {
 		watcher, err := w.pods.Watch(w.Context(), listwatch.Query{Start: listwatch.At, Version: v})
 		if err != nil {
 			if resumable || listwatch.CodeOf(err) != listwatch.Expired {
-				w.t.Fatalf("a watch from %d: %v, but one from before is fine", v, err)
+				w.t.Fatalf("a watch from %d: %v, but a watch from an earlier version works", v, err)
 			}
 			continue
 		}
 		w.must(watcher.Close())
 		resumable = true
-		got := strings.Join(w.tester.after(v, listwatch.Query{}), "\n")
+		got := strings.Join(w.testDB.eventsAfter(v, listwatch.Query{}), "\n")
 		if diff := cmp.Diff(strings.Join(w.model.after(v), "\n"), got); diff != "" {
 			w.t.Fatalf("after %d (-want +got):\n%s", v, diff)
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A request is one write on its way to the file.
+// A request is a write on its way to the file.
 type request struct {
 	// Immutable.
 	backend *backend
 	change  store.Change
-	done    chan struct{} // closed when object and err are set
+	done    chan struct{} // closed after object and err are set
 
 	state atomic.Int32
 
@@ -23,11 +23,11 @@ type request struct {
 	err    error
 }
 
-// The states of a request. Who moves it on from queued decides its fate.
+// The states of a request. The goroutine that changes the state from queued decides its outcome.
 const (
 	queued int32 = iota
-	taken
-	withdrawn
+	committing
+	canceled
 )
 
 func (r *request) finish(o *listwatch.Object, err error) {
@@ -35,7 +35,7 @@ func (r *request) finish(o *listwatch.Object, err error) {
 	close(r.done)
 }
 
-// size is about how many bytes the request adds to a transaction.
+// size estimates the bytes that the request adds to a transaction.
 func (r *request) size() int {
 	const overhead = 128
 	if r.change.New == nil {
@@ -44,15 +44,16 @@ func (r *request) size() int {
 	return overhead + len(r.change.New.Before) + len(r.change.New.After)
 }
 
-// The bounds of one transaction: a larger one gains nothing, and makes all in it wait.
+// The limits of one transaction. A larger one is not more efficient, but takes longer for all its
+// writers.
 const (
-	batchRequests = 4096
-	batchBytes    = 4 << 20
+	maxBatchRequests = 4096
+	maxBatchBytes    = 4 << 20
 )
 
-// A queue holds the requests that wait for the committer, in the order in which they came.
+// A queue holds the requests that wait for the committer, in order of arrival.
 type queue struct {
-	signal chan struct{} // of one place: something has changed
+	signal chan struct{} // with a buffer of one; something has changed
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -62,7 +63,7 @@ type queue struct {
 
 func newQueue() queue { return queue{signal: make(chan struct{}, 1)} }
 
-// wake makes the committer look for something to do.
+// wake makes the committer check for work.
 func (q *queue) wake() {
 	select {
 	case q.signal <- struct{}{}:
@@ -70,7 +71,7 @@ func (q *queue) wake() {
 	}
 }
 
-// add reports whether r was taken: not after close.
+// add appends r. It returns false if the queue is closed.
 func (q *queue) add(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,7 +83,7 @@ func (q *queue) add(r *request) bool {
 	return true
 }
 
-// putBack puts requests in front of those that wait.
+// putBack inserts requests at the front.
 func (q *queue) putBack(requests []*request) {
 	if len(requests) == 0 {
 		return
@@ -93,43 +94,43 @@ func (q *queue) putBack(requests []*request) {
 	q.wake()
 }
 
-// take waits for requests and returns those for one transaction; none where it was woken for something else. It reports whether there
-// can be more: not after close, once all have been taken.
+// take waits for requests and removes those for one transaction. The batch is empty if the committer
+// was woken for other work. more is false once the queue is closed and empty.
 func (q *queue) take() (batch []*request, more bool) {
-	if batch, closed := q.poll(); len(batch) > 0 || closed {
+	if batch, closed := q.tryTake(); len(batch) > 0 || closed {
 		return batch, len(batch) > 0
 	}
 	<-q.signal
-	batch, closed := q.poll()
+	batch, closed := q.tryTake()
 	return batch, len(batch) > 0 || !closed
 }
 
-// gather waits until n requests wait, at most for a time.
+// gather waits until the queue has n requests, but at most for the given time.
 func (q *queue) gather(n int, limit time.Duration) {
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	defer q.wake() // for what else there was to do
-	for q.fewer(n) {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	defer q.wake() // the signals received here may be for other work
+	for q.canGather(n) {
 		select {
 		case <-q.signal:
-		case <-late.C:
+		case <-timeout.C:
 			return
 		}
 	}
 }
 
-// fewer reports whether fewer than n requests wait and more can come.
-func (q *queue) fewer(n int) bool {
+// canGather reports whether the queue has fewer than n requests and is open.
+func (q *queue) canGather(n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.requests) < n && !q.closed
 }
 
-func (q *queue) poll() (batch []*request, closed bool) {
+func (q *queue) tryTake() (batch []*request, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, bytes := 0, 0
-	for n < len(q.requests) && n < batchRequests && (n == 0 || bytes < batchBytes) {
+	for n < len(q.requests) && n < maxBatchRequests && (n == 0 || bytes < maxBatchBytes) {
 		bytes += q.requests[n].size()
 		n++
 	}

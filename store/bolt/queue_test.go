@@ -14,53 +14,53 @@ func newRequest(data string) *request {
 	return &request{change: c, done: make(chan struct{})}
 }
 
-func TestGatheringEndsWhenEnoughAreThereOrTheTimeIsOver(t *testing.T) {
+func TestGatherWaitsForRequestsOrTheTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		go func() {
 			for range 3 {
-				time.Sleep(time.Second) // of the bubble
+				time.Sleep(time.Second)
 				q.add(newRequest(""))
 			}
 		}()
 		start := time.Now()
 		q.gather(2, time.Minute)
 		if got := time.Since(start); got != 2*time.Second {
-			t.Errorf("two were there after %v, want 2s", got)
+			t.Errorf("gather returned after %v, want 2s", got)
 		}
 		q.gather(9, 500*time.Millisecond)
 		if got := time.Since(start); got != 2500*time.Millisecond {
-			t.Errorf("it was given up after %v, want half a second more", got)
+			t.Errorf("gather returned after %v, want 2.5s", got)
 		}
 		time.AfterFunc(10*time.Second, q.close)
 		q.gather(9, time.Minute)
 		if got := time.Since(start); got != 12500*time.Millisecond {
-			t.Errorf("it ended after %v, want when the queue closed", got)
+			t.Errorf("gather returned after %v, want 12.5s, when the queue closed", got)
 		}
 		if batch, more := q.take(); len(batch) != 3 || !more {
 			t.Errorf("got %d requests, %v; want all 3", len(batch), more)
 		}
 		if batch, more := q.take(); len(batch) != 0 || more {
-			t.Errorf("got %d requests, %v; want the end", len(batch), more)
+			t.Errorf("got %d requests, %v; want none, and false", len(batch), more)
 		}
 	})
 }
 
-// What woke the committer while it waited for writers may have been something else, which must be done too.
-func TestGatheringLosesNoWake(t *testing.T) {
+// A signal received by gather may be for other work of the committer.
+func TestGatherKeepsSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		q.wake()
 		q.gather(1, time.Second)
 		if batch, more := q.take(); len(batch) != 0 || !more {
-			t.Errorf("got %d requests, %v; want a look at what else there is", len(batch), more)
+			t.Errorf("got %d requests, %v; want an empty batch, and true", len(batch), more)
 		}
 	})
 }
 
-func TestOneTransactionTakesNoMoreThanItsBounds(t *testing.T) {
+func TestBatchesAreLimited(t *testing.T) {
 	q := newQueue()
-	half := string(make([]byte, batchBytes/2))
+	half := string(make([]byte, maxBatchBytes/2))
 	for _, data := range []string{half, half, half, half + half + half, ""} {
 		q.add(newRequest(data))
 	}
@@ -69,10 +69,10 @@ func TestOneTransactionTakesNoMoreThanItsBounds(t *testing.T) {
 			t.Errorf("batch %d has %d requests, want %d", i, len(batch), want)
 		}
 	}
-	for range batchRequests + 1 {
+	for range maxBatchRequests + 1 {
 		q.add(newRequest(""))
 	}
-	if batch, _ := q.take(); len(batch) != batchRequests {
-		t.Errorf("got %d requests, want %d", len(batch), batchRequests)
+	if batch, _ := q.take(); len(batch) != maxBatchRequests {
+		t.Errorf("got %d requests, want %d", len(batch), maxBatchRequests)
 	}
 }

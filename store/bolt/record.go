@@ -5,18 +5,21 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/listwatch/listwatch"
 )
 
-// A record is one write as the file keeps it, under its version. The newest record of a key that still exists is also the object.
+// A record is one write as stored in the file, under its version. The newest record of a key is also
+// its object, unless it is a delete.
 //
 //	kind       1 byte: recordPut or recordDelete
-//	at         8 bytes, big endian: when it was written, nanoseconds since 1970
-//	previous   uvarint: the version of the object that the write replaced; zero: there was none
+//	at         8 bytes, big endian: the time of the write in nanoseconds since 1970
+//	previous   uvarint: the version of the object that the write replaced, or 0 if there was none
 //	namespace  uvarint length, bytes
 //	name       uvarint length, bytes
-//	data       the rest but for 4 bytes: the object's JSON as the Transformer left it; empty where deleted
-//	checksum   4 bytes, big endian: CRC-32C of the version, 8 bytes big endian, and of everything before
+//	data       the rest except for 4 bytes: the object's JSON after the Transformer; empty for a delete
+//	checksum   4 bytes, big endian: CRC-32C of the version (8 bytes, big endian) and everything before
 type record struct {
 	deleted  bool
 	at       int64
@@ -57,7 +60,7 @@ func checksum(v listwatch.Version, data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key[:], castagnoli), castagnoli, data)
 }
 
-// parseRecord reads what appendTo wrote. The data of the record is part of src.
+// parseRecord is the inverse of appendTo. The data of the record is part of src.
 func parseRecord(src []byte, v listwatch.Version) (r record, err error) {
 	end := len(src) - checksumBytes
 	if end < 0 {
@@ -73,7 +76,7 @@ func parseRecord(src []byte, v listwatch.Version) (r record, err error) {
 	r.key.Namespace = string(p.take(p.uvarint()))
 	r.key.Name = string(p.take(p.uvarint()))
 	if p.failed {
-		return r, fmt.Errorf("it ends in the middle")
+		return r, fmt.Errorf("it is truncated")
 	}
 	r.at, r.data = int64(binary.BigEndian.Uint64(at)), p.rest
 	switch kind[0] {
@@ -86,12 +89,12 @@ func parseRecord(src []byte, v listwatch.Version) (r record, err error) {
 		return r, fmt.Errorf("its kind is %d, want 1 or 2", kind[0])
 	}
 	if r.previous >= v {
-		return r, fmt.Errorf("the version %d that it replaced is not before it", r.previous)
+		return r, fmt.Errorf("the version %d that it replaced is not before its own", r.previous)
 	}
 	return r, nil
 }
 
-// A parser takes bytes apart; once it has failed it takes nothing more.
+// A parser splits bytes. Once failed is set, it returns nothing more.
 type parser struct {
 	rest   []byte
 	failed bool
@@ -117,17 +120,75 @@ func (p *parser) uvarint() uint64 {
 	return x
 }
 
-// keyOf is the key of the record of a version: records are in the order of their versions.
+// keyOf returns the key of the record of a version. Keys sort like versions.
 func keyOf(v listwatch.Version) [8]byte {
 	var k [8]byte
 	binary.BigEndian.PutUint64(k[:], uint64(v))
 	return k
 }
 
-// versionOf reads a version that keyOf spelt.
+// versionOf is the inverse of keyOf.
 func versionOf(key []byte) (listwatch.Version, error) {
 	if len(key) != 8 {
-		return 0, fmt.Errorf("%d bytes are no version, want 8", len(key))
+		return 0, fmt.Errorf("a version has %d bytes, want 8", len(key))
 	}
 	return listwatch.Version(binary.BigEndian.Uint64(key)), nil
+}
+
+// A recordCount sums up the records of a collection. It is stored in the file, because a damaged page
+// can hide records: every record has a checksum, but bbolt does not notice a missing one.
+type recordCount struct {
+	count uint64
+	sum   uint64 // of the versions, modulo 2^64
+}
+
+const recordCountBytes = 16
+
+func (c *recordCount) add(versions ...listwatch.Version) {
+	for _, v := range versions {
+		c.count++
+		c.sum += uint64(v)
+	}
+}
+
+func (c *recordCount) remove(versions ...listwatch.Version) {
+	for _, v := range versions {
+		c.count--
+		c.sum -= uint64(v)
+	}
+}
+
+func readCount(tx *bbolt.Tx, collection string) (c recordCount, err error) {
+	stored := tx.Bucket(headerBucket).Get(countKey(collection))
+	if len(stored) != recordCountBytes {
+		return c, corruptf("the record count of %s has %d bytes, want %d", collection, len(stored), recordCountBytes)
+	}
+	return recordCount{binary.BigEndian.Uint64(stored), binary.BigEndian.Uint64(stored[8:])}, nil
+}
+
+func (c recordCount) write(tx *bbolt.Tx, collection string) error {
+	stored := binary.BigEndian.AppendUint64(make([]byte, 0, recordCountBytes), c.count)
+	return tx.Bucket(headerBucket).Put(countKey(collection), binary.BigEndian.AppendUint64(stored, c.sum))
+}
+
+// updateCount applies change to the stored record count of a collection.
+func updateCount(tx *bbolt.Tx, collection string, change func(*recordCount)) error {
+	c, err := readCount(tx, collection)
+	if err != nil {
+		return damagedError{err}
+	}
+	change(&c)
+	return c.write(tx, collection)
+}
+
+// deleteRecords deletes records of a collection and updates its record count.
+func deleteRecords(tx *bbolt.Tx, collection string, versions []listwatch.Version) error {
+	b := tx.Bucket(bucketOf(collection))
+	for _, v := range versions {
+		key := keyOf(v)
+		if err := b.Delete(key[:]); err != nil {
+			return err
+		}
+	}
+	return updateCount(tx, collection, func(c *recordCount) { c.remove(versions...) })
 }

@@ -16,7 +16,7 @@ var sampleRecords = []record{
 	{at: -1, previous: 1, deleted: true, key: listwatch.Key{Namespace: "n", Name: "a"}, data: []byte{}},
 }
 
-func TestRecordIsReadAsItWasWritten(t *testing.T) {
+func TestParseRecordInvertsAppendTo(t *testing.T) {
 	for _, want := range sampleRecords {
 		got, err := parseRecord(want.appendTo(nil, 5), 5)
 		if err != nil {
@@ -28,50 +28,51 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestEveryChangedBitOfARecordIsFound(t *testing.T) {
+func TestAnyChangedBitOfARecordIsDetected(t *testing.T) {
 	for _, r := range sampleRecords {
 		data := r.appendTo(nil, 5)
 		for i := range 8 * len(data) {
 			data[i/8] ^= 1 << (i % 8)
 			if got, err := parseRecord(data, 5); err == nil {
-				t.Fatalf("with bit %d changed it is read as %+v", i, got)
+				t.Fatalf("with bit %d changed it parses as %+v", i, got)
 			}
 			data[i/8] ^= 1 << (i % 8)
 		}
 		for n := range data {
 			if got, err := parseRecord(data[:n], 5); err == nil {
-				t.Fatalf("cut to %d bytes it is read as %+v", n, got)
+				t.Fatalf("truncated to %d bytes it parses as %+v", n, got)
 			}
 		}
 		if got, err := parseRecord(data, 6); err == nil {
-			t.Errorf("under another version it is read as %+v", got)
+			t.Errorf("under another version it parses as %+v", got)
 		}
 	}
 }
 
-func TestRecordsThatCannotBeAreRefused(t *testing.T) {
+func TestParseRecordRejectsInvalidRecords(t *testing.T) {
 	seal := func(body string, v listwatch.Version) []byte {
 		return binary.BigEndian.AppendUint32([]byte(body), checksum(v, []byte(body)))
 	}
 	const at = "\x00\x00\x00\x00\x00\x00\x00\x01"
 	for want, data := range map[string][]byte{
-		"too few":       []byte("abc"),
-		"in the middle": seal("\x01"+at+"\x00\x01n\x05a", 5),
-		"kind is 3":     seal("\x03"+at+"\x00\x01n\x01a{}", 5),
-		"with 2 bytes":  seal("\x02"+at+"\x04\x01n\x01a{}", 5),
-		"not before it": seal("\x01"+at+"\x05\x01n\x01a{}", 5),
-		"checksum":      []byte("\x01" + at + "\x00\x01n\x01a{}1234"),
+		"too few":        []byte("abc"),
+		"truncated":      seal("\x01"+at+"\x00\x01n\x05a", 5),
+		"kind is 3":      seal("\x03"+at+"\x00\x01n\x01a{}", 5),
+		"with 2 bytes":   seal("\x02"+at+"\x04\x01n\x01a{}", 5),
+		"not before its": seal("\x01"+at+"\x05\x01n\x01a{}", 5),
+		"checksum":       []byte("\x01" + at + "\x00\x01n\x01a{}1234"),
 	} {
 		if _, err := parseRecord(data, 5); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 	if _, err := versionOf([]byte("seven..")); err == nil {
-		t.Error("seven bytes are a version")
+		t.Error("versionOf accepts seven bytes")
 	}
 }
 
-// FuzzParseRecord reads arbitrary bytes, with a right checksum too: what is read is written as something that is read the same.
+// FuzzParseRecord parses arbitrary bytes, with and without a valid checksum. A parsed record must survive
+// encoding and parsing.
 func FuzzParseRecord(f *testing.F) {
 	for _, r := range sampleRecords {
 		data := r.appendTo(nil, 5)

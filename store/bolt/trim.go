@@ -6,89 +6,91 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A trim takes history that the log of a collection has forgotten from the file, some records at a time.
+// A trim deletes history from the file that the log of a collection has dropped. Each run examines a
+// limited number of records.
 type trim struct {
 	// Immutable.
-	backend *backend
-	to      listwatch.Version // what the log remembers begins after it
-	steps   int               // records that may be looked at
+	backend  *backend
+	floor    listwatch.Version // the floor of the log
+	maxSteps int               // the number of records that a run examines
 
-	reached listwatch.Version // the floor of the file afterwards
-	more    bool              // steps was not enough
+	// Results of run.
+	reached listwatch.Version // the new floor of the file
+	more    bool              // the run ended because of maxSteps
 }
 
-// The steps of one transaction: twice as many as it adds and some more, so that the file catches up; all of trimIdle where nothing is written.
+// A transaction with writes examines twice as many records as it adds and a few more, so that trimming
+// catches up. A transaction without writes examines more.
 const (
-	trimExtra = 64
-	trimIdle  = 4096
+	extraTrimSteps = 64
+	idleTrimSteps  = 4096
 )
 
-// planTrims returns what there is to trim beside a number of writes. db.file is held.
+// planTrims returns the trims that are due, for a transaction with the given number of writes. db.mu is
+// held.
 func (db *DB) planTrims(writes int) (trims []trim) {
-	if db.broken != nil {
+	if db.damage != nil {
 		return nil
 	}
-	steps := 2*writes + trimExtra
+	steps := 2*writes + extraTrimSteps
 	if writes == 0 {
-		steps = trimIdle
+		steps = idleTrimSteps
 	}
 	for _, b := range db.collections {
-		if to := b.Stats().Floor; to > b.floor {
-			trims = append(trims, trim{backend: b, to: to, steps: steps})
+		if floor := b.Stats().Floor; floor > b.floor {
+			trims = append(trims, trim{backend: b, floor: floor, maxSteps: steps})
 		}
 	}
 	return trims
 }
 
-// run deletes what the records up to t.to replaced, and those of them that are deletes.
+// run raises the floor of the file and deletes the records that are obsolete below it.
 func (t *trim) run(tx *bbolt.Tx) error {
-	b, header := tx.Bucket(bucketOf(t.backend.name)), tx.Bucket(headerBucket)
-	// The floor of the file, not that of the backend: a transaction that failed may have raised it nevertheless.
-	floor, err := versionOf(header.Get(floorKey(t.backend.name)))
+	name, header := t.backend.name, tx.Bucket(headerBucket)
+	// The floor in the file can be above backend.floor, if a transaction that seemed to fail was written.
+	from, err := versionOf(header.Get(floorKey(name)))
 	if err != nil {
-		return damaged{err}
+		return damagedError{err}
 	}
-	var gone []listwatch.Version
-	t.reached, t.more = max(t.to, floor), false
-	from, steps := keyOf(floor+1), 0
-	c := b.Cursor()
-	for k, value := c.Seek(from[:]); k != nil; k, value = c.Next() {
-		v, err := versionOf(k)
-		if err != nil {
-			return damaged{err}
-		}
-		if v > t.to {
-			break
-		}
-		if steps++; steps > t.steps {
-			t.reached, t.more = v-1, true
-			break
-		}
-		rec, err := parseRecord(value, v)
-		if err != nil {
-			return damaged{err}
-		}
-		if rec.previous != 0 {
-			gone = append(gone, rec.previous)
-		}
-		if rec.deleted {
-			gone = append(gone, v)
-		}
-	}
-	for _, v := range gone {
-		key := keyOf(v)
-		if err := b.Delete(key[:]); err != nil {
-			return err
-		}
-	}
-	err = recount(tx, t.backend.name, func(sum *tally) {
-		for _, v := range gone {
-			sum.remove(v)
-		}
-	})
+	obsolete, err := t.findObsolete(tx.Bucket(bucketOf(name)), from)
 	if err != nil {
+		return damagedError{err}
+	}
+	if err := deleteRecords(tx, name, obsolete); err != nil {
 		return err
 	}
 	reached := keyOf(t.reached)
-	return header.Put(floorKey(t.backend.name), reached[:])
+	return header.Put(floorKey(name), reached[:])
+}
+
+// findObsolete examines the records after from and up to t.floor. It returns the versions of the
+// records that they replaced, and of the deletes among them.
+func (t *trim) findObsolete(records *bbolt.Bucket, from listwatch.Version) (obsolete []listwatch.Version, err error) {
+	t.reached, t.more = max(t.floor, from), false
+	steps, start := 0, keyOf(from+1)
+	c := records.Cursor()
+	for k, value := c.Seek(start[:]); k != nil; k, value = c.Next() {
+		v, err := versionOf(k)
+		if err != nil {
+			return nil, err
+		}
+		if v > t.floor {
+			break
+		}
+		if steps++; steps > t.maxSteps {
+			t.reached, t.more = v-1, true
+			break
+		}
+		r, err := parseRecord(value, v)
+		if err != nil {
+			return nil, err
+		}
+		if r.previous != 0 {
+			obsolete = append(obsolete, r.previous)
+		}
+		if r.deleted {
+			obsolete = append(obsolete, v)
+		}
+	}
+	return obsolete, nil
 }

@@ -8,7 +8,11 @@ import (
 	"syscall"
 )
 
-// lockHolder names the process that has the file at path locked, as far as the kernel shows it.
+// unlock removes bbolt's lock from f. Closing f is not enough while it is mapped into memory, because
+// the mapping keeps it open.
+func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
+// lockHolder names the process that has locked the file at path, if the kernel shows it.
 func lockHolder(path string) string {
 	const unknown = "another process"
 	info, err := os.Stat(path)
@@ -23,7 +27,7 @@ func lockHolder(path string) string {
 	if err != nil {
 		return unknown
 	}
-	defer func() { _ = locks.Close() }() // only read
+	defer func() { _ = locks.Close() }() // it was only read
 	dev := uint64(stat.Dev)
 	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
 	inode := fmt.Sprintf("%02x:%02x:%d", major, minor, stat.Ino)

@@ -12,11 +12,11 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-// The mistakes that watches of etcd made, by the numbers of its issues, tried on this store. Where they needed more than one member, a
-// restart stands for the other one.
+// These tests repeat bugs that watches of etcd had, named by the numbers of the issues. If a bug needed
+// a second member, a restart takes its place.
 
-// follow opens a watch of everything after v.
-func (s *tester) follow(v listwatch.Version) listwatch.Poller {
+// watchFrom opens a watch of everything after v.
+func (s *testDB) watchFrom(v listwatch.Version) listwatch.Poller {
 	s.Helper()
 	w, err := s.pods.Watch(s.Context(), listwatch.Query{Start: listwatch.At, Version: v})
 	if err != nil {
@@ -26,8 +26,8 @@ func (s *tester) follow(v listwatch.Version) listwatch.Poller {
 	return w.(listwatch.Poller)
 }
 
-// read returns the versions that w has now.
-func read(w listwatch.Poller) (versions []listwatch.Version, err error) {
+// readVersions returns the versions of the events that w has now.
+func readVersions(w listwatch.Poller) (versions []listwatch.Version, err error) {
 	for events := make([]listwatch.Event, 7); ; {
 		n, err := w.Poll(events)
 		if n == 0 {
@@ -39,11 +39,11 @@ func read(w listwatch.Poller) (versions []listwatch.Version, err error) {
 	}
 }
 
-// 15220: progress was told before the events it spoke of.
+// 15220: progress was reported before the events it covers.
 func TestProgressComesAfterEventsEtcd15220(t *testing.T) {
 	s := open(t, bolt.Options{})
 	start := s.db.Version()
-	w := s.follow(start)
+	w := s.watchFrom(start)
 	var writers sync.WaitGroup
 	const each = 20
 	for i := range 4 {
@@ -59,7 +59,7 @@ func TestProgressComesAfterEventsEtcd15220(t *testing.T) {
 		events := make([]listwatch.Event, 1)
 		n, err := w.Next(t.Context(), events)
 		if err != nil || n != 1 || events[0].Version <= progress || events[0].Version != last+1 {
-			t.Fatalf("after progress to %d and an event of %d came %d events, %v, of %d", progress, last, n, err, events[0].Version)
+			t.Fatalf("after progress to %d and an event at %d, got %d events, %v, at %d", progress, last, n, err, events[0].Version)
 		}
 		last = events[0].Version
 		seen++
@@ -67,79 +67,79 @@ func TestProgressComesAfterEventsEtcd15220(t *testing.T) {
 	writers.Wait()
 }
 
-// 15271: a watch went back in time when its server had been away. 17247: an event came twice.
-func TestNothingComesAgainAfterARestartEtcd15271And17247(t *testing.T) {
+// 15271: a watch went back in time after its server had been down. 17247: an event was sent twice.
+func TestRestartRepeatsNoEventEtcd15271And17247(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.db.Version()
 	for i := range 5 {
 		s.create(fmt.Sprint("a", i))
 		s.update(fmt.Sprint("a", i), i+1)
 		s.reopen()
-		got, err := read(s.follow(last))
+		got, err := readVersions(s.watchFrom(last))
 		if diff := cmp.Diff([]listwatch.Version{last + 1, last + 2}, got); diff != "" || err != nil {
 			t.Fatalf("%v (-want +got):\n%s", err, diff)
 		}
 		last += 2
-		if got, err := read(s.follow(last)); len(got) > 0 || err != nil {
-			t.Fatalf("a watch from %d got %v, %v again", last, got, err)
+		if got, err := readVersions(s.watchFrom(last)); len(got) > 0 || err != nil {
+			t.Fatalf("a watch from %d: got repeated events %v, %v", last, got, err)
 		}
 	}
 }
 
-// 17529: watchers that lagged were moved on over events that were gone.
-func TestLaggardsSeeEverythingOrAreToldEtcd17529(t *testing.T) {
+// 17529: lagging watchers skipped events that had been compacted.
+func TestLaggingWatchIsCompleteOrExpiredEtcd17529(t *testing.T) {
 	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: 20 << 10})
-	bolt.NoSync(s.db)
+	bolt.DisableSync(s.db)
 	start := s.create("a").Version
-	var laggards []listwatch.Poller
+	var watches []listwatch.Poller
 	var from []listwatch.Version
-	told := 0
+	expired := 0
 	for i := range 200 {
 		v := s.update("a", i+1).Version
-		laggards, from = append(laggards, s.follow(v)), append(from, v)
+		watches, from = append(watches, s.watchFrom(v)), append(from, v)
 	}
-	for i, w := range laggards {
-		got, err := read(w)
+	for i, w := range watches {
+		got, err := readVersions(w)
 		if errors.Is(err, listwatch.Expired) {
-			told++
+			expired++
 			continue
 		}
 		if err != nil || len(got) != int(s.db.Version()-from[i]) {
-			t.Errorf("the one from %d got %d events, %v, of %d", from[i], len(got), err, s.db.Version()-from[i])
+			t.Errorf("the watch from %d got %d events, %v, want %d", from[i], len(got), err, s.db.Version()-from[i])
 		}
 	}
-	if told == 0 || told == len(laggards) {
-		t.Errorf("%d of %d were told that they fell behind, want some (after %d)", told, len(laggards), start)
+	if expired == 0 || expired == len(watches) {
+		t.Errorf("%d of %d watches expired, want some (start version %d)", expired, len(watches), start)
 	}
 }
 
-// 18089 and 19179: a delete was lost to watches that were resumed, or opened, where the history had just been cut.
-func TestDeleteAtTheCutIsSeenOrExpiredEtcd18089And19179(t *testing.T) {
-	for cut := range listwatch.Version(5) { // create 1, update 2, delete 3, create 4
+// 18089 and 19179: a watch that resumed or started at the compacted version lost a delete.
+func TestDeleteAtTheFloorIsSeenEtcd18089And19179(t *testing.T) {
+	for offset := range listwatch.Version(5) { // create 1, update 2, delete 3, create 4
 		s := open(t, bolt.Options{StartVersion: 1})
 		s.create("a")
 		s.update("a", 1)
 		s.delete("a")
 		s.create("b")
-		before := s.follow(1 + cut)
-		s.pods.Backend().(interface{ CompactTo(listwatch.Version) }).CompactTo(1 + cut)
+		before := s.watchFrom(1 + offset)
+		s.pods.Backend().(interface{ CompactTo(listwatch.Version) }).CompactTo(1 + offset)
 		check := func(w listwatch.Poller, from listwatch.Version) {
 			t.Helper()
-			got, err := read(w)
+			got, err := readVersions(w)
 			if err == nil && len(got) != int(5-from) {
-				t.Errorf("cut at %d: a watch from %d got %v, want all to 5, or that it is Expired", 1+cut, from, got)
+				t.Errorf("floor %d: a watch from %d got %v, want all events to version 5 or Expired", 1+offset, from, got)
 			}
 			if err != nil && (!errors.Is(err, listwatch.Expired) || len(got) > 0) {
-				t.Errorf("cut at %d: a watch from %d got %v and then %v", 1+cut, from, got, err)
+				t.Errorf("floor %d: a watch from %d got %v and then %v", 1+offset, from, got, err)
 			}
 		}
-		check(before, 1+cut)
+		check(before, 1+offset)
 		for range 2 {
 			for from := listwatch.Version(1); from <= 5; from++ {
 				w, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: from})
 				if errors.Is(err, listwatch.Expired) {
-					if from >= 1+cut {
-						t.Errorf("cut at %d: a watch from %d is Expired", 1+cut, from)
+					if from >= 1+offset {
+						t.Errorf("floor %d: a watch from %d is Expired", 1+offset, from)
 					}
 					continue
 				}
@@ -151,24 +151,24 @@ func TestDeleteAtTheCutIsSeenOrExpiredEtcd18089And19179(t *testing.T) {
 			}
 			s.reopen()
 		}
-		if got := strings.Join(s.state(listwatch.Query{}), ""); strings.Contains(got, `"a"`) {
-			t.Errorf("cut at %d: what was deleted is there again: %s", 1+cut, got)
+		if got := strings.Join(s.list(listwatch.Query{}), ""); strings.Contains(got, `"a"`) {
+			t.Errorf("floor %d: a deleted object exists again: %s", 1+offset, got)
 		}
 	}
 }
 
-// 20221: a watch from a version to come got older events.
-func TestAWatchFromTheFutureGetsNoOldEventsEtcd20221(t *testing.T) {
+// 20221: a watch from a future version got older events.
+func TestFutureWatchGetsNoOldEventsEtcd20221(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.create("a").Version
 	s.reopen()
-	w := s.follow(last + 2)
+	w := s.watchFrom(last + 2)
 	for i := range 4 {
 		s.update("a", i+1)
 	}
 	events := make([]listwatch.Event, 9)
 	n, err := w.Next(t.Context(), events)
 	if err != nil || n != 2 || events[0].Version != last+3 || events[1].Version != last+4 {
-		t.Errorf("got %d events, %v, from %d; want those of %d and %d", n, err, events[0].Version, last+3, last+4)
+		t.Errorf("got %d events, %v, the first at %d; want the events at %d and %d", n, err, events[0].Version, last+3, last+4)
 	}
 }

@@ -1,0 +1,148 @@
+package bolt
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/listwatch/listwatch"
+)
+
+// restoreGap is added to the version of a restored database if the wall clock is behind it. It must be
+// more than the number of writes made since the backup.
+const restoreGap = 1 << 32
+
+// startNewEpoch gives a restored database another epoch, drops its history and moves its version to
+// now. Clients that know epochs list again because of the epoch, all others because their versions are
+// older than the history.
+func (db *DB) startNewEpoch(now listwatch.Version) error {
+	epoch, last := rand.Text(), now
+	if last <= db.last {
+		last = db.last + restoreGap
+	}
+	err := catchPanic(func() error {
+		return db.file.Update(func(tx *bbolt.Tx) error {
+			if err := dropHistory(tx, last); err != nil {
+				return err
+			}
+			b, key := tx.Bucket(headerBucket), keyOf(last)
+			if err := b.Put(lastKey, key[:]); err != nil {
+				return err
+			}
+			return b.Put(epochKey, []byte(epoch))
+		})
+	})
+	if err == nil {
+		db.epoch, db.last = epoch, last
+	}
+	return err
+}
+
+// dropHistory raises the floor of every collection to v, which is not before the newest version.
+func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
+	var trims []trim
+	prefix := floorKey("")
+	c := tx.Bucket(headerBucket).Cursor()
+	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+		trims = append(trims, trim{backend: &backend{name: string(k[len(prefix):])}, floor: v, maxSteps: math.MaxInt})
+	}
+	for i := range trims {
+		if err := trims[i].run(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shrinkBatchBytes is the number of bytes that one transaction of a shrink copies.
+const shrinkBatchBytes = 4 << 20
+
+// Shrink rewrites the file without its free pages. Otherwise free pages are reused but never returned
+// to the file system. Writes wait until it has finished, reads do not. The directory needs space for
+// the new file. If Shrink fails, the file is unchanged.
+func (db *DB) Shrink() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.file == nil {
+		return errClosed(db.path)
+	}
+	if db.damage != nil {
+		return db.damage
+	}
+	if err := db.shrink(); err != nil {
+		return writeError(db.path, err)
+	}
+	return nil
+}
+
+// shrinkAboveThreshold shrinks the file if Options.ShrinkThreshold says so. Only damage is an error: a
+// full disk or a read-only directory must not keep the database from opening.
+func (db *DB) shrinkAboveThreshold() error {
+	threshold := db.options.ShrinkThreshold
+	if threshold < 0 {
+		return nil
+	}
+	free := int64(db.file.Stats().FreePageN) * int64(db.file.Info().PageSize)
+	info, err := os.Stat(db.realPath)
+	if err != nil || free <= threshold || free <= info.Size()/2 {
+		return err
+	}
+	err = db.shrink()
+	if _, ok := errors.AsType[damagedError](err); ok {
+		return err
+	}
+	return nil
+}
+
+// shrink replaces the file by a copy. Both are locked meanwhile, so that no process can open the old
+// one by its name.
+func (db *DB) shrink() error {
+	next, temporary, err := openTemporary(db.realPath)
+	if err != nil {
+		return err
+	}
+	next.NoSync = true // until the copy is complete
+	err = catchPanic(func() error { return bbolt.Compact(next.DB, db.file.DB, shrinkBatchBytes) })
+	next.NoSync = false
+	if err == nil {
+		err = next.Sync()
+	}
+	if err == nil {
+		err = db.copyMode(temporary)
+	}
+	if err == nil {
+		err = os.Rename(temporary, db.realPath)
+	}
+	if err != nil {
+		removeErr := os.Remove(temporary)
+		if errors.Is(removeErr, fs.ErrNotExist) {
+			removeErr = nil
+		}
+		return errors.Join(err, next.Close(), removeErr)
+	}
+	err = db.file.Close()
+	db.file = next
+	return errors.Join(err, syncDirectory(db.realPath))
+}
+
+// copyMode gives the file with the given name the permissions of the database. It fails if another
+// file is in the place of the database, such as a backup that must not be replaced.
+func (db *DB) copyMode(name string) error {
+	opened, err := db.file.handle.Stat()
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(db.realPath)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(opened, info) {
+		return errors.New("another file has replaced the database file")
+	}
+	return os.Chmod(name, info.Mode().Perm())
+}

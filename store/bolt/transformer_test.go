@@ -1,0 +1,101 @@
+package bolt_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store/bolt"
+)
+
+// A reverser is a Transformer that reverses the text and puts its location in front.
+type reverser struct {
+	key  string
+	fail func(bolt.Location) error // called by ToStorage unless nil
+}
+
+func (r reverser) prefix(at bolt.Location) []byte {
+	return fmt.Appendf(nil, "%s|%s|%v|%d|", r.key, at.Collection, at.Key, at.Version)
+}
+
+func (r reverser) ToStorage(at bolt.Location, plain []byte) ([]byte, error) {
+	if r.fail != nil {
+		if err := r.fail(at); err != nil {
+			return nil, err
+		}
+	}
+	text := bytes.Clone(plain)
+	slices.Reverse(text)
+	return append(r.prefix(at), text...), nil
+}
+
+func (r reverser) FromStorage(at bolt.Location, stored []byte) ([]byte, error) {
+	text, ok := bytes.CutPrefix(stored, r.prefix(at))
+	if !ok {
+		return nil, errors.New("it belongs to another location")
+	}
+	text = bytes.Clone(text)
+	slices.Reverse(text)
+	return text, nil
+}
+
+func TestTransformerChangesAllStoredObjects(t *testing.T) {
+	s := open(t, bolt.Options{Transformer: reverser{key: "k"}})
+	start := s.db.Version()
+	if _, err := s.pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","labels":{"app":"web"}},"password":"swordfish"}`)); err != nil {
+		t.Fatal(err)
+	}
+	s.writeSome()
+	want := append(s.eventsAfter(start, listwatch.Query{}), s.list(listwatch.Query{})...)
+	s.reopen()
+	if diff := cmp.Diff(want, append(s.eventsAfter(start, listwatch.Query{}), s.list(listwatch.Query{})...)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	s.close()
+	if data := readFile(t, s.path); bytes.Contains(data, []byte("swordfish")) || !bytes.Contains(data, []byte("hsifdrows")) {
+		t.Error("the file has the untransformed text")
+	}
+}
+
+func TestAnotherTransformerIsRejected(t *testing.T) {
+	s := open(t, bolt.Options{Transformer: reverser{key: "k"}})
+	s.close()
+	plain := open(t, bolt.Options{})
+	plain.close()
+	for path, transformer := range map[string]bolt.Transformer{s.path: nil, plain.path: reverser{key: "k"}} {
+		_, err := bolt.Open(path, bolt.Options{Transformer: transformer})
+		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(fmt.Sprint(err), "another Transformer") {
+			t.Errorf("%v: got %v, want code Invalid", transformer, err)
+		}
+	}
+}
+
+func TestTransformerErrorFailsOnlyItsWrite(t *testing.T) {
+	broken := errors.New("the key is not available")
+	s := open(t, bolt.Options{Transformer: reverser{fail: func(at bolt.Location) error {
+		if at.Key.Name == "secret" {
+			return broken
+		}
+		return nil
+	}}})
+	hook := s.blockTransactions()
+	first := s.startCreate(t.Context(), "a")
+	<-hook.entered
+	failing, good := s.startCreate(t.Context(), "secret"), s.startCreate(t.Context(), "b")
+	s.awaitQueued(2)
+	hook.proceed <- struct{}{}
+	<-hook.entered
+	hook.proceed <- struct{}{}
+	if r := <-failing; !errors.Is(r.err, broken) || !errors.Is(r.err, listwatch.Unavailable) {
+		t.Errorf("got %v, want code Unavailable and the error of the Transformer", r.err)
+	}
+	a, b := <-first, <-good
+	if a.err != nil || b.err != nil || b.object.Version != a.object.Version+1 {
+		t.Errorf("the other writes: %v and %v, want consecutive versions", a, b)
+	}
+}
