@@ -194,7 +194,7 @@ func TestKubernetesFieldsAreTypeChecked(t *testing.T) {
 	for body, want := range map[string]string{
 		`"spec":7`:                 `spec: want an object, got 7`,
 		`"spec":{"containers":{}}`: `spec.containers: want a list, got an object`,
-		`"spec":{"containers":[{"ports":[{"containerPort":"80"}]}]}`: `spec.containers[0].ports[0].containerPort: want a whole number of 32 bits, got "80"`,
+		`"spec":{"containers":[{"ports":[{"containerPort":"80"}]}]}`: `spec.containers[0].ports[0].containerPort: want a 32-bit integer, got "80"`,
 		`"spec":{"nodeSelector":{"a.b":true}}`:                       `spec.nodeSelector["a.b"]: want a string, got true`,
 		`"status":{"startTime":"soon"}`:                              `status.startTime: want a time such as "2006-01-02T15:04:05Z", got "soon"`,
 	} {

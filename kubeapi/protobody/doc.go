@@ -1,11 +1,15 @@
-// Package protobody reads objects that the clients of Kubernetes write in Protocol Buffers, and returns the JSON that the same clients
-// write when they are told to: [JSON] is all there is.
+// Package protobody converts Kubernetes objects from Protocol Buffers to JSON. [ToJSON]
+// returns the JSON that the same Kubernetes clients send if they are configured for JSON.
 //
-// What it knows of messages is the table kubernetes.txt: every kind of the stable versions of Kubernetes' API that can be listed, what
-// has a scale, and the options of a delete. A test beside the clients of Kubernetes writes the table from their Go types, and another one
-// holds that objects of all these kinds come out as encoding/json has them. No generated code and no library is behind it.
+// The table kubernetes.txt describes the messages: every listable kind of the stable
+// versions of Kubernetes' API, every kind that has a scale, and the options of a delete. A
+// test in module interop generates the table from the Go types of Kubernetes' clients, and
+// another one checks that objects of all these kinds are converted exactly as encoding/json
+// encodes them. The package uses no generated code and no library.
 //
-// Nothing is lost in silence: a kind, or a field with a value, that the table doesn't have is refused with 415, and the same object in JSON
-// would be kept whole. (Kubernetes drops the fields that it doesn't know.) A field without a value, 0 or empty, is not missed: newer
-// clients write these for all their fields that are no pointers.
+// Nothing is lost silently: a kind, or a field with a value, that the table does not
+// contain is rejected with status 415, while the same object in JSON would be stored
+// completely. (Kubernetes drops fields that it does not know.) An unknown field without a
+// value, 0 or empty, is ignored, because newer clients write such fields for all of their
+// members that are not pointers.
 package protobody

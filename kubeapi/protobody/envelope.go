@@ -9,84 +9,85 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// MediaType is that of the bodies that are read here.
+// MediaType is the media type of Kubernetes' Protocol Buffers.
 const MediaType = "application/vnd.kubernetes.protobuf"
 
-// JSON returns the object of a body of a write as compact JSON. The error is [ErrTooLarge] where that is larger than limit bytes, or a
-// *listwatch.Error: of code Unsupported, with status 415, where the table doesn't know the kind or a field that has a value; of code
-// Invalid where the body is broken. It keeps nothing of body.
+// ToJSON converts the object in a request body to compact JSON. It returns [ErrTooLarge] if
+// the result exceeds limit bytes. Other errors are of type *listwatch.Error: with code
+// Unsupported and status 415 if the kind or a field with a value is unknown, and with code
+// Invalid if the body is malformed. The result shares no memory with body.
 func ToJSON(body []byte, limit int64) ([]byte, error) {
-	all, err := known()
+	all, err := kubernetesMessages()
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Unknown, Message: "the table of messages", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Unknown, Message: "the table of messages is invalid", Err: err}
 	}
-	return all.json(body, limit)
+	return all.toJSON(body, limit)
 }
 
-func (t *table) json(body []byte, limit int64) ([]byte, error) {
-	e, err := open(body)
+func (t *messageTable) toJSON(body []byte, limit int64) ([]byte, error) {
+	e, err := parseEnvelope(body)
 	if err != nil {
-		return nil, refusal(err)
+		return nil, requestError(err)
 	}
 	m := t.kind(e.apiVersion, e.kind)
 	if m == nil {
-		return nil, unsupported(fmt.Sprintf("the kind %q of %q is not known here", e.kind, e.apiVersion))
+		return nil, unsupported(fmt.Sprintf("the kind %q of %q is unknown", e.kind, e.apiVersion))
 	}
 	w := writer{out: make([]byte, 0, len(body)+len(body)/2), limit: limit}
 	if err := w.object(m, e); err != nil {
-		return nil, refusal(err)
+		return nil, requestError(err)
 	}
 	return w.out, nil
 }
 
-// refusal returns err as clients get it.
-func refusal(err error) error {
+// requestError converts err to the error that the client receives.
+func requestError(err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		return ErrTooLarge
 	}
 	if unknown, ok := errors.AsType[*unknownFieldError](err); ok {
 		return unsupported(unknown.Error())
 	}
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of the request must be an object in " + MediaType, Err: err}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the request body must be an object in " + MediaType, Err: err}
 }
 
-// unsupported is a 415. Clients of Kubernetes' own types write Protocol Buffers by default and don't fall back on JSON: who uses them
-// must learn here what to set.
+// unsupported returns a 415. Clients of Kubernetes' own types send Protocol Buffers by
+// default and do not fall back to JSON, so the message explains how to configure them.
 func unsupported(why string) error {
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
-		Message: fmt.Sprintf("the body of the request is in %s, in which %s; in application/json it is taken "+
+		Message: fmt.Sprintf("the request body is in %s, in which %s; application/json is supported "+
 			"(client-go: set ContentType of rest.Config; kubectl: kubectl create ... --dry-run=client -o yaml | kubectl create -f -)", MediaType, why),
 	}
 }
 
-// magic is what bodies begin with (Kubernetes, "API concepts", Protobuf encoding).
+// magic is the prefix of every body (Kubernetes, "API concepts", Protobuf encoding).
 var magic = []byte("k8s\x00")
 
-// Messages of the envelope, as the same page has them.
+// The messages of the envelope, from the same page.
 var (
 	envelopeMessage = builtin("Unknown", field{number: 1, message: typeMeta}, field{number: 2, scalar: scalarBytes},
 		field{number: 3, scalar: scalarString}, field{number: 4, scalar: scalarString})
 	typeMeta = builtin("TypeMeta", field{number: 1, scalar: scalarString}, field{number: 2, scalar: scalarString})
 )
 
-// An envelope says what is in it.
+// An envelope contains an encoded object and its type.
 type envelope struct {
 	apiVersion, kind string
 	raw              []byte
 }
 
-func open(body []byte) (e envelope, err error) {
+func parseEnvelope(body []byte) (e envelope, err error) {
 	raw, ok := bytes.CutPrefix(body, magic)
 	if !ok {
-		return e, fmt.Errorf("does not begin with %q", magic)
+		return e, fmt.Errorf("does not start with %q", magic)
 	}
 	values, err := envelopeMessage.values(raw)
 	if err != nil {
 		return e, err
 	}
 	if encoding, mediaType := string(values[2].data), string(values[3].data); encoding != "" || mediaType != "" && mediaType != MediaType {
-		return e, fmt.Errorf("has %q in encoding %q in it", mediaType, encoding)
+		return e, fmt.Errorf("contains %q in encoding %q", mediaType, encoding)
 	}
 	about, err := typeMeta.values(values[0].data)
 	if err != nil {
@@ -99,7 +100,7 @@ func open(body []byte) (e envelope, err error) {
 	}
 	e = envelope{string(about[0].data), string(about[1].data), values[1].data}
 	if e.kind == "" || e.apiVersion == "" {
-		return e, errors.New("says no kind, or no apiVersion")
+		return e, errors.New("kind or apiVersion is missing")
 	}
 	return e, nil
 }

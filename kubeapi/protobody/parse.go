@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// A parser reads a table: a line with the name of a message, and its apiVersion where it is an object; then one for each of its fields,
-// indented by a tab, in the order in which Go's JSON has them: number, name and type.
+// A parser parses a table of messages. A line contains the name of a message and, if it is
+// an object, its apiVersion. Its fields follow, in the order in which encoding/json writes
+// them, each on a line that starts with a tab and consists of number, name and type.
 //
 //	package example.v1
 //	Widget example.com/v1
@@ -18,18 +19,20 @@ import (
 //		1 parts []Part
 //		2 since *time
 //
-// Names that end in ! are never left out, and those that end in ? where the value is zero; the others where it is empty. A dot stands
-// for the members of the message. A type is a scalar or a message, which has a capital; before it may be *, [] or map[string].
-// Messages without a package are of the one that a line says, and # begins a comment.
+// A field whose name ends in ! is never omitted, one whose name ends in ? is omitted if it
+// is zero, and others if they are empty. A dot stands for the members of the message. A
+// type is a scalar or a message, which starts with a capital letter. It may be preceded by
+// *, [] or map[string]. Messages without a package belong to the package of the last
+// package line. Lines that start with # are comments.
 type parser struct {
 	kinds    map[string]*message
 	messages map[string]*message
 	defined  map[*message]bool
-	prefix   string // the package, and a dot
+	prefix   string // the package and a dot
 	current  *message
 }
 
-func parse(text string) (*table, error) {
+func parse(text string) (*messageTable, error) {
 	p := parser{kinds: map[string]*message{}, messages: map[string]*message{}, defined: map[*message]bool{}}
 	n := 0
 	for line := range strings.Lines(text) {
@@ -40,10 +43,10 @@ func parse(text string) (*table, error) {
 	}
 	for name, m := range p.messages {
 		if !p.defined[m] {
-			return nil, fmt.Errorf("the message %s is used and not there", name)
+			return nil, fmt.Errorf("the message %s is used but not defined", name)
 		}
 	}
-	return &table{p.kinds}, nil
+	return &messageTable{p.kinds}, nil
 }
 
 func (p *parser) line(line string) error {
@@ -53,7 +56,7 @@ func (p *parser) line(line string) error {
 	case line == "" || line[0] == '#':
 		return nil
 	case isField && p.current == nil:
-		return fmt.Errorf("%q: a field before the first message", field)
+		return fmt.Errorf("%q: a field precedes the first message", field)
 	case isField:
 		return p.field(field)
 	case name == "package":
@@ -62,7 +65,7 @@ func (p *parser) line(line string) error {
 	}
 	p.current = p.message(name)
 	if p.defined[p.current] {
-		return fmt.Errorf("%q: the message is there twice", name)
+		return fmt.Errorf("%q: the message is defined twice", name)
 	}
 	p.defined[p.current] = true
 	if rest != "" {
@@ -84,26 +87,26 @@ func (p *parser) message(name string) *message {
 func (p *parser) field(line string) error {
 	words := strings.Split(line, " ")
 	if len(words) != 3 {
-		return fmt.Errorf("%q: want a number, a name and a type", line)
+		return fmt.Errorf("%q: must be a number, a name and a type", line)
 	}
 	number, err := strconv.ParseUint(words[0], 10, 29)
 	if err != nil || number == 0 {
-		return fmt.Errorf("%q: want a number of a field", words[0])
+		return fmt.Errorf("%q: must be a field number", words[0])
 	}
 	f := field{number: number, name: words[1]}
 	if err := p.typeOf(&f, words[2]); err != nil {
 		return err
 	}
 	if name, always := strings.CutSuffix(f.name, "!"); always {
-		f.name, f.absence = name, omitNever
+		f.name, f.omit = name, omitNever
 	}
 	if name, zero := strings.CutSuffix(f.name, "?"); zero {
-		if f.name, f.absence = name, omitZero; f.scalar != scalarTime || f.shape != shapeOne {
-			return fmt.Errorf("%q: only a time is left out where it is zero", line)
+		if f.name, f.omit = name, omitZero; f.scalar != scalarTime || f.cardinality != single {
+			return fmt.Errorf("%q: only a time can be omitted if it is zero", line)
 		}
 	}
 	if f.name == "." {
-		if f.name = ""; f.message == nil || f.shape != shapeOne {
+		if f.name = ""; f.message == nil || f.cardinality != single {
 			return fmt.Errorf("%q: only a message has members", line)
 		}
 	}
@@ -111,9 +114,9 @@ func (p *parser) field(line string) error {
 }
 
 func (p *parser) typeOf(f *field, s string) error {
-	for prefix, shape := range map[string]shape{"*": shapeOptional, "[]": shapeList, "map[string]": shapeMap} {
+	for prefix, shape := range map[string]cardinality{"*": optional, "[]": repeated, "map[string]": mapped} {
 		if of, ok := strings.CutPrefix(s, prefix); ok {
-			f.shape, s = shape, of
+			f.cardinality, s = shape, of
 			break
 		}
 	}
@@ -121,17 +124,17 @@ func (p *parser) typeOf(f *field, s string) error {
 	switch {
 	case name != "" && name[0] >= 'A' && name[0] <= 'Z':
 		f.message = p.message(s)
-	case scalar(s).isKnown():
-		f.scalar = scalar(s)
+	case scalarType(s).isKnown():
+		f.scalar = scalarType(s)
 	default:
-		return fmt.Errorf("%q is no scalar and no message", s)
+		return fmt.Errorf("%q is neither a scalar nor a message", s)
 	}
-	if f.shape != shapeMap {
+	if f.cardinality != mapped {
 		return nil
 	}
 	f.entry = &message{name: "an entry of " + p.current.name + "." + f.name, byNumber: map[uint64]int{}}
 	if err := f.entry.add(field{number: 1, scalar: scalarString}); err != nil {
 		return err
 	}
-	return f.entry.add(field{number: 2, absence: omitNever, scalar: f.scalar, message: f.message})
+	return f.entry.add(field{number: 2, omit: omitNever, scalar: f.scalar, message: f.message})
 }

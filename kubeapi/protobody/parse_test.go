@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func TestTheTableIsRead(t *testing.T) {
-	all, err := known()
+func TestKubernetesMessagesAreParsed(t *testing.T) {
+	all, err := kubernetesMessages()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,11 +24,11 @@ func TestTheTableIsRead(t *testing.T) {
 		}
 	}
 	if m := all.kind("v1", "PodSpec"); m != nil {
-		t.Errorf("got %s, which is no object", m.name)
+		t.Errorf("got %s, which is not an object", m.name)
 	}
 	template := all.kind("apps/v1", "Deployment").field("spec").message.field("template").message
 	if template.field("spec").message != all.kind("v1", "Pod").field("spec").message {
-		t.Error("the pods of a deployment must be pods")
+		t.Error("deployments and pods must have the same message for pod specs")
 	}
 }
 
@@ -41,24 +41,24 @@ func (m *message) field(name string) field {
 	return field{}
 }
 
-func TestTextThatTellsNoMessagesIsRefused(t *testing.T) {
+func TestParseRejectsInvalidTables(t *testing.T) {
 	for text, want := range map[string]string{
-		"\t1 a string":                      `line 1: "1 a string": a field before the first message`,
-		"A\npackage x\n\t1 a string":        `line 3: "1 a string": a field before the first message`,
-		"A\nA":                              `line 2: "A": the message is there twice`,
-		"A\n\t1 a B":                        "the message B is used and not there",
-		"package x\nA\n\t1 a B":             "the message x.B is used and not there",
-		"A\n\t1 a":                          `line 2: "1 a": want a number, a name and a type`,
-		"A\n\t0 a string":                   `line 2: "0": want a number of a field`,
-		"A\n\tx a string":                   `line 2: "x": want a number of a field`,
-		"A\n\t536870912 a string":           `line 2: "536870912": want a number of a field`,
-		"A\n\t1 a string\n\t1 b string":     "line 3: A has two fields 1",
-		"A\n\t1 a text":                     `line 2: "text" is no scalar and no message`,
-		"A\n\t1 a [][]string":               `line 2: "[]string" is no scalar and no message`,
-		"A\n\t1 a x.":                       `line 2: "x." is no scalar and no message`,
+		"\t1 a string":                      `line 1: "1 a string": a field precedes the first message`,
+		"A\npackage x\n\t1 a string":        `line 3: "1 a string": a field precedes the first message`,
+		"A\nA":                              `line 2: "A": the message is defined twice`,
+		"A\n\t1 a B":                        "the message B is used but not defined",
+		"package x\nA\n\t1 a B":             "the message x.B is used but not defined",
+		"A\n\t1 a":                          `line 2: "1 a": must be a number, a name and a type`,
+		"A\n\t0 a string":                   `line 2: "0": must be a field number`,
+		"A\n\tx a string":                   `line 2: "x": must be a field number`,
+		"A\n\t536870912 a string":           `line 2: "536870912": must be a field number`,
+		"A\n\t1 a string\n\t1 b string":     "line 3: A has two fields with number 1",
+		"A\n\t1 a text":                     `line 2: "text" is neither a scalar nor a message`,
+		"A\n\t1 a [][]string":               `line 2: "[]string" is neither a scalar nor a message`,
+		"A\n\t1 a x.":                       `line 2: "x." is neither a scalar nor a message`,
 		"A\n\t1 . string":                   `line 2: "1 . string": only a message has members`,
 		"A\n\t1 . *A":                       `line 2: "1 . *A": only a message has members`,
-		"A\n\t1 a? string":                  `line 2: "1 a? string": only a time is left out where it is zero`,
+		"A\n\t1 a? string":                  `line 2: "1 a? string": only a time can be omitted if it is zero`,
 		"# fine\n\nA v1\r\n\t1 a *time\r\n": "",
 	} {
 		_, err := parse(text)

@@ -6,13 +6,13 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// find returns, for each field of m, the piece of data from the first record that counts to its last; among these may be some of other
-// fields.
-func (m *message) find(data []byte) ([]rawjson.Span, error) {
+// locate returns, for each field of m, the part of data from its first to its last relevant
+// record. The part may also contain records of other fields.
+func (m *message) locate(data []byte) ([]rawjson.Span, error) {
 	places := make([]rawjson.Span, len(m.fields))
 	for rest := data; len(rest) > 0; {
 		start := len(data) - len(rest)
-		r, after, err := next(rest)
+		r, after, err := readRecord(rest)
 		if err != nil {
 			return nil, err
 		}
@@ -23,10 +23,10 @@ func (m *message) find(data []byte) ([]rawjson.Span, error) {
 			continue
 		case !ok:
 			return nil, &unknownFieldError{m.name, r.number}
-		case r.wire != m.fields[i].wire() && !(r.wire == wireBytes && m.fields[i].shape == shapeList):
+		case r.wire != m.fields[i].wire() && !(r.wire == wireBytes && m.fields[i].cardinality == repeated):
 			return nil, fmt.Errorf("field %d has wire type %d", r.number, r.wire)
 		}
-		if places[i].Empty() || m.fields[i].lastCounts() {
+		if places[i].Empty() || m.fields[i].lastWins() {
 			places[i].Start = start
 		}
 		places[i].End = len(data) - len(rest)
@@ -34,28 +34,28 @@ func (m *message) find(data []byte) ([]rawjson.Span, error) {
 	return places, nil
 }
 
-// An unknownFieldError tells of a value that would be lost.
+// An unknownFieldError means that a value would be lost.
 type unknownFieldError struct {
 	message string
 	number  uint64
 }
 
 func (e *unknownFieldError) Error() string {
-	return fmt.Sprintf("%s has no field %d that is known here", e.message, e.number)
+	return fmt.Sprintf("field %[2]d of %[1]s is unknown", e.message, e.number)
 }
 
-// wire returns how the values of f are written; of f, where it is a map, the entries.
+// wire returns the wire type of the field's values, or of its entries if it is a map.
 func (f *field) wire() wireType {
-	if f.message != nil || f.shape == shapeMap {
+	if f.message != nil || f.cardinality == mapped {
 		return wireBytes
 	}
 	return f.scalar.wire()
 }
 
-// each calls do with each record of f in data, which find has read before.
-func (f *field) each(data []byte, do func(record) error) error {
+// eachRecord calls do with each record of f in data, which locate has validated.
+func (f *field) eachRecord(data []byte, do func(record) error) error {
 	for len(data) > 0 {
-		r, rest, err := next(data)
+		r, rest, err := readRecord(data)
 		if err == nil && r.number == f.number {
 			err = do(r)
 		}
@@ -67,16 +67,17 @@ func (f *field) each(data []byte, do func(record) error) error {
 	return nil
 }
 
-// lastCounts reports whether f has one value, which is that of its last record; messages are put together from all.
-func (f *field) lastCounts() bool {
-	return (f.shape == shapeOne || f.shape == shapeOptional) && f.scalar.isPlain()
+// lastWins reports whether the last record of f replaces the earlier ones. Messages are
+// merged from all records instead.
+func (f *field) lastWins() bool {
+	return (f.cardinality == single || f.cardinality == optional) && f.scalar.isPlain()
 }
 
-// one returns the value of a field that has one.
-func (f *field) one(data []byte) (value record, ok bool, err error) {
-	err = f.each(data, func(r record) error {
+// value returns the value of a field that is not repeated.
+func (f *field) value(data []byte) (value record, ok bool, err error) {
+	err = f.eachRecord(data, func(r record) error {
 		if ok {
-			r.data = append(value.data, r.data...) // a copy, for what next returns can't grow
+			r.data = append(value.data, r.data...) // copies, because readRecord limits the capacity
 		}
 		value, ok = r, true
 		return nil
@@ -84,23 +85,23 @@ func (f *field) one(data []byte) (value record, ok bool, err error) {
 	return value, ok, err
 }
 
-// values returns the one value of each field of m; what is not there is zero.
+// values returns the value of each field of m, which is zero if the field is missing.
 func (m *message) values(data []byte) ([]record, error) {
-	places, err := m.find(data)
+	places, err := m.locate(data)
 	if err != nil {
 		return nil, err
 	}
 	values := make([]record, len(m.fields))
 	for i := range values {
-		if values[i], _, err = m.fields[i].one(places[i].Of(data)); err != nil {
+		if values[i], _, err = m.fields[i].value(places[i].Of(data)); err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
 }
 
-// unpack calls do with each number of a list that is packed into one record.
-func unpack(data []byte, do func(record) error) error {
+// eachPacked calls do with each number of a list that is packed into one record.
+func eachPacked(data []byte, do func(record) error) error {
 	for len(data) > 0 {
 		n, rest, err := readVarint(data)
 		if err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// scalar writes a value that is no message in JSON.
-func (w *writer) scalar(s scalar, value record) error {
+// scalar writes a value that is not an object in JSON.
+func (w *writer) scalar(s scalarType, value record) error {
 	switch s {
 	case scalarBool:
 		w.out = strconv.AppendBool(w.out, value.varint != 0)
@@ -31,16 +31,16 @@ func (w *writer) scalar(s scalar, value record) error {
 	case scalarMicroTime:
 		return w.time(value.data, time.Microsecond, "2006-01-02T15:04:05.000000Z07:00")
 	default:
-		return w.wrapped(s, value.data)
+		return w.wrappedScalar(s, value.data)
 	}
 	return nil
 }
 
-var errText = errors.New("not valid UTF-8")
+var errInvalidUTF8 = errors.New("not valid UTF-8")
 
 func checkText(s []byte) error {
 	if !utf8.Valid(s) {
-		return errText
+		return errInvalidUTF8
 	}
 	return nil
 }
@@ -50,13 +50,13 @@ func (w *writer) text(s []byte) error {
 	return checkText(s)
 }
 
-// Messages that are no objects in JSON.
+// Messages that are not objects in JSON.
 var (
-	timestamp    = builtin("Timestamp", field{number: 1, scalar: scalarInt64}, field{number: 2, scalar: scalarInt32})
-	quantity     = builtin("Quantity", field{number: 1, scalar: scalarString})
-	intOrString  = builtin("IntOrString", field{number: 1, scalar: scalarInt64}, field{number: 2, scalar: scalarInt32}, field{number: 3, scalar: scalarString})
-	jsonMessage  = builtin("RawExtension", field{number: 1, scalar: scalarBytes})
-	namedStrings = builtin("ExtraValue", field{number: 1, shape: shapeList, scalar: scalarString})
+	timestamp   = builtin("Timestamp", field{number: 1, scalar: scalarInt64}, field{number: 2, scalar: scalarInt32})
+	quantity    = builtin("Quantity", field{number: 1, scalar: scalarString})
+	intOrString = builtin("IntOrString", field{number: 1, scalar: scalarInt64}, field{number: 2, scalar: scalarInt32}, field{number: 3, scalar: scalarString})
+	jsonMessage = builtin("RawExtension", field{number: 1, scalar: scalarBytes})
+	stringList  = builtin("ExtraValue", field{number: 1, cardinality: repeated, scalar: scalarString})
 )
 
 func builtin(name string, fields ...field) *message {
@@ -67,7 +67,8 @@ func builtin(name string, fields ...field) *message {
 	return m
 }
 
-// time writes a Timestamp, of which the nanoseconds count as far as they are multiples of unit; 0: not at all.
+// time writes a Timestamp with a precision of unit. If unit is zero, nanoseconds are
+// dropped.
 func (w *writer) time(data []byte, unit time.Duration, layout string) error {
 	values, err := timestamp.values(data)
 	if err != nil {
@@ -83,17 +84,17 @@ func (w *writer) time(data []byte, unit time.Duration, layout string) error {
 		w.out = append(w.out, "null"...)
 		return nil
 	case t.Year() < 0 || t.Year() > 9999:
-		return fmt.Errorf("no time of RFC 3339: %d seconds after 1970", int64(values[0].varint))
+		return fmt.Errorf("not a time of RFC 3339: %d seconds after 1970", int64(values[0].varint))
 	}
 	w.out = append(t.AppendFormat(append(w.out, '"'), layout), '"')
 	return nil
 }
 
-// wrapped writes a scalar that is a message on the wire.
-func (w *writer) wrapped(s scalar, data []byte) error {
+// wrappedScalar writes a scalar that is a message on the wire.
+func (w *writer) wrappedScalar(s scalarType, data []byte) error {
 	switch s {
 	case scalarStrings:
-		return w.namedStrings(data)
+		return w.stringList(data)
 	case scalarIntOrString:
 		return w.intOrString(data)
 	case scalarQuantity:
@@ -135,13 +136,13 @@ func (w *writer) intOrString(data []byte) error {
 	}
 }
 
-func (w *writer) namedStrings(data []byte) error {
-	places, err := namedStrings.find(data)
+func (w *writer) stringList(data []byte) error {
+	places, err := stringList.locate(data)
 	if err != nil {
 		return err
 	}
 	start := len(w.out)
-	n, err := w.elements(&namedStrings.fields[0], places[0].Of(data))
+	n, err := w.elements(&stringList.fields[0], places[0].Of(data))
 	if n == 0 {
 		w.out = append(w.out[:start], "null"...)
 	}

@@ -8,7 +8,8 @@ import (
 
 // The wire format is that of Protocol Buffers, "Encoding" (https://protobuf.dev/programming-guides/encoding/).
 
-// A wireType says how long a record is. Groups, 3 and 4, are not read: Kubernetes has none.
+// A wireType determines the length of a record. Groups (3 and 4) are not supported, because
+// Kubernetes has none.
 type wireType byte
 
 const (
@@ -20,17 +21,17 @@ const (
 
 // A record is one value on the wire.
 type record struct {
-	number uint64 // of the field
+	number uint64 // field number
 	wire   wireType
-	varint uint64 // of a wireVarint
-	data   []byte // of a wireBytes; part of what was read
-	fixed  bool   // of a wireFixed: there is a bit that is not 0
+	varint uint64 // for wireVarint
+	data   []byte // for wireBytes; shares memory with the input
+	fixed  bool   // for the fixed types: the value is not zero
 }
 
-var errCut = errors.New("ends within a field")
+var errTruncated = errors.New("ends within a field")
 
-// next reads the record that data begins with, and returns what comes after it.
-func next(data []byte) (record, []byte, error) {
+// readRecord parses the first record of data and returns the rest.
+func readRecord(data []byte) (record, []byte, error) {
 	key, rest, err := readVarint(data)
 	if err != nil {
 		return record{}, nil, err
@@ -38,7 +39,7 @@ func next(data []byte) (record, []byte, error) {
 	r := record{number: key >> 3, wire: wireType(key & 7)}
 	const most = 1<<29 - 1
 	if r.number == 0 || r.number > most {
-		return record{}, nil, fmt.Errorf("has a field numbered %d", r.number)
+		return record{}, nil, fmt.Errorf("has the invalid field number %d", r.number)
 	}
 	switch r.wire {
 	case wireVarint:
@@ -46,7 +47,7 @@ func next(data []byte) (record, []byte, error) {
 	case wireBytes:
 		var n uint64
 		if n, rest, err = readVarint(rest); err == nil {
-			r.data, rest, err = cut(rest, n)
+			r.data, rest, err = split(rest, n)
 		}
 	case wireFixed64, wireFixed32:
 		n := uint64(8)
@@ -54,7 +55,7 @@ func next(data []byte) (record, []byte, error) {
 			n = 4
 		}
 		var bits []byte
-		bits, rest, err = cut(rest, n)
+		bits, rest, err = split(rest, n)
 		for _, b := range bits {
 			r.fixed = r.fixed || b != 0
 		}
@@ -64,23 +65,23 @@ func next(data []byte) (record, []byte, error) {
 	return r, rest, err
 }
 
-// isZero reports whether r is what is written for a field that is not set.
+// isZero reports whether r holds the zero value.
 func (r record) isZero() bool { return r.varint == 0 && len(r.data) == 0 && !r.fixed }
 
 func readVarint(data []byte) (n uint64, rest []byte, err error) {
 	n, size := binary.Uvarint(data)
 	switch {
 	case size == 0:
-		return 0, nil, errCut
+		return 0, nil, errTruncated
 	case size < 0:
-		return 0, nil, errors.New("has a number of more than 64 bits")
+		return 0, nil, errors.New("has a number with more than 64 bits")
 	}
 	return n, data[size:], nil
 }
 
-func cut(data []byte, n uint64) (first, rest []byte, err error) {
+func split(data []byte, n uint64) (first, rest []byte, err error) {
 	if n > uint64(len(data)) {
-		return nil, nil, errCut
+		return nil, nil, errTruncated
 	}
 	return data[:n:n], data[n:], nil
 }

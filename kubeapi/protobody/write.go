@@ -9,21 +9,22 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// maxDepth bounds how deep messages may nest; no object of Kubernetes comes near.
+// maxDepth limits the nesting of messages. Kubernetes objects are far less deep.
 const maxDepth = 64
 
-// ErrTooLarge is the error of an object that is larger in JSON than it may be.
-var ErrTooLarge = errors.New("more JSON than the limit")
+// ErrTooLarge is returned if the JSON would exceed the limit.
+var ErrTooLarge = errors.New("the JSON exceeds the limit")
 
-// A writer writes messages as JSON. It reads each of them once for all fields and then once more for each field that is there, from
-// the first to the last of its records: nothing is kept of a message meanwhile, whatever a hostile one has in it.
+// A writer writes messages as JSON. It scans each message once to locate all fields and
+// then once for each field that is present. It keeps nothing in memory per message, so a
+// hostile message cannot exhaust it.
 type writer struct {
 	out   []byte
 	limit int64
 	depth int
 }
 
-// object writes what is in e, an m.
+// object writes the object in e, whose message is m.
 func (w *writer) object(m *message, e envelope) error {
 	w.out = append(w.out, `{"kind":`...)
 	w.out = rawjson.AppendString(w.out, e.kind)
@@ -33,89 +34,89 @@ func (w *writer) object(m *message, e envelope) error {
 		return err
 	}
 	w.out = append(w.out, '}')
-	return w.bounded()
+	return w.checkSize()
 }
 
-func (w *writer) bounded() error {
+func (w *writer) checkSize() error {
 	if int64(len(w.out)) > w.limit {
 		return ErrTooLarge
 	}
 	return nil
 }
 
-// members writes the fields of m, in the order of the table.
+// members writes the fields of m in the order of the table.
 func (w *writer) members(m *message, data []byte) error {
 	if w.depth++; w.depth > maxDepth {
 		return fmt.Errorf("nested deeper than %d messages", maxDepth)
 	}
 	defer func() { w.depth-- }()
-	places, err := m.find(data)
+	places, err := m.locate(data)
 	if err != nil {
 		return err
 	}
 	for i := range m.fields {
 		f := &m.fields[i]
 		if err := w.field(f, places[i].Of(data)); err != nil {
-			return f.located(err)
+			return f.errorAt(err)
 		}
 	}
 	return nil
 }
 
-func (f *field) located(err error) error {
+func (f *field) errorAt(err error) error {
 	if f.name == "" || errors.Is(err, ErrTooLarge) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", f.name, err)
 }
 
-// field writes the member that f is, unless it is to be left out.
+// field writes the member for f, unless it is omitted.
 func (w *writer) field(f *field, data []byte) error {
-	switch f.shape {
-	case shapeList:
+	switch f.cardinality {
+	case repeated:
 		return w.list(f, data)
-	case shapeMap:
-		return w.dict(f, data)
+	case mapped:
+		return w.stringMap(f, data)
 	}
-	value, ok, err := f.one(data)
+	value, ok, err := f.value(data)
 	if err != nil {
 		return err
 	}
 	if f.name == "" {
 		return w.members(f.message, value.data)
 	}
-	if !ok && (f.shape == shapeOptional || f.scalar == scalarBytes) {
-		w.none(f)
+	if !ok && (f.cardinality == optional || f.scalar == scalarBytes) {
+		w.emptyMember(f)
 		return nil
 	}
-	if f.shape == shapeOne && f.leavesOut(value) {
+	if f.cardinality == single && f.omits(value) {
 		return nil
 	}
-	w.name(f.name)
+	w.memberName(f.name)
 	return w.value(f, value)
 }
 
-// leavesOut reports whether encoding/json leaves out f where it is value.
-func (f *field) leavesOut(value record) bool {
+// omits reports whether encoding/json omits a member with this value.
+func (f *field) omits(value record) bool {
 	switch {
-	case f.absence == omitNever:
+	case f.omit == omitNever:
 		return false
-	case f.absence == omitZero:
+	case f.omit == omitZero:
 		return len(value.data) == 0
 	}
-	return f.scalar.isPlain() && value.isZero() // a struct in Go is never empty
+	return f.scalar.isPlain() && value.isZero() // encoding/json never treats a struct as empty
 }
 
-// none writes a field that has no value at all.
-func (w *writer) none(f *field) {
-	if f.absence == omitNever {
-		w.name(f.name)
+// emptyMember writes a member without a value, unless it is omitted.
+func (w *writer) emptyMember(f *field) {
+	if f.omit == omitNever {
+		w.memberName(f.name)
 		w.out = append(w.out, "null"...)
 	}
 }
 
-// name begins a member.
-func (w *writer) name(s string) {
+// memberName starts a member.
+func (w *writer) memberName(s string) {
 	if w.out[len(w.out)-1] != '{' {
 		w.out = append(w.out, ',')
 	}
@@ -124,7 +125,7 @@ func (w *writer) name(s string) {
 
 // value writes one value of f.
 func (w *writer) value(f *field, value record) error {
-	if err := w.bounded(); err != nil {
+	if err := w.checkSize(); err != nil {
 		return err
 	}
 	if f.message == nil {
@@ -138,16 +139,16 @@ func (w *writer) value(f *field, value record) error {
 
 func (w *writer) list(f *field, data []byte) error {
 	start := len(w.out)
-	w.name(f.name)
+	w.memberName(f.name)
 	n, err := w.elements(f, data)
 	if n == 0 {
 		w.out = w.out[:start]
-		w.none(f)
+		w.emptyMember(f)
 	}
 	return err
 }
 
-// elements writes a list, and returns how many values there are in it.
+// elements writes a list and returns the number of its elements.
 func (w *writer) elements(f *field, data []byte) (n int, err error) {
 	element := func(r record) error {
 		if n++; n > 1 {
@@ -156,44 +157,45 @@ func (w *writer) elements(f *field, data []byte) (n int, err error) {
 		return w.value(f, r)
 	}
 	w.out = append(w.out, '[')
-	err = f.each(data, func(r record) error {
+	err = f.eachRecord(data, func(r record) error {
 		if r.wire == f.wire() {
 			return element(r)
 		}
-		return unpack(r.data, element)
+		return eachPacked(r.data, element)
 	})
 	w.out = append(w.out, ']')
 	return n, err
 }
 
-// dict writes a map in the order of its keys. Of entries with one key the last counts.
-func (w *writer) dict(f *field, data []byte) error {
+// stringMap writes a map in the order of its keys. If two entries have the same key, the
+// last one is used.
+func (w *writer) stringMap(f *field, data []byte) error {
 	if len(data) == 0 {
-		w.none(f)
+		w.emptyMember(f)
 		return nil
 	}
 	values := map[string]record{}
-	err := f.each(data, func(r record) error {
-		places, err := f.entry.find(r.data)
+	err := f.eachRecord(data, func(r record) error {
+		places, err := f.entry.locate(r.data)
 		if err != nil {
 			return err
 		}
-		key, _, err := f.entry.fields[0].one(places[0].Of(r.data))
+		key, _, err := f.entry.fields[0].value(places[0].Of(r.data))
 		if err == nil {
-			values[string(key.data)], _, err = f.entry.fields[1].one(places[1].Of(r.data))
+			values[string(key.data)], _, err = f.entry.fields[1].value(places[1].Of(r.data))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	w.name(f.name)
+	w.memberName(f.name)
 	w.out = append(w.out, '{')
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if err := checkText([]byte(key)); err != nil {
 			return err
 		}
-		w.name(key)
+		w.memberName(key)
 		if err := w.value(&f.entry.fields[1], values[key]); err != nil {
 			return fmt.Errorf("%q: %w", key, err)
 		}

@@ -12,42 +12,44 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// Check returns an error of code Invalid that says where doc, compact JSON, holds a value of another type than t says: what a client that
-// decodes into t's Go type could not read, with the list that it is in. Members that t does not know may be anything; null is what is not
-// there. A nil Type finds nothing wrong.
+// Check returns an error of code Invalid that names the first value in doc, which is
+// compact JSON, whose type is wrong. A client that decodes into the matching Go type could
+// read neither such an object nor a list that contains it. Unknown members may be anything,
+// and null counts as missing. A nil Type accepts everything.
 func (t *Type) Check(doc []byte) error {
 	if m := t.check(doc); m != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("%s: want %s, got %s", m.where(), m.want, shown(m.got))}
+		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("%s: want %s, got %s", m.where(), m.want, describe(m.got))}
 	}
 	return nil
 }
 
-// A mismatch is where a value is not what it must be, below the one that was looked at.
-type mismatch struct {
+// A typeError describes a value of a wrong type. The path is relative to the value that was
+// checked.
+type typeError struct {
 	path, want string
 	got        []byte
 }
 
-func (m *mismatch) below(step string) *mismatch {
+func (m *typeError) within(step string) *typeError {
 	if m != nil {
 		m.path = step + m.path
 	}
 	return m
 }
 
-func (m *mismatch) where() string {
+func (m *typeError) where() string {
 	if m.path == "" {
 		return "the object"
 	}
-	return m.path[1:] // without the dot in front
+	return m.path[1:] // without the leading dot
 }
 
-func (t *Type) check(v []byte) (bad *mismatch) {
+func (t *Type) check(v []byte) (bad *typeError) {
 	switch {
 	case t == nil:
 		return nil
 	case len(v) == 0 || v[0] != '{':
-		return &mismatch{want: "an object", got: v}
+		return &typeError{want: "an object", got: v}
 	}
 	_ = rawjson.Members(v, func(name string, value rawjson.Span) error {
 		if bad != nil {
@@ -55,28 +57,28 @@ func (t *Type) check(v []byte) (bad *mismatch) {
 		}
 		step := "." + name
 		if t.Fields == nil {
-			step = "[" + strconv.Quote(name) + "]" // the writer's names may have dots in them
+			step = "[" + strconv.Quote(name) + "]" // names chosen by the user may contain dots
 		}
 		f := t.Field(name)
-		bad = f.check(value.Of(v)).below(step)
+		bad = f.check(value.Of(v)).within(step)
 		return nil
 	})
 	return bad
 }
 
-func (f Field) check(v []byte) (bad *mismatch) {
+func (f Field) check(v []byte) (bad *typeError) {
 	switch {
 	case string(v) == "null":
 		return nil
 	case !f.List:
 		return f.checkOne(v)
 	case v[0] != '[':
-		return &mismatch{want: "a list", got: v}
+		return &typeError{want: "a list", got: v}
 	}
 	i := 0
 	_ = rawjson.Elements(v, func(value rawjson.Span) error {
 		if e := value.Of(v); bad == nil && string(e) != "null" {
-			bad = f.checkOne(e).below("[" + strconv.Itoa(i) + "]")
+			bad = f.checkOne(e).within("[" + strconv.Itoa(i) + "]")
 		}
 		i++
 		return nil
@@ -84,7 +86,7 @@ func (f Field) check(v []byte) (bad *mismatch) {
 	return bad
 }
 
-func (f Field) checkOne(v []byte) *mismatch {
+func (f Field) checkOne(v []byte) *typeError {
 	if f.Type != nil {
 		return f.Type.check(v)
 	}
@@ -92,18 +94,19 @@ func (f Field) checkOne(v []byte) *mismatch {
 	if want == "" {
 		return nil
 	}
-	return &mismatch{want: want, got: v}
+	return &typeError{want: want, got: v}
 }
 
-// quantity is Kubernetes' syntax of numbers with a unit (k8s.io/apimachinery/pkg/api/resource).
+// quantity is the syntax of Kubernetes' numbers with a unit
+// (k8s.io/apimachinery/pkg/api/resource).
 var quantity = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,9})?$`)
 
-// check returns what v must be and is not; empty: it is.
+// check returns a description of the required type, or "" if v has it.
 func (s Scalar) check(v []byte) (want string) {
 	isText, isNumber := v[0] == '"', v[0] == '-' || v[0] >= '0' && v[0] <= '9'
 	text := ""
 	if isText {
-		text, _ = rawjson.String(v) // it is a string
+		text, _ = rawjson.String(v) // v is a string, so there is no error
 	}
 	ok := true
 	switch s {
@@ -114,13 +117,13 @@ func (s Scalar) check(v []byte) (want string) {
 	case Number:
 		want, ok = "a number", isNumber
 	case Integer:
-		want, ok = "a whole number of 64 bits", isWhole(v, 64)
+		want, ok = "a 64-bit integer", isInteger(v, 64)
 	case Int32:
-		want, ok = "a whole number of 32 bits", isWhole(v, 32)
+		want, ok = "a 32-bit integer", isInteger(v, 32)
 	case IntOrString:
-		want, ok = "a whole number of 32 bits or a string", isText || isWhole(v, 32)
+		want, ok = "a 32-bit integer or a string", isText || isInteger(v, 32)
 	case Quantity:
-		number := bytes.TrimSpace(bytes.Trim(v, `"`)) // escapes are not read
+		number := bytes.TrimSpace(bytes.Trim(v, `"`)) // escape sequences are not supported
 		want, ok = `a quantity such as "100m" or "2Gi"`, (isText || isNumber) && quantity.Match(number)
 	case Time:
 		_, err := time.Parse(time.RFC3339, text)
@@ -130,7 +133,7 @@ func (s Scalar) check(v []byte) (want string) {
 		want, ok = `a time such as "2006-01-02T15:04:05.000000Z"`, isText && err == nil
 	case Bytes:
 		_, err := base64.StdEncoding.DecodeString(text)
-		want, ok = "a string in base64", isText && err == nil
+		want, ok = "a base64 string", isText && err == nil
 	}
 	if ok {
 		return ""
@@ -138,13 +141,13 @@ func (s Scalar) check(v []byte) (want string) {
 	return want
 }
 
-func isWhole(v []byte, bits int) bool {
+func isInteger(v []byte, bits int) bool {
 	_, err := strconv.ParseInt(string(v), 10, bits)
 	return err == nil
 }
 
-// shown tells what a value is, for a message.
-func shown(v []byte) string {
+// describe describes a value for an error message.
+func describe(v []byte) string {
 	const most = 40
 	switch {
 	case len(v) == 0:

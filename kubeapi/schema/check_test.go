@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-func TestValuesOfOtherTypesAreNamed(t *testing.T) {
+func TestCheckNamesWrongTypes(t *testing.T) {
 	types, err := Parse("x.A\n\ts string\n\ti integer\n\tj int32\n\tn number\n\tb boolean\n\tt date-time\n\tu micro-time\n\ty byte\n\te int-or-string\n\tq quantity\n" +
 		"\tany any\n\ta []x.A\n\tl []string merge\n\tm map[string][]integer\n")
 	if err != nil {
@@ -22,21 +22,21 @@ func TestValuesOfOtherTypesAreNamed(t *testing.T) {
 		`{"q":" 1Ki "}`:                         "",
 		`{"q":""}`:                              `q: want a quantity such as "100m" or "2Gi", got ""`,
 		`{"s":7}`:                               "s: want a string, got 7",
-		`{"i":1.0}`:                             "i: want a whole number of 64 bits, got 1.0",
-		`{"j":2147483648}`:                      "j: want a whole number of 32 bits, got 2147483648",
+		`{"i":1.0}`:                             "i: want a 64-bit integer, got 1.0",
+		`{"j":2147483648}`:                      "j: want a 32-bit integer, got 2147483648",
 		`{"n":"1"}`:                             `n: want a number, got "1"`,
 		`{"b":0}`:                               "b: want true or false, got 0",
 		`{"t":"2006-01-02"}`:                    `t: want a time such as "2006-01-02T15:04:05Z", got "2006-01-02"`,
 		`{"u":"2006-01-02T15:04:05.123456+01:00"}`: "",
 		`{"u":"2006-01-02T15:04:05Z"}`:             `u: want a time such as "2006-01-02T15:04:05.000000Z", got "2006-01-02T15:04:05Z"`,
-		`{"y":"?"}`:                                `y: want a string in base64, got "?"`,
-		`{"e":1.5}`:                                "e: want a whole number of 32 bits or a string, got 1.5",
+		`{"y":"?"}`:                                `y: want a base64 string, got "?"`,
+		`{"e":1.5}`:                                "e: want a 32-bit integer or a string, got 1.5",
 		`{"q":"much"}`:                             `q: want a quantity such as "100m" or "2Gi", got "much"`,
 		`{"q":{}}`:                                 `q: want a quantity such as "100m" or "2Gi", got an object`,
 		`{"a":{}}`:                                 "a: want a list, got an object",
 		`{"a":[{},{"a":[{"s":[]}]}]}`:              "a[1].a[0].s: want a string, got a list",
 		`{"l":["x",7]}`:                            "l[1]: want a string, got 7",
-		`{"m":{"x.y":[1,"2"]}}`:                    `m["x.y"][1]: want a whole number of 64 bits, got "2"`,
+		`{"m":{"x.y":[1,"2"]}}`:                    `m["x.y"][1]: want a 64-bit integer, got "2"`,
 		`{"m":7}`:                                  "m: want an object, got 7",
 		`[]`:                                       "the object: want an object, got a list",
 		`{"s":` + strings.Repeat("1", 99) + `}`:    "s: want a string, got " + strings.Repeat("1", 40) + "…",
@@ -47,7 +47,7 @@ func TestValuesOfOtherTypesAreNamed(t *testing.T) {
 		}
 	}
 	if err := (*Type)(nil).Check([]byte(`7`)); err != nil {
-		t.Errorf("nothing known: got %v", err)
+		t.Errorf("nil Type: got %v", err)
 	}
 }
 

@@ -1,7 +1,7 @@
 package schema
 
 import (
-	_ "embed" // for the table
+	_ "embed" // for kubernetes.txt
 	"fmt"
 	"slices"
 	"strings"
@@ -10,34 +10,38 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// kubernetes is what package k8s.io/api says of these types; a test beside the clients of Kubernetes writes it and holds it to that.
+// kubernetes is the table of types in package k8s.io/api. A test in module interop
+// generates it and checks that it is current.
 //
 //go:embed kubernetes.txt
 var kubernetes string
 
-// types is the table, read once.
+// types parses the table once.
 var types = sync.OnceValues(func() (map[string]*Type, error) { return Parse(kubernetes) })
 
-// Kubernetes returns the type of Kubernetes that OpenAPI calls name, such as "io.k8s.api.core.v1.Pod"; nil where it is not known.
-// Known are those of pods, services, configmaps, deployments and namespaces, and all that is in them.
+// Kubernetes returns the type with the OpenAPI name name, such as "io.k8s.api.core.v1.Pod",
+// or nil if it is unknown. Known are the types of pods, services, configmaps, deployments,
+// namespaces and events, and the types that they contain.
 func Kubernetes(name string) *Type {
 	all, err := types()
 	if err != nil {
-		return nil // a test holds that there is none
+		return nil // a test checks that the table is valid
 	}
 	return all[name]
 }
 
-// Parse reads types by name: a line with the name of a type, then one for each of its fields, indented by a tab, with its name, its
-// type and, where lists are merged or keys retained, how:
+// Parse parses types from text. The name of a type is on a line of its own. Its fields
+// follow, each on a line that starts with a tab and consists of the name, the type and, for
+// lists that are merged or keys that are retained, the strategy:
 //
 //	example.v1.Widget
 //		labels map[string]string
 //		parts []example.v1.Part merge=name,retainKeys
 //		tags []string merge
 //
-// A type is a [Scalar], "any", or the name of a type, which has a dot in it; before it may be map[string] or []. Lines that begin with #
-// are comments. What can't be read is an error of code Invalid.
+// A type is a [Scalar], "any", or the name of a type, which must contain a dot. It may be
+// preceded by map[string] or []. Lines that start with # are comments. Invalid text is an
+// error of code Invalid.
 func Parse(text string) (map[string]*Type, error) {
 	all := map[string]*Type{}
 	typeOf := func(name string) *Type {
@@ -58,29 +62,29 @@ func Parse(text string) (map[string]*Type, error) {
 			current = typeOf(line)
 			current.Fields = map[string]Field{}
 		case current == nil:
-			return nil, badLine(n, "a field before the first type")
+			return nil, lineError(n, "a field precedes the first type")
 		default:
 			if err := current.parseField(field, typeOf); err != nil {
-				return nil, badLine(n, err.Error())
+				return nil, lineError(n, err.Error())
 			}
 		}
 	}
 	for name, t := range all {
 		if t.Fields == nil {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the type %s is used and not there", name)}
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the type %s is used but not defined", name)}
 		}
 	}
 	return all, nil
 }
 
-func badLine(n int, why string) error {
+func lineError(n int, why string) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("line %d: %s", n, why)}
 }
 
 func (t *Type) parseField(line string, typeOf func(string) *Type) error {
 	words := strings.Split(line, " ")
 	if len(words) < 2 || len(words) > 3 {
-		return fmt.Errorf("%q: want a name, a type and perhaps a strategy", line)
+		return fmt.Errorf("%q: must be a name, a type and optionally a strategy", line)
 	}
 	f, err := parseType(words[1], typeOf)
 	if err != nil {
@@ -110,7 +114,7 @@ func parseType(s string, typeOf func(string) *Type) (Field, error) {
 	case slices.Contains(scalars, Scalar(s)):
 		f.Scalar = Scalar(s)
 	default:
-		return Field{}, fmt.Errorf("%q is no type: want any, one of %v, or a name with a dot", s, scalars)
+		return Field{}, fmt.Errorf("%q is not a type; must be any, one of %v, or a name with a dot", s, scalars)
 	}
 	return f, nil
 }
@@ -124,7 +128,7 @@ func (f *Field) parseStrategy(s string) error {
 		case word == "retainKeys":
 			f.RetainKeys = true
 		default:
-			return fmt.Errorf("%q is no strategy: want merge, merge=KEY (both for lists) or retainKeys", word)
+			return fmt.Errorf("%q is not a strategy; must be merge or merge=KEY (both for lists) or retainKeys", word)
 		}
 	}
 	return nil

@@ -1,5 +1,6 @@
-// Package schema says what fields objects have: enough for OpenAPI to show them, and for strategic merge patches to know which lists
-// are merged, and by which key. [Type.Check] holds objects to what is known; they may have fields that no Type knows.
+// Package schema describes the fields of JSON objects, as far as OpenAPI, strategic merge
+// patches and type checks need them. [Type.Check] checks the known fields of an object,
+// which may have other fields as well.
 //
 // A [Type] is declared in Go,
 //
@@ -9,41 +10,45 @@
 //		}}},
 //	}}
 //
-// or had from [Kubernetes], which knows the types of the resources that every cluster has.
+// or comes from [Kubernetes], which has the types of the resources that every cluster has.
 package schema
 
-// A Type is what is known of a JSON object. It must not be modified once it is in use; a nil Type knows nothing.
+// A Type describes a JSON object. It must not be modified once it is in use. A nil Type
+// describes nothing: every value is valid.
 type Type struct {
-	// Name is what OpenAPI calls the type, such as "io.k8s.api.core.v1.Container". Types of one name must be one. Empty: the type is
-	// written out wherever it is used; then it must not contain itself.
+	// Name is the name of the type in OpenAPI, such as "io.k8s.api.core.v1.Container". All
+	// types of one name must be the same. If empty, OpenAPI repeats the type wherever it is
+	// used; such a type must not contain itself.
 	Name string
-	// Fields are the members, by name.
+	// Fields are the known members, by name.
 	Fields map[string]Field
-	// Others is what members hold that Fields does not name, in an object whose names are the writer's, such as labels. Nil: nothing
-	// is known of them.
+	// AdditionalProperties describes the members that Fields does not contain, in an object
+	// whose names the user chooses, such as labels. If nil, those members may be anything.
 	AdditionalProperties *Field
 }
 
-// A Field is what is known of a member of an object.
+// A Field describes a member of an object.
 type Field struct {
-	// Type is that of the value, or of each element of a list, where these are objects.
+	// Type is the type of the value, or of each element of a list, if that is an object.
 	Type *Type
-	// Scalar is what the value, or each element, is otherwise. Empty, and without a Type: anything.
+	// Scalar is the type of the value, or of each element, if that is not an object. If
+	// empty and Type is nil, the value may be anything.
 	Scalar Scalar
-	// List is true where the value is a list.
+	// List is true if the value is a list.
 	List bool
-	// Merge is true where a strategic merge patch merges the list with the one that is there (patchStrategy "merge" in Kubernetes); a
-	// list that is not merged is replaced.
+	// Merge is true if a strategic merge patch merges the list (patchStrategy "merge" in
+	// Kubernetes). Other lists are replaced.
 	Merge bool
-	// MergeKey is the member that tells the elements of a merged list apart (patchMergeKey in Kubernetes). Empty: the elements are
-	// scalars, and tell themselves apart.
+	// MergeKey is the member that identifies the elements of a merged list (patchMergeKey
+	// in Kubernetes). If empty, the elements are scalars, which identify themselves.
 	MergeKey string
-	// RetainKeys asks clients to say in their patches which members stay (patchStrategy "retainKeys"), for objects of which one
-	// member excludes others. Servers obey what the patch says, wherever it says it.
+	// RetainKeys tells clients to list the retained members in their patches (patchStrategy
+	// "retainKeys"), for objects in which some members exclude others. The server applies
+	// $retainKeys in any object.
 	RetainKeys bool
 }
 
-// A Scalar is what a value is that is no object and no list.
+// A Scalar is the type of a value that is neither an object nor a list.
 type Scalar string
 
 // The scalars: JSON's, and strings and numbers of certain forms.
@@ -52,19 +57,20 @@ const (
 	Integer Scalar = "integer"
 	Number  Scalar = "number"
 	Boolean Scalar = "boolean"
-	// Int32 is an Integer of 32 bits; Integers have 64.
+	// Int32 is an integer of 32 bits; Integer has 64.
 	Int32 Scalar = "int32"
-	// Time is a string in the form of RFC 3339; Bytes are base64 (RFC 4648).
+	// Time is a string in the format of RFC 3339. Bytes is a base64 string (RFC 4648).
 	Time  Scalar = "date-time"
 	Bytes Scalar = "byte"
-	// MicroTime is a Time with six digits behind the second, no more and no less (metav1.MicroTime).
+	// MicroTime is a Time with exactly six digits after the second (metav1.MicroTime).
 	MicroTime Scalar = "micro-time"
-	// IntOrString is either, and Quantity is a number or a string of one with a unit.
+	// IntOrString is an integer or a string. Quantity is a number or a string with a unit.
 	IntOrString Scalar = "int-or-string"
 	Quantity    Scalar = "quantity"
 )
 
-// Field returns what is known of the member of that name; the zero Field where that is nothing.
+// Field returns the description of the member name, or the zero Field if nothing is known
+// of it.
 func (t *Type) Field(name string) Field {
 	if t == nil {
 		return Field{}
@@ -78,7 +84,8 @@ func (t *Type) Field(name string) Field {
 	return Field{}
 }
 
-// Strategy is the field's strategy as Kubernetes spells it: "merge", "retainKeys", "merge,retainKeys"; empty: the default of its kind.
+// Strategy returns the field's patch strategy as Kubernetes spells it: "merge",
+// "retainKeys" or "merge,retainKeys". It is empty for the default of the kind.
 func (f Field) Strategy() string {
 	switch {
 	case f.Merge && f.RetainKeys:

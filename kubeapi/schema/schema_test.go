@@ -8,14 +8,14 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-func TestTypesAreReadFromText(t *testing.T) {
+func TestParse(t *testing.T) {
 	types, err := Parse("# a comment\n\nx.Widget\n\tlabels map[string]string\n\tparts []x.Part merge=name,retainKeys\n\ttags []string merge\n\tweight any\nx.Part\n\tof x.Widget retainKeys\n\tn integer\r\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	widget, part := types["x.Widget"], types["x.Part"]
 	if widget.Name != "x.Widget" || widget.Field("parts").Type != part || part.Field("of").Type != widget {
-		t.Errorf("got %+v and %+v, want them to lead to each other", widget, part)
+		t.Errorf("got %+v and %+v, want types that refer to each other", widget, part)
 	}
 	want := map[string]Field{
 		"labels": {Type: &Type{AdditionalProperties: &Field{Scalar: String}}},
@@ -35,25 +35,25 @@ func TestTypesAreReadFromText(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if f := widget.Field("labels").Type.Field("any name"); f.Scalar != String {
-		t.Errorf("a label: got %+v, want a string", f)
+		t.Errorf("additional property: got %+v, want a string", f)
 	}
 	if f := widget.Field("none"); f != (Field{}) {
-		t.Errorf("a field that is not there: got %+v", f)
+		t.Errorf("unknown field: got %+v", f)
 	}
 	if f := (*Type)(nil).Field("none"); f != (Field{}) {
-		t.Errorf("a field of nothing: got %+v", f)
+		t.Errorf("field of a nil Type: got %+v", f)
 	}
 }
 
-func TestTextThatTellsNoTypesIsRefused(t *testing.T) {
+func TestParseRejectsInvalidText(t *testing.T) {
 	for text, want := range map[string]string{
-		"\ta string":                             "line 1: a field before the first type",
-		"x.A\n\ta":                               `line 2: "a": want a name, a type and perhaps a strategy`,
-		"x.A\n\ta string merge":                  `line 2: "merge" is no strategy: want merge, merge=KEY (both for lists) or retainKeys`,
-		"x.A\n\ta []string mend":                 `line 2: "mend" is no strategy: want merge, merge=KEY (both for lists) or retainKeys`,
-		"x.A\n\ta x.B":                           "the type x.B is used and not there",
-		"x.A\n\ta text":                          `line 2: "text" is no type: want any, one of [string integer int32 number boolean date-time micro-time byte int-or-string quantity], or a name with a dot`,
-		"x.A\n\tb string\n\ta map[string]text x": `line 3: "text" is no type: want any, one of [string integer int32 number boolean date-time micro-time byte int-or-string quantity], or a name with a dot`,
+		"\ta string":                             "line 1: a field precedes the first type",
+		"x.A\n\ta":                               `line 2: "a": must be a name, a type and optionally a strategy`,
+		"x.A\n\ta string merge":                  `line 2: "merge" is not a strategy; must be merge or merge=KEY (both for lists) or retainKeys`,
+		"x.A\n\ta []string mend":                 `line 2: "mend" is not a strategy; must be merge or merge=KEY (both for lists) or retainKeys`,
+		"x.A\n\ta x.B":                           "the type x.B is used but not defined",
+		"x.A\n\ta text":                          `line 2: "text" is not a type; must be any, one of [string integer int32 number boolean date-time micro-time byte int-or-string quantity], or a name with a dot`,
+		"x.A\n\tb string\n\ta map[string]text x": `line 3: "text" is not a type; must be any, one of [string integer int32 number boolean date-time micro-time byte int-or-string quantity], or a name with a dot`,
 	} {
 		got, err := Parse(text)
 		if e := listwatch.AsError(err); !errors.Is(err, listwatch.Invalid) || e.Message != want {
@@ -62,7 +62,7 @@ func TestTextThatTellsNoTypesIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheTypesOfKubernetesAreKnown(t *testing.T) {
+func TestKubernetesTypes(t *testing.T) {
 	if _, err := types(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestTheTypesOfKubernetesAreKnown(t *testing.T) {
 	}
 	template := Kubernetes("io.k8s.api.apps.v1.Deployment").Field("spec").Type.Field("template").Type
 	if template.Field("spec").Type.Field("containers").Type != container.Type {
-		t.Error("a deployment's containers must be those of a pod")
+		t.Error("deployments and pods must have the same container type")
 	}
 	if s := template.Field("spec").Type.Field("volumes").Strategy(); s != "merge,retainKeys" {
 		t.Errorf("volumes: got %q, want merge,retainKeys", s)
@@ -81,7 +81,7 @@ func TestTheTypesOfKubernetesAreKnown(t *testing.T) {
 		t.Errorf("strategy: got %q, want retainKeys", s)
 	}
 	if Kubernetes("io.k8s.api.core.v1.None") != nil {
-		t.Error("want nothing of a type that is not there")
+		t.Error("Kubernetes returned an unknown type")
 	}
 }
 

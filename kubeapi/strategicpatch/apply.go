@@ -5,18 +5,19 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// Apply returns what patch makes of doc, whose fields t knows. Both are JSON objects in compact form; neither is modified. The result is
-// never longer than both together. An error of code Invalid names the field: of status 400 where the patch is wrong in itself, 422 where
-// it does not fit doc.
+// Apply applies patch to doc, whose schema is t. Both are JSON objects in compact form and
+// are not modified. The result is never longer than both together. An error has code
+// Invalid and names the field; its status is 400 if the patch is invalid and 422 if it
+// cannot be applied to doc.
 func Apply(doc, patch []byte, t *schema.Type) ([]byte, error) {
 	root := node{raw: doc}
-	at := place{}
-	c, err := readChanges(patch, at)
+	at := fieldPath{}
+	c, err := parseObjectPatch(patch, at)
 	if err != nil {
 		return nil, err
 	}
-	if c.directive != merge {
-		return nil, at.bad("a patch can't %s an object as a whole", c.directive)
+	if c.directive != directiveMerge {
+		return nil, at.invalid("$patch: %s is not allowed for the whole object", c.directive)
 	}
 	if err := root.merge(c, t, at); err != nil {
 		return nil, err
@@ -24,64 +25,64 @@ func Apply(doc, patch []byte, t *schema.Type) ([]byte, error) {
 	return root.append(make([]byte, 0, len(doc)+len(patch))), nil
 }
 
-// mergeValue merges value, of the patch, into the object of n, or makes it one that is as the patch says.
-func (n *node) mergeValue(value []byte, t *schema.Type, at place) error {
-	c, err := readChanges(value, at)
+// mergeValue applies value, an object of the patch, to the object n.
+func (n *node) mergeValue(value []byte, t *schema.Type, at fieldPath) error {
+	c, err := parseObjectPatch(value, at)
 	if err != nil {
 		return err
 	}
 	switch c.directive {
-	case remove:
+	case directiveDelete:
 		*n = node{raw: []byte("{}")}
 		return nil
-	case replace:
-		fresh, err := c.fresh(at)
+	case directiveReplace:
+		fresh, err := c.newObjectNode(at)
 		*n = fresh
 		return err
 	}
 	return n.merge(c, t, at)
 }
 
-// merge makes changes to the object of n.
-func (n *node) merge(c *changes, t *schema.Type, at place) error {
-	o, err := n.open(at)
+// merge applies c to the object n.
+func (n *node) merge(c *objectPatch, t *schema.Type, at fieldPath) error {
+	o, err := n.parseObject(at)
 	if err != nil {
 		return err
 	}
 	if c.retain != nil {
-		o.keep(c.retain)
+		o.retain(c.retain)
 	}
 	for i := range c.fields {
 		f := &c.fields[i]
-		if err := o.change(f, t.Field(f.name), at.member(f.name)); err != nil {
+		if err := o.applyField(f, t.Field(f.name), at.member(f.name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// change makes the change of one member, of which f is known.
-func (o *object) change(c *change, f schema.Field, at place) error {
+// applyField applies the patch of one member. f is its schema.
+func (o *object) applyField(c *fieldPatch, f schema.Field, at fieldPath) error {
 	old := o.find(c.name)
 	present := old != nil && old.kind() != 'n'
 	switch {
 	case c.value == nil:
 		if !present {
-			return nil // there is nothing to order or to delete from
+			return nil // no elements to order or delete
 		}
 		if old.kind() != '[' {
-			return at.misfit("it is no list, so its elements can be neither ordered nor deleted")
+			return at.inapplicable("not a list; its elements cannot be ordered or deleted")
 		}
-		return old.changeList(c, f, at)
+		return old.applyToList(c, f, at)
 	case string(c.value) == "null":
 		o.remove(c.name)
 		return nil
 	case present && old.kind() == '{' && c.value[0] == '{':
 		return old.mergeValue(c.value, f.Type, at)
 	case present && old.kind() == '[' && c.value[0] == '[':
-		return old.changeList(c, f, at)
+		return old.applyToList(c, f, at)
 	}
-	added, keep, err := fresh(c.value, at)
+	added, keep, err := newNode(c.value, at)
 	switch {
 	case err != nil:
 		return err
@@ -91,36 +92,37 @@ func (o *object) change(c *change, f schema.Field, at place) error {
 	}
 	o.set(c.name, c.key, added)
 	if l := added.list; l != nil {
-		return l.obey(c, l.keys(f.MergeKey), f.MergeKey, at)
+		return l.applyDirectives(c, l.resetKeys(f.MergeKey), f.MergeKey, at)
 	}
 	return nil
 }
 
-// fresh makes a node of what a patch adds: without nulls and directives. It is not to be kept where the patch deletes it.
-func fresh(value []byte, at place) (n node, keep bool, err error) {
+// newNode makes a node of a value that a patch adds, without nulls and directives. keep is
+// false if a directive deletes the value.
+func newNode(value []byte, at fieldPath) (n node, keep bool, err error) {
 	switch value[0] {
 	case '{':
-		c, err := readChanges(value, at)
-		if err != nil || c.directive == remove {
+		c, err := parseObjectPatch(value, at)
+		if err != nil || c.directive == directiveDelete {
 			return node{}, false, err
 		}
-		n, err := c.fresh(at)
+		n, err := c.newObjectNode(at)
 		return n, true, err
 	case '[':
-		n, err := freshList(value, at)
+		n, err := newListNode(value, at)
 		return n, true, err
 	}
 	return node{raw: value}, true, nil
 }
 
-// fresh makes an object of nothing but the changes.
-func (c *changes) fresh(at place) (node, error) {
+// newObjectNode makes an object that contains only the members of the patch.
+func (c *objectPatch) newObjectNode(at fieldPath) (node, error) {
 	o := newObject(len(c.fields))
 	for _, f := range c.fields {
 		if f.value == nil || string(f.value) == "null" {
 			continue
 		}
-		n, keep, err := fresh(f.value, at.member(f.name))
+		n, keep, err := newNode(f.value, at.member(f.name))
 		if err != nil {
 			return node{}, err
 		}
@@ -131,8 +133,8 @@ func (c *changes) fresh(at place) (node, error) {
 	return node{object: o}, nil
 }
 
-func freshList(value []byte, at place) (node, error) {
-	if err := at.tooDeep(); err != nil {
+func newListNode(value []byte, at fieldPath) (node, error) {
+	if err := at.checkDepth(); err != nil {
 		return node{}, err
 	}
 	l := &list{}
@@ -140,11 +142,11 @@ func freshList(value []byte, at place) (node, error) {
 	err := rawjson.Elements(value, func(s rawjson.Span) error {
 		here := at.element(i)
 		i++
-		e, err := readElement(s.Of(value), here)
-		if err != nil || e.directive == remove || e.directive == replace {
+		e, err := parseElementPatch(s.Of(value), here)
+		if err != nil || e.directive == directiveDelete || e.directive == directiveReplace {
 			return err
 		}
-		n, keep, err := fresh(e.value, here)
+		n, keep, err := newNode(e.value, here)
 		if err == nil && keep {
 			l.items = append(l.items, &item{node: n, position: -1})
 		}

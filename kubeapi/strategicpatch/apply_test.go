@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// types are a small world in which everything is possible.
+// types returns a small schema with all kinds of fields.
 func types(t testing.TB) *schema.Type {
 	t.Helper()
 	all, err := schema.Parse(`
@@ -55,7 +55,7 @@ func TestObjectsAreMergedAndNullRemoves(t *testing.T) {
 	})
 }
 
-func TestAPatchLeavesBytesAsTheyWereSpelt(t *testing.T) {
+func TestPatchKeepsUnchangedBytes(t *testing.T) {
 	const doc = `{"z":9007199254740993,"under":{"y":1e400,"x":"<&\u00e9é\u2028"},"parts":[{"n\u0061me":"\u0061","v":1.0},{"name":"b","v":2.50}]}`
 	patch := `{"under":{"n":18446744073709551617.0},"parts":[{"name":"b","w":1e999}]}`
 	want := strings.Replace(doc, `2028"`, `2028","n":18446744073709551617.0`, 1)
@@ -63,18 +63,18 @@ func TestAPatchLeavesBytesAsTheyWereSpelt(t *testing.T) {
 	checkAll(t, []patchCase{{doc, patch, want}})
 }
 
-func TestListsAreMergedByTheirKey(t *testing.T) {
+func TestListsAreMergedByKey(t *testing.T) {
 	checkAll(t, []patchCase{
 		{`{"parts":[{"name":"a","v":1},{"name":"b"}]}`, `{"parts":[{"name":"a","w":2}]}`, `{"parts":[{"name":"a","v":1,"w":2},{"name":"b"}]}`},
 		{`{"parts":[{"name":"a","v":1}]}`, `{"parts":[{"name":"\u0061","v":null}]}`, `{"parts":[{"name":"\u0061"}]}`},
-		// What is new stands before what the patch does not name, as in Kubernetes.
+		// New elements precede those that the patch does not contain, as in Kubernetes.
 		{`{"parts":[{"name":"a"}]}`, `{"parts":[{"name":"b","v":null}]}`, `{"parts":[{"name":"b"},{"name":"a"}]}`},
 		{`{"parts":[{"name":"a"},{"name":"b"},{"name":"c"}]}`, `{"parts":[{"name":"c"},{"name":"a"}]}`, `{"parts":[{"name":"b"},{"name":"c"},{"name":"a"}]}`},
 		{`{"parts":[{"name":1},{"name":"1"}]}`, `{"parts":[{"name":1,"v":1},{"name":true}]}`, `{"parts":[{"name":1,"v":1},{"name":true},{"name":"1"}]}`},
 		{`{"parts":[{"name":"a","parts":[{"name":"x"}]}]}`, `{"parts":[{"name":"a","parts":[{"name":"x","v":1}]}]}`, `{"parts":[{"name":"a","parts":[{"name":"x","v":1}]}]}`},
 		{`{"parts":[]}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`, `{"parts":[{"name":"a","v":1}]}`},
 		{`{}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`},
-		// Elements that have no key, and those of a key that is there before, stay.
+		// Elements without a key and elements with a duplicate key are kept.
 		{`{"parts":[{"v":1},3,{"name":"a"},{"name":"a"}]}`, `{"parts":[{"name":"a","v":2}]}`, `{"parts":[{"v":1},3,{"name":"a","v":2},{"name":"a"}]}`},
 	})
 }
@@ -126,7 +126,7 @@ func TestPatchDirectivesInElements(t *testing.T) {
 	})
 }
 
-func TestRetainKeysRemovesAllOthers(t *testing.T) {
+func TestRetainKeysRemovesOtherMembers(t *testing.T) {
 	checkAll(t, []patchCase{
 		{`{"under":{"a":1,"b":2,"c":3}}`, `{"under":{"$retainKeys":["a","d"],"d":4,"b":null}}`, `{"under":{"a":1,"d":4}}`},
 		{`{"parts":[{"name":"a","v":1}]}`, `{"parts":[{"name":"a","$retainKeys":["name"]}]}`, `{"parts":[{"name":"a"}]}`},
@@ -135,7 +135,7 @@ func TestRetainKeysRemovesAllOthers(t *testing.T) {
 	})
 }
 
-func TestElementsStandInTheOrderThatIsSet(t *testing.T) {
+func TestSetElementOrder(t *testing.T) {
 	list := func(names ...string) string {
 		var elements []string
 		for _, n := range names {
@@ -147,7 +147,7 @@ func TestElementsStandInTheOrderThatIsSet(t *testing.T) {
 		{"abc", "", "cba", "cba"},
 		{"abc", "d", "abcd", "abcd"},
 		{"abc", "d", "dcba", "dcba"},
-		// x and y are not the patch's: they stay where they were, as far as that can be.
+		// x and y are not in the patch: they keep their positions as far as possible.
 		{"axb", "c", "abc", "axbc"},
 		{"axby", "", "ba", "xbay"},
 		{"xy", "ab", "ab", "abxy"},
@@ -166,7 +166,7 @@ func TestElementsStandInTheOrderThatIsSet(t *testing.T) {
 	})
 }
 
-func TestABadPatchIsAnErrorThatNamesTheField(t *testing.T) {
+func TestInvalidPatchErrorNamesField(t *testing.T) {
 	deep := strings.Repeat(`{"under":`, 200) + "1" + strings.Repeat("}", 200)
 	deepList := `{"atoms":` + strings.Repeat(`[`, 200) + strings.Repeat("]", 200) + "}"
 	const doc = `{"parts":[{"name":"a"}],"tags":["a"],"under":{"a":1},"atoms":[1]}`
@@ -216,33 +216,34 @@ func TestABadPatchIsAnErrorThatNamesTheField(t *testing.T) {
 			continue
 		}
 		if c.field != "" && (e.Details == nil || e.Details.Causes[0].Field != c.field) {
-			t.Errorf("%.80s: got the causes %+v, want one of %s", c.patch, e.Details, c.field)
+			t.Errorf("%.80s: got details %+v, want a cause for field %s", c.patch, e.Details, c.field)
 		}
 	}
 }
 
-func TestAnObjectThatCannotBeReadIsNoFaultOfThePatch(t *testing.T) {
+func TestInvalidStoredObjectIsNotPatchError(t *testing.T) {
 	_, err := Apply([]byte(`{"under":{"a":1,"a":2}}`), []byte(`{"under":{"a":3}}`), nil)
 	if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 422 || !strings.Contains(e.Message, "under") {
 		t.Errorf("got %v, want 422", err)
 	}
 }
 
-func TestAPatchAndAnObjectAreLeftAsTheyWere(t *testing.T) {
+func TestApplyModifiesNeitherArgument(t *testing.T) {
 	doc := []byte(`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["x","y"]}`)
 	patch := []byte(`{"parts":[{"name":"b","$patch":"delete"},{"name":"a","v":2}],"$deleteFromPrimitiveList/tags":["x"]}`)
 	before := string(doc) + string(patch)
-	for range 2 { // a write that met another one is tried again
+	for range 2 { // the store retries after a conflict
 		if got, err := Apply(doc, patch, types(t)); string(got) != `{"parts":[{"name":"a","v":2}],"tags":["y"]}` || err != nil {
 			t.Errorf("got %s, %v", got, err)
 		}
 	}
 	if after := string(doc) + string(patch); after != before {
-		t.Errorf("they became %s", after)
+		t.Errorf("the arguments were modified: %s", after)
 	}
 }
 
-// FuzzApply holds that a patch makes no more than itself and the object, nothing but an object, and leaves no directive in it.
+// FuzzApply checks that the result is a compact object, no longer than the object and the
+// patch together, and without directives.
 func FuzzApply(f *testing.F) {
 	for _, c := range []patchCase{
 		{`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["a"]}`, `{"parts":[{"name":"a","v":2},{"$patch":"delete","name":"b"}],"tags":["b"]}`, ""},
@@ -273,7 +274,7 @@ func FuzzApply(f *testing.F) {
 			t.Fatalf("%s with %s: got %s", doc, patch, got)
 		}
 		if !slices.Contains(directivesIn(doc), true) && slices.Contains(directivesIn(got), true) {
-			t.Fatalf("%s with %s: got %s, which has a directive", doc, patch, got)
+			t.Fatalf("%s with %s: got %s, which contains a directive", doc, patch, got)
 		}
 		if compact, err := rawjson.Compact(got); err != nil || string(compact) != string(got) {
 			t.Fatalf("%s with %s: got %s, which is not compact", doc, patch, got)
@@ -281,12 +282,12 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// directivesIn says of all names in doc whether they are directives'.
+// directivesIn reports for each name in doc whether it is the name of a directive.
 func directivesIn(doc []byte) (found []bool) {
 	switch doc[0] {
 	case '{':
 		_ = rawjson.Members(doc, func(name string, s rawjson.Span) error {
-			is := name == directiveName || name == retainKeysName || strings.HasPrefix(name, elementOrder) || strings.HasPrefix(name, primitiveDelete)
+			is := name == directiveKey || name == retainKeysKey || strings.HasPrefix(name, setOrderPrefix) || strings.HasPrefix(name, deleteScalarsPrefix)
 			found = append(append(found, is), directivesIn(s.Of(doc))...)
 			return nil
 		})

@@ -7,10 +7,11 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// maxVisits is how often a patch may come back to one list, by elements of one key in a list above it: each time costs a walk over it.
+// maxVisits limits how often a patch may change the same list, through elements with the
+// same key in a list above it. Each change takes a pass over the list.
 const maxVisits = 16
 
-// A list is a JSON list in the making.
+// A list is a JSON list under construction.
 type list struct {
 	items  []*item
 	visits int
@@ -19,55 +20,56 @@ type list struct {
 // An item is an element of a list.
 type item struct {
 	node
-	key      string // tells it apart from others; empty: nothing does
-	position int    // where the first element of its key stood before the patch; -1: nowhere
+	key      string // empty if the element has no key
+	position int    // index of the first element with its key before the patch, or -1 if it is new
 }
 
-// changeList makes c of the list of n. at is the place of the list.
-func (n *node) changeList(c *change, f schema.Field, at place) error {
-	l := n.openList()
+// applyToList applies c to the list n. at is the path of the list.
+func (n *node) applyToList(c *fieldPatch, f schema.Field, at fieldPath) error {
+	l := n.parseList()
 	if l.visits++; l.visits > maxVisits {
-		return at.bad("the patch changes the list more than %d times", maxVisits)
+		return at.invalid("the patch changes the list more than %d times", maxVisits)
 	}
-	l.number(f.MergeKey)
-	var said []string // the keys of the elements that the patch sets
+	l.assignKeys(f.MergeKey)
+	var keys []string // of the elements that the patch sets
 	var err error
 	switch {
 	case c.value == nil:
 	case f.Merge:
-		said, err = l.merge(c.value, f, at)
+		keys, err = l.merge(c.value, f, at)
 	default:
-		said, err = l.replace(c.value, f.MergeKey, at)
+		keys, err = l.replace(c.value, f.MergeKey, at)
 	}
 	if err != nil {
 		return err
 	}
-	return l.obey(c, said, f.MergeKey, at)
+	return l.applyDirectives(c, keys, f.MergeKey, at)
 }
 
-// obey orders the elements and deletes some, as c says that has set those of the keys said.
-func (l *list) obey(c *change, said []string, mergeKey string, at place) error {
+// applyDirectives orders the elements and deletes scalars as c requires. keys are the keys
+// of the elements that c sets.
+func (l *list) applyDirectives(c *fieldPatch, keys []string, mergeKey string, at fieldPath) error {
 	if c.order != nil {
-		order, err := readKeys(c.order, mergeKey, at.up.member(elementOrder+c.name))
+		order, err := parseKeys(c.order, mergeKey, at.parent.member(setOrderPrefix+c.name))
 		if err != nil {
 			return err
 		}
-		if !inOrder(said, order) {
-			return at.bad("its elements must be among those of %s, and in the same order", elementOrder+c.name)
+		if !isSubsequence(keys, order) {
+			return at.invalid("its elements must be among those of %s, and in the same order", setOrderPrefix+c.name)
 		}
-		l.arrange(order)
+		l.reorder(order)
 	}
 	if c.delete != nil {
-		return l.deleteScalars(c.delete, mergeKey, at.up.member(primitiveDelete+c.name))
+		return l.deleteScalars(c.delete, mergeKey, at.parent.member(deleteScalarsPrefix+c.name))
 	}
 	return nil
 }
 
-// number gives every item its key and its position.
-func (l *list) number(mergeKey string) {
+// assignKeys sets the key and the position of every item.
+func (l *list) assignKeys(mergeKey string) {
 	first := make(map[string]int, len(l.items))
 	for i, it := range l.items {
-		it.key, it.position = it.keyBy(mergeKey), i
+		it.key, it.position = it.keyOf(mergeKey), i
 		if it.key == "" {
 			continue
 		}
@@ -79,7 +81,7 @@ func (l *list) number(mergeKey string) {
 	}
 }
 
-func (n *node) keyBy(mergeKey string) string {
+func (n *node) keyOf(mergeKey string) string {
 	switch {
 	case mergeKey == "" && n.raw != nil && n.object == nil:
 		return scalarKey(n.raw)
@@ -94,8 +96,9 @@ func (n *node) keyBy(mergeKey string) string {
 	return ""
 }
 
-// scalarKey returns the same for two scalars that are equal: strings by what they mean, numbers as they are spelt. It is empty for
-// null, for what is no scalar, and for nothing.
+// scalarKey returns equal keys for equal scalars: strings are compared by content, numbers
+// by their text. The key is empty for null, for values that are not scalars, and for a
+// missing value.
 func scalarKey(raw []byte) string {
 	if len(raw) == 0 {
 		return ""
@@ -113,73 +116,74 @@ func scalarKey(raw []byte) string {
 	return string(raw)
 }
 
-// replace makes l a list of what the patch says.
-func (l *list) replace(value []byte, mergeKey string, at place) (said []string, err error) {
-	n, err := freshList(value, at)
+// replace replaces the list by the elements of the patch.
+func (l *list) replace(value []byte, mergeKey string, at fieldPath) (keys []string, err error) {
+	n, err := newListNode(value, at)
 	if err != nil {
 		return nil, err
 	}
 	l.items = n.list.items
-	return l.keys(mergeKey), nil
+	return l.resetKeys(mergeKey), nil
 }
 
-// keys gives every item its key, and returns them.
-func (l *list) keys(mergeKey string) []string {
+// resetKeys sets the key of every item and returns the keys.
+func (l *list) resetKeys(mergeKey string) []string {
 	keys := make([]string, len(l.items))
 	for i, it := range l.items {
-		it.key = it.keyBy(mergeKey)
+		it.key = it.keyOf(mergeKey)
 		keys[i] = it.key
 	}
 	return keys
 }
 
-// merge merges a list of the patch into l: what is deleted goes, what is there is merged, and what is new comes as early as the order
-// of the patch allows.
-func (l *list) merge(value []byte, f schema.Field, at place) (said []string, err error) {
-	p, err := readElements(value, f.MergeKey, at)
+// merge merges a list of the patch into l: it deletes elements, merges existing ones, and
+// inserts new ones as early as the order of the patch allows.
+func (l *list) merge(value []byte, f schema.Field, at fieldPath) (keys []string, err error) {
+	p, err := parseListPatch(value, f.MergeKey, at)
 	if err != nil {
 		return nil, err
 	}
-	if p.replaces {
+	if p.replace {
 		l.items = nil
 	}
 	before := len(l.items)
 	l.items = slices.DeleteFunc(l.items, func(it *item) bool { return p.deleted[it.key] })
 	if f.MergeKey == "" {
-		l.dedupe()
+		l.dropDuplicates()
 	}
-	l.number(f.MergeKey)
-	for _, s := range p.set {
-		said = append(said, s.key)
+	l.assignKeys(f.MergeKey)
+	for _, s := range p.elements {
+		keys = append(keys, s.key)
 	}
-	added, err := l.set(p, f)
-	if err != nil || p.replaces {
-		return said, err
+	added, err := l.setElements(p, f)
+	if err != nil || p.replace {
+		return keys, err
 	}
-	l.arrange(said)
-	// In Kubernetes, lists that share their memory let what is new pass for what was deleted, wherever that was: a container that
-	// takes the place of another one stands behind those that the server has added.
+	l.reorder(keys)
+	// In Kubernetes a new element takes the position of a deleted one, because its lists share
+	// memory: a container that replaces another one comes after those that the server has added.
 	for i, it := range added {
 		if it.position = len(l.items) - len(added) + i; it.position >= before {
 			it.position = -1
 		}
 	}
-	return said, nil
+	return keys, nil
 }
 
-// set merges what the patch sets into the elements that are there, and adds, and returns, those that are not.
-func (l *list) set(p elements, f schema.Field) (added []*item, err error) {
+// setElements merges the elements of the patch into existing ones and appends the others,
+// which it returns.
+func (l *list) setElements(p listPatch, f schema.Field) (added []*item, err error) {
 	index := make(map[string]*item, len(l.items))
 	for _, it := range l.items {
 		if index[it.key] == nil {
 			index[it.key] = it
 		}
 	}
-	for _, s := range p.set {
+	for _, s := range p.elements {
 		there := index[s.key]
 		switch {
-		case there == nil || p.replaces:
-			n, _, err := fresh(s.value, s.at)
+		case there == nil || p.replace:
+			n, _, err := newNode(s.value, s.at)
 			if err != nil {
 				return nil, err
 			}
@@ -195,8 +199,8 @@ func (l *list) set(p elements, f schema.Field) (added []*item, err error) {
 	return added, nil
 }
 
-// dedupe leaves of scalars that are equal the first.
-func (l *list) dedupe() {
+// dropDuplicates keeps only the first of equal scalars.
+func (l *list) dropDuplicates() {
 	seen := map[string]bool{}
 	l.items = slices.DeleteFunc(l.items, func(it *item) bool {
 		twice := it.key != "" && seen[it.key]
@@ -205,12 +209,12 @@ func (l *list) dedupe() {
 	})
 }
 
-// deleteScalars deletes the elements that are equal to one in value, a list.
-func (l *list) deleteScalars(value []byte, mergeKey string, at place) error {
+// deleteScalars deletes the elements that are equal to an element of the list value.
+func (l *list) deleteScalars(value []byte, mergeKey string, at fieldPath) error {
 	if mergeKey != "" {
-		return at.bad("the elements of the list are objects; one is deleted by an element with its %s and $patch: delete", mergeKey)
+		return at.invalid("the elements of the list are objects; to delete one, use an element with its %s and $patch: delete", mergeKey)
 	}
-	keys, err := readKeys(value, "", at)
+	keys, err := parseKeys(value, "", at)
 	if err != nil {
 		return err
 	}

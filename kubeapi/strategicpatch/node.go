@@ -6,15 +6,15 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A node is a JSON value in the making: as it was written, until somebody looks into it. Taking each apart once bounds the work,
-// however often a patch comes back to it.
+// A node is a JSON value under construction. It is parsed when it is changed for the first
+// time, and only once, which bounds the work however often a patch changes it.
 type node struct {
-	raw    []byte // what counts while the others are nil
+	raw    []byte // used while object and list are nil
 	object *object
 	list   *list
 }
 
-// kind is the first byte of n as JSON.
+// kind returns the first byte of n as JSON.
 func (n *node) kind() byte {
 	switch {
 	case n.object != nil:
@@ -25,14 +25,14 @@ func (n *node) kind() byte {
 	return n.raw[0]
 }
 
-// open takes an object apart.
-func (n *node) open(at place) (*object, error) {
+// parseObject parses an object into its members.
+func (n *node) parseObject(at fieldPath) (*object, error) {
 	if n.object != nil {
 		return n.object, nil
 	}
 	members, err := rawjson.Split(n.raw)
 	if err != nil {
-		return nil, at.misfit("%v", err)
+		return nil, at.inapplicable("%v", err)
 	}
 	o := newObject(len(members))
 	for _, m := range members {
@@ -42,8 +42,8 @@ func (n *node) open(at place) (*object, error) {
 	return o, nil
 }
 
-// openList takes a list apart.
-func (n *node) openList() *list {
+// parseList parses a list into its elements.
+func (n *node) parseList() *list {
 	if n.list != nil {
 		return n.list
 	}
@@ -64,10 +64,10 @@ func (n *node) append(dst []byte) []byte {
 		first := true
 		for i := range n.object.members {
 			m := &n.object.members[i]
-			if m.gone {
+			if m.removed {
 				continue
 			}
-			dst = comma(dst, &first)
+			dst = appendComma(dst, &first)
 			dst = append(append(dst, m.key...), ':')
 			dst = m.value.append(dst)
 		}
@@ -76,14 +76,14 @@ func (n *node) append(dst []byte) []byte {
 		dst = append(dst, '[')
 		first := true
 		for _, i := range n.list.items {
-			dst = i.append(comma(dst, &first))
+			dst = i.append(appendComma(dst, &first))
 		}
 		return append(dst, ']')
 	}
 	return append(dst, n.raw...)
 }
 
-func comma(dst []byte, first *bool) []byte {
+func appendComma(dst []byte, first *bool) []byte {
 	if !*first {
 		dst = append(dst, ',')
 	}
@@ -91,33 +91,33 @@ func comma(dst []byte, first *bool) []byte {
 	return dst
 }
 
-// An object is a JSON object in the making. Its members stay in their order.
+// An object is a JSON object under construction. Its members keep their order.
 type object struct {
 	members []member
 	index   map[string]int
 }
 
 type member struct {
-	name  string
-	key   []byte // name as it is spelt, in quotes
-	value node
-	gone  bool
+	name    string
+	key     []byte // name as written, with quotes
+	value   node
+	removed bool
 }
 
 func newObject(size int) *object {
 	return &object{members: make([]member, 0, size), index: make(map[string]int, size)}
 }
 
-// find returns the member's value, nil where there is none.
+// find returns the value of a member, or nil if there is none.
 func (o *object) find(name string) *node {
 	i, ok := o.index[name]
-	if !ok || o.members[i].gone {
+	if !ok || o.members[i].removed {
 		return nil
 	}
 	return &o.members[i].value
 }
 
-// set sets the member in its place, or adds it at the end.
+// set replaces the value of a member or appends a new member.
 func (o *object) set(name string, key []byte, value node) {
 	if n := o.find(name); n != nil {
 		*n = value
@@ -129,13 +129,14 @@ func (o *object) set(name string, key []byte, value node) {
 
 func (o *object) remove(name string) {
 	if i, ok := o.index[name]; ok {
-		o.members[i].gone = true
+		o.members[i].removed = true
 	}
 }
 
-// keep removes all members but those, for good: what is kept is no longer than the patch that names it, however often it does.
-func (o *object) keep(names map[string]bool) {
-	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.gone || !names[m.name] })
+// retain deletes all members whose names are not in names. It shrinks the slice, so that
+// repeated calls do not take more time than the patch is long.
+func (o *object) retain(names map[string]bool) {
+	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.removed || !names[m.name] })
 	clear(o.index)
 	for i, m := range o.members {
 		o.index[m.name] = i

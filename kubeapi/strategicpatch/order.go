@@ -2,8 +2,9 @@ package strategicpatch
 
 import "slices"
 
-// inOrder reports whether order has all of keys, one after the other. Where either says nothing, there is nothing to hold it to.
-func inOrder(keys, order []string) bool {
+// isSubsequence reports whether order contains keys in the same order. An empty order
+// contains everything.
+func isSubsequence(keys, order []string) bool {
 	if len(order) == 0 {
 		return true
 	}
@@ -16,9 +17,10 @@ func inOrder(keys, order []string) bool {
 	return i == len(keys)
 }
 
-// arrange brings the items of those keys into that order. The others keep theirs, and stand before those behind which they stood; an
-// item that is new comes as early as the order allows. That is what Kubernetes does.
-func (l *list) arrange(order []string) {
+// reorder sorts the items whose keys are in order. The other items keep their order and
+// stay before the sorted items that they preceded. A new item comes as early as the order
+// allows, as in Kubernetes.
+func (l *list) reorder(order []string) {
 	rank := make(map[string]int, len(order))
 	for i, k := range order {
 		if _, twice := rank[k]; !twice {
@@ -37,7 +39,7 @@ func (l *list) arrange(order []string) {
 	all := make([]*item, 0, len(l.items))
 	for len(ordered) > 0 && len(others) > 0 {
 		next := &ordered
-		if before(others[0], ordered[0]) {
+		if stoodBefore(others[0], ordered[0]) {
 			next = &others
 		}
 		all = append(all, (*next)[0])
@@ -46,5 +48,7 @@ func (l *list) arrange(order []string) {
 	l.items = append(append(all, ordered...), others...)
 }
 
-// before reports whether a is known to have stood before b.
-func before(a, b *item) bool { return a.position >= 0 && b.position >= 0 && a.position < b.position }
+// stoodBefore reports whether a preceded b before the patch.
+func stoodBefore(a, b *item) bool {
+	return a.position >= 0 && b.position >= 0 && a.position < b.position
+}

@@ -1,0 +1,121 @@
+package protobody
+
+import (
+	_ "embed" // for kubernetes.txt
+	"fmt"
+	"sync"
+)
+
+// kubernetes is the table of messages of Kubernetes' Go types. A test in module interop
+// generates it and checks that it is current.
+//
+//go:embed kubernetes.txt
+var kubernetes string
+
+// kubernetesMessages parses the table once.
+var kubernetesMessages = sync.OnceValues(func() (*messageTable, error) { return parse(kubernetes) })
+
+// A messageTable describes messages. It is immutable.
+type messageTable struct {
+	// kinds holds the messages of objects by kindKey.
+	kinds map[string]*message
+}
+
+// anyVersion is the apiVersion of kinds that every group has, such as DeleteOptions.
+const anyVersion = "*"
+
+func kindKey(apiVersion, kind string) string { return apiVersion + " " + kind }
+
+// kind returns the message of a kind, or nil if it is unknown.
+func (t *messageTable) kind(apiVersion, kind string) *message {
+	if m := t.kinds[kindKey(apiVersion, kind)]; m != nil {
+		return m
+	}
+	return t.kinds[kindKey(anyVersion, kind)]
+}
+
+// A message describes a message that is an object in JSON.
+type message struct {
+	name     string // such as core.v1.Pod
+	fields   []field
+	byNumber map[uint64]int // index in fields
+}
+
+func (m *message) add(f field) error {
+	if _, twice := m.byNumber[f.number]; twice {
+		return fmt.Errorf("%s has two fields with number %d", m.name, f.number)
+	}
+	m.byNumber[f.number] = len(m.fields)
+	m.fields = append(m.fields, f)
+	return nil
+}
+
+// A field describes a field of a message.
+type field struct {
+	number      uint64
+	name        string // empty if the members of the message are inlined into its owner
+	omit        omitRule
+	cardinality cardinality
+	scalar      scalarType // type of each value that is not a message
+	message     *message   // type of each value otherwise
+	entry       *message   // key and value of a mapped field
+}
+
+// An omitRule decides when a member is omitted from the JSON.
+type omitRule byte
+
+const (
+	omitEmpty omitRule = iota // as omitempty of encoding/json: false, 0, nil or empty
+	omitZero                  // a zero time
+	omitNever
+)
+
+// A cardinality says how many values a field has.
+type cardinality byte
+
+const (
+	single   cardinality = iota // a missing value means 0 or empty
+	optional                    // a pointer in Go
+	repeated
+	mapped // keys are strings
+)
+
+// A scalarType is the type of a value that is not an object in JSON. Some are messages on
+// the wire.
+type scalarType string
+
+const (
+	scalarBool        scalarType = "bool"
+	scalarInt32       scalarType = "int32"
+	scalarInt64       scalarType = "int64"
+	scalarString      scalarType = "string"
+	scalarBytes       scalarType = "bytes"
+	scalarStrings     scalarType = "strings"     // a message whose field 1 is the list
+	scalarJSON        scalarType = "json"        // a message whose field 1 is JSON
+	scalarTime        scalarType = "time"        // a Timestamp with seconds
+	scalarMicroTime   scalarType = "microtime"   // a Timestamp with microseconds
+	scalarQuantity    scalarType = "quantity"    // a message whose field 1 is the quantity as text
+	scalarIntOrString scalarType = "intorstring" // a message with the kind of value, the number and the text
+)
+
+// wire returns the wire type of the values.
+func (s scalarType) wire() wireType {
+	switch s {
+	case scalarBool, scalarInt32, scalarInt64:
+		return wireVarint
+	}
+	return wireBytes
+}
+
+// isPlain reports whether the values are scalars on the wire, too.
+func (s scalarType) isPlain() bool {
+	return s.wire() == wireVarint || s == scalarString || s == scalarBytes
+}
+
+func (s scalarType) isKnown() bool {
+	switch s {
+	case scalarStrings, scalarJSON, scalarTime, scalarMicroTime, scalarQuantity, scalarIntOrString:
+		return true
+	}
+	return s.isPlain()
+}

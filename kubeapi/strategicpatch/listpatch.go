@@ -1,0 +1,78 @@
+package strategicpatch
+
+import (
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// A listPatch is the parsed patch of a merged list.
+type listPatch struct {
+	replace  bool            // no existing element is kept
+	deleted  map[string]bool // by key
+	elements []keyedElement
+}
+
+// A keyedElement is added to the list or merged into the element of its key.
+type keyedElement struct {
+	key   string
+	value []byte
+	at    fieldPath
+}
+
+// parseListPatch parses the patch of a merged list. Every element must have a key.
+func parseListPatch(value []byte, mergeKey string, at fieldPath) (listPatch, error) {
+	e := listPatch{deleted: map[string]bool{}}
+	i := 0
+	err := rawjson.Elements(value, func(s rawjson.Span) error {
+		i++
+		return e.parseElement(s.Of(value), mergeKey, at.element(i-1))
+	})
+	return e, err
+}
+
+func (e *listPatch) parseElement(value []byte, mergeKey string, at fieldPath) error {
+	if mergeKey != "" && value[0] != '{' {
+		return at.invalid("want an object, because the list is merged by %s; got %s", mergeKey, truncate(value))
+	}
+	said, err := parseElementPatch(value, at)
+	if err != nil {
+		return err
+	}
+	if said.directive == directiveReplace {
+		e.replace = true
+		return nil
+	}
+	key, err := parseKey(value, mergeKey, at)
+	switch {
+	case err != nil:
+		return err
+	case said.directive == directiveDelete:
+		e.deleted[key] = true
+	default:
+		e.elements = append(e.elements, keyedElement{key, value, at})
+	}
+	return nil
+}
+
+// parseKey returns the key of an element, which must have one.
+func parseKey(value []byte, mergeKey string, at fieldPath) (string, error) {
+	n := node{raw: value}
+	key := n.keyOf(mergeKey)
+	switch {
+	case key != "":
+		return key, nil
+	case mergeKey == "":
+		return "", at.invalid("want a string, a number or a boolean, got %s", truncate(value))
+	}
+	return "", at.member(mergeKey).invalid("it is the merge key of the list, so it must be a string, a number or a boolean; the element is %s", truncate(value))
+}
+
+// parseKeys returns the keys of a list of elements or of objects that contain only the key.
+func parseKeys(value []byte, mergeKey string, at fieldPath) ([]string, error) {
+	var keys []string
+	err := rawjson.Elements(value, func(s rawjson.Span) error {
+		key, err := parseKey(s.Of(value), mergeKey, at.element(len(keys)))
+		keys = append(keys, key)
+		return err
+	})
+	return keys, err
+}
