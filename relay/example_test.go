@@ -16,7 +16,8 @@ type flag struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// An origin, a relay that follows it over HTTP, and a client of the relay. However many clients the relay has, the origin serves one watch.
+// A relay follows an origin over HTTP, and a client watches the relay. The origin serves one watch, however
+// many clients the relay has.
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[flag]()

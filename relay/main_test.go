@@ -16,21 +16,21 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// An origin is a database with the collection that is relayed.
+// An origin is a collection to relay, with its database.
 type origin struct {
 	testing.TB
 	*store.Collection
 	db    *memory.DB
-	start listwatch.Version // of the empty database
+	start listwatch.Version // the version of the empty database
 }
 
 func openOrigin(t testing.TB) *origin {
 	t.Helper()
 	db := memory.Open(memory.Options{})
-	return &origin{t, collection(t, db, "Thing"), db, db.Version()}
+	return &origin{t, openCollection(t, db, "Thing"), db, db.Version()}
 }
 
-func collection(t testing.TB, db *memory.DB, kind string) *store.Collection {
+func openCollection(t testing.TB, db *memory.DB, kind string) *store.Collection {
 	t.Helper()
 	c, err := db.Collection(store.CollectionSpec{Kind: kind, Namespaced: true, Fields: []string{"spec.color"}})
 	if err != nil {
@@ -39,7 +39,7 @@ func collection(t testing.TB, db *memory.DB, kind string) *store.Collection {
 	return c
 }
 
-// put creates or replaces a thing of namespace default, with a color as its label and its field.
+// put creates or replaces a thing in namespace default. Its color is a label and a field.
 func (o *origin) put(name, color string) *listwatch.Object {
 	o.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"default","labels":{"color":%q}},"spec":{"color":%[2]q,"big":9007199254740993}}`, name, color)
@@ -60,15 +60,15 @@ func (o *origin) remove(name string) {
 	}
 }
 
-// open returns a relay of s that ends with the test.
-func open(t testing.TB, s listwatch.Source, o relay.Options) *relay.Relay {
+// openRelay returns a relay of s that is closed at the end of the test.
+func openRelay(t testing.TB, s listwatch.Source, o relay.Options) *relay.Relay {
 	t.Helper()
 	r := relay.Open(s, o)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
 
-func list(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Page {
+func mustList(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Page {
 	t.Helper()
 	page, err := s.List(t.Context(), q)
 	if err != nil {
@@ -77,14 +77,14 @@ func list(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Page {
 	return page
 }
 
-// ready returns once r has a state.
-func ready(t testing.TB, r *relay.Relay) *relay.Relay {
+// awaitReady returns r once it has a state.
+func awaitReady(t testing.TB, r *relay.Relay) *relay.Relay {
 	t.Helper()
-	list(t, r, listwatch.Query{Start: listwatch.Any, Limit: 1})
+	mustList(t, r, listwatch.Query{Start: listwatch.Any, Limit: 1})
 	return r
 }
 
-func watch(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Watcher {
+func mustWatch(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Watcher {
 	t.Helper()
 	w, err := s.Watch(t.Context(), q)
 	if err != nil {
@@ -94,30 +94,30 @@ func watch(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Watche
 	return w
 }
 
-// next returns the next n events.
-func next(t testing.TB, w listwatch.Watcher, n int) []listwatch.Event {
+// readEvents returns the next n events.
+func readEvents(t testing.TB, w listwatch.Watcher, n int) []listwatch.Event {
 	t.Helper()
 	events := make([]listwatch.Event, n)
-	ctx, cancel := context.WithTimeout(t.Context(), long)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	for got := 0; got < n; {
 		k, err := w.Next(ctx, events[got:])
 		if err != nil {
-			t.Fatalf("after %d of %d events: %v", got, n, err)
+			t.Fatalf("Next after %d of %d events: %v", got, n, err)
 		}
 		got += k
 	}
 	return events
 }
 
-// long is more than anything takes, in a bubble's time.
-const long = 10 * time.Minute
+// eventTimeout is the time after which a test fails that waits for an event.
+const eventTimeout = 10 * time.Minute
 
-// end reads w to its end, and returns that.
-func end(t testing.TB, w listwatch.Watcher) (events int, err error) {
+// readToEnd reads w until it returns an error. It returns the number of events and the error.
+func readToEnd(t testing.TB, w listwatch.Watcher) (events int, err error) {
 	t.Helper()
 	var batch [16]listwatch.Event
-	ctx, cancel := context.WithTimeout(t.Context(), long)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	for {
 		n, err := w.Next(ctx, batch[:])
@@ -128,17 +128,17 @@ func end(t testing.TB, w listwatch.Watcher) (events int, err error) {
 	}
 }
 
-// line spells e so that two that are alike are spelled alike.
-func line(e listwatch.Event) string {
+// formatEvent writes all that readers see of e.
+func formatEvent(e listwatch.Event) string {
 	return fmt.Sprintf("%s %v %d %s", e.Type, e.Initial, e.Version, e.Object.Data)
 }
 
-// equal fails t unless both watchers bring the same n events.
-func equal(t testing.TB, what string, want, got []listwatch.Event) {
+// wantSameEvents fails t unless got and want are the same events.
+func wantSameEvents(t testing.TB, name string, want, got []listwatch.Event) {
 	t.Helper()
 	for i := range want {
-		if line(want[i]) != line(got[i]) {
-			t.Errorf("%s: event %d:\n got %s\nwant %s", what, i, line(got[i]), line(want[i]))
+		if formatEvent(want[i]) != formatEvent(got[i]) {
+			t.Errorf("%s: event %d:\n got %s\nwant %s", name, i, formatEvent(got[i]), formatEvent(want[i]))
 		}
 	}
 }

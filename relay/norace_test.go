@@ -2,5 +2,5 @@
 
 package relay_test
 
-// raceEnabled says that the race detector is at work.
+// raceEnabled is true if the test runs with the race detector.
 const raceEnabled = false

@@ -1,0 +1,94 @@
+package servertest
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// A Network has named servers in memory, which a test can kill and replace. It is safe for
+// concurrent use. Use [NewNetwork] to create one.
+type Network struct {
+	t testing.TB
+
+	mu sync.Mutex
+	// Guarded by mu.
+	servers map[string]*Server
+	aliases map[string][]string
+}
+
+// NewNetwork returns a Network without servers.
+func NewNetwork(t testing.TB) *Network {
+	return &Network{t: t, servers: make(map[string]*Server), aliases: make(map[string][]string)}
+}
+
+// Start starts a server of source, like the function [Start]. name is its host name, in place of
+// an earlier server of that name. Options.Sockets must be false.
+func (n *Network) Start(name string, source listwatch.Source, o Options) *Server {
+	n.t.Helper()
+	s := Start(n.t, source, o)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.servers[name] = s
+	return s
+}
+
+// Kill ends a server like a power failure: its connections are reset. Kill returns when its
+// watches have ended.
+func (n *Network) Kill(name string) {
+	n.mu.Lock()
+	s := n.servers[name]
+	delete(n.servers, name)
+	n.mu.Unlock()
+	s.Kill()
+	_ = s.WatchServer.Drain(context.Background()) // it only waits: the connections are gone
+}
+
+// SetAlias makes alias another host name of the named servers. Each connection to it goes to one
+// of those that run, chosen at random.
+func (n *Network) SetAlias(alias string, names ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.aliases[alias] = names
+}
+
+// Transport returns the network of clients of the servers.
+func (n *Network) Transport() transport.Network { return transport.Network{Dial: n.dial} }
+
+func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	s := n.lookup(host)
+	if s == nil {
+		return nil, &net.OpError{Op: "dial", Net: "mem", Err: syscall.ECONNREFUSED}
+	}
+	return s.Dial(ctx, network, address)
+}
+
+// lookup returns a running server, or nil.
+func (n *Network) lookup(host string) *Server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	names, ok := n.aliases[host]
+	if !ok {
+		return n.servers[host]
+	}
+	var running []*Server
+	for _, name := range names {
+		if s := n.servers[name]; s != nil {
+			running = append(running, s)
+		}
+	}
+	if len(running) == 0 {
+		return nil
+	}
+	return running[rand.IntN(len(running))]
+}

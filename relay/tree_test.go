@@ -1,0 +1,205 @@
+package relay_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+)
+
+// watcherCount is the number of watchers of the tree. The race detector makes each of them much slower.
+func watcherCount() int {
+	if testing.Short() || raceEnabled {
+		return 300
+	}
+	return 3000
+}
+
+func TestRelayTreeSurvivesKilledRelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rounds, writes = 4, 6
+		tree := startTree(t)
+		defer tree.close()
+		tree.startWatchers(watcherCount())
+		for round := range rounds {
+			for range writes / 2 {
+				tree.write()
+			}
+			name := relayNames[round%len(relayNames)]
+			tree.kill(name)
+			for range writes / 2 {
+				tree.write()
+			}
+			tree.start(name)
+		}
+		tree.finish()
+		if most := tree.watches.most.Load(); most != 3 {
+			t.Errorf("the origin had up to %d watches at once, want 3", most)
+		}
+		if open := tree.watches.open.Load(); open != 3 {
+			t.Errorf("the origin has %d watches, want 3", open)
+		}
+		if resumed := tree.resumed.Load(); resumed < int64(watcherCount()) {
+			t.Errorf("the watchers resumed %d times, want at least %d", resumed, watcherCount())
+		}
+	})
+}
+
+var relayNames = []string{"relay0", "relay1", "relay2"}
+
+// A tree is an origin, relays of the origin, and watchers of the relays.
+type tree struct {
+	*testing.T
+	*servertest.Network
+	origin  *origin
+	watches watchCounter // of the origin
+	relays  map[string]*treeRelay
+	writes  int
+	ctx     context.Context
+	clients []*h2.Client // each is shared by many watchers
+
+	// last is the version at which the watchers stop. Zero if it is not written yet.
+	last     atomic.Uint64
+	watchers sync.WaitGroup
+	resumed  atomic.Int64
+	failed   atomic.Int64
+}
+
+type treeRelay struct {
+	*relay.Relay
+	upstream *client.Remote
+}
+
+func startTree(t *testing.T) *tree {
+	t.Helper()
+	tr := &tree{T: t, Network: servertest.NewNetwork(t), origin: openOrigin(t), relays: make(map[string]*treeRelay), ctx: t.Context()}
+	tr.Start("origin", tr.origin, tr.watches.options())
+	tr.SetAlias("any", relayNames...)
+	for _, name := range relayNames {
+		tr.start(name)
+	}
+	return tr
+}
+
+// start starts a relay without a history of its own.
+func (tr *tree) start(name string) {
+	upstream := newRemote(tr.Network, "origin")
+	r := &treeRelay{relay.Open(upstream, relay.Options{Fields: []string{"spec.color"}}), upstream}
+	tr.relays[name] = r
+	tr.Start(name, r, servertest.Options{ConfigureHTTP: func(s *http.Server) {
+		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1000}
+	}})
+}
+
+func (tr *tree) kill(name string) {
+	tr.Kill(name)
+	tr.relays[name].Close()
+	tr.relays[name].upstream.Close()
+}
+
+// startWatchers starts watchers. Half of them always use the same relay, and half of them any relay that
+// runs. Half of each use HTTP/2 and share connections.
+func (tr *tree) startWatchers(count int) {
+	tr.Helper()
+	var ready sync.WaitGroup
+	for i := range count {
+		host := "any"
+		if i%2 == 0 {
+			host = relayNames[i/2%len(relayNames)]
+		}
+		var carrier transport.Client = &chunked.Client{Network: tr.Transport()}
+		if i%4 < 2 {
+			if i%100 < 2 {
+				tr.clients = append(tr.clients, &h2.Client{Network: tr.Transport()})
+			}
+			carrier = tr.clients[len(tr.clients)-1]
+		}
+		remote := newRemote(tr.Network, host, carrier)
+		remote.Trace = &client.Trace{Opened: func(_ string, from listwatch.Version) {
+			if from != 0 {
+				tr.resumed.Add(1)
+			}
+		}}
+		ready.Add(1)
+		tr.watchers.Go(func() { tr.follow(remote, ready.Done) })
+	}
+	ready.Wait()
+}
+
+// follow reads a watch up to the last write and checks that it has every write once.
+func (tr *tree) follow(remote *client.Remote, ready func()) {
+	defer remote.Close()
+	w, err := remote.Watch(tr.ctx, listwatch.Query{Start: listwatch.Any, Bookmarks: true})
+	ready()
+	if err != nil {
+		tr.Errorf("Watch: %v", err)
+		return
+	}
+	defer w.Close()
+	seen := 0
+	for e, err := range listwatch.All(tr.ctx, w) {
+		if err != nil {
+			tr.fail("a watcher of %s failed after %d events: %v", remote.URL, seen, err)
+			return
+		}
+		if e.Type != listwatch.Bookmark && e.Type != listwatch.Synced {
+			if want := tr.origin.versionOf(seen); e.Version != want {
+				tr.fail("event %d of a watcher of %s has version %d, want %d", seen, remote.URL, e.Version, want)
+				return
+			}
+			seen++
+		}
+		if last := tr.last.Load(); last != 0 && e.Version >= listwatch.Version(last) {
+			return
+		}
+	}
+}
+
+// fail fails the test. It reports only the first failures.
+func (tr *tree) fail(format string, args ...any) {
+	if tr.failed.Add(1) < 10 {
+		tr.Errorf(format, args...)
+	}
+}
+
+// write changes an object and waits a moment.
+func (tr *tree) write() {
+	i := tr.writes
+	tr.writes++
+	tr.origin.put(string(rune('a'+i%5)), []string{"red", "green", "blue"}[i%3])
+	<-time.After(300 * time.Millisecond)
+}
+
+// versionOf returns the version of write number i, if nothing else is written to the database.
+func (o *origin) versionOf(i int) listwatch.Version { return o.start + listwatch.Version(i) + 1 }
+
+// finish waits until all watchers have seen the last write.
+func (tr *tree) finish() {
+	<-time.After(time.Minute) // disconnected watchers reconnect
+	tr.last.Store(uint64(tr.origin.put("last", "red").Version))
+	tr.watchers.Wait()
+	if n := tr.failed.Load(); n > 0 {
+		tr.Errorf("%d watchers failed", n)
+	}
+}
+
+func (tr *tree) close() {
+	for name := range tr.relays {
+		tr.kill(name)
+	}
+	tr.Kill("origin")
+	for _, c := range tr.clients {
+		c.CloseIdleConnections()
+	}
+}
