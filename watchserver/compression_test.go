@@ -21,7 +21,7 @@ import (
 // padding makes an object worth compressing.
 var padding = map[string]string{"padding": strings.Repeat("padding-", 6) + "x", "more": strings.Repeat("padding-", 7) + "x"}
 
-// comp/gzip, comp/zstd, comp/ws-deflate
+// Conformance cases comp/gzip, comp/zstd, comp/ws-deflate.
 func TestCompressionDoesNotChangeAWatch(t *testing.T) {
 	for _, coding := range transport.Codings() {
 		onEachTransport(t, nil, func(f *fixture, c transport.Client) {
@@ -50,9 +50,9 @@ func TestCompressionDoesNotChangeAWatch(t *testing.T) {
 	}
 }
 
-// comp/first-event-latency: net/http requests gzip and decompresses by default, so this is what
-// client-go sees. Each event arrives before the next one is written, and the body ends with the
-// watch.
+// Conformance case comp/first-event-latency: net/http requests gzip and decompresses by
+// default, so this is what client-go sees. Each event arrives before the next one is written,
+// and the body ends with the watch.
 func TestNetHTTPReadsEachEventAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
@@ -108,7 +108,8 @@ func (c countingRepresentation) offer(map[string]string, bool) (watchserver.List
 	return c, nil
 }
 
-// comp/shared-once: an event is encoded and compressed once for a thousand watchers.
+// Conformance case comp/shared-once: an event is encoded and compressed once for a thousand
+// watchers.
 func TestAllWatchersShareOneCompression(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flags, representation := memory.New[Flag](), countingRepresentation{new(atomic.Int64)}
@@ -147,7 +148,7 @@ func TestAllWatchersShareOneCompression(t *testing.T) {
 	})
 }
 
-// comp/breach-opt-out
+// Conformance case comp/breach-opt-out.
 func TestNoCompressionDisablesCompression(t *testing.T) {
 	off := func(s *watchserver.Server) { s.NoCompression = true }
 	onEachTransport(t, off, func(f *fixture, c transport.Client) {

@@ -47,7 +47,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	} else {
 		writeList(body, start, page.Items, representation)
 	}
-	body.Close() // an error means that the client is gone
+	body.Close() // an error means that the client has disconnected
 	return nil
 }
 

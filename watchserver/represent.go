@@ -107,7 +107,7 @@ func withoutRepresentation(m framing.MediaRange) framing.MediaRange {
 	return m
 }
 
-// withAcceptOf returns a copy of r that accepts only those of ranges that request the same
+// withAcceptOf returns a copy of r whose Accept header holds the ranges that request the same
 // representation as chosen, without the parameters of the representation.
 func withAcceptOf(r *http.Request, ranges []framing.MediaRange, chosen framing.MediaRange) *http.Request {
 	var accept []string

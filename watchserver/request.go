@@ -67,11 +67,9 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 	var causes []listwatch.Cause
 	switch {
 	case q.InitialEvents != listwatch.Unset && match != matchNotOlderThan:
-		causes = append(causes, forbidden("resourceVersionMatch",
-			"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+		causes = append(causes, forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
 	case match != "" && q.InitialEvents == listwatch.Unset:
-		causes = append(causes, forbidden("resourceVersionMatch",
-			"resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+		causes = append(causes, forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	}
 	if match != "" && match != matchNotOlderThan {
 		causes = append(causes, unsupported("resourceVersionMatch", match, matchNotOlderThan))
@@ -118,16 +116,13 @@ func (p *params) validateList(q *request) error {
 	if match != "" {
 		switch {
 		case q.Continue != "":
-			causes = append(causes, forbidden("resourceVersionMatch",
-				"resourceVersionMatch is forbidden when continue is provided"))
+			causes = append(causes, forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
 		case p.Get("resourceVersion") == "":
-			causes = append(causes, forbidden("resourceVersionMatch",
-				"resourceVersionMatch is forbidden unless resourceVersion is provided"))
+			causes = append(causes, forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
 		case !slices.Contains([]string{matchExact, matchNotOlderThan}, match):
 			causes = append(causes, unsupported("resourceVersionMatch", match, matchExact, matchNotOlderThan))
 		case match == matchExact && q.Start == listwatch.Any:
-			causes = append(causes, forbidden("resourceVersionMatch",
-				`resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
+			causes = append(causes, forbidden("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
 		}
 	}
 	if p.Has("sendInitialEvents") {

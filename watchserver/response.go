@@ -72,7 +72,7 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, code int, v any) {
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
-		w.Write(append(body, '\n')) // an error means that the client is gone
+		w.Write(append(body, '\n')) // an error means that the client has disconnected
 	}
 }
 
@@ -159,7 +159,7 @@ func (b *responseBody) beginLarge() error {
 	return err
 }
 
-// Close writes the rest of the body. An error means that the client is gone.
+// Close writes the rest of the body. An error means that the client has disconnected.
 func (b *responseBody) Close() error {
 	if b.out == nil {
 		b.w.Header().Set("Content-Length", strconv.Itoa(len(b.held)))
@@ -185,7 +185,7 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte
 	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
 	for _, p := range parts {
 		if _, err := b.Write(p); err != nil {
-			break // the client is gone
+			break // the client has disconnected
 		}
 	}
 	b.Close()

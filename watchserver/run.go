@@ -92,7 +92,7 @@ func endOf(err error) transport.End {
 func (s *stream) recovered(p any) (end transport.End, err error) {
 	err = errInternal()
 	s.server.logger().Error("watchserver: panic in a watch",
-		"url", s.about.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		"url", s.info.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	if s.writingSince.Load() != 0 {
 		return transport.Abort, err
 	}
@@ -113,7 +113,7 @@ func (s *stream) close(end transport.End, cause error) {
 		cause = nil
 	}
 	s.poller.Close()
-	s.out.Sender.Close(end) // an error means that the client is gone
+	s.out.Sender.Close(end) // an error means that the client has disconnected
 	s.server.watches.remove(s)
 	s.server.Trace.closed(s, cause)
 }

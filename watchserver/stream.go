@@ -17,7 +17,7 @@ type stream struct {
 	server    *Server
 	poller    listwatch.Poller
 	out       *transport.Stream // except its Encoder, which run owns
-	about     Watch             // its counters are unused; see describe
+	info      Watch             // its counters are unused; see describe
 	bookmarks bool              // the client allows bookmarks
 	endAt     time.Time         // the end of the watch's time; zero if it has no timeout
 	source    listwatch.Description
@@ -31,7 +31,7 @@ type stream struct {
 
 	// Written by run, read by any goroutine.
 	events, bytes, sentVersion atomic.Int64
-	// writingSince is the start of the current write, in nanoseconds since about.Opened. It is
+	// writingSince is the start of the current write, in nanoseconds since info.Opened. It is
 	// zero if no write is in progress.
 	writingSince atomic.Int64
 
@@ -130,7 +130,7 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 	if len(b.frames) == 0 {
 		return nil
 	}
-	s.writingSince.Store(max(1, int64(now.Sub(s.about.Opened))))
+	s.writingSince.Store(max(1, int64(now.Sub(s.info.Opened))))
 	err := s.out.Sender.Send(b.frames)
 	s.writingSince.Store(0)
 	s.events.Add(int64(count))
@@ -219,7 +219,7 @@ func (s *stream) resumeVersion() listwatch.Version {
 
 // describe returns the current state of s.
 func (s *stream) describe() Watch {
-	w := s.about
+	w := s.info
 	w.Events, w.Bytes, w.Version = s.events.Load(), s.bytes.Load(), listwatch.Version(s.sentVersion.Load())
 	if since := s.writingSince.Load(); since != 0 {
 		w.Writing = time.Since(w.Opened) - time.Duration(since)

@@ -31,7 +31,7 @@ type Watch struct {
 	Client string `json:"client"`
 	// Transport is the name of the transport, such as "h2".
 	Transport string `json:"transport"`
-	// MediaType is that of the framing, such as "application/json".
+	// MediaType is the media type of the framing, such as "application/json".
 	MediaType string `json:"mediaType"`
 	// URL is the request's path and query.
 	URL string `json:"url"`

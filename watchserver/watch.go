@@ -33,7 +33,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	if err != nil {
 		return err
 	}
-	st.about.Client = client
+	st.info.Client = client
 	s.watches.add(st)
 	added = true
 	if st.out.Detached {
@@ -65,7 +65,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		out.Encoder = out.Encoder.WithRepresentation(representation)
 	}
 	st := newStream(s, e.Source, q, watcher, out)
-	st.about = Watch{
+	st.info = Watch{
 		Transport: transportName, MediaType: out.Encoder.Framer.MediaType(), URL: r.URL.RequestURI(), Opened: time.Now(),
 		Compression: out.Encoder.Compression(),
 	}

@@ -186,8 +186,8 @@ func TestDrainEndsWatchesWithABookmark(t *testing.T) {
 	})
 }
 
-// drain/final-bookmark: an object is written and the drain begins while the stream is in the
-// middle of a step.
+// Conformance case drain/final-bookmark: an object is written and the drain begins while the
+// stream is in the middle of a step.
 func TestDrainSendsEarlierWrites(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		drained := make(chan error, 1)

@@ -64,7 +64,7 @@ func (w *watchSet) add(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lastID++
-	s.about.ID = w.lastID
+	s.info.ID = w.lastID
 	w.streams[s] = struct{}{}
 	if w.draining { // the drain began after reserve
 		s.drain(time.Now())
@@ -77,7 +77,7 @@ func (w *watchSet) remove(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.streams, s)
-	w.releaseLocked(s.about.Client)
+	w.releaseLocked(s.info.Client)
 }
 
 func (w *watchSet) isDraining() bool {

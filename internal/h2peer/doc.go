@@ -3,10 +3,10 @@
 //
 // [Client] plays the client of a server under test, [Server] the server of a client under test.
 // A [Peer] acknowledges SETTINGS and PING, and otherwise sends only the frames that the test
-// writes; in particular, it never opens a flow-control window by itself.
+// writes; in particular, it never opens a flow-control window.
 //
 //	p := h2peer.Client(t, conn)
-//	p.Must(p.Request(1, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/things?watch=1"))
+//	p.Must(p.Request(1, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/"))
 //	p.ReadUntil(h2peer.IsHeaders(1))
 //	p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel))
 package h2peer

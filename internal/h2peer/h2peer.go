@@ -89,7 +89,8 @@ func HeaderBlock(fields ...string) []byte {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for i := 0; i < len(fields); i += 2 {
-		_ = encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // a bytes.Buffer returns no error
+		// A bytes.Buffer returns no error.
+		_ = encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
 	}
 	return block.Bytes()
 }

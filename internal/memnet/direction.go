@@ -22,7 +22,7 @@ type direction struct {
 	buf          []byte // written and not yet read
 	writerClosed error  // if not nil, writes return it, and reads return io.EOF once buf is empty
 	readerClosed bool
-	wasReset     bool // reads and writes return ECONNRESET, or net.ErrClosed at the end that closed the connection
+	wasReset     bool // reads and writes return ECONNRESET, or net.ErrClosed after a close
 	stalled      bool // the reader sees no bytes and no end
 	readBy       deadline
 	writeBy      deadline

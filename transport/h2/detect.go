@@ -43,7 +43,7 @@ func (d *http1Detector) explain(addr string, err error) error {
 	return err
 }
 
-// An observedConn calls onHTTP1 if the first bytes it reads are those of an HTTP/1 response.
+// An observedConn calls onHTTP1 if the first bytes it reads start an HTTP/1 response.
 type observedConn struct {
 	net.Conn
 	onHTTP1 func()

@@ -115,7 +115,8 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 	})
 }
 
-// handshake/ws-client-checks-accept, ws-client-checks-unasked, error/html-502, limit/redirect
+// Conformance cases handshake/ws-client-checks-accept, ws-client-checks-unasked,
+// error/html-502, limit/redirect.
 func TestClientRejectsABadResponse(t *testing.T) {
 	status, _ := json.Marshal(listwatch.StatusOf(&listwatch.Error{
 		Code: listwatch.Forbidden, Message: "no " + strings.Repeat("x", 5000), Details: &listwatch.Details{Kind: "pods"},
@@ -173,7 +174,7 @@ func TestDialRequiresAFramingWithMessages(t *testing.T) {
 	wantCode(t, err, listwatch.Invalid)
 }
 
-// framing/ws-fragmented-in, framing/byte-drip
+// Conformance cases framing/ws-fragmented-in, framing/byte-drip.
 func TestClientJoinsFragments(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		m := jsonMessage(1, 100)
@@ -204,7 +205,8 @@ func TestClientJoinsFragments(t *testing.T) {
 	})
 }
 
-// framing/ws-rsv, ws-control-rules, ws-unmasked-server, ws-bad-utf8, limit/event-too-big-client
+// Conformance cases framing/ws-rsv, ws-control-rules, ws-unmasked-server, ws-bad-utf8,
+// limit/event-too-big-client.
 func TestClientClosesOnInvalidFrames(t *testing.T) {
 	text := newFrame(opText, []byte("{"), false)
 	tests := []struct {
@@ -250,7 +252,7 @@ func TestClientClosesOnInvalidFrames(t *testing.T) {
 	}
 }
 
-// framing/clean-end-vs-abort, framing/truncated-final, drop/ws-1006
+// Conformance cases framing/clean-end-vs-abort, framing/truncated-final, drop/ws-1006.
 func TestClientDistinguishesEnds(t *testing.T) {
 	message := newFrame(bitFin|opText, jsonMessage(1, 100), false)
 	tests := []struct {

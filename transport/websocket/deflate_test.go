@@ -33,7 +33,7 @@ func inflate(t *testing.T, message []byte) string {
 	return string(p)
 }
 
-// comp/ws-deflate, comp/ws-no-context
+// Conformance cases comp/ws-deflate, comp/ws-no-context.
 func TestServerEvaluatesOffersOfDeflate(t *testing.T) {
 	for offer, want := range map[string]bool{
 		"":                            false,
@@ -62,7 +62,7 @@ func TestServerEvaluatesOffersOfDeflate(t *testing.T) {
 	}
 }
 
-// comp/ws-deflate, comp/ws-declined
+// Conformance cases comp/ws-deflate, comp/ws-declined.
 func TestServerCompressesIfItAgreed(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		s := startInMemory(t, b, transport.Options{})

@@ -94,7 +94,7 @@ func hasToken(h http.Header, name, token string) bool {
 // This package hijacks the connection itself, so that it can still answer with an error if that
 // fails.
 type hijackedWriter struct {
-	header http.Header // the headers of the 101 response, except those of the handshake
+	header http.Header // the additional headers of the 101 response
 	conn   *conn
 	buffer *bufio.ReadWriter
 }
@@ -121,7 +121,7 @@ func hijack(w http.ResponseWriter, o transport.Options) (*hijackedWriter, error)
 	return h, nil
 }
 
-// withoutHandshake returns a copy of h without the headers of the handshake and those of a
+// withoutHandshake returns a copy of h without the headers that describe the handshake or a
 // body.
 func withoutHandshake(h http.Header) http.Header {
 	h = h.Clone()

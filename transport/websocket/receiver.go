@@ -67,10 +67,10 @@ var errReceiverClosed = &listwatch.Error{
 	Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed,
 }
 
-func newReceiver(ctx context.Context, c *conn, m messageReader, h http.Header, r *transport.Request) *receiver {
-	w := &receiver{conn: c, reader: m, header: h, framings: r.Framings, agreed: agreedFraming(h, r)}
-	w.detachContext = context.AfterFunc(ctx, func() { w.closeWith(ctx.Err()) })
-	return w
+func newReceiver(ctx context.Context, c *conn, m messageReader, h http.Header, request *transport.Request) *receiver {
+	r := &receiver{conn: c, reader: m, header: h, framings: request.Framings, agreed: agreedFraming(h, request)}
+	r.detachContext = context.AfterFunc(ctx, func() { r.closeWith(ctx.Err()) })
+	return r
 }
 
 // agreedFraming returns the framing that the response to the handshake names, or nil if it

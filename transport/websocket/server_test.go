@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-// handshake/ws-accept
+// Conformance case handshake/ws-accept.
 func TestServerAcceptsTheKeyOfTheRFC(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		middleware := func(next http.Handler) http.Handler {
@@ -44,7 +44,7 @@ func TestServerAcceptsTheKeyOfTheRFC(t *testing.T) {
 	})
 }
 
-// handshake/ws-connection-list
+// Conformance case handshake/ws-connection-list.
 func TestServerClaimsUpgrades(t *testing.T) {
 	tests := []struct {
 		connection, upgrade, proto string
@@ -77,8 +77,8 @@ func TestServerClaimsUpgrades(t *testing.T) {
 	})
 }
 
-// handshake/ws-version, ws-no-key, ws-bad-key, ws-not-get, accept-406, error-before-upgrade,
-// cors/ws-foreign-origin, ws-null-origin
+// Conformance cases handshake/ws-version, ws-no-key, ws-bad-key, ws-not-get, accept-406,
+// error-before-upgrade, cors/ws-foreign-origin, ws-null-origin.
 func TestServerRefusesInvalidHandshakes(t *testing.T) {
 	post := strings.Replace(handshakeRequest(), "GET", "POST", 1)
 	tests := []struct {
@@ -131,7 +131,7 @@ func TestServerNeedsAHijackableConnection(t *testing.T) {
 	})
 }
 
-// cors/ws-no-origin, cors/same-origin
+// Conformance cases cors/ws-no-origin, cors/same-origin.
 func TestServerChecksTheOrigin(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		s := startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b, AllowOrigins: []string{"https://*.example.com"}}})
@@ -145,8 +145,8 @@ func TestServerChecksTheOrigin(t *testing.T) {
 	})
 }
 
-// handshake/ws-subprotocol-unknown, ws-subprotocol-chosen, auth/ws-bearer-subprotocol,
-// accept-default, accept-q
+// Conformance cases handshake/ws-subprotocol-unknown, ws-subprotocol-chosen,
+// auth/ws-bearer-subprotocol, accept-default, accept-q.
 func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
 	bearer := bearerPrefix + base64.RawURLEncoding.EncodeToString([]byte("secret"))
 	const jsonType, cborType = "application/json", "application/cbor-seq"
@@ -203,7 +203,7 @@ func TestSubprotocolNeedsAnAvailableFraming(t *testing.T) {
 	})
 }
 
-// framing/ws-one-message-one-event, ws-opcode, ws-unmasked-server
+// Conformance cases framing/ws-one-message-one-event, ws-opcode, ws-unmasked-server.
 func TestServerWritesOneFramePerEvent(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		s := startInMemory(t, b, transport.Options{})

@@ -53,20 +53,20 @@ var _ transport.Sender = (*stream)(nil)
 
 // newStream starts to serve.
 func newStream(c *conn, l serverConn, o transport.Options) *stream {
-	w := &stream{
+	s := &stream{
 		conn: c, library: l, pingInterval: o.PingInterval, closeTimeout: o.WriteTimeout,
 		done: make(chan struct{}), sending: connio.NewLock(),
 	}
-	if w.closeTimeout < 0 {
-		w.closeTimeout = transport.DefaultWriteTimeout
+	if s.closeTimeout < 0 {
+		s.closeTimeout = transport.DefaultWriteTimeout
 	}
-	if w.pingInterval > 0 {
-		w.mu.Lock()
-		w.pingTimer = time.AfterFunc(w.pingInterval, w.ping)
-		w.mu.Unlock()
+	if s.pingInterval > 0 {
+		s.mu.Lock()
+		s.pingTimer = time.AfterFunc(s.pingInterval, s.ping)
+		s.mu.Unlock()
 	}
-	go w.read()
-	return w
+	go s.read()
+	return s
 }
 
 // Send implements [transport.Sender].

@@ -17,8 +17,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// invalidFrames is what breaks RFC 6455, as a client writes it: masked where the frame is not
-// about masks.
+// invalidFrames holds frames that a client must not send, masked as a client must mask them.
 var invalidFrames = []struct {
 	name  string
 	frame []byte
@@ -41,7 +40,8 @@ var invalidFrames = []struct {
 	{"16 MiB announced", append([]byte{bitFin | opText, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, 1, 2, 3, 4), closeTooBig},
 }
 
-// framing/ws-rsv, ws-control-rules, ws-unmasked-server, limit/ws-client-talks
+// Conformance cases framing/ws-rsv, ws-control-rules, ws-unmasked-server,
+// limit/ws-client-talks.
 func TestServerClosesOnInvalidFrames(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		s := startInMemory(t, b, transport.Options{})
@@ -88,7 +88,8 @@ func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
 	})
 }
 
-// limit/ws-client-talks on a socket, where a reset could destroy the close frame.
+// Conformance case limit/ws-client-talks on a socket, where a reset could destroy the close
+// frame.
 func TestServerClosesOnAHugeMessage(t *testing.T) {
 	onEachBackend(t, func(t *testing.T, b Backend) {
 		for _, secure := range []bool{false, true} {
@@ -104,7 +105,7 @@ func TestServerClosesOnAHugeMessage(t *testing.T) {
 	})
 }
 
-// drop/ws-close-echo
+// Conformance case drop/ws-close-echo.
 func TestServerAnswersACloseAndClosesTheConnection(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		s := startInMemory(t, b, transport.Options{})
@@ -141,7 +142,7 @@ func TestServerIgnoresFramesAfterAClose(t *testing.T) {
 	})
 }
 
-// timeout/clean-end-form, drain/ws-1001
+// Conformance cases timeout/clean-end-form, drain/ws-1001.
 func TestTheEndDeterminesTheCloseCode(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		s := startInMemory(t, b, transport.Options{})
@@ -203,7 +204,7 @@ func TestADisconnectEndsTheStream(t *testing.T) {
 	})
 }
 
-// timeout/ws-pong-missing, drop/half-open
+// Conformance cases timeout/ws-pong-missing, drop/half-open.
 func TestServerDisconnectsWithoutPongs(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		p, stream := startInMemory(t, b, transport.Options{PingInterval: 10 * time.Second}).watch()
@@ -260,7 +261,7 @@ func TestANegativePingIntervalDisablesPings(t *testing.T) {
 	})
 }
 
-// limit/ws-ping-flood
+// Conformance case limit/ws-ping-flood.
 func TestServerSendsEventsDuringAPingFlood(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		p, stream := startInMemory(t, b, transport.Options{}).watch()
@@ -301,7 +302,7 @@ func TestServerSendsEventsDuringAPingFlood(t *testing.T) {
 	})
 }
 
-// slow/write-deadline, slow/one-slow-others-fast
+// Conformance cases slow/write-deadline, slow/one-slow-others-fast.
 func TestOnlyAStalledReaderIsDisconnected(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		const timeout = 10 * time.Second
@@ -410,8 +411,7 @@ func TestABatchIsOneWrite(t *testing.T) {
 	}
 }
 
-// TestAnIdleWatchTakesLittleMemory guards against holding on to what only the handshake needs:
-// net/http's buffers alone are 8 KiB.
+// An idle watch must not retain the buffers of the handshake: those of net/http take 8 KiB.
 func TestAnIdleWatchTakesLittleMemory(t *testing.T) {
 	const watches, limit = 300, 8 << 10
 	s := startOnSocket(t, Gorilla, false)
