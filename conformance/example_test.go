@@ -10,7 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/report"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/store"
@@ -22,7 +22,7 @@ import (
 var target = conformance.Target{
 	Name:      "flags",
 	Variants:  []string{"h1"},
-	Abilities: cases.Writes,
+	Abilities: harness.Writes,
 	Open: func(t conformance.T, _ conformance.Setup) *conformance.Instance {
 		flags, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Flag", Namespaced: true})
 		if err != nil {

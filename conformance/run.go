@@ -11,30 +11,32 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/robustness"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // These types are declared in package cases.
 type (
 	// A Target is a server or a client under test.
-	Target = cases.Target
+	Target = harness.Target
 	// A Setup is the configuration of the server that a case needs.
-	Setup = cases.Setup
+	Setup = harness.Setup
 	// An Instance is a running server for one case.
-	Instance = cases.Instance
+	Instance = harness.Instance
 	// A Store writes to the collection of an Instance.
-	Store = cases.Store
+	Store = harness.Store
 	// An Ability is something that a Target supports, or a set of such things.
-	Ability = cases.Ability
+	Ability = harness.Ability
 	// A T receives the results of a case. A *testing.T is one.
-	T = cases.T
+	T = harness.T
 	// A Case is a rule of the protocol and its test.
-	Case = cases.Case
+	Case = harness.Case
 	// An Outcome is the result of a case in one variant.
-	Outcome = cases.Outcome
+	Outcome = runner.Outcome
 	// A Verdict is the conclusion of an Outcome, such as pass or fail.
-	Verdict = cases.Verdict
+	Verdict = runner.Verdict
 )
 
 // List returns all cases in the order of docs/conformance-cases.md.
@@ -50,7 +52,7 @@ func Run(t *testing.T, target Target) { cases.Run(t, target) }
 type Options struct {
 	// Subject restricts the run to rules that apply to servers or to clients. If empty, all
 	// rules are tested.
-	Subject cases.Subject
+	Subject harness.Subject
 	// Run and Skip are patterns for names; see [Match]. If Run is empty, all cases are
 	// selected.
 	Run, Skip []string
@@ -96,7 +98,7 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 	start := time.Now()
 	r := &Report{Tool: toolVersion(), Target: target.Name, Started: start.UTC(), Strict: o.Strict, Notes: target.Notes}
 	for _, c := range selected {
-		c.Execute(ctx, target, o.selects, func(out Outcome) {
+		runner.Execute(ctx, c, target, o.selects, func(out Outcome) {
 			out = o.adjustVerdict(out)
 			r.Outcomes = append(r.Outcomes, out)
 			if progress != nil {
@@ -114,7 +116,7 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 // namesWithVerdict returns the names of the runs that were not interrupted.
 func (r *Report) namesWithVerdict() (names []string) {
 	for _, o := range r.Outcomes {
-		if o.Verdict != cases.NotRun {
+		if o.Verdict != runner.NotRun {
 			names = append(names, o.Name())
 		}
 	}
@@ -141,7 +143,7 @@ func (o Options) selectedCases() ([]Case, error) {
 		}
 	}
 	return slices.DeleteFunc(all, func(c Case) bool {
-		if o.Subject != "" && c.Subject != o.Subject && c.Subject != cases.Both {
+		if o.Subject != "" && c.Subject != o.Subject && c.Subject != harness.Both {
 			return true
 		}
 		return len(o.Run) > 0 && !slices.ContainsFunc(o.Run, func(p string) bool { return Match(casePattern(p), c.ID) })
@@ -167,16 +169,16 @@ func (o Options) selects(name string) bool {
 
 // adjustVerdict applies Strict and KnownFailures to an outcome.
 func (o Options) adjustVerdict(out Outcome) Outcome {
-	if out.Verdict == cases.Warn && o.Strict {
-		out.Verdict = cases.Fail
+	if out.Verdict == runner.Warn && o.Strict {
+		out.Verdict = runner.Fail
 	}
 	reason, known := o.KnownFailures.Reason(out.Name())
-	switch failed := out.Verdict == cases.Fail || out.Verdict == cases.Warn; {
+	switch failed := out.Verdict == runner.Fail || out.Verdict == runner.Warn; {
 	case !known:
 	case failed:
-		out.Verdict, out.Reason = cases.XFail, reason
-	case out.Verdict == cases.Pass:
-		out.Verdict, out.Reason = cases.XPass, "it passes although it is listed as a known failure: "+reason
+		out.Verdict, out.Reason = runner.XFail, reason
+	case out.Verdict == runner.Pass:
+		out.Verdict, out.Reason = runner.XPass, "it passes although it is listed as a known failure: "+reason
 	}
 	return out
 }
@@ -192,8 +194,8 @@ func (r *Report) OK() bool {
 // SetupFailed reports whether no case could start, so that the report says nothing about
 // the target.
 func (r *Report) SetupFailed() bool {
-	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == cases.SetupError }) &&
-		!slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == cases.Pass || o.Verdict == cases.Fail })
+	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == runner.SetupError }) &&
+		!slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == runner.Pass || o.Verdict == runner.Fail })
 }
 
 // toolVersion returns "listwatch" and the version from the build information.

@@ -8,10 +8,11 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-func ownServer() conformance.Target { return cases.Own("listwatch", cases.Interceptors{}) }
+func ownServer() conformance.Target { return reference.New("listwatch", reference.Interceptors{}) }
 
 func TestExecuteRunsSelectedCases(t *testing.T) {
 	var names []string
@@ -30,7 +31,7 @@ func TestExecuteReportsInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	r, err := conformance.Execute(ctx, ownServer(), conformance.Options{Run: []string{"select/field-name"}}, nil)
-	if err != nil || r.OK() || len(r.Outcomes) == 0 || r.Outcomes[0].Verdict != cases.NotRun || r.Outcomes[0].Reason != "enough" {
+	if err != nil || r.OK() || len(r.Outcomes) == 0 || r.Outcomes[0].Verdict != runner.NotRun || r.Outcomes[0].Reason != "enough" {
 		t.Errorf("got %+v, %v; want the verdict not-run and the reason", r, err)
 	}
 }
@@ -41,7 +42,7 @@ func TestKnownFailuresMustFailAndHaveReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := conformance.Execute(t.Context(), ownServer(), conformance.Options{Run: []string{"select/field-name"}, KnownFailures: known}, nil)
-	if err != nil || r.OK() || r.Outcomes[0].Verdict != cases.XPass || len(r.UnmatchedPatterns) != 1 || r.UnmatchedPatterns[0] != "no-such/case" {
+	if err != nil || r.OK() || r.Outcomes[0].Verdict != runner.XPass || len(r.UnmatchedPatterns) != 1 || r.UnmatchedPatterns[0] != "no-such/case" {
 		t.Errorf("got %+v, %v; want xpass and an unmatched pattern", r, err)
 	}
 	for _, bad := range []string{"select/field-name", "select/field-name #", "a/b/c/d # x", "select/[ # x", "# only a comment\nx/y"} {

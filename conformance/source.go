@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/store"
 )
 
-// A Database creates collections; see [cases.Database].
-type Database = cases.Database
+// A Database creates collections; see [reference.Database].
+type Database = reference.Database
 
 // TestSource tests a store. It tests the contract of [listwatch.Source] and
 // [listwatch.Watcher] directly, and then runs every conformance case for servers against
@@ -34,17 +36,17 @@ func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, excep
 			test.run(&sourceTest{t, c})
 		})
 	}
-	target := cases.Over("source", func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, cases.Interceptors{})
+	target := reference.NewWithDatabase("source", func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
 	target.Variants, target.SupportsFakeTime = []string{"h1"}, false
 	for _, c := range List() {
-		if c.Subject != cases.Client {
+		if c.Subject != harness.Client {
 			t.Run(c.ID, func(t *testing.T) {
 				for _, e := range except {
 					if reason := e[c.ID]; reason != "" {
 						t.Skip(reason)
 					}
 				}
-				c.Test(t, target)
+				runner.Test(t, c, target)
 			})
 		}
 	}

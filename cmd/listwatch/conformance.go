@@ -9,13 +9,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/report"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/report"
 )
 
 func newConformance() *cobra.Command {
@@ -65,7 +66,7 @@ func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
 const minTimeout = 2 * time.Second
 
 // options are what the flags mean for a run.
-func (o *suiteOptions) options(subject cases.Subject) (conformance.Options, error) {
+func (o *suiteOptions) options(subject harness.Subject) (conformance.Options, error) {
 	all := conformance.Options{Subject: subject, Run: o.run, Skip: o.skip, Strict: o.strict}
 	if o.timeout < minTimeout {
 		return all, usagef("--timeout %v: want at least %v, or servers fail that are sound", o.timeout, minTimeout)

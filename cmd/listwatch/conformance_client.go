@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/listwatch/listwatch/conformance/adapters"
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/spf13/cobra"
+
+	"github.com/listwatch/listwatch/conformance/adapters"
+	"github.com/listwatch/listwatch/conformance/harness"
 )
 
 // clientOptions are the flags of conformance client.
@@ -38,7 +39,7 @@ func (o *clientOptions) conform(ctx context.Context, out, notes io.Writer) error
 	if o.exec == "" {
 		return usagef("want --exec and a command")
 	}
-	all, err := o.options(cases.Client)
+	all, err := o.options(harness.Client)
 	if err != nil {
 		return err
 	}

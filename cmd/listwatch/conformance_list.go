@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/spf13/cobra"
+
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/harness"
 )
 
 // A listedCase is a case as list --json has it.
@@ -60,7 +61,7 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.Transports), c.Mode, c.Rule, strings.Fields(c.Needs().String()), c.CoveredBy,
+			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.Transports), c.Mode, c.Rule, strings.Fields(c.Needs.String()), c.CoveredBy,
 		})
 	}
 	e := json.NewEncoder(w)
@@ -129,14 +130,14 @@ func explain(w io.Writer, c conformance.Case) error {
 	line("about", c.Subject.Name())
 	line("over", c.Transports)
 	line("lane", lanesOf(c))
-	line("needs", c.Needs().String())
+	line("needs", c.Needs.String())
 	switch {
 	case strings.HasPrefix(c.CoveredBy, "lives in "):
 		at := strings.Fields(strings.TrimPrefix(c.CoveredBy, "lives in "))
 		line("run it", "go test ./"+at[0]+" -run '^"+at[len(at)-1]+"$'")
 	case c.CoveredBy != "":
 		line("test", "none yet: it "+c.CoveredBy)
-	case c.Subject == cases.Client:
+	case c.Subject == harness.Client:
 		line("run it", "listwatch conformance client --exec COMMAND --run "+c.ID)
 	case strings.Contains(c.Mode, "r"):
 		line("run it", "listwatch conformance server --kube URL --run "+c.ID)

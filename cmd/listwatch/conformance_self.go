@@ -6,12 +6,13 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/conformance/mutants"
+	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/conformance/report"
 	"github.com/listwatch/listwatch/conformance/robustness"
-	"github.com/spf13/cobra"
 )
 
 // selfOptions are the flags of conformance self.
@@ -61,7 +62,7 @@ func (o *selfOptions) conform(ctx context.Context, out io.Writer) error {
 	if o.faults < 0 {
 		return usagef("--faults %v: want a time, or zero", o.faults)
 	}
-	t := cases.Own("listwatch", cases.Interceptors{})
+	t := reference.New("listwatch", reference.Interceptors{})
 	t.Patience = o.timeout
 	return o.execute(ctx, t, all, []string{"listwatch", "conformance", "self"}, out, o.tryHard)
 }

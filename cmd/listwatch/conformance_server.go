@@ -7,11 +7,12 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/adapters"
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/adapters"
+	"github.com/listwatch/listwatch/conformance/harness"
 )
 
 // serverOptions are the flags of conformance server.
@@ -61,7 +62,7 @@ type opened struct {
 }
 
 func (o *serverOptions) conform(ctx context.Context, f *pflag.FlagSet, out, notes io.Writer) error {
-	all, err := o.options(cases.Server)
+	all, err := o.options(harness.Server)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
@@ -75,7 +76,7 @@ func TestCredentialsAreHiddenInReports(t *testing.T) {
 	}
 	failed, all := 0, ""
 	for _, o := range r.Outcomes {
-		if o.Verdict == cases.Fail {
+		if o.Verdict == runner.Fail {
 			failed++
 		}
 		all += strings.Join(append(append(o.Messages, o.Log...), o.Timeline...), "\n")
@@ -220,7 +221,7 @@ func TestExecClientsInOtherLanguages(t *testing.T) {
 			}
 			defer p.Close()
 			p.Target.Variants = []string{"h1"}
-			o := conformance.Options{Subject: cases.Client, Run: []string{"framing", "event", "resume", "unicode"}, Skip: []string{"event/latency", "resume/list-then-watch"}}
+			o := conformance.Options{Subject: harness.Client, Run: []string{"framing", "event", "resume", "unicode"}, Skip: []string{"event/latency", "resume/list-then-watch"}}
 			if o.KnownFailures, err = conformance.ParseKnownFailures(known); err != nil {
 				t.Fatal(err)
 			}
@@ -231,9 +232,9 @@ func TestExecClientsInOtherLanguages(t *testing.T) {
 			passed := 0
 			for _, out := range r.Outcomes {
 				switch {
-				case out.Verdict == cases.Pass:
+				case out.Verdict == runner.Pass:
 					passed++
-				case out.Verdict.IsFailure() || out.Verdict == cases.Warn:
+				case out.Verdict.IsFailure() || out.Verdict == runner.Warn:
 					t.Errorf("%s: %s: %q\n%s", out.Name(), out.Verdict, out.Messages, strings.Join(out.Timeline, "\n"))
 				}
 			}

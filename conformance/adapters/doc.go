@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -43,10 +43,10 @@ const probeTimeout = 15 * time.Second
 // probeVariants sets the variants of t to those in which s can be watched, and adds a note
 // for each of the others. If WebSockets are refused without an Origin header, as by
 // kube-apiserver, it sets s's own origin.
-func probeVariants(ctx context.Context, t *cases.Target, s *cases.Instance) error {
+func probeVariants(ctx context.Context, t *harness.Target, s *harness.Instance) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	served, refused := cases.ProbeVariants(ctx, s)
+	served, refused := harness.ProbeVariants(ctx, s)
 	if s.Header.Get("Origin") == "" && slices.ContainsFunc(slices.Collect(maps.Values(refused)), isForbidden) {
 		withOrigin := *s
 		if withOrigin.Header = s.Header.Clone(); withOrigin.Header == nil {
@@ -54,7 +54,7 @@ func probeVariants(ctx context.Context, t *cases.Target, s *cases.Instance) erro
 		}
 		origin := s.URL.Scheme + "://" + s.URL.Host
 		withOrigin.Header.Set("Origin", origin)
-		if more, rest := cases.ProbeVariants(ctx, &withOrigin); len(more) > len(served) {
+		if more, rest := harness.ProbeVariants(ctx, &withOrigin); len(more) > len(served) {
 			served, refused, s.Header = more, rest, withOrigin.Header
 			t.Notes = append(t.Notes, "the server refuses WebSockets without an Origin header, so every request has Origin "+origin)
 		}

@@ -14,7 +14,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -63,10 +64,10 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 		return nil, err
 	}
 	c := &execClient{h, hello.Can}
-	p := &Process{hookProcess: h, Target: cases.Own("exec", cases.Interceptors{TransportClient: c.transportClient, Client: c.source})}
+	p := &Process{hookProcess: h, Target: reference.New("exec", reference.Interceptors{TransportClient: c.transportClient, Client: c.source})}
 	p.Target.SupportsFakeTime, p.Target.Patience = false, timeout
-	for _, way := range cases.Variants() {
-		if slices.Contains(hello.Can, cases.TransportOf(way)) {
+	for _, way := range harness.Variants() {
+		if slices.Contains(hello.Can, harness.TransportOf(way)) {
 			p.Target.Variants = append(p.Target.Variants, way)
 		}
 	}
@@ -103,7 +104,7 @@ func (c *execClient) source(ours *client.Remote) listwatch.Source {
 // watch asks the client to watch u over a network, and returns the receiver of its replies.
 func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*execReceiver, error) {
 	if u.Scheme == "https" {
-		return nil, cases.MissingAbility("the control hook cannot tell the client which CA to trust")
+		return nil, harness.MissingAbility("the control hook cannot tell the client which CA to trust")
 	}
 	relay, u, err := newForwarder(n, u)
 	if err != nil {
@@ -140,16 +141,16 @@ type execTransport struct {
 func (d *execTransport) Name() string { return d.name }
 
 // Dial asks the client to watch. If the client lacks an ability, the error is a
-// [cases.MissingAbility].
+// [harness.MissingAbility].
 func (d *execTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	ability := transportAbilities[d.name]
 	for _, f := range r.Framings {
 		if f.MediaType() != (framing.JSON{}).MediaType() {
-			return nil, cases.MissingAbility("the client does not support " + f.MediaType())
+			return nil, harness.MissingAbility("the client does not support " + f.MediaType())
 		}
 	}
 	if !slices.Contains(d.can, ability) || len(r.Codings) > 0 {
-		return nil, cases.MissingAbility("the client does not support this transport or compression")
+		return nil, harness.MissingAbility("the client does not support this transport or compression")
 	}
 	request := watchRequest{Transport: ability, Headers: map[string]string{}}
 	for name := range r.Header {

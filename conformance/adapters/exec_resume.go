@@ -7,7 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
 )
 
 // An execSource is a client that resumes by itself.
@@ -18,7 +18,7 @@ type execSource struct {
 
 // List is not supported.
 func (s *execSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
-	return listwatch.Page{}, cases.MissingAbility("the control hook has no lists")
+	return listwatch.Page{}, harness.MissingAbility("the control hook has no lists")
 }
 
 // Watch asks the client to watch and to resume until the watch is closed.

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
 )
 
 // A Process is a running command under test. The caller must close it.
 type Process struct {
 	// Target is the target for the conformance cases.
-	Target cases.Target
+	Target harness.Target
 	*hookProcess
 }
 
@@ -29,9 +29,9 @@ type serverHello struct {
 }
 
 // serverAbilities maps the words of the control hook to abilities.
-var serverAbilities = map[string]cases.Ability{
-	"open": cases.SoleWriter, "put": cases.Writes, "dense": cases.ConsecutiveVersions, "compact": cases.Compacts, "spaces": cases.Namespaces, "fields": cases.FieldSelectors,
-	"lives": cases.UnrelatedCollection, "drain": cases.Drains, "stats": cases.CountsWatches,
+var serverAbilities = map[string]harness.Ability{
+	"open": harness.SoleWriter, "put": harness.Writes, "dense": harness.ConsecutiveVersions, "compact": harness.Compacts, "spaces": harness.Namespaces, "fields": harness.FieldSelectors,
+	"lives": harness.UnrelatedCollection, "drain": harness.Drains, "stats": harness.CountsWatches,
 }
 
 // A serverRequest is a request to a server command.
@@ -64,13 +64,13 @@ func ExecServer(ctx context.Context, command string, notes io.Writer, timeout ti
 		return nil, err
 	}
 	s := &execServer{hookProcess: h, hello: hello, options: Options{Timeout: timeout}}
-	p := &Process{hookProcess: h, Target: cases.Target{Name: "exec", Patience: timeout, Open: s.open}}
+	p := &Process{hookProcess: h, Target: harness.Target{Name: "exec", Patience: timeout, Open: s.open}}
 	for _, ability := range hello.Can {
 		p.Target.Abilities |= serverAbilities[ability]
 	}
 	s.hasStats = slices.Contains(hello.Can, "stats")
 	if hello.Root != "" {
-		p.Target.Abilities |= cases.KubernetesPaths
+		p.Target.Abilities |= harness.KubernetesPaths
 	}
 	if err := s.prepare(ctx, &p.Target); err != nil {
 		_ = p.Close() // the cause is already known
@@ -87,7 +87,7 @@ type execServer struct {
 	hasStats bool
 }
 
-func (s *execServer) prepare(ctx context.Context, t *cases.Target) error {
+func (s *execServer) prepare(ctx context.Context, t *harness.Target) error {
 	if s.hello.CA != "" {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM([]byte(s.hello.CA)) {
@@ -105,8 +105,8 @@ func (s *execServer) prepare(ctx context.Context, t *cases.Target) error {
 	return probeVariants(ctx, t, s.instance(u, ""))
 }
 
-func (s *execServer) instance(u *url.URL, at string) *cases.Instance {
-	return &cases.Instance{
+func (s *execServer) instance(u *url.URL, at string) *harness.Instance {
+	return &harness.Instance{
 		URL: u, Kind: s.hello.Kind, KubernetesPath: s.hello.Root, Network: s.options.network(), Store: &execStore{s, at},
 		OpenWatches: func() int { return s.watches(at) },
 		Compact:     func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "compact", At: at}, nil) },
@@ -135,7 +135,7 @@ func (s *execServer) do(ctx context.Context, r serverRequest, a *serverReply) er
 
 // open creates a collection for a case, or returns the shared one if the command cannot
 // create any.
-func (s *execServer) open(t cases.T, _ cases.Setup) *cases.Instance {
+func (s *execServer) open(t harness.T, _ harness.Setup) *harness.Instance {
 	t.Helper()
 	a := serverReply{URL: s.hello.URL}
 	opens := s.canOpen()

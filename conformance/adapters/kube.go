@@ -13,14 +13,14 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
 // A Cluster is a server that speaks Kubernetes' API, on which a run works.
 type KubeServer struct {
 	// Target is what to run the cases on.
-	Target cases.Target
+	Target harness.Target
 
 	// Immutable once Kube has returned.
 	access   Options
@@ -64,13 +64,13 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 	if err := c.choose(ctx, resource); err != nil {
 		return err
 	}
-	c.Target = cases.Target{
+	c.Target = harness.Target{
 		Name: c.rest.base.Host, Patience: c.access.Timeout, Open: c.site,
-		Abilities: cases.Writes | cases.SoleWriter | cases.KubernetesPaths,
+		Abilities: harness.Writes | harness.SoleWriter | harness.KubernetesPaths,
 		Notes:     []string{"the cases work on " + c.resource.QualifiedName()},
 	}
 	if c.definition != "" {
-		c.Target.Abilities |= cases.FieldSelectors
+		c.Target.Abilities |= harness.FieldSelectors
 		c.Target.Notes[0] += ", a custom resource of their own"
 	}
 	// The ways are tried where the cases will watch.

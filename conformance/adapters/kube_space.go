@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
 )
 
 // cleanTime is how long it may take to remove what a case has made.
@@ -16,7 +16,7 @@ const cleanupTimeout = 10 * time.Second
 func (c *KubeServer) nextSpace() string { return fmt.Sprintf("%s-%d", c.run, c.spaces.Add(1)) }
 
 // site gives a case a namespace of its own.
-func (c *KubeServer) site(t cases.T, _ cases.Setup) *cases.Instance {
+func (c *KubeServer) site(t harness.T, _ harness.Setup) *harness.Instance {
 	t.Helper()
 	space := c.nextSpace()
 	if err := c.makeSpace(t.Context(), space); err != nil {
@@ -32,9 +32,9 @@ func (c *KubeServer) site(t cases.T, _ cases.Setup) *cases.Instance {
 	return c.siteIn(space)
 }
 
-func (c *KubeServer) siteIn(space string) *cases.Instance {
+func (c *KubeServer) siteIn(space string) *harness.Instance {
 	store := &kubeStore{KubeServer: c, space: space, last: map[string]string{}}
-	return &cases.Instance{
+	return &harness.Instance{
 		URL: c.rest.base.JoinPath(c.resource.Path(space)), Kind: c.resource.Kind, KubernetesPath: c.rest.base.JoinPath(c.resource.Path("")).Path,
 		Namespace: space, Network: c.access.network(), Header: c.header, Store: store,
 	}

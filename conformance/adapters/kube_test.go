@@ -7,7 +7,8 @@ import (
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -46,16 +47,16 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 // judge fails t for every outcome that is bad, and returns how many passed.
 func judge(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
 	t.Helper()
-	o.Subject = cases.Server
+	o.Subject = harness.Server
 	r, err := conformance.Execute(t.Context(), target, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, out := range r.Outcomes {
 		switch {
-		case out.Verdict == cases.Pass:
+		case out.Verdict == runner.Pass:
 			passed++
-		case out.Verdict.IsFailure() || out.Verdict == cases.Warn:
+		case out.Verdict.IsFailure() || out.Verdict == runner.Warn:
 			t.Errorf("%s: %s: %q %s", out.Name(), out.Verdict, out.Messages, out.Reason)
 		}
 	}
@@ -110,15 +111,15 @@ func TestWebSocketsHaveAnOriginWhereTheServerWantsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := []string{"handshake/ws-accept", "cors/ws-no-origin"}
-	for _, target := range []cases.Target{cluster.Target, byURL} {
+	for _, target := range []harness.Target{cluster.Target, byURL} {
 		r, err := conformance.Execute(t.Context(), target, conformance.Options{Run: run}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range r.Outcomes {
-			want := cases.Pass
+			want := runner.Pass
 			if o.ID == "cors/ws-no-origin" { // is asked without one all the same
-				want = cases.Warn
+				want = runner.Warn
 			}
 			if o.Verdict != want {
 				t.Errorf("%s: got %s, %q %s; want %s", o.Name(), o.Verdict, o.Messages, o.Reason, want)

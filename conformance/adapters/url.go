@@ -10,18 +10,18 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
 )
 
 // URL returns a target for a URL that lists and, with watch=1, watches. Only the cases that
 // do not write can run. An invalid URL, or one with a query, is an error of code Invalid.
-func URL(ctx context.Context, address string, o Options) (cases.Target, error) {
+func URL(ctx context.Context, address string, o Options) (harness.Target, error) {
 	u, err := parseURL(address)
 	if err != nil {
-		return cases.Target{}, err
+		return harness.Target{}, err
 	}
 	if u.RawQuery != "" {
-		return cases.Target{}, invalidf("%s: remove the query %q: the cases add their own", address, u.RawQuery)
+		return harness.Target{}, invalidf("%s: remove the query %q: the cases add their own", address, u.RawQuery)
 	}
 	r := newREST(u, o)
 	defer r.close()
@@ -29,18 +29,18 @@ func URL(ctx context.Context, address string, o Options) (cases.Target, error) {
 	defer cancel()
 	var list struct{ Kind string }
 	if err := r.ask(probe, "GET", "", nil, nil, &list); err != nil {
-		return cases.Target{}, untestable(address, err)
+		return harness.Target{}, untestable(address, err)
 	}
 	kind, isList := strings.CutSuffix(list.Kind, "List")
 	if !isList {
-		return cases.Target{}, untestable(address, invalidf("a GET returned kind %q, want a list kind such as PodList", list.Kind))
+		return harness.Target{}, untestable(address, invalidf("a GET returned kind %q, want a list kind such as PodList", list.Kind))
 	}
-	site := cases.Instance{URL: u, Kind: kind, Network: o.network(), Header: o.Header}
+	site := harness.Instance{URL: u, Kind: kind, Network: o.network(), Header: o.Header}
 	notes := []string{"a URL only allows the cases that do not write"}
 	if strings.HasPrefix(u.Path, "/api/") || strings.HasPrefix(u.Path, "/apis/") {
 		notes[0] += fmt.Sprintf("; to run all cases, test Kubernetes' API with --kube %s://%s", u.Scheme, u.Host)
 	}
-	t := cases.Target{Name: u.Host, Patience: o.Timeout, Notes: notes, Open: func(t cases.T, _ cases.Setup) *cases.Instance {
+	t := harness.Target{Name: u.Host, Patience: o.Timeout, Notes: notes, Open: func(t harness.T, _ harness.Setup) *harness.Instance {
 		t.Helper()
 		requireReachable(t, u)
 		s := site
@@ -50,7 +50,7 @@ func URL(ctx context.Context, address string, o Options) (cases.Target, error) {
 }
 
 // requireReachable fails t before its case starts if no server listens at u.
-func requireReachable(t cases.T, u *url.URL) {
+func requireReachable(t harness.T, u *url.URL) {
 	t.Helper()
 	port := u.Port()
 	if port == "" {

@@ -11,24 +11,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// TestCases runs every case in every way its rule names: TestCases/handshake/accept-q/ws-gorilla. A run without a filter fails where one
-// was left out, or where a case does not say what it needs. Under the race detector the ways are those of [racedWays].
+// TestCases runs every case in every variant of its transports: TestCases/handshake/accept-q/ws-gorilla. A
+// run without a filter also fails if a variant was left out, or if a case does not declare the abilities
+// that it uses. Under the race detector only the variants of racedVariants are run.
 func TestCases(t *testing.T) {
-	ran, used := map[string]bool{}, map[string]Ability{}
-	targets := map[string]Target{}
+	ran, used := map[string]bool{}, map[string]harness.Ability{}
+	targets := map[string]harness.Target{}
 	for i, c := range All() {
-		target := Own("listwatch", Interceptors{})
-		if raced {
-			target.Variants = c.racedWays(i)
+		target := reference.New("listwatch", reference.Interceptors{})
+		if harness.Raced {
+			target.Variants = racedVariants(c, i)
 		}
 		targets[c.ID] = target
 		t.Run(c.ID, func(t *testing.T) {
-			c.test(t, target, func(name string, a Ability) {
+			runner.TestVariants(t, c, target, func(name string, a harness.Ability) {
 				ran[c.ID+"/"+name] = true
 				used[c.ID] |= a
 			})
@@ -38,29 +42,30 @@ func TestCases(t *testing.T) {
 		return
 	}
 	for _, c := range All() {
-		if c.run == nil {
+		if c.Run == nil {
 			continue
 		}
-		for _, w := range c.waysOf(targets[c.ID]) {
-			if !ran[c.ID+"/"+w.name] && !ran[c.ID+"/"+w.name+"/fake"] {
-				t.Errorf("%s was not run on %s", c.ID, w.name)
+		for _, v := range runner.Variants(c, targets[c.ID]) {
+			if !ran[c.ID+"/"+v] && !ran[c.ID+"/"+v+"/fake"] {
+				t.Errorf("%s was not run on %s", c.ID, v)
 			}
 		}
-		if got := used[c.ID] | c.setupNeeds(); got != c.needs&^hidden {
-			t.Errorf("%s uses %q, and says that it needs %q", c.ID, got, c.needs)
+		if got := used[c.ID] | setupNeeds(c); got != c.Needs&^undetected {
+			t.Errorf("%s uses the abilities %q, but declares %q", c.ID, got, c.Needs)
 		}
 	}
 }
 
-// racedWays returns one way over each transport, in turn, for a case about several of them; all ways, for one about a single transport. What the
-// race detector is to look at are the two halves of a way, which meet every group of cases.
-func (c Case) racedWays(turn int) []string {
+// racedVariants returns the variants in which a case is run under the race detector: all of them if the
+// case is about a single transport, and otherwise one variant of each transport, in turn. Thus every
+// variant still meets every group of cases.
+func racedVariants(c harness.Case, turn int) []string {
 	if len(strings.Fields(c.Transports)) == 1 {
-		return Variants()
+		return harness.Variants()
 	}
 	byTransport := map[string][]string{}
-	for _, w := range ways {
-		byTransport[w.on] = append(byTransport[w.on], w.name)
+	for _, v := range harness.AllVariants {
+		byTransport[v.Transport] = append(byTransport[v.Transport], v.Name)
 	}
 	var chosen []string
 	for _, names := range byTransport {
@@ -69,16 +74,16 @@ func (c Case) racedWays(turn int) []string {
 	return chosen
 }
 
-func TestCasesUnderTheRaceDetectorMeetEveryTransportAndGroupsEveryWay(t *testing.T) {
-	want, met := map[string]bool{}, map[string]bool{}
+func TestRacedVariantsCoverTransportsAndGroups(t *testing.T) {
+	want, covered := map[string]bool{}, map[string]bool{}
 	for i, c := range All() {
-		target := Own("", Interceptors{})
-		all := c.waysOf(target)
-		target.Variants = c.racedWays(i)
-		some := c.waysOf(target)
-		on := func(ways []way) (transports []string) {
-			for _, w := range ways {
-				transports = append(transports, w.on)
+		target := reference.New("", reference.Interceptors{})
+		all := runner.Variants(c, target)
+		target.Variants = racedVariants(c, i)
+		some := runner.Variants(c, target)
+		on := func(variants []string) (transports []string) {
+			for _, v := range variants {
+				transports = append(transports, harness.TransportOf(v))
 			}
 			slices.Sort(transports)
 			return slices.Compact(transports)
@@ -86,27 +91,27 @@ func TestCasesUnderTheRaceDetectorMeetEveryTransportAndGroupsEveryWay(t *testing
 		if !slices.Equal(on(some), on(all)) {
 			t.Errorf("%s: got the transports %v, want %v", c.ID, on(some), on(all))
 		}
-		for _, w := range all {
-			want[c.Group()+" "+w.name] = true
+		for _, v := range all {
+			want[c.Group()+" "+v] = true
 		}
-		for _, w := range some {
-			met[c.Group()+" "+w.name] = true
+		for _, v := range some {
+			covered[c.Group()+" "+v] = true
 		}
 	}
 	for pair := range want {
-		if !met[pair] {
-			t.Errorf("%s: they don't meet", pair)
+		if !covered[pair] {
+			t.Errorf("no case covers %s", pair)
 		}
 	}
 }
 
-// hidden are abilities whose use does not show.
-const hidden = SoleWriter | ConsecutiveVersions | KubernetesPaths | Namespaces | FieldSelectors
+// undetected are the abilities whose use cannot be observed.
+const undetected = harness.SoleWriter | harness.ConsecutiveVersions | harness.KubernetesPaths | harness.Namespaces | harness.FieldSelectors
 
-// setupNeeds is what the setup of c asks for.
-func (c Case) setupNeeds() Ability {
-	if c.setup != (Setup{}) {
-		return Configurable
+// setupNeeds returns the abilities that the setup of c needs.
+func setupNeeds(c harness.Case) harness.Ability {
+	if c.Setup != (harness.Setup{}) {
+		return harness.Configurable
 	}
 	return 0
 }
@@ -120,47 +125,47 @@ func isFiltered() bool {
 	return false
 }
 
-// groups are how many rules of level M each group of the catalogue has; one that is dropped by mistake shows here.
-var groups = map[string]int{"handshake": 22, "resume": 18, "select": 9, "error": 9, "event": 8, "bookmark": 7, "initial": 14, "timeout": 3, "slow": 5, "drop": 7, "drain": 3, "framing": 25, "order": 14, "tls": 6, "auth": 2, "cors": 5, "comp": 8, "conc": 4, "large": 3, "unicode": 2, "limit": 13}
+// mustRules is the number of rules of level Must in each group. It reveals rules dropped by mistake.
+var mustRules = map[string]int{"handshake": 22, "resume": 18, "select": 9, "error": 9, "event": 8, "bookmark": 7, "initial": 14, "timeout": 3, "slow": 5, "drop": 7, "drain": 3, "framing": 25, "order": 14, "tls": 6, "auth": 2, "cors": 5, "comp": 8, "conc": 4, "large": 3, "unicode": 2, "limit": 13}
 
 func TestEveryRuleHasATestOrAReason(t *testing.T) {
 	seen, must := map[string]bool{}, map[string]int{}
-	well := regexp.MustCompile(`^[a-z]+/[a-zA-Z0-9-]+$`)
+	validID := regexp.MustCompile(`^[a-z]+/[a-zA-Z0-9-]+$`)
 	for _, c := range All() {
-		if seen[c.ID] || !well.MatchString(c.ID) {
-			t.Errorf("%s: the id comes twice or is none", c.ID)
+		if seen[c.ID] || !validID.MatchString(c.ID) {
+			t.Errorf("%s: the ID is invalid or used twice", c.ID)
 		}
 		seen[c.ID] = true
-		if len(c.waysOf(Own("", Interceptors{}))) == 0 || strings.Trim(c.Mode, "rfx") != "" || c.Mode == "" || c.Rule == "" ||
+		if len(runner.Variants(c, reference.New("", reference.Interceptors{}))) == 0 || strings.Trim(c.Mode, "rfx") != "" || c.Mode == "" || c.Rule == "" ||
 			!strings.Contains("MSQI", string(c.Level)) || !strings.Contains("SCE", string(c.Subject)) {
-			t.Errorf("%s: the rule is not whole: %+v", c.ID, c)
+			t.Errorf("%s: the declaration is incomplete: %+v", c.ID, c)
 		}
-		if c.Level == Must {
+		if c.Level == harness.Must {
 			must[c.Group()]++
 		}
-		if (c.run == nil) == (c.CoveredBy == "") {
-			t.Errorf("%s: want a test here, or a word on where it is", c.ID)
+		if (c.Run == nil) == (c.CoveredBy == "") {
+			t.Errorf("%s: want either Run or CoveredBy", c.ID)
 		}
-		checkElsewhere(t, c)
+		checkCoveredBy(t, c)
 	}
-	for group, want := range groups {
+	for group, want := range mustRules {
 		if must[group] != want {
-			t.Errorf("%s: got %d rules of level M, want %d", group, must[group], want)
+			t.Errorf("%s: got %d rules of level Must, want %d", group, must[group], want)
 		}
 	}
 }
 
 var livesIn = regexp.MustCompile(`^lives in (\S+) ((?:Test|Fuzz)\w+)$`)
 
-// checkElsewhere holds what a rule without a test here says against the source.
-func checkElsewhere(t *testing.T, c Case) {
+// checkCoveredBy checks that the test exists that covers a rule without a case.
+func checkCoveredBy(t *testing.T, c harness.Case) {
 	t.Helper()
 	if c.CoveredBy == "" || strings.HasPrefix(c.CoveredBy, "needs ") {
 		return
 	}
 	m := livesIn.FindStringSubmatch(c.CoveredBy)
 	if m == nil {
-		t.Errorf("%s: %q: want \"needs …\" or \"lives in PACKAGE TestName\"", c.ID, c.CoveredBy)
+		t.Errorf("%s: got CoveredBy %q, want \"needs …\" or \"lives in PACKAGE TestName\"", c.ID, c.CoveredBy)
 		return
 	}
 	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(m[1]), "*_test.go"))

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
@@ -18,20 +20,20 @@ func TestEveryMutantIsCaughtByItsCases(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each case waits for what does not come")
 	}
-	for _, m := range All() {
+	for _, m := range cases.Mutants() {
 		for _, id := range m.Breaks {
 			t.Run(m.Name+"/"+id, func(t *testing.T) {
-				i := slices.IndexFunc(cases.All(), func(c cases.Case) bool { return c.ID == id && c.CoveredBy == "" })
+				i := slices.IndexFunc(cases.All(), func(c harness.Case) bool { return c.ID == id && c.CoveredBy == "" })
 				if i < 0 {
 					t.Fatalf("%s breaks %s, and there is no such case", m.Name, id)
 				}
-				if !cases.All()[i].RunsAlone() {
+				if !cases.All()[i].RunsAlone {
 					t.Parallel()
 				}
 				bubble := func(run func(context.Context)) {
 					synctest.Test(t, func(t *testing.T) { run(t.Context()) })
 				}
-				if c := cases.All()[i]; !c.Detects(t.Context(), m.Target(), bubble) {
+				if c := cases.All()[i]; !runner.Detects(t.Context(), c, m.Target(), bubble) {
 					t.Errorf("%s (%s) does not notice", c.ID, c.Rule)
 				}
 			})
@@ -41,13 +43,13 @@ func TestEveryMutantIsCaughtByItsCases(t *testing.T) {
 
 func TestEveryCaseHasAMutant(t *testing.T) {
 	broken := map[string]bool{}
-	for _, m := range All() {
+	for _, m := range cases.Mutants() {
 		for _, id := range m.Breaks {
 			broken[id] = true
 		}
 	}
 	for _, c := range cases.All() {
-		if c.CoveredBy == "" && c.Level != cases.Measurement && !broken[c.ID] {
+		if c.CoveredBy == "" && c.Level != harness.Measurement && !broken[c.ID] {
 			t.Errorf("no mutant breaks %s: does it prove anything?", c.ID)
 		}
 	}
@@ -55,7 +57,7 @@ func TestEveryCaseHasAMutant(t *testing.T) {
 
 func TestMutantsHaveNamesOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
-	for _, m := range All() {
+	for _, m := range cases.Mutants() {
 		if m.Name == "" || len(m.Breaks) == 0 || seen[m.Name] {
 			t.Errorf("%q: it has no name, breaks nothing, or comes twice", m.Name)
 		}

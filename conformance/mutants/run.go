@@ -1,3 +1,5 @@
+// Package mutants runs the conformance cases against mutants, to show that the cases can fail: each case
+// that a mutant breaks must notice it.
 package mutants
 
 import (
@@ -7,6 +9,9 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/mutation"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // A Trial is what the cases made of one mutant.
@@ -55,9 +60,9 @@ const workers = 6
 
 // Run tries every mutant on real sockets of this machine, and tells each trial to progress, if it is not nil. Where ctx ends it returns why.
 func Run(ctx context.Context, progress func(MutantResult)) (*Result, error) {
-	begun, all := time.Now(), All()
+	begun, all := time.Now(), cases.Mutants()
 	r := &Result{Trials: make([]MutantResult, len(all))}
-	known := map[string]cases.Case{}
+	known := map[string]harness.Case{}
 	for _, c := range cases.All() {
 		known[c.ID] = c
 	}
@@ -68,7 +73,7 @@ func Run(ctx context.Context, progress func(MutantResult)) (*Result, error) {
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				t := all[i].try(ctx, known, &alone)
+				t := try(all[i], ctx, known, &alone)
 				r.Trials[i] = t
 				mu.Lock()
 				if progress != nil && ctx.Err() == nil {
@@ -91,16 +96,16 @@ func Run(ctx context.Context, progress func(MutantResult)) (*Result, error) {
 }
 
 // try runs the cases that m breaks, those that measure alone.
-func (m Mutant) try(ctx context.Context, known map[string]cases.Case, alone *sync.RWMutex) MutantResult {
+func try(m mutation.Mutant, ctx context.Context, known map[string]harness.Case, alone *sync.RWMutex) MutantResult {
 	t := MutantResult{Name: m.Name}
 	for _, id := range m.Breaks {
 		c := known[id]
 		lock := alone.RLocker()
-		if c.RunsAlone() {
+		if c.RunsAlone {
 			lock = alone
 		}
 		lock.Lock()
-		noticed := c.Detects(ctx, m.Target(), nil)
+		noticed := runner.Detects(ctx, c, m.Target(), nil)
 		lock.Unlock()
 		switch {
 		case noticed:

@@ -6,14 +6,14 @@ import (
 	"io"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // A VerdictChange is a run whose verdict differs between two reports. Before or After is
 // empty if the run is in one report only.
 type VerdictChange struct {
 	Name          string
-	Before, After cases.Verdict
+	Before, After runner.Verdict
 	// Message is the first message of a run that is bad now.
 	Message string
 }
@@ -21,12 +21,12 @@ type VerdictChange struct {
 // Regressed reports whether a run has become bad.
 func (c VerdictChange) Regressed() bool { return isBad(c.After) && !isBad(c.Before) }
 
-func isBad(v cases.Verdict) bool { return v.IsFailure() || v == cases.Warn }
+func isBad(v runner.Verdict) bool { return v.IsFailure() || v == runner.Warn }
 
 // Diff returns the runs whose verdicts differ between a and b, in the order of b, followed
 // by those that only a contains.
 func Diff(a, b *conformance.Report) (all []VerdictChange) {
-	before, after := map[string]cases.Verdict{}, map[string]bool{}
+	before, after := map[string]runner.Verdict{}, map[string]bool{}
 	for _, o := range a.Outcomes {
 		before[o.Name()] = o.Verdict
 	}
@@ -67,7 +67,7 @@ func WriteDiff(w io.Writer, changes []VerdictChange) error {
 	return out.Flush()
 }
 
-func orNone(v cases.Verdict) string {
+func orNone(v runner.Verdict) string {
 	if v == "" {
 		return "not in the report"
 	}

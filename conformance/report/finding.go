@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // A Finding is one problem, which one or more runs showed.
@@ -29,7 +29,7 @@ type Finding struct {
 // not ready, with the same message, are one Finding, too.
 func Findings(r *conformance.Report) (all []Finding) {
 	at := map[string]int{}
-	for _, v := range []cases.Verdict{cases.Fail, cases.XPass, cases.SetupError, cases.Warn} {
+	for _, v := range []runner.Verdict{runner.Fail, runner.XPass, runner.SetupError, runner.Warn} {
 		for _, o := range r.Outcomes {
 			if o.Verdict != v {
 				continue
@@ -55,7 +55,7 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 // the messages because some cases report them in any order.
 func failureKey(o conformance.Outcome) string {
 	id := o.ID
-	if o.Verdict == cases.SetupError {
+	if o.Verdict == runner.SetupError {
 		id = ""
 	}
 	said := strings.Split(numbers.ReplaceAllString(strings.Join(o.Messages, "\n"), "0"), "\n")

@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // A heatMap is a table of cases and variants.
@@ -16,7 +17,7 @@ type heatMap struct {
 }
 
 type verdictFilter struct {
-	Verdict cases.Verdict
+	Verdict runner.Verdict
 	Sign    string
 	Count   int
 	Meaning string
@@ -37,16 +38,16 @@ type rowView struct {
 // all variants.
 type cellView struct {
 	Name    string
-	Verdict cases.Verdict
+	Verdict runner.Verdict
 	Sign    string
 	Reason  string
 	Whole   bool
 }
 
 // mapSigns are the signs of verdicts in the table. They can be distinguished without color.
-var mapSigns = map[cases.Verdict]string{
-	cases.Pass: "✓", cases.Fail: "✕", cases.Warn: "!", cases.Info: "i", cases.Skip: "–", cases.XFail: "~", cases.XPass: "?",
-	cases.SetupError: "⚠", cases.NotRun: "·",
+var mapSigns = map[runner.Verdict]string{
+	runner.Pass: "✓", runner.Fail: "✕", runner.Warn: "!", runner.Info: "i", runner.Skip: "–", runner.XFail: "~", runner.XPass: "?",
+	runner.SetupError: "⚠", runner.NotRun: "·",
 }
 
 func newHeatMap(r *conformance.Report, s Summary) heatMap {
@@ -75,7 +76,7 @@ func variantColumns(r *conformance.Report) (variants []string) {
 			variants = append(variants, o.Way)
 		}
 	}
-	order := cases.Variants()
+	order := harness.Variants()
 	slices.SortStableFunc(variants, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	if len(variants) == 0 {
 		variants = []string{"any"}

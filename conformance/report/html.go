@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 var (
@@ -40,7 +40,7 @@ type view struct {
 	selfTestView
 	UnmatchedPatterns []string
 	heatMap
-	Verdicts []cases.Verdict
+	Verdicts []runner.Verdict
 	Levels   []figureRow
 	Skipped  []SkipReason
 	footer
@@ -58,7 +58,7 @@ func newSelfTestView(r *conformance.Report) (t selfTestView) {
 	if m := r.Mutants; m != nil {
 		t.MutantFigures = mutantFigures(m)
 		for _, trial := range m.Trials {
-			if mutantVerdict(trial) == cases.Skip {
+			if mutantVerdict(trial) == runner.Skip {
 				t.SkippedMutants = append(t.SkippedMutants, trial.Name)
 			}
 		}
@@ -91,17 +91,17 @@ type lineView struct {
 
 // A runView is shown when a cell is clicked.
 type runView struct {
-	Name     string        `json:"name"`
-	Verdict  cases.Verdict `json:"verdict"`
-	Meaning  string        `json:"meaning"`
-	Level    string        `json:"level"`
-	Says     string        `json:"says"`
-	Messages []string      `json:"messages,omitempty"`
-	Reason   string        `json:"reason,omitempty"`
-	Log      []string      `json:"log,omitempty"`
-	Timeline []string      `json:"timeline,omitempty"`
-	Seconds  float64       `json:"seconds,omitempty"`
-	Rerun    string        `json:"rerun,omitempty"`
+	Name     string         `json:"name"`
+	Verdict  runner.Verdict `json:"verdict"`
+	Meaning  string         `json:"meaning"`
+	Level    string         `json:"level"`
+	Says     string         `json:"says"`
+	Messages []string       `json:"messages,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
+	Log      []string       `json:"log,omitempty"`
+	Timeline []string       `json:"timeline,omitempty"`
+	Seconds  float64        `json:"seconds,omitempty"`
+	Rerun    string         `json:"rerun,omitempty"`
 }
 
 // openFindings is the number of findings that are initially expanded.
@@ -141,9 +141,9 @@ func overallState(r *conformance.Report, s Summary) string {
 	switch {
 	case !r.OK():
 		return "bad"
-	case s.RunsByVerdict[cases.Warn] > 0:
+	case s.RunsByVerdict[runner.Warn] > 0:
 		return "mixed"
-	case s.RunsByVerdict[cases.Pass] == 0:
+	case s.RunsByVerdict[runner.Pass] == 0:
 		return ""
 	}
 	return "ok"
@@ -153,23 +153,23 @@ func tiles(r *conformance.Report, s Summary) []tile {
 	all := []tile{
 		{fmt.Sprint(s.Cases), "cases", ""},
 		{fmt.Sprint(s.Runs), "runs in all variants", ""},
-		{fmt.Sprint(s.RunsByVerdict[cases.Pass]), "runs passed", "pass"},
+		{fmt.Sprint(s.RunsByVerdict[runner.Pass]), "runs passed", "pass"},
 	}
-	for _, v := range []cases.Verdict{cases.Fail, cases.XPass, cases.SetupError, cases.Warn, cases.XFail, cases.NotRun} {
-		if n := s.RunsByVerdict[v]; n > 0 || v == cases.Fail {
+	for _, v := range []runner.Verdict{runner.Fail, runner.XPass, runner.SetupError, runner.Warn, runner.XFail, runner.NotRun} {
+		if n := s.RunsByVerdict[v]; n > 0 || v == runner.Fail {
 			class := ""
 			if n > 0 && v.IsFailure() {
 				class = "fail"
 			} else if n > 0 {
 				class = string(v)
 			}
-			all = append(all, tile{fmt.Sprint(n), map[cases.Verdict]string{
-				cases.Fail: "failed", cases.XPass: "passed unexpectedly", cases.SetupError: "setup failed", cases.Warn: "warnings",
-				cases.XFail: "known failures", cases.NotRun: "not run",
+			all = append(all, tile{fmt.Sprint(n), map[runner.Verdict]string{
+				runner.Fail: "failed", runner.XPass: "passed unexpectedly", runner.SetupError: "setup failed", runner.Warn: "warnings",
+				runner.XFail: "known failures", runner.NotRun: "not run",
 			}[v], class})
 		}
 	}
-	all = append(all, tile{fmt.Sprint(s.ByVerdict[cases.Skip]), "cases skipped", ""})
+	all = append(all, tile{fmt.Sprint(s.ByVerdict[runner.Skip]), "cases skipped", ""})
 	if m := r.Mutants; m != nil {
 		killed, survived, _ := m.Counts()
 		all = append(all, tile{fmt.Sprintf("%d/%d", killed, len(m.Trials)), "mutants killed", figureClass(survived == 0)})

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // These types describe the elements of JUnit's XML as build servers read it. There is no
@@ -90,16 +90,16 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 	s.seconds += o.Seconds
 	why := &problem{Message: firstLine(o), Text: details(r, o)}
 	switch o.Verdict {
-	case cases.Fail, cases.XPass:
+	case runner.Fail, runner.XPass:
 		t.Failure = why
 		s.Failures++
-	case cases.SetupError:
+	case runner.SetupError:
 		t.Error = why
 		s.Errors++
-	case cases.Skip, cases.NotRun, cases.XFail:
+	case runner.Skip, runner.NotRun, runner.XFail:
 		t.Skipped = &problem{Message: string(o.Verdict) + ": " + o.Reason}
 		s.Skipped++
-	case cases.Warn, cases.Info:
+	case runner.Warn, runner.Info:
 		t.Out = string(o.Verdict) + ": " + why.Text
 	}
 	s.Cases = append(s.Cases, t)
@@ -128,7 +128,7 @@ func selfTestSuites(r *conformance.Report) (all []*suite) {
 		var tests []testcase
 		for _, t := range m.Trials {
 			test := testcase{Class: mutantGroup, Name: t.Name, Time: seconds(0), Failure: wrong[mutantGroup+"/"+t.Name]}
-			if mutantVerdict(t) == cases.Skip {
+			if mutantVerdict(t) == runner.Skip {
 				test.Skipped = &problem{Message: "run only by go test: " + strings.Join(t.NotTried, ", ")}
 			}
 			tests = append(tests, test)
@@ -164,7 +164,7 @@ func details(r *conformance.Report, o conformance.Outcome) string {
 	for _, line := range shown {
 		b.WriteString(line + "\n")
 	}
-	if command := rerunCommand(r, o.Name()); command != "" && o.Verdict != cases.Info {
+	if command := rerunCommand(r, o.Name()); command != "" && o.Verdict != runner.Info {
 		b.WriteString("run again: " + command + "\n")
 	}
 	return b.String()

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // Markdown writes r as GitHub Markdown.
@@ -32,17 +32,17 @@ func Markdown(w io.Writer, r *conformance.Report) error {
 		}
 		fmt.Fprintln(out)
 	}
-	if s.RunsByVerdict[cases.XFail] > 0 {
+	if s.RunsByVerdict[runner.XFail] > 0 {
 		fmt.Fprintf(out, "## Known failures\n\n")
 		for _, o := range r.Outcomes {
-			if o.Verdict == cases.XFail {
+			if o.Verdict == runner.XFail {
 				fmt.Fprintf(out, "- `%s`: %s\n", o.Name(), inline(o.Reason))
 			}
 		}
 		fmt.Fprintln(out)
 	}
 	if len(s.Skipped) > 0 {
-		fmt.Fprintf(out, "<details><summary>Skipped: %s</summary>\n\n", plural(s.ByVerdict[cases.Skip], "case"))
+		fmt.Fprintf(out, "<details><summary>Skipped: %s</summary>\n\n", plural(s.ByVerdict[runner.Skip], "case"))
 		for _, why := range s.Skipped {
 			fmt.Fprintf(out, "- %s: `%s`\n", inline(why.Reason), strings.Join(why.Cases, "`, `"))
 		}

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/conformance/mutants"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // A Progress shows a run in progress. On a terminal it writes a strip of signs for each
@@ -22,7 +22,7 @@ type Progress struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	group   string
-	strip   []cases.Verdict
+	strip   []runner.Verdict
 	current []conformance.Outcome // the outcomes of the current case
 }
 
@@ -58,7 +58,7 @@ func (p *Progress) Add(o conformance.Outcome) {
 // AddMutant shows the result of a mutant: a sign on a terminal, otherwise a line if the
 // mutant survived.
 func (p *Progress) AddMutant(t mutants.MutantResult) {
-	if v := mutantVerdict(t); p.width > 0 || v == cases.Fail {
+	if v := mutantVerdict(t); p.width > 0 || v == runner.Fail {
 		p.Add(conformance.Outcome{ID: mutantGroup + "/" + t.Name, Verdict: v})
 	}
 }
@@ -96,28 +96,28 @@ func (p *Progress) endStrip() {
 
 // progressSigns are one-letter signs of verdicts. Bad ones are letters, to be distinguished
 // without color.
-var progressSigns = map[cases.Verdict]string{
-	cases.Pass: ".", cases.Fail: "F", cases.Warn: "w", cases.Info: "i", cases.Skip: "s", cases.XFail: "x", cases.XPass: "X",
-	cases.SetupError: "E", cases.NotRun: "-",
+var progressSigns = map[runner.Verdict]string{
+	runner.Pass: ".", runner.Fail: "F", runner.Warn: "w", runner.Info: "i", runner.Skip: "s", runner.XFail: "x", runner.XPass: "X",
+	runner.SetupError: "E", runner.NotRun: "-",
 }
 
 // ansiColours are the ANSI color codes of verdicts.
-var ansiColours = map[cases.Verdict]string{
-	cases.Pass: "32", cases.Fail: "1;31", cases.Warn: "33", cases.Info: "36", cases.Skip: "2", cases.XFail: "35", cases.XPass: "1;31",
-	cases.SetupError: "1;31", cases.NotRun: "2",
+var ansiColours = map[runner.Verdict]string{
+	runner.Pass: "32", runner.Fail: "1;31", runner.Warn: "33", runner.Info: "36", runner.Skip: "2", runner.XFail: "35", runner.XPass: "1;31",
+	runner.SetupError: "1;31", runner.NotRun: "2",
 }
 
 // stripLine returns the strip of the current group. If it does not fit the terminal, it
 // shows the latest runs.
 func (p *Progress) stripLine() string {
-	counts, bad := map[cases.Verdict]int{}, 0
+	counts, bad := map[runner.Verdict]int{}, 0
 	for _, v := range p.strip {
 		counts[v]++
 		if isBad(v) {
 			bad++
 		}
 	}
-	end := fmt.Sprintf("  %d passed", counts[cases.Pass])
+	end := fmt.Sprintf("  %d passed", counts[runner.Pass])
 	if bad > 0 {
 		end += fmt.Sprintf(", %d not", bad)
 	}
@@ -135,7 +135,7 @@ func (p *Progress) stripLine() string {
 	return b.String() + end
 }
 
-func (p *Progress) colourize(v cases.Verdict, text string) string {
+func (p *Progress) colourize(v runner.Verdict, text string) string {
 	if !p.colour {
 		return text
 	}
@@ -163,7 +163,7 @@ func (p *Progress) writeCase() {
 	p.current = nil
 	about := fmt.Sprintf("%s, %.0f ms", summarizeVariants(variants, all), seconds*1000)
 	switch {
-	case worst.Verdict == cases.Skip || worst.Verdict == cases.NotRun || worst.Verdict == cases.XFail:
+	case worst.Verdict == runner.Skip || worst.Verdict == runner.NotRun || worst.Verdict == runner.XFail:
 		about = worst.Reason
 	case len(variants) < len(all):
 		about = fmt.Sprintf("%s of %d variants, %.0f ms", summarizeVariants(variants, all), len(all), seconds*1000)

@@ -13,41 +13,42 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/report"
 	"github.com/listwatch/listwatch/conformance/robustness"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-func outcome(id, way string, v cases.Verdict, messages ...string) conformance.Outcome {
+func outcome(id, way string, v runner.Verdict, messages ...string) conformance.Outcome {
 	return conformance.Outcome{
-		ID: id, Way: way, Target: "here", Level: cases.Must, Subject: cases.Server, Says: "rule of " + id, Verdict: v, Messages: messages, Seconds: 0.25,
+		ID: id, Way: way, Target: "here", Level: harness.Must, Subject: harness.Server, Says: "rule of " + id, Verdict: v, Messages: messages, Seconds: 0.25,
 	}
 }
 
 // sample returns a report with an outcome of every verdict.
 func sample() *conformance.Report {
-	skipped := outcome("drain/ends-all", "", cases.Skip)
+	skipped := outcome("drain/ends-all", "", runner.Skip)
 	skipped.Reason = "it cannot <be> drained"
-	failed := outcome("resume/from-rv", "h2", cases.Fail, `got version 17, want "ADDED a" </script><b>`)
+	failed := outcome("resume/from-rv", "h2", runner.Fail, `got version 17, want "ADDED a" </script><b>`)
 	failed.Timeline, failed.Log = []string{"   0.1 ms  put a []: version 16", "   0.2 ms  received ADDED b at version 17"}, []string{"seed 5"}
-	first := outcome("resume/from-rv", "h1", cases.Fail, `got version 17, want "ADDED a" </script><b>`)
+	first := outcome("resume/from-rv", "h1", runner.Fail, `got version 17, want "ADDED a" </script><b>`)
 	first.Timeline = failed.Timeline
-	known := outcome("select/field-name", "h1", cases.XFail, "got 200")
+	known := outcome("select/field-name", "h1", runner.XFail, "got 200")
 	known.Reason = "it has | no fields"
-	warned := outcome("error/negotiated", "h1", cases.Warn, "got text/html")
-	warned.Level = cases.Should
+	warned := outcome("error/negotiated", "h1", runner.Warn, "got text/html")
+	warned.Level = harness.Should
 	return &conformance.Report{
 		Tool: "listwatch v1.2.3", Target: "here", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 1.5,
 		Notes: []string{"ws is not tested"}, Command: []string{"listwatch", "conformance", "server", "--url", "http://h/x y", "--token", "$TOKEN"},
 		UnmatchedPatterns: []string{"no/such"},
 		Outcomes: []conformance.Outcome{
 			first, failed,
-			outcome("resume/from-rv", "ws-gorilla", cases.Pass), skipped, known, warned,
-			outcome("event/latency", "h1", cases.Info, "3 ms"), outcome("select/label-ops", "h1", cases.XPass),
-			outcome("bookmark/shape", "h1", cases.SetupError, "dial: refused"), outcome("bookmark/sound", "h1", cases.SetupError, "dial: refused"),
-			outcome("initial/empty", "h1", cases.NotRun),
+			outcome("resume/from-rv", "ws-gorilla", runner.Pass), skipped, known, warned,
+			outcome("event/latency", "h1", runner.Info, "3 ms"), outcome("select/label-ops", "h1", runner.XPass),
+			outcome("bookmark/shape", "h1", runner.SetupError, "dial: refused"), outcome("bookmark/sound", "h1", runner.SetupError, "dial: refused"),
+			outcome("initial/empty", "h1", runner.NotRun),
 		},
 	}
 }
@@ -94,7 +95,7 @@ func TestTextExplainsFailures(t *testing.T) {
 
 func TestSummaryCountsWorstVerdicts(t *testing.T) {
 	s := report.Summarize(sample())
-	if s.Cases != 9 || s.Runs != 9 || s.ByLevel[cases.Must][cases.Fail] != 1 || s.ByLevel[cases.Should][cases.Warn] != 1 || s.ByVerdict[cases.Pass] != 0 {
+	if s.Cases != 9 || s.Runs != 9 || s.ByLevel[harness.Must][runner.Fail] != 1 || s.ByLevel[harness.Should][runner.Warn] != 1 || s.ByVerdict[runner.Pass] != 0 {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -216,13 +217,13 @@ func TestReportsContainSelfTestFigures(t *testing.T) {
 
 func TestDiffReportsChangedVerdicts(t *testing.T) {
 	before, after := sample(), sample()
-	after.Outcomes[0].Verdict, after.Outcomes[0].Messages = cases.Pass, nil
-	after.Outcomes[2].Verdict, after.Outcomes[2].Messages = cases.Fail, []string{"got nothing"}
+	after.Outcomes[0].Verdict, after.Outcomes[0].Messages = runner.Pass, nil
+	after.Outcomes[2].Verdict, after.Outcomes[2].Messages = runner.Fail, []string{"got nothing"}
 	after.Outcomes = after.Outcomes[:10]
 	want := []report.VerdictChange{
-		{Name: "resume/from-rv/h1", Before: cases.Fail, After: cases.Pass},
-		{Name: "resume/from-rv/ws-gorilla", Before: cases.Pass, After: cases.Fail, Message: "got nothing"},
-		{Name: "initial/empty/h1", Before: cases.NotRun},
+		{Name: "resume/from-rv/h1", Before: runner.Fail, After: runner.Pass},
+		{Name: "resume/from-rv/ws-gorilla", Before: runner.Pass, After: runner.Fail, Message: "got nothing"},
+		{Name: "initial/empty/h1", Before: runner.NotRun},
 	}
 	got := report.Diff(before, after)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -252,9 +253,9 @@ func TestProgressWritesStripsOnTerminal(t *testing.T) {
 	var b bytes.Buffer
 	p := report.NewProgress(&b, 40, true)
 	for range 100 {
-		p.Add(outcome("resume/from-rv", "h1", cases.Pass))
+		p.Add(outcome("resume/from-rv", "h1", runner.Pass))
 	}
-	p.Add(outcome("select/label-ops", "h1", cases.Fail))
+	p.Add(outcome("select/label-ops", "h1", runner.Fail))
 	p.Close()
 	wantParts(t, b.String(), "resume", "select", "100 passed", "0 passed, 1 not", "\x1b[1;31mF\x1b[0m")
 	for line := range strings.SplitSeq(b.String(), "\x1b[K") {

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/robustness"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // robustnessGroup and mutantGroup are the groups in the names of self tests.
@@ -31,7 +31,7 @@ type selfTestFinding struct {
 func selfTestFindings(r *conformance.Report) (all []selfTestFinding) {
 	if r.Mutants != nil {
 		for _, t := range r.Mutants.Trials {
-			if mutantVerdict(t) == cases.Fail {
+			if mutantVerdict(t) == runner.Fail {
 				all = append(all, selfTestFinding{
 					mutantGroup + "/" + t.Name, "the cases must detect this defect of a server or client",
 					[]string{"cases that did not detect it: " + strings.Join(t.MissedBy, ", ")},
@@ -66,14 +66,14 @@ func robustnessMessages(f *robustness.Result) []string {
 	return append(lines, fmt.Sprintf("seed %d", f.Report.Meta.Seed))
 }
 
-func mutantVerdict(t mutants.MutantResult) cases.Verdict {
+func mutantVerdict(t mutants.MutantResult) runner.Verdict {
 	switch {
 	case t.Killed():
-		return cases.Pass
+		return runner.Pass
 	case len(t.MissedBy) > 0:
-		return cases.Fail
+		return runner.Fail
 	}
-	return cases.Skip
+	return runner.Skip
 }
 
 // A labelledCount is a figure and its label.
@@ -162,7 +162,7 @@ func writeSelfTestFigures(out io.Writer, r *conformance.Report) {
 
 func writeSelfTestFindings(out io.Writer, r *conformance.Report) {
 	for _, f := range selfTestFindings(r) {
-		fmt.Fprintf(out, "%-5s %s\n      %s\n\n", verdictLabel(cases.Fail), f.Name, f.Says)
+		fmt.Fprintf(out, "%-5s %s\n      %s\n\n", verdictLabel(runner.Fail), f.Name, f.Says)
 		for _, m := range f.Messages {
 			writeBlock(out, "      ", m)
 		}

@@ -6,24 +6,25 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // verdicts lists all verdicts, the worst first. A case has the worst verdict of its
 // variants.
-var verdicts = []cases.Verdict{
-	cases.Fail, cases.XPass, cases.SetupError, cases.Warn, cases.NotRun, cases.XFail, cases.Pass, cases.Info, cases.Skip,
+var verdicts = []runner.Verdict{
+	runner.Fail, runner.XPass, runner.SetupError, runner.Warn, runner.NotRun, runner.XFail, runner.Pass, runner.Info, runner.Skip,
 }
 
 // verdictMeanings explains the verdicts.
-var verdictMeanings = map[cases.Verdict]string{
-	cases.Pass: "the rule holds", cases.Fail: "a must is broken", cases.Warn: "a rule that is not a must is broken",
-	cases.Info: "measured, nothing to judge", cases.Skip: "cannot run here", cases.XFail: "fails as expected",
-	cases.XPass: "passes although it is listed as a known failure", cases.SetupError: "the target was not ready for the case",
-	cases.NotRun: "the run was interrupted",
+var verdictMeanings = map[runner.Verdict]string{
+	runner.Pass: "the rule holds", runner.Fail: "a must is broken", runner.Warn: "a rule that is not a must is broken",
+	runner.Info: "measured, nothing to judge", runner.Skip: "cannot run here", runner.XFail: "fails as expected",
+	runner.XPass: "passes although it is listed as a known failure", runner.SetupError: "the target was not ready for the case",
+	runner.NotRun: "the run was interrupted",
 }
 
-var levels = []cases.Level{cases.Must, cases.Should, cases.Promise, cases.Measurement}
+var levels = []harness.Level{harness.Must, harness.Should, harness.Promise, harness.Measurement}
 
 // A Summary contains the figures of a report.
 type Summary struct {
@@ -32,8 +33,8 @@ type Summary struct {
 	Cases, Runs int
 	// ByLevel counts cases by level and worst verdict, ByVerdict cases of all levels, and
 	// RunsByVerdict all outcomes.
-	ByLevel                  map[cases.Level]map[cases.Verdict]int
-	ByVerdict, RunsByVerdict map[cases.Verdict]int
+	ByLevel                  map[harness.Level]map[runner.Verdict]int
+	ByVerdict, RunsByVerdict map[runner.Verdict]int
 	// Skipped lists the cases that were skipped in every variant, by reason. The most
 	// frequent reason comes first.
 	Skipped []SkipReason
@@ -48,14 +49,14 @@ type SkipReason struct {
 // Summarize counts the outcomes of r.
 func Summarize(r *conformance.Report) Summary {
 	s := Summary{
-		ByLevel: map[cases.Level]map[cases.Verdict]int{}, ByVerdict: map[cases.Verdict]int{}, RunsByVerdict: map[cases.Verdict]int{},
+		ByLevel: map[harness.Level]map[runner.Verdict]int{}, ByVerdict: map[runner.Verdict]int{}, RunsByVerdict: map[runner.Verdict]int{},
 	}
 	reasons := map[string][]string{}
 	for _, c := range byCase(r) {
 		worst := c[0]
 		for _, o := range c {
 			s.RunsByVerdict[o.Verdict]++
-			if o.Way != "" && o.Verdict != cases.NotRun && o.Verdict != cases.Skip {
+			if o.Way != "" && o.Verdict != runner.NotRun && o.Verdict != runner.Skip {
 				s.Runs++
 			}
 			if rank(o.Verdict) < rank(worst.Verdict) {
@@ -64,11 +65,11 @@ func Summarize(r *conformance.Report) Summary {
 		}
 		s.Cases++
 		if s.ByLevel[worst.Level] == nil {
-			s.ByLevel[worst.Level] = map[cases.Verdict]int{}
+			s.ByLevel[worst.Level] = map[runner.Verdict]int{}
 		}
 		s.ByLevel[worst.Level][worst.Verdict]++
 		s.ByVerdict[worst.Verdict]++
-		if worst.Verdict == cases.Skip {
+		if worst.Verdict == runner.Skip {
 			reasons[worst.Reason] = append(reasons[worst.Reason], worst.ID)
 		}
 	}
@@ -79,7 +80,7 @@ func Summarize(r *conformance.Report) Summary {
 	return s
 }
 
-func rank(v cases.Verdict) int {
+func rank(v runner.Verdict) int {
 	if i := slices.Index(verdicts, v); i >= 0 {
 		return i
 	}
@@ -101,8 +102,8 @@ func byCase(r *conformance.Report) (all [][]conformance.Outcome) {
 }
 
 // occurring returns the verdicts with a nonzero count, the worst first.
-func occurring(counts map[cases.Verdict]int) []cases.Verdict {
-	return slices.DeleteFunc(slices.Clone(verdicts), func(v cases.Verdict) bool { return counts[v] == 0 })
+func occurring(counts map[runner.Verdict]int) []runner.Verdict {
+	return slices.DeleteFunc(slices.Clone(verdicts), func(v runner.Verdict) bool { return counts[v] == 0 })
 }
 
 // A figureRow contains the number of cases of a level, by verdict.
@@ -113,9 +114,9 @@ type figureRow struct {
 
 // figures returns the occurring verdicts, a row for each occurring level, and a row for all
 // levels.
-func (s Summary) figures() (heads []cases.Verdict, rows []figureRow) {
+func (s Summary) figures() (heads []runner.Verdict, rows []figureRow) {
 	heads = occurring(s.ByVerdict)
-	add := func(name string, counts map[cases.Verdict]int) {
+	add := func(name string, counts map[runner.Verdict]int) {
 		row := figureRow{Name: name}
 		for _, v := range heads {
 			row.Counts = append(row.Counts, counts[v])

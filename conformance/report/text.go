@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // maxShownLines limits the lines of a timeline in formats that cannot fold it. JSON and
@@ -33,9 +33,9 @@ func Text(w io.Writer, r *conformance.Report) error {
 }
 
 // verdictLabels are the labels of verdicts at the start of a line.
-var verdictLabels = map[cases.Verdict]string{cases.Fail: "FAIL", cases.Warn: "WARN", cases.XPass: "XPASS", cases.SetupError: "SETUP"}
+var verdictLabels = map[runner.Verdict]string{runner.Fail: "FAIL", runner.Warn: "WARN", runner.XPass: "XPASS", runner.SetupError: "SETUP"}
 
-func verdictLabel(v cases.Verdict) string { return cmp.Or(verdictLabels[v], string(v)) }
+func verdictLabel(v runner.Verdict) string { return cmp.Or(verdictLabels[v], string(v)) }
 
 func writeFinding(out io.Writer, f Finding) {
 	fmt.Fprintf(out, "%-5s %s\n", verdictLabel(f.Verdict), f.Location)
@@ -91,7 +91,7 @@ func lastLines(timeline []string) (shown []string, lost int) {
 func writeExpected(out io.Writer, r *conformance.Report) {
 	n := 0
 	for _, o := range r.Outcomes {
-		if o.Verdict == cases.XFail {
+		if o.Verdict == runner.XFail {
 			fmt.Fprintf(out, "xfail %s: %s\n", o.Name(), o.Reason)
 			n++
 		}
@@ -139,7 +139,7 @@ func writeFigures(out io.Writer, r *conformance.Report, s Summary) {
 func Headline(r *conformance.Report) string {
 	s := Summarize(r)
 	verdict := "all rules that could be tested hold"
-	switch bad := s.RunsByVerdict[cases.Fail] + s.RunsByVerdict[cases.XPass] + s.RunsByVerdict[cases.SetupError]; {
+	switch bad := s.RunsByVerdict[runner.Fail] + s.RunsByVerdict[runner.XPass] + s.RunsByVerdict[runner.SetupError]; {
 	case r.SetupFailed():
 		verdict = "SETUP FAILED: no case could start"
 	case bad > 0:
@@ -148,23 +148,23 @@ func Headline(r *conformance.Report) string {
 		verdict = "FAILED: some known failures match no run"
 	case len(selfTestFindings(r)) > 0:
 		verdict = "FAILED: " + strings.Join(failedSelfTests(r), ", ")
-	case s.RunsByVerdict[cases.NotRun] > 0:
-		verdict = fmt.Sprintf("NOT FINISHED: %s left", plural(s.RunsByVerdict[cases.NotRun], "run"))
+	case s.RunsByVerdict[runner.NotRun] > 0:
+		verdict = fmt.Sprintf("NOT FINISHED: %s left", plural(s.RunsByVerdict[runner.NotRun], "run"))
 	case r.Unfinished != "":
 		verdict = "NOT FINISHED: " + r.Unfinished
-	case s.RunsByVerdict[cases.Pass] == 0:
+	case s.RunsByVerdict[runner.Pass] == 0:
 		verdict = "no rule was tested"
-	case s.RunsByVerdict[cases.Warn] > 0:
+	case s.RunsByVerdict[runner.Warn] > 0:
 		verdict = "ok: every must that could be tested holds, but some other rules do not"
 	default:
 		verdict = "ok: " + verdict
 	}
 	skipped := ""
-	if n := s.ByVerdict[cases.Skip]; n > 0 {
+	if n := s.ByVerdict[runner.Skip]; n > 0 {
 		skipped = fmt.Sprintf(" and %d skipped", n)
 	}
 	return fmt.Sprintf("%s: %s of %s%s in %.1f s: %s%s",
-		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[cases.Skip], "case"), skipped, r.Seconds, verdict, selfTestSummary(r))
+		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[runner.Skip], "case"), skipped, r.Seconds, verdict, selfTestSummary(r))
 }
 
 func plural(n int, what string) string {

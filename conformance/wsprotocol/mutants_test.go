@@ -4,16 +4,17 @@ import (
 	"path"
 	"testing"
 
-	"github.com/listwatch/listwatch/conformance/cases"
-	"github.com/listwatch/listwatch/conformance/mutants"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/mutation"
+	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // brokenBy returns the trials that m is to fail.
-func brokenBy(t *testing.T, m mutants.Mutant) (trials []cases.Case) {
+func brokenBy(t *testing.T, m mutation.Mutant) (trials []harness.Case) {
 	t.Helper()
 	for _, pattern := range m.Breaks {
 		before := len(trials)
-		for _, c := range cases.Tortures() {
+		for _, c := range Cases() {
 			ok, err := path.Match(pattern, c.ID)
 			if err != nil {
 				t.Fatalf("%s: %s: %v", m.Name, pattern, err)
@@ -31,11 +32,11 @@ func brokenBy(t *testing.T, m mutants.Mutant) (trials []cases.Case) {
 
 // The runs are parallel: much of their time is waiting for what a mutant keeps back.
 func TestEveryTrialNoticesItsMutants(t *testing.T) {
-	for _, m := range mutants.Tortures() {
+	for _, m := range Mutants() {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range brokenBy(t, m) {
-				if !c.Detects(t.Context(), m.Target(), nil) {
+				if !runner.Detects(t.Context(), c, m.Target(), nil) {
 					t.Errorf("%s does not notice", c.ID)
 				}
 			}
@@ -45,12 +46,12 @@ func TestEveryTrialNoticesItsMutants(t *testing.T) {
 
 func TestEveryTrialHasAMutant(t *testing.T) {
 	noticed := map[string]bool{}
-	for _, m := range mutants.Tortures() {
+	for _, m := range Mutants() {
 		for _, c := range brokenBy(t, m) {
 			noticed[c.ID] = true
 		}
 	}
-	for _, c := range cases.Tortures() {
+	for _, c := range Cases() {
 		if !noticed[c.ID] {
 			t.Errorf("no mutant breaks %s: does it prove anything?", c.ID)
 		}

@@ -1,0 +1,89 @@
+// Package cases lists the conformance cases and their mutants. Each subject has a package of its own
+// below, in which the rules, the cases and the mutants are side by side.
+package cases
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/listwatch/listwatch/conformance/cases/apierror"
+	"github.com/listwatch/listwatch/conformance/cases/auth"
+	"github.com/listwatch/listwatch/conformance/cases/bookmark"
+	"github.com/listwatch/listwatch/conformance/cases/compression"
+	"github.com/listwatch/listwatch/conformance/cases/concurrency"
+	"github.com/listwatch/listwatch/conformance/cases/disconnect"
+	"github.com/listwatch/listwatch/conformance/cases/event"
+	"github.com/listwatch/listwatch/conformance/cases/framing"
+	"github.com/listwatch/listwatch/conformance/cases/handshake"
+	"github.com/listwatch/listwatch/conformance/cases/informers"
+	"github.com/listwatch/listwatch/conformance/cases/initial"
+	"github.com/listwatch/listwatch/conformance/cases/limit"
+	"github.com/listwatch/listwatch/conformance/cases/resume"
+	"github.com/listwatch/listwatch/conformance/cases/selector"
+	"github.com/listwatch/listwatch/conformance/cases/slow"
+	"github.com/listwatch/listwatch/conformance/cases/timeout"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/mutation"
+	"github.com/listwatch/listwatch/conformance/runner"
+)
+
+// All returns every case, by groups, in the order of the catalogue.
+func All() []harness.Case {
+	return slices.Concat(
+		handshake.Cases,
+		framing.Cases,
+		event.Cases,
+		resume.Cases,
+		selector.Cases,
+		bookmark.Cases,
+		initial.Cases,
+		apierror.Cases,
+		timeout.Cases,
+		slow.Cases,
+		disconnect.DropCases,
+		disconnect.DrainCases,
+		limit.Cases,
+		concurrency.OrderCases,
+		auth.Cases,
+		auth.CORSCases,
+		compression.Cases,
+		event.LargeCases,
+		event.UnicodeCases,
+		concurrency.Cases,
+		informers.Cases,
+	)
+}
+
+// Run runs every case that the target's abilities allow, each as subtests of t: GROUP/NAME/WAY. Others are skipped, with the reason.
+func Run(t *testing.T, target harness.Target) {
+	for _, c := range All() {
+		t.Run(c.ID, func(t *testing.T) { runner.Test(t, c, target) })
+	}
+}
+
+// Mutants returns every mutant, by the groups of the cases that it breaks first.
+func Mutants() []mutation.Mutant {
+	return slices.Concat(
+		handshake.Mutants,
+		framing.Mutants,
+		resume.Mutants,
+		selector.Mutants,
+		apierror.Mutants,
+		event.Mutants,
+		bookmark.Mutants,
+		initial.Mutants,
+		event.LargeMutants,
+		event.UnicodeMutants,
+		timeout.Mutants,
+		slow.Mutants,
+		disconnect.DropMutants,
+		disconnect.DrainMutants,
+		concurrency.OrderMutants,
+		auth.Mutants,
+		auth.CORSMutants,
+		compression.Mutants,
+		concurrency.Mutants,
+		limit.Mutants,
+		informers.Mutants,
+	)
+}

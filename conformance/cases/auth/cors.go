@@ -1,0 +1,197 @@
+package auth
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+)
+
+func wsNoOrigin(e *harness.Env) {
+	if got := e.WatchRaw("", "Origin", "").WantAccepted().Get("Sec-Websocket-Accept"); got != harness.SampleAccept {
+		e.Errorf("got Sec-WebSocket-Accept %q, want %q", got, harness.SampleAccept)
+	}
+}
+
+// lookalikes are origins that are not own, though they look a bit like it. own has no port.
+func lookalikes(own string) []string {
+	scheme, host, _ := strings.Cut(own, "://")
+	other := map[string]string{"http": "https", "https": "http"}[scheme]
+	return []string{
+		"https://evil.example", scheme + "://evil.example", own + ".evil.example", scheme + "://evil" + host, scheme + "://sub." + host,
+		own + ":8443", own + "@evil.example", own + "#.evil.example", own + ", https://evil.example", "https://evil.example, " + own,
+		other + "://" + host + ":1", host, scheme + ":" + host, "*", "https://*", "",
+	}
+}
+
+// strangers are origins that a server for page does not let in.
+func strangers() []string { return append(lookalikes(page), "http://app.example.com", "null") }
+
+func wsForeignOrigin(e *harness.Env) {
+	refuse := func(e *harness.Env, header ...string) {
+		e.Helper()
+		e.WatchRaw("", header...).WantRefused(http.StatusForbidden, "Forbidden")
+	}
+	refuse(e, "Origin", "https://evil.example")
+	for _, origin := range lookalikes("http://things.example.com") {
+		if origin != "" { // that would be none
+			refuse(e, "Host", "things.example.com", "Origin", origin)
+		}
+	}
+	for host, origin := range map[string]string{
+		"things.example.com:8001": "http://things.example.com:8002",
+		"things.example.com:8080": "http://things.example.com",
+		"[::1]:8001":              "http://[::2]:8001",
+		"127.0.0.1:8001":          "http://127.0.0.2:8001",
+		"127.0.0.1":               "http://localhost",
+	} {
+		refuse(e, "Host", host, "Origin", origin)
+	}
+	own := "http://" + e.URL.Host
+	refuse(e, "Origin", own, "Origin", own) // a request has one
+	if !e.Can(harness.Configurable) {
+		return
+	}
+	pages := harness.NewEnv(e.T, e.Target, e.Variant, forPages, e.Timeline)
+	pages.WatchRaw("", "Origin", page).WantAccepted()
+	pages.WatchRaw("", "Origin", "http://"+pages.URL.Host).WantAccepted()
+	for _, origin := range strangers() {
+		if origin != "" {
+			refuse(pages, "Origin", origin)
+		}
+	}
+}
+
+func wsNullOrigin(e *harness.Env) {
+	for _, host := range []string{e.URL.Host, "null"} {
+		e.WatchRaw("", "Host", host, "Origin", "null").WantHandshakeRefused(http.StatusForbidden, "Forbidden")
+	}
+}
+
+func sameOrigin(e *harness.Env) {
+	e.WatchRaw("", "Origin", "http://"+e.URL.Host).WantAccepted()
+	for _, test := range [][2]string{
+		{"things.example.com", "http://things.example.com"},
+		{"things.example.com:80", "http://things.example.com"},
+		{"things.example.com", "http://things.example.com:80"},
+		{"things.example.com:8001", "http://things.example.com:8001"},
+		{"Things.EXAMPLE.com:8001", "http://things.example.com:8001"},
+		{"things.example.com:8001", "HTTP://Things.example.COM:8001"},
+		{"[::1]:8001", "http://[::1]:8001"},
+		{"[::1]", "http://[::1]"},
+		{"[2001:DB8::A]:8001", "http://[2001:db8::a]:8001"},
+	} {
+		if e.WatchRaw("", "Host", test[0]).Status >= http.StatusBadRequest {
+			continue // a server need not go by every name
+		}
+		e.WatchRaw("", "Host", test[0], "Origin", test[1]).WantAccepted()
+	}
+}
+
+// wantAllowed says that the page may read the answer, with what it sent of credentials.
+func wantAllowed(a *harness.Response, origin string) {
+	a.Helper()
+	for name, want := range map[string]string{"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true"} {
+		if got := a.Headers.Values(name); !slices.Equal(got, []string{want}) {
+			a.Errorf("status %d: got %s %q, want %q, once", a.Status, name, got, want)
+		}
+	}
+	a.WantVary("Origin")
+}
+
+// wantUnreadable says that no page may read the answer.
+func wantUnreadable(a *harness.Response, origin string) {
+	a.Helper()
+	for name, values := range a.Headers {
+		if strings.HasPrefix(http.CanonicalHeaderKey(name), "Access-Control-Allow-") {
+			a.Errorf("status %d to a page of %q: got %s %q, want none", a.Status, origin, name, values)
+		}
+	}
+	a.WantVary("Origin")
+}
+
+func corsPreflight(e *harness.Env) {
+	asked := []string{"authorization", "last-event-id", "content-type"}
+	preflight := func(origin, method string) *harness.Response {
+		return e.RequestOn(e.Connect(e.ALPN()...), "OPTIONS", "?watch=1", []string{
+			"Origin", origin, "Access-Control-Request-Method", method, "Access-Control-Request-Headers", strings.Join(asked, ","),
+		})
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		a := preflight(page, method)
+		a.WantStatus(http.StatusNoContent)
+		wantAllowed(a, page)
+		if got := a.Headers.Values("Access-Control-Allow-Methods"); !harness.Contains(got, method) {
+			e.Errorf("got Access-Control-Allow-Methods %q, want %s in it", got, method)
+		}
+		for _, name := range asked {
+			if got := a.Headers.Values("Access-Control-Allow-Headers"); !harness.Contains(got, name) {
+				e.Errorf("got Access-Control-Allow-Headers %q, want %s in it", got, name)
+			}
+		}
+	}
+	for _, origin := range strangers() {
+		if origin != "" {
+			wantUnreadable(preflight(origin, "GET"), origin)
+		}
+	}
+}
+
+func corsSimple(e *harness.Env) {
+	ask := func(origin string) map[int][]*harness.Response {
+		as := func(token string) []string { return append(bearer(token), "Origin", origin) }
+		return map[int][]*harness.Response{
+			http.StatusOK:           {e.WatchRaw("", as(harness.Allowed)...), e.ListRaw("", as(harness.Allowed)...)},
+			http.StatusBadRequest:   {e.WatchRaw("resourceVersion=abc", as(harness.Allowed)...), e.ListRaw("limit=x", as(harness.Allowed)...)},
+			http.StatusUnauthorized: {e.WatchRaw("", as("nobody")...)},
+			http.StatusForbidden:    {e.ListRaw("", as(harness.Denied)...)},
+		}
+	}
+	for status, answers := range ask(page) {
+		for _, a := range answers {
+			a.WantStatus(status)
+			wantAllowed(a, page)
+		}
+	}
+	for _, origin := range []string{"https://evil.example", page + ".evil.example", "null", ""} {
+		for _, answers := range ask(origin) {
+			for _, a := range answers {
+				wantUnreadable(a, origin)
+			}
+		}
+	}
+	for _, origin := range strangers() {
+		wantUnreadable(e.ListRaw("", append(bearer(harness.Allowed), "Origin", origin)...), origin)
+	}
+}
+
+func corsEventSource(e *harness.Env) {
+	header := []string{"Accept", "text/event-stream", "Cache-Control", "no-cache", "Origin", page, "Cookie", "session=1"}
+	first, second := e.Put("a"), e.Put("b")
+	for _, test := range []struct {
+		header []string
+		want   string
+	}{
+		{header, first.String()},
+		{append(slices.Clone(header), "Last-Event-ID", first.String()), second.String()},
+	} {
+		a := e.WatchRaw("", test.header...)
+		a.WantStatus(http.StatusOK)
+		wantAllowed(a, page)
+		if got := a.Headers.Get("Content-Type"); got != "text/event-stream" {
+			e.Errorf("got Content-Type %q, want text/event-stream", got)
+		}
+		for got := ""; !strings.HasPrefix(got, "data:"); {
+			line, err := a.Body.ReadString('\n')
+			if got = strings.TrimSpace(line); err != nil {
+				e.Fatalf("got %q, %v; want an event", got, err)
+			}
+			if id, found := strings.CutPrefix(got, "id:"); found && strings.TrimSpace(id) != test.want {
+				e.Errorf("got id %s, want %s", id, test.want)
+			}
+		}
+	}
+	a := e.WatchRaw("", "Accept", "text/event-stream", "Origin", "https://evil.example")
+	wantUnreadable(a, "https://evil.example")
+}

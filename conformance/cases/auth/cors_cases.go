@@ -1,0 +1,55 @@
+package auth
+
+import (
+	"github.com/listwatch/listwatch/conformance/harness"
+)
+
+// page is the origin of pages that a server for browsers lets in.
+const page = "https://app.example.com"
+
+var (
+	forPages        = harness.Setup{Access: harness.Access{AllowedOrigin: page}}
+	forPagesOfUsers = harness.Setup{Access: harness.Access{AllowedOrigin: page, RequireUser: true}}
+)
+
+// CORSCases are those of pages in browsers.
+var CORSCases = []harness.Case{
+	{
+		ID: "cors/ws-no-origin", Level: harness.Promise, Subject: harness.Server, Transports: "ws", Mode: "r",
+		Rule: "a WebSocket without Origin, which no browser opens, is accepted (RFC 6455, section 10.2)",
+		Run:  wsNoOrigin,
+	},
+	{
+		ID: "cors/ws-foreign-origin", Level: harness.Must, Subject: harness.Server, Transports: "ws", Mode: "r",
+		Rule: "a WebSocket of a page that is not allowed to is answered 403 (RFC 6455, sections 10.2 and 4.2.2)",
+		Run:  wsForeignOrigin,
+	},
+	{
+		ID: "cors/ws-null-origin", Level: harness.Must, Subject: harness.Server, Transports: "ws", Mode: "r",
+		Rule: `the Origin "null" is a foreign one (RFC 6454, section 7.3)`,
+		Run:  wsNullOrigin,
+	},
+	{
+		ID: "cors/same-origin", Level: harness.Must, Subject: harness.Server, Transports: "ws", Mode: "r",
+		Rule: "a WebSocket is accepted where its Origin is the server, whatever the port, the case of letters and the kind of address",
+		Run:  sameOrigin,
+	},
+	{
+		ID: "cors/preflight", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Mode: "r",
+		Rule:  "a preflight of an allowed origin is answered 204 with what is allowed, without credentials; others are allowed nothing (Fetch, CORS protocol)",
+		Setup: forPagesOfUsers,
+		Needs: harness.Configurable, Run: corsPreflight,
+	},
+	{
+		ID: "cors/simple", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Mode: "r",
+		Rule:  "answers and errors name an allowed origin and never *, all vary with Origin, and others may not read them (Fetch, CORS protocol)",
+		Setup: forPagesOfUsers,
+		Needs: harness.Configurable, Run: corsSimple,
+	},
+	{
+		ID: "cors/eventsource", Level: harness.Should, Subject: harness.Server, Transports: "h1 h2", Mode: "r",
+		Rule:  "an EventSource of an allowed origin, with credentials, gets events and is resumed (HTML, section 9.2)",
+		Setup: forPages,
+		Needs: harness.Configurable | harness.Writes | harness.SoleWriter, Run: corsEventSource,
+	},
+}

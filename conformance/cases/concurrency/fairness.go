@@ -1,0 +1,81 @@
+package concurrency
+
+import (
+	"strings"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// frameSize is what one DATA frame holds at most where SETTINGS say nothing (RFC 9113, section 6.5.2).
+const frameSize = 16 << 10
+
+// h2OneConn has a server send events of one frame each to many streams of a connection, of which the first has taken all the room. When
+// there is room again, no stream may get much more of it than another.
+func h2OneConn(e *harness.Env) {
+	const watches, events, most = 250, 4, 2
+	start := e.Put("start")
+	p := e.DialHTTP2(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
+	got := map[uint32]int{}
+	p.Watch(1, harness.LabelSelector("to=first")+"&"+harness.From(start))
+	for i := range uint32(watches - 1) {
+		got[3+2*i] = 0
+		p.Watch(3+2*i, harness.LabelSelector("to=others")+"&"+harness.From(start))
+		p.ReadUntil(harness.IsHeadersOf(3 + 2*i))
+	}
+	e.PutLabelled("a", "first", harness.HTTP2StreamWindow)
+	for len(p.Data[1]) < harness.HTTP2StreamWindow {
+		p.NextFrame()
+	}
+	for range events {
+		e.PutLabelled("b", "others", frameSize-512)
+	}
+	<-time.After(time.Millisecond) // of the bubble's clock: all that the server can do is done
+	p.OpenConnectionWindow()
+	for done := 0; done < (watches-1)*events; {
+		f, ok := p.NextFrame().(*http2.DataFrame)
+		if !ok {
+			continue
+		}
+		if _, known := got[f.StreamID]; !known || p.EventCount(f.StreamID) == got[f.StreamID] {
+			continue
+		}
+		got[f.StreamID]++
+		done++
+		least, greatest := extremes(got)
+		if greatest-least > most {
+			e.Fatalf("when %d events had come, a stream had %d and another %d: want them at most %d apart", done, greatest, least, most)
+		}
+	}
+}
+
+func extremes(counts map[uint32]int) (least, greatest int) {
+	least = 1 << 30
+	for _, n := range counts {
+		least, greatest = min(least, n), max(greatest, n)
+	}
+	return least, greatest
+}
+
+// headOfLine has one watch, on a connection of its own, that is sent a lot and not read.
+func headOfLine(e *harness.Env) {
+	start := e.Put("start")
+	big, err := e.WithVariant(e.Variant).TryDial(harness.LabelSelector("size=big")+"&"+harness.From(start), transport.Request{})
+	if err != nil {
+		e.Fatal(err)
+	}
+	small := e.Dial(harness.LabelSelector("size=small") + "&" + harness.From(start))
+	if _, err := e.TryPutSpec("a", map[string]string{"size": "big"}, map[string]any{"text": strings.Repeat("x", 1<<20)}); err != nil {
+		e.Fatal(err)
+	}
+	for range 10 {
+		want := e.Put("b", "size", "small")
+		if got := small.Next().Version; got != want {
+			e.Fatalf("got version %d, want %d", got, want)
+		}
+	}
+	big.Want("ADDED a")
+}

@@ -1,0 +1,56 @@
+package disconnect
+
+import (
+	"time"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// DrainCases are those of graceful shutdown.
+var DrainCases = []harness.Case{
+	{
+		ID: "drain/ends-all", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",
+		Rule:  "a shutdown ends all watches within a second, cleanly, on every transport",
+		Needs: harness.Writes | harness.Drains | harness.SoleWriter, Run: drainEndsAll,
+	},
+	{
+		ID: "drain/final-bookmark", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",
+		Rule:  "the last that a watch with bookmarks gets is one at the newest version (KEP-1904)",
+		Needs: harness.Writes | harness.Drains | harness.SoleWriter, Run: drainFinalBookmark,
+	},
+	{
+		ID: "drain/goaway", Level: harness.Should, Subject: harness.Server, Transports: "h2", Mode: "f",
+		Rule:  "a connection of HTTP/2 is told GOAWAY with NO_ERROR before it is closed (RFC 9113 6.8)",
+		Needs: harness.Writes | harness.Drains | harness.InProcess | harness.SoleWriter, Run: drainGoAway,
+	},
+	{
+		ID: "drain/ws-1001", Level: harness.Should, Subject: harness.Server, Transports: "ws", Mode: "fr",
+		Rule:  "a WebSocket is closed with code 1001, going away (RFC 6455 7.4.1)",
+		Needs: harness.Drains, Run: drain1001,
+	},
+	{
+		ID: "drain/refuse-new", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",
+		Rule:  "a watch that comes during a shutdown is answered 503 with Retry-After, and on HTTP/1.1 Connection: close (RFC 9110 10.2.3, 15.6.4)",
+		Needs: harness.Drains, Run: drainRefuseNew,
+	},
+	{
+		ID: "drain/rate-limited", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
+		Rule:  "where it is so configured the ends are spread over the time of grace",
+		Setup: harness.Setup{Timing: watchserver.Timing{DrainSpread: drainSpread}},
+		Needs: harness.Drains | harness.Configurable, Run: drainRateLimited,
+	},
+	{
+		ID: "drain/no-loss", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "f",
+		Rule:  "a client that resumes at another server misses nothing that was written before, during and after the shutdown",
+		Needs: harness.Writes | harness.Drains | harness.Replicas | harness.InProcess | harness.SoleWriter, Run: drainNoLoss,
+	},
+	{
+		ID: "drain/deadline", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
+		Rule:  "a client that reads nothing does not hold up a shutdown past its deadline",
+		Setup: harness.Setup{Limits: watchserver.Limits{WriteTimeout: -1}},
+		Needs: harness.Writes | harness.Drains | harness.Configurable | harness.SoleWriter, Run: drainDeadline,
+	},
+}
+
+const drainSpread = time.Minute

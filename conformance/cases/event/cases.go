@@ -1,0 +1,80 @@
+// Package event has the cases about the content of events, large objects and Unicode among them.
+package event
+
+import (
+	"github.com/listwatch/listwatch/conformance/harness"
+)
+
+// Cases are those of what events mean.
+var Cases = []harness.Case{
+	{
+		ID: "event/create-update-delete", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "creating, changing and deleting an object is ADDED, MODIFIED and DELETED, each with the object and the version of the write",
+		Needs: harness.Writes | harness.SoleWriter, Run: createUpdateDelete,
+	},
+	{
+		ID: "event/first-event-is-next", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "a watch from the version of a write begins with the very next write (Kubernetes, API concepts)",
+		Needs: harness.Writes | harness.SoleWriter, Run: firstEventIsNext,
+	},
+	{
+		ID: "event/deleted-carries-delete-rv", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "a DELETED event has the last state of the object at the version of the delete",
+		Needs: harness.Writes | harness.SoleWriter, Run: deletedCarriesDeleteRV,
+	},
+	{
+		ID: "event/recreate", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "deleting an object and creating one of the same name is DELETED, then ADDED with another uid",
+		Needs: harness.Writes | harness.SoleWriter, Run: recreate,
+	},
+	{
+		ID: "event/rv-matches-write", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "the version of an event is the one that the answer to the write had",
+		Needs: harness.Writes | harness.SoleWriter, Run: rvMatchesWrite,
+	},
+	{
+		ID: "event/noop-update", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "an update that changes nothing has no event and no new version, or has both",
+		Needs: harness.Writes | harness.SoleWriter, Run: noopUpdate,
+	},
+	{
+		ID: "event/txn-atomic", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
+		Rule:      "several objects that one transaction changed have one version, are contiguous and in key order, with no bookmark between them",
+		CoveredBy: "lives in interop/etcd TestKeysOfOneTransactionComeTogetherInOrder",
+	},
+	{
+		ID: "event/namespace-scope", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "a watch of a namespace sees that alone, one of all namespaces sees all",
+		Needs: harness.Writes | harness.SoleWriter | harness.KubernetesPaths | harness.Namespaces, Run: namespaceScope,
+	},
+	{
+		ID: "event/object-has-type-meta", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "every object in an event has kind and apiVersion",
+		Needs: harness.Writes, Run: objectHasTypeMeta,
+	},
+	{
+		ID: "event/bytes-equal-get", Level: harness.Promise, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "the object in an event is byte for byte what GET returns at that version, in every text framing",
+		Needs: harness.Writes | harness.SoleWriter | harness.KubernetesPaths, Run: bytesEqualGet,
+	},
+	{
+		ID: "event/bytes-equal-across-transports", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "an event has the same object, byte for byte, over all transports",
+		Needs: harness.Writes | harness.SoleWriter, Run: bytesEqualAcrossTransports,
+	},
+	{
+		ID: "event/no-mutation-leak", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "what one watcher does to the bytes it was given, no other sees",
+		Needs: harness.Writes | harness.SoleWriter, Run: noMutationLeak,
+	},
+	{
+		ID: "event/unknown-type", Level: harness.Should, Subject: harness.Client, Transports: harness.AllTransports, Mode: "rf",
+		Rule:  "an event of a type that a client does not know is an error that names it, and never ends the program (KEP-956)",
+		Needs: harness.InProcess, Run: unknownType,
+	},
+	{
+		ID: "event/latency", Level: harness.Measurement, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
+		Rule:  "the time from a write's acknowledgement to its event",
+		Needs: harness.Writes | harness.SoleWriter, Run: eventLatency,
+	},
+}

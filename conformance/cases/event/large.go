@@ -1,0 +1,131 @@
+package event
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// framings are all that a transport can carry.
+func framings(e *harness.Env) []framing.Framer {
+	if e.Transport == "ws" {
+		return []framing.Framer{framing.JSON{}, framing.CBORSeq{}}
+	}
+	return framing.Default().Framers()
+}
+
+// putLarge writes an object with text. A server that is not ours may refuse it.
+func putLarge(e *harness.Env, name, text string) listwatch.Version {
+	e.Helper()
+	v, err := e.TryPutJSON(name, `{"text":"`+text+`"}`)
+	switch {
+	case err != nil && e.Can(harness.InProcess):
+		e.Fatalf("put %s: %v", name, err)
+	case err != nil:
+		e.Skipf("the server does not store %d bytes: %v", len(text), err)
+	}
+	return v
+}
+
+func large1MiB(e *harness.Env) { carries(e, 1<<20) }
+
+func large3MiB(e *harness.Env) { carries(e, 3<<20) }
+
+// carries watches an object of a size live and behind, in all framings, and by hand: there the windows of HTTP/2 are the least there are.
+func carries(e *harness.Env, size int) {
+	before := e.Put("before")
+	live, text := e.Dial(harness.From(before)), harness.RandomText(size, 1)
+	putLarge(e, "a", text)
+	e.Put("b")
+	watches, framings := map[string]*harness.Watch{"live": live}, framings(e)
+	if harness.Raced {
+		framings = framings[:1]
+	}
+	for _, f := range framings {
+		s, err := e.TryDialIn(f, harness.From(before))
+		if err == nil {
+			watches[f.MediaType()] = s
+		} else if e.Can(harness.InProcess) {
+			e.Errorf("%s: %v", f.MediaType(), err)
+		}
+	}
+	for what, s := range watches {
+		if got := s.Want("ADDED a", "ADDED b")[0].Object.Data; !bytes.Contains(got, []byte(text)) {
+			e.Errorf("%s: got %d bytes that begin %.100s, want the text as it was written", what, len(got), got)
+		}
+		s.Close()
+	}
+	a := e.WatchRaw(harness.From(before))
+	a.WantAccepted()
+	for _, want := range []string{"ADDED a", "ADDED b"} {
+		event := a.ReadEvent()
+		if got := harness.LineOf(event); got != want || want == "ADDED a" && !bytes.Contains(event, []byte(text)) {
+			e.Fatalf("by hand: got %.100s, %d bytes of %.100s; want %s", got, len(event), event, want)
+		}
+	}
+}
+
+func largeBurst(e *harness.Env) {
+	const size = 100 << 10
+	count := 200
+	if harness.Raced {
+		count = 40
+	}
+	texts := make([]string, 10) // that many suffice to tell one from the next
+	for i := range texts {
+		texts[i] = harness.RandomText(size, uint64(i))
+	}
+	before := e.Put("before")
+	s := e.Dial(harness.From(before))
+	var want []listwatch.Version
+	for i := range count {
+		want = append(want, putLarge(e, fmt.Sprintf("a-%d", i), texts[i%len(texts)]))
+	}
+	for i, v := range want {
+		got := s.Next()
+		if got.Version != v || !bytes.Contains(got.Object.Data, []byte(texts[i%len(texts)])) {
+			e.Fatalf("event %d is %s at %d with %d bytes; want a-%d at %d, as it was written", i, harness.Line(got), got.Version, len(got.Object.Data), i, v)
+		}
+	}
+}
+
+// largeInitial50k tests all transports on one collection, which takes a while to write.
+func largeInitial50k(e *harness.Env) {
+	objects := 50_000
+	if harness.Raced {
+		objects = 10_000
+	}
+	e.Use(harness.InProcess)
+	for i := range objects {
+		e.PutJSON(fmt.Sprintf("a-%d", i), `{"text":"`+strings.Repeat("x", 50)+`"}`)
+	}
+	tested := map[string]bool{}
+	for _, w := range append(e.OtherVariants(), e.Variant) {
+		if !tested[w.Transport] {
+			initialIsCheap(e.WithVariant(w), objects)
+			tested[w.Transport] = true
+		}
+	}
+}
+
+func initialIsCheap(e *harness.Env, objects int) {
+	e.Helper()
+	const watches, most = 5, 512 << 10
+	before := harness.HeapBytes()
+	var open []*harness.Response
+	for range watches {
+		a := e.WatchRaw(harness.InitialEvents[1:])
+		a.WantAccepted()
+		a.ReadEvent() // and no more: the rest waits at the server
+		open = append(open, a)
+	}
+	if each := (harness.HeapBytes() - before) / watches; each > most {
+		e.Errorf("%s: %d watches of the initial events of %d objects took %d KiB of memory each, want at most %d", e.Variant.Name, watches, objects, each>>10, most>>10)
+	}
+	runtime.KeepAlive(open)
+}

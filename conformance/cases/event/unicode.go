@@ -1,0 +1,235 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// scripts are texts that get lost on the way: their names are ASCII.
+var scripts = map[string]string{
+	"two bytes":      "é ß Ж א",
+	"three bytes":    "€ 漢字 ‰",
+	"astral":         "\U0001D11E \U0001F600 \U0010FFFF",
+	"family":         "\U0001F469\u200D\U0001F469\u200D\U0001F467",
+	"combining":      "e\u0301 n\u0303", // is not é, ñ
+	"right to left":  "\u202Eשלום مرحبا\u202C",
+	"separators":     "a\u2028b\u2029c\u0085d",
+	"marks":          "\uFEFFx\uFFFD\uFFFE",
+	"controls":       "\x00\x01\x1e\x1f\x7f\t\r\n\b\f",
+	"markup":         `<a href="x">&amp;</a>\/'`,
+	"nothing":        "",
+	"data:\n\nid: 9": "data: x\n\nevent: ERROR\r\rdata:",
+}
+
+func unicodeRoundtrip(e *harness.Env) {
+	spec, keys := map[string]any{}, map[string]string{}
+	for name, text := range scripts {
+		spec[name], keys["key "+text] = text, name
+	}
+	spec["keys"] = keys
+	text, err := json.Marshal(spec)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Put("before")
+	// As it is, and with every letter beyond ASCII in escapes.
+	for name, spec := range map[string]string{"plain": string(text), "escaped": escaped(string(text))} {
+		before := e.Newest()
+		e.PutJSON(name, spec)
+		inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+			found, want := map[string]bool{}, slices.Concat(slices.Collect(maps.Values(scripts)), slices.Collect(maps.Keys(keys)))
+			collect(harness.DecodeJSON(object), found)
+			for _, text := range want {
+				if !found[text] {
+					e.Errorf("%s, %s: got %s, want %+q in it", mediaType, name, object, text)
+				}
+			}
+		})
+	}
+}
+
+// collect finds all texts in what JSON means, keys and values. A text that is JSON itself is looked into: a ConfigMap has texts alone.
+func collect(v any, found map[string]bool) {
+	switch v := v.(type) {
+	case string:
+		found[v] = true
+		var inner map[string]any
+		if json.Unmarshal([]byte(v), &inner) == nil {
+			collect(inner, found)
+		}
+	case []any:
+		for _, element := range v {
+			collect(element, found)
+		}
+	case map[string]any:
+		for key, value := range v {
+			found[key] = true
+			collect(value, found)
+		}
+	}
+}
+
+// escaped writes JSON in ASCII alone.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r < 0x80:
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04X\u%04X`, 0xD800+(r-0x10000)>>10, 0xDC00+(r-0x10000)&0x3FF)
+		}
+	}
+	return b.String()
+}
+
+// inAllFramings watches in every framing and shows the object of the first event to check. Framings of text must show the same bytes.
+func inAllFramings(e *harness.Env, query string, check func(mediaType string, object []byte)) {
+	e.Helper()
+	var text []byte
+	for _, f := range framings(e) {
+		s, err := e.TryDialIn(f, query)
+		if err != nil {
+			if e.Can(harness.InProcess) || f == framing.Framer(framing.JSON{}) {
+				e.Errorf("%s: %v", f.MediaType(), err)
+			}
+			continue
+		}
+		object := s.Next().Object.Data
+		s.Close()
+		check(f.MediaType(), object)
+		switch {
+		case !slices.Contains(textFramings(e), f):
+		case text == nil:
+			text = object
+		case !bytes.Equal(text, object):
+			e.Errorf("%s shows the object otherwise than JSON (-JSON +it):\n%s", f.MediaType(), cmp.Diff(string(text), string(object)))
+		}
+	}
+}
+
+// surrogates are halves of a pair, as JSON can write them and Unicode has none.
+const surrogates = `{"high":"a\ud800b","low":"\udc00","swapped":"\udc00\ud800","end":"\ud83d","pair":"\ud83d\ude00","\udfff":"key"}`
+
+func unicodeSurrogates(e *harness.Env) {
+	before := e.Put("before")
+	if _, err := e.TryPutJSON("a", surrogates); err != nil {
+		e.Logf("the server does not take them: %v", err)
+		return
+	}
+	list := e.ListRaw("")
+	list.WantStatus(http.StatusOK)
+	var page struct{ Items []json.RawMessage }
+	if err := json.Unmarshal(list.ReadAll(), &page); err != nil {
+		e.Fatal(err)
+	}
+	i := slices.IndexFunc(page.Items, func(item json.RawMessage) bool { return bytes.Contains(item, []byte(`"name":"a"`)) })
+	if i < 0 {
+		e.Fatalf("the list of %d objects has no a", len(page.Items))
+	}
+	// What reads JSON takes half a pair for U+FFFD, so that kept and replaced are the same here.
+	want := meanings(page.Items[i])
+	inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+		if diff := cmp.Diff(want, meanings(object)); diff != "" {
+			e.Errorf("%s differs from the list (-list +event):\n%s", mediaType, diff)
+		}
+	})
+}
+
+// meanings is what the values mean that a case wrote.
+func meanings(object []byte) map[string]any {
+	all := map[string]any{}
+	for key, value := range harness.SpecOf(object) {
+		all[key] = harness.DecodeJSON(value)
+	}
+	return all
+}
+
+// numbers are some that a float64 can't hold, or spells otherwise.
+var numbers = map[string]string{
+	"two53": "9007199254740993", "huge": "1e400", "tiny": "-1e-400", "tenth": "0.1", "zeros": "0.10", "negative": "-0",
+	"max": "18446744073709551615", "big": "123456789012345678901234567890", "pi": "3.14159265358979323846264338327950288",
+}
+
+func unicodeNumbers(e *harness.Env) {
+	var members []string
+	for name, number := range numbers {
+		members = append(members, `"`+name+`":`+number)
+	}
+	before := e.Put("before")
+	e.PutJSON("a", "{"+strings.Join(members, ",")+"}")
+	inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+		got := harness.SpecOf(object)
+		for name, want := range numbers {
+			switch number := strings.Trim(string(got[name]), `"`); {
+			case mediaType == (framing.CBORSeq{}).MediaType():
+				// There is no text to keep, but the value.
+				if !sameNumber(number, want) {
+					e.Errorf("%s: %s became %s", mediaType, want, number)
+				}
+			case number != want:
+				e.Errorf("%s: %s became %s", mediaType, want, number)
+			}
+		}
+	})
+}
+
+// sameNumber reports whether a and b are the same, the sign of zero included.
+func sameNumber(a, b string) bool {
+	x, okX := new(big.Rat).SetString(a)
+	y, okY := new(big.Rat).SetString(b)
+	return okX && okY && x.Cmp(y) == 0 && strings.HasPrefix(a, "-") == strings.HasPrefix(b, "-")
+}
+
+func namesInSelectors(e *harness.Env) {
+	e.Put("a", "color", "red")
+	e.Put("b", "color", "blue")
+	if _, err := e.TryPutSpec("c", map[string]string{"color": "red"}, map[string]any{"phase": "größer €/𝄞 +%"}); err != nil {
+		e.Fatal(err)
+	}
+	phase := "größer €/𝄞 +%"
+	for query, want := range map[string][]string{
+		"fieldSelector=" + everyByte("metadata.name=b"):                         {"ADDED b"},
+		everyByte("labelSelector") + "=" + everyByte("color==red"):              {"ADDED a", "ADDED c"},
+		"labelSelector=color%20in%20%28red%2Cgr%65en%29":                        {"ADDED a", "ADDED c"},
+		"labelSelector=color+in+(blue)":                                         {"ADDED b"},
+		harness.FieldSelector("spec.phase=" + phase):                            {"ADDED c"},
+		"fieldSelector=spec.phase%3D" + strings.ToLower(url.QueryEscape(phase)): {"ADDED c"},
+		harness.FieldSelector("spec.phase=gro\u0308ßer €/𝄞 +%"):                 nil, // as one sees it, the same; but other letters
+		harness.FieldSelector("metadata.name=größer"):                           nil,
+	} {
+		s := e.Dial(query + harness.InitialEvents)
+		s.Want(append(slices.Clone(want), "BOOKMARK")...)
+		s.Close()
+	}
+	e.WatchRaw("labelSelector=a%zz").WantRefused(http.StatusBadRequest, "BadRequest")
+	for _, bad := range []string{"%ff", "%c3%28", "%ed%a0%80", "%c0%af", "a%e2%82"} {
+		for _, parameter := range []string{"fieldSelector=metadata.name%3D", "fieldSelector=spec.phase%3D", "labelSelector=color%3D"} {
+			e.WatchRaw(parameter+bad).WantRefused(http.StatusBadRequest, "BadRequest")
+			e.ListRaw(parameter+bad).WantRefused(http.StatusBadRequest, "BadRequest")
+		}
+	}
+}
+
+// everyByte is text with every byte percent-encoded.
+func everyByte(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		fmt.Fprintf(&b, "%%%02x", text[i])
+	}
+	return b.String()
+}

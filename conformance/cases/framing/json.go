@@ -1,0 +1,167 @@
+package framing
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/harness"
+)
+
+// spread is a spec with line breaks wherever JSON has them, raw and escaped.
+const spread = "{\n\t\"text\": \"a\\nb\\r\\nc\",\r\n  \"list\": [\n1,\r2\n],\n\"key\\n\": {\n}\n}"
+
+func ndjsonLines(e *harness.Env) {
+	before := e.Put("before")
+	e.PutJSON("a", spread)
+	e.Put("b")
+	e.Delete("a")
+	a := e.WatchRaw(harness.From(before))
+	a.WantAccepted()
+	for _, want := range []string{"ADDED a", "ADDED b", "DELETED a"} {
+		text, err := a.Body.ReadBytes('\n')
+		if err != nil {
+			e.Fatalf("got %q, %v; want the line of %s", text, err, want)
+		}
+		if got := harness.LineOf(text); got != want || text[0] != '{' || bytes.ContainsRune(text, '\r') {
+			e.Fatalf("got the line %q, want %s as one JSON object and a newline", text, want)
+		}
+	}
+}
+
+func jsonStreamDecoder(e *harness.Env) {
+	a, b := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("DELETED", "b", "6")
+	spaced := strings.NewReplacer(":", " :\n", ",", "\t,\r\n ", "{", "{ ", "}", "\n}").Replace
+	for what, stream := range map[string][]string{
+		"no newline":              {a, b},
+		"two in one piece":        {a + b},
+		"two lines in one piece":  {a + "\n" + b + "\n"},
+		"space before and behind": {" \r\n\t" + a + " \n\n ", "\n", b},
+		"space within":            {spaced(a), spaced(b) + "\n"},
+		"events in pieces":        {a[:20], a[20:] + b[:1], b[1:50], b[50:]},
+	} {
+		s := e.StartScript(harness.JSONMediaType, harness.SendPieces(stream...), harness.EndCleanly).Dial("")
+		for _, want := range []string{"ADDED a", "DELETED b"} {
+			if got := harness.Line(s.Next()); got != want {
+				e.Fatalf("%s: got %s, want %s", what, got, want)
+			}
+		}
+		s.WantEnd()
+	}
+}
+
+func fieldOrderFree(e *harness.Env) {
+	o := harness.ObjectJSON("a", "5")
+	for _, event := range []string{
+		`{"object":` + o + `,"type":"ADDED"}`,
+		`{"x":[{"type":"DELETED","object":{}}],"type":"ADDED","y":null,"object":` + o + `,"z":{"type":"ERROR"}}`,
+		`{"object":{"type":"DELETED","object":{},` + o[1:] + `,"kind":"x","type":"ADDED"}`,
+	} {
+		s := e.StartScript(harness.JSONMediaType, harness.SendPieces(event), harness.EndCleanly).Dial("")
+		s.Want("ADDED a")
+		s.WantEnd()
+	}
+}
+
+// inPieces returns e with connections whose reads bring at most as many bytes as next says, given how many came before.
+func inPieces(e *harness.Env, next func(read int) int, saw io.Writer) *harness.Env {
+	s := *e.Instance
+	dial := s.Network.Dial
+	s.Network.Dial = harness.WrapDial(dial, func(c *harness.SplitConn) { c.NextSize, c.Tee = next, saw })
+	return e.Via(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)})
+}
+
+// tinyEvents are for reading at every split point; they have letters of two, three and four bytes.
+func tinyEvents() []listwatch.Event {
+	var events []listwatch.Event
+	for i, letter := range []string{"é", "€", "𝄞"} {
+		v := listwatch.Version(5 + i)
+		data := fmt.Sprintf(`{"metadata":{"name":"%c","resourceVersion":"%d"},"n":-12.5e7,"x":"%s"}`, 'a'+i, v, letter)
+		events = append(events, listwatch.Event{Type: listwatch.Added, Version: v, Object: &listwatch.Object{Version: v, Data: []byte(data)}})
+	}
+	return events
+}
+
+func byteDrip(e *harness.Env) {
+	events := tinyEvents()
+	played := e.Via(e.Serve(e.SendThenEnd(events...)))
+	watch := func(what string, next func(int) int) []byte {
+		var seen bytes.Buffer
+		s := inPieces(played, next, &seen).Dial("")
+		for _, want := range events {
+			if got := s.Next().Object.Data; !bytes.Equal(got, want.Object.Data) {
+				e.Fatalf("%s: got %s, want %s", what, got, want.Object.Data)
+			}
+		}
+		s.WantEnd()
+		s.Close()
+		return seen.Bytes()
+	}
+	all := watch("one byte a read", func(int) int { return 1 })
+	const overhead = 24 // of what frames an event, at least
+	begin := max(0, bytes.Index(all, []byte(`{"type"`))-overhead)
+	for split := begin; split < len(all); split++ {
+		watch(fmt.Sprintf("split at byte %d of the connection", split), func(read int) int {
+			if read < split {
+				return split - read
+			}
+			return len(all)
+		})
+	}
+}
+
+func coalesced(e *harness.Env) {
+	const events = 1000
+	before := e.Put("before")
+	for i := range events {
+		e.Put(fmt.Sprintf("n-%d", i%10))
+	}
+	const segment = 64 << 10 // more than that is never in one; the events have more
+	held := &harness.HeldBytes{Enough: segment}
+	s := *e.Instance
+	if !e.UsesTLS() {
+		s.Network.Dial = harness.WrapDial(s.Network.Dial, func(c *harness.SplitConn) { c.Held = held })
+	}
+	w := e.Via(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)}).Dial(harness.From(before))
+	e.Mu.Lock()
+	want := e.History[1:]
+	e.Mu.Unlock()
+	for i, want := range want {
+		if got := w.Next(); got.Version != want.Version || got.Object.Key.Name != want.Name {
+			e.Fatalf("event %d is %s at %d, want %s at %d", i, harness.Line(got), got.Version, want.Name, want.Version)
+		}
+	}
+}
+
+func chunkBoundariesFree(e *harness.Env) {
+	const text = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞","n":-12345.678e90}}`
+	var chunks []string
+	for i := 1; i < len(text); i++ {
+		chunks = append(chunks, text[:i], text[i:])
+	}
+	chunks = append(chunks, strings.Split(text, "")...) // runes
+	for i := range len(text) {
+		chunks = append(chunks, text[i:i+1])
+	}
+	s := e.StartScript(harness.JSONMediaType, harness.SendPieces(chunks...), harness.EndCleanly).Dial("")
+	object := text[strings.Index(text, `{"metadata`) : len(text)-1]
+	for i := range len(text) + 1 {
+		if got := string(s.Next().Object.Data); got != object {
+			e.Fatalf("event %d: got %s, want %s", i, got, object)
+		}
+	}
+	s.WantEnd()
+}
+
+func chunkExtTrailers(e *harness.Env) {
+	a, b := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")
+	s := e.StartScript(harness.JSONMediaType, harness.SendBytes(
+		fmt.Sprintf("%x;signature=0123;flag\r\n%s\r\n", len(a), a),
+		fmt.Sprintf("%04X;quoted=\"a;b\"\r\n%s\r\n", len(b), b),
+		"0;last=yes\r\nX-Checksum: 0123\r\nX-More: a\r\n\r\n",
+	)).Dial("")
+	s.Want("ADDED a", "ADDED b")
+	s.WantEnd()
+}

@@ -1,0 +1,78 @@
+package handshake
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+)
+
+// Mutants break the cases of handshake and negotiation.
+var Mutants = []mutation.Mutant{
+	{Name: "chunked-says-its-length", Breaks: []string{"handshake/h1-chunked"}, Defect: reference.Interceptors{
+		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Content-Length", "1000") }),
+	}},
+	{Name: "waits-for-an-event-before-it-answers", Breaks: []string{"handshake/headers-before-events"}, Defect: reference.Interceptors{
+		Source: func(s listwatch.Source) listwatch.Source { return &hesitant{s} },
+	}},
+	{Name: "json-has-a-charset", Breaks: []string{"handshake/content-type"}, Defect: reference.Interceptors{
+		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Content-Type", h.Get("Content-Type")+"; charset=utf-8") }),
+	}},
+	{Name: "names-what-http2-has-not", Breaks: []string{"handshake/h2-headers"}, Defect: reference.Interceptors{
+		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Keep-Alive", "timeout=5") }),
+	}},
+	{Name: "refuses-http2", Breaks: []string{"handshake/alpn", "handshake/h2c-prior-knowledge", "handshake/h2-headers"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor == 2 {
+				w.WriteHeader(http.StatusHTTPVersionNotSupported)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}}},
+	{Name: "upgrades-whoever-asks", Breaks: []string{
+		"handshake/h2c-upgrade-ignored", "handshake/ws-accept", "handshake/ws-connection-list", "handshake/ws-version",
+		"handshake/ws-no-key", "handshake/ws-bad-key", "handshake/ws-not-get", "handshake/error-before-upgrade", "handshake/ws-subprotocol-unknown",
+	}, Defect: reference.Interceptors{Handler: mutation.Upgrading(func(r *http.Request) string {
+		return "Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: " + r.Header.Get("Sec-WebSocket-Protocol") + "\r\n"
+	})}},
+	{Name: "knows-no-subprotocol", Breaks: []string{"handshake/ws-subprotocol-chosen"}, Defect: reference.Interceptors{
+		Handler: mutation.OnRequest(func(r *http.Request) { r.Header.Del("Sec-Websocket-Protocol") }),
+	}},
+	{Name: "always-cbor", Breaks: []string{"handshake/accept-default"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Accept", "application/cbor-seq")}},
+	{Name: "ignores-accept", Breaks: []string{"handshake/accept-406", "handshake/accept-q", "handshake/accept-q0"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Accept", "*/*")}},
+	{Name: "any-method-watches", Breaks: []string{"handshake/method-405"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.Method = http.MethodGet })}},
+	{Name: "any-value-watches", Breaks: []string{"handshake/watch-values"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
+		if q.Has("watch") {
+			q.Set("watch", "1")
+		}
+	})}},
+	{Name: "client-has-one-transport", Breaks: []string{"handshake/fallback"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+		r.Transports = r.Transports[:1]
+		return r
+	}}},
+}
+
+// hesitant is a source that opens no watch before there is an event.
+type hesitant struct{ listwatch.Source }
+
+// Describe is that of the source below.
+func (h *hesitant) Describe() listwatch.Description { return listwatch.Describe(h.Source) }
+
+// Watch waits for the first event.
+func (h *hesitant) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := h.Source.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var one [1]listwatch.Event
+	if _, err := w.Next(ctx, one[:]); err != nil {
+		return nil, err
+	}
+	same := func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
+	return &mutation.ChangedWatcher{Watcher: w, Change: same, Pending: one[:]}, nil
+}

@@ -1,0 +1,99 @@
+// Package certs issues the TLS certificates of the conformance cases.
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"sync"
+	"time"
+)
+
+// An Authority signs certificates. It is safe for concurrent use.
+type Authority struct {
+	Key         *ecdsa.PrivateKey
+	Certificate *x509.Certificate
+	Pool        *x509.CertPool // has cert alone
+}
+
+// ours is whom clients and servers trust here, strange is whom nobody does.
+var (
+	Trusted   = sync.OnceValue(newAuthority)
+	Untrusted = sync.OnceValue(newAuthority)
+)
+
+func newAuthority() *Authority {
+	a := &Authority{Key: newKey(), Pool: x509.NewCertPool()}
+	template := &x509.Certificate{
+		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: "conformance"}, NotBefore: valid[0], NotAfter: valid[1],
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.Certificate = sign(template, template, a.Key, a.Key)
+	a.Pool.AddCert(a.Certificate)
+	return a
+}
+
+// valid is when: in a bubble it is the year 2000.
+var valid = [2]time.Time{time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)}
+
+// Issue returns a new certificate of the kind that change makes it.
+func (a *Authority) Issue(change func(*x509.Certificate)) tls.Certificate {
+	template := &x509.Certificate{
+		SerialNumber: newSerial(), NotBefore: valid[0], NotAfter: valid[1], KeyUsage: x509.KeyUsageDigitalSignature,
+	}
+	change(template)
+	key := newKey()
+	leaf := sign(template, a.Certificate, key, a.Key)
+	return tls.Certificate{Certificate: [][]byte{leaf.Raw, a.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
+}
+
+// ForServer makes a certificate that of a server at 127.0.0.1.
+func ForServer(c *x509.Certificate) {
+	c.Subject.CommonName, c.IPAddresses = "server", []net.IP{net.IPv4(127, 0, 0, 1)}
+	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+}
+
+// ForUser makes a certificate that of a user.
+func ForUser(user string) func(*x509.Certificate) {
+	return func(c *x509.Certificate) {
+		c.Subject.CommonName, c.ExtKeyUsage = user, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	}
+}
+
+// The three below fail only where the machine has no randomness.
+
+func newKey() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+func newSerial() *big.Int {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		panic(err)
+	}
+	return serial
+}
+
+func sign(template, parent *x509.Certificate, key, by *ecdsa.PrivateKey) *x509.Certificate {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, by)
+	if err != nil {
+		panic(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(err)
+	}
+	return leaf
+}
+
+// ServeTrusted makes a server one that clients trust.
+func ServeTrusted(c *tls.Config) { c.Certificates = []tls.Certificate{Trusted().Issue(ForServer)} }

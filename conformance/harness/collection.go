@@ -1,0 +1,161 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+)
+
+// Collection is a collection and what was written to it.
+type Collection struct {
+	Objects Store
+	usage   *usage
+
+	Mu sync.Mutex
+	// Guarded by mu.
+	counter int
+	History []Write
+}
+
+// A Write is one change: labels are nil where it was a delete.
+type Write struct {
+	Version listwatch.Version
+	Name    string
+	Labels  map[string]string
+}
+
+// Put creates or changes the object of a name, or namespace/name, and returns the version of that. labels are pairs; that of "phase" is a
+// field, spec.phase, too.
+func (e *Env) Put(name string, labels ...string) listwatch.Version {
+	e.Helper()
+	v, err := e.TryPut(name, labels...)
+	if err != nil {
+		e.Fatalf("put %s: %v", name, err)
+	}
+	e.Timeline.notef("put %s %v: version %d", name, labels, v)
+	return v
+}
+
+// TryPut is Put for any goroutine: it returns the error.
+func (d *Collection) TryPut(name string, labels ...string) (listwatch.Version, error) {
+	set := map[string]string{}
+	for i := 0; i < len(labels); i += 2 {
+		set[labels[i]] = labels[i+1]
+	}
+	return d.TryPutSpec(name, set, map[string]any{"phase": set["phase"]})
+}
+
+// TryPutSpec is tryPut with a spec, to which it adds a number that makes every write a change.
+func (d *Collection) TryPutSpec(name string, labels map[string]string, spec map[string]any) (listwatch.Version, error) {
+	d.Use(Writes)
+	d.Mu.Lock()
+	d.counter++
+	spec["n"] = d.counter
+	d.Mu.Unlock()
+	key := KeyOf(name)
+	m := listwatch.Metadata{Name: key.Name, Namespace: key.Namespace, Labels: labels}
+	body, err := json.Marshal(map[string]any{"metadata": m, "spec": spec})
+	if err != nil {
+		return 0, err
+	}
+	v, err := d.Objects.Put(context.Background(), key, body)
+	if err != nil {
+		return 0, err
+	}
+	return d.Record(Write{v, name, labels}), nil
+}
+
+// Delete removes the object of a name and returns the version of that.
+func (e *Env) Delete(name string) listwatch.Version {
+	e.Helper()
+	v, err := e.TryDelete(name)
+	if err != nil {
+		e.Fatalf("delete %s: %v", name, err)
+	}
+	e.Timeline.notef("delete %s: version %d", name, v)
+	return v
+}
+
+// TryDelete is Delete for any goroutine: it returns the error.
+func (d *Collection) TryDelete(name string) (listwatch.Version, error) {
+	d.Use(Writes)
+	v, err := d.Objects.Delete(context.Background(), KeyOf(name))
+	if err != nil {
+		return 0, err
+	}
+	return d.Record(Write{v, name, nil}), nil
+}
+
+// Record adds a write to the history and returns its version.
+func (d *Collection) Record(w Write) listwatch.Version {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	d.History = append(d.History, w)
+	return w.Version
+}
+
+// Newest returns the version of the last write.
+func (d *Collection) Newest() listwatch.Version {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	if len(d.History) == 0 {
+		return 0
+	}
+	return d.History[len(d.History)-1].Version
+}
+
+// KeyOf returns the key for a name or namespace/name. Without a namespace, it is the default one.
+func KeyOf(name string) listwatch.Key {
+	if space, name, ok := strings.Cut(name, "/"); ok {
+		return listwatch.Key{Namespace: space, Name: name}
+	}
+	return listwatch.Key{Namespace: DefaultNamespace, Name: name}
+}
+
+// PutSentinel writes an object that nobody else writes: what a stream gets before it is all that came before.
+func (e *Env) PutSentinel(labels ...string) string {
+	e.Helper()
+	e.Mu.Lock()
+	name := fmt.Sprintf("sentinel-%d", e.counter)
+	e.Mu.Unlock()
+	e.Put(name, labels...)
+	return name
+}
+
+// PutJSON is put for a spec in JSON, which is written as it is.
+func (e *Env) PutJSON(name, spec string) listwatch.Version {
+	e.Helper()
+	v, err := e.TryPutJSON(name, spec)
+	if err != nil {
+		e.Fatalf("put %s: %v", name, err)
+	}
+	return v
+}
+
+// TryPutJSON is PutJSON for any goroutine: it returns the error.
+func (e *Env) TryPutJSON(name, spec string) (listwatch.Version, error) {
+	e.Use(Writes)
+	key := KeyOf(name)
+	body := fmt.Sprintf(`{"metadata":{"name":%q,"namespace":%q},"spec":%s}`, key.Name, key.Namespace, spec)
+	v, err := e.Objects.Put(context.Background(), key, []byte(body))
+	if err != nil {
+		return 0, err
+	}
+	return e.Record(Write{v, name, map[string]string{}}), nil
+}
+
+// NextWriteAfter returns the version of the first write after another.
+func (d *Collection) NextWriteAfter(v listwatch.Version) listwatch.Version {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	for _, w := range d.History {
+		if w.Version > v {
+			return w.Version
+		}
+	}
+	return 0
+}

@@ -1,0 +1,178 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch/transport"
+)
+
+// An Env is what a case has: a collection, a server in front of it, and a way to reach it over one transport.
+type Env struct {
+	T
+	Variant
+	Target Target
+	Setup  Setup
+	*Collection
+	*Route
+	Timeline *timeline
+}
+
+// A Route is a running server and a client for it.
+type Route struct {
+	*Instance
+	Client transport.Client
+}
+
+// DefaultNamespace is where objects are unless a case says otherwise; see [Site.Namespace] for what a server calls it.
+const DefaultNamespace = "default"
+
+// NewEnv opens a collection of the target with a server in front.
+func NewEnv(t T, target Target, w Variant, s Setup, log *timeline) *Env {
+	t.Helper()
+	s.ServerTransport = w.Server
+	e := &Env{T: t, Variant: w, Target: target, Setup: s, Collection: &Collection{usage: new(usage)}, Timeline: log}
+	e.Route = e.RouteTo(target.Open(t, s))
+	e.Collection.Objects = e.Store
+	return e
+}
+
+// WithNewCollection returns an env with a collection of its own.
+func (e *Env) WithNewCollection() *Env {
+	e.Helper()
+	e.Use(UnrelatedCollection)
+	other := NewEnv(e.T, e.Target, e.Variant, e.Setup, e.Timeline)
+	other.usage = e.usage
+	return other
+}
+
+// RouteTo returns s with a client for it.
+func (e *Env) RouteTo(s *Instance) *Route {
+	e.Helper()
+	e.Timeline.hide(s.Header)
+	s.Network = e.Timeline.tap(s.Network)
+	return &Route{s, e.NewClient(s, e.Variant)}
+}
+
+// NewClient returns a client of another way for s.
+func (e *Env) NewClient(s *Instance, w Variant) transport.Client {
+	c := w.newClient(s.Network)
+	if wrap := e.Target.TransportClient; wrap != nil {
+		c = wrap(c)
+	}
+	if idle, ok := c.(interface{ CloseIdleConnections() }); ok {
+		e.Cleanup(idle.CloseIdleConnections)
+	}
+	if e.Target.TransportClient != nil {
+		return &unsupportedSkipper{c, e.T}
+	}
+	return c
+}
+
+// A unsupportedSkipper client ends the case where the client under test can't do what that asks of it.
+type unsupportedSkipper struct {
+	transport.Client
+	t T
+}
+
+// Dial opens a stream.
+func (s *unsupportedSkipper) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	receiver, err := s.Client.Dial(ctx, r)
+	if cannot, ok := errors.AsType[MissingAbility](err); ok {
+		s.t.Skipf("%s", cannot)
+	}
+	return receiver, err
+}
+
+// WithReplica returns e with another server over the same collection.
+func (e *Env) WithReplica() *Env {
+	e.Helper()
+	e.Use(Replicas)
+	other := *e
+	other.Route = e.RouteTo(e.Replica())
+	return &other
+}
+
+// WithVariant returns e with another way to the same server.
+func (e *Env) WithVariant(w Variant) *Env {
+	other := *e
+	other.Variant, other.Route = w, &Route{e.Instance, e.NewClient(e.Instance, w)}
+	return &other
+}
+
+// OtherVariants returns the ways to reach the target that are not e's.
+func (e *Env) OtherVariants() []Variant {
+	var others []Variant
+	for _, w := range (Case{Transports: AllTransports}).WaysOf(e.Target) {
+		if w.Name != e.Variant.Name {
+			others = append(others, w)
+		}
+	}
+	return others
+}
+
+// CompactHistory forgets all history.
+func (e *Env) CompactHistory() {
+	e.Helper()
+	e.Use(Compacts)
+	if err := e.Compact(e.Context()); err != nil {
+		e.Fatalf("compact: %v", err)
+	}
+	e.Timeline.notef("compacted")
+}
+
+// DrainWatches ends all watches.
+func (e *Env) DrainWatches() {
+	e.Helper()
+	e.Use(Drains)
+	if err := e.Drain(e.Context()); err != nil {
+		e.Errorf("drain: %v", err)
+	}
+}
+
+// Patience is how long a case may wait for something that must come.
+func (e *Env) Patience() time.Duration {
+	if e.Setup.FakeTime {
+		return time.Hour
+	}
+	if e.Target.Patience > 0 {
+		return e.Target.Patience
+	}
+	return 10 * time.Second
+}
+
+// Can reports whether the target has an ability that the case can do without.
+func (e *Env) Can(a Ability) bool { return e.Target.Abilities&a == a }
+
+// Random returns a source of numbers, and tells its seed.
+func (e *Env) Random() *rand.Rand {
+	seed := e.Target.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	e.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// A usage is which abilities a case has used.
+type usage struct {
+	mu   sync.Mutex
+	used Ability // guarded by mu
+}
+
+// Use records that the case uses an ability.
+func (d *Collection) Use(a Ability) {
+	d.usage.mu.Lock()
+	defer d.usage.mu.Unlock()
+	d.usage.used |= a
+}
+
+// UsedAbilities returns the abilities that the case has used so far.
+func (d *Collection) UsedAbilities() Ability {
+	d.usage.mu.Lock()
+	defer d.usage.mu.Unlock()
+	return d.usage.used
+}

@@ -1,0 +1,153 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// A http2Request is one request on an HTTP/2 connection of its own, made of frames by hand.
+type http2Request struct {
+	framer *http2.Framer
+	data   []byte // of DATA frames, not read yet
+	ended  bool   // END_STREAM has come
+}
+
+// requestHTTP2 sends a request with prior knowledge and returns the answer, once its headers are there.
+func (e *Env) requestHTTP2(c net.Conn, method, target string, header []string) *Response {
+	e.Helper()
+	r := &http2Request{framer: http2.NewFramer(c, c)}
+	r.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	if err := r.send(c, e.URL.Scheme, method, target, header); err != nil {
+		e.Fatal(err)
+	}
+	head, err := r.readHeaders()
+	if err != nil {
+		e.Fatalf("read the head of the answer: %v", err)
+	}
+	a := &Response{Env: e, Headers: http.Header{}, Body: bufio.NewReader(r)}
+	if a.Status, err = strconv.Atoi(head.PseudoValue("status")); err != nil {
+		e.Fatal(err)
+	}
+	for _, f := range head.RegularFields() {
+		a.Headers.Add(f.Name, f.Value)
+	}
+	return a
+}
+
+const streamID = 1
+
+func (r *http2Request) send(c net.Conn, scheme, method, target string, header []string) error {
+	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+		return err
+	}
+	if err := r.framer.WriteSettings(); err != nil {
+		return err
+	}
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	field := func(name, value string) {
+		_ = enc.WriteField(hpack.HeaderField{Name: name, Value: value}) // a Buffer takes everything
+	}
+	field(":method", method)
+	field(":scheme", scheme)
+	field(":path", target)
+	for i := 0; i < len(header); i += 2 {
+		switch name := strings.ToLower(header[i]); {
+		case name == "host":
+			field(":authority", header[i+1])
+		case header[i+1] != "":
+			field(name, header[i+1])
+		}
+	}
+	return writeHead(r.framer, block.Bytes())
+}
+
+// minMaxFrameSize is how large a frame every peer takes (RFC 9113 4.2).
+const minMaxFrameSize = 16 << 10
+
+// writeHead writes a request without a body, in as many frames as it takes.
+func writeHead(f *http2.Framer, block []byte) error {
+	first := block[:min(len(block), minMaxFrameSize)]
+	block = block[len(first):]
+	err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: streamID, BlockFragment: first, EndHeaders: len(block) == 0, EndStream: true})
+	for err == nil && len(block) > 0 {
+		part := block[:min(len(block), minMaxFrameSize)]
+		block = block[len(part):]
+		err = f.WriteContinuation(streamID, len(block) == 0, part)
+	}
+	return err
+}
+
+func (r *http2Request) readHeaders() (*http2.MetaHeadersFrame, error) {
+	for {
+		f, err := r.readFrame()
+		if err != nil {
+			return nil, err
+		}
+		if h, ok := f.(*http2.MetaHeadersFrame); ok {
+			r.ended = h.StreamEnded()
+			return h, nil
+		}
+	}
+}
+
+// readFrame reads a frame and answers what a peer must.
+func (r *http2Request) readFrame() (http2.Frame, error) {
+	f, err := r.framer.ReadFrame()
+	if err != nil {
+		return nil, err
+	}
+	switch f := f.(type) {
+	case *http2.SettingsFrame:
+		if !f.IsAck() {
+			err = r.framer.WriteSettingsAck()
+		}
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			err = r.framer.WritePing(true, f.Data)
+		}
+	case *http2.RSTStreamFrame:
+		err = fmt.Errorf("the server reset the stream: %v", f.ErrCode)
+	case *http2.GoAwayFrame:
+		err = fmt.Errorf("the server goes away: %v", f.ErrCode)
+	}
+	return f, err
+}
+
+// Read returns what DATA frames bring, and gives the window back.
+func (r *http2Request) Read(p []byte) (int, error) {
+	for len(r.data) == 0 {
+		if r.ended {
+			return 0, io.EOF
+		}
+		f, err := r.readFrame()
+		if err != nil {
+			return 0, err
+		}
+		d, ok := f.(*http2.DataFrame)
+		if !ok {
+			continue
+		}
+		r.data, r.ended = bytes.Clone(d.Data()), d.StreamEnded()
+		if n := d.Length; n > 0 && !r.ended {
+			if err := r.framer.WriteWindowUpdate(0, n); err != nil {
+				return 0, err
+			}
+			if err := r.framer.WriteWindowUpdate(streamID, n); err != nil {
+				return 0, err
+			}
+		}
+	}
+	n := copy(p, r.data)
+	r.data = r.data[n:]
+	return n, nil
+}

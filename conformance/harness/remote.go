@@ -1,0 +1,65 @@
+package harness
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// Remote returns the client under test for the collection at s, over s's client and others.
+func (e *Env) Remote(s *Route, others ...transport.Client) listwatch.Source {
+	return e.RemoteWith(s, func(*client.Remote) {}, others...)
+}
+
+// RemoteTraced is Remote with a trace.
+func (e *Env) RemoteTraced(s *Route, trace *client.Trace, others ...transport.Client) listwatch.Source {
+	return e.RemoteWith(s, func(r *client.Remote) { r.Trace = trace }, others...)
+}
+
+// RemoteWith is remote with what configure changes. In real time the client does not wait before it comes back.
+func (e *Env) RemoteWith(s *Route, configure func(*client.Remote), others ...transport.Client) listwatch.Source {
+	r := &client.Remote{
+		URL: s.WatchURL("").String(), Network: s.Network, Transports: append([]transport.Client{s.Client}, others...),
+	}
+	if !e.Setup.FakeTime {
+		r.Backoff = listwatch.Backoff{Min: -1, Max: -1}
+	}
+	if s.Header != nil {
+		r.Header = func(context.Context, bool) (http.Header, error) { return s.Header, nil }
+	}
+	configure(r)
+	e.Cleanup(func() { r.Close() })
+	if e.Target.Client == nil {
+		return r
+	}
+	under := e.Target.Client(r)
+	if under == nil {
+		e.Skipf("%s has no client that resumes by itself", e.Target.Name)
+	}
+	return under
+}
+
+// Follow opens a watch of r from a version.
+func (e *Env) Follow(r listwatch.Source, version listwatch.Version) listwatch.Watcher {
+	e.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
+	defer cancel()
+	w, err := r.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: version})
+	if err != nil {
+		e.Fatalf("watch: %v", err)
+	}
+	e.Cleanup(func() { w.Close() })
+	return w
+}
+
+// NextOf returns the next event of w.
+func (e *Env) NextOf(w listwatch.Watcher) (listwatch.Event, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
+	defer cancel()
+	var one [1]listwatch.Event
+	_, err := w.Next(ctx, one[:])
+	return one[0], err
+}

@@ -1,0 +1,185 @@
+package harness
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/wsframe"
+)
+
+// An Response is a response as it came over a connection that no library has touched.
+type Response struct {
+	*Env
+	Status int
+	// header holds the headers of the response, all of them.
+	Headers http.Header
+	// body is what follows: decoded from its chunks or DATA frames; after 101, the bytes of the connection.
+	Body *bufio.Reader
+	// conn is what to write on, once the connection is a WebSocket.
+	Conn net.Conn
+	// asked is what the case asked for, for messages.
+	Request string
+}
+
+// readResponse reads the head of a response over HTTP/1. It keeps the headers that net/http would take away.
+func (e *Env) readResponse(c net.Conn, method string) *Response {
+	e.Helper()
+	in := bufio.NewReader(c)
+	var head strings.Builder
+	for !strings.HasSuffix(head.String(), "\r\n\r\n") {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			e.Fatalf("read the head of the answer: %q, %v", head.String()+line, err)
+		}
+		head.WriteString(line)
+	}
+	_, fields, _ := strings.Cut(head.String(), "\r\n")
+	mime, err := textproto.NewReader(bufio.NewReader(strings.NewReader(fields))).ReadMIMEHeader()
+	if err != nil {
+		e.Fatalf("the headers of the answer, %q: %v", fields, err)
+	}
+	all := bufio.NewReader(io.MultiReader(strings.NewReader(head.String()), in))
+	resp, err := http.ReadResponse(all, &http.Request{Method: method})
+	if err != nil {
+		e.Fatal(err)
+	}
+	a := &Response{Env: e, Status: resp.StatusCode, Headers: http.Header(mime), Body: bufio.NewReader(resp.Body), Conn: c}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		a.Body = all
+	}
+	return a
+}
+
+// WantStatus holds the answer against a status and returns the headers.
+func (a *Response) WantStatus(want int) http.Header {
+	a.Helper()
+	if a.Status != want {
+		var body []byte
+		if a.Status >= 400 { // not a stream, which may have nothing to say
+			body, _ = a.Body.Peek(200)
+		}
+		a.Fatalf("%sgot status %d %s, want %d", a.Request, a.Status, body, want)
+	}
+	return a.Headers
+}
+
+// WantAccepted says that a watch was: 101 on ws and 200 elsewhere.
+func (a *Response) WantAccepted() http.Header {
+	a.Helper()
+	if a.Transport == "ws" {
+		return a.WantStatus(http.StatusSwitchingProtocols)
+	}
+	return a.WantStatus(http.StatusOK)
+}
+
+// WantRefused says that the answer is an error before any stream: an HTTP error with a Status in JSON that says the same, and no word of
+// an upgrade. It returns the Status.
+func (a *Response) WantRefused(code int, reason string) listwatch.Status {
+	a.Helper()
+	h := a.WantStatus(code)
+	if got := h.Values("Content-Type"); len(got) != 1 || got[0] != "application/json" {
+		a.Errorf("%sgot Content-Type %q, want application/json", a.Request, got)
+	}
+	if h.Get("Sec-Websocket-Accept") != "" {
+		a.Errorf("%sthe error has Sec-WebSocket-Accept", a.Request)
+	}
+	var s listwatch.Status
+	body := a.ReadAll()
+	if err := json.Unmarshal(body, &s); err != nil {
+		a.Fatalf("%sgot %q, want a Status: %v", a.Request, body, err)
+	}
+	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Code != code || s.Reason != reason || s.Message == "" {
+		a.Errorf("%sgot %s, want a Failure of code %d and reason %s with a message", a.Request, body, code, reason)
+	}
+	return s
+}
+
+// ReadAll reads the body to its end.
+func (a *Response) ReadAll() []byte {
+	a.Helper()
+	body, err := io.ReadAll(a.Body)
+	if err != nil {
+		a.Fatalf("read the body: %q, %v", body, err)
+	}
+	return body
+}
+
+// ReadMessage reads one frame of a WebSocket, which must be a whole message.
+func (a *Response) ReadMessage() (op byte, payload []byte) {
+	a.Helper()
+	f, err := wsframe.Read(a.Body)
+	if err != nil {
+		a.Fatalf("read a message: %v", err)
+	}
+	if f.First&^0x0f != wsframe.Final || f.Masked {
+		a.Fatalf("got a frame that begins %#02x, masked: %v; want a whole message, unmasked", f.First, f.Masked)
+	}
+	return f.Opcode(), f.Payload
+}
+
+// ReadBytes reads n bytes of the body.
+func (a *Response) ReadBytes(n int) []byte {
+	a.Helper()
+	p := make([]byte, n)
+	if _, err := io.ReadFull(a.Body, p); err != nil {
+		a.Fatal(err)
+	}
+	return p
+}
+
+// ReadFirst returns how the stream goes on: the whole message on ws, and as many bytes elsewhere as it takes to know.
+func (a *Response) ReadFirst() []byte {
+	a.Helper()
+	if a.Transport == "ws" {
+		_, payload := a.ReadMessage()
+		return payload
+	}
+	return a.ReadBytes(len(JSONEventPrefix))
+}
+
+// WantVary says that caches must know that the answer depends on a header.
+func (a *Response) WantVary(name string) {
+	a.Helper()
+	if !Contains(a.Headers.Values("Vary"), name) {
+		a.Errorf("status %d: got Vary %q, want %s in it", a.Status, a.Headers.Values("Vary"), name)
+	}
+}
+
+// Contains reports whether a header that is a list has an item, whatever the case of its letters.
+func Contains(values []string, item string) bool {
+	return slices.ContainsFunc(strings.Split(strings.Join(values, ","), ","), func(s string) bool {
+		return strings.EqualFold(strings.TrimSpace(s), item)
+	})
+}
+
+// WantHandshakeRefused is refused for a handshake that is none. RFC 6455 asks no more of a server than a code "such as" the one we have
+// (sections 4.2.2 and 4.4).
+func (a *Response) WantHandshakeRefused(code int, reason string) {
+	a.Helper()
+	if a.Can(InProcess) {
+		a.WantRefused(code, reason)
+	} else if a.Status/100 != 4 {
+		a.Errorf("%sgot status %d, want 4xx", a.Request, a.Status)
+	}
+}
+
+// ReadEvent reads one event in JSON by hand.
+func (a *Response) ReadEvent() []byte {
+	a.Helper()
+	if a.Transport == "ws" {
+		_, payload := a.ReadMessage()
+		return payload
+	}
+	event, err := a.Body.ReadBytes('\n')
+	if err != nil {
+		a.Fatalf("got %d bytes, %.100s, %v; want an event", len(event), event, err)
+	}
+	return event
+}

@@ -1,0 +1,61 @@
+package harness
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"github.com/listwatch/listwatch/conformance/certs"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/transporttest"
+)
+
+// StartServer starts an http.Server with h, as s wants it and changes make it. Where it is a secure one, secure changes what it serves with.
+func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes ...func(*http.Server)) *Instance {
+	t.Helper()
+	var shutdown func(context.Context) error
+	configure := func(srv *http.Server) {
+		h2.Configure(srv, transport.Options{})
+		shutdown = srv.Shutdown
+		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			if s.SmallBuffers {
+				_ = c.(*net.TCPConn).SetWriteBuffer(narrow) // a hint
+			}
+			return context.WithValue(ctx, ConnKey{}, c)
+		}
+		for _, change := range changes {
+			if change != nil {
+				change(srv)
+			}
+		}
+	}
+	at := transporttest.StartServer(t, transporttest.ServerConfig{
+		Handler:   func(http.Handler) http.Handler { return h },
+		Configure: configure, ServerTLS: secure, TLS: s.TLS, Sockets: !s.FakeTime,
+	})
+	u := *at.URL
+	u.Path, u.RawQuery = "/things", ""
+	if s.TLS {
+		at.Network.TLS = &tls.Config{RootCAs: certs.Trusted().Pool}
+	}
+	if s.SmallBuffers {
+		at.Network.Dial = dialNarrow
+	}
+	return &Instance{URL: &u, Network: at.Network, Shutdown: shutdown}
+}
+
+// ConnKey is where the context of a request has its net.Conn.
+type ConnKey struct{}
+
+// narrow is about how many bytes a socket may hold.
+const narrow = 64 << 10
+
+func dialNarrow(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err == nil {
+		err = c.(*net.TCPConn).SetReadBuffer(narrow)
+	}
+	return c, err
+}

@@ -1,0 +1,209 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// A Watch is a watch as a client of this module reads it.
+type Watch struct {
+	*Env
+	transport.Receiver
+}
+
+// Dial opens a watch; query is what comes beside watch=1.
+func (e *Env) Dial(query string) *Watch {
+	e.Helper()
+	return e.DialRequest(query, transport.Request{})
+}
+
+// DialRequest is dial with a request that has more than a URL.
+func (e *Env) DialRequest(query string, r transport.Request) *Watch {
+	e.Helper()
+	s, err := e.TryDial(query, r)
+	if err != nil {
+		e.Fatalf("watch %q: %v", query, err)
+	}
+	return s
+}
+
+// TryDial is DialRequest for any goroutine: it returns the error.
+func (e *Env) TryDial(query string, r transport.Request) (*Watch, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
+	r.URL, r.Header = e.WatchURL("watch=1&"+query), e.WithHeader(r.Header)
+	receiver, err := e.Client.Dial(ctx, &r)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	e.Cleanup(func() {
+		receiver.Close()
+		cancel()
+	})
+	return &Watch{e, receiver}, nil
+}
+
+// Receive is that of the Receiver, and tells the timeline what came.
+func (s *Watch) Receive() (framing.WatchEvent, error) {
+	w, err := s.Receiver.Receive()
+	s.Timeline.note(func() string { return s.describeReceived(w, err) })
+	return w, err
+}
+
+// describeReceived puts into words what came.
+func (s *Instance) describeReceived(w framing.WatchEvent, err error) string {
+	if err != nil {
+		return fmt.Sprintf("the watch ended: %v", err)
+	}
+	if e, err := w.Event(); err == nil {
+		return fmt.Sprintf("received %s at version %d", Line(s.InCaseNamespace(e)), e.Version)
+	}
+	return fmt.Sprintf("received %s %.200s", w.Type, w.Object)
+}
+
+// Next returns the next event.
+func (s *Watch) Next() listwatch.Event {
+	s.Helper()
+	return s.expect("an event")
+}
+
+// expect is next; what says what must come.
+func (s *Watch) expect(what string) listwatch.Event {
+	s.Helper()
+	w, err := s.Receive()
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.Fatalf("got nothing within %v, want %s", s.Patience(), what)
+	}
+	if err != nil {
+		s.Fatalf("got %v, want %s", err, what)
+	}
+	e, err := w.Event()
+	if err != nil {
+		s.Fatalf("got %s %s: %v, want %s", w.Type, w.Object, err, what)
+	}
+	return s.InCaseNamespace(e)
+}
+
+// Line spells e shortly: "ADDED name".
+func Line(e listwatch.Event) string {
+	name := e.Object.Key.Name
+	if e.Object.Key.Namespace != DefaultNamespace {
+		name = strings.Trim(e.Object.Key.String(), "/")
+	}
+	return strings.TrimSpace(e.Type.String() + " " + name)
+}
+
+// Want reads events and holds them against lines such as "ADDED a".
+func (s *Watch) Want(lines ...string) []listwatch.Event {
+	s.Helper()
+	var events []listwatch.Event
+	for _, want := range lines {
+		e := s.expect(fmt.Sprintf("%q", want))
+		if got := Line(e); got != want {
+			s.Fatalf("got %q at %d, want %q", got, e.Version, want)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// ReadUntil reads up to the event of a sentinel and returns what came before it.
+func (s *Watch) ReadUntil(sentinel string) (before []listwatch.Event) {
+	s.Helper()
+	for {
+		e := s.Next()
+		if e.Object.Key.Name == sentinel {
+			return before
+		}
+		before = append(before, e)
+	}
+}
+
+// WantError reads the ERROR event that must come now, and the clean end behind it.
+func (s *Watch) WantError(code listwatch.Code) *listwatch.Error {
+	s.Helper()
+	w, err := s.Receive()
+	if err != nil {
+		s.Fatalf("got %v, want an ERROR event", err)
+	}
+	_, err = w.Event()
+	if e := listwatch.AsError(err); w.Type != framing.TypeError || !errors.Is(err, code) || !e.Remote {
+		s.Fatalf("got %s %s (%v), want an ERROR of code %v", w.Type, w.Object, err, code)
+	}
+	s.WantEnd()
+	return listwatch.AsError(err)
+}
+
+// WantEnd reads the clean end of the stream.
+func (s *Watch) WantEnd() {
+	s.Helper()
+	if w, err := s.Receive(); err != io.EOF {
+		s.Fatalf("got %s %s, %v; want a clean end", w.Type, w.Object, err)
+	}
+}
+
+// Versions returns those of events.
+func Versions(events []listwatch.Event) []listwatch.Version {
+	all := make([]listwatch.Version, len(events))
+	for i, e := range events {
+		all[i] = e.Version
+	}
+	return all
+}
+
+// ReadBookmark reads up to the next bookmark, and returns it and the events before it.
+func (s *Watch) ReadBookmark() (before []listwatch.Event, b listwatch.Event) {
+	s.Helper()
+	for {
+		e := s.Next()
+		if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced {
+			return before, e
+		}
+		before = append(before, e)
+	}
+}
+
+// ReceiveEvent is next for other goroutines than the case's.
+func (s *Watch) ReceiveEvent() (listwatch.Event, error) {
+	w, err := s.Receive()
+	if err != nil {
+		return listwatch.Event{}, fmt.Errorf("got %w, want an event", err)
+	}
+	ev, err := w.Event()
+	if err != nil {
+		return ev, err
+	}
+	return s.InCaseNamespace(ev), nil
+}
+
+// ReadThrough reads events until a version has come, and returns them, shortly. It is for any goroutine.
+func (s *Watch) ReadThrough(last listwatch.Version) (all []Seen, err error) {
+	for {
+		e, err := s.ReceiveEvent()
+		if err != nil {
+			return all, fmt.Errorf("after %d events: %w", len(all), err)
+		}
+		all = append(all, Seen{Line(e), e.Version})
+		if e.Version >= last {
+			return all, nil
+		}
+	}
+}
+
+// DialIn is dial in one framing.
+func (e *Env) DialIn(f framing.Framer, query string) *Watch {
+	e.Helper()
+	return e.DialRequest(query, transport.Request{Framings: []framing.Framer{f}})
+}
+
+// TryDialIn is DialIn for any goroutine: it returns the error.
+func (e *Env) TryDialIn(f framing.Framer, query string) (*Watch, error) {
+	return e.TryDial(query, transport.Request{Framings: []framing.Framer{f}})
+}

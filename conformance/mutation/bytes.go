@@ -1,0 +1,169 @@
+package mutation
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
+)
+
+// OnFrames returns a transport whose events are what change makes of their bytes; what the transport puts around them stays sound.
+func OnFrames(change func(payload []byte) []byte) func(transport.Server) transport.Server {
+	return func(s transport.Server) transport.Server { return &reframedServer{s, change} }
+}
+
+type reframedServer struct {
+	transport.Server
+	change func([]byte) []byte
+}
+
+// Accept changes what is sent.
+func (s *reframedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	stream, err := s.Server.Accept(w, r, o)
+	if err != nil {
+		return nil, err
+	}
+	sender := &reframedSender{stream.Sender, s.change}
+	ws, isWS := s.Server.(*websocket.Server)
+	switch {
+	case isWS && ws.Backend == websocket.Gorilla:
+		sender.change = func(frame []byte) []byte {
+			head, payload, ok := SplitFrame(frame)
+			if !ok {
+				return frame
+			}
+			return JoinFrame(head[0], s.change(payload))
+		}
+	case s.Name() == "chunked" && stream.Detached:
+		sender.change = func(chunk []byte) []byte {
+			_, payload, _ := bytes.Cut(chunk, []byte("\r\n"))
+			payload = s.change(bytes.TrimSuffix(payload, []byte("\r\n")))
+			return fmt.Appendf(nil, "%x\r\n%s\r\n", len(payload), payload)
+		}
+	}
+	stream.Sender = sender
+	return stream, nil
+}
+
+type reframedSender struct {
+	transport.Sender
+	change func([]byte) []byte
+}
+
+// Send sends copies.
+func (s *reframedSender) Send(frames [][]byte) error {
+	changed := make([][]byte, len(frames))
+	for i, f := range frames {
+		changed[i] = s.change(bytes.Clone(f))
+	}
+	return s.Sender.Send(changed)
+}
+
+// OnWrites returns a handler that changes, where it can take the connection over, each write to it.
+func OnWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(&takenWriter{w, change}, r)
+		})
+	}
+}
+
+type takenWriter struct {
+	http.ResponseWriter
+	change func([]byte) []byte
+}
+
+// Unwrap leads to what else the writer can do.
+func (w *takenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack takes the connection over.
+func (w *takenWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	return &AlteredConn{Conn: c, OnWrite: w.change}, buffers, err
+}
+
+// An AlteredConn changes bytes on their way. What onWrite makes may be longer or shorter; what onRead makes has the same length.
+type AlteredConn struct {
+	net.Conn
+	OnRead, OnWrite func([]byte) []byte
+}
+
+// Read changes what came.
+func (c *AlteredConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.OnRead != nil {
+		copy(p[:n], c.OnRead(p[:n]))
+	}
+	return n, err
+}
+
+// Write changes what goes.
+func (c *AlteredConn) Write(p []byte) (int, error) {
+	changed := p
+	if c.OnWrite != nil {
+		changed = c.OnWrite(bytes.Clone(p))
+	}
+	if _, err := c.Conn.Write(changed); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// OverNetwork returns a client like the one it is given, whose connections change prepares.
+func OverNetwork(change func(*AlteredConn)) func(transport.Client) transport.Client {
+	return OnNetwork(OnConns(func(c net.Conn) net.Conn {
+		altered := &AlteredConn{Conn: c}
+		change(altered)
+		return altered
+	}))
+}
+
+// OnNetwork returns a client like the one it is given, over what alter makes of its network.
+func OnNetwork(alter func(transport.Network) transport.Network) func(transport.Client) transport.Client {
+	return func(c transport.Client) transport.Client {
+		switch c := c.(type) {
+		case *chunked.Client:
+			return &chunked.Client{Network: alter(c.Network)}
+		case *h2.Client:
+			return &h2.Client{Network: alter(c.Network)}
+		case *websocket.Client:
+			return &websocket.Client{Network: alter(c.Network), Backend: c.Backend}
+		}
+		return c
+	}
+}
+
+// ClosesNormally makes every close frame one of code 1000; p is one write.
+func ClosesNormally(p []byte) []byte {
+	head, payload, ok := SplitFrame(p)
+	switch {
+	case !ok || head[0] != BitFinal|OpClose || len(payload) < 2:
+		return p
+	case head[1]&0x80 != 0:
+		return []byte{head[0], 0x82, 0, 0, 0, 0, 0x03, 0xe8} // a mask of zeros changes nothing
+	}
+	return JoinFrame(head[0], []byte{0x03, 0xe8})
+}
+
+// Replace is a change of text.
+func Replace(old, text string) func([]byte) []byte {
+	return func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(old), []byte(text)) }
+}
+
+// WithoutLine is a change that drops lines of server-sent events.
+func WithoutLine(name string) func([]byte) []byte {
+	return func(p []byte) []byte {
+		before, rest, ok := bytes.Cut(p, []byte(name+": "))
+		if !ok || len(before) > 0 && before[len(before)-1] != '\n' {
+			return p
+		}
+		_, behind, _ := bytes.Cut(rest, []byte("\n"))
+		return append(before, behind...)
+	}
+}

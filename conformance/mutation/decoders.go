@@ -1,0 +1,185 @@
+package mutation
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// Asks returns a client like the one it is given, whose requests and receivers change alters; nil functions alter nothing.
+func Asks(request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver) func(transport.Client) transport.Client {
+	return func(c transport.Client) transport.Client { return &alteredClient{c, request, receiver} }
+}
+
+type alteredClient struct {
+	transport.Client
+	request  func(*transport.Request)
+	receiver func(transport.Receiver) transport.Receiver
+}
+
+// Dial asks for something else.
+func (c *alteredClient) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	altered := *r
+	if c.request != nil {
+		c.request(&altered)
+	}
+	receiver, err := c.Client.Dial(ctx, &altered)
+	if err != nil || c.receiver == nil {
+		return receiver, err
+	}
+	return c.receiver(receiver), nil
+}
+
+// CloseIdleConnections closes those of the client below.
+func (c *alteredClient) CloseIdleConnections() {
+	if idle, ok := c.Client.(interface{ CloseIdleConnections() }); ok {
+		idle.CloseIdleConnections()
+	}
+}
+
+// Decoding returns a client that reads one framing with another decoder.
+func Decoding(f framing.Framer, decoder func(io.Reader) framing.Decoder) func(transport.Client) transport.Client {
+	return Asks(func(r *transport.Request) {
+		all := r.Framings
+		if all == nil {
+			all = []framing.Framer{framing.JSON{}}
+		}
+		r.Framings = nil
+		for _, g := range all {
+			if g == f {
+				g = &oddFramer{f, decoder}
+			}
+			r.Framings = append(r.Framings, g)
+		}
+	}, nil)
+}
+
+type oddFramer struct {
+	framing.Framer
+	decoder func(io.Reader) framing.Decoder
+}
+
+// NewDecoder returns the other decoder.
+func (f *oddFramer) NewDecoder(r io.Reader, _ int) framing.Decoder { return f.decoder(r) }
+
+// A decodeFunc is a Decoder.
+type decodeFunc func() (framing.WatchEvent, error)
+
+// Decode calls f.
+func (f decodeFunc) Decode() (framing.WatchEvent, error) { return f() }
+
+// ReadWise takes what one read brings for one event.
+func ReadWise(r io.Reader) framing.Decoder {
+	buf := make([]byte, 1<<20)
+	return decodeFunc(func() (framing.WatchEvent, error) {
+		n, err := r.Read(buf)
+		if n == 0 {
+			return framing.WatchEvent{}, err
+		}
+		return firstEvent(buf[:n])
+	})
+}
+
+// LineWise takes a line for an event, and wants its type first.
+func LineWise(r io.Reader) framing.Decoder {
+	in := bufio.NewReader(r)
+	return decodeFunc(func() (framing.WatchEvent, error) {
+		line, err := in.ReadBytes('\n')
+		switch {
+		case len(line) == 0:
+			return framing.WatchEvent{}, err
+		case !bytes.HasPrefix(line, []byte(`{"type":`)):
+			return framing.WatchEvent{}, &listwatch.Error{Code: listwatch.Corrupt, Message: "no event"}
+		}
+		return firstEvent(line)
+	})
+}
+
+// firstEvent reads the event that text begins with.
+func firstEvent(text []byte) (framing.WatchEvent, error) {
+	var e struct {
+		Type   string
+		Object json.RawMessage
+	}
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&e); err != nil {
+		return framing.WatchEvent{}, &listwatch.Error{Code: listwatch.Corrupt, Err: err}
+	}
+	return framing.WatchEvent{Type: e.Type, Object: e.Object}, nil
+}
+
+// Eager takes memory for what a prefix promises, up to a bound, before it refuses.
+func Eager(r io.Reader) framing.Decoder {
+	return decodeFunc(func() (framing.WatchEvent, error) {
+		var length [4]byte
+		if _, err := io.ReadFull(r, length[:]); err != nil {
+			return framing.WatchEvent{}, err
+		}
+		memory := make([]byte, min(binary.BigEndian.Uint32(length[:]), 16<<20))
+		return framing.WatchEvent{}, &listwatch.Error{Code: listwatch.Corrupt, Message: string(memory[:1])}
+	})
+}
+
+// Skipping passes over elements of a JSON text sequence that are none.
+func Skipping(r io.Reader) framing.Decoder {
+	in := bufio.NewReader(r)
+	return decodeFunc(func() (framing.WatchEvent, error) {
+		for {
+			element, err := in.ReadBytes('\n')
+			if e, fault := firstEvent(bytes.Trim(element, "\x1e")); fault == nil && e.Object != nil {
+				return e, nil
+			}
+			if err != nil {
+				return framing.WatchEvent{}, err
+			}
+		}
+	})
+}
+
+// An alteredReceiver changes the errors of a Receiver.
+type alteredReceiver struct {
+	transport.Receiver
+	end func(error) error
+}
+
+// Receive changes the error.
+func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
+	e, err := r.Receiver.Receive()
+	if err != nil {
+		err = r.end(err)
+	}
+	return e, err
+}
+
+// EndingIn returns a client whose streams end with what end makes of the error.
+func EndingIn(end func(error) error) func(transport.Client) transport.Client {
+	return Asks(nil, func(r transport.Receiver) transport.Receiver { return &alteredReceiver{r, end} })
+}
+
+// Deaf is a client that tells an event it does not understand as no error of the protocol.
+type Deaf struct{ *client.Remote }
+
+// Watch hides the error's code.
+func (d *Deaf) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := d.Remote.Watch(ctx, q)
+	return &deafWatcher{w}, err
+}
+
+type deafWatcher struct{ listwatch.Watcher }
+
+// Next hides the error's code.
+func (w *deafWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := w.Watcher.Next(ctx, dst)
+	if err != nil {
+		err = errors.New("something went wrong")
+	}
+	return n, err
+}

@@ -1,0 +1,58 @@
+package mutation
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/listwatch/listwatch"
+)
+
+// What is in the first byte of a frame of WebSocket (RFC 6455, section 5.2).
+const (
+	BitFinal byte = 0x80
+	OpText   byte = 1
+	OpBinary byte = 2
+	OpClose  byte = 8
+	OpPong   byte = 10
+)
+
+// SplitFrame parts the head of a frame, its mask included, from what it bears, which stays masked.
+func SplitFrame(frame []byte) (head, payload []byte, ok bool) {
+	if len(frame) < 2 {
+		return nil, nil, false
+	}
+	n := 2 + map[byte]int{126: 2, 127: 8}[frame[1]&^0x80]
+	if frame[1]&0x80 != 0 {
+		n += 4
+	}
+	if len(frame) < n {
+		return nil, nil, false
+	}
+	return frame[:n], frame[n:], true
+}
+
+// JoinFrame is the frame of a server with a first byte and a payload.
+func JoinFrame(first byte, payload []byte) []byte {
+	b := []byte{first}
+	switch n := len(payload); {
+	case n < 126:
+		b = append(b, byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
+	}
+	return append(b, payload...)
+}
+
+// Synced is the bookmark that ends initial events.
+func Synced(v listwatch.Version) listwatch.Event {
+	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, true)
+}
+
+// Ghost is a change of what nobody has written.
+func Ghost(v listwatch.Version) listwatch.Event {
+	data := fmt.Sprintf(`{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"name":"ghost","resourceVersion":%q}}`, v.String())
+	key := listwatch.Key{Namespace: "default", Name: "ghost"}
+	return listwatch.Event{Type: listwatch.Modified, Version: v, Object: &listwatch.Object{Key: key, Version: v, Data: []byte(data)}}
+}

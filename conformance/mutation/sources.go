@@ -1,0 +1,84 @@
+package mutation
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+)
+
+// Mute is a source whose watches end where they fail.
+type Mute struct{ listwatch.Source }
+
+// Describe is that of the source below.
+func (m *Mute) Describe() listwatch.Description { return listwatch.Describe(m.Source) }
+
+// Watch hides errors.
+func (m *Mute) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := m.Source.Watch(ctx, q)
+	if err != nil {
+		return &muteWatcher{}, nil
+	}
+	return &muteWatcher{w}, nil
+}
+
+type muteWatcher struct{ listwatch.Watcher }
+
+// Next ends where it fails.
+func (w *muteWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	if w.Watcher == nil {
+		return 0, io.EOF
+	}
+	n, err := w.Watcher.Next(ctx, dst)
+	if err != nil && ctx.Err() == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Close closes the watcher, if there is one.
+func (w *muteWatcher) Close() error {
+	if w.Watcher == nil {
+		return nil
+	}
+	return w.Watcher.Close()
+}
+
+// Stale returns a source whose watches show the state as it was when the source was first asked.
+func Stale(s listwatch.Source) listwatch.Source { return &staleSource{Source: s} }
+
+type staleSource struct {
+	listwatch.Source
+
+	mu    sync.Mutex
+	first listwatch.Page // guarded by mu
+}
+
+// Describe is that of the source below.
+func (s *staleSource) Describe() listwatch.Description { return listwatch.Describe(s.Source) }
+
+// Watch begins with the state of the first call.
+func (s *staleSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first.Version == 0 {
+		page, err := s.List(ctx, listwatch.Query{})
+		if err != nil {
+			return nil, err
+		}
+		s.first = page
+	}
+	q.Start, q.Version, q.InitialEvents = listwatch.At, s.first.Version, listwatch.No
+	w, err := s.Source.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	pending := []listwatch.Event{}
+	for _, o := range s.first.Items {
+		pending = append(pending, listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version})
+	}
+	pending = append(pending, Synced(s.first.Version))
+	same := func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
+	return &ChangedWatcher{Watcher: w, Change: same, Pending: pending}, nil
+}

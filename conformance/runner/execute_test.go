@@ -1,0 +1,90 @@
+package runner_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/conformance/runner"
+	"github.com/listwatch/listwatch/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func TestReferenceServerPassesOutsideGoTest(t *testing.T) {
+	target := reference.New("listwatch", reference.Interceptors{})
+	count := map[runner.Verdict]int{}
+	for _, c := range cases.All() {
+		if c.Group() != "handshake" && c.Group() != "error" {
+			continue // the other groups take longer, and TestCases of package cases runs them
+		}
+		runner.Execute(t.Context(), c, target, func(string) bool { return true }, func(o runner.Outcome) {
+			count[o.Verdict]++
+			if o.Verdict != runner.Pass && o.Verdict != runner.Skip {
+				t.Errorf("%s: %s: %q", o.Name(), o.Verdict, o.Messages)
+			}
+			if o.Verdict == runner.Skip && o.Reason == "" {
+				t.Errorf("%s was skipped without a reason", o.Name())
+			}
+		})
+	}
+	if count[runner.Pass] < 50 || count[runner.Skip] == 0 {
+		t.Errorf("got the verdicts %v, want at least 50 passes and some skipped cases", count)
+	}
+}
+
+// execute runs a case of level Must on the reference server over HTTP/1.1 and returns its outcomes.
+func execute(ctx context.Context, run func(*harness.Env)) (all []runner.Outcome) {
+	target := reference.New("listwatch", reference.Interceptors{})
+	target.Variants = []string{"h1"}
+	c := harness.Case{ID: "test/case", Level: harness.Must, Subject: harness.Server, Transports: "h1", Mode: "r", Rule: "x", Run: run}
+	runner.Execute(ctx, c, target, func(string) bool { return true }, func(o runner.Outcome) { all = append(all, o) })
+	return all
+}
+
+func TestOutcomeExplainsAFailure(t *testing.T) {
+	got := execute(t.Context(), func(e *harness.Env) {
+		e.Put("a")
+		s := e.Dial("")
+		s.Want("ADDED b")
+	})
+	if len(got) != 1 || got[0].Verdict != runner.Fail {
+		t.Fatalf("got %+v, want one failure", got)
+	}
+	if m := strings.Join(got[0].Messages, "\n"); !strings.Contains(m, `got "ADDED a"`) || !strings.Contains(m, `want "ADDED b"`) {
+		t.Errorf("got messages %q, want the received and the expected event", m)
+	}
+	timeline := strings.Join(got[0].Timeline, "\n")
+	for _, part := range []string{"put a", "conn 1 → ", "GET /things?watch=1", "conn 1 ← ", "200 OK"} {
+		if !strings.Contains(timeline, part) {
+			t.Errorf("the timeline has no %q:\n%s", part, timeline)
+		}
+	}
+}
+
+func TestExecuteSurvivesPanicsAndInterruption(t *testing.T) {
+	cleaned := false
+	got := execute(t.Context(), func(e *harness.Env) {
+		e.Cleanup(func() { cleaned = true })
+		panic("on purpose")
+	})
+	if len(got) != 1 || got[0].Verdict != runner.Fail || !strings.Contains(got[0].Messages[0], "on purpose") || !cleaned {
+		t.Errorf("got %+v, cleaned up: %v; want a failure that names the panic", got, cleaned)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	release := make(chan struct{})
+	got = execute(ctx, func(*harness.Env) {
+		cancel()
+		<-release
+	})
+	close(release)
+	if len(got) != 1 || got[0].Verdict != runner.NotRun || got[0].Reason != context.Canceled.Error() {
+		t.Errorf("got %+v, want one interrupted outcome", got)
+	}
+	if got = execute(ctx, func(*harness.Env) {}); len(got) != 1 || got[0].Verdict != runner.NotRun {
+		t.Errorf("after the end of the context: got %+v, want not-run", got)
+	}
+}

@@ -1,0 +1,135 @@
+// Package wsframe encodes and decodes single frames of WebSocket (RFC 6455), valid or not.
+package wsframe
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// The opcodes of RFC 6455, section 5.2, and the bits of a frame's first byte.
+const (
+	OpContinuation, OpText, OpBinary, OpClose, OpPing, OpPong = 0, 1, 2, 8, 9, 10
+
+	Final, RSV1, RSV2, RSV3 = 0x80, 0x40, 0x20, 0x10
+)
+
+// Close codes of RFC 6455, section 7.4.1.
+const (
+	CloseNormal        = 1000
+	CloseGoingAway     = 1001
+	CloseProtocolError = 1002
+	CloseInvalidData   = 1007
+	CloseInternalError = 1011
+)
+
+// A Frame is one frame of a WebSocket.
+type Frame struct {
+	First   byte // the bits and the opcode
+	Masked  bool
+	Payload []byte // without the mask
+}
+
+// Opcode returns the opcode.
+func (f Frame) Opcode() byte { return f.First & 0x0f }
+
+// Whole returns a message, or a control frame, in one frame.
+func Whole(op byte, payload string) Frame {
+	return Frame{First: Final | op, Payload: []byte(payload)}
+}
+
+// Close returns a close frame.
+func Close(code uint16) Frame {
+	return Frame{First: Final | OpClose, Payload: binary.BigEndian.AppendUint16(nil, code)}
+}
+
+// maskingKey is what is put on by hand.
+var maskingKey = [4]byte{0xA5, 0x5A, 0x0F, 0xF0}
+
+// Bytes returns how the frame goes over the wire.
+func (f Frame) Bytes() []byte {
+	b := []byte{f.First}
+	switch n := len(f.Payload); {
+	case n < 126:
+		b = append(b, byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
+	}
+	if !f.Masked {
+		return append(b, f.Payload...)
+	}
+	b[1] |= 0x80
+	b = append(b, maskingKey[:]...)
+	for i, c := range f.Payload {
+		b = append(b, c^maskingKey[i%4])
+	}
+	return b
+}
+
+// maxPayload is how large a frame the reader by hand takes.
+const maxPayload = 64 << 20
+
+// Read reads one frame and removes its mask.
+func Read(r io.Reader) (f Frame, err error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:2]); err != nil {
+		return f, err
+	}
+	f.First, f.Masked = head[0], head[1]&0x80 != 0
+	length := uint64(head[1] &^ 0x80)
+	if extra := map[uint64]int{126: 2, 127: 8}[length]; extra > 0 {
+		clear(head[:])
+		if _, err := io.ReadFull(r, head[8-extra:]); err != nil {
+			return f, err
+		}
+		length = binary.BigEndian.Uint64(head[:])
+	}
+	if length > maxPayload {
+		return f, fmt.Errorf("a frame of %d bytes", length)
+	}
+	var key [4]byte
+	if f.Masked {
+		if _, err := io.ReadFull(r, key[:]); err != nil {
+			return f, err
+		}
+	}
+	f.Payload = make([]byte, length)
+	if _, err := io.ReadFull(r, f.Payload); err != nil {
+		return f, err
+	}
+	for i := range f.Payload {
+		f.Payload[i] ^= key[i%4]
+	}
+	return f, nil
+}
+
+// ReadCloseCode reads frames up to a close frame and returns its code; zero: it has none.
+func ReadCloseCode(r io.Reader) (int, error) {
+	for {
+		f, err := Read(r)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("no close frame: %w", err)
+		case f.Opcode() == OpClose && len(f.Payload) >= 2:
+			return int(binary.BigEndian.Uint16(f.Payload)), nil
+		case f.Opcode() == OpClose:
+			return 0, nil
+		}
+	}
+}
+
+// AcceptKey returns what answers the key of a handshake (RFC 6455, section 4.2.2).
+func AcceptKey(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// What is too big for a server of watches, and what closes tell it: RFC 6455, section 7.4.1.
+const (
+	ClosePolicyViolation = 1008
+	CloseTooBig          = 1009
+)
