@@ -28,7 +28,8 @@ const (
 	Forbidden                 // the credentials do not allow this
 )
 
-// codes holds the name of each Code, and the HTTP status and reason of an Error that does not set them.
+// codes holds the name of each Code, and the HTTP status and reason of an Error that does not set
+// them.
 var codes = [...]struct {
 	name   string
 	status int
@@ -89,8 +90,8 @@ type Details struct {
 	Name, Group, Kind, UID string
 	// Causes lists what is wrong.
 	Causes []Cause
-	// RetryAfter is the time to wait before a retry, or zero if unknown. On the wire it is a number of
-	// whole seconds, rounded up.
+	// RetryAfter is the time to wait before a retry, or zero if unknown. On the wire it is a
+	// number of whole seconds, rounded up.
 	RetryAfter time.Duration
 }
 
@@ -146,8 +147,8 @@ func (e *Error) RetryAfter() time.Duration {
 	return e.Details.RetryAfter
 }
 
-// AsError returns the *Error that err is or wraps. For any other error it returns a new *Error of code
-// [Unknown] that wraps err, and for nil it returns nil.
+// AsError returns the *Error that err is or wraps. For any other error it returns a new *Error of
+// code [Unknown] that wraps err, and for nil it returns nil.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil

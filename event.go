@@ -8,8 +8,8 @@ type EventType uint8
 // The event types. There is no type for errors: a watcher that fails returns a Go error. Only the
 // framings turn it into an ERROR event.
 const (
-	// Added means that the object was created, that it began to match the selection, or that it is one
-	// of the initial events.
+	// Added means that the object was created, that it began to match the selection, or that it
+	// is one of the initial events.
 	Added EventType = iota + 1
 	// Modified means that the object matched the selection before and after the write.
 	Modified
@@ -44,8 +44,8 @@ type Event struct {
 	// Object is the state after the change. For Deleted, it is the last state that matched the
 	// selection. The object of a bookmark has only kind, apiVersion and metadata.
 	Object *Object
-	// Version is the version of the write. For an initial event it is the version of the object, and
-	// for a bookmark the version up to which the history has been delivered.
+	// Version is the version of the write. For an initial event it is the version of the object,
+	// and for a bookmark the version up to which the history has been delivered.
 	Version Version
 
 	frames *framecache.Frames // see frames.go; nil if frames are not cached

@@ -6,8 +6,8 @@ import "github.com/listwatch/listwatch/internal/framecache"
 // frames through them. Their types are internal: a store elsewhere need not cache frames, and a
 // transport elsewhere gets cached frames from transport.Encoder. See docs/adr/0013.
 
-// WithFrames is for the stores of this module. It returns e with a cache for its encoded frames, which
-// all copies of the result share.
+// WithFrames is for the stores of this module. It returns e with a cache for its encoded frames,
+// which all copies of the result share.
 func (e Event) WithFrames(f *framecache.Frames) Event {
 	e.frames = f
 	return e
@@ -17,6 +17,6 @@ func (e Event) WithFrames(f *framecache.Frames) Event {
 // nil, which is a cache that keeps nothing.
 func (e Event) Frames() *framecache.Frames { return e.frames }
 
-// InitialFrames is for the stores of this module. It returns the cache for the Added event that shows
-// o among the initial events of a watch.
+// InitialFrames is for the stores of this module. It returns the cache for the Added event that
+// shows o among the initial events of a watch.
 func (o *Object) InitialFrames() *framecache.LazyFrames { return &o.initial }

@@ -7,8 +7,8 @@ import (
 )
 
 // A LabelSelector selects objects by their labels, in Kubernetes' syntax: "a=b", "a==b", "a!=b",
-// "a in (b,c)", "a notin (b,c)", "a", "!a", "a>1" and "a<1", joined by commas. An object must fulfill
-// all of them. The zero LabelSelector selects everything. A selector is immutable.
+// "a in (b,c)", "a notin (b,c)", "a", "!a", "a>1" and "a<1", joined by commas. An object must
+// fulfill all of them. The zero LabelSelector selects everything. A selector is immutable.
 type LabelSelector struct {
 	terms []labelTerm
 	text  string
@@ -61,15 +61,15 @@ func (t *labelTerm) matches(labels map[string]string) bool {
 	return t.op == opGreater && n > t.number || t.op == opLess && n < t.number
 }
 
-// String returns s in canonical form. Selectors that differ only in spaces, in the order of terms or
-// values, or in the operator for equality have the same form.
+// String returns s in canonical form. Selectors that differ only in spaces, in the order of terms
+// or values, or in the operator for equality have the same form.
 func (s LabelSelector) String() string { return s.text }
 
 // Empty reports whether s selects everything.
 func (s LabelSelector) Empty() bool { return len(s.terms) == 0 }
 
-// Equality returns the key of a label that every selected object has, and the possible values, for use
-// by an index. ok is false if s requires no such label.
+// Equality returns the key of a label that every selected object has, and the possible values,
+// for use by an index. ok is false if s requires no such label.
 func (s LabelSelector) Equality() (key string, values []string, ok bool) {
 	best := -1
 	for i := range s.terms {
@@ -115,9 +115,10 @@ func (t labelTerm) String() string {
 	return t.key
 }
 
-// A FieldSelector selects objects by their fields, in Kubernetes' syntax: "a=b", "a==b" and "a!=b",
-// joined by commas. An object must fulfill all of them. A backslash escapes a comma, an equals sign or
-// a backslash in a value. The zero FieldSelector selects everything. A selector is immutable.
+// A FieldSelector selects objects by their fields, in Kubernetes' syntax: "a=b", "a==b" and
+// "a!=b", joined by commas. An object must fulfill all of them. A backslash escapes a comma, an
+// equals sign or a backslash in a value. The zero FieldSelector selects everything. A selector is
+// immutable.
 type FieldSelector struct {
 	terms []fieldTerm
 	text  string
@@ -163,8 +164,8 @@ func (s FieldSelector) String() string { return s.text }
 // Empty reports whether s selects everything.
 func (s FieldSelector) Empty() bool { return len(s.terms) == 0 }
 
-// Equality returns the value that s requires for the field at path, for use by an index. ok is false if
-// s requires none.
+// Equality returns the value that s requires for the field at path, for use by an index. ok is
+// false if s requires none.
 func (s FieldSelector) Equality(path string) (value string, ok bool) {
 	for _, t := range s.terms {
 		if t.path == path && !t.not {

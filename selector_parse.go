@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ParseLabelSelector parses a label selector. A syntax error, or a key or value that no label can have,
-// is an error of code [Invalid] that says what was expected where.
+// ParseLabelSelector parses a label selector. A syntax error, or a key or value that no label can
+// have, is an error of code [Invalid] that says what was expected where.
 func ParseLabelSelector(s string) (LabelSelector, error) {
 	p := labelParser{text: s}
 	p.next()
@@ -200,8 +200,8 @@ func checkLabelValue(value string) error {
 	return nil
 }
 
-// CheckLabels returns an error of code [Invalid] if a key or value is not valid in Kubernetes. The error
-// has a cause for each of them, sorted by message.
+// CheckLabels returns an error of code [Invalid] if a key or value is not valid in Kubernetes.
+// The error has a cause for each of them, sorted by message.
 func CheckLabels(labels map[string]string) error {
 	var causes []Cause
 	for k, v := range labels {
@@ -221,8 +221,8 @@ func CheckLabels(labels map[string]string) error {
 	}
 }
 
-// ParseFieldSelector parses a field selector. A syntax error is an error of code [Invalid]. It does not
-// know which fields exist; see [FieldSelector.Check].
+// ParseFieldSelector parses a field selector. A syntax error is an error of code [Invalid]. It
+// does not know which fields exist; see [FieldSelector.Check].
 func ParseFieldSelector(s string) (FieldSelector, error) {
 	var terms []fieldTerm
 	for _, part := range splitUnescaped(s) {

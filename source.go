@@ -7,8 +7,8 @@ import (
 	"iter"
 )
 
-// A Source is a versioned collection that can be listed and then followed. Stores, [client.Remote] and
-// relays are Sources, with the same guarantees.
+// A Source is a versioned collection that can be listed and then followed. Stores,
+// [client.Remote] and relays are Sources, with the same guarantees.
 //
 // # Guarantees
 //
@@ -27,36 +27,37 @@ type Source interface {
 	// List returns the objects of the selection at one version. If the requested version is in the
 	// future, List waits for a limited time and then fails with [NotYet].
 	List(ctx context.Context, q Query) (Page, error)
-	// Watch follows the selection. Invalid parameters fail here. Errors that depend on the history
-	// ([Expired], [NotYet]) may be returned here or by the first read of the Watcher. ctx applies to
-	// the call, not to the Watcher.
+	// Watch follows the selection. Invalid parameters fail here. Errors that depend on the
+	// history ([Expired], [NotYet]) may be returned here or by the first read of the Watcher. ctx
+	// applies to the call, not to the Watcher.
 	Watch(ctx context.Context, q Query) (Watcher, error)
 }
 
-// A Watcher reads the events of a watch in order. It has one reader at a time; only Close may be called
-// from any goroutine.
+// A Watcher reads the events of a watch in order. It has one reader at a time; only Close may be
+// called from any goroutine.
 type Watcher interface {
 	// Next waits for an event, and then stores up to len(dst) events that are available without
-	// waiting in dst, which must not be empty. It returns either n > 0 or an error: [io.EOF] at a clean
-	// end, ctx.Err() if ctx ended first (then the Watcher can still be read), or an [*Error].
+	// waiting in dst, which must not be empty. It returns either n > 0 or an error: [io.EOF] at a
+	// clean end, ctx.Err() if ctx ended first (then the Watcher can still be read), or an
+	// [*Error].
 	Next(ctx context.Context, dst []Event) (n int, err error)
-	// Close releases the Watcher. It never blocks. A Next that waits returns [io.EOF]. Calling Close
-	// again has no effect.
+	// Close releases the Watcher. It never blocks. A Next that waits returns [io.EOF]. Calling
+	// Close again has no effect.
 	Close() error
 }
 
-// A Poller is a Watcher that can be read without blocking, so that it needs no goroutine. The watchers
-// of local stores are Pollers.
+// A Poller is a Watcher that can be read without blocking, so that it needs no goroutine. The
+// watchers of local stores are Pollers.
 type Poller interface {
 	Watcher
 	// Poll is like Next but does not wait: if no event is available, it returns 0 and no error.
 	Poll(dst []Event) (n int, err error)
-	// Wake requests one call of f when Poll may have something to return. f is called once, from any
-	// goroutine and without locks held, possibly before Wake returns. It must return quickly and must
-	// not block. Another call of Wake replaces f.
+	// Wake requests one call of f when Poll may have something to return. f is called once, from
+	// any goroutine and without locks held, possibly before Wake returns. It must return quickly
+	// and must not block. Another call of Wake replaces f.
 	Wake(f func())
-	// Position returns the version up to which all events of this watcher have been returned. It is zero
-	// during the initial events.
+	// Position returns the version up to which all events of this watcher have been returned. It
+	// is zero during the initial events.
 	Position() Version
 }
 
@@ -77,8 +78,8 @@ type Description struct {
 	Epoch string
 }
 
-// Describe returns the Description of s, if s is a [Describer]. An empty Kind becomes "Object", and an
-// empty APIVersion becomes "v1".
+// Describe returns the Description of s, if s is a [Describer]. An empty Kind becomes "Object",
+// and an empty APIVersion becomes "v1".
 func Describe(s Source) Description {
 	var d Description
 	if s, ok := s.(Describer); ok {
@@ -93,8 +94,8 @@ func Describe(s Source) Description {
 	return d
 }
 
-// A Query holds the parameters of a list or a watch. The zero Query asks for all objects at the newest
-// version.
+// A Query holds the parameters of a list or a watch. The zero Query asks for all objects at the
+// newest version.
 type Query struct {
 	// Namespace selects the objects of one namespace. If empty, all namespaces are selected.
 	Namespace string
@@ -110,8 +111,8 @@ type Query struct {
 	// Match is the rule by which a list with Start [At] uses Version. It has no effect on a watch.
 	Match Match
 
-	// InitialEvents controls whether a watch starts with the current state, as Added events in key order.
-	// If Unset, it does unless Start is [At].
+	// InitialEvents controls whether a watch starts with the current state, as Added events in
+	// key order. If Unset, it does unless Start is [At].
 	InitialEvents Choice
 	// Bookmarks asks for [Synced] after the initial events, and allows [Bookmark] at any time.
 	Bookmarks bool
@@ -119,8 +120,8 @@ type Query struct {
 	// Limit is the maximum number of objects in a page of a list. Zero or a negative value means no
 	// limit.
 	Limit int
-	// Continue is the continue token of the previous page. If it is set, Start, Version and Match must
-	// be zero.
+	// Continue is the continue token of the previous page. If it is set, Start, Version and Match
+	// must be zero.
 	Continue string
 }
 
@@ -133,13 +134,14 @@ func (q Query) SendsInitialEvents() bool {
 type Start uint8
 
 const (
-	// Newest is a state that includes every write acknowledged before the call (resourceVersion "").
+	// Newest is a state that includes every write acknowledged before the call (resourceVersion
+	// "").
 	Newest Start = iota
 	// Any is any available state, possibly an old one (resourceVersion "0").
 	Any
 	// At is Query.Version. A watch starts with the first write after it. A list, and a watch with
-	// initial events, shows the state at that version or later; a list with [Exact] shows it at that
-	// version.
+	// initial events, shows the state at that version or later; a list with [Exact] shows it at
+	// that version.
 	At
 )
 
@@ -170,15 +172,16 @@ type Page struct {
 	// Version is the version of the state. A watch that starts At this version continues the list
 	// without a gap.
 	Version Version
-	// Continue is the token for the next page. It is empty if this is the last page. With a selector the
-	// next page may be empty.
+	// Continue is the token for the next page. It is empty if this is the last page. With a
+	// selector the next page may be empty.
 	Continue string
-	// Remaining is the number of objects after this page. It is negative if unknown, as with selectors.
+	// Remaining is the number of objects after this page. It is negative if unknown, as with
+	// selectors.
 	Remaining int
 }
 
-// All returns an iterator over the events of w, one by one. After a clean end the iteration stops; any
-// other error is its last element. Leaving the loop does not close w.
+// All returns an iterator over the events of w, one by one. After a clean end the iteration
+// stops; any other error is its last element. Leaving the loop does not close w.
 func All(ctx context.Context, w Watcher) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var batch [16]Event

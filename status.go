@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Status is an error on the wire, as in Kubernetes (metav1.Status): the body of an HTTP response, or
-// the object of an ERROR event.
+// A Status is an error on the wire, as in Kubernetes (metav1.Status): the body of an HTTP
+// response, or the object of an ERROR event.
 type Status struct {
 	Kind       string         `json:"kind"`
 	APIVersion string         `json:"apiVersion"`
@@ -21,8 +21,8 @@ type Status struct {
 	Code       int            `json:"code,omitempty"`
 }
 
-// StatusMetadata is the metadata of a [Status]. Kubernetes gives it the members of a list's metadata; only
-// the continue token is used.
+// StatusMetadata is the metadata of a [Status]. Kubernetes gives it the members of a list's
+// metadata; only the continue token is used.
 type StatusMetadata struct {
 	Continue string `json:"continue,omitempty"`
 }
@@ -47,12 +47,12 @@ const (
 	CauseForbidden = "FieldValueForbidden"
 )
 
-// causeTooSlow is the reason of the cause that distinguishes [TooSlow] from other 429s. Kubernetes does
-// not know it.
+// causeTooSlow is the reason of the cause that distinguishes [TooSlow] from other 429s.
+// Kubernetes does not know it.
 const causeTooSlow = "TooSlow"
 
-// StatusOf converts err to a Status. An error that is not an [*Error] becomes an InternalError with its
-// text.
+// StatusOf converts err to a Status. An error that is not an [*Error] becomes an InternalError
+// with its text.
 func StatusOf(err error) Status {
 	e := AsError(err)
 	s := Status{Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: e.Reason, Code: e.HTTPStatus(), Message: e.Message}
@@ -108,8 +108,8 @@ func wholeSeconds(d time.Duration) int {
 	return int(n)
 }
 
-// ParseStatus parses the JSON of a Status and converts it to an error that the peer reported. If data is
-// not a Status with "status":"Failure", it returns an error of code [Corrupt].
+// ParseStatus parses the JSON of a Status and converts it to an error that the peer reported. If
+// data is not a Status with "status":"Failure", it returns an error of code [Corrupt].
 func ParseStatus(data []byte) *Error {
 	var s Status
 	if err := json.Unmarshal(data, &s); err != nil || s.Kind != "Status" || s.Status != "Failure" {

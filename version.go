@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// A Version is a point in the history of a database. Versions are totally ordered and grow with every
-// write. Zero means that no version is given. On the wire a Version is a decimal resourceVersion;
-// Kubernetes allows clients to compare these since KEP-5504.
+// A Version is a point in the history of a database. Versions are totally ordered and grow with
+// every write. Zero means that no version is given. On the wire a Version is a decimal
+// resourceVersion; Kubernetes allows clients to compare these since KEP-5504.
 type Version uint64
 
-// ParseVersion parses a decimal resourceVersion. The empty string and "0" are zero. Anything else that
-// is not a decimal number below 2^64, such as a sign, a space or a leading zero, is an error of code
-// [Invalid].
+// ParseVersion parses a decimal resourceVersion. The empty string and "0" are zero. Anything else
+// that is not a decimal number below 2^64, such as a sign, a space or a leading zero, is an error
+// of code [Invalid].
 func ParseVersion(s string) (Version, error) {
 	if s == "" || s == "0" {
 		return 0, nil

@@ -39,12 +39,12 @@ func (m MediaRange) String() string {
 	return s.String()
 }
 
-// ParseAccept parses the values of the Accept headers of a request, in their order. It returns nil if there
-// are no elements.
+// ParseAccept parses the values of the Accept headers of a request, in their order. It returns
+// nil if there are no elements.
 //
-// A syntax error is an error of code Invalid (400), because 406 would mean that the server understood the
-// header. Three deviations of real clients are accepted: empty elements, * instead of */*, and a weight
-// without a leading zero. Old versions of Java send them.
+// A syntax error is an error of code Invalid (400), because 406 would mean that the server
+// understood the header. Three deviations of real clients are accepted: empty elements, * instead
+// of */*, and a weight without a leading zero. Old versions of Java send them.
 func ParseAccept(accept []string) ([]MediaRange, error) {
 	var ranges []MediaRange
 	for _, value := range accept {
@@ -249,9 +249,9 @@ func (m MediaRange) specificity(mediaType string) int {
 	return specificity + 1 // RFC 9110 12.5.1: parameters make a range more specific
 }
 
-// isImplied reports whether every framing fulfills a parameter: all of them are UTF-8, and Kubernetes'
-// clients send stream=watch for a watch. Any other parameter, such as as=Table, asks for another
-// representation.
+// isImplied reports whether every framing fulfills a parameter: all of them are UTF-8, and
+// Kubernetes' clients send stream=watch for a watch. Any other parameter, such as as=Table, asks
+// for another representation.
 func isImplied(name, value string) bool {
 	switch name {
 	case "charset":
@@ -262,8 +262,8 @@ func isImplied(name, value string) bool {
 	return false
 }
 
-// notAcceptable returns the error of a 406 response, which lists the available media types (RFC 9110
-// 15.5.7).
+// notAcceptable returns the error of a 406 response, which lists the available media types (RFC
+// 9110 15.5.7).
 func notAcceptable(accept, available []string) error {
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Op: "negotiate", Status: http.StatusNotAcceptable,

@@ -23,8 +23,8 @@ func appendBody(dst []byte, e WatchEvent) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// appendLine is appendBody for framings in which a line break ends the event. It compacts an object that has
-// line breaks.
+// appendLine is appendBody for framings in which a line break ends the event. It compacts an
+// object that has line breaks.
 func appendLine(dst []byte, e WatchEvent) ([]byte, error) {
 	if hasLineBreak(e.Object) {
 		var s scanner
@@ -41,8 +41,8 @@ func hasLineBreak(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
-// check returns an error if no framing can carry w. It does not validate the whole object, which must be
-// JSON.
+// check returns an error if no framing can carry w. It does not validate the whole object, which
+// must be JSON.
 func (w WatchEvent) check() error {
 	if w.Type == "" || !utf8.ValidString(w.Type) {
 		return encodeError(listwatch.Invalid, fmt.Sprintf("type %q: must be non-empty UTF-8", w.Type), nil)
@@ -140,7 +140,8 @@ func typeName(raw []byte) (string, error) {
 	return rawjson.String(raw)
 }
 
-// appendQuoted appends text, which must be valid UTF-8, as a JSON string with the fewest possible escapes.
+// appendQuoted appends text, which must be valid UTF-8, as a JSON string with the fewest possible
+// escapes.
 func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -10,8 +10,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// appendCBOR appends the JSON object src as CBOR. In CBOR the number of members comes before the members, so
-// it reads src three times: to validate, to count and to write. Only the first pass expects invalid JSON.
+// appendCBOR appends the JSON object src as CBOR. In CBOR the number of members comes before the
+// members, so it reads src three times: to validate, to count and to write. Only the first pass
+// expects invalid JSON.
 func appendCBOR(dst, src []byte) ([]byte, error) {
 	if err := checkObject(src); err != nil {
 		return dst, encodeError(listwatch.Invalid, "the object", err)
@@ -58,8 +59,8 @@ func checkObject(src []byte) error {
 	return err
 }
 
-// countItems appends the number of elements or members of each array and object of src, in the order of the
-// opening brackets.
+// countItems appends the number of elements or members of each array and object of src, in the
+// order of the opening brackets.
 func countItems(counts []int, src []byte) []int {
 	var fixed [32]int
 	open := fixed[:0] // a stack of indices into counts
@@ -149,7 +150,8 @@ func appendStringItem(dst, raw []byte) []byte {
 	return dst[:start+len(head)+n]
 }
 
-// appendUnescaped decodes the JSON string raw, without its quotes. Half of a surrogate pair becomes U+FFFD.
+// appendUnescaped decodes the JSON string raw, without its quotes. Half of a surrogate pair
+// becomes U+FFFD.
 func appendUnescaped(dst, raw []byte) []byte {
 	for len(raw) > 0 {
 		n := plainLength(raw)
@@ -181,7 +183,8 @@ func appendUnescaped(dst, raw []byte) []byte {
 	return dst
 }
 
-// escapedRune decodes the \uXXXX at the start of raw, or a surrogate pair of two, and returns the rest.
+// escapedRune decodes the \uXXXX at the start of raw, or a surrogate pair of two, and returns the
+// rest.
 func escapedRune(raw []byte) (rune, []byte) {
 	r, rest := hexRune(raw), raw[6:]
 	if utf16.IsSurrogate(r) && len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// content reads the content of a byte or text string. The result is valid until the next read from in.
+// content reads the content of a byte or text string. The result is valid until the next read
+// from in.
 func (c *cborReader) content(in *input, h cborHead) ([]byte, error) {
 	if !h.indefinite() {
 		if h.n == 0 { // do not wait for more input

@@ -9,9 +9,10 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// The reason why CBOR is written by hand here (docs/adr/0012-cbor-by-hand.md): a general library passes through Go values, which
-// keep neither the exact numbers of the JSON nor the order of its members. Should this test fail after an update of the library, try
-// again whether it can replace our code.
+// The reason why CBOR is written by hand here (docs/adr/0012-cbor-by-hand.md): a general library
+// passes through Go values, which keep neither the exact numbers of the JSON nor the order of its
+// members. Should this test fail after an update of the library, try again whether it can replace
+// our code.
 func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
 	for _, c := range []struct {
 		name, object string

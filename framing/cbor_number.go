@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// maxDigits limits the length of numbers that are converted between decimal and binary. The time grows
-	// with the square of the length, and is below a millisecond for maxDigits.
+	// maxDigits limits the length of numbers that are converted between decimal and binary. The
+	// time grows with the square of the length, and is below a millisecond for maxDigits.
 	maxDigits = 16_384
 	// maxBignum is the number of bytes of a bignum of maxDigits.
 	maxBignum = maxDigits * 107 / 256 // 107/256 > log2(10)/8
 )
 
-// appendNumber appends a JSON number as the CBOR number with exactly its value, by the rules of [CBORSeq].
+// appendNumber appends a JSON number as the CBOR number with exactly its value, by the rules of
+// [CBORSeq].
 func appendNumber(dst, text []byte) ([]byte, error) {
 	if bytes.ContainsAny(text, ".eE") || string(text) == "-0" {
 		return appendDecimal(dst, text)
@@ -105,8 +106,8 @@ func parseDecimal(digits, text []byte) (d decimal, err error) {
 	return d, nil
 }
 
-// float returns the float64 whose shortest decimal form has the value of d. text is the text of d. ok is
-// false if there is no such float64.
+// float returns the float64 whose shortest decimal form has the value of d. text is the text of
+// d. ok is false if there is no such float64.
 func (d decimal) float(text []byte) (f float64, ok bool) {
 	if len(d.digits) == 0 {
 		if d.negative {
@@ -115,7 +116,8 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 		return 0, true
 	}
 	significant := bytes.TrimRight(d.digits, "0")
-	// A shortest form has at most 17 digits. The limit of the exponent keeps the sums below from overflowing.
+	// A shortest form has at most 17 digits. The limit of the exponent keeps the sums below from
+	// overflowing.
 	if len(significant) > 17 || d.exponent > 1<<40 || d.exponent < -1<<40 {
 		return 0, false
 	}
@@ -128,14 +130,15 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Two numbers whose last digits are not zero are equal if and only if their digits and exponents are equal.
+	// Two numbers whose last digits are not zero are equal if and only if their digits and
+	// exponents are equal.
 	trimmed := bytes.TrimRight(shortest.digits, "0")
 	return f, bytes.Equal(trimmed, significant) &&
 		shortest.exponent+int64(len(shortest.digits)-len(trimmed)) == d.exponent+int64(len(d.digits)-len(significant))
 }
 
-// appendFloat appends the shortest form of f, which must be finite. The form always has a point or an
-// exponent, so that it is not an integer.
+// appendFloat appends the shortest form of f, which must be finite. The form always has a point
+// or an exponent, so that it is not an integer.
 func appendFloat(dst []byte, f float64) []byte {
 	format := byte('f')
 	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) { // as in encoding/json and JavaScript
@@ -166,8 +169,8 @@ func appendBignum(dst, raw []byte, negative bool) []byte {
 	return n.Append(dst, 10)
 }
 
-// appendScaled appends mantissa · 10^exponent as JSON, for an integer mantissa. It uses a point instead of an
-// exponent if that needs at most maxZeros additional zeros.
+// appendScaled appends mantissa · 10^exponent as JSON, for an integer mantissa. It uses a point
+// instead of an exponent if that needs at most maxZeros additional zeros.
 func appendScaled(dst, mantissa, exponent []byte) []byte {
 	const maxZeros = 6
 	if mantissa[0] == '-' {

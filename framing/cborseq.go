@@ -2,28 +2,30 @@ package framing
 
 import "io"
 
-// CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map with the members type and object.
-// Objects are converted from JSON and back without passing through float64. docs/adr/0012 has the reason for
-// not using a library.
+// CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map with the members type
+// and object. Objects are converted from JSON and back without passing through float64.
+// docs/adr/0012 has the reason for not using a library.
 //
 // # From JSON to CBOR
 //
-//   - A number without a point and an exponent is an integer of 64 bits if it fits, otherwise a bignum
-//     (RFC 8949 3.4.3).
-//   - Any other number, and -0, is a float64 if the shortest decimal form of that float64 has exactly the value
-//     of the number. Otherwise it is a decimal fraction (3.4.4). So 0.1 is a float64, and 1e400 is 4([400, 1]).
-//   - A number of more than 16,384 digits or with an exponent beyond 63 bits is an error of code Unsupported.
-//   - Strings are UTF-8. Half of a surrogate pair, which UTF-8 cannot represent, becomes U+FFFD, as in
-//     encoding/json.
-//   - Members keep their order. Duplicate members are kept, although RFC 8949 5.6 calls such a map invalid and
-//     strict peers reject it: the JSON has the same defect. Lengths are definite.
+//   - A number without a point and an exponent is an integer of 64 bits if it fits, otherwise a
+//     bignum (RFC 8949 3.4.3).
+//   - Any other number, and -0, is a float64 if the shortest decimal form of that float64 has
+//     exactly the value of the number. Otherwise it is a decimal fraction (3.4.4). So 0.1 is a
+//     float64, and 1e400 is 4([400, 1]).
+//   - A number of more than 16,384 digits or with an exponent beyond 63 bits is an error of code
+//     Unsupported.
+//   - Strings are UTF-8. Half of a surrogate pair, which UTF-8 cannot represent, becomes U+FFFD,
+//     as in encoding/json.
+//   - Members keep their order. Duplicate members are kept, although RFC 8949 5.6 calls such a
+//     map invalid and strict peers reject it: the JSON has the same defect. Lengths are definite.
 //
 // # From CBOR to JSON
 //
-// Definite and indefinite lengths, floats of 16, 32 and 64 bits, and the tag 55799 are accepted everywhere. As
-// in Kubernetes, a byte string of UTF-8 becomes a string, and a byte string with tag 22 becomes its base64 text.
-// The JSON of a float is a float (1.0 and not 1). NaN, infinities, undefined, names that are not strings, and all
-// other tags are rejected.
+// Definite and indefinite lengths, floats of 16, 32 and 64 bits, and the tag 55799 are accepted
+// everywhere. As in Kubernetes, a byte string of UTF-8 becomes a string, and a byte string with
+// tag 22 becomes its base64 text. The JSON of a float is a float (1.0 and not 1). NaN,
+// infinities, undefined, names that are not strings, and all other tags are rejected.
 type CBORSeq struct{}
 
 var _ MessageFramer = CBORSeq{}
@@ -86,7 +88,8 @@ const (
 	tagBase64         = 22
 	tagSelfDescribed  = 55799
 
-	// The additional information of a head. 24 to 27 mean that 1, 2, 4 or 8 bytes of argument follow.
+	// The additional information of a head. 24 to 27 mean that 1, 2, 4 or 8 bytes of argument
+	// follow.
 	infoByte       = 24
 	infoUint16     = 25
 	infoUint32     = 26

@@ -276,8 +276,8 @@ func intText(v any) string {
 	return string(data)
 }
 
-// Our decoder must read the CBOR of an independent encoder, with Kubernetes' options and with the default
-// options.
+// Our decoder must read the CBOR of an independent encoder, with Kubernetes' options and with the
+// default options.
 func TestDecoderReadsIndependentCBOR(t *testing.T) {
 	plain, err := cbor.EncOptions{}.EncMode()
 	if err != nil {

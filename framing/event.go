@@ -9,27 +9,30 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// FromError returns the ERROR event that reports err, which must not be nil. Its object is the Status of err.
+// FromError returns the ERROR event that reports err, which must not be nil. Its object is the
+// Status of err.
 func FromError(err error) WatchEvent {
 	object, marshalErr := json.Marshal(listwatch.StatusOf(err))
 	if marshalErr != nil {
-		// A Status consists of strings and numbers, which always encode. This keeps the ERROR event even if that changes.
+		// A Status consists of strings and numbers, which always encode. This keeps the ERROR
+		// event even if that changes.
 		object = []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","code":500}`)
 	}
 	return WatchEvent{Type: TypeError, Object: object}
 }
 
-// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer sent. An unknown type,
-// or a resourceVersion that is not a decimal number, is an error of code Unsupported. An object without a
-// resourceVersion, or without a name unless it is a bookmark, is an error of code Corrupt.
+// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer sent. An
+// unknown type, or a resourceVersion that is not a decimal number, is an error of code
+// Unsupported. An object without a resourceVersion, or without a name unless it is a bookmark, is
+// an error of code Corrupt.
 //
-// The version of the result is the version of the object. Initial is false, because the wire does not mark
-// initial events.
+// The version of the result is the version of the object. Initial is false, because the wire does
+// not mark initial events.
 func (w WatchEvent) Event() (listwatch.Event, error) { return w.event(listwatch.ParseObject) }
 
-// TrustedEvent is like [WatchEvent.Event], but does not validate and copy the object. It must only be used for
-// the result of a [Decoder], which is compact and valid JSON. The event keeps w.Object. For other JSON, the
-// result may be an error of code Corrupt or an invalid object.
+// TrustedEvent is like [WatchEvent.Event], but does not validate and copy the object. It must
+// only be used for the result of a [Decoder], which is compact and valid JSON. The event keeps
+// w.Object. For other JSON, the result may be an error of code Corrupt or an invalid object.
 func (w WatchEvent) TrustedEvent() (e listwatch.Event, err error) {
 	defer func() {
 		if recover() != nil {
@@ -93,8 +96,9 @@ func (w WatchEvent) eventType() (listwatch.EventType, error) {
 	}
 }
 
-// objectError distinguishes an invalid object from an object whose resourceVersion is not a decimal number.
-// The latter is Unsupported, because other servers have such versions and a relist would not help.
+// objectError distinguishes an invalid object from an object whose resourceVersion is not a
+// decimal number. The latter is Unsupported, because other servers have such versions and a
+// relist would not help.
 func objectError(w WatchEvent, cause error) error {
 	if raw, err := metadata(w.Object, "resourceVersion"); err == nil {
 		version, err := rawjson.String(raw)
@@ -105,7 +109,8 @@ func objectError(w WatchEvent, cause error) error {
 	return corrupt(fmt.Sprintf("the object of a %s event", w.Type), cause)
 }
 
-// metadata returns the named member of an object's metadata as compact JSON, or nil if there is none.
+// metadata returns the named member of an object's metadata as compact JSON, or nil if there is
+// none.
 func metadata(object []byte, name string) ([]byte, error) {
 	doc, err := rawjson.Compact(object)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package framing encodes and decodes streams of watch events. Each framing has a file with its encoder and
-// its decoder.
+// Package framing encodes and decodes streams of watch events. Each framing has a file with its
+// encoder and its decoder.
 //
-// Encoders are stateless and append to a buffer. Decoders limit the size of an event, and distinguish a stream
-// that ended within an event from one that ended between two events. Start with [Framer].
+// Encoders are stateless and append to a buffer. Decoders limit the size of an event, and
+// distinguish a stream that ended within an event from one that ended between two events. Start
+// with [Framer].
 package framing
 
 import (
@@ -11,29 +12,32 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Framer encodes a stream of events, and returns decoders for it. It must be stateless, comparable, so that it
-// can be a map key, and safe for concurrent use. The zero value of each Framer of this package is ready to use.
+// A Framer encodes a stream of events, and returns decoders for it. It must be stateless,
+// comparable, so that it can be a map key, and safe for concurrent use. The zero value of each
+// Framer of this package is ready to use.
 type Framer interface {
 	// MediaType returns the media type of a stream, for Content-Type and Accept.
 	MediaType() string
 	// AppendEvent appends one complete event to dst. The concatenation of events is a stream.
 	AppendEvent(dst []byte, e WatchEvent) ([]byte, error)
-	// NewDecoder returns a Decoder for the stream r. limit is the maximum number of bytes of one event on the
-	// wire; zero or a negative value means [DefaultLimit]. The Decoder rejects a larger event before it
-	// allocates memory for it.
+	// NewDecoder returns a Decoder for the stream r. limit is the maximum number of bytes of one
+	// event on the wire; zero or a negative value means [DefaultLimit]. The Decoder rejects a
+	// larger event before it allocates memory for it.
 	NewDecoder(r io.Reader, limit int) Decoder
 }
 
 // A Decoder reads the events of one stream. It is not safe for concurrent use.
 type Decoder interface {
-	// Decode returns the next event, whose bytes belong to the caller. At the end of the stream the error is
-	// [io.EOF]. If the stream ended within an event, or is invalid, it is a *listwatch.Error of code Corrupt,
-	// which in the first case wraps [io.ErrUnexpectedEOF]. Other errors of the reader are returned unchanged.
-	// After an error, Decode returns the same error again.
+	// Decode returns the next event, whose bytes belong to the caller. At the end of the stream
+	// the error is [io.EOF]. If the stream ended within an event, or is invalid, it is a
+	// *listwatch.Error of code Corrupt, which in the first case wraps [io.ErrUnexpectedEOF].
+	// Other errors of the reader are returned unchanged. After an error, Decode returns the same
+	// error again.
 	Decode() (WatchEvent, error)
 }
 
-// A MessageFramer can also encode an event as one message, for transports that delimit messages themselves.
+// A MessageFramer can also encode an event as one message, for transports that delimit messages
+// themselves.
 type MessageFramer interface {
 	Framer
 	// AppendMessage appends the message without a delimiter or a length.
@@ -48,20 +52,22 @@ type MessageFramer interface {
 type Heartbeater interface {
 	// AppendOpening appends the bytes at the start of a stream.
 	AppendOpening(dst []byte) []byte
-	// AppendHeartbeat appends the bytes that are sent on an idle stream to show that it is alive. at is a
-	// version that the client may resume from, or zero if none is known.
+	// AppendHeartbeat appends the bytes that are sent on an idle stream to show that it is alive.
+	// at is a version that the client may resume from, or zero if none is known.
 	AppendHeartbeat(dst []byte, at listwatch.Version) []byte
 }
 
-// A Positioner is a [Decoder], or a transport.Receiver, of a framing that carries the position of the stream
-// next to the events, and possibly without an event.
+// A Positioner is a [Decoder], or a transport.Receiver, of a framing that carries the position of
+// the stream next to the events, and possibly without an event.
 type Positioner interface {
-	// LastEventID returns the value that a client should send as Last-Event-ID after the last event or
-	// heartbeat. It is empty if the stream has not sent a position. Only the reader of the stream may call it.
+	// LastEventID returns the value that a client should send as Last-Event-ID after the last
+	// event or heartbeat. It is empty if the stream has not sent a position. Only the reader of
+	// the stream may call it.
 	LastEventID() string
 }
 
-// DefaultLimit is the default maximum size of one event in bytes. It is larger than the largest object of etcd.
+// DefaultLimit is the default maximum size of one event in bytes. It is larger than the largest
+// object of etcd.
 const DefaultLimit = 16 << 20
 
 // A WatchEvent is an event on the wire, like Kubernetes' metav1.WatchEvent.
@@ -70,9 +76,9 @@ type WatchEvent struct {
 	Type string
 	// Object is the compact JSON of the object, or of a Status if Type is ERROR.
 	Object []byte
-	// Version is the version from which a client may resume after this event. It is zero if a client must not
-	// resume here, as after initial events and errors. Decoders of framings without a separate position leave
-	// it zero.
+	// Version is the version from which a client may resume after this event. It is zero if a
+	// client must not resume here, as after initial events and errors. Decoders of framings
+	// without a separate position leave it zero.
 	Version listwatch.Version
 }
 
@@ -83,7 +89,8 @@ const TypeError = "ERROR"
 func FromEvent(e listwatch.Event) WatchEvent {
 	w := WatchEvent{Type: e.Type.String(), Object: e.Object.Data, Version: e.Version}
 	if e.Initial {
-		// Initial events are sorted by key. A client that resumed from the version of one would miss others.
+		// Initial events are sorted by key. A client that resumed from the version of one would
+		// miss others.
 		w.Version = 0
 	}
 	return w

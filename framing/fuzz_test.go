@@ -12,8 +12,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// fuzzDecoder checks the properties of a decoder for random bytes: it does not panic, its errors have a code, the
-// limit holds, the size of the reads does not matter, and all framings can encode the events again.
+// fuzzDecoder checks the properties of a decoder for random bytes: it does not panic, its errors
+// have a code, the limit holds, the size of the reads does not matter, and all framings can
+// encode the events again.
 func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 	f.Helper()
 	stream, _ := encode(f, framer, sampleEvents()...)
@@ -136,7 +137,8 @@ func FuzzSSE(f *testing.F) {
 func FuzzJSONMessage(f *testing.F) { fuzzMessages(f, JSON{}, jsonSeeds...) }
 func FuzzCBORMessage(f *testing.F) { fuzzMessages(f, CBORSeq{}, cborSeeds...) }
 
-// FuzzEncode checks that encoders do not panic for any object, and that decoders can read their result.
+// FuzzEncode checks that encoders do not panic for any object, and that decoders can read their
+// result.
 func FuzzEncode(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add("ADDED", []byte(seed))

@@ -14,8 +14,8 @@ import (
 // allFramers are the framings that eachFramer tests.
 var allFramers = []Framer{JSON{}, LengthPrefixed{}, SSE{}, JSONSeq{}, CBORSeq{}}
 
-// sameBytes reports whether the bytes of an object survive a round trip through f. With other framings only the
-// value survives.
+// sameBytes reports whether the bytes of an object survive a round trip through f. With other
+// framings only the value survives.
 func sameBytes(f Framer) bool { return f != Framer(CBORSeq{}) }
 
 // genEvent generates events whose objects are compact JSON with values of all kinds.
@@ -89,8 +89,8 @@ func genString() *rapid.Generator[string] {
 	)
 }
 
-// sameJSON returns an error if two JSON texts have different values. It compares the exact decimal values of
-// numbers, distinguishes -0 from 0, and compares the order of members.
+// sameJSON returns an error if two JSON texts have different values. It compares the exact
+// decimal values of numbers, distinguishes -0 from 0, and compares the order of members.
 func sameJSON(a, b []byte) error {
 	x, y := json.NewDecoder(bytes.NewReader(a)), json.NewDecoder(bytes.NewReader(b))
 	x.UseNumber()

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// bufferSize is the size of the read buffer. Larger buffers gain nothing measurable, and a client may have
-	// many streams.
+	// bufferSize is the size of the read buffer. Larger buffers gain nothing measurable, and a
+	// client may have many streams.
 	bufferSize = 8 << 10
 	// maxKeptBuffer is the size of the largest buffer that is reused for the next event.
 	maxKeptBuffer = 64 << 10
@@ -30,8 +30,8 @@ func newInput(r io.Reader, limit int) input {
 	return input{r: r, limit: limit}
 }
 
-// available returns the buffered bytes that may belong to the current event, at least one. It reads from the
-// stream only if none are buffered. The bytes are valid until the next call.
+// available returns the buffered bytes that may belong to the current event, at least one. It
+// reads from the stream only if none are buffered. The bytes are valid until the next call.
 func (in *input) available() ([]byte, error) {
 	if in.used >= in.limit {
 		return nil, tooLarge(in.limit)
@@ -67,7 +67,8 @@ func (in *input) next() (byte, error) {
 	return w[0], nil
 }
 
-// appendBytes consumes n bytes and appends them to dst. dst grows with the bytes received, and not by n at once.
+// appendBytes consumes n bytes and appends them to dst. dst grows with the bytes received, and
+// not by n at once.
 func (in *input) appendBytes(dst []byte, n uint64) ([]byte, error) {
 	if n > uint64(in.limit-in.used) {
 		return dst, tooLarge(in.limit)
@@ -116,7 +117,8 @@ type eventReader interface {
 	readEvent(in *input) (WatchEvent, error)
 }
 
-// A decoder is the [Decoder] of all framings. It detects a truncated event and keeps the first error.
+// A decoder is the [Decoder] of all framings. It detects a truncated event and keeps the first
+// error.
 type decoder struct {
 	in     input
 	events eventReader

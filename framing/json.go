@@ -2,9 +2,9 @@ package framing
 
 import "io"
 
-// JSON is application/json, the framing of Kubernetes: each event is one JSON object {"type":…,"object":…} on
-// one line. The Decoder finds the end of an event by its brackets. So it also accepts events that contain line
-// breaks, or that follow each other without one.
+// JSON is application/json, the framing of Kubernetes: each event is one JSON object
+// {"type":…,"object":…} on one line. The Decoder finds the end of an event by its brackets. So it
+// also accepts events that contain line breaks, or that follow each other without one.
 type JSON struct{}
 
 var _ MessageFramer = JSON{}
@@ -27,8 +27,8 @@ func (JSON) NewDecoder(r io.Reader, limit int) Decoder { return newDecoder(r, li
 // AppendMessage implements [MessageFramer].
 func (JSON) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) { return appendLine(dst, e) }
 
-// DecodeMessage implements [MessageFramer]. It accepts space around the event, because kube-apiserver ends its
-// messages with a newline.
+// DecodeMessage implements [MessageFramer]. It accepts space around the event, because
+// kube-apiserver ends its messages with a newline.
 func (JSON) DecodeMessage(message []byte) (WatchEvent, error) {
 	e, rest, err := decodeMessage(message, &jsonReader{bodyReader{text: make([]byte, 0, len(message))}})
 	return rejectRest(e, trimSpace(rest), err)

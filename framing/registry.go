@@ -9,15 +9,15 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Registry holds the framings that a server offers, the preferred one first. It is immutable and safe for
-// concurrent use.
+// A Registry holds the framings that a server offers, the preferred one first. It is immutable
+// and safe for concurrent use.
 type Registry struct {
 	framers []Framer
 }
 
-// NewRegistry returns a Registry of framers. A client without a preference gets the first one. It is an error of
-// code Invalid if there are no framers, if a media type is not a type/subtype in lower case, or if two framers
-// have the same media type.
+// NewRegistry returns a Registry of framers. A client without a preference gets the first one. It
+// is an error of code Invalid if there are no framers, if a media type is not a type/subtype in
+// lower case, or if two framers have the same media type.
 func NewRegistry(framers ...Framer) (*Registry, error) {
 	if len(framers) == 0 {
 		return nil, registryError("no framers")
@@ -59,8 +59,8 @@ func Default() *Registry { return defaultRegistry() }
 // Framers returns the framings, the preferred one first. The caller may modify the slice.
 func (r *Registry) Framers() []Framer { return slices.Clone(r.framers) }
 
-// Lookup returns the framer for the value of a Content-Type header. It ignores parameters, except that a charset
-// other than UTF-8 matches no framer.
+// Lookup returns the framer for the value of a Content-Type header. It ignores parameters, except
+// that a charset other than UTF-8 matches no framer.
 func (r *Registry) Lookup(contentType string) (Framer, bool) {
 	p := headerParser{rest: contentType}
 	m, err := p.mediaRange()
@@ -78,17 +78,18 @@ func (r *Registry) Lookup(contentType string) (Framer, bool) {
 	return nil, false
 }
 
-// Negotiate returns the framer that the Accept headers of a request prefer (RFC 9110 12.5.1). If messages is
-// true, only a [MessageFramer] is considered.
+// Negotiate returns the framer that the Accept headers of a request prefer (RFC 9110 12.5.1). If
+// messages is true, only a [MessageFramer] is considered.
 //
-// The weight of a framer is the weight of the most specific range that matches it. Zero excludes the framer. Of
-// equal weights the more specific range wins, then the range listed first, then the framer registered first. So
-// */*, or no Accept header, selects the first framer. application/cbor matches application/cbor-seq, because
-// Kubernetes' clients send it. A range with parameters other than charset=utf-8 and stream=watch matches no
-// framer, because it asks for another representation.
+// The weight of a framer is the weight of the most specific range that matches it. Zero excludes
+// the framer. Of equal weights the more specific range wins, then the range listed first, then
+// the framer registered first. So */*, or no Accept header, selects the first framer.
+// application/cbor matches application/cbor-seq, because Kubernetes' clients send it. A range
+// with parameters other than charset=utf-8 and stream=watch matches no framer, because it asks
+// for another representation.
 //
-// If no framer matches, the error has code Unsupported and status 406, and lists the available media types. If
-// an Accept header is invalid, the error has code Invalid; see [ParseAccept].
+// If no framer matches, the error has code Unsupported and status 406, and lists the available
+// media types. If an Accept header is invalid, the error has code Invalid; see [ParseAccept].
 func (r *Registry) Negotiate(accept []string, messages bool) (Framer, error) {
 	ranges, err := ParseAccept(accept)
 	if err != nil {
@@ -132,12 +133,12 @@ func (r acceptRank) better(other acceptRank) bool {
 	return r.position < other.position
 }
 
-// class returns the part of the specificity that counts between two media types. Aliases and parameters do not
-// count.
+// class returns the part of the specificity that counts between two media types. Aliases and
+// parameters do not count.
 func (r acceptRank) class() int { return min(r.specificity&^1, matchesAlias) }
 
-// rankOf returns the rank by the most specific range that matches mediaType. Of several such ranges the one with
-// the greatest weight counts.
+// rankOf returns the rank by the most specific range that matches mediaType. Of several such
+// ranges the one with the greatest weight counts.
 func rankOf(mediaType string, ranges []MediaRange) acceptRank {
 	var best acceptRank
 	for position, m := range ranges {

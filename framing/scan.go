@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// maxDepth is the maximum nesting depth of an event: one level for the event, and 10,000 levels for the object,
-// which is the limit of encoding/json and therefore of stores.
+// maxDepth is the maximum nesting depth of an event: one level for the event, and 10,000 levels
+// for the object, which is the limit of encoding/json and therefore of stores.
 const maxDepth = 10_001
 
-// A scanner validates the text of one JSON object (RFC 8259) incrementally, in parts of any size, and removes
-// insignificant space. It reads each byte once. It does not validate UTF-8. The zero scanner is ready for one
-// object.
+// A scanner validates the text of one JSON object (RFC 8259) incrementally, in parts of any size,
+// and removes insignificant space. It reads each byte once. It does not validate UTF-8. The zero
+// scanner is ready for one object.
 type scanner struct {
 	state    scanState
 	name     bool   // the current string is the name of a member
@@ -19,7 +19,8 @@ type scanner struct {
 	rest     string // the rest of a literal
 	onlyScan bool   // validate, and copy nothing
 	depth    int    // the number of open brackets
-	// kinds has a bit for each open bracket, which is set for objects. It is an array to avoid an allocation.
+	// kinds has a bit for each open bracket, which is set for objects. It is an array to avoid an
+	// allocation.
 	kinds [maxDepth/64 + 1]uint64
 }
 
@@ -60,8 +61,8 @@ func (s *scanner) reset() { s.state, s.depth = atObject, 0 }
 
 func (s *scanner) done() bool { return s.state == atEnd }
 
-// scan reads src up to the end of the object, appends it to dst without insignificant space, and returns the
-// number of bytes read. dst may be src[:0].
+// scan reads src up to the end of the object, appends it to dst without insignificant space, and
+// returns the number of bytes read. dst may be src[:0].
 func (s *scanner) scan(dst, src []byte) (out []byte, n int, err error) {
 	start, i := 0, 0 // src[start:i] is not yet copied
 	for i < len(src) && s.state != atEnd {
@@ -255,13 +256,15 @@ func (s *scanner) unexpected(c byte) error {
 
 var errIncomplete = errors.New("incomplete JSON")
 
-// compactObject validates text, which must be one JSON object, and removes insignificant space in place.
+// compactObject validates text, which must be one JSON object, and removes insignificant space in
+// place.
 func (s *scanner) compactObject(text []byte) ([]byte, error) {
 	s.reset()
 	return s.object(text[:0], text)
 }
 
-// object validates text, which must be one JSON object, and appends it to dst without insignificant space.
+// object validates text, which must be one JSON object, and appends it to dst without
+// insignificant space.
 func (s *scanner) object(dst, text []byte) ([]byte, error) {
 	out, n, err := s.scan(dst, text)
 	if err != nil {

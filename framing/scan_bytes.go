@@ -1,7 +1,7 @@
 package framing
 
-// numberByte processes a byte in or after a number. more is true if c belongs to the number. If it does not, and
-// the number is incomplete, it returns an error.
+// numberByte processes a byte in or after a number. more is true if c belongs to the number. If
+// it does not, and the number is incomplete, it returns an error.
 func (s *scanner) numberByte(c byte) (more bool, err error) {
 	switch s.state {
 	case inMinus:

@@ -11,14 +11,16 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// SSE is text/event-stream (WHATWG HTML 9.2, server-sent events): an id line with the version, an event line
-// with the type, and data lines with the JSON of the framing [JSON]. A page can listen to one type, or parse the
-// data of all events.
+// SSE is text/event-stream (WHATWG HTML 9.2, server-sent events): an id line with the version, an
+// event line with the type, and data lines with the JSON of the framing [JSON]. A page can listen
+// to one type, or parse the data of all events.
 //
-// Initial events and errors have no id. A browser that resumed from the id of an initial event would miss others.
+// Initial events and errors have no id. A browser that resumed from the id of an initial event
+// would miss others.
 //
-// The Decoder is a [Positioner]. WatchEvent.Version is the id of the event itself. The event line is ignored,
-// because the JSON has the type. A stream that ends within an event, or within a line, was truncated.
+// The Decoder is a [Positioner]. WatchEvent.Version is the id of the event itself. The event line
+// is ignored, because the JSON has the type. A stream that ends within an event, or within a
+// line, was truncated.
 type SSE struct{}
 
 var (
@@ -26,16 +28,17 @@ var (
 	_ Heartbeater = SSE{}
 )
 
-// retryMillis is the time in milliseconds after which a browser reconnects. It is long enough for a server that
-// restarts, and short enough for people. Without it browsers wait three to five seconds.
+// retryMillis is the time in milliseconds after which a browser reconnects. It is long enough for
+// a server that restarts, and short enough for people. Without it browsers wait three to five
+// seconds.
 const retryMillis = "1000"
 
 // MediaType implements [Framer].
 func (SSE) MediaType() string { return "text/event-stream" }
 
-// AppendEvent implements [Framer]. An object with line breaks becomes several data lines. An ERROR of code 410
-// resets the last event ID. With the old ID a browser would receive the same error forever; without an ID it
-// receives the state.
+// AppendEvent implements [Framer]. An object with line breaks becomes several data lines. An
+// ERROR of code 410 resets the last event ID. With the old ID a browser would receive the same
+// error forever; without an ID it receives the state.
 func (SSE) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	if strings.ContainsAny(e.Type, "\r\n") {
 		return dst, encodeError(listwatch.Invalid, "the type has a line break: "+strconv.Quote(e.Type), nil)
@@ -80,12 +83,13 @@ func appendID(dst []byte, v listwatch.Version) []byte {
 	return append(dst, '\n')
 }
 
-// AppendOpening implements [Heartbeater]. It asks browsers to wait one second before they reconnect.
+// AppendOpening implements [Heartbeater]. It asks browsers to wait one second before they
+// reconnect.
 func (SSE) AppendOpening(dst []byte) []byte { return append(dst, "retry: "+retryMillis+"\n\n"...) }
 
-// AppendHeartbeat implements [Heartbeater]. It appends a comment, and an id if the version is known. A block
-// without data is not an event, but browsers keep its id (HTML 9.2.6, "dispatch the event", step 1), as for a
-// bookmark.
+// AppendHeartbeat implements [Heartbeater]. It appends a comment, and an id if the version is
+// known. A block without data is not an event, but browsers keep its id (HTML 9.2.6, "dispatch
+// the event", step 1), as for a bookmark.
 func (SSE) AppendHeartbeat(dst []byte, at listwatch.Version) []byte {
 	dst = append(dst, ":\n"...)
 	if at != 0 {
@@ -157,8 +161,8 @@ func (s *sseReader) dispatch() (WatchEvent, error) {
 	return e, err
 }
 
-// readLine reads a line into s.line, without the LF, CR or CRLF at its end. It does not wait for the byte after a
-// CR.
+// readLine reads a line into s.line, without the LF, CR or CRLF at its end. It does not wait for
+// the byte after a CR.
 func (s *sseReader) readLine(in *input) error {
 	if cap(s.line) > maxKeptBuffer {
 		s.line = nil
@@ -192,7 +196,8 @@ func (s *sseReader) readLine(in *input) error {
 	return nil
 }
 
-// lineEnd returns the length of the first line of text, or len(text) and false if the line is incomplete.
+// lineEnd returns the length of the first line of text, or len(text) and false if the line is
+// incomplete.
 func lineEnd(text []byte) (n int, ended bool) {
 	if n := bytes.IndexByte(text, '\n'); n >= 0 {
 		text, ended = text[:n], true

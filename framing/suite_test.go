@@ -133,8 +133,8 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 	})
 }
 
-// completeAt returns the offset at which an event that ends at end can be decoded. A JSON object is complete
-// before its newline.
+// completeAt returns the offset at which an event that ends at end can be decoded. A JSON object
+// is complete before its newline.
 func completeAt(f Framer, end int) int {
 	switch f.(type) {
 	case JSON, JSONSeq:
@@ -161,7 +161,8 @@ func TestManyEventsInOneRead(t *testing.T) {
 	})
 }
 
-// A decoder must return an event as soon as it has its last byte, because the next event may be hours away.
+// A decoder must return an event as soon as it has its last byte, because the next event may be
+// hours away.
 func TestEventIsReturnedBeforeTheNextArrives(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		for _, object := range []string{`{}`, `{"a":""}`, `{"a":[]}`, `{"a":0}`, `{"a":{"b":[""]}}`} {

@@ -9,10 +9,11 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// Negotiate chooses the framing of a stream by the Accept headers of r, for a transport with the given envelope, and the content
-// coding by Accept-Encoding, unless the envelope is one of messages. It sets what headers of w the stream needs and the caller has not
-// set: Content-Type and Content-Encoding always, and those that keep proxies from storing, changing or holding it back. An error is
-// a *listwatch.Error, and then only Vary has been set.
+// Negotiate chooses the framing of a stream by the Accept headers of r and, unless envelope is
+// for messages, the content coding by Accept-Encoding. It sets Content-Type, Content-Encoding and
+// Vary in w. Unless the caller has set them, it also sets the headers that keep proxies from
+// caching, modifying and buffering the stream. An error is a *listwatch.Error; then only Vary has
+// been set.
 func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Envelope) (*Encoder, error) {
 	offer := o.Framings
 	if offer == nil {
@@ -35,7 +36,7 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Enve
 		if err != nil {
 			return nil, err
 		}
-		if encoder = encoder.in(coding); coding != nil {
+		if encoder = encoder.withCoding(coding); coding != nil {
 			h.Set("Content-Encoding", coding.name)
 		}
 	}
@@ -51,7 +52,7 @@ func setDefault(h http.Header, name, value string) {
 	}
 }
 
-// canFlush reports whether what is written to w can be sent at once: whether w, or what it wraps, is an http.Flusher.
+// canFlush reports whether w, or a writer that it wraps, is an http.Flusher.
 func canFlush(w http.ResponseWriter) bool {
 	for {
 		switch inner := w.(type) {
@@ -67,6 +68,6 @@ func canFlush(w http.ResponseWriter) bool {
 
 func errNoFlush(w http.ResponseWriter) *listwatch.Error {
 	return &listwatch.Error{
-		Code: listwatch.Unknown, Message: fmt.Sprintf("a %T can't be flushed: middleware must have Unwrap or Flush", w),
+		Code: listwatch.Unknown, Message: fmt.Sprintf("cannot flush a %T: middleware must implement Unwrap or Flush", w),
 	}
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/listwatch/listwatch/internal/compress"
 )
 
-// coding returns the content coding of a response with the headers h; empty: none. One that r did not ask for is an error.
-func (r *Request) coding(h http.Header) (string, error) {
+// codingFor returns the content coding of a response with the headers h, or an empty string if it
+// has none. A coding that r does not accept is an error.
+func (r *Request) codingFor(h http.Header) (string, error) {
 	name := codingOf(h)
 	if name != "" && !slices.Contains(r.Codings, name) {
 		return "", &listwatch.Error{
-			Code: listwatch.Unsupported, Message: "the stream has the content coding " + excerpt(name) + ", which was not asked for",
+			Code: listwatch.Unsupported, Message: "the response has the content coding " + excerpt(name) + ", which was not requested",
 		}
 	}
 	return name, nil
 }
 
-// codingOf returns the content coding that h names, all of them where there are more; empty: none.
+// codingOf returns the content codings in h, or an empty string if there are none.
 func codingOf(h http.Header) string {
 	name := strings.ToLower(strings.Join(h.Values("Content-Encoding"), ", "))
 	switch name {
@@ -36,18 +37,20 @@ func codingOf(h http.Header) string {
 	return name
 }
 
-// besides is how many bytes, beside those of an event, may be decompressed before there is an event: heartbeats and space, for days.
-const besides = 1 << 20
+// maxIdleBytes is the number of bytes that may be decompressed between two events, in addition to
+// the limit of an event. It is enough for days of heartbeats.
+const maxIdleBytes = 1 << 20
 
-// A codedBody decompresses a body, and bounds what comes out where no event does: a few bytes can become gigabytes of spaces.
+// A codedBody decompresses a body. It limits the data between two events, because a few
+// compressed bytes can become gigabytes of spaces.
 type codedBody struct {
 	// Immutable after construction.
 	name  string
 	r     *compress.Reader
 	limit int64
 
-	left  int64 // bytes until the limit
-	short bool  // the body has ended where the coding may not
+	left      int64 // bytes until the limit
+	truncated bool  // the body ended where the coding must not end
 }
 
 func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
@@ -58,31 +61,33 @@ func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported, Err: err}
 	}
-	return &codedBody{name: name, r: r, limit: int64(limit) + besides}, nil
+	return &codedBody{name: name, r: r, limit: int64(limit) + maxIdleBytes}, nil
 }
 
-// renew grants another event its bytes.
-func (b *codedBody) renew() { b.left = b.limit }
+// resetLimit must be called before each event.
+func (b *codedBody) resetLimit() { b.left = b.limit }
 
-// within reports whether a part of the coding has come that is not complete.
-func (b *codedBody) within() bool { return b != nil && b.r.Incomplete() }
+// isIncomplete reports whether compressed data has arrived that has not resulted in data yet.
+func (b *codedBody) isIncomplete() bool { return b != nil && b.r.Incomplete() }
 
-// incomplete returns an error where the body has ended and the coding has not; within says that this is within an event.
-func (b *codedBody) incomplete(within bool) error {
-	if b == nil || !b.short {
+// truncationError returns an error if the body ended where the coding must not end. withinEvent
+// is true if that was within an event.
+func (b *codedBody) truncationError(withinEvent bool) error {
+	if b == nil || !b.truncated {
 		return nil
 	}
 	var cause error
-	if within {
+	if withinEvent {
 		cause = io.ErrUnexpectedEOF
 	}
-	return broken("the "+b.name+" coding is not complete", cause)
+	return corruptError("the "+b.name+" data is truncated", cause)
 }
 
-// Read returns io.EOF where the body ends, as a streamBody does, and the decoder tells whether that is within an event.
+// Read returns io.EOF at any end of the body, as a streamBody does. The decoder knows whether it
+// is within an event.
 func (b *codedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		return 0, broken(fmt.Sprintf("%d bytes of %s hold no event", b.limit, b.name), nil)
+		return 0, corruptError(fmt.Sprintf("%d bytes of decompressed %s data contain no event", b.limit, b.name), nil)
 	}
 	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -90,12 +95,12 @@ func (b *codedBody) Read(p []byte) (int, error) {
 	case err == nil || errors.Is(err, io.EOF):
 		return n, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		b.short = true
+		b.truncated = true
 		return n, io.EOF
 	}
-	return n, broken("", err)
+	return n, corruptError("", err)
 }
 
-func broken(message string, cause error) *listwatch.Error {
+func corruptError(message string, cause error) *listwatch.Error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Op: "receive", Message: message, Err: cause}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/internal/compress"
 )
 
-// zipped returns p as a stream of one gzip member.
-func zipped(p string) string {
+// gzipped returns p as a stream of one gzip member.
+func gzipped(p string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	io.WriteString(z, p)
@@ -24,8 +24,8 @@ func zipped(p string) string {
 	return b.String()
 }
 
-// received returns a Receiver of a response with a body in a content coding.
-func received(t *testing.T, contentEncoding string, body io.Reader, r *Request) (Receiver, error) {
+// receiveBody returns a Receiver for a response with the given body and content coding.
+func receiveBody(t *testing.T, contentEncoding string, body io.Reader, r *Request) (Receiver, error) {
 	t.Helper()
 	resp := &http.Response{
 		StatusCode: http.StatusOK, ProtoMajor: 2, Body: io.NopCloser(body), Request: new(http.Request).WithContext(t.Context()),
@@ -38,48 +38,48 @@ func received(t *testing.T, contentEncoding string, body io.Reader, r *Request) 
 	return c, nil
 }
 
-func TestOnlyCodingsThatWereAskedForAreRead(t *testing.T) {
+func TestOnlyRequestedCodingsAreAccepted(t *testing.T) {
 	for contentEncoding, want := range map[string]bool{
 		"": true, "identity": true, "gzip": true, "GZip": true, "x-gzip": true, "zstd": false, "br": false, "gzip, gzip": false,
 	} {
-		_, err := received(t, contentEncoding, strings.NewReader(""), &Request{Codings: []string{"gzip"}})
+		_, err := receiveBody(t, contentEncoding, strings.NewReader(""), &Request{Codings: []string{"gzip"}})
 		if want != (err == nil) || !want && listwatch.CodeOf(err) != listwatch.Unsupported {
 			t.Errorf("%q: %v", contentEncoding, err)
 		}
 	}
-	if _, err := received(t, "br", nil, &Request{Codings: []string{"br"}}); listwatch.CodeOf(err) != listwatch.Unsupported {
-		t.Errorf("a coding that nobody can read: %v", err)
+	if _, err := receiveBody(t, "br", nil, &Request{Codings: []string{"br"}}); listwatch.CodeOf(err) != listwatch.Unsupported {
+		t.Errorf("an unknown coding: %v", err)
 	}
 }
 
-// What comes after the last event decides how the stream ended.
-func TestCompressedStreamsTellAnEndFromACut(t *testing.T) {
-	whole := zipped(oneEvent)
+// The data after the last event decides whether the stream ended cleanly.
+func TestCompressedTruncationIsNotACleanEnd(t *testing.T) {
+	whole := gzipped(oneEvent)
 	tests := []struct {
-		name, body string
-		breaks     bool
-		code       listwatch.Code // zero: a clean end
-		within     bool
+		name, body  string
+		fails       bool           // the connection fails after body
+		code        listwatch.Code // zero for a clean end
+		withinEvent bool
 	}{
 		{"one member", whole, false, 0, false},
-		{"many members", whole + whole + zipped(""), false, 0, false},
-		{"nothing", "", false, 0, false},
-		{"cut after a member", whole, true, listwatch.Unavailable, false},
-		{"cut within a member", whole + whole[:20], true, listwatch.Unavailable, true},
-		{"cut within an event that is decompressed", whole + zipped(oneEvent[:10]), true, listwatch.Unavailable, true},
+		{"many members", whole + whole + gzipped(""), false, 0, false},
+		{"empty", "", false, 0, false},
+		{"failure after a member", whole, true, listwatch.Unavailable, false},
+		{"failure within a member", whole + whole[:20], true, listwatch.Unavailable, true},
+		{"failure within a decompressed event", whole + gzipped(oneEvent[:10]), true, listwatch.Unavailable, true},
 		{"a clean end within a member", whole + whole[:20], false, listwatch.Corrupt, true},
-		{"a clean end without the check", string(compress.AppendDeflate([]byte(compress.GzipHeader), []byte(oneEvent))), false, listwatch.Corrupt, false},
-		{"a clean end within an event", zipped(oneEvent[:10]), false, listwatch.Corrupt, true},
-		{"no gzip", oneEvent, false, listwatch.Corrupt, false},
-		{"another check", whole[:len(whole)-1] + "x", false, listwatch.Corrupt, false},
+		{"a clean end without the checksum", string(compress.AppendDeflate([]byte(compress.GzipHeader), []byte(oneEvent))), false, listwatch.Corrupt, false},
+		{"a clean end within an event", gzipped(oneEvent[:10]), false, listwatch.Corrupt, true},
+		{"not gzip", oneEvent, false, listwatch.Corrupt, false},
+		{"a wrong checksum", whole[:len(whole)-1] + "x", false, listwatch.Corrupt, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var body io.Reader = strings.NewReader(tt.body)
-			if tt.breaks {
+			if tt.fails {
 				body = io.MultiReader(body, errorReader{})
 			}
-			r, err := received(t, "gzip", body, &Request{Codings: []string{"gzip"}})
+			r, err := receiveBody(t, "gzip", body, &Request{Codings: []string{"gzip"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,8 +89,8 @@ func TestCompressedStreamsTellAnEndFromACut(t *testing.T) {
 			switch {
 			case tt.code == 0 && err != io.EOF, tt.code != 0 && listwatch.CodeOf(err) != tt.code:
 				t.Errorf("got %v, want code %v", err, tt.code)
-			case errors.Is(err, io.ErrUnexpectedEOF) != tt.within:
-				t.Errorf("got %v; within an event: %t", err, tt.within)
+			case errors.Is(err, io.ErrUnexpectedEOF) != tt.withinEvent:
+				t.Errorf("got %v; want within an event: %t", err, tt.withinEvent)
 			}
 		})
 	}
@@ -100,11 +100,11 @@ type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// A bomb is a gzip stream of many times the same part.
+// A bomb is a compressed stream that repeats the same part many times.
 type bomb struct {
-	head, part []byte
-	parts      int
-	buf        []byte
+	header, part []byte
+	parts        int
+	buf          []byte
 }
 
 func (b *bomb) Read(p []byte) (int, error) {
@@ -113,16 +113,16 @@ func (b *bomb) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		b.parts--
-		b.buf = append(b.head, b.part...)
-		b.head = nil
+		b.buf = append(b.header, b.part...)
+		b.header = nil
 	}
 	n := copy(p, b.buf)
 	b.buf = b.buf[n:]
 	return n, nil
 }
 
-// limit/bomb: a gibibyte is refused at the limit, with no more memory than that.
-func TestABombStopsAtTheLimit(t *testing.T) {
+// limit/bomb: 1 GiB is rejected at the limit, without allocating much more than the limit.
+func TestDecompressionStopsAtTheLimit(t *testing.T) {
 	const size, limit = 1 << 30, 1 << 20
 	tests := map[string]struct{ before, fill string }{
 		"an event":          {`{"type":"ADDED","object":{"text":"`, "\x00"},
@@ -133,12 +133,12 @@ func TestABombStopsAtTheLimit(t *testing.T) {
 	}
 	for name, tt := range tests {
 		for _, c := range []struct {
-			name, head string
-			compress   func(dst, p []byte) []byte
+			name, header string
+			compress     func(dst, p []byte) []byte
 		}{{compress.Gzip, compress.GzipHeader, compress.AppendDeflate}, {compress.Zstd, "", compress.AppendZstd}} {
 			part := []byte(strings.Repeat(tt.fill, 1<<20))
-			b := &bomb{head: c.compress([]byte(c.head), []byte(tt.before)), part: c.compress(nil, part), parts: size >> 20}
-			r, err := received(t, c.name, b, &Request{Codings: Codings(), Limit: limit})
+			b := &bomb{header: c.compress([]byte(c.header), []byte(tt.before)), part: c.compress(nil, part), parts: size >> 20}
+			r, err := receiveBody(t, c.name, b, &Request{Codings: Codings(), Limit: limit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,19 +150,19 @@ func TestABombStopsAtTheLimit(t *testing.T) {
 				t.Errorf("%s, %s: %v, want code %v", name, c.name, err, listwatch.Corrupt)
 			}
 			if got := after.TotalAlloc - before.TotalAlloc; got > 12*limit {
-				t.Errorf("%s, %s: %d bytes of memory", name, c.name, got)
+				t.Errorf("%s, %s: allocated %d bytes", name, c.name, got)
 			}
 			if read := size>>20 - b.parts; read > 4 {
-				t.Errorf("%s, %s: %d MiB were read", name, c.name, read)
+				t.Errorf("%s, %s: read %d MiB", name, c.name, read)
 			}
 		}
 	}
 }
 
-func TestEachEventHasTheLimitForItself(t *testing.T) {
+func TestLimitAppliesToEachEvent(t *testing.T) {
 	const limit = 1 << 10
 	event := `{"type":"ADDED","object":{"text":"` + strings.Repeat("a", limit-100) + `"}}` + "\n"
-	r, err := received(t, "gzip", strings.NewReader(zipped(strings.Repeat(event, 3000))), &Request{Codings: Codings(), Limit: limit})
+	r, err := receiveBody(t, "gzip", strings.NewReader(gzipped(strings.Repeat(event, 3000))), &Request{Codings: Codings(), Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,23 +176,23 @@ func TestEachEventHasTheLimitForItself(t *testing.T) {
 	}
 }
 
-func TestErrorsAreDecompressed(t *testing.T) {
+func TestErrorResponsesAreDecompressed(t *testing.T) {
 	status := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}`
 	resp := &http.Response{
-		StatusCode: 410, Body: io.NopCloser(strings.NewReader(zipped(status))), Header: http.Header{"Content-Encoding": {"gzip"}},
+		StatusCode: 410, Body: io.NopCloser(strings.NewReader(gzipped(status))), Header: http.Header{"Content-Encoding": {"gzip"}},
 	}
 	if e := ResponseError(resp); e.Code != listwatch.Expired || e.Message != "too old" {
 		t.Errorf("got %v", e)
 	}
 }
 
-// FuzzCompressedStream reads anything that says it is compressed JSON.
+// FuzzCompressedStream reads random data as a compressed stream.
 func FuzzCompressedStream(f *testing.F) {
-	f.Add("gzip", []byte(zipped(oneEvent)))
+	f.Add("gzip", []byte(gzipped(oneEvent)))
 	f.Add("zstd", compress.AppendZstd(nil, []byte(oneEvent)))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		const limit = 4 << 10
-		r, err := received(t, name, bytes.NewReader(data), &Request{Codings: Codings(), Limit: limit, Framings: []framing.Framer{framing.JSON{}}})
+		r, err := receiveBody(t, name, bytes.NewReader(data), &Request{Codings: Codings(), Limit: limit, Framings: []framing.Framer{framing.JSON{}}})
 		if err != nil {
 			return
 		}
@@ -205,7 +205,7 @@ func FuzzCompressedStream(f *testing.F) {
 				continue
 			}
 			if _, ok := errors.AsType[*listwatch.Error](err); !ok && err != io.EOF {
-				t.Errorf("%v is no *listwatch.Error", err)
+				t.Errorf("%v is not a *listwatch.Error", err)
 			}
 			return
 		}

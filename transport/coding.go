@@ -10,31 +10,33 @@ import (
 	"github.com/listwatch/listwatch/internal/httpheader"
 )
 
-// A contentCoding compresses what a framing makes, event by event: part of the wire form, so that streams of one form share what comes
-// out (RFC 9110, section 8.4.1).
+// A contentCoding compresses events one by one (RFC 9110, section 8.4.1). It is part of the wire
+// form, so all streams of a wire form share the compressed events.
 type contentCoding struct {
 	name     string
 	compress func(dst, p []byte) []byte
-	// summed: a stream ends with a check of all that it carried. Frames begin with what their part in it is, which a [StreamCoding]
-	// takes off.
-	summed bool
+	// checksummed is true if a stream ends with a checksum of all its data. Then each frame
+	// starts with the checksum of the event, which a [StreamCoding] removes.
+	checksummed bool
 }
 
-// contentCodings are those on offer. Who likes both the same gets gzip, which is as small: every decoder takes a stream of it as one,
-// while some of zstd, such as that of Node, take the end of a frame for the end of all where more comes with it.
+// contentCodings are the codings that servers offer, the preferred one first. gzip wins if the
+// client prefers both equally: it compresses as well, and all decoders support it. Some zstd
+// decoders, such as Node's, stop at the end of a frame if more frames follow in the same read.
 var contentCodings = []*contentCoding{
-	{name: compress.Gzip, compress: compress.AppendDeflate, summed: true},
+	{name: compress.Gzip, compress: compress.AppendDeflate, checksummed: true},
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
-// Codings returns the names of the content codings that streams can be had in, those first that cost our clients less. The slice is
-// the caller's.
+// Codings returns the names of the supported content codings. The first one costs our clients the
+// least. The caller may modify the slice.
 func Codings() []string { return []string{compress.Zstd, compress.Gzip} }
 
-// negotiateCoding chooses the content coding of an answer to r whose headers are h; nil: none. It sets Vary.
+// negotiateCoding chooses the content coding of a response to r with the headers h, and sets
+// Vary. It returns nil for no coding.
 func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	if _, coded := h["Content-Encoding"]; coded {
-		return nil, nil // by middleware
+		return nil, nil // middleware compresses the response
 	}
 	if !slices.Contains(h.Values("Vary"), "Accept-Encoding") {
 		h.Add("Vary", "Accept-Encoding")
@@ -47,7 +49,7 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	if !ok {
 		return nil, &listwatch.Error{
 			Code: listwatch.Unsupported, Op: "negotiate", Status: http.StatusNotAcceptable,
-			Message: "Accept-Encoding excludes identity, and of the content codings on offer it allows none; available: " +
+			Message: "Accept-Encoding excludes identity and all content codings on offer; available: " +
 				strings.Join(append(offer, "identity"), ", "),
 		}
 	}
@@ -59,17 +61,19 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	return nil, nil
 }
 
-// A StreamCoding adds what the content coding of one stream needs around its frames: a header, a checksum of all frames, and a trailer.
-// [OpenResponse] does this by itself; a transport that writes to a connection needs a StreamCoding per stream. It is not safe for
-// concurrent use. A nil StreamCoding is for streams that need neither header nor trailer: its methods do nothing.
+// A StreamCoding adds the header and the trailer of a content coding to one stream, and a
+// checksum of its frames. A stream of [OpenResponse] has one already. A transport that writes to
+// a connection must use one for each stream. It is not safe for concurrent use. The methods of a
+// nil StreamCoding do nothing, for streams without a header and a trailer.
 type StreamCoding struct {
-	encoder *Encoder
-	sum     compress.Checksum
+	encoder  *Encoder
+	checksum compress.Checksum
 }
 
-// NewStreamCoding returns a StreamCoding for the frames of c. It is nil if the coding of c needs none, or c is nil.
+// NewStreamCoding returns a StreamCoding for the frames of c. It returns nil if c is nil, or if
+// its coding has no header and no trailer.
 func (c *Encoder) NewStreamCoding() *StreamCoding {
-	if c == nil || !c.summed() {
+	if c == nil || !c.isChecksummed() {
 		return nil
 	}
 	return &StreamCoding{encoder: c}
@@ -83,14 +87,15 @@ func (s *StreamCoding) Header() []byte {
 	return s.encoder.envelop(nil, []byte(compress.GzipHeader))
 }
 
-// Apply must be called with all frames of the stream, in order, just before they are written. It replaces the elements of the slice by
-// the bytes to write, and does not modify the frames, which are shared.
+// Apply must be called with all frames of the stream, in order, just before they are written. It
+// replaces the elements of the slice by the bytes to write. It does not modify the frames, which
+// are shared.
 func (s *StreamCoding) Apply(frames [][]byte) {
 	if s == nil {
 		return
 	}
 	for i, f := range frames {
-		s.sum.Add(f)
+		s.checksum.Add(f)
 		frames[i] = f[compress.ChecksumSize:]
 	}
 }
@@ -100,10 +105,11 @@ func (s *StreamCoding) Trailer() []byte {
 	if s == nil {
 		return nil
 	}
-	return s.encoder.envelop(nil, s.sum.AppendTrailer(nil))
+	return s.encoder.envelop(nil, s.checksum.AppendTrailer(nil))
 }
 
-// WithoutCompression returns a copy of r that accepts no compression: neither a content coding nor permessage-deflate.
+// WithoutCompression returns a copy of r that accepts no compression, neither a content coding
+// nor permessage-deflate. Use it where compression could disclose secrets (BREACH).
 func WithoutCompression(r *http.Request) *http.Request {
 	r = r.WithContext(r.Context()) // a copy
 	r.Header = r.Header.Clone()

@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/internal/compress"
 )
 
-func negotiated(t *testing.T, acceptEncoding string, envelope *Envelope) (*Encoder, http.Header, error) {
+func negotiateFor(t *testing.T, acceptEncoding string, envelope *Envelope) (*Encoder, http.Header, error) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Accept-Encoding", acceptEncoding)
@@ -26,7 +26,7 @@ func negotiated(t *testing.T, acceptEncoding string, envelope *Envelope) (*Encod
 }
 
 // comp/gzip, comp/zstd, comp/not-asked
-func TestNegotiateChoosesACoding(t *testing.T) {
+func TestNegotiateChoosesTheCoding(t *testing.T) {
 	tests := []struct {
 		accept   string
 		messages bool
@@ -38,10 +38,10 @@ func TestNegotiateChoosesACoding(t *testing.T) {
 		{accept: "zstd, gzip;q=0.9", want: "zstd"},
 		{accept: "identity"},
 		{accept: ""},
-		{accept: "gzip", messages: true}, // a 101 has no body
+		{accept: "gzip", messages: true}, // a 101 response has no body
 	}
 	for _, tt := range tests {
-		c, h, err := negotiated(t, tt.accept, &Envelope{Messages: tt.messages})
+		c, h, err := negotiateFor(t, tt.accept, &Envelope{Messages: tt.messages})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestNegotiateChoosesACoding(t *testing.T) {
 	}
 }
 
-func TestNegotiateLeavesCompressingToMiddleware(t *testing.T) {
+func TestNegotiateKeepsCodingOfMiddleware(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Accept-Encoding", "gzip")
 	w := httptest.NewRecorder()
@@ -62,42 +62,43 @@ func TestNegotiateLeavesCompressingToMiddleware(t *testing.T) {
 	}
 }
 
-func TestIdentityThatIsExcludedIsNotSent(t *testing.T) {
-	_, h, err := negotiated(t, "identity;q=0, br", &Envelope{})
+func TestExcludedIdentityIsNotAcceptable(t *testing.T) {
+	_, h, err := negotiateFor(t, "identity;q=0, br", &Envelope{})
 	e, ok := errors.AsType[*listwatch.Error](err)
 	if !ok || e.HTTPStatus() != http.StatusNotAcceptable || h.Get("Content-Encoding") != "" || h.Get("Content-Type") != "" {
 		t.Errorf("%v, %v", err, h)
 	}
 }
 
-func TestACodingIsAPartOfTheWireForm(t *testing.T) {
+func TestCodingIsPartOfTheWireForm(t *testing.T) {
 	envelope := &Envelope{Wrap: func(dst, p []byte, _ bool) []byte { return append(append(dst, '<'), p...) }}
-	plain, _, _ := negotiated(t, "", envelope)
-	zipped, _, _ := negotiated(t, "gzip", envelope)
-	again, _, _ := negotiated(t, "gzip", envelope)
-	zstd, _, _ := negotiated(t, "zstd", envelope)
-	if zipped != again || zipped == plain || zipped == zstd {
-		t.Error("streams of equal codings have different encoders, or those of different codings the same")
+	plain, _, _ := negotiateFor(t, "", envelope)
+	gzipped, _, _ := negotiateFor(t, "gzip", envelope)
+	again, _, _ := negotiateFor(t, "gzip", envelope)
+	zstd, _, _ := negotiateFor(t, "zstd", envelope)
+	if gzipped != again || gzipped == plain || gzipped == zstd {
+		t.Error("want one encoder per coding")
 	}
-	shaped := zipped.WithRepresentation(shout{titled: true})
-	if shaped.Compression() != "gzip" || shaped.AfterFirst().Compression() != "gzip" || shaped.WithRepresentation(nil) != zipped {
-		t.Error("the representation has changed the coding")
+	represented := gzipped.WithRepresentation(nameOnly{titled: true})
+	if represented.Compression() != "gzip" || represented.AfterFirst().Compression() != "gzip" || represented.WithRepresentation(nil) != gzipped {
+		t.Error("WithRepresentation changes the coding")
 	}
-	if in := zipped.WithEnvelope(&Envelope{}); in.Compression() != "gzip" || in.WithEnvelope(envelope) != zipped {
-		t.Error("the envelope has changed the coding")
+	if other := gzipped.WithEnvelope(&Envelope{}); other.Compression() != "gzip" || other.WithEnvelope(envelope) != gzipped {
+		t.Error("WithEnvelope changes the coding")
 	}
 	e := event(t)
-	if a, b := frame(t, zipped, e), frame(t, again, e); &a[0] != &b[0] {
+	if a, b := frame(t, gzipped, e), frame(t, again, e); &a[0] != &b[0] {
 		t.Error("an event is compressed twice")
 	}
-	if got := frame(t, zipped, e); got[compress.ChecksumSize] != '<' || zipped.WireSize(got) != len(got)-compress.ChecksumSize {
-		t.Errorf("got %q: the envelope belongs around what is compressed", got)
+	if got := frame(t, gzipped, e); got[compress.ChecksumSize] != '<' || gzipped.WireSize(got) != len(got)-compress.ChecksumSize {
+		t.Errorf("got %q: the envelope must be around the compressed data", got)
 	}
 }
 
-// The body of a stream in gzip is one member, whatever was sent before an event and whoever else got it.
-func TestBodyCompletesTheCoding(t *testing.T) {
-	c, _, err := negotiated(t, "gzip", &Envelope{})
+// A gzip stream is one member. The frames of the events are shared with other streams, in which
+// other events came before.
+func TestStreamCodingCompletesTheMember(t *testing.T) {
+	c, _, err := negotiateFor(t, "gzip", &Envelope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +122,11 @@ func TestBodyCompletesTheCoding(t *testing.T) {
 		}
 	}
 	if plain := jsonEncoder(t).NewStreamCoding(); plain.Header() != nil || plain.Trailer() != nil {
-		t.Error("a stream without a coding begins or ends with something")
+		t.Error("a stream without a coding has a header or a trailer")
 	}
 }
 
-func TestOpeningsAndHeartbeatsAreCompressed(t *testing.T) {
+func TestAllFramesAreCompressed(t *testing.T) {
 	for _, name := range Codings() {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept-Encoding", name)
@@ -149,7 +150,7 @@ func TestOpeningsAndHeartbeatsAreCompressed(t *testing.T) {
 		got, err := io.ReadAll(z)
 		for _, want := range []string{"retry:", "id: 7", `"code":410`} {
 			if !strings.Contains(string(got), want) || err != nil {
-				t.Errorf("%s: got %q, %v; want %q in it", name, got, err, want)
+				t.Errorf("%s: got %q, %v; want it to contain %q", name, got, err, want)
 			}
 		}
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// HTTPTransport returns a new net/http Transport over n that speaks the protocols given and nothing else. It has limits on dialling,
-// handshakes and the wait for headers, none on a stream, asks for no compression by itself and uses no proxy.
+// HTTPTransport returns a new http.Transport over n that uses only the given protocols. It has
+// timeouts for dialing, handshakes and response headers, but not for streams. It neither requests
+// compression nor uses a proxy.
 func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 	dial := n.Dial
 	if dial == nil {
@@ -42,8 +43,9 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 	}
 }
 
-// HTTPClient returns an http.Client over t that follows at most ten redirects, and sends to any host but the first one neither
-// credentials nor any other header it was given, except Accept, Accept-Encoding and Last-Event-ID.
+// HTTPClient returns an http.Client over t that follows at most ten redirects. After a redirect
+// to another server it sends only the headers Accept, Accept-Encoding and Last-Event-ID, and no
+// credentials.
 func HTTPClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: checkRedirect}
 }
@@ -55,12 +57,13 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 		return &listwatch.Error{Code: listwatch.Unsupported, Message: "more than " + strconv.Itoa(maxRedirects) + " redirects"}
 	}
 	trusted := via[0].URL
-	strange := !sameServer(trusted, r.URL)
+	foreign := !sameServer(trusted, r.URL)
 	for _, v := range via[1:] {
-		// Once abroad, always abroad: the way back was chosen by a stranger.
-		strange = strange || !sameServer(trusted, v.URL)
+		// After a redirect to another server, credentials are never sent again, not even to the
+		// first server.
+		foreign = foreign || !sameServer(trusted, v.URL)
 	}
-	if strange {
+	if foreign {
 		kept := http.Header{}
 		for _, name := range []string{"Accept", "Accept-Encoding", "Last-Event-Id"} {
 			if v, ok := via[0].Header[name]; ok {
@@ -72,7 +75,8 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameServer reports whether what may be sent to a may be sent to b too: the same host and port, and no fall from https to http.
+// sameServer reports whether credentials for a may be sent to b: the host and port are the same,
+// and it is not a downgrade from https to http.
 func sameServer(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
@@ -93,11 +97,11 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// Open opens a stream with c by a GET. major is the version of HTTP that the answer must have; everything else is as
-// [Client.Dial] says.
+// DialHTTP opens a stream by a GET request with c, and implements Dial of a [Client]. major is
+// the HTTP version that the response must have.
 func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "the URL has scheme " + strconv.Quote(r.URL.Scheme) + ", want http or https"}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "URL scheme " + strconv.Quote(r.URL.Scheme) + ": must be http or https"}
 	}
 	streamCtx, cancel := context.WithCancelCause(ctx)
 	receiver, err := open(streamCtx, c, r, major, cancel)
@@ -141,7 +145,7 @@ func receive(resp *http.Response, r *Request, major int, cancel context.CancelCa
 	switch {
 	case resp.ProtoMajor != major:
 		return nil, &listwatch.Error{
-			Code: listwatch.Unsupported, Message: "the server speaks " + resp.Proto + ", want HTTP/" + strconv.Itoa(major),
+			Code: listwatch.Unsupported, Message: "the server responded with " + resp.Proto + ", must be HTTP/" + strconv.Itoa(major),
 		}
 	case resp.StatusCode == http.StatusNoContent:
 		return nil, &listwatch.Error{
@@ -154,14 +158,15 @@ func receive(resp *http.Response, r *Request, major int, cancel context.CancelCa
 	return newReceiver(resp, r, cancel)
 }
 
-// DialError returns an error of net/http or crypto/tls, met while a stream was opened, with the code that fits: Unsupported where
-// the server speaks something else, Invalid where the URL or the certificates don't fit it, Unavailable otherwise.
+// DialError converts an error of net/http or crypto/tls that occurred while a stream was opened.
+// The code is Unsupported if the server speaks another protocol, Invalid if the URL or the
+// certificates do not match the server, and Unavailable otherwise.
 func DialError(err error) *listwatch.Error {
 	if e, ok := errors.AsType[*listwatch.Error](err); ok {
 		return e
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // what is left out is the URL, whose query may hold secrets
+		err = e.Err // drop the URL, because its query may have secrets
 	}
 	code := listwatch.Unavailable
 	switch {
@@ -178,17 +183,17 @@ func isCertificateError(err error) bool {
 	return ok
 }
 
-// isProtocolError reports whether err says that the server is there but speaks another protocol.
+// isProtocolError reports whether err means that the server speaks another protocol.
 func isProtocolError(err error) bool {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return true
 	}
-	// The standard library has no types for these.
+	// The standard library has no types for these errors.
 	for _, text := range []string{
-		"malformed HTTP",                      // an answer that is no HTTP/1
-		"readLoopPeekFailLocked: %!w(<nil>)",  // bytes before the request: HTTP/2 servers speak first
-		"looked like an HTTP/1.1 header",      // HTTP/1 where frames were expected
-		"remote error: tls: no application p", // ALPN found nothing in common (RFC 7301, section 3.2)
+		"malformed HTTP",                      // the response is not HTTP/1
+		"readLoopPeekFailLocked: %!w(<nil>)",  // bytes before the request, as HTTP/2 servers send
+		"looked like an HTTP/1.1 header",      // HTTP/1 instead of HTTP/2 frames
+		"remote error: tls: no application p", // ALPN failed (RFC 7301, section 3.2)
 	} {
 		if strings.Contains(err.Error(), text) {
 			return true

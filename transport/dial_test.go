@@ -18,7 +18,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-func openAt(t *testing.T, address string, c *http.Client, header http.Header) (Receiver, error) {
+func dialURL(t *testing.T, address string, c *http.Client, header http.Header) (Receiver, error) {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -27,13 +27,13 @@ func openAt(t *testing.T, address string, c *http.Client, header http.Header) (R
 	return DialHTTP(t.Context(), c, &Request{URL: u, Header: header}, 1)
 }
 
-func http1() *http.Client {
+func http1Client() *http.Client {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
 	return HTTPClient(Network{}.HTTPTransport(p))
 }
 
-// serve starts a server that is closed at the end of the test.
+// serve starts a server that the end of the test closes.
 func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -41,7 +41,7 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-func TestRedirectsCarryCredentialsToTheirOwnServerAlone(t *testing.T) {
+func TestRedirectsKeepCredentialsOnTheSameServer(t *testing.T) {
 	var seen http.Header
 	end := func(w http.ResponseWriter, r *http.Request) {
 		seen = r.Header
@@ -58,28 +58,28 @@ func TestRedirectsCarryCredentialsToTheirOwnServerAlone(t *testing.T) {
 			end(w, r)
 		}
 	})
-	c := http1()
+	c := http1Client()
 	defer c.CloseIdleConnections()
 	secrets := []string{"Authorization", "Cookie", "X-Remote-User"}
 	header := http.Header{"Authorization": {"Bearer x"}, "Cookie": {"a=b"}, "X-Remote-User": {"me"}, "Last-Event-Id": {"7"}}
-	for path, carried := range map[string]bool{"/here": true, "/there": false} {
-		r, err := openAt(t, first.URL+path, c, header)
+	for path, wantSent := range map[string]bool{"/here": true, "/there": false} {
+		r, err := dialURL(t, first.URL+path, c, header)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range secrets {
-			if got := seen.Get(name) != ""; got != carried {
-				t.Errorf("%s: %s was sent: %v, want %v", path, name, got, carried)
+			if got := seen.Get(name) != ""; got != wantSent {
+				t.Errorf("%s: %s was sent: %v, want %v", path, name, got, wantSent)
 			}
 		}
-		if seen.Get("Last-Event-Id") != "7" || seen.Get("Accept") != "application/json" || !carried && seen.Get("Referer") != "" {
+		if seen.Get("Last-Event-Id") != "7" || seen.Get("Accept") != "application/json" || !wantSent && seen.Get("Referer") != "" {
 			t.Errorf("%s: the request has %v", path, seen)
 		}
 		r.Close()
 	}
 }
 
-func TestSameServerIsHostPortAndNoFallToClearText(t *testing.T) {
+func TestSameServerComparesHostPortAndScheme(t *testing.T) {
 	tests := []struct {
 		a, b string
 		want bool
@@ -100,56 +100,56 @@ func TestSameServerIsHostPortAndNoFallToClearText(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreCounted(t *testing.T) {
-	asked := 0
+func TestRedirectsAreLimited(t *testing.T) {
+	requests := 0
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		requests++
 		http.Redirect(w, r, "/", http.StatusFound)
 	})
-	c := http1()
+	c := http1Client()
 	defer c.CloseIdleConnections()
-	_, err := openAt(t, s.URL, c, nil)
-	if listwatch.CodeOf(err) != listwatch.Unsupported || asked != maxRedirects+1 {
-		t.Errorf("got %v after %d requests", err, asked)
+	_, err := dialURL(t, s.URL, c, nil)
+	if listwatch.CodeOf(err) != listwatch.Unsupported || requests != maxRedirects+1 {
+		t.Errorf("got %v after %d requests", err, requests)
 	}
 }
 
-func TestOpenRefusesWhatIsNoStream(t *testing.T) {
+func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 	tests := []struct {
-		name   string
-		answer http.HandlerFunc
-		code   listwatch.Code
+		name    string
+		handler http.HandlerFunc
+		code    listwatch.Code
 	}{
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>log in") }, listwatch.Unsupported},
-		{"no type", func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil }, listwatch.Unsupported},
-		{"a coding", func(w http.ResponseWriter, _ *http.Request) {
+		{"no Content-Type", func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil }, listwatch.Unsupported},
+		{"an unrequested coding", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
 		}, listwatch.Unsupported},
-		{"a part", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPartialContent) }, listwatch.Unsupported},
+		{"partial content", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPartialContent) }, listwatch.Unsupported},
 		{"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, listwatch.Unavailable},
 		{"204", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, listwatch.Unknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := serve(t, tt.answer)
-			c := http1()
+			s := serve(t, tt.handler)
+			c := http1Client()
 			defer c.CloseIdleConnections()
-			_, err := openAt(t, s.URL, c, nil)
+			_, err := dialURL(t, s.URL, c, nil)
 			if e, ok := errors.AsType[*listwatch.Error](err); !ok || e.Code != tt.code || e.Op != "dial" {
 				t.Errorf("got %v, want code %v", err, tt.code)
 			}
 		})
 	}
-	if _, err := openAt(t, "ftp://127.0.0.1/", http1(), nil); listwatch.CodeOf(err) != listwatch.Invalid {
-		t.Errorf("a foreign scheme: %v", err)
+	if _, err := dialURL(t, "ftp://127.0.0.1/", http1Client(), nil); listwatch.CodeOf(err) != listwatch.Invalid {
+		t.Errorf("an unknown scheme: %v", err)
 	}
 }
 
-func TestDialErrorTellsWhatToDo(t *testing.T) {
+func TestDialErrorCodes(t *testing.T) {
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	secure := httptest.NewUnstartedServer(nil)
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // the client will hang up
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // the client rejects the certificate
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -161,44 +161,44 @@ func TestDialErrorTellsWhatToDo(t *testing.T) {
 		name, address string
 		code          listwatch.Code
 	}{
-		{"nobody listens", "http://" + l.Addr().String(), listwatch.Unavailable},
-		{"an authority that is not trusted", secure.URL, listwatch.Invalid},
-		{"TLS to a server without", strings.Replace(plain.URL, "http:", "https:", 1), listwatch.Invalid},
+		{"connection refused", "http://" + l.Addr().String(), listwatch.Unavailable},
+		{"an untrusted certificate", secure.URL, listwatch.Invalid},
+		{"TLS to a server without TLS", strings.Replace(plain.URL, "http:", "https:", 1), listwatch.Invalid},
 	}
 	for _, tt := range tests {
-		c := http1()
-		_, err := openAt(t, tt.address, c, nil)
+		c := http1Client()
+		_, err := dialURL(t, tt.address, c, nil)
 		if listwatch.CodeOf(err) != tt.code {
 			t.Errorf("%s: got %v, want code %v", tt.name, err, tt.code)
 		}
 		if strings.Contains(err.Error(), tt.address) {
-			t.Errorf("%s: %v tells the URL, which may hold secrets", tt.name, err)
+			t.Errorf("%s: %v contains the URL, which may have secrets", tt.name, err)
 		}
 		c.CloseIdleConnections()
 	}
 	if got := DialError(fmt.Errorf("wrapped: %w", tls.RecordHeaderError{})).Code; got != listwatch.Unsupported {
-		t.Errorf("no TLS: code %v, want %v", got, listwatch.Unsupported)
+		t.Errorf("a TLS record error: code %v, want %v", got, listwatch.Unsupported)
 	}
 }
 
-func TestOpenPassesTheEndOfItsContext(t *testing.T) {
-	asked := make(chan struct{})
+func TestDialHTTPReturnsTheContextError(t *testing.T) {
+	requested := make(chan struct{})
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		close(asked)
+		close(requested)
 		<-r.Context().Done()
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		<-asked
+		<-requested
 		cancel()
 	}()
 	u, _ := url.Parse(s.URL)
-	if _, err := DialHTTP(ctx, http1(), &Request{URL: u}, 1); err != context.Canceled {
+	if _, err := DialHTTP(ctx, http1Client(), &Request{URL: u}, 1); err != context.Canceled {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 
-func TestAcceptKeepsTheOrder(t *testing.T) {
+func TestAcceptHeaderKeepsTheOrder(t *testing.T) {
 	r := &Request{Framings: []framing.Framer{framing.SSE{}, framing.JSON{}, framing.CBORSeq{}}}
 	if got, want := r.AcceptHeader(), "text/event-stream, application/json;q=0.9, application/cbor-seq;q=0.8"; got != want {
 		t.Errorf("got %q, want %q", got, want)

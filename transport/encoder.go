@@ -9,91 +9,106 @@ import (
 	"github.com/listwatch/listwatch/internal/framecache"
 )
 
-// An Envelope is what a transport puts around each event. Each transport has one or a few, as package variables: their
-// identity, with that of the framer, names the wire form that watchers share.
+// An Envelope is the data that a transport adds to each event. A transport must keep its
+// Envelopes in package variables, because the pointer is part of the wire form: streams share
+// frames only if they have the same *Envelope.
 type Envelope struct {
-	// Messages is true where one event is one message: the framer's message form is used.
+	// Messages is true if each event is a message. Then the framer must be a
+	// [framing.MessageFramer].
 	Messages bool
-	// Wrap appends payload and what belongs around it to dst. binary is the framer's Binary. nil: the payload alone.
+	// Wrap appends payload to dst, with the data of the transport around it. binary is the
+	// framer's Binary. If nil, the payload is sent without additional data.
 	Wrap func(dst, payload []byte, binary bool) []byte
-	// Compression is the name of the compression that Wrap does; empty: none.
+	// Compression is the name of the compression that Wrap does. It is empty if Wrap does not
+	// compress.
 	Compression string
 }
 
-// An Encoder turns events into the frames of one wire form: a framer, a content coding, an envelope, and the shape in which objects are
-// shown. Its frames are for the Sender of a stream that was accepted with it. It is safe for concurrent use.
+// An Encoder encodes events as the frames of one wire form, which is the combination of a framer,
+// a content coding, an envelope and a representation. It is for the Sender of the [Stream] that
+// it belongs to. There is only one Encoder for each wire form, and all streams of the wire form
+// share its frames. It is safe for concurrent use.
 type Encoder struct {
 	// Framer is the framing.
 	Framer framing.Framer
 
-	coding   *contentCoding // nil: none
-	envelope *Envelope
-	messages framing.MessageFramer // not nil where envelope.Messages
-	shape    Representation        // nil: objects as they are
-	rest     *Encoder              // of all events but the first of a stream; often the Encoder itself
-	form     framecache.Form
+	coding         *contentCoding // nil for none
+	envelope       *Envelope
+	messages       framing.MessageFramer // nil unless envelope.Messages
+	representation Representation        // nil for unmodified objects
+	afterFirst     *Encoder              // the result of AfterFirst
+	form           framecache.Form
 }
 
-type encoderKey struct {
-	framer   framing.Framer
-	coding   *contentCoding
-	envelope *Envelope
-	shape    Representation
+// A wireForm is the key of an Encoder.
+type wireForm struct {
+	framer         framing.Framer
+	coding         *contentCoding
+	envelope       *Envelope
+	representation Representation
 }
 
-// encoders keeps one Encoder for each wire form of the process: a form is given out once.
-var encoders sync.Map // encoderKey → *Encoder
+// encoders holds the Encoder of each wire form that is in use: wireForm → *Encoder.
+var encoders sync.Map
 
-// EncoderFor returns the Encoder of a framer and an envelope. It is an error of code Unsupported where the envelope wants messages
-// and the framer has none.
+// EncoderFor returns the Encoder for a framer and an envelope, without a content coding. It
+// returns an error of code Unsupported if the envelope is for messages and f is not a
+// [framing.MessageFramer].
 func EncoderFor(f framing.Framer, envelope *Envelope) (*Encoder, error) {
 	if _, ok := f.(framing.MessageFramer); envelope.Messages && !ok {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: f.MediaType() + " has no message form"}
 	}
-	return encoderOf(encoderKey{framer: f, envelope: envelope}), nil
+	return encoderOf(wireForm{framer: f, envelope: envelope}), nil
 }
 
-func encoderOf(key encoderKey) *Encoder {
-	if c, ok := encoders.Load(key); ok {
+// encoderOf returns the only Encoder for a wire form.
+func encoderOf(w wireForm) *Encoder {
+	if c, ok := encoders.Load(w); ok {
 		return c.(*Encoder)
 	}
-	c := &Encoder{Framer: key.framer, coding: key.coding, envelope: key.envelope, shape: key.shape, form: framecache.NewForm()}
-	if key.envelope.Messages {
-		c.messages = key.framer.(framing.MessageFramer)
+	c := &Encoder{Framer: w.framer, coding: w.coding, envelope: w.envelope, representation: w.representation, form: framecache.NewForm()}
+	if w.envelope.Messages {
+		c.messages = w.framer.(framing.MessageFramer)
 	}
-	c.rest = c
-	if c.shape != nil && c.shape.AfterFirst() != c.shape {
-		key.shape = c.shape.AfterFirst()
-		c.rest = encoderOf(key)
+	c.afterFirst = c
+	if r := w.representation; r != nil && r.AfterFirst() != r {
+		w.representation = r.AfterFirst()
+		c.afterFirst = encoderOf(w)
 	}
-	kept, _ := encoders.LoadOrStore(c.key(), c)
+	kept, _ := encoders.LoadOrStore(c.wireForm(), c)
 	return kept.(*Encoder)
 }
 
-func (c *Encoder) key() encoderKey { return encoderKey{c.Framer, c.coding, c.envelope, c.shape} }
-
-// As returns the Encoder that is as c, but shows objects in another shape; nil: as they are.
-func (c *Encoder) WithRepresentation(shape Representation) *Encoder {
-	key := c.key()
-	key.shape = shape
-	return encoderOf(key)
+func (c *Encoder) wireForm() wireForm {
+	return wireForm{c.Framer, c.coding, c.envelope, c.representation}
 }
 
-// In returns the Encoder that is as c, but has another envelope, of messages where the one of c is.
+// WithRepresentation returns the Encoder that differs from c only in the representation. nil
+// means unmodified objects.
+func (c *Encoder) WithRepresentation(r Representation) *Encoder {
+	w := c.wireForm()
+	w.representation = r
+	return encoderOf(w)
+}
+
+// WithEnvelope returns the Encoder that differs from c only in the envelope. Both envelopes must
+// have the same value of Messages.
 func (c *Encoder) WithEnvelope(envelope *Envelope) *Encoder {
-	key := c.key()
-	key.envelope = envelope
-	return encoderOf(key)
+	w := c.wireForm()
+	w.envelope = envelope
+	return encoderOf(w)
 }
 
-// in returns the Encoder that is as c, but has another content coding; nil: none.
-func (c *Encoder) in(coding *contentCoding) *Encoder {
-	key := c.key()
-	key.coding = coding
-	return encoderOf(key)
+// withCoding returns the Encoder that differs from c only in the content coding. nil means no
+// coding.
+func (c *Encoder) withCoding(coding *contentCoding) *Encoder {
+	w := c.wireForm()
+	w.coding = coding
+	return encoderOf(w)
 }
 
-// Compression returns what frames are compressed with, the name of a content coding or of an extension; empty: nothing.
+// Compression returns the name of the content coding or WebSocket extension that compresses the
+// frames. It is empty if they are not compressed.
 func (c *Encoder) Compression() string {
 	if c.coding != nil {
 		return c.coding.name
@@ -101,14 +116,16 @@ func (c *Encoder) Compression() string {
 	return c.envelope.Compression
 }
 
-// Rest returns the Encoder for what comes behind the first event of a stream that began with c. It is c itself unless c has a
-// [Representation] that says more in the first event.
-func (c *Encoder) AfterFirst() *Encoder { return c.rest }
+// AfterFirst returns the Encoder for all events after the first event of a stream. It is c
+// itself, unless c has a [Representation] that differs for the first event.
+func (c *Encoder) AfterFirst() *Encoder { return c.afterFirst }
 
-// Event returns the frame of e, shared with every stream of this form.
+// Event returns the frame of e. All streams of this wire form share it, so it must not be
+// modified. The path of a frame is described in package framecache.
 func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
-	if e.Initial && c.shape != nil && c.shape.DependsOnTime() {
-		// The frames of an initial event are kept for as long as its object lives, which may be for days.
+	if e.Initial && c.representation != nil && c.representation.DependsOnTime() {
+		// The frame of an initial event is cached as long as its object exists, which may be for
+		// days.
 		return c.appendEvent(nil, e)
 	}
 	frames := e.Frames()
@@ -118,10 +135,10 @@ func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
 	return frames.GetOrBuild(c.form, func() ([]byte, error) { return c.appendEvent(nil, e) })
 }
 
-// Error returns the frame of the ERROR event that says err.
+// Error returns the frame of the ERROR event that reports err.
 func (c *Encoder) Error(err error) ([]byte, error) { return c.append(nil, framing.FromError(err)) }
 
-// Opening returns what a stream begins with; nil where that is nothing.
+// Opening returns the bytes that the framing has at the start of a stream. It may be nil.
 func (c *Encoder) Opening() []byte {
 	if p, ok := c.Framer.(framing.Heartbeater); ok {
 		return c.wrap(nil, p.AppendOpening(nil))
@@ -129,8 +146,8 @@ func (c *Encoder) Opening() []byte {
 	return nil
 }
 
-// Heartbeat returns what shows that an idle stream lives; nil where the framing has nothing. at is where the client may resume;
-// zero: not said.
+// Heartbeat returns the frame of a heartbeat, or nil if the framing has none. at is a version
+// that the client may resume from, or zero if none is known.
 func (c *Encoder) Heartbeat(at listwatch.Version) []byte {
 	if p, ok := c.Framer.(framing.Heartbeater); ok {
 		return c.wrap(nil, p.AppendHeartbeat(nil, at))
@@ -140,8 +157,8 @@ func (c *Encoder) Heartbeat(at listwatch.Version) []byte {
 
 func (c *Encoder) appendEvent(dst []byte, e listwatch.Event) ([]byte, error) {
 	w := framing.FromEvent(e)
-	if c.shape != nil {
-		w.Object = c.shape.AppendObject(make([]byte, 0, len(w.Object)+256), e)
+	if c.representation != nil {
+		w.Object = c.representation.AppendObject(make([]byte, 0, len(w.Object)+256), e)
 	}
 	return c.append(dst, w)
 }
@@ -161,12 +178,12 @@ func (c *Encoder) append(dst []byte, e framing.WatchEvent) ([]byte, error) {
 	return c.wrap(dst, payload), nil
 }
 
-// wrap appends payload as a frame: compressed, and in the envelope.
+// wrap appends payload as a frame, compressed and in the envelope.
 func (c *Encoder) wrap(dst, payload []byte) []byte {
 	if len(payload) == 0 {
 		return dst
 	}
-	if c.summed() {
+	if c.isChecksummed() {
 		dst = compress.AppendChecksum(dst, payload)
 	}
 	switch {
@@ -186,11 +203,11 @@ func (c *Encoder) envelop(dst, payload []byte) []byte {
 	return c.envelope.Wrap(dst, payload, c.messages != nil && c.messages.Binary())
 }
 
-func (c *Encoder) summed() bool { return c.coding != nil && c.coding.summed }
+func (c *Encoder) isChecksummed() bool { return c.coding != nil && c.coding.checksummed }
 
-// Size returns how many bytes of frame, which c has made, go out.
+// WireSize returns the number of bytes of a frame of c on the wire.
 func (c *Encoder) WireSize(frame []byte) int {
-	if c.summed() {
+	if c.isChecksummed() {
 		return len(frame) - compress.ChecksumSize
 	}
 	return len(frame)

@@ -10,12 +10,12 @@ import (
 
 // A writeGuard fails the writes of one response if the peer accepts nothing.
 type writeGuard interface {
-	// begin is called before each write, and end after the last write of a batch. A write that has not finished some time after
-	// begin fails.
+	// begin is called before each write, and end after the last write of a batch. A write that
+	// has not finished some time after begin fails.
 	begin()
 	end()
-	// abort ends the response so that the client does not take it for complete. No write is in progress, and the write deadline
-	// has been set to the past.
+	// abort ends the response so that the client does not take it for complete. No write is in
+	// progress, and the write deadline has been set to the past.
 	abort() error
 }
 
@@ -38,7 +38,8 @@ func (g *connGuard) begin() { g.deadline.Arm() }
 // end leaves the deadline in place: it has no effect when it expires between two writes.
 func (g *connGuard) end() {}
 
-// abort closes the connection without a last chunk. The client sees a reset, which is the only sign that HTTP/1.0 has.
+// abort closes the connection without a last chunk. The client sees a reset, which is the only
+// sign that HTTP/1.0 has.
 func (g *connGuard) abort() error {
 	conn, _, err := g.rc.Hijack()
 	if err != nil {
@@ -48,8 +49,9 @@ func (g *connGuard) abort() error {
 	return nil
 }
 
-// A streamGuard is for HTTP/2. A write deadline of net/http does not fit: when it expires, net/http resets the stream even if it is
-// idle, and the deadline cannot be moved any more; and moving it often costs more than the write. So a timer runs during writes only.
+// A streamGuard is for HTTP/2. A write deadline of net/http does not fit: when it expires,
+// net/http resets the stream even if it is idle, and the deadline cannot be moved any more; and
+// moving it often costs more than the write. So a timer runs during writes only.
 type streamGuard struct {
 	// Immutable after construction.
 	rc      *http.ResponseController
@@ -84,7 +86,8 @@ func (g *streamGuard) end() {
 	g.until = time.Time{}
 }
 
-// expire resets the stream. It holds mu, so that it never touches the response after end, when the handler may have returned.
+// expire resets the stream. It holds mu, so that it never touches the response after end, when
+// the handler may have returned.
 func (g *streamGuard) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,12 +9,15 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// OriginAllowed reports whether the page that sent r may read the answer: r has no Origin, which only browsers send; its Origin is
-// the server itself, by r's Host; or one of patterns matches it. The opaque origin "null" is always foreign.
+// OriginAllowed reports whether the web page that sent r may read the response. It may if r has
+// no Origin header, which only browsers send, if the Origin is the server itself, by the Host of
+// r, or if a pattern matches the Origin. The opaque origin "null" is never allowed. See RFC 6455,
+// section 10.2, and RFC 6454.
 //
-// A pattern is an origin, such as "https://app.example.com", whose host may hold wildcards, as in "https://*.example.com", each
-// standing for any number of characters, and whose port may be "*", as in "http://127.0.0.1:*". A port that is left out is the scheme's. The
-// pattern "*" matches every origin. A pattern that [CheckOrigins] refuses matches nothing. See RFC 6455 section 10.2, RFC 6454.
+// A pattern is an origin, such as "https://app.example.com". Its host may contain wildcards, as
+// in "https://*.example.com", each for any number of characters. Its port may be "*", as in
+// "http://127.0.0.1:*". If the pattern has no port, it has the default port of the scheme. The
+// pattern "*" matches every origin. A pattern that [CheckOrigins] rejects matches no origin.
 func OriginAllowed(r *http.Request, patterns []string) bool {
 	values := r.Header.Values("Origin")
 	if len(values) == 0 {
@@ -27,44 +30,47 @@ func OriginAllowed(r *http.Request, patterns []string) bool {
 	return o.isHostOf(r) || o.matchesAny(patterns)
 }
 
-// CheckOrigins returns an error of code Invalid that names the first of patterns that is none; nil where all are.
+// CheckOrigins returns an error of code Invalid for the first invalid pattern, or nil if all
+// patterns are valid.
 func CheckOrigins(patterns []string) error {
 	for _, p := range patterns {
 		if _, ok := parseOrigin(p); !ok && p != "*" {
 			return &listwatch.Error{
 				Code: listwatch.Invalid, Op: "check origins",
-				Message: fmt.Sprintf("%q is no origin pattern, want one like https://*.example.com or http://127.0.0.1:*", p),
+				Message: fmt.Sprintf("origin pattern %q: must be like https://*.example.com or http://127.0.0.1:*", p),
 			}
 		}
 	}
 	return nil
 }
 
-// An origin is the text of one, in lower case. The host has no brackets; the port is the scheme's where none is given.
+// An origin is a parsed origin, or a pattern, in lower case. The host has no brackets. The port
+// is the default port of the scheme if the text has none.
 type origin struct {
 	scheme, host, port string
-	literal            bool // the host is an IPv6 address, in which nothing is a wildcard
+	isIPv6             bool // the host is an IPv6 address, which has no wildcards
 }
 
-// parseOrigin reads an origin or a pattern of one: scheme://host or scheme://host:port and nothing else.
+// parseOrigin parses an origin, or a pattern, of the form scheme://host or scheme://host:port.
 func parseOrigin(s string) (origin, bool) {
 	scheme, rest, ok := strings.Cut(strings.ToLower(s), "://")
 	if !ok || scheme == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "" {
 		return origin{}, false
 	}
 	o := origin{scheme: scheme}
-	o.host, o.port, o.literal, ok = splitHost(rest)
+	o.host, o.port, o.isIPv6, ok = splitHost(rest)
 	if o.port == "" {
 		o.port = defaultPort(scheme)
 	}
 	return o, ok
 }
 
-// splitHost splits host, host:port, [v6] or [v6]:port. The port may be "*", and empty where there is none.
-func splitHost(s string) (host, port string, literal, ok bool) {
+// splitHost splits host, host:port, [v6] or [v6]:port. The port may be "*". It is empty if there
+// is none.
+func splitHost(s string) (host, port string, isIPv6, ok bool) {
 	host = s
 	if rest, found := strings.CutPrefix(s, "["); found {
-		literal = true
+		isIPv6 = true
 		if host, rest, ok = strings.Cut(rest, "]"); !ok || rest != "" && rest[0] != ':' {
 			return "", "", false, false
 		}
@@ -73,11 +79,11 @@ func splitHost(s string) (host, port string, literal, ok bool) {
 	} else {
 		var colon bool
 		host, port, colon = strings.Cut(s, ":")
-		// A letter beyond ASCII may stand in a Host; an Origin has it in punycode.
+		// A Host may have letters beyond ASCII. An Origin has punycode.
 		ok = !strings.ContainsAny(host, "/\\?#@[]%^ \t") && (!colon || port != "")
 	}
 	ok = ok && host != "" && (port == "*" || len(port) <= 5 && strings.Trim(port, "0123456789") == "")
-	return host, port, literal, ok
+	return host, port, isIPv6, ok
 }
 
 func defaultPort(scheme string) string {
@@ -90,17 +96,18 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// isHostOf reports whether o is where r was sent. A server behind a proxy that ends TLS can't tell which scheme the client used:
-// then the port that Host leaves out is that of o's scheme.
+// isHostOf reports whether r was sent to o. A server behind a proxy that terminates TLS does not
+// know the scheme that the client used. So if Host has no port, the default port of o's scheme is
+// assumed.
 func (o origin) isHostOf(r *http.Request) bool {
 	if r.TLS != nil && o.scheme != "https" {
 		return false
 	}
-	host, port, literal, ok := splitHost(strings.ToLower(r.Host))
+	host, port, isIPv6, ok := splitHost(strings.ToLower(r.Host))
 	if port == "" {
 		port = defaultPort(o.scheme)
 	}
-	return ok && o.host == host && o.port == port && o.literal == literal
+	return ok && o.host == host && o.port == port && o.isIPv6 == isIPv6
 }
 
 func (o origin) matchesAny(patterns []string) bool {
@@ -115,12 +122,12 @@ func (o origin) matchesAny(patterns []string) bool {
 	return false
 }
 
-// matches reports whether p, a pattern, matches o as a whole.
+// matches reports whether the pattern p matches o.
 func (p origin) matches(o origin) bool {
-	if p.scheme != o.scheme || p.literal != o.literal || p.port != "*" && p.port != o.port {
+	if p.scheme != o.scheme || p.isIPv6 != o.isIPv6 || p.port != "*" && p.port != o.port {
 		return false
 	}
-	// splitHost has let through no special character of path.Match but the star.
+	// The only special character of path.Match that splitHost accepts is the star.
 	matched, err := path.Match(p.host, o.host)
 	return matched && err == nil
 }

@@ -21,14 +21,14 @@ func TestOriginAllowed(t *testing.T) {
 		tls, want    bool
 	}{
 		{"", "h", false, true},
-		// The server itself.
+		// The origin of the server.
 		{"http://h", "h", false, true},
 		{"http://h:80", "H", false, true},
 		{"http://H", "h:80", false, true},
 		{"http://h:8080", "h:8080", false, true},
 		{"http://h:8081", "h:8080", false, false},
 		{"http://h", "h:8080", false, false},
-		{"https://h", "h", false, true}, // behind a proxy that ends TLS
+		{"https://h", "h", false, true}, // behind a proxy that terminates TLS
 		{"https://h", "h", true, true},
 		{"https://h:443", "h", true, true},
 		{"https://h", "h:443", true, true},
@@ -45,7 +45,7 @@ func TestOriginAllowed(t *testing.T) {
 		{"http://", "", false, false},
 		{"h", "h", false, false},
 		{"null", "null", false, false},
-		// The patterns.
+		// Patterns.
 		{"https://app.example.com", "h", false, true},
 		{"https://APP.example.com:443", "h", false, true},
 		{"http://app.example.com", "h", false, false},
@@ -85,7 +85,7 @@ func TestOriginAllowed(t *testing.T) {
 	}
 }
 
-func TestStarIsEveryOriginButNull(t *testing.T) {
+func TestStarAllowsEveryOriginExceptNull(t *testing.T) {
 	for origin, want := range map[string]bool{"https://any.example": true, "http://[::5]:1": true, "null": false, "": false} {
 		r := &http.Request{Host: "h", Header: http.Header{"Origin": {origin}}}
 		if got := OriginAllowed(r, []string{"*"}); got != want {
@@ -98,7 +98,7 @@ func TestStarIsEveryOriginButNull(t *testing.T) {
 	}
 }
 
-func TestCheckOriginsNamesWhatIsNoPattern(t *testing.T) {
+func TestCheckOriginsReportsInvalidPatterns(t *testing.T) {
 	good := []string{"*", "https://*.example.com", "http://127.0.0.1:*", "http://[::1]", "app://x", "http://localhost:8080", "https://*"}
 	if err := CheckOrigins(good); err != nil {
 		t.Error(err)
@@ -114,8 +114,8 @@ func TestCheckOriginsNamesWhatIsNoPattern(t *testing.T) {
 	}
 }
 
-// FuzzOrigin shows that no origin is allowed but by its own text: with a pattern that has no wildcard, only one that is equal up to
-// case and the default port.
+// FuzzOrigin checks that a pattern without a wildcard allows only an equal origin, except for
+// case and the default port, and that without patterns only the origin of the server is allowed.
 func FuzzOrigin(f *testing.F) {
 	f.Add("https://app.example.com", "https://app.example.com", "h")
 	f.Add("http://*", "http://127.0.0.1:*", "127.0.0.1")
@@ -127,13 +127,13 @@ func FuzzOrigin(f *testing.F) {
 			_, rest, _ := strings.Cut(strings.ToLower(text), "://")
 			h, _, _, _ := splitHost(strings.ToLower(host))
 			if !strings.Contains(rest, h) {
-				t.Errorf("%q is taken for the page of %q", text, host)
+				t.Errorf("%q is allowed as the origin of the server %q", text, host)
 			}
 			return
 		}
 		allowed := OriginAllowed(r, []string{pattern})
 		if allowed && CheckOrigins([]string{pattern}) != nil {
-			t.Errorf("%q matches %q, which is no pattern", text, pattern)
+			t.Errorf("%q matches %q, which is not a valid pattern", text, pattern)
 		}
 		if allowed && !strings.Contains(pattern, "*") {
 			a, _ := parseOrigin(text)

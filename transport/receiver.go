@@ -15,7 +15,7 @@ import (
 
 var _ framing.Positioner = (*responseReceiver)(nil)
 
-// A responseReceiver reads a stream that is the body of a response.
+// A responseReceiver reads a stream from the body of a response.
 type responseReceiver struct {
 	// Immutable after construction.
 	resp   *http.Response
@@ -23,14 +23,15 @@ type responseReceiver struct {
 
 	// Owned by the caller of Receive.
 	body    *streamBody
-	coded   *codedBody // nil: there is no content coding
+	coded   *codedBody // nil if there is no content coding
 	decoder framing.Decoder
-	err     error // what Receive returned last
+	err     error // the error that Receive has returned
 }
 
 var errReceiverClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed}
 
-// newReceiver returns a Receiver of resp, whose request's context ends with cancel. An error leaves resp open.
+// newReceiver returns a Receiver for resp. cancel ends the context of the request. If newReceiver
+// returns an error, the caller must close resp.
 func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc) (*responseReceiver, error) {
 	f, err := r.FramerFor(resp.Header.Get("Content-Type"))
 	if err != nil {
@@ -38,7 +39,7 @@ func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc
 	}
 	body := &streamBody{r: resp.Body, activity: r.Activity, undelimited: undelimited(resp)}
 	c := &responseReceiver{resp: resp, cancel: cancel, body: body}
-	name, err := r.coding(resp.Header)
+	name, err := r.codingFor(resp.Header)
 	switch {
 	case err != nil:
 		return nil, err
@@ -53,7 +54,8 @@ func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc
 	return c, nil
 }
 
-// undelimited reports whether only the end of the connection ends the body. Such an end can't be told from a cut.
+// undelimited reports whether the body ends at the end of the connection. Then a clean end looks
+// like a lost connection.
 func undelimited(resp *http.Response) bool {
 	return resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 }
@@ -72,24 +74,26 @@ func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
 		return framing.WatchEvent{}, c.err
 	}
 	if c.coded != nil {
-		c.coded.renew()
+		c.coded.resetLimit()
 	}
 	e, err := c.decoder.Decode()
 	if err != nil {
-		c.err = c.explain(err)
+		c.err = c.streamError(err)
 		return framing.WatchEvent{}, c.err
 	}
 	return e, nil
 }
 
-// explain turns an error of the decoder into one of the stream.
-func (c *responseReceiver) explain(err error) error {
-	within := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && c.coded.within()
-	switch {
-	case !within && !errors.Is(err, io.EOF):
-		return err
-	case c.body.broken == nil:
-		return cmp.Or(c.coded.incomplete(within), err)
+// streamError converts an error of the decoder to the error of Receive. The decoder sees every
+// end of the body as io.EOF, or as io.ErrUnexpectedEOF within an event; then the body knows the
+// reason.
+func (c *responseReceiver) streamError(err error) error {
+	withinEvent := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && c.coded.isIncomplete()
+	if !withinEvent && !errors.Is(err, io.EOF) {
+		return err // the data is invalid
+	}
+	if c.body.err == nil {
+		return cmp.Or(c.coded.truncationError(withinEvent), err)
 	}
 	if ctx := c.resp.Request.Context(); ctx.Err() != nil {
 		if context.Cause(ctx) == errReceiverClosed {
@@ -97,27 +101,29 @@ func (c *responseReceiver) explain(err error) error {
 		}
 		return ctx.Err()
 	}
-	return brokenError(c.body.broken, within)
+	return connectionError(c.body.err, withinEvent)
 }
 
-// brokenError says that the connection, and with it the stream, broke: within an event or between two.
-func brokenError(cause error, within bool) *listwatch.Error {
-	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the stream was cut off", Err: cause}
+// connectionError returns the error of a stream whose connection failed with cause.
+func connectionError(cause error, withinEvent bool) *listwatch.Error {
+	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the connection failed", Err: cause}
 	if isChunkError(cause) {
-		e.Code, e.Message = listwatch.Corrupt, "the chunked coding is broken"
+		e.Code, e.Message = listwatch.Corrupt, "invalid chunked coding"
 	}
 	switch {
-	case within:
+	case withinEvent:
 		e.Message += " within an event: " + cause.Error()
 		e.Err = io.ErrUnexpectedEOF
 	case errors.Is(cause, io.ErrUnexpectedEOF):
-		// This is how net/http says that the last chunk never came; ours would say that an event is torn.
+		// net/http uses this error for a missing last chunk. In a listwatch.Error it would mean
+		// an incomplete event.
 		e.Err = errors.New("the connection ended early")
 	}
 	return e
 }
 
-// isChunkError reports whether err is net/http's complaint about bytes that are no chunks. They have no type, but all say so.
+// isChunkError reports whether err is net/http's error for an invalid chunk. These errors have no
+// type, but similar texts.
 func isChunkError(err error) bool {
 	return errors.Is(err, http.ErrLineTooLong) || strings.Contains(err.Error(), "chunk")
 }
@@ -125,19 +131,19 @@ func isChunkError(err error) bool {
 // Close cancels the request, which closes the connection or resets the stream.
 func (c *responseReceiver) Close() error {
 	c.cancel(errReceiverClosed)
-	c.resp.Body.Close() // the request is cancelled: there is nothing to learn from the error
+	c.resp.Body.Close() // its error does not matter, because the request was cancelled
 	return nil
 }
 
-// A streamBody is a body that always ends with [io.EOF], so that the decoder tells whether that is within an event, and
-// remembers in what way it ended.
+// A streamBody is a body that always ends with [io.EOF], so that the decoder can report whether
+// that is within an event. It keeps the real error.
 type streamBody struct {
 	// Immutable after construction.
 	r           io.Reader
 	activity    func()
 	undelimited bool
 
-	broken error // not nil once r ended otherwise than at its end
+	err error // the error of r, unless it is io.EOF
 }
 
 func (b *streamBody) Read(p []byte) (int, error) {
@@ -149,9 +155,9 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	case err == nil:
 		return n, nil
 	case !errors.Is(err, io.EOF):
-		b.broken = err
+		b.err = err
 	case b.undelimited:
-		b.broken = errors.New("the answer doesn't say where it ends, so this may be a cut")
+		b.err = errors.New("the response has no length, so it may be incomplete")
 	}
 	return n, io.EOF
 }

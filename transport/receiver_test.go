@@ -16,8 +16,9 @@ import (
 
 const oneEvent = `{"type":"ADDED","object":{"kind":"Thing"}}` + "\n"
 
-// rawServer answers every connection with answer, and closes it. It returns its URL.
-func rawServer(t *testing.T, answer string) *url.URL {
+// serveRaw starts a server that writes response to every connection and closes it. It returns the
+// URL.
+func serveRaw(t *testing.T, response string) *url.URL {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,22 +32,22 @@ func rawServer(t *testing.T, answer string) *url.URL {
 				return
 			}
 			buf := make([]byte, 4096)
-			c.Read(buf) // the request, so that closing is no reset
-			io.WriteString(c, answer)
+			c.Read(buf) // read the request, because closing with unread data sends a reset
+			io.WriteString(c, response)
 			c.Close()
 		}
 	}()
 	return &url.URL{Scheme: "http", Host: l.Addr().String()}
 }
 
-func TestReceiverTellsAnEndFromACut(t *testing.T) {
+func TestTruncationIsNotACleanEnd(t *testing.T) {
 	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 	const event = "2b\r\n" + oneEvent + "\r\n"
 	tests := []struct {
-		name, answer string
-		clean        bool
-		code         listwatch.Code
-		within       bool
+		name, response string
+		clean          bool
+		code           listwatch.Code
+		withinEvent    bool
 	}{
 		{"the last chunk", chunked + event + "0\r\n\r\n", true, 0, false},
 		{"extensions and trailers", chunked + "2b;a=b\r\n" + oneEvent + "\r\n0\r\nX-Trailer: 1\r\n\r\n", true, 0, false},
@@ -54,18 +55,18 @@ func TestReceiverTellsAnEndFromACut(t *testing.T) {
 		{"a length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 43\r\n\r\n" + oneEvent, true, 0, false},
 		{"no last chunk", chunked + event, false, listwatch.Unavailable, false},
 		{"half a last chunk", chunked + event + "0\r\n", false, listwatch.Unavailable, false},
-		{"a torn event", chunked + event + "2b\r\n" + oneEvent[:9], false, listwatch.Unavailable, true},
+		{"an incomplete event", chunked + event + "2b\r\n" + oneEvent[:9], false, listwatch.Unavailable, true},
 		{"the last chunk within an event", chunked + event + "9\r\n" + oneEvent[:9] + "\r\n0\r\n\r\n", false, listwatch.Corrupt, true},
-		{"no chunk", chunked + event + "nonsense\r\n", false, listwatch.Corrupt, false},
-		{"too little of the length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n" + oneEvent, false, listwatch.Unavailable, false},
-		{"the connection", "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + oneEvent, false, listwatch.Unavailable, false},
+		{"an invalid chunk", chunked + event + "nonsense\r\n", false, listwatch.Corrupt, false},
+		{"less than the length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n" + oneEvent, false, listwatch.Unavailable, false},
+		{"no length", "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + oneEvent, false, listwatch.Unavailable, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			read := 0
-			c := http1()
+			c := http1Client()
 			defer c.CloseIdleConnections()
-			r, err := DialHTTP(t.Context(), c, &Request{URL: rawServer(t, tt.answer), Activity: func() { read++ }}, 1)
+			r, err := DialHTTP(t.Context(), c, &Request{URL: serveRaw(t, tt.response), Activity: func() { read++ }}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,25 +76,25 @@ func TestReceiverTellsAnEndFromACut(t *testing.T) {
 			}
 			for range 2 {
 				_, err = r.Receive()
-				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code || errors.Is(err, io.ErrUnexpectedEOF) != tt.within {
-					t.Errorf("got %v; want a clean end: %v, else code %v, within an event: %v", err, tt.clean, tt.code, tt.within)
+				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code || errors.Is(err, io.ErrUnexpectedEOF) != tt.withinEvent {
+					t.Errorf("got %v; want a clean end: %v, code %v, within an event: %v", err, tt.clean, tt.code, tt.withinEvent)
 				}
 			}
 			if read == 0 {
-				t.Error("no activity was reported")
+				t.Error("Activity was not called")
 			}
 		})
 	}
 }
 
-func TestReceiverTellsThePositionOfServerSentEvents(t *testing.T) {
+func TestReceiverHasTheLastEventID(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		io.WriteString(w, "id: 8\nevent: ADDED\ndata: "+strings.TrimSpace(oneEvent)+"\n\n")
 	}))
 	defer s.Close()
 	u, _ := url.Parse(s.URL)
-	c := http1()
+	c := http1Client()
 	defer c.CloseIdleConnections()
 	r, err := DialHTTP(t.Context(), c, &Request{URL: u, Framings: []framing.Framer{framing.JSON{}, framing.SSE{}}}, 1)
 	if err != nil {
@@ -103,12 +104,12 @@ func TestReceiverTellsThePositionOfServerSentEvents(t *testing.T) {
 	if e, err := r.Receive(); err != nil || e.Version != 8 {
 		t.Errorf("got %v, %v", e, err)
 	}
-	if p, ok := r.(interface{ LastEventID() string }); !ok || p.LastEventID() != "8" {
+	if p, ok := r.(framing.Positioner); !ok || p.LastEventID() != "8" {
 		t.Errorf("got %v", r)
 	}
 }
 
-func TestReceiverThatWasClosedSaysSo(t *testing.T) {
+func TestClosedReceiverReturnsErrClosed(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		http.NewResponseController(w).Flush()
@@ -116,7 +117,7 @@ func TestReceiverThatWasClosedSaysSo(t *testing.T) {
 	}))
 	defer s.Close()
 	u, _ := url.Parse(s.URL)
-	c := http1()
+	c := http1Client()
 	defer c.CloseIdleConnections()
 	r, err := DialHTTP(t.Context(), c, &Request{URL: u}, 1)
 	if err != nil {

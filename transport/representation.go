@@ -2,16 +2,20 @@ package transport
 
 import "github.com/listwatch/listwatch"
 
-// A Representation is a shape other than their own in which a stream shows objects, such as the rows of a table (Kubernetes API
-// concepts, "Alternate representations of resources"). It is part of the wire form: streams with equal Representations share their
-// frames. So it must be comparable, there must be few different ones in the life of a process, and it is safe for concurrent use.
+// A Representation replaces the objects of a stream by another form, such as the rows of a table
+// (Kubernetes API concepts, "Alternate representations of resources"). It is part of the wire
+// form: streams with equal Representations share their frames. A Representation must be
+// comparable and safe for concurrent use. A process should have few different values, because
+// each of them has an [Encoder] that is never released.
 type Representation interface {
-	// AppendObject appends to dst what stands for the object of e, as JSON on one line. Bookmarks are shown so, too.
+	// AppendObject appends the replacement for the object of e to dst, as JSON on one line. It is
+	// also called for bookmarks.
 	AppendObject(dst []byte, e listwatch.Event) []byte
-	// Rest returns the Representation of all events of a stream but the first. Where the first one says no more than the
-	// others, that is the Representation itself.
+	// AfterFirst returns the Representation for all events after the first event of a stream. It
+	// is the Representation itself if the first event does not differ.
 	AfterFirst() Representation
-	// Ages reports whether what is shown depends on the time. Frames of it are kept for no longer than their event is in the
-	// history, and those of initial events not at all.
+	// DependsOnTime reports whether AppendObject depends on the current time. Then frames of
+	// initial events are not cached, and other frames only as long as their event is in the
+	// history.
 	DependsOnTime() bool
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/listwatch/listwatch/internal/framecache"
 )
 
-// A shout shows the name of an object, with a title in the first event.
-type shout struct{ titled, ages bool }
+// nameOnly shows the name of an object, with a title in the first event.
+type nameOnly struct{ titled, timed bool }
 
-func (s shout) AppendObject(dst []byte, e listwatch.Event) []byte {
-	return fmt.Appendf(dst, `{"title":%t,"name":%q}`, s.titled, e.Object.Key.Name)
+func (n nameOnly) AppendObject(dst []byte, e listwatch.Event) []byte {
+	return fmt.Appendf(dst, `{"title":%t,"name":%q}`, n.titled, e.Object.Key.Name)
 }
 
-func (s shout) AfterFirst() Representation { return shout{ages: s.ages} }
-func (s shout) DependsOnTime() bool        { return s.ages }
+func (n nameOnly) AfterFirst() Representation { return nameOnly{timed: n.timed} }
+func (n nameOnly) DependsOnTime() bool        { return n.timed }
 
 func event(t *testing.T) listwatch.Event {
 	t.Helper()
@@ -46,14 +46,14 @@ func jsonEncoder(t *testing.T) *Encoder {
 	return c
 }
 
-func TestStreamsOfEqualRepresentationsShareTheirFrames(t *testing.T) {
+func TestEqualRepresentationsShareFrames(t *testing.T) {
 	plain, e := jsonEncoder(t), event(t)
-	first := plain.WithRepresentation(shout{titled: true})
-	if first != plain.WithRepresentation(shout{titled: true}) || first.AfterFirst() != plain.WithRepresentation(shout{}) || first.AfterFirst().AfterFirst() != first.AfterFirst() {
+	first := plain.WithRepresentation(nameOnly{titled: true})
+	if first != plain.WithRepresentation(nameOnly{titled: true}) || first.AfterFirst() != plain.WithRepresentation(nameOnly{}) || first.AfterFirst().AfterFirst() != first.AfterFirst() {
 		t.Error("equal representations have different encoders")
 	}
 	if plain.WithRepresentation(nil) != plain || plain.AfterFirst() != plain {
-		t.Error("objects as they are have more than one encoder")
+		t.Error("there is more than one encoder without a representation")
 	}
 	for _, c := range []struct {
 		encoder *Encoder
@@ -70,22 +70,22 @@ func TestStreamsOfEqualRepresentationsShareTheirFrames(t *testing.T) {
 	}
 }
 
-func TestInitialEventsThatTellAnAgeAreNotKept(t *testing.T) {
+func TestTimedInitialEventsAreNotCached(t *testing.T) {
 	e := event(t)
 	e.Initial = true
-	for _, ages := range []bool{true, false} {
-		c := jsonEncoder(t).WithRepresentation(shout{ages: ages})
+	for _, timed := range []bool{true, false} {
+		c := jsonEncoder(t).WithRepresentation(nameOnly{timed: timed})
 		one, two := frame(t, c, e), frame(t, c, e)
-		if kept := &one[0] == &two[0]; kept == ages {
-			t.Errorf("ages %t: kept %t", ages, kept)
+		if cached := &one[0] == &two[0]; cached == timed {
+			t.Errorf("timed %t: cached %t", timed, cached)
 		}
 	}
 }
 
-func TestErrorsAreAStatusInEveryRepresentation(t *testing.T) {
+func TestErrorsIgnoreTheRepresentation(t *testing.T) {
 	plain := jsonEncoder(t)
 	want, _ := plain.Error(listwatch.Expired)
-	got, err := plain.WithRepresentation(shout{}).Error(listwatch.Expired)
+	got, err := plain.WithRepresentation(nameOnly{}).Error(listwatch.Expired)
 	if err != nil || string(got) != string(want) {
 		t.Errorf("got %s %v, want %s", got, err, want)
 	}

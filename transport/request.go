@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/internal/httpheader"
 )
 
-// framings returns what r understands.
+// framings returns Framings, or its default.
 func (r *Request) framings() []framing.Framer {
 	if r.Framings == nil {
 		return []framing.Framer{framing.JSON{}}
@@ -16,7 +16,7 @@ func (r *Request) framings() []framing.Framer {
 	return r.Framings
 }
 
-// Accept returns the value of Accept that asks for r.Framings, in order of preference.
+// AcceptHeader returns the value of the Accept header for r.Framings.
 func (r *Request) AcceptHeader() string {
 	var types []string
 	for _, f := range r.framings() {
@@ -25,8 +25,8 @@ func (r *Request) AcceptHeader() string {
 	return httpheader.Preferences(types)
 }
 
-// Framer returns the one of r.Framings that a response with the given Content-Type has, or an error of code Unsupported: what came
-// may be a proxy's page.
+// FramerFor returns the framer of r.Framings for the Content-Type of a response. It returns an
+// error of code Unsupported for any other Content-Type, such as that of a proxy's error page.
 func (r *Request) FramerFor(contentType string) (framing.Framer, error) {
 	known, err := framing.NewRegistry(r.framings()...)
 	if err != nil {
@@ -35,11 +35,11 @@ func (r *Request) FramerFor(contentType string) (framing.Framer, error) {
 	if f, ok := known.Lookup(contentType); ok {
 		return f, nil
 	}
-	said := "no Content-Type"
+	got := "no Content-Type"
 	if contentType != "" {
-		said = "the Content-Type " + excerpt(contentType)
+		got = "Content-Type " + excerpt(contentType)
 	}
 	return nil, &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusOK, Message: "the answer has " + said + ", want one of " + r.AcceptHeader(),
+		Code: listwatch.Unsupported, Status: http.StatusOK, Message: "the response has " + got + ", must be one of " + r.AcceptHeader(),
 	}
 }

@@ -13,21 +13,23 @@ import (
 	"github.com/listwatch/listwatch/internal/compress"
 )
 
-// Bounds on what is read of a response that is no stream.
+// Limits for reading an error response.
 const (
 	maxErrorBody  = 256 << 10
 	maxErrorWait  = 5 * time.Second
-	maxExcerpt    = 200 // runes
-	maxRetryAfter = 1 << 31
+	maxExcerpt    = 200     // runes
+	maxRetryAfter = 1 << 31 // seconds
 )
 
-// ResponseError returns what a response that is no stream says, and closes it: a Kubernetes Status where the body is one, otherwise
-// the HTTP status with one line of the body. Retry-After is taken as seconds or as a date (RFC 9110, section 10.2.3); the
-// later wins where the Status says so too. It reads a bounded part of the body, for a bounded time.
+// ResponseError reads and closes a response that is not a stream, and converts it to an error. If
+// the body is a Kubernetes Status, it is the error of the Status, otherwise an error with the
+// HTTP status and one line of the body. Retry-After may be a number of seconds or a date (RFC
+// 9110, section 10.2.3). If the Status has a retryAfterSeconds too, the longer time is used. The
+// size and the time of reading the body are limited.
 func ResponseError(resp *http.Response) *listwatch.Error {
-	late := time.AfterFunc(maxErrorWait, func() { resp.Body.Close() })
-	body, _ := io.ReadAll(io.LimitReader(decoded(resp), maxErrorBody))
-	late.Stop()
+	timeout := time.AfterFunc(maxErrorWait, func() { resp.Body.Close() })
+	body, _ := io.ReadAll(io.LimitReader(decodedBody(resp), maxErrorBody))
+	timeout.Stop()
 	resp.Body.Close()
 
 	e := statusError(resp, body)
@@ -40,8 +42,8 @@ func ResponseError(resp *http.Response) *listwatch.Error {
 	return e
 }
 
-// decoded returns the body of resp without its content coding, where that is known.
-func decoded(resp *http.Response) io.Reader {
+// decodedBody returns the body of resp. It decompresses known content codings.
+func decodedBody(resp *http.Response) io.Reader {
 	r, err := compress.NewReader(codingOf(resp.Header), resp.Body)
 	if err != nil {
 		return resp.Body
@@ -56,14 +58,15 @@ func statusError(resp *http.Response, body []byte) *listwatch.Error {
 		}
 		return e
 	}
-	message := "the server answered " + strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
+	message := "the server responded with " + strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
 	if line := excerpt(string(body)); line != "" {
 		message += ": " + line
 	}
 	return &listwatch.Error{Code: codeOf(resp.StatusCode), Remote: true, Status: resp.StatusCode, Message: message}
 }
 
-// codeOf is what an HTTP status tells where a stream was asked for: anything but 200 that is no error is no stream either.
+// codeOf returns the code for an HTTP status. A status below 400 is Unsupported, because the
+// response is not a stream.
 func codeOf(status int) listwatch.Code {
 	if status < 400 {
 		return listwatch.Unsupported
@@ -71,7 +74,8 @@ func codeOf(status int) listwatch.Code {
 	return listwatch.CodeOfHTTP(status)
 }
 
-// retryAfter reads Retry-After; zero: not said, or past.
+// retryAfter parses the Retry-After header. It returns zero if there is none, or if its date is
+// in the past.
 func retryAfter(h http.Header) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if n, err := strconv.ParseUint(value, 10, 64); err == nil {
@@ -81,7 +85,7 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// The server's own clock, where it told, is the one its date was made with.
+	// Use the server's clock if it sent one, because the date was made with that clock.
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		now = time.Now()
@@ -89,7 +93,8 @@ func retryAfter(h http.Header) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// excerpt returns the beginning of a body in one line: the title of a page, or its text.
+// excerpt returns the beginning of a body on one line. For an HTML page it uses the title or the
+// text.
 func excerpt(body string) string {
 	body = strings.ToValidUTF8(body, "")
 	if strings.HasPrefix(strings.TrimSpace(body), "<") {
@@ -113,7 +118,7 @@ func excerpt(body string) string {
 	return line.String()
 }
 
-// pageText returns the title of an HTML page, or else all text between its tags.
+// pageText returns the title of an HTML page, or all text between its tags if it has none.
 func pageText(page string) string {
 	var text strings.Builder
 	for {

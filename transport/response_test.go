@@ -20,7 +20,7 @@ func response(status int, body string, headers ...string) *http.Response {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-func TestResponseErrorSaysWhatTheServerSaid(t *testing.T) {
+func TestResponseError(t *testing.T) {
 	const expired = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too old","reason":"Expired","code":410}`
 	page := "<!DOCTYPE html><html><head><title>502 Bad\n Gateway</title></head><body><h1>oops</h1></body></html>"
 	tests := []struct {
@@ -33,28 +33,28 @@ func TestResponseErrorSaysWhatTheServerSaid(t *testing.T) {
 	}{
 		{"a Status", response(410, expired), listwatch.Expired, 410, "too old", 0},
 		{"a Status without a code", response(403, `{"kind":"Status","status":"Failure","message":"no"}`), listwatch.Forbidden, 403, "no", 0},
-		{"a page with a title", response(502, page), listwatch.Unavailable, 502, "the server answered 502 Bad Gateway: 502 Bad Gateway", 0},
+		{"a page with a title", response(502, page), listwatch.Unavailable, 502, "the server responded with 502 Bad Gateway: 502 Bad Gateway", 0},
 		{
 			"a page without one", response(404, "<style>p{}</style><p>not &amp;<br>here</p>"), listwatch.NotFound, 404,
-			"the server answered 404 Not Found: not & here", 0,
+			"the server responded with 404 Not Found: not & here", 0,
 		},
-		{"text", response(401, " who\r\nare\tyou\x00? \xff"), listwatch.Unauthorized, 401, "the server answered 401 Unauthorized: who are you ?", 0},
-		{"nothing", response(500, ""), listwatch.Unknown, 500, "the server answered 500 Internal Server Error", 0},
-		{"torn JSON", response(400, `{"kind":"St`), listwatch.Invalid, 400, `the server answered 400 Bad Request: {"kind":"St`, 0},
-		{"JSON of another kind", response(405, `{"error":"no"}`), listwatch.Unsupported, 405, `the server answered 405 Method Not Allowed: {"error":"no"}`, 0},
-		{"a redirect that leads nowhere", response(304, ""), listwatch.Unsupported, 304, "the server answered 304 Not Modified", 0},
+		{"text", response(401, " who\r\nare\tyou\x00? \xff"), listwatch.Unauthorized, 401, "the server responded with 401 Unauthorized: who are you ?", 0},
+		{"an empty body", response(500, ""), listwatch.Unknown, 500, "the server responded with 500 Internal Server Error", 0},
+		{"incomplete JSON", response(400, `{"kind":"St`), listwatch.Invalid, 400, `the server responded with 400 Bad Request: {"kind":"St`, 0},
+		{"JSON of another kind", response(405, `{"error":"no"}`), listwatch.Unsupported, 405, `the server responded with 405 Method Not Allowed: {"error":"no"}`, 0},
+		{"a redirect without a target", response(304, ""), listwatch.Unsupported, 304, "the server responded with 304 Not Modified", 0},
 		{"Retry-After in seconds", response(429, expired, "Retry-After", "7"), listwatch.Expired, 410, "too old", 7 * time.Second},
 		{
 			"Retry-After as a date by the server's clock", response(503, "", "Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", "Date", "Fri, 31 Dec 1999 23:59:29 GMT"),
-			listwatch.Unavailable, 503, "the server answered 503 Service Unavailable", 30 * time.Second,
+			listwatch.Unavailable, 503, "the server responded with 503 Service Unavailable", 30 * time.Second,
 		},
 		{
-			"Retry-After as a date that is past", response(503, "", "Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT"),
-			listwatch.Unavailable, 503, "the server answered 503 Service Unavailable", 0,
+			"Retry-After as a date in the past", response(503, "", "Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT"),
+			listwatch.Unavailable, 503, "the server responded with 503 Service Unavailable", 0,
 		},
-		{"Retry-After as nonsense", response(503, "", "Retry-After", "-5"), listwatch.Unavailable, 503, "the server answered 503 Service Unavailable", 0},
+		{"an invalid Retry-After", response(503, "", "Retry-After", "-5"), listwatch.Unavailable, 503, "the server responded with 503 Service Unavailable", 0},
 		{
-			"the later of the Status and the header",
+			"the longer time of the Status and the header",
 			response(429, `{"kind":"Status","status":"Failure","message":"m","code":429,"details":{"retryAfterSeconds":9}}`, "Retry-After", "2"),
 			listwatch.Unavailable, 429, "m", 9 * time.Second,
 		},
@@ -70,7 +70,7 @@ func TestResponseErrorSaysWhatTheServerSaid(t *testing.T) {
 	}
 }
 
-func TestResponseErrorReadsABoundedBody(t *testing.T) {
+func TestResponseErrorLimitsTheBody(t *testing.T) {
 	e := ResponseError(response(500, strings.Repeat("long ", 1<<20)))
 	if n := len(e.Message); n > 2*maxExcerpt {
 		t.Errorf("the message has %d bytes", n)
@@ -81,7 +81,7 @@ func TestResponseErrorReadsABoundedBody(t *testing.T) {
 		defer w.Close()
 		e := ResponseError(&http.Response{StatusCode: 503, Header: http.Header{}, Body: r})
 		if d := time.Since(start); d != maxErrorWait || e.Code != listwatch.Unavailable {
-			t.Errorf("a body that never ends gave %v after %v", e, d)
+			t.Errorf("an endless body: got %v after %v", e, d)
 		}
 	})
 }

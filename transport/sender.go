@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// A responseSender is a [Sender] over an http.ResponseWriter: the stream lives as long as the handler.
+// A responseSender is a [Sender] over an http.ResponseWriter: the stream lives as long as the
+// handler.
 type responseSender struct {
 	// Immutable after construction.
 	w            http.ResponseWriter
@@ -27,15 +28,18 @@ type responseSender struct {
 	coding   *StreamCoding // owned by the holder of writing
 }
 
-// OpenResponse responds to r with status 200 and the headers of w, which are sent at once, and returns the stream. encoder is the result of
-// [Negotiate]. Done of the stream is closed when the context of r ends or the Sender is closed. The handler must close the Sender before it
-// returns, because other goroutines must not use w after that.
+// OpenResponse responds to r with status 200 and the headers of w, which are sent at once, and
+// returns the stream. encoder is the result of [Negotiate]. Done of the stream is closed when the
+// context of r ends or the Sender is closed. The handler must close the Sender before it returns,
+// because other goroutines must not use w after that.
 //
-// Abort takes effect at once if w supports write deadlines and, for HTTP/1, hijacking. Otherwise Close(Abort) returns an error, also
-// when it is called again, and the handler must panic with [http.ErrAbortHandler]; it may do so after every Abort. The other ends
-// take effect when the handler returns.
+// Abort takes effect at once if w supports write deadlines and, for HTTP/1, hijacking. Otherwise
+// Close(Abort) returns an error, also when it is called again, and the handler must panic with
+// [http.ErrAbortHandler]; it may do so after every Abort. The other ends take effect when the
+// handler returns.
 //
-// If w cannot be flushed, no stream is possible: OpenResponse returns an error and has written nothing.
+// If w cannot be flushed, no stream is possible: OpenResponse returns an error and has written
+// nothing.
 func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *Encoder) (*Stream, error) {
 	if !canFlush(w) {
 		w.Header().Del("Content-Encoding") // the error response is not encoded
@@ -51,8 +55,8 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 		// The rest of the body must not be parsed as the next request.
 		w.Header().Set("Connection", "close")
 	}
-	// The timeouts of the http.Server are for requests that end; a stream has its own. If w does not support deadlines, there is nothing
-	// to lift.
+	// The timeouts of the http.Server are for requests that end; a stream has its own. If w does
+	// not support deadlines, there is nothing to lift.
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
 	// Without full duplex net/http reads the request's body before it sends the headers.
@@ -126,7 +130,8 @@ func (s *responseSender) Close(end End) error {
 	return s.closeErr
 }
 
-// complete writes the end of the content coding. net/http writes the end of the response when the handler returns.
+// complete writes the end of the content coding. net/http writes the end of the response when the
+// handler returns.
 func (s *responseSender) complete() error {
 	defer s.guard.end()
 	if trailer := s.coding.Trailer(); trailer != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// plainWriter is a ResponseWriter without any of the optional methods.
+// plainWriter is a ResponseWriter without optional methods.
 type plainWriter struct{ http.ResponseWriter }
 
-// wrapper leads to what it wraps.
+// wrapper is a ResponseWriter with an Unwrap method.
 type wrapper struct{ http.ResponseWriter }
 
 func (w wrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func TestOpenResponseRefusesAWriterThatCannotFlush(t *testing.T) {
+func TestOpenResponseRequiresFlush(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	rec := httptest.NewRecorder()
 	_, err := OpenResponse(wrapper{plainWriter{rec}}, r, Options{}, nil)
@@ -31,12 +31,12 @@ func TestOpenResponseRefusesAWriterThatCannotFlush(t *testing.T) {
 		t.Fatalf("got %v; flushed %v", err, rec.Flushed)
 	}
 	if err := s.Sender.Close(Abort); err == nil {
-		t.Error("an abort that can't reach the connection must say so: the handler has to panic")
+		t.Error("Close(Abort) returned no error, although it cannot reach the connection")
 	}
 	<-s.Done
 }
 
-func TestNegotiateSetsHeadersThatTheCallerHasNot(t *testing.T) {
+func TestNegotiateSetsMissingHeaders(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Accept", "text/event-stream")
 	w := httptest.NewRecorder()
@@ -57,7 +57,7 @@ func TestNegotiateSetsHeadersThatTheCallerHasNot(t *testing.T) {
 	}
 }
 
-func TestNegotiateRefusesAndWritesNothing(t *testing.T) {
+func TestNegotiateErrorWritesNothing(t *testing.T) {
 	for accept, status := range map[string]int{"image/png": 406, "application/json;q=0": 406, ";;": 400} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept", accept)
@@ -68,7 +68,7 @@ func TestNegotiateRefusesAndWritesNothing(t *testing.T) {
 			t.Errorf("Accept %q: got %v, want status %d", accept, err, status)
 		}
 		if w.Body.Len() > 0 || w.Header().Get("Content-Type") != "" || w.Header().Get("Vary") != "Accept" {
-			t.Errorf("Accept %q: the refusal left %v", accept, w.Header())
+			t.Errorf("Accept %q: the error set the headers %v", accept, w.Header())
 		}
 	}
 }

@@ -1,9 +1,22 @@
-// Package transport says what a transport is: a way to carry one stream of framed events from a server to a client. Its
-// subpackages chunked (HTTP/1.1), h2 (HTTP/2) and websocket hold both ends of each, side by side; this package holds the interfaces
-// and what the ends share.
+// Package transport defines transports, which carry streams of framed events from a server to a
+// client. Its subpackages chunked (HTTP/1.1), h2 (HTTP/2) and websocket each have a server and a
+// client. This package has the interfaces, and the code that both ends share.
 //
-// A transport knows nothing of histories or selections. The server's half gets batches of ready frames and writes each batch once;
-// the client's half returns events. Start at [Server] and [Client].
+// A transport does not know histories or selections. The server half writes batches of encoded
+// events, and the client half returns decoded events. Start with [Server] and [Client].
+//
+// # Writing a transport
+//
+// A transport outside of this module implements Server and Client with the exported names of this
+// package:
+//
+//   - Accept calls [Negotiate], and then [OpenResponse] for a stream over an http.ResponseWriter.
+//     A transport that writes to a connection implements [Sender] itself. It writes what a
+//     [StreamCoding] returns, or it passes the request of [WithoutCompression] to Negotiate.
+//   - Dial calls [DialHTTP] for a response over net/http. Another client chooses the framing by
+//     [Request.FramerFor], decodes with its Decoder, and returns [ResponseError] and [DialError].
+//
+// Package transporttest tests both ends against each other.
 package transport
 
 import (
@@ -17,31 +30,35 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// A Server is the serving half of a transport. It is safe for concurrent use.
+// A Server is the server half of a transport. It must be safe for concurrent use.
 type Server interface {
-	// Name is the name of the transport in logs and figures: "chunked", "h2", "websocket".
+	// Name returns the name of the transport for logs and metrics, such as "chunked", "h2" or
+	// "websocket".
 	Name() string
-	// Claims reports whether r asks for this transport. Servers are asked in turn; the first that claims r serves it.
+	// Claims reports whether r asks for this transport. The first Server that claims a request
+	// serves it.
 	Claims(r *http.Request) bool
-	// Accept negotiates the framing and answers r with its headers, which reach the client before Accept returns; w.Header
-	// holds headers that the answer is to bear. An error is a *listwatch.Error, and then nothing has been written but
-	// headers that the error response should have.
+	// Accept negotiates the framing and responds to r. The headers, including the headers that
+	// the caller has set in w, are sent before Accept returns. An error is a *listwatch.Error.
+	// Then the response has not been started, and w may have headers for the error response.
 	Accept(w http.ResponseWriter, r *http.Request, o Options) (*Stream, error)
 }
 
-// Options are what a stream is accepted with. The zero Options are sound.
+// Options configure a stream. The zero Options are ready to use.
 type Options struct {
-	// Framings are those on offer; nil means framing.Default().
+	// Framings are the framings that the server offers. If nil, framing.Default() is used.
 	Framings *framing.Registry
-	// WriteTimeout is how long the peer may take no byte while there is something to write, before its stream is ended.
-	// Zero: 15 s; negative: no limit. A transport may notice later, at most after three times as long.
+	// WriteTimeout is the time after which a stream ends if its peer accepts no byte of pending
+	// data. If zero, DefaultWriteTimeout is used. A negative value means no limit. A transport
+	// may take up to three times as long.
 	WriteTimeout time.Duration
-	// PingInterval is how often a transport that has pings sends one; the peer must answer before the next. Zero: 20 s, well
-	// below the 60 s after which proxies cut idle connections; negative: no pings.
+	// PingInterval is the interval between two pings, for transports that have pings. The peer
+	// must respond before the next ping. If zero, DefaultPingInterval is used. A negative value
+	// disables pings.
 	PingInterval time.Duration
 }
 
-// Timeout returns WriteTimeout with its default.
+// WriteTimeoutOrDefault returns WriteTimeout, or its default if it is zero.
 func (o Options) WriteTimeoutOrDefault() time.Duration {
 	if o.WriteTimeout == 0 {
 		return DefaultWriteTimeout
@@ -49,7 +66,7 @@ func (o Options) WriteTimeoutOrDefault() time.Duration {
 	return o.WriteTimeout
 }
 
-// Ping returns PingInterval with its default.
+// PingIntervalOrDefault returns PingInterval, or its default if it is zero.
 func (o Options) PingIntervalOrDefault() time.Duration {
 	if o.PingInterval == 0 {
 		return DefaultPingInterval
@@ -57,95 +74,111 @@ func (o Options) PingIntervalOrDefault() time.Duration {
 	return o.PingInterval
 }
 
-// The defaults of [Options].
+// The defaults of [Options]. Many proxies close connections that are idle for 60 s, so pings are
+// more frequent.
 const (
 	DefaultWriteTimeout = 15 * time.Second
 	DefaultPingInterval = 20 * time.Second
 )
 
-// A Stream is a watch that a Server has accepted.
+// A Stream is the server side of a watch that a [Server] has accepted.
 type Stream struct {
-	// Sender writes it.
+	// Sender writes the stream.
 	Sender Sender
-	// Encoder turns events into the frames that Sender takes.
+	// Encoder encodes events for Sender.
 	Encoder *Encoder
-	// Done is closed when the peer is gone or the Sender has been closed.
+	// Done is closed when the peer has disconnected or Sender has been closed.
 	Done <-chan struct{}
-	// Detached is true where the connection was taken over: the handler may return and the stream lives on. Otherwise the
-	// stream ends with the handler, which must call Sender.Close before it returns; where Close(Abort) returns an error the
-	// handler must panic with http.ErrAbortHandler, and it may do so after every Abort.
+	// Detached is true if the connection was hijacked: the stream continues after the handler has
+	// returned. Otherwise the stream ends with the handler, which must call Sender.Close before
+	// it returns. If Close(Abort) returns an error, the handler must panic with
+	// http.ErrAbortHandler. It may panic after every Abort.
 	Detached bool
 }
 
-// A Sender writes the frames of one stream. Send has one caller at a time; Close may be called from another goroutine.
+// A Sender writes the frames of one stream. Only one goroutine may call Send at a time. Any
+// goroutine may call Close.
 type Sender interface {
-	// Send writes frames in order, as one write where it can, and flushes them. It neither keeps nor modifies them; the slice
-	// itself may be overwritten. An error means that the stream is broken: nothing more can be sent, Close(Abort) remains.
+	// Send writes and flushes frames in order, in one write if possible. It neither keeps nor
+	// modifies the frames, but may overwrite the slice. After an error the stream is broken, and
+	// only Close(Abort) is useful.
 	Send(frames [][]byte) error
-	// Close ends the stream and releases it. It waits at most the write time-out. Calling it again does nothing, but may
-	// return the error of the first call.
+	// Close ends the stream and releases its resources. It returns within the write timeout.
+	// Further calls have no effect, but may return the error of the first call.
 	Close(end End) error
 }
 
-// An End is how a stream ends.
+// An End is the way in which a server ends a stream.
 type End uint8
 
 const (
-	// Finished: the stream is complete: last chunk, END_STREAM, close 1000.
+	// Finished completes the stream: a last chunk, END_STREAM, or WebSocket close code 1000.
 	Finished End = iota
-	// GoingAway: complete, because the server shuts down: as Finished, but close 1001.
+	// GoingAway completes the stream because the server shuts down. It is like Finished, with
+	// WebSocket close code 1001.
 	GoingAway
-	// Abort: cut off; the client must not take it for complete: connection closed, RST_STREAM.
+	// Abort ends the stream so that the client does not consider it complete: the connection is
+	// closed, or RST_STREAM is sent.
 	Abort
 )
 
-// A Client is the dialling half of a transport. It is safe for concurrent use, and keeps connections where that helps.
+// A Client is the client half of a transport. It must be safe for concurrent use. It may keep
+// connections.
 type Client interface {
-	// Name is the name of the transport, as [Server.Name].
+	// Name returns the name of the transport; see [Server].
 	Name() string
-	// Dial opens a stream. ctx governs the whole life of it: when it ends, the stream is broken off. What the server
-	// refuses is a *listwatch.Error made from its Status; a server that doesn't speak this transport is one of code
-	// Unsupported; a connection that fails is one of code Unavailable.
+	// Dial opens a stream. When ctx ends, so does the stream. If the server responds with an
+	// error, it is the *listwatch.Error of its Status. The error has code Unsupported if the
+	// server does not support this transport, and Unavailable if the connection failed.
 	Dial(ctx context.Context, r *Request) (Receiver, error)
 }
 
-// A Request is what to dial.
+// A Request describes a stream to open.
 type Request struct {
-	// URL is an http or https URL, with its query; transports that have schemes of their own translate it.
+	// URL is an http or https URL with its query. A transport with another scheme converts it.
 	URL *url.URL
-	// Header is added to the request: credentials, Last-Event-ID. Accept is set from Framings.
+	// Header is added to the request, for credentials and Last-Event-ID. Accept is set by Framings.
 	Header http.Header
-	// Framings are those the client understands, in order of preference; nil means JSON alone.
+	// Framings are the framings that the client accepts, the preferred one first. If nil, only
+	// JSON is accepted.
 	Framings []framing.Framer
-	// Codings are the names of the content codings to ask for, in order of preference, of those that [Codings] returns; empty:
-	// none. Over WebSocket any of them asks for permessage-deflate. The server need not compress.
+	// Codings are the content codings that the client accepts, the preferred one first, as
+	// [Codings] returns them. If empty, none is accepted. Over WebSocket any coding enables
+	// permessage-deflate. The server may still send the stream uncompressed.
 	Codings []string
-	// Limit is how many bytes one event may have, decompressed; zero or negative: framing.DefaultLimit.
+	// Limit is the maximum number of bytes of one event, after decompression. Zero or a negative
+	// value means framing.DefaultLimit.
 	Limit int
-	// Activity, where not nil, is called whenever something has come from the server, be it a heartbeat. It must be quick.
+	// Activity is called whenever data has arrived from the server, including heartbeats. It must
+	// return quickly. It may be nil.
 	Activity func()
 }
 
-// A Receiver reads one stream. Receive has one caller at a time; Close may be called from another goroutine and makes a Receive
-// that waits return.
+// A Receiver reads one stream. Only one goroutine may call Receive at a time. Any goroutine may
+// call Close, which interrupts Receive. A Receiver may be a [framing.Positioner].
 type Receiver interface {
-	// Receive returns the next event; its bytes belong to the caller, and are compact as [framing.Decoder] leaves them. [io.EOF] means that the stream came to a clean end: last chunk, END_STREAM, close
-	// 1000 or 1001. A stream that was cut off is a *listwatch.Error: Corrupt where the bytes were no protocol, Unavailable
-	// where the connection broke; it wraps [io.ErrUnexpectedEOF] where that fell within an event.
+	// Receive returns the next event. Its bytes belong to the caller, and are compact as in
+	// [framing.Decoder]. The error is [io.EOF] after a clean end: a last chunk, END_STREAM, or
+	// WebSocket close code 1000 or 1001. Otherwise it is a *listwatch.Error of code Corrupt if
+	// the data was invalid, or Unavailable if the connection failed. It wraps
+	// [io.ErrUnexpectedEOF] if the stream ended within an event.
 	Receive() (framing.WatchEvent, error)
 	// Header returns the headers of the response.
 	Header() http.Header
-	// Close gives the stream up. It never blocks for long.
+	// Close ends the stream. It does not wait for the server.
 	Close() error
 }
 
-// A Network is how a Client reaches servers; the zero Network dials TCP and trusts the system's certificate authorities.
+// A Network configures how a Client reaches servers. The zero Network dials TCP and trusts the
+// certificate authorities of the system.
 type Network struct {
-	// Dial opens a connection; nil: TCP with keepalive.
+	// Dial opens a connection. If nil, TCP with keepalive is used.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// TLS configures https; nil: the defaults of crypto/tls. It is cloned, and NextProtos is set by the transport.
+	// TLS configures https. If nil, the defaults of crypto/tls are used. The transport clones it
+	// and sets NextProtos.
 	TLS *tls.Config
 }
 
-// EpochHeader is the response header that bears the Epoch of a listwatch.Description: versions of another epoch mean nothing here.
+// EpochHeader is the response header with the epoch of the collection; see listwatch.Description.
+// A client must not use a version of another epoch.
 const EpochHeader = "Listwatch-Epoch"

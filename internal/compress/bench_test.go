@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCompress measures the cost of compressing an event, once for all streams. The event is 2 KB of
-// JSON, half of it numbers.
+// BenchmarkCompress measures the cost of compressing an event, once for all streams. The event is
+// 2 KB of JSON, half of it numbers.
 func BenchmarkCompress(b *testing.B) {
 	p := events()[7][:2000]
 	for name, f := range map[string]func(dst, p []byte) []byte{Gzip: AppendDeflate, Zstd: AppendZstd, "sum": AppendChecksum} {

@@ -47,8 +47,8 @@ func (c *codec) trailer() []byte {
 	return nil
 }
 
-// events returns events of many kinds: empty, small, around MinSize, text, random bytes, and larger than a
-// window.
+// events returns events of many kinds: empty, small, around MinSize, text, random bytes, and
+// larger than a window.
 var events = sync.OnceValue(func() [][]byte {
 	noise := make([]byte, 3000)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -66,8 +66,8 @@ var events = sync.OnceValue(func() [][]byte {
 	}
 })
 
-// A strictReader returns the bytes of buf, and then err. If err is nil, reading more than buf has fails the
-// test.
+// A strictReader returns the bytes of buf, and then err. If err is nil, reading more than buf has
+// fails the test.
 type strictReader struct {
 	t   *testing.T
 	buf bytes.Buffer
@@ -169,7 +169,8 @@ func TestDeflateBlocksFitRFC7692(t *testing.T) {
 		if !bytes.HasSuffix(blocks, []byte(SyncMarker)) {
 			t.Fatalf("%d bytes: the blocks end with %x", len(e), blocks[len(blocks)-4:])
 		}
-		// The receiver appends the marker again (section 7.2.2); the final block lets the reader find its end.
+		// The receiver appends the marker again (section 7.2.2); the final block lets the reader
+		// find its end.
 		z := flate.NewReader(bytes.NewReader(append(blocks, 3, 0)))
 		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, e) {
 			t.Errorf("got %d bytes, want %d; %v", len(got), len(e), err)

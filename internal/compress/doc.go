@@ -1,14 +1,15 @@
 // Package compress compresses the events of streams so that each event is compressed once for all
 // streams, and reads such streams.
 //
-// Each event is compressed without reference to earlier events. So the result is the same in every
-// stream, and a stream needs no compressor of its own. Each event ends at a flush point, so that a decoder
-// returns all of it before the next event arrives.
+// Each event is compressed without reference to earlier events. So the result is the same in
+// every stream, and a stream needs no compressor of its own. Each event ends at a flush point, so
+// that a decoder returns all of it before the next event arrives.
 //
-//   - gzip (RFC 1952): a stream is one member. It starts with [GzipHeader]. An event consists of deflate
-//     blocks ([AppendDeflate]), and [Checksum.AppendTrailer] ends the stream. A member per event would also
-//     be valid, and a [Reader] reads it. But Chromium stops after the first member, curl reports an error,
-//     and Go returns an event only when the next one has started.
+//   - gzip (RFC 1952): a stream is one member. It starts with [GzipHeader]. An event consists of
+//     deflate blocks ([AppendDeflate]), and [Checksum.AppendTrailer] ends the stream. A member
+//     per event would also be valid, and a [Reader] reads it. But Chromium stops after the first
+//     member, curl reports an error, and Go returns an event only when the next one has started.
 //   - zstd (RFC 8878): an event is a frame ([AppendZstd]). Decoders read concatenated frames.
-//   - permessage-deflate (RFC 7692): a message consists of deflate blocks without the last [SyncMarker].
+//   - permessage-deflate (RFC 7692): a message consists of deflate blocks without the last
+//     [SyncMarker].
 package compress

@@ -5,13 +5,14 @@ import (
 	"hash/crc32"
 )
 
-// GzipHeader is the header of a member: deflate, no name, no time, the fastest level, an unknown system
-// (RFC 1952, section 2.3).
+// GzipHeader is the header of a member: deflate, no name, no time, the fastest level, an unknown
+// system (RFC 1952, section 2.3).
 const GzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 
-// A Checksum is the CRC-32 and the length of a gzip member that is sent in parts. [AppendChecksum] computes
-// the checksum of a part once. [Checksum.Add] adds it to the checksum of each stream, which costs a
-// multiplication and does not read the data again. The zero Checksum is the checksum of no data.
+// A Checksum is the CRC-32 and the length of a gzip member that is sent in parts.
+// [AppendChecksum] computes the checksum of a part once. [Checksum.Add] adds it to the checksum
+// of each stream, which costs a multiplication and does not read the data again. The zero
+// Checksum is the checksum of no data.
 type Checksum struct{ crc, size uint32 }
 
 // ChecksumSize is the number of bytes that [AppendChecksum] appends.
@@ -31,17 +32,17 @@ func (s *Checksum) Add(part []byte) {
 	s.size += binary.LittleEndian.Uint32(part[8:])
 }
 
-// AppendTrailer appends the end of a member with the checksum s: a final block without data, which takes two
-// bytes, the CRC-32 and the length.
+// AppendTrailer appends the end of a member with the checksum s: a final block without data,
+// which takes two bytes, the CRC-32 and the length.
 func (s Checksum) AppendTrailer(dst []byte) []byte {
 	dst = append(dst, 3, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, s.crc)
 	return binary.LittleEndian.AppendUint32(dst, s.size)
 }
 
-// A CRC-32 is the remainder of a division of polynomials over GF(2). The CRC of A followed by B, which has n
-// bytes, is crc(A)·x^8n + crc(B). The inversions that crc32 does before and after cancel out. The bits of the
-// uint32 are reversed: the highest bit is the coefficient of x^0.
+// A CRC-32 is the remainder of a division of polynomials over GF(2). The CRC of A followed by B,
+// which has n bytes, is crc(A)·x^8n + crc(B). The inversions that crc32 does before and after
+// cancel out. The bits of the uint32 are reversed: the highest bit is the coefficient of x^0.
 const one = 1 << 31
 
 // multiply returns a·b modulo the polynomial.

@@ -17,8 +17,9 @@ const (
 // readBuffer is the size of the buffer in front of a decoder.
 const readBuffer = 4 << 10
 
-// A Reader decompresses a stream. It returns all data that it has before it reads more. It keeps at most one
-// window of the data: 32 KiB for gzip, at most 8 MiB for zstd. It is not safe for concurrent use.
+// A Reader decompresses a stream. It returns all data that it has before it reads more. It keeps
+// at most one window of the data: 32 KiB for gzip, at most 8 MiB for zstd. It is not safe for
+// concurrent use.
 type Reader struct {
 	name     string
 	in       countingReader
@@ -27,8 +28,8 @@ type Reader struct {
 	complete int64 // the number of compressed bytes that the decoder had read at the last complete point
 }
 
-// NewReader returns a Reader for a stream in the given content coding. It does not read yet. An unknown coding
-// is an error.
+// NewReader returns a Reader for a stream in the given content coding. It does not read yet. An
+// unknown coding is an error.
 func NewReader(name string, r io.Reader) (*Reader, error) {
 	c := &Reader{name: name, in: countingReader{r: r}}
 	c.buf = bufio.NewReaderSize(&c.in, readBuffer)
@@ -60,8 +61,9 @@ func (e *CorruptError) Error() string {
 	return "invalid " + e.Coding + " data: " + e.Err.Error()
 }
 
-// Read returns [io.EOF] if the stream ended where the coding may end, and [io.ErrUnexpectedEOF] if it ended
-// elsewhere. Errors of the stream are returned unchanged. Any other error is a [*CorruptError].
+// Read returns [io.EOF] if the stream ended where the coding may end, and [io.ErrUnexpectedEOF]
+// if it ended elsewhere. Errors of the stream are returned unchanged. Any other error is a
+// [*CorruptError].
 func (c *Reader) Read(p []byte) (int, error) {
 	for {
 		n, err := c.decoder.Read(p)
@@ -103,8 +105,9 @@ func (r *countingReader) Read(p []byte) (n int, err error) {
 	return n, r.err
 }
 
-// gzipMembers reads concatenated gzip members (RFC 1952, section 2.2). A gzip.Reader can do that too, but it
-// returns the end of a member only when the next member has started, which in a watch is the next event.
+// gzipMembers reads concatenated gzip members (RFC 1952, section 2.2). A gzip.Reader can do that
+// too, but it returns the end of a member only when the next member has started, which in a watch
+// is the next event.
 type gzipMembers struct {
 	c    *Reader
 	gzip gzip.Reader

@@ -2,8 +2,8 @@ package framecache
 
 import "sync"
 
-// A Budget limits the bytes that many [Frames] keep together. When the limit is exceeded, the Frames that were filled first are emptied.
-// Safe for concurrent use.
+// A Budget limits the bytes that many [Frames] keep together. When the limit is exceeded, the
+// Frames that were filled first are emptied. Safe for concurrent use.
 type Budget struct {
 	max int64
 
@@ -15,7 +15,8 @@ type Budget struct {
 	empty int // roughly the number of entries that Drop has emptied
 }
 
-// NewBudget returns a Budget of max bytes. Zero means that no frame is kept. A negative max means no limit.
+// NewBudget returns a Budget of max bytes. Zero means that no frame is kept. A negative max means
+// no limit.
 func NewBudget(max int64) *Budget { return &Budget{max: max} }
 
 // Used returns the bytes kept now.

@@ -1,13 +1,17 @@
-// Package framecache caches encoded events: each event is encoded once per wire form, however many streams send it.
+// Package framecache caches encoded events: each event is encoded once per wire form, however
+// many streams send it.
 //
 // The path of a frame:
 //
-//   - internal/history gives each event that it hands out a [Frames], under a [Budget], by Event.WithFrames.
+//   - internal/history gives each event that it hands out a [Frames], under a [Budget], by
+//     Event.WithFrames.
 //   - transport has one Encoder per wire form, and each Encoder has a [Form] of its own.
-//   - Encoder.Event looks the Form up in the event's Frames; if it is missing, the Encoder builds the frame and Frames keeps it.
+//   - Encoder.Event looks the Form up in the event's Frames; if it is missing, the Encoder builds
+//     the frame and Frames keeps it.
 //   - When the event leaves the history, or the Budget is exceeded, the frames are dropped.
 //
-// Frames are shared and never modified. Dropping a frame drops a reference only: a stream that still sends it is not affected.
+// Frames are shared and never modified. Dropping a frame drops a reference only: a stream that
+// still sends it is not affected.
 package framecache
 
 import (
@@ -15,17 +19,19 @@ import (
 	"sync/atomic"
 )
 
-// A Form identifies one wire form: a framing, a content coding, what the transport puts around each event, and the representation of
-// objects. Forms are small numbers, valid for the life of the process.
+// A Form identifies one wire form: a framing, a content coding, what the transport puts around
+// each event, and the representation of objects. Forms are small numbers, valid for the life of
+// the process.
 type Form uint32
 
 var lastForm atomic.Uint32
 
-// NewForm returns a Form that was never returned before. Call it once per wire form, not once per stream.
+// NewForm returns a Form that was never returned before. Call it once per wire form, not once per
+// stream.
 func NewForm() Form { return Form(lastForm.Add(1)) }
 
-// Frames is the cache of one event: one frame per [Form]. The zero Frames is empty and has no budget. A nil Frames caches nothing.
-// Safe for concurrent use.
+// Frames is the cache of one event: one frame per [Form]. The zero Frames is empty and has no
+// budget. A nil Frames caches nothing. Safe for concurrent use.
 type Frames struct {
 	budget *Budget // immutable; nil if unlimited
 
@@ -39,7 +45,8 @@ type frame struct {
 	next *frame
 }
 
-// dropped is the head of Frames that keep nothing any more. No Form is zero, so a lookup does not find it.
+// dropped is the head of Frames that keep nothing any more. No Form is zero, so a lookup does not
+// find it.
 var dropped = new(frame)
 
 // SetBudget makes f count against b. It must be called before the first use of f.
@@ -58,8 +65,9 @@ func (f *Frames) Get(form Form) ([]byte, bool) {
 	return nil, false
 }
 
-// GetOrBuild returns the frame in form. If f has none it calls build and keeps the result; an error is returned and not kept. Callers
-// on a hot path should try [Frames.Get] first, which needs no closure.
+// GetOrBuild returns the frame in form. If f has none it calls build and keeps the result; an
+// error is returned and not kept. Callers on a hot path should try [Frames.Get] first, which
+// needs no closure.
 func (f *Frames) GetOrBuild(form Form, build func() ([]byte, error)) ([]byte, error) {
 	if f == nil {
 		return build()
@@ -92,7 +100,8 @@ func (f *Frames) add(n *frame) {
 	}
 }
 
-// Drop empties f for good, because its event has left the history. From now on f builds frames and keeps none.
+// Drop empties f for good, because its event has left the history. From now on f builds frames
+// and keeps none.
 func (f *Frames) Drop() {
 	n := f.head.Swap(dropped).size()
 	if f.budget != nil && n > 0 {
@@ -127,7 +136,8 @@ func (n *frame) size() (bytes int64) {
 	return bytes
 }
 
-// LazyFrames is a place for [Frames] that few of many objects need. The zero LazyFrames is empty. Safe for concurrent use.
+// LazyFrames is a place for [Frames] that few of many objects need. The zero LazyFrames is empty.
+// Safe for concurrent use.
 type LazyFrames struct {
 	frames atomic.Pointer[Frames] // apart from the object, which a budget must not keep in memory
 }

@@ -174,7 +174,8 @@ func TestBudgetCountsDropsAfterEvictions(t *testing.T) {
 	budget := NewBudget(100 * 10)
 	form := NewForm()
 	for range 50 {
-		// First drop frames that the queue still lists, evict everything, then drop more frames than the queue has entries.
+		// First drop frames that the queue still lists, evict everything, then drop more frames
+		// than the queue has entries.
 		f := framesOf(budget, 60)
 		for i := range f {
 			addFrame(t, f[i], form, 10)

@@ -1,4 +1,5 @@
-// Package httpheader reads and writes HTTP headers that list preferences with weights (RFC 9110, section 12.4.2).
+// Package httpheader reads and writes HTTP headers that list preferences with weights (RFC 9110,
+// section 12.4.2).
 package httpheader
 
 import (
@@ -6,14 +7,16 @@ import (
 	"strings"
 )
 
-// ChooseEncoding chooses a content coding from offer, which is sorted by preference, by the values of the Accept-Encoding headers of a
-// request (RFC 9110, section 12.5.3). An empty name means identity, which is no coding. ok is false if the request excludes identity and
-// every coding on offer.
+// ChooseEncoding chooses a content coding from offer, which is sorted by preference, by the
+// values of the Accept-Encoding headers of a request (RFC 9110, section 12.5.3). An empty name
+// means identity, which is no coding. ok is false if the request excludes identity and every
+// coding on offer.
 //
-// The coding with the greatest weight wins. Of equal weights the first in offer wins, before identity. Identity that the request does
-// not mention is the last resort, because a client that lists codings prefers one of them. A missing or empty header asks for identity.
-// The wildcard stands for identity and the first coding of offer only, because a client that sends it did not say what it can decode.
-// Malformed elements are ignored.
+// The coding with the greatest weight wins. Of equal weights the first in offer wins, before
+// identity. Identity that the request does not mention is the last resort, because a client that
+// lists codings prefers one of them. A missing or empty header asks for identity. The wildcard
+// stands for identity and the first coding of offer only, because a client that sends it did not
+// say what it can decode. Malformed elements are ignored.
 func ChooseEncoding(acceptEncoding []string, offer ...string) (name string, ok bool) {
 	weights := weightsOf(acceptEncoding)
 	others, wildcard := weights["*"]
@@ -70,7 +73,8 @@ func weightsOf(acceptEncoding []string) map[string]float64 {
 	return weights
 }
 
-// Preferences returns the value of an Accept header, or of a similar one, that asks for names, the most preferred first.
+// Preferences returns the value of an Accept header, or of a similar one, that asks for names,
+// the most preferred first.
 func Preferences(names []string) string {
 	var s strings.Builder
 	for i, name := range names {

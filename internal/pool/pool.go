@@ -1,5 +1,6 @@
-// Package pool reuses the memory of encoded objects. A program that decodes a stream drops the bytes and
-// the labels of each object at once; allocating them for each object causes most of its garbage.
+// Package pool reuses the memory of encoded objects. A program that decodes a stream drops the
+// bytes and the labels of each object at once; allocating them for each object causes most of its
+// garbage.
 package pool
 
 import "sync"
@@ -11,8 +12,8 @@ const (
 	sizeClasses = 64
 	// maxBytes is the maximum number of bytes kept.
 	maxBytes = 1 << 20
-	// maxMaps is the maximum number of maps kept, and maxMembers the maximum number of members that they
-	// had: a map does not shrink.
+	// maxMaps is the maximum number of maps kept, and maxMembers the maximum number of members
+	// that they had: a map does not shrink.
 	maxMaps, maxMembers = 512, 8
 )
 
@@ -49,7 +50,8 @@ func getBuffer(n int) []byte {
 	return buf[:0]
 }
 
-// PutBuffers keeps buffers for reuse. The caller must not use them afterwards. nil buffers are ignored.
+// PutBuffers keeps buffers for reuse. The caller must not use them afterwards. nil buffers are
+// ignored.
 func PutBuffers(buffers ...[]byte) {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// DropDuplicates returns doc without duplicate members: of several members with the same name in an
-// object it keeps the last one, as in [Find]. dropped has the path of each member that was dropped, such
-// as spec.ports[0].name. A doc without duplicates is returned unchanged.
+// DropDuplicates returns doc without duplicate members: of several members with the same name in
+// an object it keeps the last one, as in [Find]. dropped has the path of each member that was
+// dropped, such as spec.ports[0].name. A doc without duplicates is returned unchanged.
 func DropDuplicates(doc []byte) (unique []byte, dropped []string) {
 	if len(doc) == 0 {
 		return doc, nil
@@ -33,8 +33,8 @@ func DropDuplicates(doc []byte) (unique []byte, dropped []string) {
 	return append(unique, doc[from:]...), s.dropped
 }
 
-// manyMembers is the number of members from which an object's names are kept in a map. Fewer names are
-// compared one by one.
+// manyMembers is the number of members from which an object's names are kept in a map. Fewer
+// names are compared one by one.
 const manyMembers = 16
 
 // A duplicateScan finds duplicate members.

@@ -14,7 +14,8 @@ type Metadata struct {
 
 var errNoMetadata = errors.New("the object has no metadata")
 
-// ReadMetadata reads doc, a compact JSON object. newMap returns an empty map for the labels, or nil to have one made.
+// ReadMetadata reads doc, a compact JSON object. newMap returns an empty map for the labels, or
+// nil to have one made.
 func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err error) {
 	span, err := Find(doc, "metadata")
 	if err != nil {
@@ -46,7 +47,8 @@ func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err 
 	return m, nil
 }
 
-// Splice returns before, the JSON string of text and after, in one allocation. text needs no escapes.
+// Splice returns before, the JSON string of text and after, in one allocation. text needs no
+// escapes.
 func Splice(before []byte, text string, after []byte) []byte {
 	doc := make([]byte, 0, len(before)+len(text)+2+len(after))
 	doc = append(doc, before...)

@@ -1,7 +1,8 @@
 package rawjson
 
-// A Node is a value of compact JSON with a cache of its members, for many lookups in one document. The
-// first lookup in an object finds all its members. It is not safe for concurrent use.
+// A Node is a value of compact JSON with a cache of its members, for many lookups in one
+// document. The first lookup in an object finds all its members. It is not safe for concurrent
+// use.
 type Node struct {
 	doc     []byte
 	parsed  bool

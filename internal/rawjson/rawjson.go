@@ -1,6 +1,7 @@
-// Package rawjson finds the members of JSON objects without decoding the values, so that numbers beyond
-// float64 and unusual escapes are kept as they were written. [Compact] validates a document. All other
-// functions expect compact and valid JSON, as Compact returns it, and may panic otherwise.
+// Package rawjson finds the members of JSON objects without decoding the values, so that numbers
+// beyond float64 and unusual escapes are kept as they were written. [Compact] validates a
+// document. All other functions expect compact and valid JSON, as Compact returns it, and may
+// panic otherwise.
 package rawjson
 
 import (
@@ -24,8 +25,9 @@ func (s Span) Of(doc []byte) []byte { return doc[s.Start:s.End:s.End] }
 // Shift converts s from a part of a document that starts at n to the whole document.
 func (s Span) Shift(n int) Span { return Span{s.Start + n, s.End + n} }
 
-// Compact returns a copy of src without insignificant space. If src is not valid JSON, the error has the
-// position. Text that is not UTF-8 is rejected, because a WebSocket text message cannot carry it.
+// Compact returns a copy of src without insignificant space. If src is not valid JSON, the error
+// has the position. Text that is not UTF-8 is rejected, because a WebSocket text message cannot
+// carry it.
 func Compact(src []byte) ([]byte, error) {
 	if !utf8.Valid(src) {
 		return nil, errors.New("not valid UTF-8")
@@ -47,8 +49,8 @@ func withOffset(src []byte, err error) error {
 	return err
 }
 
-// Members calls f with the name and the value of each member of doc, an object, in the order of doc,
-// until f returns an error.
+// Members calls f with the name and the value of each member of doc, an object, in the order of
+// doc, until f returns an error.
 func Members(doc []byte, f func(name string, value Span) error) error {
 	if len(doc) < 2 || doc[0] != '{' {
 		return fmt.Errorf("must be a JSON object, got %s", kind(doc))
@@ -67,7 +69,8 @@ func Members(doc []byte, f func(name string, value Span) error) error {
 	return nil
 }
 
-// memberName is like String, but does not allocate for the names that almost every object and event has.
+// memberName is like String, but does not allocate for the names that almost every object and
+// event has.
 func memberName(raw []byte) (string, error) {
 	switch string(raw[1 : len(raw)-1]) {
 	case "type":
@@ -129,8 +132,8 @@ func Find(doc []byte, name string) (Span, error) {
 	return found, nil
 }
 
-// nextMember returns the key and the value of the member that starts at doc[i], and the index of the next
-// member or of the closing bracket.
+// nextMember returns the key and the value of the member that starts at doc[i], and the index of
+// the next member or of the closing bracket.
 func nextMember(doc []byte, i int) (key, value Span, after int) {
 	key = Span{i, stringEnd(doc, i)}
 	value = Span{key.End + 1, valueEnd(doc, key.End+1)}
@@ -164,8 +167,8 @@ func String(raw []byte) (string, error) {
 	return s, nil
 }
 
-// AppendString appends s as a JSON string, without escapes for HTML. Bytes that are not UTF-8 become
-// U+FFFD.
+// AppendString appends s as a JSON string, without escapes for HTML. Bytes that are not UTF-8
+// become U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")

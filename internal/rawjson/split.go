@@ -6,13 +6,13 @@ import "fmt"
 type Member struct {
 	// Name is the decoded name.
 	Name string
-	// Key is the name in quotes, as written. Key and Value are parts of the document; appending to them
-	// copies them.
+	// Key is the name in quotes, as written. Key and Value are parts of the document; appending
+	// to them copies them.
 	Key, Value []byte
 }
 
-// Split returns the members of doc, an object. Two members of the same name are an error, because readers
-// disagree on which of them counts.
+// Split returns the members of doc, an object. Two members of the same name are an error, because
+// readers disagree on which of them counts.
 func Split(doc []byte) ([]Member, error) {
 	var members []Member
 	seen := make(map[string]struct{}, 16)
@@ -33,8 +33,8 @@ func Split(doc []byte) ([]Member, error) {
 	return members, err
 }
 
-// Lookup returns the value at path, which is a list of member names, in doc, an object. It returns nil if
-// there is none.
+// Lookup returns the value at path, which is a list of member names, in doc, an object. It
+// returns nil if there is none.
 func Lookup(doc []byte, path ...string) []byte {
 	for _, name := range path {
 		if len(doc) == 0 || doc[0] != '{' {

@@ -9,8 +9,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// BenchmarkSend measures Send of 1 KiB events, one and sixteen at a time, over a socket to a client that reads and throws away. An
-// operation is one Send. The client speaks the protocols given, and runs in the same process, so the time has its part.
+// BenchmarkSend measures Send of 1 KiB events, one and sixteen at a time, over a socket to a
+// client that reads and throws away. An operation is one Send. The client speaks the protocols
+// given, and runs in the same process, so the time has its part.
 func BenchmarkSend(b *testing.B, c ServerConfig, protocols *http.Protocols) {
 	for _, secure := range []bool{false, true} {
 		for _, n := range []int{1, 16} {

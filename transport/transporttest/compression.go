@@ -79,8 +79,8 @@ func testPrompt(f *fixture) {
 	}
 }
 
-// comp/shared-once: what is made for one stream is sent on all. Streams that began at different times, and had other events before,
-// are no exception.
+// comp/shared-once: what is made for one stream is sent on all. Streams that began at different
+// times, and had other events before, are no exception.
 func testShared(f *fixture) {
 	e := anEvent(1, 4000).WithFrames(new(framecache.Frames))
 	before, r1 := f.dial(f.Context())

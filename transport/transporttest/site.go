@@ -1,5 +1,6 @@
-// Package transporttest tests transports: [Run] drives a server and a client against each other, over memory in a synctest bubble
-// and over sockets, plain and over TLS. A [Site] is the serving side alone, for tests of other kinds.
+// Package transporttest tests transports: [Run] drives a server and a client against each other,
+// over memory in a synctest bubble and over sockets, plain and over TLS. A [Site] is the serving
+// side alone, for tests of other kinds.
 package transporttest
 
 import (

@@ -13,7 +13,8 @@ import (
 
 const writeTimeout = 5 * time.Second
 
-// alertTimeout is how long crypto/tls tries to say goodbye; net/http lets a write that failed wait for it.
+// alertTimeout is how long crypto/tls tries to say goodbye; net/http lets a write that failed
+// wait for it.
 const alertTimeout = 5 * time.Second
 
 // fill sends until it fails and returns the error and how long the last Send took.
@@ -65,7 +66,8 @@ func testStalledReader(f *fixture) {
 	}
 }
 
-// stall opens a stream whose Send waits for a reader that doesn't read. What it ends with is sent on the channel.
+// stall opens a stream whose Send waits for a reader that doesn't read. What it ends with is sent
+// on the channel.
 func (f *fixture) stall() (*transport.Stream, <-chan error) {
 	f.Helper()
 	s, _ := f.dial(f.Context())

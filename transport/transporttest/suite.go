@@ -22,9 +22,11 @@ type Pair struct {
 	Configure func(*http.Server, transport.Options)
 	// Framings are those to run; nil: JSON alone.
 	Framings []framing.Framer
-	// Compressions are what Server compresses with: names of content codings, or of an extension; nil: nothing.
+	// Compressions are what Server compresses with: names of content codings, or of an extension;
+	// nil: nothing.
 	Compressions []string
-	// Whole is true where the Server writes the boundaries of events by itself, so that half of one can't be sent.
+	// Whole is true where the Server writes the boundaries of events by itself, so that half of
+	// one can't be sent.
 	CannotSplitFrames bool
 }
 
@@ -118,7 +120,8 @@ type fixture struct {
 	client transport.Client
 }
 
-// codings returns the content codings to ask for. A transport that has other ways to compress is asked by any of them.
+// codings returns the content codings to ask for. A transport that has other ways to compress is
+// asked by any of them.
 func (f *fixture) codings() []string {
 	switch {
 	case f.compression == "":

@@ -1,5 +1,5 @@
-// Package connio holds what the transports of this module share to write to a connection: a lock with a timeout, a write deadline
-// that is moved seldom, batched writes, and socket options.
+// Package connio holds what the transports of this module share to write to a connection: a lock
+// with a timeout, a write deadline that is moved seldom, batched writes, and socket options.
 package connio
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Lock is a mutex that is held during I/O. Unlike a sync.Mutex it can be waited for with a timeout, and testing/synctest treats a
-// goroutine that waits for it as durably blocked.
+// A Lock is a mutex that is held during I/O. Unlike a sync.Mutex it can be waited for with a
+// timeout, and testing/synctest treats a goroutine that waits for it as durably blocked.
 type Lock chan struct{}
 
 // NewLock returns an unlocked Lock.
@@ -20,7 +20,8 @@ func NewLock() Lock { return make(Lock, 1) }
 // Lock waits for the lock and takes it.
 func (l Lock) Lock() { l <- struct{}{} }
 
-// LockWithin takes the lock and reports true, or false if it could not be taken within timeout. A negative timeout means no limit.
+// LockWithin takes the lock and reports true, or false if it could not be taken within timeout. A
+// negative timeout means no limit.
 func (l Lock) LockWithin(timeout time.Duration) bool {
 	select {
 	case l <- struct{}{}:
@@ -57,8 +58,9 @@ const MaxWrite = 64 << 10
 
 var batches = sync.Pool{New: func() any { return new([MaxWrite]byte) }}
 
-// WriteBatched passes frames to write in order, in pieces of at most [MaxWrite] bytes. Small frames are copied together; a frame that
-// comes alone is not copied. write must not keep its argument. WriteBatched stops at the first error.
+// WriteBatched passes frames to write in order, in pieces of at most [MaxWrite] bytes. Small
+// frames are copied together; a frame that comes alone is not copied. write must not keep its
+// argument. WriteBatched stops at the first error.
 func WriteBatched(frames [][]byte, write func(p []byte) error) error {
 	if len(frames) == 1 {
 		return writePieces(frames[0], write)

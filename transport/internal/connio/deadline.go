@@ -2,13 +2,15 @@ package connio
 
 import "time"
 
-// A WriteDeadline limits writes by the write deadline of a connection. Moving a deadline costs more than a small write, so it is moved
-// only when it is less than Timeout away. A deadline that expires between two writes has no effect on a connection, because each
-// write begins with Arm. Not safe for concurrent use.
+// A WriteDeadline limits writes by the write deadline of a connection. Moving a deadline costs
+// more than a small write, so it is moved only when it is less than Timeout away. A deadline that
+// expires between two writes has no effect on a connection, because each write begins with Arm.
+// Not safe for concurrent use.
 type WriteDeadline struct {
 	// SetFunc moves the deadline. Its error is ignored: some connections have no deadlines.
 	SetFunc func(time.Time) error
-	// Timeout is the minimum time that a write may take; a write may take up to twice as long. A negative value means no limit.
+	// Timeout is the minimum time that a write may take; a write may take up to twice as long. A
+	// negative value means no limit.
 	Timeout time.Duration
 
 	at time.Time
