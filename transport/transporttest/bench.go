@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// BenchmarkSend measures Send of 1 KiB events, one and sixteen at a time, over a socket to a
-// client that reads and throws away. An operation is one Send. The client speaks the protocols
-// given, and runs in the same process, so the time has its part.
+// BenchmarkSend measures Send with one and with sixteen events of 1 KiB, over a socket, to a client
+// that discards the data. An operation is one Send. The client uses the given protocols. It runs in the
+// same process, so the result includes its CPU time.
 func BenchmarkSend(b *testing.B, c ServerConfig, protocols *http.Protocols) {
 	for _, secure := range []bool{false, true} {
 		for _, n := range []int{1, 16} {
@@ -23,14 +23,14 @@ func BenchmarkSend(b *testing.B, c ServerConfig, protocols *http.Protocols) {
 	}
 }
 
-func benchmarkSend(b *testing.B, site *TestServer, protocols *http.Protocols, n int) {
-	client := site.Network.HTTPTransport(protocols)
+func benchmarkSend(b *testing.B, server *TestServer, protocols *http.Protocols, n int) {
+	client := server.Network.HTTPTransport(protocols)
 	defer client.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: client}).Get(site.URL.String())
+	resp, err := (&http.Client{Transport: client}).Get(server.URL.String())
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := <-site.Streams
+	s := <-server.Streams
 	read := make(chan int64)
 	go func() {
 		m, _ := io.Copy(io.Discard, resp.Body)
@@ -54,7 +54,7 @@ func benchmarkSend(b *testing.B, site *TestServer, protocols *http.Protocols, n 
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/event")
 	s.Sender.Close(transport.Finished)
 	if m := <-read; m < int64(b.N) {
-		b.Errorf("%d bytes were read", m)
+		b.Errorf("the client read %d bytes, want at least %d", m, b.N)
 	}
 	resp.Body.Close()
 }

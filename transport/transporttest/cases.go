@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Event returns an event of version n whose object takes about size bytes.
+// Event returns an event of version n whose object has about size bytes.
 func Event(n, size int) listwatch.Event {
 	o := `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"t` + strconv.Itoa(n) + `","resourceVersion":"` + strconv.Itoa(n) +
 		`"},"text":"` + strings.Repeat("é", max(0, size-90)/2) + `"}`
@@ -65,16 +65,17 @@ func (f *fixture) want(r transport.Receiver, events ...listwatch.Event) {
 	}
 }
 
-// wantCut checks that the stream ends with an error that says so, again and again.
-func (f *fixture) wantCut(r transport.Receiver, within bool) {
+// wantConnectionError checks that Receive returns the error of a failed connection, also when it
+// is called again.
+func (f *fixture) wantConnectionError(r transport.Receiver, withinEvent bool) {
 	f.Helper()
 	for range 2 {
 		_, err := r.Receive()
 		if listwatch.CodeOf(err) != listwatch.Unavailable || errors.Is(err, io.EOF) {
-			f.Fatalf("a cut reads as %v, want code %v", err, listwatch.Unavailable)
+			f.Fatalf("got %v, want code %v", err, listwatch.Unavailable)
 		}
-		if errors.Is(err, io.ErrUnexpectedEOF) != within {
-			f.Errorf("a cut reads as %v; within an event: %v", err, within)
+		if errors.Is(err, io.ErrUnexpectedEOF) != withinEvent {
+			f.Errorf("got %v; want within an event: %v", err, withinEvent)
 		}
 	}
 }
@@ -85,7 +86,7 @@ func testEvents(f *fixture) {
 		var batch []listwatch.Event
 		count := 1000
 		if f.compression != "" {
-			count = 100 // under the race detector compressors take their time
+			count = 100 // compressors are slow under the race detector
 		}
 		for i := range count {
 			batch = append(batch, Event(i+1, 100+i%1000))
@@ -118,7 +119,7 @@ func testHeaders(f *fixture) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	// Dial returns although nothing has been sent.
+	// Dial must return before anything is sent.
 	_, r := f.dial(f.Context())
 	want := map[string]string{"X-Middleware": "was here", "X-Evil": ""}
 	if f.pair.Server.Name() != "websocket" {
@@ -148,7 +149,7 @@ func (f *fixture) cleanEnd(end transport.End) {
 	f.want(r, Event(1, 1000))
 	for range 2 {
 		if _, err := r.Receive(); err != io.EOF {
-			f.Errorf("a clean end reads as %v, want %v", err, io.EOF)
+			f.Errorf("got %v after a clean end, want %v", err, io.EOF)
 		}
 	}
 }
@@ -161,21 +162,21 @@ func testAbort(f *fixture) {
 		f.Errorf("close: %v", err)
 	}
 	<-s.Done
-	f.wantCut(r, false)
+	f.wantConnectionError(r, false)
 }
 
 func testAbortWithin(f *fixture) {
 	if f.pair.CannotSplitFrames {
-		f.Skip("half of an event can't be sent")
+		f.Skip("this server cannot send half of an event")
 	}
 	s, r := f.dial(f.Context())
 	f.send(s, Event(1, 1000))
-	f.want(r, Event(1, 1000)) // net/http reads on while a chunk is not complete, though it has an event already
-	torn := f.frames(s, Event(2, 1000))[0]
-	if err := s.Sender.Send([][]byte{torn[:len(torn)/2]}); err != nil {
+	f.want(r, Event(1, 1000)) // before the half: net/http does not return data of an incomplete chunk
+	frame := f.frames(s, Event(2, 1000))[0]
+	if err := s.Sender.Send([][]byte{frame[:len(frame)/2]}); err != nil {
 		f.Fatal(err)
 	}
-	// An abort may overtake what is on its way: wait until the reader has all of the half.
+	// An abort may destroy data in transit, so wait until the reader has received the half.
 	read := make(chan error)
 	go func() {
 		_, err := r.Receive()
@@ -184,7 +185,7 @@ func testAbortWithin(f *fixture) {
 	f.settle()
 	s.Sender.Close(transport.Abort)
 	if err := <-read; listwatch.CodeOf(err) != listwatch.Unavailable || !f.config.Sockets && !errors.Is(err, io.ErrUnexpectedEOF) {
-		f.Errorf("a cut within an event reads as %v", err)
+		f.Errorf("got %v after an abort within an event", err)
 	}
 }
 
@@ -192,12 +193,12 @@ func testReset(f *fixture) {
 	s, r := f.dial(f.Context())
 	f.send(s, Event(1, 1000))
 	f.want(r, Event(1, 1000))
-	for _, c := range f.site.Conns() {
+	for _, c := range f.server.Conns() {
 		c.Reset()
 	}
 	<-s.Done
 	if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable {
-		f.Errorf("a broken connection reads as %v", err)
+		f.Errorf("got %v after a reset", err)
 	}
 	s.Sender.Close(transport.Abort)
 }
@@ -213,11 +214,11 @@ func testReceiverClose(f *fixture) {
 	r.Close()
 	r.Close()
 	if err := <-read; err == nil {
-		f.Error("a Receive that waited returned an event")
+		f.Error("the interrupted Receive returned an event")
 	}
 	<-s.Done
 	if err := s.Sender.Send(nil); err == nil {
-		// A transport may notice at the next write that carries something.
+		// A transport may detect the end only when it writes data.
 		for err == nil {
 			err = s.Sender.Send(f.frames(s, Event(1, 1000)))
 		}
@@ -233,7 +234,7 @@ func testContext(f *fixture) {
 	if _, err := r.Receive(); !errors.Is(err, context.Canceled) {
 		f.Errorf("got %v, want %v", err, context.Canceled)
 	}
-	if _, err := f.client.Dial(ctx, &transport.Request{URL: f.site.URL}); !errors.Is(err, context.Canceled) {
+	if _, err := f.client.Dial(ctx, &transport.Request{URL: f.server.URL}); !errors.Is(err, context.Canceled) {
 		f.Errorf("dial: %v, want %v", err, context.Canceled)
 	}
 	s.Sender.Close(transport.Abort)
@@ -253,14 +254,14 @@ func testSenderClosed(f *fixture) {
 	}
 }
 
-func testRefused(f *fixture) {
+func testRejected(f *fixture) {
 	offer, err := framing.NewRegistry(framing.JSON{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.config.Options.Framings = offer
 	f.open()
-	_, err = f.client.Dial(f.Context(), &transport.Request{URL: f.site.URL, Framings: []framing.Framer{framing.LengthPrefixed{}}})
+	_, err = f.client.Dial(f.Context(), &transport.Request{URL: f.server.URL, Framings: []framing.Framer{framing.LengthPrefixed{}}})
 	if listwatch.CodeOf(err) != listwatch.Unsupported {
 		f.Errorf("got %v, want code %v", err, listwatch.Unsupported)
 	}
@@ -292,9 +293,9 @@ func testMany(f *fixture) {
 	wg.Wait()
 }
 
-// settle lets everything come to rest, where that can be known.
+// settle waits until all goroutines are blocked. Over sockets it does nothing.
 func (f *fixture) settle() {
 	if !f.config.Sockets {
-		time.Sleep(time.Millisecond) // of the bubble's clock, which runs when all goroutines wait
+		time.Sleep(time.Millisecond) // fake time advances when all goroutines are blocked
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// anEvent has text that gets smaller, but not to nothing.
-func anEvent(n, size int) listwatch.Event {
+// compressibleEvent returns an event whose text compresses to about half of its size.
+func compressibleEvent(n, size int) listwatch.Event {
 	r := rand.New(rand.NewPCG(uint64(n), 0))
 	var text strings.Builder
 	for text.Len() < size {
@@ -28,13 +28,13 @@ func anEvent(n, size int) listwatch.Event {
 func testCompressed(f *fixture) {
 	s, r := f.dial(f.Context())
 	if got := s.Encoder.Compression(); got != f.compression {
-		f.Fatalf("the stream is compressed with %q, want %q", got, f.compression)
+		f.Fatalf("got compression %q, want %q", got, f.compression)
 	}
-	f.wantHeaders(r.Header(), f.compression)
-	e := anEvent(1, 4000)
+	f.wantEncoding(r.Header(), f.compression)
+	e := compressibleEvent(1, 4000)
 	frames := f.frames(s, e)
 	if got := s.Encoder.WireSize(frames[0]); f.compression != "" && got > 3000 {
-		f.Errorf("%d bytes became %d", len(e.Object.Data), got)
+		f.Errorf("%d bytes were compressed to %d", len(e.Object.Data), got)
 	}
 	if err := s.Sender.Send(frames); err != nil {
 		f.Error(err)
@@ -42,13 +42,13 @@ func testCompressed(f *fixture) {
 	f.want(r, e)
 }
 
-// wantHeaders checks what the headers of a response say of its content coding.
-func (f *fixture) wantHeaders(h http.Header, compression string) {
+// wantEncoding checks the headers of a response for its compression.
+func (f *fixture) wantEncoding(h http.Header, compression string) {
 	f.Helper()
 	if f.pair.Server.Name() == "websocket" {
 		got := strings.HasPrefix(h.Get("Sec-Websocket-Extensions"), "permessage-deflate;")
 		if got != (compression != "") || h.Get("Content-Encoding") != "" {
-			f.Errorf("compressed with %q: %v", compression, h)
+			f.Errorf("got headers %v, want compression %q", h, compression)
 		}
 		return
 	}
@@ -60,17 +60,17 @@ func (f *fixture) wantHeaders(h http.Header, compression string) {
 	}
 }
 
-// comp/first-event-latency: nothing is sent after the event, and the clock stands still.
+// comp/first-event-latency: nothing is sent after an event, and fake time does not advance.
 func testPrompt(f *fixture) {
 	for _, framer := range f.pair.Framings {
 		s, r := f.dial(f.Context(), framer)
 		start := time.Now()
 		for i, size := range []int{1, 200, 300, 5000, 20000, 1, 2} {
-			f.send(s, anEvent(i+1, size))
-			f.want(r, anEvent(i+1, size))
+			f.send(s, compressibleEvent(i+1, size))
+			f.want(r, compressibleEvent(i+1, size))
 		}
 		if d := time.Since(start); d > 0 {
-			f.Errorf("%s: it took %v", framer.MediaType(), d)
+			f.Errorf("%s: the events took %v", framer.MediaType(), d)
 		}
 		s.Sender.Close(transport.Finished)
 		if _, err := r.Receive(); err != io.EOF {
@@ -82,18 +82,18 @@ func testPrompt(f *fixture) {
 // comp/shared-once: what is made for one stream is sent on all. Streams that began at different
 // times, and had other events before, are no exception.
 func testShared(f *fixture) {
-	e := anEvent(1, 4000).WithFrames(new(framecache.Frames))
+	e := compressibleEvent(1, 4000).WithFrames(new(framecache.Frames))
 	before, r1 := f.dial(f.Context())
-	f.send(before, anEvent(2, 9000), anEvent(3, 10))
+	f.send(before, compressibleEvent(2, 9000), compressibleEvent(3, 10))
 	s, r2 := f.dial(f.Context())
 	first, second := f.frames(before, e), f.frames(s, e)
 	if &first[0][0] != &second[0][0] {
-		f.Error("two streams have two frames of one event")
+		f.Error("two streams have different frames of one event")
 	}
 	f.send(before, e)
 	f.send(s, e)
 	f.send(s, e)
-	f.want(r1, anEvent(2, 9000), anEvent(3, 10), e)
+	f.want(r1, compressibleEvent(2, 9000), compressibleEvent(3, 10), e)
 	f.want(r2, e, e)
 	for _, s := range []*transport.Stream{before, s} {
 		s.Sender.Close(transport.Finished)
@@ -115,11 +115,11 @@ func testBomb(f *fixture) {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_ = s.Sender.Send(f.frames(s, bomb)) // the peer may be gone before it is through
+		_ = s.Sender.Send(f.frames(s, bomb)) // fails if the client disconnects
 	}()
 	for range 2 {
 		if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Corrupt {
-			f.Errorf("an event over the limit reads as %v, want code %v", err, listwatch.Corrupt)
+			f.Errorf("got %v for an event over the limit, want code %v", err, listwatch.Corrupt)
 		}
 	}
 	r.Close()
@@ -128,33 +128,34 @@ func testBomb(f *fixture) {
 }
 
 // comp/not-asked
-func testUnasked(f *fixture) {
+func testNotRequested(f *fixture) {
 	s, r := f.dial(f.Context())
-	f.wantHeaders(r.Header(), "")
-	f.wantPlain(s, r)
+	f.wantEncoding(r.Header(), "")
+	f.wantUncompressed(s, r)
 }
 
 // comp/breach-opt-out, comp/ws-declined
-func testUncompressed(f *fixture) {
+func testCompressionDisabled(f *fixture) {
 	f.config.Handler = func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, transport.WithoutCompression(r)) })
 	}
 	f.open()
-	r, err := f.client.Dial(f.Context(), &transport.Request{URL: f.site.URL, Codings: transport.Codings()})
+	r, err := f.client.Dial(f.Context(), &transport.Request{URL: f.server.URL, Codings: transport.Codings()})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { r.Close() })
-	f.wantHeaders(r.Header(), "")
-	f.wantPlain(<-f.site.Streams, r)
+	f.wantEncoding(r.Header(), "")
+	f.wantUncompressed(<-f.server.Streams, r)
 }
 
-func (f *fixture) wantPlain(s *transport.Stream, r transport.Receiver) {
+// wantUncompressed sends an event and checks that it is not compressed.
+func (f *fixture) wantUncompressed(s *transport.Stream, r transport.Receiver) {
 	f.Helper()
-	e := anEvent(1, 4000)
+	e := compressibleEvent(1, 4000)
 	frames := f.frames(s, e)
 	if s.Encoder.Compression() != "" || !strings.Contains(string(frames[0]), string(e.Object.Data)) {
-		f.Errorf("the frame is compressed with %q", s.Encoder.Compression())
+		f.Errorf("the frame is compressed, and the encoder's compression is %q", s.Encoder.Compression())
 	}
 	if err := s.Sender.Send(frames); err != nil {
 		f.Error(err)

@@ -13,13 +13,13 @@ import (
 
 const writeTimeout = 5 * time.Second
 
-// alertTimeout is how long crypto/tls tries to say goodbye; net/http lets a write that failed
-// wait for it.
+// alertTimeout is the time that crypto/tls waits to send a closing alert. In net/http a failed write
+// waits for it.
 const alertTimeout = 5 * time.Second
 
-// fill sends until it fails and returns the error and how long the last Send took.
+// fill sends until Send fails. It returns the duration of the last Send and its error.
 func (f *fixture) fill(s *transport.Stream) (time.Duration, error) {
-	frames := f.frames(s, anEvent(1, 16<<10), anEvent(2, 16<<10))
+	frames := f.frames(s, compressibleEvent(1, 16<<10), compressibleEvent(2, 16<<10))
 	for {
 		start := time.Now()
 		if err := s.Sender.Send(slices.Clone(frames)); err != nil {
@@ -37,10 +37,10 @@ func testStalledReader(f *fixture) {
 		defer close(filled)
 		took, err := f.fill(stalled)
 		if listwatch.CodeOf(err) != listwatch.Unavailable {
-			f.Errorf("the stalled stream ends with %v, want code %v", err, listwatch.Unavailable)
+			f.Errorf("stalled stream: got %v, want code %v", err, listwatch.Unavailable)
 		}
 		if took < writeTimeout || took > 3*writeTimeout {
-			f.Errorf("a stalled reader was cut off after %v, want %v to %v", took, writeTimeout, 3*writeTimeout)
+			f.Errorf("the stalled Send failed after %v, want %v to %v", took, writeTimeout, 3*writeTimeout)
 		}
 		<-stalled.Done
 		stalled.Sender.Close(transport.Abort)
@@ -59,15 +59,15 @@ func testStalledReader(f *fixture) {
 	for {
 		if _, err := stalledReader.Receive(); err != nil {
 			if errors.Is(err, io.EOF) {
-				f.Errorf("the client takes the cut for a clean end")
+				f.Errorf("the stalled client received a clean end")
 			}
 			return
 		}
 	}
 }
 
-// stall opens a stream whose Send waits for a reader that doesn't read. What it ends with is sent
-// on the channel.
+// stall opens a stream whose Send is blocked because the client does not read. The error of Send
+// is sent on the channel.
 func (f *fixture) stall() (*transport.Stream, <-chan error) {
 	f.Helper()
 	s, _ := f.dial(f.Context())
@@ -85,7 +85,7 @@ func testAbortStalled(f *fixture) {
 	start := time.Now()
 	s.Sender.Close(transport.Abort)
 	if err := <-done; err == nil || time.Since(start) > alertTimeout {
-		f.Errorf("the send ended with %v after %v", err, time.Since(start))
+		f.Errorf("Send returned %v after %v", err, time.Since(start))
 	}
 	<-s.Done
 }
@@ -96,7 +96,7 @@ func testFinishStalled(f *fixture) {
 	start := time.Now()
 	s.Sender.Close(transport.Finished)
 	if d := time.Since(start); d > 2*writeTimeout {
-		f.Errorf("close took %v", d)
+		f.Errorf("Close took %v", d)
 	}
 	<-done
 	<-s.Done
@@ -105,22 +105,22 @@ func testFinishStalled(f *fixture) {
 func testVanished(f *fixture) {
 	f.config.Options.WriteTimeout = writeTimeout
 	s, _ := f.dial(f.Context())
-	for _, c := range f.site.Conns() {
+	for _, c := range f.server.Conns() {
 		c.Stall(true)
 	}
 	if took, err := f.fill(s); took > 3*writeTimeout {
-		f.Errorf("the stream to a peer that vanished ends with %v after %v", err, took)
+		f.Errorf("Send to a vanished peer returned %v after %v", err, took)
 	}
 	<-s.Done
 	s.Sender.Close(transport.Abort)
-	for _, c := range f.site.Conns() {
+	for _, c := range f.server.Conns() {
 		c.Reset()
 	}
 }
 
 func testServerTimeouts(f *fixture) {
 	f.config.Options.WriteTimeout = writeTimeout
-	f.config.Options.PingInterval = -1 // nobody reads, so nobody need answer
+	f.config.Options.PingInterval = -1 // the client does not read, so it would not respond
 	f.config.Configure = func(srv *http.Server) {
 		srv.ReadTimeout, srv.WriteTimeout = 3*time.Second, 3*time.Second
 	}

@@ -12,25 +12,25 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Pair is the two ends of a transport.
+// A Pair is a server and a client of a transport.
 type Pair struct {
-	// Server is one end.
+	// Server is the server half.
 	Server transport.Server
-	// Client makes the other.
+	// Client returns a new client half.
 	Client func(n transport.Network) transport.Client
-	// Configure, where not nil, prepares the http.Server.
+	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server, transport.Options)
-	// Framings are those to run; nil: JSON alone.
+	// Framings are the framings to test. If nil, only JSON is tested.
 	Framings []framing.Framer
-	// Compressions are what Server compresses with: names of content codings, or of an extension;
-	// nil: nothing.
+	// Compressions are the names of the content codings, or of the extension, that Server supports.
+	// It may be nil.
 	Compressions []string
-	// Whole is true where the Server writes the boundaries of events by itself, so that half of
-	// one can't be sent.
+	// CannotSplitFrames is true if Send treats each frame as a complete event, so that a test cannot
+	// send half of one.
 	CannotSplitFrames bool
 }
 
-// Run tests p: every promise of package transport that the two ends must keep together.
+// Run tests the guarantees of package transport that the two ends of p provide together.
 func Run(t *testing.T, p Pair) {
 	t.Helper()
 	if p.Framings == nil {
@@ -39,46 +39,47 @@ func Run(t *testing.T, p Pair) {
 	tests := []struct {
 		name string
 		run  func(*fixture)
-		fake bool // needs the clock or the network of a bubble
-		// coded: once more for each of Compressions
-		coded bool
+		// bubble is true if the test needs fake time or the network in memory.
+		bubble bool
+		// compressed is true if the test also runs with each of Compressions.
+		compressed bool
 	}{
 		{"events arrive whole and in order", testEvents, false, true},
 		{"headers arrive before any event", testHeaders, false, false},
 		{"finished is a clean end", testFinished, false, true},
 		{"going away is a clean end", testGoingAway, false, true},
-		{"abort is no clean end", testAbort, false, true},
-		{"abort within an event is told from one between events", testAbortWithin, false, true},
-		{"a broken connection is no clean end", testReset, true, true},
+		{"abort is not a clean end", testAbort, false, true},
+		{"abort within an event is distinguished", testAbortWithin, false, true},
+		{"a reset connection is not a clean end", testReset, true, true},
 		{"closing the receiver ends the stream", testReceiverClose, false, true},
-		{"the context breaks the stream off", testContext, false, true},
-		{"a closed sender refuses", testSenderClosed, false, true},
-		{"framings that are not on offer are refused", testRefused, false, false},
+		{"the end of the context ends the stream", testContext, false, true},
+		{"a closed sender returns an error", testSenderClosed, false, true},
+		{"framings that are not offered are rejected", testRejected, false, false},
 		{"many streams at once", testMany, false, true},
-		{"a stalled reader is cut off and the others go on", testStalledReader, true, false},
-		{"abort ends a send that waits", testAbortStalled, true, true},
-		{"a clean close gives a stalled send up in time", testFinishStalled, true, true},
-		{"a peer that vanished is noticed", testVanished, true, false},
-		{"time-outs of the http.Server spare streams", testServerTimeouts, true, false},
-		{"streams are compressed for who asks", testCompressed, false, true},
-		{"an event is there before the next is sent", testPrompt, true, true},
-		{"streams of one compression share their frames", testShared, false, true},
-		{"an event is bounded however small it came", testBomb, false, true},
-		{"who doesn't ask gets streams as they are", testUnasked, false, false},
-		{"who may not be compressed for gets streams as they are", testUncompressed, false, false},
+		{"a stalled reader does not affect other streams", testStalledReader, true, false},
+		{"abort interrupts a blocked send", testAbortStalled, true, true},
+		{"a clean close of a blocked stream has a timeout", testFinishStalled, true, true},
+		{"a vanished peer is detected", testVanished, true, false},
+		{"timeouts of the http.Server do not end streams", testServerTimeouts, true, false},
+		{"streams are compressed on request", testCompressed, false, true},
+		{"an event arrives before the next is sent", testPrompt, true, true},
+		{"compressed streams share frames", testShared, false, true},
+		{"the limit applies to decompressed events", testBomb, false, true},
+		{"streams are not compressed without a request", testNotRequested, false, false},
+		{"the server can disable compression", testCompressionDisabled, false, false},
 	}
 	for _, network := range networks {
 		for _, test := range tests {
-			if test.fake && network.Sockets {
+			if test.bubble && network.Sockets {
 				continue
 			}
 			compressions := []string{""}
-			if test.coded && network.TLS == network.Sockets {
+			if test.compressed && network.TLS == network.Sockets {
 				compressions = append(compressions, p.Compressions...)
 			}
 			for _, compression := range compressions {
 				t.Run(path.Join(network.name, compression, test.name), func(t *testing.T) {
-					authority() // outside the bubble, whose goroutines must not wait for others
+					authority() // outside the bubble, whose goroutines must not wait for other goroutines
 					inBubble(t, !network.Sockets, func(t *testing.T) {
 						c := ServerConfig{Server: p.Server, TLS: network.TLS, Sockets: network.Sockets}
 						test.run(&fixture{T: t, pair: p, compression: compression, config: c})
@@ -107,21 +108,21 @@ func inBubble(t *testing.T, bubble bool, f func(*testing.T)) {
 	f(t)
 }
 
-// A fixture is what a test of the suite has: a site, opened on the first dial, and a client for it.
+// A fixture has a server, which the first dial starts, and a client for it.
 type fixture struct {
 	*testing.T
 	pair        Pair
-	compression string // what dial asks for; empty: nothing
+	compression string // the compression that dial requests; empty for none
 	config      ServerConfig
 
-	limit int // of one event; zero: the default
+	limit int // the maximum size of an event; zero for the default
 
-	site   *TestServer
+	server *TestServer
 	client transport.Client
 }
 
-// codings returns the content codings to ask for. A transport that has other ways to compress is
-// asked by any of them.
+// codings returns the content codings to request. Any of them requests the compression of a
+// transport with another kind of compression.
 func (f *fixture) codings() []string {
 	switch {
 	case f.compression == "":
@@ -134,7 +135,7 @@ func (f *fixture) codings() []string {
 
 func (f *fixture) open() {
 	f.Helper()
-	if f.site != nil {
+	if f.server != nil {
 		return
 	}
 	if configure := f.pair.Configure; configure != nil {
@@ -146,8 +147,8 @@ func (f *fixture) open() {
 			configure(srv, f.config.Options)
 		}
 	}
-	f.site = StartServer(f, f.config)
-	f.client = f.pair.Client(f.site.Network)
+	f.server = StartServer(f, f.config)
+	f.client = f.pair.Client(f.server.Network)
 	f.Cleanup(func() {
 		if c, ok := f.client.(interface{ CloseIdleConnections() }); ok {
 			c.CloseIdleConnections()
@@ -155,14 +156,14 @@ func (f *fixture) open() {
 	})
 }
 
-// dial opens a stream and returns both ends.
+// dial opens a stream and returns both of its ends.
 func (f *fixture) dial(ctx context.Context, framings ...framing.Framer) (*transport.Stream, transport.Receiver) {
 	f.Helper()
 	f.open()
-	r, err := f.client.Dial(ctx, &transport.Request{URL: f.site.URL, Framings: framings, Codings: f.codings(), Limit: f.limit})
+	r, err := f.client.Dial(ctx, &transport.Request{URL: f.server.URL, Framings: framings, Codings: f.codings(), Limit: f.limit})
 	if err != nil {
 		f.Fatalf("dial: %v", err)
 	}
 	f.Cleanup(func() { r.Close() })
-	return <-f.site.Streams, r
+	return <-f.server.Streams, r
 }

@@ -1,6 +1,6 @@
 // Package transporttest tests transports: [Run] drives a server and a client against each other,
-// over memory in a synctest bubble and over sockets, plain and over TLS. A [Site] is the serving
-// side alone, for tests of other kinds.
+// over memory in a synctest bubble and over sockets, with and without TLS. A [TestServer] is only the
+// serving side alone, for tests of other kinds.
 package transporttest
 
 import (
@@ -26,28 +26,29 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Config says what a Site serves and how.
+// A ServerConfig configures a [TestServer].
 type ServerConfig struct {
-	// Server accepts the streams; nil: Handler answers.
+	// Server accepts the streams. It may be nil if Handler does not call next.
 	Server transport.Server
-	// Options are given to Server.
+	// Options are passed to Server.Accept.
 	Options transport.Options
-	// Handler, where not nil, answers instead of Server, or is middleware that leads to next.
+	// Handler is middleware, or a handler that replaces Server. next accepts streams with Server.
+	// It may be nil.
 	Handler func(next http.Handler) http.Handler
-	// Configure, where not nil, prepares the http.Server before it starts.
+	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server)
-	// ServerTLS, where not nil, changes what TLS serves with.
+	// ServerTLS changes the TLS configuration of the server. It may be nil.
 	ServerTLS func(*tls.Config)
-	// TLS serves https; Sockets uses a port of 127.0.0.1 instead of memory.
+	// TLS enables https. Sockets uses a port of 127.0.0.1 instead of a network in memory.
 	TLS, Sockets bool
 }
 
-// A Site is a running http.Server that hands each stream it accepts to the test.
+// A TestServer is a running http.Server that passes each stream it accepts to the test.
 type TestServer struct {
-	// URL is where it is; Network reaches it.
+	// URL is the URL of the streams. Clients must use Network.
 	URL     *url.URL
 	Network transport.Network
-	// Streams are those accepted, in order. The test sends on them and closes them.
+	// Streams has the accepted streams in order. The test sends on them and closes them.
 	Streams <-chan *transport.Stream
 
 	server  transport.Server
@@ -55,17 +56,17 @@ type TestServer struct {
 	streams chan *transport.Stream
 
 	mu    sync.Mutex
-	conns []*memnet.Conn // guarded by mu; the clients' ends
+	conns []*memnet.Conn // guarded by mu; the client ends
 }
 
-// A Test is what a Site needs of a test. Every testing.TB is one.
+// A Test is the part of testing.TB that [StartServer] uses.
 type Test interface {
-	Helper()           // as in testing.TB
-	Cleanup(f func())  // has f called when the test is over
-	Fatal(args ...any) // ends the test, which has failed
+	Helper()
+	Cleanup(f func())
+	Fatal(args ...any)
 }
 
-// Open starts a Site, which is closed at the end of the test.
+// StartServer starts a TestServer, which is closed at the end of the test.
 func StartServer(t Test, c ServerConfig) *TestServer {
 	t.Helper()
 	s := &TestServer{server: c.Server, options: c.Options, streams: make(chan *transport.Stream, 1024)}
@@ -120,17 +121,18 @@ func (s *TestServer) listen(t Test, c ServerConfig) net.Listener {
 	return l
 }
 
-// Conns returns the clients' ends of all connections that were dialled; none with Sockets.
+// Conns returns the client ends of all connections so far. With Sockets it returns nil.
 func (s *TestServer) Conns() []*memnet.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*memnet.Conn(nil), s.conns...)
 }
 
-// ServeHTTP accepts a stream, hands it to the test, and waits for its end if it must.
+// ServeHTTP accepts a stream and passes it to the test. Unless the stream is detached, it waits
+// for the end of the stream.
 func (s *TestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.server.Claims(r) {
-		WriteError(w, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusUpgradeRequired, Message: "not claimed"})
+		WriteError(w, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusUpgradeRequired, Message: "the transport does not claim the request"})
 		return
 	}
 	stream, err := s.server.Accept(w, r, s.options)
@@ -147,20 +149,21 @@ func (s *TestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// WriteError answers with the Status of e.
+// WriteError responds with the Status of e.
 func WriteError(w http.ResponseWriter, e *listwatch.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.HTTPStatus())
 	_ = json.NewEncoder(w).Encode(listwatch.StatusOf(e))
 }
 
-// tlsConfigs returns the configurations of a server and of clients that trust it.
+// tlsConfigs returns the TLS configurations of a server and of clients that trust it.
 func tlsConfigs() (server, client *tls.Config) {
 	certificate, pool := authority()
 	return &tls.Config{Certificates: []tls.Certificate{certificate}}, &tls.Config{RootCAs: pool}
 }
 
-// authority makes one certificate for 127.0.0.1 that is valid in the time of a synctest bubble too.
+// authority creates a certificate for 127.0.0.1, once. It is also valid at the fake time of
+// synctest bubbles.
 var authority = sync.OnceValues(func() (tls.Certificate, *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
