@@ -47,3 +47,15 @@ func ExampleDecoder() {
 	// DELETED a 8
 	// EOF
 }
+
+func ExampleCBORSeq() {
+	event := framing.WatchEvent{Type: "ADDED", Object: []byte(`{"n":9007199254740993,"big":1e400}`)}
+	message, err := framing.CBORSeq{}.AppendMessage(nil, event)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	decoded, err := framing.CBORSeq{}.DecodeMessage(message)
+	fmt.Println(len(message), string(decoded.Object), err)
+	// Output: 41 {"n":9007199254740993,"big":1e400} <nil>
+}

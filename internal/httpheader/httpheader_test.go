@@ -10,7 +10,7 @@ func TestChooseEncoding(t *testing.T) {
 	const none = "none"
 	tests := []struct {
 		accept string
-		want   string // none: nothing that is allowed is on offer
+		want   string // none if the header excludes everything on offer
 	}{
 		{"", ""},
 		{"identity", ""},
@@ -45,7 +45,7 @@ func TestChooseEncoding(t *testing.T) {
 		{"identity;q=0, br", none},
 		{"identity;q=0, gzip;q=0.1", "gzip"},
 		{"identity;q=0, *", "gzip"},
-		// What can't be read counts as not said.
+		// Malformed elements are ignored.
 		{"gzip;q=x", ""},
 		{"gzip;q=NaN", ""},
 		{"gzip;q=2", ""},
@@ -66,14 +66,14 @@ func TestChooseEncoding(t *testing.T) {
 		t.Errorf("no header: got %q, %t", got, ok)
 	}
 	if got, _ := ChooseEncoding([]string{"br", "gzip"}, "gzip"); got != "gzip" {
-		t.Errorf("the second header does not count: got %q", got)
+		t.Errorf("two headers: got %q, want gzip", got)
 	}
 	if got, ok := ChooseEncoding([]string{"gzip, *"}); got != "" || !ok {
 		t.Errorf("nothing on offer: got %q, %t", got, ok)
 	}
 }
 
-// FuzzChooseEncoding reads anything, and never chooses what the header doesn't mention.
+// FuzzChooseEncoding checks that a coding is chosen only if the header mentions it, or has a wildcard.
 func FuzzChooseEncoding(f *testing.F) {
 	f.Add("gzip, deflate;q=0.5, *;q=0")
 	f.Add("identity;q=0,,;x-gzip")

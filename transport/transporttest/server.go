@@ -1,6 +1,6 @@
 // Package transporttest tests transports: [Run] drives a server and a client against each other,
 // over memory in a synctest bubble and over sockets, with and without TLS. A [TestServer] is only the
-// serving side alone, for tests of other kinds.
+// server half, for other tests.
 package transporttest
 
 import (
@@ -59,7 +59,7 @@ type TestServer struct {
 	conns []*memnet.Conn // guarded by mu; the client ends
 }
 
-// A Test is the part of testing.TB that [StartServer] uses.
+// A Test has the methods Helper, Cleanup and Fatal of testing.TB.
 type Test interface {
 	Helper()
 	Cleanup(f func())

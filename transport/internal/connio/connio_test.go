@@ -23,14 +23,14 @@ func TestWriteBatchedKeepsBytesAndOrder(t *testing.T) {
 		writes := 0
 		err := WriteBatched(frames, func(p []byte) error {
 			if len(p) == 0 || len(p) > MaxWrite {
-				t.Fatalf("a write of %d bytes", len(p))
+				t.Fatalf("got a write of %d bytes, want 1 to %d", len(p), MaxWrite)
 			}
 			got = append(got, p...)
 			writes++
 			return nil
 		})
 		if err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("%d bytes became %d, %v", len(want), len(got), err)
+			t.Fatalf("wrote %d bytes, want %d; %v", len(got), len(want), err)
 		}
 		if most := 3*(len(want)/MaxWrite) + 2; writes > most {
 			t.Fatalf("%d bytes took %d writes, want at most %d", len(want), writes, most)
@@ -64,7 +64,7 @@ func TestWriteDeadlineMovesSeldom(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if moved > 10 {
-			t.Errorf("the deadline was moved %d times in 10 s", moved)
+			t.Errorf("the deadline was moved %d times in 10s, want at most 10", moved)
 		}
 		off := WriteDeadline{Timeout: -1, SetFunc: func(time.Time) error { t.Error("a deadline without a timeout was set"); return nil }}
 		off.Arm()
