@@ -222,9 +222,6 @@ func (i *Informer[T]) yield(ctx context.Context) {
 	}
 }
 
-// These read the local store, from memory alone: they never ask the Source and never wait for writers. Before WaitForSync it may be empty.
-// Values are shared: they must not be modified.
-
 // Get returns the value of a key and whether it exists. Like the other read methods it uses
 // only memory: it sends no request to the Source and does not wait for writers. Before the
 // first sync the store may be empty or incomplete. Values are shared and must not be

@@ -98,7 +98,7 @@ type Attributes struct {
 	Verb string
 	// Resource is the requested resource.
 	Resource Resource
-	// Namespace and Name are those in the path. An empty Namespace means all namespaces or
+	// Namespace and Name are taken from the path. An empty Namespace means all namespaces or
 	// a cluster-scoped resource, and an empty Name all objects. For a list or watch, Name
 	// is also set if the field selector requires a metadata.name, as in Kubernetes; kubectl
 	// sends such a request to wait for one object.

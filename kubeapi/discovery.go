@@ -10,11 +10,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Discovery is how clients learn what there is (Kubernetes, "The Kubernetes API", API Discovery). The names of members are those of
-// metav1.APIGroupList and its relatives.
-
 // The discovery types tell clients which resources exist (Kubernetes, "The Kubernetes API",
-// API Discovery). Their members are those of metav1.APIGroupList and related types.
+// API Discovery). They have the members of metav1.APIGroupList and related types.
 type apiGroup struct {
 	Kind             string            `json:"kind,omitempty"`
 	APIVersion       string            `json:"apiVersion,omitempty"`

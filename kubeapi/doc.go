@@ -26,7 +26,7 @@
 // A path is parsed in route.go and dispatched in handler.go. Reads of one object are in
 // response.go, writes in write.go, delete.go and patch.go, and the scale subresource is in
 // scale.go; package watchserver serves lists and watches. Request bodies are read in
-// body.go, those in Protocol Buffers by package protobody. Types of fields are in package
+// body.go, Protocol Buffers by package protobody. Types of fields are in package
 // schema, and strategic merge patches in package strategicpatch. Discovery is in
 // discovery.go and openapi.go, authentication and authorization in auth.go. Tables and
 // metadata-only responses are in package table, with the columns that kubectl shows.

@@ -70,7 +70,7 @@ func segments(escaped string) ([]string, bool) {
 	return parts, true
 }
 
-// verbs are the verbs of a resource in discovery; readVerbs are those of a read-only one.
+// verbs are the verbs of a resource in discovery, and readVerbs the verbs of a read-only one.
 var (
 	verbs     = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	readVerbs = []string{"get", "list", "watch"}

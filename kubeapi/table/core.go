@@ -103,8 +103,8 @@ func containers(member string) cellFunc {
 	}
 }
 
-// externalIP shows the external addresses of a service: those of the load balancer, or
-// "<pending>", and those set in the spec.
+// externalIP shows the external addresses of a service: the addresses of the load balancer, or
+// "<pending>" if it has none yet, and the addresses set in the spec.
 func externalIP(dst []byte, r *row) []byte {
 	spec := r.at("spec")
 	var all []string

@@ -1,0 +1,21 @@
+package table_test
+
+import (
+	"fmt"
+
+	"github.com/listwatch/listwatch/kubeapi/table"
+)
+
+func ExampleNew() {
+	_, err := table.New([]table.Column{
+		{Name: "Replicas", Type: "integer", Path: ".spec.replicas"},
+		{Name: "Ready", Path: `.status.conditions[?(@.type=="Ready")].status`},
+		table.AgeColumn(),
+	})
+	fmt.Println(err)
+	_, err = table.New([]table.Column{{Name: "Replicas", Path: "spec.replicas"}})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// invalid: column "Replicas": invalid: JSON path "spec.replicas": unexpected "spec.replicas"; must start with a dot or a bracket
+}
