@@ -1,5 +1,6 @@
-// Package client makes a Source of a URL: it lists and watches a collection that watchserver, or any
-// other server that speaks Kubernetes' list-watch, serves over HTTP/1.1, HTTP/2 or WebSocket.
+// Package client makes a Source of a URL: it lists and watches a collection that watchserver,
+// or any other server that speaks Kubernetes' list-watch, serves over HTTP/1.1, HTTP/2 or
+// WebSocket.
 //
 // Start with [Remote]. Only its URL must be set:
 //
@@ -12,21 +13,22 @@
 // works, and resumes at the last complete version. The reader sees one history without gaps and
 // repetitions. It gets an error only if it must act:
 //
-//   - [listwatch.Expired]: list again, or watch again with initial events. Either the history is gone, or
-//     the server has another state (its epoch changed, or its versions went back), or the connection
-//     ended within the initial events after the reader had taken some of them, so that they are
-//     incomplete.
-//   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid], [listwatch.NotFound]: the
-//     server does not serve the watch any more. After a 401 the Watcher first retries once with fresh
-//     credentials.
-//   - [listwatch.Unsupported]: the server sent an unknown event type, or a resourceVersion that is not a
-//     decimal number. The Watcher never skips an event.
+//   - [listwatch.Expired]: list again, or watch again with initial events. Either the history
+//     is gone, or the server has another state (its epoch changed, or its versions went back),
+//     or the connection ended within the initial events after the reader had taken some of
+//     them, so that they are incomplete.
+//   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid],
+//     [listwatch.NotFound]: the server does not serve the watch any more. After a 401 the
+//     Watcher first retries once with fresh credentials.
+//   - [listwatch.Unsupported]: the server sent an unknown event type, or a resourceVersion that
+//     is not a decimal number. The Watcher never skips an event.
 //   - [listwatch.Corrupt]: the server violated the protocol twice at the same version.
 //
 // # Source files
 //
-// query.go writes URLs. list.go and listbody.go read lists. watch.go starts a watch, follower.go is the
-// goroutine that serves it, response.go reads one response, fallback.go chooses the transport, and
-// policy.go decides which failures the reader must handle. watcher.go is the queue between the goroutine
-// and the reader. The goroutine ends after Close of the Watcher.
+// query.go writes URLs. list.go and listbody.go read lists. watch.go starts a watch,
+// follower.go is the goroutine that serves it, response.go reads one response, fallback.go
+// chooses the transport, and policy.go decides which failures the reader must handle.
+// watcher.go is the queue between the goroutine and the reader. The goroutine ends after Close
+// of the Watcher.
 package client

@@ -53,3 +53,41 @@ func ExampleRemote() {
 	// BOOKMARK true false
 	// ADDED true true
 }
+
+// A list is read page by page.
+func ExampleRemote_List() {
+	ctx := context.Background()
+	flags := memory.New[Flag]()
+	server := httptest.NewServer(&watchserver.Server{Source: flags})
+	defer server.Close()
+	for _, name := range []string{"beta", "dark-mode", "sidebar"} {
+		if _, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: name}}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+
+	remote := &client.Remote{URL: server.URL}
+	defer remote.Close()
+	q := listwatch.Query{Limit: 2}
+	for {
+		page, err := remote.List(ctx, q)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, object := range page.Items {
+			fmt.Println(object.Key)
+		}
+		fmt.Println("remaining:", page.Remaining)
+		if q.Continue = page.Continue; q.Continue == "" {
+			return
+		}
+	}
+	// Output:
+	// beta
+	// dark-mode
+	// remaining: 1
+	// sidebar
+	// remaining: 0
+}

@@ -56,8 +56,8 @@ type failedDial struct {
 	err       error
 }
 
-// dial sends r over the first transport that works. It demotes the ones that failed before it. If all
-// failed it demotes none, because the transports are not the reason then.
+// dial sends r over the first transport that works. It demotes the ones that failed before it.
+// If all failed it demotes none, because the transports are not the reason then.
 func (f *fallback) dial(ctx context.Context, r *transport.Request, trace *Trace) (transport.Receiver, *candidate, error) {
 	var failed []failedDial
 	for _, c := range f.order() {
@@ -95,11 +95,12 @@ func isTransportFailure(name string, err error) bool {
 // protocolRefusals are the statuses by which a server refuses the transport and not the request.
 var protocolRefusals = []int{http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported}
 
-// upgradeRefusals are the statuses by which servers and proxies refuse an upgrade. They may also mean
-// the request; then the next transport gets the same status.
+// upgradeRefusals are the statuses by which servers and proxies refuse an upgrade. They may
+// also mean the request; then the next transport gets the same status.
 var upgradeRefusals = append([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed}, protocolRefusals...)
 
-// mostTelling returns an error that the server sent, or else that it is unavailable, or else the first.
+// mostTelling returns an error that the server sent, or else that it is unavailable, or else
+// the first.
 func mostTelling(failed []failedDial) error {
 	if len(failed) == 0 {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "Remote.Transports is empty: want nil or at least one transport"}

@@ -10,8 +10,9 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A follower fills the queue of a watcher. Its Reflector opens one response after another: the follower
-// is the Reflector's Source and Sink, and decides which failures the reader must handle.
+// A follower fills the queue of a watcher. Its Reflector opens one response after another: the
+// follower is the Reflector's Source and Sink, and decides which failures the reader must
+// handle.
 type follower struct {
 	// Immutable after construction.
 	remote  *Remote
@@ -115,8 +116,8 @@ func (f *follower) Take(events []listwatch.Event) error {
 	return nil
 }
 
-// deliver puts e into the queue, and waits while that is full. Until then silence of the server means
-// nothing.
+// deliver puts e into the queue, and waits while that is full. Until then silence of the server
+// means nothing.
 func (f *follower) deliver(e listwatch.Event) error {
 	isBookmark := e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
 	if isBookmark && !f.query.Bookmarks || f.watcher.push(e) {

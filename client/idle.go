@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An idleTimer calls a function after too long a silence. It measures with the monotonic clock and is
-// safe for concurrent use.
+// An idleTimer calls a function after too long a silence. It measures with the monotonic clock
+// and is safe for concurrent use.
 type idleTimer struct {
 	// Immutable after construction.
 	timeout  time.Duration

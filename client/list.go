@@ -17,13 +17,14 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// List requests one page and does not retry. After a failure the caller may retry after the RetryAfter of
-// the error. If a continue token has expired and the server offers a new one, it is in
-// [listwatch.Error.Continue].
+// List requests one page and does not retry. After a failure the caller may retry after the
+// RetryAfter of the error. If a continue token has expired and the server offers a new one, it
+// is in [listwatch.Error.Continue].
 //
-// The bytes of the objects are the server's. Items of Kubernetes' typed lists lack kind and apiVersion;
-// they are added from the list as the first members, so that an object has the same bytes as in a watch.
-// If the versions of the server are not decimal numbers, the error is [listwatch.Unsupported].
+// The bytes of the objects are the server's. Items of Kubernetes' typed lists lack kind and
+// apiVersion; they are added from the list as the first members, so that an object has the same
+// bytes as in a watch. If the versions of the server are not decimal numbers, the error is
+// [listwatch.Unsupported].
 func (r *Remote) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, _, err := r.list(ctx, q)
 	return page, err

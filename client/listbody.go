@@ -14,8 +14,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A listBody reads a list object by object, so that a large one is not held in memory twice. Its members
-// may come in any order: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
+// A listBody reads a list object by object, so that a large one is not held in memory twice.
+// Its members may come in any order:
+// {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 type listBody struct {
 	// Immutable after construction.
 	in    *boundedReader
@@ -28,8 +29,8 @@ type listBody struct {
 	raw              json.RawMessage // reused for each value
 }
 
-// newListBody returns a reader of r. One object may have limit bytes and the whole list total bytes. If
-// total is negative, the list is not limited.
+// newListBody returns a reader of r. One object may have limit bytes and the whole list total
+// bytes. If total is negative, the list is not limited.
 func newListBody(r io.Reader, limit, total int64) *listBody {
 	in := &boundedReader{r: r, total: total}
 	return &listBody{in: in, dec: json.NewDecoder(in), limit: min(limit, 1<<40), page: listwatch.Page{Remaining: -1}}
@@ -151,8 +152,8 @@ func parseItem(data []byte) (*listwatch.Object, error) {
 	return e.Object, nil
 }
 
-// finish checks that the list is complete, and adds kind and apiVersion to the objects. The list's own
-// kind may have come after them.
+// finish checks that the list is complete, and adds kind and apiVersion to the objects. The
+// list's own kind may have come after them.
 func (b *listBody) finish() error {
 	switch {
 	case !b.hasItems:
@@ -197,7 +198,8 @@ func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 	return parseItem(slices.Concat(head, []byte{','}, o.Data[1:]))
 }
 
-// more reports whether the array or object has another element. The decoder may read ahead for that.
+// more reports whether the array or object has another element. The decoder may read ahead for
+// that.
 func (b *listBody) more() bool {
 	b.allow()
 	return b.dec.More()
@@ -227,7 +229,8 @@ func (b *listBody) allow() { b.in.allowed = b.dec.InputOffset() + b.limit + maxS
 // maxSpace is the number of bytes permitted between two values.
 const maxSpace = 64 << 10
 
-// A boundedReader fails when a decoder must read more than is allowed, because a value is too large.
+// A boundedReader fails when a decoder must read more than is allowed, because a value is too
+// large.
 type boundedReader struct {
 	r       io.Reader
 	total   int64 // a negative value means no limit
@@ -257,7 +260,8 @@ func corruptList(message string, cause error) *listwatch.Error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Message: message, Err: cause}
 }
 
-// listBodyError returns Corrupt for bytes that are not a list, and Unavailable for a lost connection.
+// listBodyError returns Corrupt for bytes that are not a list, and Unavailable for a lost
+// connection.
 func listBodyError(err error) error {
 	if _, ok := errors.AsType[*listwatch.Error](err); ok {
 		return err

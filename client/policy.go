@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// maxUnproductive is the number of consecutive responses without an event after which a transport is
-// demoted.
+// maxUnproductive is the number of consecutive responses without an event after which a
+// transport is demoted.
 const maxUnproductive = 2
 
 // decide implements [reflector.Policy].
@@ -64,9 +64,10 @@ func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoi
 	}
 }
 
-// restart implements [reflector.Policy]. The watch can only begin again if the reader has seen nothing
-// of it. Otherwise the new state may lack objects that the reader has seen, which only the reader can
-// drop. The cause is quoted and not wrapped, because an io.EOF would look like a clean end.
+// restart implements [reflector.Policy]. The watch can only begin again if the reader has seen
+// nothing of it. Otherwise the new state may lack objects that the reader has seen, which only
+// the reader can drop. The cause is quoted and not wrapped, because an io.EOF would look like a
+// clean end.
 func (f *follower) restart(cause error, at *reflector.ResumePoint) error {
 	expired := &listwatch.Error{Code: listwatch.Expired, Op: "watch"}
 	switch {
@@ -87,8 +88,8 @@ func mayRefuseWatchList(err error) bool {
 	return e.Remote && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusBadRequest)
 }
 
-// isNoContent reports whether the server responded with 204, which asks an EventSource not to reconnect
-// (HTML, section 9.2.3).
+// isNoContent reports whether the server responded with 204, which asks an EventSource not to
+// reconnect (HTML, section 9.2.3).
 func isNoContent(err error) bool {
 	e := listwatch.AsError(err)
 	return e != nil && e.Remote && e.Status == http.StatusNoContent

@@ -22,7 +22,8 @@ func randomHistory(rng *rand.Rand, versions int) (h scriptedHistory, at []int) {
 	return h, at
 }
 
-// scriptAfter returns the response to a watch from version. It may end anywhere, even within a version.
+// scriptAfter returns the response to a watch from version. It may end anywhere, even within a
+// version.
 func (h scriptedHistory) scriptAfter(rng *rand.Rand, at []int, version int) script {
 	var steps []any
 	for i, f := range h {

@@ -15,8 +15,9 @@ var queryParams = []string{
 // params are the parameters of one request.
 type params struct{ url.Values }
 
-// paramsOf returns the parameters of every request for q: the query of u and the selection. The URL
-// identifies one collection, so namespace and name become field selectors, which every server knows.
+// paramsOf returns the parameters of every request for q: the query of u and the selection. The
+// URL identifies one collection, so namespace and name become field selectors, which every
+// server knows.
 func paramsOf(u *url.URL, q listwatch.Query) params {
 	p := params{u.Query()}
 	for _, name := range queryParams {
@@ -79,16 +80,17 @@ func (p params) list(q listwatch.Query) {
 	}
 }
 
-// watch adds the parameters of a watch from version. It always requests bookmarks: they advance the
-// version of a quiet watch, so that it can be resumed after the history of its last event has expired.
+// watch adds the parameters of a watch from version. It always requests bookmarks: they advance
+// the version of a quiet watch, so that it can be resumed after the history of its last event
+// has expired.
 func (p params) watch(version listwatch.Version) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
 	p.Set("resourceVersion", version.String())
 }
 
-// watchInitial adds the parameters of a watch with initial events. It requests them explicitly even if
-// they are the default, because only then the server marks their end (KEP-3157).
+// watchInitial adds the parameters of a watch with initial events. It requests them explicitly
+// even if they are the default, because only then the server marks their end (KEP-3157).
 func (p params) watchInitial(q listwatch.Query) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")

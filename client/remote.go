@@ -19,41 +19,43 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A Remote is the Source behind a URL. Only URL must be set. It is safe for concurrent use. Its fields must
-// not be changed once it is in use, and it must not be copied.
+// A Remote is the Source behind a URL. Only URL must be set. It is safe for concurrent use. Its
+// fields must not be changed once it is in use, and it must not be copied.
 type Remote struct {
-	// URL is the http or https URL of the collection. Its query is sent with every request: selectors in
-	// it are combined with those of a Query, timeoutSeconds limits how long the server keeps a watch
-	// open, and parameters that a Query sets are ignored.
+	// URL is the http or https URL of the collection. Its query is sent with every request:
+	// selectors in it are combined with those of a Query, timeoutSeconds limits how long the
+	// server keeps a watch open, and parameters that a Query sets are ignored.
 	URL string
 	// Network connects to the server. HTTPClient and Transports are used instead if they are set.
 	Network transport.Network
 	// Transports are the transports for watches, best first. If nil, an https URL uses HTTP/2, then
 	// HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket.
 	//
-	// HTTP/2 comes first because all watches share connections, whose pings detect a dead server. Without
-	// TLS a client cannot find out whether a server supports it. HTTP/1.1 works with every server, and a
-	// refusal concerns the request and not the transport. WebSocket is for networks that hold back long
-	// responses.
+	// HTTP/2 comes first because all watches share connections, whose pings detect a dead
+	// server. Without TLS a client cannot find out whether a server supports it. HTTP/1.1 works
+	// with every server, and a refusal concerns the request and not the transport. WebSocket is
+	// for networks that hold back long responses.
 	Transports []transport.Client
 	// HTTPClient sends the lists. If nil, they use HTTP/2 if the server offers it during the TLS
 	// handshake, and otherwise HTTP/1.1, over Network.
 	HTTPClient *http.Client
-	// Header returns headers for a request, such as Authorization. It may be nil. It is called before
-	// each request. After a 401 it is called once more with refresh true, and must not return the same
-	// credentials. It must be safe for concurrent use. An error without a code counts as Unavailable.
+	// Header returns headers for a request, such as Authorization. It may be nil. It is called
+	// before each request. After a 401 it is called once more with refresh true, and must not
+	// return the same credentials. It must be safe for concurrent use. An error without a code
+	// counts as Unavailable.
 	Header func(ctx context.Context, refresh bool) (http.Header, error)
-	// Framings are the framings for watches, best first. If nil, JSON is used. Lists are always JSON.
+	// Framings are the framings for watches, best first. If nil, JSON is used. Lists are always
+	// JSON.
 	Framings []framing.Framer
-	// Compress requests compressed watches and lists, which the server may decline. It is for slow or
-	// expensive networks: an event of some KiB has half the bytes and takes some microseconds more at
-	// both ends.
+	// Compress requests compressed watches and lists, which the server may decline. It is for
+	// slow or expensive networks: an event of some KiB has half the bytes and takes some
+	// microseconds more at both ends.
 	Compress bool
-	// MaxObjectBytes limits the decompressed size of an event and of an object in a list. If it is zero
-	// or negative, [framing.DefaultLimit] is used.
+	// MaxObjectBytes limits the decompressed size of an event and of an object in a list. If it
+	// is zero or negative, [framing.DefaultLimit] is used.
 	MaxObjectBytes int
-	// MaxListBytes limits the decompressed size of a page of a list. If zero, [DefaultMaxListBytes] is
-	// used. A negative value means no limit.
+	// MaxListBytes limits the decompressed size of a page of a list. If zero,
+	// [DefaultMaxListBytes] is used. A negative value means no limit.
 	MaxListBytes int64
 	// IdleTimeout is the silence after which a connection of a watch or a list is closed. If zero,
 	// [DefaultIdleTimeout] is used. A negative value disables the timeout.
@@ -118,8 +120,8 @@ func (r *Remote) defaultTransports() []transport.Client {
 	return h1
 }
 
-// Close closes unused connections, including those of Transports and HTTPClient. Watchers stay open, and
-// the Remote remains usable. The error is always nil.
+// Close closes unused connections, including those of Transports and HTTPClient. Watchers stay
+// open, and the Remote remains usable. The error is always nil.
 func (r *Remote) Close() error {
 	r.init()
 	r.state.http.CloseIdleConnections()
@@ -173,7 +175,8 @@ func (r *Remote) learnEpoch(epoch string) {
 	r.state.description.Epoch = epoch
 }
 
-// authorized calls try with the headers of r.Header. After a 401 it calls try once more with fresh ones.
+// authorized calls try with the headers of r.Header. After a 401 it calls try once more with
+// fresh ones.
 func (r *Remote) authorized(ctx context.Context, refresh bool, try func(http.Header) error) error {
 	for {
 		var h http.Header

@@ -36,8 +36,8 @@ type scriptedRequest struct {
 	header http.Header
 }
 
-// A script is a response. Each step is a framing.WatchEvent, a time.Duration to wait, activity, or an
-// error, which ends the response. After the last step the response is silent.
+// A script is a response. Each step is a framing.WatchEvent, a time.Duration to wait, activity,
+// or an error, which ends the response. After the last step the response is silent.
 type script struct {
 	refuse error // fails the request
 	epoch  string

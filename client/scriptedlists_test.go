@@ -76,8 +76,8 @@ func listBodyOf(version int, names ...string) string {
 	return fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, version, strings.Join(items, ","))
 }
 
-// dialTimeout is the dial function of a network without servers. It ends on its own, because net/http
-// keeps dialling for a later request after ctx has ended.
+// dialTimeout is the dial function of a network without servers. It ends on its own, because
+// net/http keeps dialling for a later request after ctx has ended.
 func dialTimeout(ctx context.Context, _, _ string) (net.Conn, error) {
 	reflector.Sleep(ctx, 10*time.Second)
 	return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}

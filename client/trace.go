@@ -6,16 +6,16 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Trace has hooks for events that the readers of watchers do not see. Each hook may be nil. Hooks are
-// called from many goroutines at once and must return quickly.
+// A Trace has hooks for events that the readers of watchers do not see. Each hook may be nil.
+// Hooks are called from many goroutines at once and must return quickly.
 type Trace struct {
 	// Opened is called when the server has accepted a watch over the named transport. from is the
 	// version from which it resumes. Zero means that it begins with the state.
 	Opened func(transport string, from listwatch.Version)
 	// TransportFailed is called when the named transport could not be used. The next one is tried.
 	TransportFailed func(transport string, err error)
-	// Lost is called when a connection has ended or a request has failed. The next attempt starts after
-	// wait. err is io.EOF if the server ended the watch cleanly.
+	// Lost is called when a connection has ended or a request has failed. The next attempt
+	// starts after wait. err is io.EOF if the server ended the watch cleanly.
 	Lost func(err error, wait time.Duration)
 }
 

@@ -6,14 +6,16 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Watch sends the first request and returns its error, if any. ctx bounds only that request. The Watcher
-// recovers from later failures; the package comment lists the errors that it returns.
+// Watch sends the first request and returns its error, if any. ctx bounds only that request.
+// The Watcher recovers from later failures; the package comment lists the errors that it
+// returns.
 //
-// If the server refuses to send initial events (KEP-3157), they are listed, and the watch begins at the
-// version of the list. The reader sees no difference. For the next hour every Watch of the Remote lists.
+// If the server refuses to send initial events (KEP-3157), they are listed, and the watch
+// begins at the version of the list. The reader sees no difference. For the next hour every
+// Watch of the Remote lists.
 //
-// A Watch without initial events and with Start Newest or Any begins at the version of a list of one
-// object, because a watch without a version could not be resumed.
+// A Watch without initial events and with Start Newest or Any begins at the version of a list
+// of one object, because a watch without a version could not be resumed.
 //
 // If Start is At and the server has another epoch, the error is [listwatch.Expired]. The version is
 // taken to be from the epoch that the Remote saw last.

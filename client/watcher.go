@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A watcher is the queue between the reader and the goroutine of a follower. The goroutine waits while
-// the queue is full, so a slow reader slows the server down.
+// A watcher is the queue between the reader and the goroutine of a follower. The goroutine
+// waits while the queue is full, so a slow reader slows the server down.
 type watcher struct {
 	// Immutable after construction.
 	cancel context.CancelFunc // ends the goroutine
@@ -75,7 +75,8 @@ func (w *watcher) take(dst []listwatch.Event) (int, error) {
 // isFull reports whether the queue has reached a limit. w.mu must be held.
 func (w *watcher) isFull() bool { return len(w.queue) >= queueEvents || w.bytes >= queueBytes }
 
-// push appends e to the queue. It returns false if the queue is full now: then the caller waits for room.
+// push appends e to the queue. It returns false if the queue is full now: then the caller waits
+// for room.
 func (w *watcher) push(e listwatch.Event) (hasRoom bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,12 +14,13 @@ type target struct {
 	version listwatch.Version // zero if there is no backfill
 }
 
-// backfill makes w begin with the state at an earlier version and continue with the events since then,
-// so that the relay has a history from the start. If the upstream cannot serve that, w remains unchanged,
-// and the relay begins without a history.
+// backfill makes w begin with the state at an earlier version and continue with the events
+// since then, so that the relay has a history from the start. If the upstream cannot serve
+// that, w remains unchanged, and the relay begins without a history.
 //
-// Rejected: to begin with the newest state and fetch the history when a client asks for it. That takes a
-// second watch for every version that clients resume from, and only a bookmark would tell where it ends.
+// Rejected: to begin with the newest state and fetch the history when a client asks for it.
+// That takes a second watch for every version that clients resume from, and only a bookmark
+// would tell where it ends.
 func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch.Query) target {
 	asked := time.Now()
 	newest, err := u.Source.List(ctx, listwatch.Query{Limit: 1})
@@ -45,8 +46,8 @@ func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch
 	return target{asked, newest.Version}
 }
 
-// stateAt returns the state at version v as the initial events of a watch, including the bookmark after
-// them.
+// stateAt returns the state at version v as the initial events of a watch, including the
+// bookmark after them.
 func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []listwatch.Event, err error) {
 	q := listwatch.Query{Start: listwatch.At, Version: v, Match: listwatch.Exact, Limit: reflector.DefaultPageSize}
 	for page, err := range reflector.Pages(ctx, u.Source, q) {
@@ -61,15 +62,16 @@ func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []l
 	return append(events, listwatch.NewBookmark(listwatch.Describe(u.Source), v, true)), nil
 }
 
-// A watch from an expired version fails soon or never. These are the bounds of the time to wait for that.
+// A watch from an expired version fails soon or never. These are the bounds of the time to wait
+// for that.
 const (
 	minRefusalTime = 50 * time.Millisecond
 	maxRefusalTime = time.Second
 )
 
-// A backfillSearch finds the oldest version from which the upstream can be watched, with binary searches:
-// one over lists of one object, and one over watches that are closed again. Usually the first attempt of
-// each succeeds.
+// A backfillSearch finds the oldest version from which the upstream can be watched, with binary
+// searches: one over lists of one object, and one over watches that are closed again. Usually
+// the first attempt of each succeeds.
 type backfillSearch struct {
 	source  listwatch.Source
 	newest  listwatch.Version
@@ -83,8 +85,8 @@ type backfillStart struct {
 	first   []listwatch.Event // read from watcher already
 }
 
-// oldest returns a watch that starts at most limit versions before the newest version, or nil if there is
-// no such watch.
+// oldest returns a watch that starts at most limit versions before the newest version, or nil
+// if there is no such watch.
 func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *backfillStart {
 	distance := searchMax(limit, func(distance listwatch.Version) bool { return s.canList(ctx, s.newest-distance) })
 	if distance == 0 {
@@ -94,8 +96,8 @@ func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 	if best != nil {
 		return best
 	}
-	// Some servers list versions that they cannot watch: Kubernetes lists from etcd and watches from a
-	// cache with a shorter history.
+	// Some servers list versions that they cannot watch: Kubernetes lists from etcd and watches
+	// from a cache with a shorter history.
 	searchMax(distance-1, func(distance listwatch.Version) bool {
 		older := s.watch(ctx, s.newest-distance)
 		if older == nil {
@@ -110,8 +112,8 @@ func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 	return best
 }
 
-// searchMax returns the greatest number up to limit for which ok holds, or zero. If ok holds for a number,
-// it must hold for all lower ones.
+// searchMax returns the greatest number up to limit for which ok holds, or zero. If ok holds
+// for a number, it must hold for all lower ones.
 func searchMax(limit listwatch.Version, ok func(listwatch.Version) bool) listwatch.Version {
 	low, high := listwatch.Version(0), limit+1
 	for try := limit; low+1 < high; try = low + (high-low)/2 {

@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// readTimeout is the time for which a read waits for the first state, for the upstream's response, and
-// for a version.
+// readTimeout is the time for which a read waits for the first state, for the upstream's
+// response, and for a version.
 const readTimeout = 3 * time.Second
 
 // A reading is a version of the upstream at some time.
@@ -19,8 +19,8 @@ type reading struct {
 	epoch   *epoch // of version; nil if the relay had no state then
 }
 
-// readUpstream asks the upstream for its version. A page of one object is cheap, and its version covers
-// every write that was acknowledged before.
+// readUpstream asks the upstream for its version. A page of one object is cheap, and its
+// version covers every write that was acknowledged before.
 func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -33,8 +33,8 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 		r.monitor.failed(err)
 		return reading{}, err
 	}
-	// checkEpoch compared epochs after the response, and logWriter.begin sets the filling epoch before
-	// the epoch to compare with. So this is the epoch of the version.
+	// checkEpoch compared epochs after the response, and logWriter.begin sets the filling epoch
+	// before the epoch to compare with. So this is the epoch of the version.
 	now := reading{at, page.Version, r.epochs.filling()}
 	r.monitor.heard()
 	r.monitor.add(now)
@@ -42,9 +42,9 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 	return now, nil
 }
 
-// newest returns a version of ep that covers every write acknowledged before the call. If the upstream
-// has another epoch or an older state, newest waits until that replaces ep, and the result means
-// nothing then.
+// newest returns a version of ep that covers every write acknowledged before the call. If the
+// upstream has another epoch or an older state, newest waits until that replaces ep, and the
+// result means nothing then.
 func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error) {
 	bounded, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

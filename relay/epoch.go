@@ -18,8 +18,8 @@ type epoch struct {
 	ctx         context.Context // ends when another epoch replaces this one
 	cancel      context.CancelFunc
 
-	// incomplete is a version of which watchers have seen only a part, so that no watch can resume from
-	// it. Zero if there is none.
+	// incomplete is a version of which watchers have seen only a part, so that no watch can
+	// resume from it. Zero if there is none.
 	incomplete atomic.Uint64
 }
 
@@ -57,8 +57,8 @@ func (ep *epoch) within(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// epochs holds the epoch that is served and the one that is filled. They differ while the relay catches
-// up with an upstream whose versions have started over. Safe for concurrent use.
+// epochs holds the epoch that is served and the one that is filled. They differ while the relay
+// catches up with an upstream whose versions have started over. Safe for concurrent use.
 type epochs struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -70,14 +70,16 @@ type epochs struct {
 
 func (e *epochs) init() { e.changed = make(chan struct{}) }
 
-// get returns the epoch to read from, or nil if there is none. The channel is closed when that changes.
+// get returns the epoch to read from, or nil if there is none. The channel is closed when that
+// changes.
 func (e *epochs) get() (ep *epoch, changed <-chan struct{}, closed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.served, e.changed, e.closed
 }
 
-// filling returns the epoch that receives the events of the upstream, or nil before the first state.
+// filling returns the epoch that receives the events of the upstream, or nil before the first
+// state.
 func (e *epochs) filling() *epoch {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,8 +97,8 @@ func (e *epochs) fill(ep *epoch) {
 	}
 }
 
-// serve makes readers use ep, and ends the watches of the previous epoch with err. It returns false and
-// does nothing if ep is served already, or is no longer the epoch that is filled.
+// serve makes readers use ep, and ends the watches of the previous epoch with err. It returns
+// false and does nothing if ep is served already, or is no longer the epoch that is filled.
 func (e *epochs) serve(ep *epoch, err error) bool {
 	e.mu.Lock()
 	previous := e.served

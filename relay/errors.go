@@ -19,8 +19,9 @@ var errNoResponse = errors.New("the upstream did not respond in time")
 // retryAfter is the delay that a reader is asked for while the relay cannot serve it.
 const retryAfter = time.Second
 
-// notReady is the error of a read before the first state has arrived. It quotes cause, which may be nil.
-// It does not wrap it, because the code of cause concerns the relay and not the reader.
+// notReady is the error of a read before the first state has arrived. It quotes cause, which
+// may be nil. It does not wrap it, because the code of cause concerns the relay and not the
+// reader.
 func notReady(cause error) error {
 	message := "the relay has not received the state of the upstream yet"
 	if cause != nil {

@@ -16,8 +16,8 @@ type flag struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// A relay follows an origin over HTTP, and a client watches the relay. The origin serves one watch, however
-// many clients the relay has.
+// A relay follows an origin over HTTP, and a client watches the relay. The origin serves one
+// watch, however many clients the relay has.
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[flag]()
@@ -53,4 +53,29 @@ func Example() {
 		break
 	}
 	// Output: ADDED dark-mode true
+}
+
+// Health reports whether the relay keeps up with its upstream.
+func ExampleRelay_Health() {
+	ctx := context.Background()
+	flags := memory.New[flag]()
+	r := relay.Open(flags, relay.Options{})
+	defer r.Close()
+	if _, err := flags.Create(ctx, flag{listwatch.Metadata{Name: "dark-mode"}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	page, err := r.List(ctx, listwatch.Query{}) // waits for the write
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	health := r.Health()
+	fmt.Println("ready:", health.Ready)
+	fmt.Println("objects:", health.Objects)
+	fmt.Println("up to date:", health.Version == page.Version && health.Version == health.UpstreamVersion)
+	// Output:
+	// ready: true
+	// objects: 1
+	// up to date: true
 }

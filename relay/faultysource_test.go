@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A faultySource passes requests on to a source that a test can replace. The test can also make requests
-// fail, end watches with an error, and add events to them.
+// A faultySource passes requests on to a source that a test can replace. The test can also make
+// requests fail, end watches with an error, and add events to them.
 type faultySource struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -73,7 +73,8 @@ func (s *faultySource) Describe() listwatch.Description {
 	return listwatch.Describe(source)
 }
 
-// setDown ends all watches with err and makes requests fail with it. If err is nil, requests succeed again.
+// setDown ends all watches with err and makes requests fail with it. If err is nil, requests
+// succeed again.
 func (s *faultySource) setDown(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

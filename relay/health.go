@@ -16,23 +16,24 @@ type Health struct {
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	Following bool
-	// Version is the version that the relay has reached, and UpstreamVersion the newest version that
-	// the upstream has reported. Versions count the writes of the whole database, so their difference
-	// is not the number of missing events.
+	// Version is the version that the relay has reached, and UpstreamVersion the newest version
+	// that the upstream has reported. Versions count the writes of the whole database, so their
+	// difference is not the number of missing events.
 	Version, UpstreamVersion listwatch.Version
 	// Epoch is the epoch of the state.
 	Epoch string
 	// Lag is an upper bound on the age of the state: the relay has every write that the origin
 	// acknowledged before that. It is measured by asking the upstream for its version, at
-	// [Options.CheckInterval] and for reads of the newest state, so it is about the time between two of
-	// these requests while the relay keeps up. It is a few times that if only other collections of the
-	// database change, and about a minute without a [Options.ProbeSource]. Negative if not known yet.
+	// [Options.CheckInterval] and for reads of the newest state, so it is about the time
+	// between two of these requests while the relay keeps up. It is a few times that if only
+	// other collections of the database change, and about a minute without a
+	// [Options.ProbeSource]. Negative if not known yet.
 	Lag time.Duration
-	// LastHeard is the time of the last event, bookmark or response of the upstream. Zero if there was
-	// none.
+	// LastHeard is the time of the last event, bookmark or response of the upstream. Zero if
+	// there was none.
 	LastHeard time.Time
-	// Err is the error of the last watch of the upstream or request to it. Nil if the upstream has sent
-	// anything since then.
+	// Err is the error of the last watch of the upstream or request to it. Nil if the upstream
+	// has sent anything since then.
 	Err error
 	// Objects and Watchers are numbers of objects and of open watches.
 	Objects, Watchers int
@@ -67,8 +68,8 @@ func (r *Relay) check(ctx context.Context, interval time.Duration) {
 				return
 			}
 		}
-		// Health reports an error of the read. If no event brings the version, a probe must, because the
-		// upstream's bookmarks are rare.
+		// Health reports an error of the read. If no event brings the version, a probe must,
+		// because the upstream's bookmarks are rare.
 		if now, err := r.versions.Get(ctx); err == nil && now.epoch != nil && !r.monitor.lagsAtMost(2*interval) {
 			r.prober.request(now.epoch, now.version)
 		}

@@ -85,8 +85,8 @@ func (w *logWriter) synced(e listwatch.Event) {
 			r.options.Trace.replaced(v, len(w.state))
 		}
 	default:
-		// The log has this version already, or has reached a later one without an event in between. So
-		// no watch has missed anything.
+		// The log has this version already, or has reached a later one without an event in
+		// between. So no watch has missed anything.
 	}
 	r.upstream.synced(d.Epoch)
 	w.newest, w.state = v, nil
@@ -126,8 +126,8 @@ func (w *logWriter) begin(previous *epoch, d listwatch.Description, v listwatch.
 	})
 }
 
-// awaitBackfill returns when ep has reached v, so that no reader gets a state that is known to be old. It
-// also returns if ep makes no progress, because then the relay has no better state.
+// awaitBackfill returns when ep has reached v, so that no reader gets a state that is known to
+// be old. It also returns if ep makes no progress, because then the relay has no better state.
 func (w *logWriter) awaitBackfill(ep *epoch, v listwatch.Version) {
 	for {
 		before := ep.revision.Version()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A monitor records when the upstream was heard from, and measures the lag. Safe for concurrent use.
+// A monitor records when the upstream was heard from, and measures the lag. Safe for concurrent
+// use.
 type monitor struct {
 	mu sync.Mutex
 	// Guarded by mu.

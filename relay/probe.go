@@ -10,10 +10,11 @@ import (
 	"github.com/listwatch/listwatch/client"
 )
 
-// A prober makes an epoch reach a version that no event brings, because it was written to another
-// collection of the upstream's database. It opens a second, short watch at the version that the relay has
-// reached. The first bookmark of that watch proves that nothing happened up to it, except the events
-// before it, which the relay's own watch brings too. Safe for concurrent use.
+// A prober makes an epoch reach a version that no event brings, because it was written to
+// another collection of the upstream's database. It opens a second, short watch at the version
+// that the relay has reached. The first bookmark of that watch proves that nothing happened up
+// to it, except the events before it, which the relay's own watch brings too. Safe for
+// concurrent use.
 type prober struct {
 	// Immutable after construction.
 	ctx      context.Context
@@ -38,13 +39,13 @@ type probeRequest struct {
 const (
 	// probeDelay is the time that the event may take before a probe starts.
 	probeDelay = 50 * time.Millisecond
-	// probeTimeout is the timeout of the watches of a probe. Servers send a bookmark two seconds before
-	// the timeout, as kube-apiserver does.
+	// probeTimeout is the timeout of the watches of a probe. Servers send a bookmark two
+	// seconds before the timeout, as kube-apiserver does.
 	probeTimeout = 3 * time.Second
 )
 
-// setSource makes p probe source. If source is nil and upstream is a client.Remote, p probes a copy of
-// upstream whose watches have a short timeout.
+// setSource makes p probe source. If source is nil and upstream is a client.Remote, p probes a
+// copy of upstream whose watches have a short timeout.
 func (p *prober) setSource(upstream, source listwatch.Source) {
 	p.source, p.release = source, func() {}
 	remote, ok := upstream.(*client.Remote)
@@ -113,8 +114,8 @@ func (p *prober) run() {
 	}
 }
 
-// probe watches until r.version is reached or the watch ends. It does not report errors: the readers that
-// wait for the version time out.
+// probe watches until r.version is reached or the watch ends. It does not report errors: the
+// readers that wait for the version time out.
 func (p *prober) probe(r probeRequest) {
 	ctx, cancel := context.WithTimeout(r.epoch.ctx, probeTimeout+readTimeout)
 	defer cancel()

@@ -8,8 +8,9 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// List implements [listwatch.Source] from the relay's own state. A list of the newest state waits up to
-// 3 seconds for the version that the upstream reports, and then fails with [listwatch.NotYet].
+// List implements [listwatch.Source] from the relay's own state. A list of the newest state
+// waits up to 3 seconds for the version that the upstream reports, and then fails with
+// [listwatch.NotYet].
 func (r *Relay) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	for {
 		ep, resolved, err := r.resolve(ctx, q)
@@ -26,8 +27,9 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (listwatch.Page, er
 	}
 }
 
-// awaitPage makes ep reach the version of q. A continue token of another relay may have a version that
-// this one has not reached. If it is not reached in time, the list reports that the token has expired.
+// awaitPage makes ep reach the version of q. A continue token of another relay may have a
+// version that this one has not reached. If it is not reached in time, the list reports that
+// the token has expired.
 func (r *Relay) awaitPage(ctx context.Context, ep *epoch, q listwatch.Query) {
 	if q.Start == listwatch.At {
 		r.prober.request(ep, q.Version)
@@ -41,9 +43,9 @@ func (r *Relay) awaitPage(ctx context.Context, ep *epoch, q listwatch.Query) {
 	}
 }
 
-// Watch implements [listwatch.Source] from the relay's own log. It waits for the first state and, if it
-// begins at the newest state, for the version that the upstream reports. The Watcher waits until the
-// relay has reached that version.
+// Watch implements [listwatch.Source] from the relay's own log. It waits for the first state
+// and, if it begins at the newest state, for the version that the upstream reports. The Watcher
+// waits until the relay has reached that version.
 func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	q.Continue = "" // a watch ignores it
 	ep, q, err := r.resolve(ctx, q)
@@ -70,8 +72,8 @@ func (r *Relay) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, 
 }
 
 // Compact drops the history: a watch from a version before the relay's newest one is
-// [listwatch.Expired]. Open watches that have read all events continue. Compact waits like a List of the
-// newest state.
+// [listwatch.Expired]. Open watches that have read all events continue. Compact waits like a
+// List of the newest state.
 func (r *Relay) Compact(ctx context.Context) error {
 	ep, err := r.caughtUp(ctx)
 	if err != nil {
@@ -81,8 +83,8 @@ func (r *Relay) Compact(ctx context.Context) error {
 	return nil
 }
 
-// Describe implements [listwatch.Describer]. It returns the description of the upstream, with the epoch
-// of the state that the relay serves.
+// Describe implements [listwatch.Describer]. It returns the description of the upstream, with
+// the epoch of the state that the relay serves.
 func (r *Relay) Describe() listwatch.Description {
 	if ep, _, _ := r.epochs.get(); ep != nil {
 		return ep.description

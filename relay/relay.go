@@ -14,33 +14,37 @@ import (
 
 // Options configure a Relay. The zero Options are usable.
 type Options struct {
-	// HistoryAge is the time for which a watch can start before an event after the relay received it. If
-	// zero, 5 minutes are used. A negative value means no limit.
+	// HistoryAge is the time for which a watch can start before an event after the relay
+	// received it. If zero, 5 minutes are used. A negative value means no limit.
 	HistoryAge time.Duration
-	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256 MiB are
-	// used. A negative value means no limit.
+	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256
+	// MiB are used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded initial events
-	// may use as much again. If zero, a quarter of HistoryBytes is used. A negative value means no limit.
+	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
+	// initial events may use as much again. If zero, a quarter of HistoryBytes is used. A
+	// negative value means no limit.
 	FrameCacheBytes int64
-	// BackfillVersions is the number of versions before the newest one from which the relay reads the
-	// history when it starts, if the upstream still has it. Then clients of an earlier relay can resume.
-	// Versions count the writes of the whole database, so this is an upper bound on the number of
-	// events. If zero, [DefaultBackfillVersions] is used. A negative value disables the backfill.
+	// BackfillVersions is the number of versions before the newest one from which the relay
+	// reads the history when it starts, if the upstream still has it. Then clients of an
+	// earlier relay can resume. Versions count the writes of the whole database, so this is an
+	// upper bound on the number of events. If zero, [DefaultBackfillVersions] is used. A
+	// negative value disables the backfill.
 	BackfillVersions int
 	// Fields are the paths that a field selector may use in addition to metadata.name and
-	// metadata.namespace, as in [store.CollectionSpec]. If nil, the fields that the upstream describes
-	// are used.
+	// metadata.namespace, as in [store.CollectionSpec]. If nil, the fields that the upstream
+	// describes are used.
 	Fields []string
-	// ProbeSource is the collection of the upstream, with watches that end or send a bookmark within two
-	// seconds. The relay opens a short watch of it if a reader waits for a version that no event brings. If nil and the upstream is a [client.Remote], a copy of that with a short timeoutSeconds is
-	// used. For other upstreams nil means that such a reader waits for the next bookmark of the upstream.
+	// ProbeSource is the collection of the upstream, with watches that end or send a bookmark
+	// within two seconds. The relay opens a short watch of it if a reader waits for a version
+	// that no event brings. If nil and the upstream is a [client.Remote], a copy of that with a
+	// short timeoutSeconds is used. For other upstreams nil means that such a reader waits for
+	// the next bookmark of the upstream.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	ProbeSource listwatch.Source
 	// CheckInterval is the time between two requests for the upstream's version, from which
-	// [Health.Lag] is computed. If zero, [DefaultCheckInterval] is used. If negative, only reads of the
-	// newest state cause such requests.
+	// [Health.Lag] is computed. If zero, [DefaultCheckInterval] is used. If negative, only
+	// reads of the newest state cause such requests.
 	CheckInterval time.Duration
 	// Backoff configures the delay between two watches of the upstream.
 	Backoff listwatch.Backoff
@@ -54,8 +58,8 @@ const (
 	DefaultCheckInterval    = 10 * time.Second
 )
 
-// A Relay is a Source that follows another Source. Its watchers are [listwatch.Poller]s. It is safe for
-// concurrent use. Use [Open] to create one.
+// A Relay is a Source that follows another Source. Its watchers are [listwatch.Poller]s. It is
+// safe for concurrent use. Use [Open] to create one.
 type Relay struct {
 	// Immutable after construction.
 	upstream *upstream
@@ -101,9 +105,10 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 	return r
 }
 
-// Close ends the watch of the upstream and every watch of r. They end cleanly after their readers have
-// read the remaining events. Later lists and watches are [listwatch.Unavailable]. Close returns when all
-// goroutines of r have ended. Only the first call has an effect. The error is always nil.
+// Close ends the watch of the upstream and every watch of r. They end cleanly after their
+// readers have read the remaining events. Later lists and watches are [listwatch.Unavailable].
+// Close returns when all goroutines of r have ended. Only the first call has an effect. The
+// error is always nil.
 func (r *Relay) Close() error {
 	r.epochs.close()
 	r.stop()

@@ -18,7 +18,8 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// watcherCount is the number of watchers of the tree. The race detector makes each of them much slower.
+// watcherCount is the number of watchers of the tree. The race detector makes each of them much
+// slower.
 func watcherCount() int {
 	if testing.Short() || raceEnabled {
 		return 300
@@ -108,8 +109,8 @@ func (tr *tree) kill(name string) {
 	tr.relays[name].upstream.Close()
 }
 
-// startWatchers starts watchers. Half of them always use the same relay, and half of them any relay that
-// runs. Half of each use HTTP/2 and share connections.
+// startWatchers starts watchers. Half of them always use the same relay, and half of them any
+// relay that runs. Half of each use HTTP/2 and share connections.
 func (tr *tree) startWatchers(count int) {
 	tr.Helper()
 	var ready sync.WaitGroup

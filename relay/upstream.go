@@ -8,9 +8,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An upstream is the Source that the relay's Reflector follows. It adds to the given Source: a backfill
-// of the history, a bookmark whenever a Poller advances without an event, and an error when the epoch
-// changes.
+// An upstream is the Source that the relay's Reflector follows. It adds to the given Source: a
+// backfill of the history, a bookmark whenever a Poller advances without an event, and an error
+// when the epoch changes.
 type upstream struct {
 	listwatch.Source
 	backfillVersions int
@@ -88,7 +88,8 @@ func (u *upstream) skipBackfill() {
 	u.noBackfill = true
 }
 
-// takeTarget returns the target of the state that is complete now. A state that was listed has none.
+// takeTarget returns the target of the state that is complete now. A state that was listed has
+// none.
 func (u *upstream) takeTarget() target {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -107,9 +108,9 @@ func (u *upstream) synced(epoch string) {
 	}
 }
 
-// checkEpoch returns an error if the Source has another epoch than the relay's state. To resume would mix
-// two histories then, so the open watch ends with the same error. It remains open within its initial
-// events, because these may be of the new epoch.
+// checkEpoch returns an error if the Source has another epoch than the relay's state. To resume
+// would mix two histories then, so the open watch ends with the same error. It remains open
+// within its initial events, because these may be of the new epoch.
 func (u *upstream) checkEpoch() error {
 	is := listwatch.Describe(u.Source).Epoch
 	u.mu.Lock()

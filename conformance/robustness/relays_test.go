@@ -19,9 +19,9 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// TestRelaysKeepWatchGuarantees kills relays, and compacts the origin once while a relay is away. Watchers
-// of several selections use one relay or any of them. The checker verifies that each watcher saw what it
-// should.
+// TestRelaysKeepWatchGuarantees kills relays, and compacts the origin once while a relay is
+// away. Watchers of several selections use one relay or any of them. The checker verifies that
+// each watcher saw what it should.
 func TestRelaysKeepWatchGuarantees(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -127,8 +127,8 @@ func (c *relayCluster) close() {
 	c.network.Kill("origin")
 }
 
-// startWatchers starts eight watchers of each selection. Half of them always use the same relay, and half
-// of them any relay that runs.
+// startWatchers starts eight watchers of each selection. Half of them always use the same
+// relay, and half of them any relay that runs.
 func (c *relayCluster) startWatchers(ctx context.Context, rec *checker.Recorder, watchers *sync.WaitGroup) {
 	i := 0
 	for name, q := range selections(c.t) {

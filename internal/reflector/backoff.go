@@ -31,12 +31,12 @@ type WatchEnd struct {
 	Err error
 }
 
-// IsBrief reports whether the watch ended soon and without an event. A server that ends watches at once
-// must not be asked again at once.
+// IsBrief reports whether the watch ended soon and without an event. A server that ends watches
+// at once must not be asked again at once.
 func (e WatchEnd) IsBrief() bool { return e.Opened && e.Received == 0 && e.Lived < briefLife }
 
-// IsClean reports whether the watch ended cleanly. errors.Is would not do: the error of a connection
-// that broke during the dial may wrap io.EOF.
+// IsClean reports whether the watch ended cleanly. errors.Is would not do: the error of a
+// connection that broke during the dial may wrap io.EOF.
 func (e WatchEnd) IsClean() bool { return e.Err == io.EOF }
 
 // A backoff counts consecutive failures. It is not safe for concurrent use.

@@ -54,7 +54,8 @@ func (r *Reflector) watchList() *WatchListSupport {
 	return r.WatchList
 }
 
-// listAndWatch passes the state to the sink page by page, and opens a watch of the changes after it.
+// listAndWatch passes the state to the sink page by page, and opens a watch of the changes
+// after it.
 func (r *Reflector) listAndWatch(ctx context.Context) error {
 	limit := r.PageSize
 	if limit == 0 {

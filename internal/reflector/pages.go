@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Pages lists source and returns all pages, beginning with the page of q. It ends after an error, and
-// returns an error of code Corrupt if source sends the same page again.
+// Pages lists source and returns all pages, beginning with the page of q. It ends after an
+// error, and returns an error of code Corrupt if source sends the same page again.
 func Pages(ctx context.Context, source listwatch.Source, q listwatch.Query) iter.Seq2[listwatch.Page, error] {
 	return func(yield func(listwatch.Page, error) bool) {
 		var first listwatch.Key

@@ -6,20 +6,20 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// LagTolerance is the time for which a source may lag behind a version that it has reported before. It
-// may be another replica that catches up.
+// LagTolerance is the time for which a source may lag behind a version that it has reported
+// before. It may be another replica that catches up.
 const LagTolerance = time.Minute
 
 // An Action is what a Reflector does after a watch ended or could not be opened.
 type Action uint8
 
-// The actions. Unless they say otherwise, the next watch resumes, or requests the same state again if
-// the initial events were not complete.
+// The actions. Unless they say otherwise, the next watch resumes, or requests the same state
+// again if the initial events were not complete.
 const (
 	// Retry opens the next watch.
 	Retry Action = iota
-	// RetryOnce opens the next watch, unless RetryOnce was chosen before without progress since. Then
-	// Run ends with the error of the watch.
+	// RetryOnce opens the next watch, unless RetryOnce was chosen before without progress
+	// since. Then Run ends with the error of the watch.
 	RetryOnce
 	// AwaitVersion opens the next watch, until the source has lagged for [LagTolerance]. Then it is
 	// RelistNewest.
@@ -32,20 +32,20 @@ const (
 	Stop
 )
 
-// A Policy decides how a Reflector continues after a failure. The zero Policy never ends Run: it relists
-// if the history has expired, or if an event was malformed or rejected by the Sink.
+// A Policy decides how a Reflector continues after a failure. The zero Policy never ends Run:
+// it relists if the history has expired, or if an event was malformed or rejected by the Sink.
 type Policy struct {
 	// Decide returns the action for end. at is where the next watch would resume.
 	Decide func(end WatchEnd, at *ResumePoint) Action
-	// Restart is called before a state is requested again, in place of what the Sink has received up
-	// to at. If it returns an error, Run ends with it. It may be nil.
+	// Restart is called before a state is requested again, in place of what the Sink has
+	// received up to at. If it returns an error, Run ends with it. It may be nil.
 	Restart func(cause error, at *ResumePoint) error
 	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
 	// that the Source does not support them. If nil, every [listwatch.Unsupported] and
 	// [listwatch.Invalid] may mean that.
 	MayRefuseWatchList func(err error) bool
-	// UncheckedInitialEvents passes on initial events as they are. If false, a change among them and
-	// a clean end before Synced are failures.
+	// UncheckedInitialEvents passes on initial events as they are. If false, a change among
+	// them and a clean end before Synced are failures.
 	UncheckedInitialEvents bool
 }
 
@@ -89,10 +89,11 @@ func mayRefuseWatchList(err error) bool {
 	return code == listwatch.Unsupported || code == listwatch.Invalid
 }
 
-// handle applies the action that the policy chooses for end. It returns the error that ends Run, or nil.
+// handle applies the action that the policy chooses for end. It returns the error that ends
+// Run, or nil.
 func (r *Reflector) handle(end WatchEnd) error {
 	if r.Resume.Advanced && r.Resume.Synced {
-		r.repeats, r.behindSince = 0, time.Time{}
+		r.repeats, r.laggingSince = 0, time.Time{}
 	}
 	r.Resume.Advanced = false
 	action := r.Policy.decide(end, &r.Resume)
@@ -104,9 +105,9 @@ func (r *Reflector) handle(end WatchEnd) error {
 			return end.Err
 		}
 	case AwaitVersion:
-		if r.behindSince.IsZero() {
-			r.behindSince = time.Now()
-		} else if time.Since(r.behindSince) > LagTolerance {
+		if r.laggingSince.IsZero() {
+			r.laggingSince = time.Now()
+		} else if time.Since(r.laggingSince) > LagTolerance {
 			action = RelistNewest
 		}
 	}
@@ -129,7 +130,7 @@ func (r *Reflector) restart(action Action, cause error) error {
 	case action == Relist && r.Resume.Synced:
 		r.requestState(r.Resume.Newest())
 	}
-	r.behindSince = time.Time{}
+	r.laggingSince = time.Time{}
 	return nil
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Sink receives the state and the changes of a Source. All methods are called from the goroutine of
-// the Reflector.
+// A Sink receives the state and the changes of a Source. All methods are called from the
+// goroutine of the Reflector.
 type Sink interface {
 	// Begin announces a new state. The Sink discards the initial events since the last Begin unless
 	// Synced followed them.
@@ -21,22 +21,24 @@ type Sink interface {
 	Take(events []listwatch.Event) error
 }
 
-// A Releaser is a Watcher that can reuse the memory of its objects, because only its reader has them.
+// A Releaser is a Watcher that can reuse the memory of its objects, because only its reader has
+// them.
 type Releaser interface {
 	listwatch.Watcher
-	// Release returns events of Next to the Watcher. Their objects, with the bytes and labels of
-	// these, must not be used afterwards. Copies, as decoders make them, remain valid. An event must
-	// not be released twice, and need not be released at all.
+	// Release returns events of Next to the Watcher. Their objects, with the bytes and labels
+	// of these, must not be used afterwards. Copies, as decoders make them, remain valid. An
+	// event must not be released twice, and need not be released at all.
 	Release(events []listwatch.Event)
 }
 
-// A Reflector passes the events of a Source to a Sink. Fields must not be changed while it runs, and
-// it runs once.
+// A Reflector passes the events of a Source to a Sink. Fields must not be changed while it
+// runs, and it runs once.
 type Reflector struct {
 	// Source and Sink must be set.
 	Source listwatch.Source
 	Sink   Sink
-	// Query selects objects by its Namespace, Name, Labels and Fields. Its other fields are ignored.
+	// Query selects objects by its Namespace, Name, Labels and Fields. Its other fields are
+	// ignored.
 	Query listwatch.Query
 	// Start and StartVersion say which state is requested first, like the fields of
 	// [listwatch.Query]. The zero values request the newest state.
@@ -59,17 +61,17 @@ type Reflector struct {
 	// WatchList remembers whether the Source can stream its state. Several Reflectors of one Source
 	// may share it. If nil, this Reflector remembers it for itself.
 	WatchList *WatchListSupport
-	// Lost is called before each delay. err is the reason why the watch ended or could not be opened,
-	// and io.EOF after a clean end. relist is true if the state will be requested again. If nil, it is
-	// not called.
+	// Lost is called before each delay. err is the reason why the watch ended or could not be
+	// opened, and io.EOF after a clean end. relist is true if the state will be requested
+	// again. If nil, it is not called.
 	Lost func(err error, wait time.Duration, relist bool)
 
 	watcher listwatch.Watcher // opened by Open and not read yet; nil if there is none
 	backoff backoff
 
-	repeats     int       // failures answered with RetryOnce, with no progress in between
-	behindSince time.Time // when the source first reported that it lags; zero if it does not
-	truncated   int       // consecutive watches that ended cleanly within the initial events
+	repeats      int       // failures answered with RetryOnce, with no progress in between
+	laggingSince time.Time // when the source first reported that it lags; zero if it does not
+	truncated    int       // consecutive watches that ended cleanly within the initial events
 }
 
 // DefaultPageSize is the page size of client-go.
@@ -77,8 +79,8 @@ const DefaultPageSize = 500
 
 const defaultBatchSize = 64
 
-// Run follows the Source until ctx ends, and then returns the error of ctx. If Policy ends it earlier,
-// Run returns the error of the Policy.
+// Run follows the Source until ctx ends, and then returns the error of ctx. If Policy ends it
+// earlier, Run returns the error of the Policy.
 func (r *Reflector) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		end := r.watch(ctx)
@@ -142,8 +144,8 @@ func (r *Reflector) read(ctx context.Context, w listwatch.Watcher) (end WatchEnd
 	}
 }
 
-// take passes new events to the sink, and then to release unless it is nil. It stops at the first event
-// that is out of order.
+// take passes new events to the sink, and then to release unless it is nil. It stops at the
+// first event that is out of order.
 func (r *Reflector) take(events []listwatch.Event, release func([]listwatch.Event)) error {
 	admitted, rejected := events[:0], error(nil)
 	for _, e := range events {

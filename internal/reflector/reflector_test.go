@@ -13,8 +13,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// formatRequests writes a watch with initial events as state or state>=5, one without as from 5, the first
-// page of a list as list or list>=5, and each other page as more.
+// formatRequests writes a watch with initial events as state or state>=5, one without as from
+// 5, the first page of a list as list or list>=5, and each other page as more.
 func formatRequests(requests []request) []string {
 	var all []string
 	for _, r := range requests {

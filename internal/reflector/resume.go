@@ -9,11 +9,11 @@ import (
 // A ResumePoint tracks the version from which a watch can be resumed. The zero ResumePoint has no
 // version: the watch begins with the state. It is not safe for concurrent use.
 //
-// Events of one version belong together, because a foreign writer may change several keys in one
-// transaction. A connection can be lost between them, and a watch from that version would not repeat
-// the remaining ones. So the version to resume from lags behind: it becomes V only after an event newer
-// than V or a bookmark at V or later. Events that are repeated after a resume are recognized by version
-// and key, and dropped.
+// Events of one version belong together, because a foreign writer may change several keys in
+// one transaction. A connection can be lost between them, and a watch from that version would
+// not repeat the remaining ones. So the version to resume from lags behind: it becomes V only
+// after an event newer than V or a bookmark at V or later. Events that are repeated after a
+// resume are recognized by version and key, and dropped.
 type ResumePoint struct {
 	// Invariant: group == 0 or Version < group.
 
@@ -31,9 +31,9 @@ type ResumePoint struct {
 	rest  map[listwatch.Key]struct{}
 }
 
-// Admit records e and reports whether it is new to the reader. It marks initial events, and makes the
-// bookmark that ends them Synced and every other one a Bookmark. For an event out of order it returns an
-// error of code Corrupt and changes nothing.
+// Admit records e and reports whether it is new to the reader. It marks initial events, and
+// makes the bookmark that ends them Synced and every other one a Bookmark. For an event out of
+// order it returns an error of code Corrupt and changes nothing.
 func (p *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
 	switch {
 	case e.Type == listwatch.Bookmark || e.Type == listwatch.Synced:
@@ -74,11 +74,12 @@ func (p *ResumePoint) delivered(key listwatch.Key) bool {
 	return ok || key == p.first
 }
 
-// bookmark records a bookmark. After a resume one may be older than the newest event, and is not passed
-// on then.
+// bookmark records a bookmark. After a resume one may be older than the newest event, and is
+// not passed on then.
 func (p *ResumePoint) bookmark(e *listwatch.Event) (pass bool) {
 	if !p.Synced {
-		// A server that cannot mark the end of the initial events sends its first bookmark after them.
+		// A server that cannot mark the end of the initial events sends its first bookmark
+		// after them.
 		p.Synced, p.Version, p.Advanced, p.Confirmed = true, e.Version, true, true
 		e.Type = listwatch.Synced
 		return true

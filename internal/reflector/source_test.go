@@ -24,7 +24,8 @@ type scriptedSource struct {
 	requests []request
 }
 
-// A scriptedWatch fails at once, or sends events and ends after a while. If end is nil, it stays open.
+// A scriptedWatch fails at once, or sends events and ends after a while. If end is nil, it
+// stays open.
 type scriptedWatch struct {
 	refuse error
 	events []listwatch.Event
@@ -111,8 +112,8 @@ func (s *recordingSink) Take(events []listwatch.Event) error {
 	return nil
 }
 
-// format writes an event as +a@5 (added), *a@6 (modified) or -a@7 (deleted), an initial event as (a@5), a
-// bookmark as !8, and Synced as =9.
+// format writes an event as +a@5 (added), *a@6 (modified) or -a@7 (deleted), an initial event
+// as (a@5), a bookmark as !8, and Synced as =9.
 func format(e listwatch.Event) string {
 	at := "@" + e.Version.String()
 	switch {
