@@ -11,7 +11,7 @@ import (
 // transport is demoted.
 const maxUnproductive = 2
 
-// decide implements [reflector.Policy].
+// decide is the Decide function of the follower's Policy.
 func (f *follower) decide(end reflector.WatchEnd, at *reflector.ResumePoint) reflector.Action {
 	if end.Opened {
 		f.recordFailure(end, at)
@@ -64,10 +64,10 @@ func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoi
 	}
 }
 
-// restart implements [reflector.Policy]. The watch can only begin again if the reader has seen
-// nothing of it. Otherwise the new state may lack objects that the reader has seen, which only
-// the reader can drop. The cause is quoted and not wrapped, because an io.EOF would look like a
-// clean end.
+// restart is the Restart function of the follower's Policy. The watch can only begin again if
+// the reader has seen nothing of it. Otherwise the new state may lack objects that the reader
+// has seen, which only the reader can drop. The cause is quoted and not wrapped, because an
+// io.EOF would look like a clean end.
 func (f *follower) restart(cause error, at *reflector.ResumePoint) error {
 	expired := &listwatch.Error{Code: listwatch.Expired, Op: "watch"}
 	switch {
@@ -82,7 +82,8 @@ func (f *follower) restart(cause error, at *reflector.ResumePoint) error {
 	return expired
 }
 
-// mayRefuseWatchList implements [reflector.Policy].
+// mayRefuseWatchList is the MayRefuseWatchList function of the follower's Policy. Servers that do
+// not know sendInitialEvents respond with 400 or 422.
 func mayRefuseWatchList(err error) bool {
 	e := listwatch.AsError(err)
 	return e.Remote && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusBadRequest)

@@ -35,7 +35,7 @@ func paramsOf(u *url.URL, q listwatch.Query) params {
 	return p
 }
 
-// addSelector adds to the selector of the URL: a comma means "and".
+// addSelector combines selector with the selector of the URL: a comma means "and".
 func (p params) addSelector(name, selector string) {
 	if existing := p.Get(name); existing != "" && selector != "" {
 		selector = existing + "," + selector

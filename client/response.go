@@ -82,7 +82,7 @@ func (resp *response) Next(_ context.Context, dst []listwatch.Event) (int, error
 	}
 	f.remote.learnFrom(e.Object)
 	if e.Type == listwatch.Bookmark && !f.reflector.Resume.Synced {
-		// The first bookmark of such a server ends the initial events, so its object must say that.
+		// This server sends its first bookmark after the initial events without marking their end.
 		e = listwatch.NewBookmark(listwatch.Describe(f.remote), e.Version, true)
 	}
 	dst[0] = e
