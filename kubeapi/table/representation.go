@@ -103,7 +103,7 @@ func (v tableForm) AfterFirst() transport.Representation {
 // Ages implements [transport.Representation].
 func (v tableForm) DependsOnTime() bool { return true }
 
-// AppendListHead implements [watchserver.Representation].
+// AppendListHead implements [watchserver.ListRepresentation].
 func (v tableForm) AppendListHead(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"Table","apiVersion":"`...)
 	dst = append(dst, v.partial.apiVersion...)
@@ -118,7 +118,7 @@ func (v tableForm) AppendListHead(dst, metadata []byte) []byte {
 	return append(dst, `,"rows":[`...)
 }
 
-// AppendItem implements [watchserver.Representation].
+// AppendItem implements [watchserver.ListRepresentation].
 func (v tableForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	r := newRow(o.Data, time.Now())
 	dst = append(dst, `{"cells":[`...)
@@ -159,7 +159,7 @@ func (v metadataForm) AfterFirst() transport.Representation { return v }
 // Ages implements [transport.Representation].
 func (v metadataForm) DependsOnTime() bool { return false }
 
-// AppendListHead implements [watchserver.Representation].
+// AppendListHead implements [watchserver.ListRepresentation].
 func (v metadataForm) AppendListHead(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"PartialObjectMetadataList","apiVersion":"`...)
 	dst = append(dst, v.apiVersion...)
@@ -168,7 +168,7 @@ func (v metadataForm) AppendListHead(dst, metadata []byte) []byte {
 	return append(dst, `,"items":[`...)
 }
 
-// AppendItem implements [watchserver.Representation].
+// AppendItem implements [watchserver.ListRepresentation].
 func (v metadataForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	return v.append(dst, jsonvalue.Value(o.Data).At("metadata"))
 }

@@ -86,12 +86,12 @@ var Cases = []harness.Case{
 	{
 		ID: "handshake/ws-client-checks-accept", Level: harness.Must, Subject: harness.Client, Transports: "ws", Mode: "r",
 		Rule:      "a client refuses an answer with the wrong Sec-WebSocket-Accept (RFC 6455 4.1)",
-		CoveredBy: "lives in transport/websocket TestClientRefusesABadAnswer",
+		CoveredBy: "lives in transport/websocket TestClientRejectsABadResponse",
 	},
 	{
 		ID: "handshake/ws-client-checks-unasked", Level: harness.Must, Subject: harness.Client, Transports: "ws", Mode: "r",
 		Rule:      "a client refuses a subprotocol or an extension that it has not offered (RFC 6455 4.1)",
-		CoveredBy: "lives in transport/websocket TestClientRefusesABadAnswer",
+		CoveredBy: "lives in transport/websocket TestClientRejectsABadResponse",
 	},
 	{
 		ID: "handshake/error-before-upgrade", Level: harness.Must, Subject: harness.Server, Transports: "ws", Mode: "r",
