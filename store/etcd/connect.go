@@ -17,9 +17,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The keepalive of connections: a member that has stopped without a word is left after their sum.
+// The keepalive of connections. A member that stops responding is abandoned after the sum of both.
 const (
-	keepAlive        = 10 * time.Second // gRPC allows no less
+	keepAlive        = 10 * time.Second // the minimum of gRPC
 	keepAliveTimeout = 3 * time.Second
 )
 
@@ -32,17 +32,17 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 		err    error
 	}
 	done := make(chan result, 1)
-	go func() { // clientv3.New takes no context for the call; it ends by its DialTimeout
+	go func() { // clientv3.New does not accept a context for the call; it returns after DialTimeout
 		c, err := newClient(o)
 		done <- result{c, err}
 	}()
 	select {
 	case r := <-done:
-		return r.client, failed(ctx, op, r.err)
+		return r.client, requestError(ctx, op, r.err)
 	case <-ctx.Done():
 		go func() {
 			if r := <-done; r.client != nil {
-				_ = r.client.Close() // nobody is left who could be told
+				_ = r.client.Close() // there is no caller to return the error to
 			}
 		}()
 		return nil, ctx.Err()
@@ -53,14 +53,14 @@ func newClient(o Options) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: o.Endpoints, TLS: o.TLS, Username: o.Username, Password: o.Password,
 		DialTimeout: o.Timeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
-		MaxCallSendMsgSize: math.MaxInt32, // how large a request may be is for etcd to say
-		Logger:             zap.NewNop(),  // what is worth telling goes to Trace
+		MaxCallSendMsgSize: math.MaxInt32, // etcd limits the size of requests
+		Logger:             zap.NewNop(),  // Trace reports the relevant events
 	})
 }
 
-// explained returns err, of the first request, with the reason why there is no connection, where that is why: who waits for a connection is told
-// only that the time is over.
-func explained(ctx context.Context, o Options, err error) error {
+// addConnectionError returns err, the error of the first request. If it is a timeout because there is
+// no connection, addConnectionError adds the reason for that, which the client of etcd does not return.
+func addConnectionError(ctx context.Context, o Options, err error) error {
 	e, ok := errors.AsType[*listwatch.Error](err)
 	if !ok || e.Code != listwatch.Unavailable || ctx.Err() != nil {
 		return err
@@ -74,7 +74,7 @@ func explained(ctx context.Context, o Options, err error) error {
 	defer client.Close()
 	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Status(limited, &pb.StatusRequest{}, grpc.WaitForReady(false))
 	if is(err, rpctypes.ErrUserEmpty) {
-		return e // it was asked without a name; there is a connection, so that is not why
+		return e // there is a connection; this request is rejected because it is not authenticated
 	}
 	if reason := rpctypes.ErrorDesc(err); err != nil && reason != "" {
 		e.Message = fmt.Sprintf("no answer within %v", o.Timeout)
@@ -83,23 +83,23 @@ func explained(ctx context.Context, o Options, err error) error {
 	return e
 }
 
-// greet asks etcd who it is, and whether it is one that keeps its promises.
-func (db *DB) greet(ctx context.Context) error {
+// identifyCluster reads the ID of the cluster and checks the version of etcd.
+func (db *DB) identifyCluster(ctx context.Context) error {
 	op := "etcd at " + strings.Join(db.options.Endpoints, ", ")
 	limited, cancel := context.WithTimeout(ctx, db.options.Timeout)
 	defer cancel()
-	// Linearized, so that a cluster without a leader is noticed too.
+	// Linearized, so that it also fails if the cluster has no leader.
 	got, err := db.client.Get(limited, db.options.Prefix+"/", clientv3.WithCountOnly())
 	if err != nil {
-		return failed(ctx, op, err)
+		return requestError(ctx, op, err)
 	}
-	db.cluster = got.Header.ClusterId
+	db.clusterID = got.Header.ClusterId
 	status, err := pb.NewMaintenanceClient(db.client.ActiveConnection()).Status(limited, &pb.StatusRequest{})
 	switch {
 	case is(err, rpctypes.ErrPermissionDenied):
-		return nil // it tells its version to others only
+		return nil // this user may not read the version
 	case err != nil:
-		return failed(ctx, op, err)
+		return requestError(ctx, op, err)
 	}
 	if err := checkVersion(status.Version); err != nil {
 		return &listwatch.Error{Code: listwatch.Unsupported, Op: op, Err: err}
@@ -107,12 +107,12 @@ func (db *DB) greet(ctx context.Context) error {
 	return nil
 }
 
-// checkVersion refuses servers that answer a request for progress before they have sent all events up to there (etcd-io/etcd#15220), or not at all
-// (#17507); kube-apiserver draws the line at the same place.
+// checkVersion returns an error for servers that can report progress before they have sent all events
+// up to it (etcd-io/etcd#15220), or never report it (#17507). kube-apiserver has the same limit.
 func checkVersion(version string) error {
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
-		return nil //nolint:nilerr // a version of somebody's own making: we can't know
+		return nil //nolint:nilerr // a custom build
 	}
 	old := major < 3 || major == 3 && (minor < 4 || minor == 4 && patch < 31 || minor == 5 && patch < 13)
 	if old {

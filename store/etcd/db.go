@@ -14,113 +14,118 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A DB is a set of collections in one etcd. It is safe for concurrent use.
+// A DB is a set of collections in one etcd cluster. It is safe for concurrent use.
 type DB struct {
 	// Immutable after construction.
-	options   Options
-	client    *clientv3.Client
-	watches   pb.WatchClient
-	cluster   uint64
-	revisions *batchread.Reader[int64] // reads the newest revision of etcd
-	life      context.Context          // ends with Close
-	end       context.CancelFunc
-	work      sync.WaitGroup // of what Close waits for
+	options    Options
+	client     *clientv3.Client
+	watches    pb.WatchClient
+	clusterID  uint64
+	revisions  batchread.Reader[int64] // reads the newest revision of etcd
+	lifetime   context.Context         // ends with Close
+	cancel     context.CancelFunc      // of lifetime
+	goroutines sync.WaitGroup          // what Close waits for
 
-	seen seen
+	cluster clusterState
 
 	mu          sync.Mutex
 	collections map[string]*backend // by qualified name; guarded by mu
 }
 
-// Open connects to etcd. Errors have code Unavailable where no member answers within [Options.Timeout], Unauthorized and Forbidden where etcd knows no
-// such user or does not let it read the prefix, Unsupported where etcd is too old. ctx bounds the call.
+// Open connects to etcd. ctx bounds the call. The code of the error is
+//   - Unavailable if no member answers within [Options.Timeout],
+//   - Unauthorized if etcd does not accept the user or the password,
+//   - Forbidden if the user may not read the prefix,
+//   - Unsupported if etcd is too old.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	o = o.withDefaults()
 	client, err := connect(ctx, o)
 	if err != nil {
-		return nil, explained(ctx, o, err)
+		return nil, addConnectionError(ctx, o, err)
 	}
 	db := &DB{options: o, client: client, watches: pb.NewWatchClient(client.ActiveConnection()), collections: make(map[string]*backend)}
-	db.life, db.end = context.WithCancel(context.Background())
-	db.revisions = &batchread.Reader[int64]{Read: func() (int64, error) { return db.readRevision(db.life) }}
-	err = db.greet(ctx)
+	db.lifetime, db.cancel = context.WithCancel(context.Background())
+	db.revisions.Read = func() (int64, error) { return db.readRevision(db.lifetime) }
+	err = db.identifyCluster(ctx)
 	if err == nil {
-		err = db.watchHealth()
+		err = db.startHealthChecks()
 	}
 	if err != nil {
-		_ = db.Close() // the first error says more
-		return nil, explained(ctx, o, err)
+		_ = db.Close() // the first error is more useful
+		return nil, addConnectionError(ctx, o, err)
 	}
 	return db, nil
 }
 
-// Collection is [DB.CollectionContext] without an end to its patience: it returns when the state has been read, or db is closed.
-func (db *DB) Collection(r store.CollectionSpec) (*store.Collection, error) {
-	return db.CollectionContext(context.Background(), r)
+// Collection is [DB.CollectionContext] without a limit: it returns when the state was read or db was
+// closed.
+func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
+	return db.CollectionContext(context.Background(), s)
 }
 
-// CollectionContext adds the collection that r declares, and returns when its state has been read. ctx bounds the call, and its error passes
-// unchanged; the collection lives until Close. A second one of the same plural and group is an error of code AlreadyExists; a prefix that holds
-// something else is one of code Corrupt; a db that is closed, or is being closed, one of code Unavailable.
-func (db *DB) CollectionContext(ctx context.Context, r store.CollectionSpec) (*store.Collection, error) {
-	r = r.WithDefaults()
-	name := r.QualifiedName()
-	b := newBackend(db, r)
+// CollectionContext adds the collection that s declares, and returns when its state was read. ctx only
+// bounds the call, and its error is returned unchanged. If the database has a collection of the same
+// plural and group, the error has code AlreadyExists. If the prefix holds other data, it has code
+// Corrupt. If db is closed meanwhile, it has code Unavailable.
+func (db *DB) CollectionContext(ctx context.Context, s store.CollectionSpec) (*store.Collection, error) {
+	s = s.WithDefaults()
+	b := newBackend(db, s)
 	if err := db.add(b); err != nil {
 		return nil, err
 	}
-	defer db.work.Done()
-	life, stop := context.WithCancel(db.life)
-	loading := context.AfterFunc(ctx, stop)
-	err := db.begin(life, b)
-	if !loading() && err == nil {
-		err = ctx.Err() // it came too late for the load, and has ended what follows
+	defer db.goroutines.Done()
+	lifetime, stop := context.WithCancel(db.lifetime)
+	stopLoading := context.AfterFunc(ctx, stop)
+	err := db.start(lifetime, b)
+	if !stopLoading() && err == nil {
+		err = ctx.Err() // ctx ended after the load, and has ended lifetime
 	}
 	if err != nil {
 		stop()
 		db.mu.Lock()
-		delete(db.collections, name)
+		delete(db.collections, b.name)
 		db.mu.Unlock()
-		if db.life.Err() != nil {
+		if db.lifetime.Err() != nil {
 			return nil, errClosed
 		}
-		return nil, failed(ctx, name, err)
+		return nil, requestError(ctx, b.name, err)
 	}
-	context.AfterFunc(db.life, stop)
-	s := b.Stats()
-	db.options.Trace.Loaded(name, s.Objects, int64(s.Floor), int64(s.Version), time.Since(b.began))
-	return store.New(r, b), nil
+	context.AfterFunc(db.lifetime, stop)
+	stats := b.Stats()
+	db.options.Trace.Loaded(b.name, stats.Objects, int64(stats.Floor), int64(stats.Version), time.Since(b.created))
+	return store.New(s, b), nil
 }
 
-// add makes b one of the collections, and has Close wait until it is loaded.
+// add adds b to the collections, and makes Close wait until b is loaded.
 func (db *DB) add(b *backend) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	switch {
-	case db.life.Err() != nil:
+	case db.lifetime.Err() != nil:
 		return errClosed
 	case db.collections[b.name] != nil:
 		return &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", b.name)}
 	}
 	db.collections[b.name] = b
-	db.work.Add(1)
+	db.goroutines.Add(1)
 	return nil
 }
 
-// begin reads the state of b and follows it until life ends. It returns when the log has come as far as etcd is now, so that the history that it began
-// with is there.
-func (db *DB) begin(life context.Context, b *backend) error {
-	if err := b.load(life); err != nil {
+// start loads b and follows etcd until lifetime ends. It returns when the log has reached the current
+// revision of etcd, so that it contains the history since the load.
+func (db *DB) start(lifetime context.Context, b *backend) error {
+	if err := b.load(lifetime); err != nil {
 		return err
 	}
-	db.work.Go(func() { b.run(life) })
-	if err := b.catchUp(life); err != nil {
+	db.goroutines.Go(func() { b.run(lifetime) })
+	if err := b.catchUp(lifetime); err != nil {
 		return err
 	}
 	return b.checkKeys()
 }
 
-// Ready returns nil if every collection can be read as it is now, within 3 seconds. Otherwise it says why not: etcd is lost, or this server lags.
+// Ready returns nil if the newest state of every collection can be read within 3 seconds. Otherwise
+// etcd is unreachable or this server lags, and the error says which.
 func (db *DB) Ready(ctx context.Context) error {
 	for _, b := range db.all() {
 		if err := b.catchUp(ctx); err != nil {
@@ -130,36 +135,39 @@ func (db *DB) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Version returns the newest that every collection has come to; zero where there is none.
+// Version returns the newest version that every collection has reached, or 0 if there is no collection.
 func (db *DB) Version() listwatch.Version {
-	var v listwatch.Version
+	var oldest listwatch.Version
 	for i, b := range db.all() {
-		if h := b.head.Version(); i == 0 || h < v {
-			v = h
+		if v := b.applied.Version(); i == 0 || v < oldest {
+			oldest = v
 		}
 	}
-	return v
+	return oldest
 }
 
-// Epoch tells this cluster from others.
-func (db *DB) Epoch() string { return fmt.Sprintf("%x", db.cluster) }
+// Epoch returns the ID of the etcd cluster.
+func (db *DB) Epoch() string { return fmt.Sprintf("%x", db.clusterID) }
 
-// Compact forgets all history in memory: a watch from any version before the newest is Expired. What etcd keeps stays; to compact that is for
-// who owns it.
+// Compact drops all history in memory: a watch that starts at any version but the newest is Expired. It
+// does not compact etcd, which is the task of its operator.
 func (db *DB) Compact() {
 	for _, b := range db.all() {
-		_ = b.catchUp(db.life) // else what it does not have yet would be history afterwards; where etcd is lost, so be it
+		// Otherwise events that arrive later would be history again. If etcd is unreachable, Compact still
+		// drops what it can.
+		_ = b.catchUp(db.lifetime)
 		b.Compact()
 	}
 }
 
-// Close ends the watches of etcd and the connection. Watchers read what is there for them, and then an error of code Unavailable; so is every later
-// request that would need etcd. What is in memory can still be listed.
+// Close ends the watches of etcd and the connection. Watchers return their remaining events and then an
+// error of code Unavailable. Later requests that need etcd fail with the same code. The state in
+// memory can still be listed.
 func (db *DB) Close() error {
 	db.mu.Lock()
-	db.end() // under the lock, so that no collection is added behind the back of Wait
+	db.cancel() // with the mutex held, so that no collection is added after Wait
 	db.mu.Unlock()
-	db.work.Wait()
+	db.goroutines.Wait()
 	for _, b := range db.all() {
 		b.CloseWithError(errClosed)
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// errClosed is the error of everything that needs a DB to be open.
+// errClosed is the error of operations on a closed DB.
 var errClosed = &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}
 
-// retryAfter is when it is worth while to ask again where etcd did not answer.
+// retryAfter is the delay that clients are asked to keep if etcd did not answer.
 const retryAfter = time.Second
 
-// failed returns err, of a request to etcd, as an error of this module. The end of the caller's context passes unchanged.
-func failed(ctx context.Context, op string, err error) error {
+// requestError returns the error of a request to etcd as a *listwatch.Error. If ctx has ended, it
+// returns the error of ctx.
+func requestError(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -41,7 +42,7 @@ func failed(ctx context.Context, op string, err error) error {
 	return e
 }
 
-// codeOf says what the caller can do about an error of etcd.
+// codeOf returns the code for an error of the etcd client.
 func codeOf(err error) listwatch.Code {
 	switch {
 	case is(err, rpctypes.ErrAuthFailed), is(err, rpctypes.ErrUserEmpty), is(err, rpctypes.ErrInvalidAuthToken):
@@ -65,7 +66,7 @@ func codeOf(err error) listwatch.Code {
 // is reports whether err is a known error of etcd, however it is wrapped.
 func is(err, known error) bool { return errors.Is(rpctypes.Error(err), known) }
 
-// isTooLarge reports whether a message was more than gRPC sends.
+// isTooLarge reports whether a message exceeded the limit of gRPC.
 func isTooLarge(err error) bool {
 	return grpcCode(err) == codes.ResourceExhausted && !is(err, rpctypes.ErrNoSpace) && !is(err, rpctypes.ErrTooManyRequests)
 }
@@ -77,33 +78,33 @@ func grpcCode(err error) codes.Code {
 	return status.Code(err)
 }
 
-// ambiguous reports whether a write that ended with err may have been done.
-func ambiguous(err error) bool {
+// isAmbiguous reports whether a write that failed with err may have happened.
+func isAmbiguous(err error) bool {
 	return codeOf(err) == listwatch.Unavailable && grpcCode(err) != codes.ResourceExhausted
 }
 
-// notFresh is the error of a read that wants the newest state while nobody can say what that is.
+// notFresh is the error of a read of the newest state that cannot be served.
 func notFresh(cause error) error {
 	return &listwatch.Error{
 		Code:    listwatch.NotYet,
-		Message: "the newest state can't be had from etcd within " + patience.String(),
+		Message: "the newest state could not be read from etcd within " + freshnessTimeout.String(),
 		Details: &listwatch.Details{RetryAfter: retryAfter},
 		Err:     cause,
 	}
 }
 
-// A gap is a place in the history of a collection that was lost for good.
-type gap struct{ reason string }
+// A gapError reports that events of a collection were lost. The collection must be loaded again.
+type gapError struct{ reason string }
 
-func (g *gap) Error() string { return g.reason }
+func (g *gapError) Error() string { return g.reason }
 
-func gapf(format string, args ...any) error { return &gap{fmt.Sprintf(format, args...)} }
+func gapf(format string, args ...any) error { return &gapError{fmt.Sprintf(format, args...)} }
 
-// errUnknownOutcome is the cause of a write's error where etcd may have done it.
-var errUnknownOutcome = errors.New("etcd did not say whether it was done")
+// errUnknownOutcome is the cause of the error of a write that may have happened.
+var errUnknownOutcome = errors.New("etcd did not report whether the write happened")
 
-// reasonOf returns the error that a watch was cancelled with.
-func reasonOf(text string) error {
+// cancelReason returns the error in the cancel reason of a watch.
+func cancelReason(text string) error {
 	for _, known := range []error{
 		rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCNoLeader,
 	} {

@@ -19,83 +19,81 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// run follows etcd until ctx ends. Whatever happens to the watch, it goes on from the revision after the head of the log; only where events are lost
-// for good is the collection listed again.
+// run follows etcd until ctx ends. After any failure it resumes at the revision after the last one
+// applied. It loads the collection again only if events were lost.
 func (b *backend) run(ctx context.Context) {
 	trace := b.db.options.Trace
-	var lost, relisted pause
+	var reconnect, reload backoff
 	for ctx.Err() == nil {
-		before := b.head.Version()
+		before := b.applied.Version()
 		err := b.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if b.head.Version() > before {
-			lost = pause{}
+		if b.applied.Version() > before {
+			reconnect = backoff{}
 		}
-		if g, ok := errors.AsType[*gap](err); ok {
-			trace.Relisted(b.name, g)
+		if gap, ok := errors.AsType[*gapError](err); ok {
+			trace.Relisted(b.name, gap)
 			if err = b.load(ctx); err == nil {
-				relisted.wait(ctx)
+				reload.wait(ctx)
 				continue
 			}
 		}
-		trace.WatchLost(b.name, failed(ctx, "etcd: watch "+b.location.dir, err))
-		lost.wait(ctx)
+		trace.WatchLost(b.name, requestError(ctx, "etcd: watch "+b.keys.dir, err))
+		reconnect.wait(ctx)
 	}
 }
 
-// A pause is what lies between two tries: it grows while they follow each other closely.
-type pause struct {
-	next time.Duration
-	last time.Time
+// A backoff delays retries. The delay doubles while they follow each other closely.
+type backoff struct {
+	delay time.Duration
+	last  time.Time
 }
 
 const (
-	pauseMin = 20 * time.Millisecond
-	pauseMax = 2 * time.Second
-	// calm is how long nothing must have gone wrong for a pause to be short again.
-	calm = 10 * time.Second
+	minDelay = 20 * time.Millisecond
+	maxDelay = 2 * time.Second
+	// backoffReset is the time without a retry after which the delay is minDelay again.
+	backoffReset = 10 * time.Second
 )
 
-func (p *pause) wait(ctx context.Context) {
-	if now := time.Now(); now.Sub(p.last) > calm {
-		p.next = pauseMin
+func (b *backoff) wait(ctx context.Context) {
+	if now := time.Now(); now.Sub(b.last) > backoffReset {
+		b.delay = minDelay
 	}
-	timer := time.NewTimer(p.next/2 + rand.N(p.next/2))
+	timer := time.NewTimer(b.delay/2 + rand.N(b.delay/2))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	p.next, p.last = min(2*p.next, pauseMax), time.Now()
+	b.delay, b.last = min(2*b.delay, maxDelay), time.Now()
 }
 
-// follow watches from the revision after the head until the watch ends, and returns why: a *gap where it can't be resumed.
+// follow watches etcd from the revision after the last one applied, and returns the reason why the
+// watch ended. It is a *gapError if the watch cannot be resumed.
 func (b *backend) follow(ctx context.Context) error {
-	from := int64(b.head.Version()) + 1
-	answered := make(chan struct{}, 1)
-	b.wanted.heard.Store(time.Now().UnixNano())
-	opening, opened := context.WithCancelCause(ctx)
-	defer opened(nil)
-	late := time.AfterFunc(silence, func() { opened(errSilent) })
-	s, err := b.db.openStream(opening, b.location, from)
-	if !late.Stop() && err == nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timeout := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
+	s, err := b.db.openStream(ctx, b.keys, int64(b.applied.Version())+1)
+	if !timeout.Stop() && err == nil {
 		err = errSilent
 	}
 	if err != nil {
 		return err
 	}
-	s.heard = func() { b.wanted.heard.Store(time.Now().UnixNano()) }
-	var asker sync.WaitGroup
-	defer asker.Wait()
+	answered := make(chan struct{}, 1)
+	var requester sync.WaitGroup
+	defer requester.Wait()
 	defer s.close()
-	asker.Go(func() { b.ask(s, answered) })
-	b.audited = time.Time{}
+	requester.Go(func() { b.requestProgress(s, answered) })
+	b.counted = time.Time{}
 	for {
 		got, err := s.receive()
 		if err == nil {
-			err = b.take(ctx, s, got)
+			err = b.handle(ctx, s, got)
 		}
 		if err != nil {
 			return err
@@ -109,14 +107,14 @@ func (b *backend) follow(ctx context.Context) error {
 	}
 }
 
-// take does what a response says.
-func (b *backend) take(ctx context.Context, s *stream, got *pb.WatchResponse) error {
-	if err := b.db.check(got.Header, 0); err != nil {
+// handle applies a response of a watch.
+func (b *backend) handle(ctx context.Context, s *watchStream, got *pb.WatchResponse) error {
+	if err := b.db.checkHeader(got.Header, 0); err != nil {
 		return err
 	}
 	switch {
 	case got.CompactRevision > 0:
-		return gapf("etcd has compacted revision %d, and events were seen up to %d", got.CompactRevision, b.head.Version())
+		return gapf("etcd has compacted revision %d, but events were only received up to %d", got.CompactRevision, b.applied.Version())
 	case got.Canceled:
 		return canceled(got)
 	case got.Created:
@@ -125,7 +123,7 @@ func (b *backend) take(ctx context.Context, s *stream, got *pb.WatchResponse) er
 	case !s.created && len(got.Events) == 0:
 		return nil
 	case len(got.Events) == 0:
-		return b.progress(ctx, listwatch.Version(got.Header.Revision))
+		return b.handleProgress(ctx, listwatch.Version(got.Header.Revision))
 	}
 	for events := got.Events; len(events) > 0; {
 		v := events[0].Kv.ModRevision
@@ -133,7 +131,7 @@ func (b *backend) take(ctx context.Context, s *stream, got *pb.WatchResponse) er
 		if n < 0 {
 			n = len(events)
 		}
-		if err := b.takeGroup(s, listwatch.Version(v), events[:n]); err != nil {
+		if err := b.handleRevision(s, listwatch.Version(v), events[:n]); err != nil {
 			return err
 		}
 		events = events[n:]
@@ -145,43 +143,43 @@ func canceled(got *pb.WatchResponse) error {
 	if got.CancelReason == "" {
 		return errors.New("etcd ended the watch")
 	}
-	return reasonOf(got.CancelReason)
+	return cancelReason(got.CancelReason)
 }
 
-// checkResumed makes sure that s begins where the log ends. A watch from the very revision that was compacted may lack a delete of that revision
-// (etcd-io/etcd#18089, #19179), so the one before must still be there; it was asked for after the watch began, so it is there for the watch too.
-func (b *backend) checkResumed(ctx context.Context, s *stream) error {
-	_, err := b.db.get(ctx, b.db.options.Timeout, b.location.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
+// checkResumed checks that s starts where the log ends. A watch from exactly the compacted revision may
+// lack a delete of that revision (etcd-io/etcd#18089, #19179), so the revision before it must still
+// exist. It is read after the watch was created, so it also existed for the watch.
+func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
+	_, err := b.db.get(ctx, b.db.options.Timeout, b.keys.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {
 	case err == nil:
 		b.db.options.Trace.WatchResumed(b.name, s.from)
 		return nil
 	case is(err, rpctypes.ErrCompacted):
-		return gapf("etcd has compacted revision %d, the newest that was seen", s.from-1)
+		return gapf("etcd has compacted revision %d, the newest one applied", s.from-1)
 	case is(err, rpctypes.ErrFutureRev):
-		_, err := b.db.readRevision(ctx) // finds out what is wrong
+		_, err := b.db.readRevision(ctx) // returns the reason
 		return cmp.Or(err, rpctypes.ErrFutureRev)
 	}
 	return err
 }
 
-// takeGroup takes the events of one version into the log.
-func (b *backend) takeGroup(s *stream, v listwatch.Version, events []*mvccpb.Event) error {
+// handleRevision applies the events of one revision, unless they are duplicates.
+func (b *backend) handleRevision(s *watchStream, v listwatch.Version, events []*mvccpb.Event) error {
 	switch {
-	case v > b.head.Version():
+	case v > b.applied.Version():
 		return b.apply(v, events)
-	case int64(v) < s.from || b.known(v, events):
-		// The log had it when the watch was opened, or has it since.
+	case int64(v) < s.from || b.isApplied(v, events):
 		b.db.options.Trace.DuplicatesDropped(b.name, int64(v))
 		return nil
 	}
-	return gapf("etcd sent an event of revision %d after it had said that everything up to %d was sent", v, b.head.Version())
+	return gapf("etcd sent an event of revision %d after it had reported progress up to %d", v, b.applied.Version())
 }
 
-func (b *backend) known(v listwatch.Version, events []*mvccpb.Event) bool {
+func (b *backend) isApplied(v listwatch.Version, events []*mvccpb.Event) bool {
 	for _, e := range events {
-		key, err := b.location.key(string(e.Kv.Key))
-		if err == nil && !b.hidden[string(e.Kv.Key)] && !b.ContainsWrite(v, key) {
+		key, err := b.keys.key(string(e.Kv.Key))
+		if err == nil && !b.unreadable[string(e.Kv.Key)] && !b.ContainsWrite(v, key) {
 			return false
 		}
 	}
@@ -189,69 +187,69 @@ func (b *backend) known(v listwatch.Version, events []*mvccpb.Event) bool {
 }
 
 func (b *backend) apply(v listwatch.Version, events []*mvccpb.Event) error {
-	changes := make([]history.Record, 0, len(events))
+	records := make([]history.Record, 0, len(events))
 	for i, e := range events {
 		if slices.ContainsFunc(events[:i], func(before *mvccpb.Event) bool { return bytes.Equal(before.Kv.Key, e.Kv.Key) }) {
-			b.db.options.Trace.DuplicatesDropped(b.name, int64(v)) // a transaction changes no key twice
+			b.db.options.Trace.DuplicatesDropped(b.name, int64(v)) // a transaction changes a key only once
 			continue
 		}
-		c, err := b.change(v, e)
+		r, err := b.record(v, e)
 		if err != nil {
 			return err
 		}
-		if c.Old != nil || c.New != nil {
-			changes = append(changes, c)
+		if r.Old != nil || r.New != nil {
+			records = append(records, r)
 		}
 	}
-	slices.SortFunc(changes, func(x, y history.Record) int { return keyOf(x).Compare(keyOf(y)) })
-	b.Append(changes...)
-	b.head.Advance(v)
+	slices.SortFunc(records, func(x, y history.Record) int { return keyOf(x).Compare(keyOf(y)) })
+	b.Append(records...)
+	b.applied.Advance(v)
 	return nil
 }
 
-func keyOf(c history.Record) listwatch.Key {
-	if c.New != nil {
-		return c.New.Key
+func keyOf(r history.Record) listwatch.Key {
+	if r.New != nil {
+		return r.New.Key
 	}
-	return c.Old.Key
+	return r.Old.Key
 }
 
-// change returns what e does to the collection; nothing where neither before nor after there is an object. It is an error where e does not follow from
-// what is there: then an event was lost.
-func (b *backend) change(v listwatch.Version, e *mvccpb.Event) (c history.Record, err error) {
+// record returns the record of e. Old and New are nil if the key was and is unreadable. If e does not
+// follow from the state, an event was lost, and the error is a *gapError.
+func (b *backend) record(v listwatch.Version, e *mvccpb.Event) (r history.Record, err error) {
 	path := string(e.Kv.Key)
-	key, err := b.location.key(path)
+	key, err := b.keys.key(path)
 	if err != nil {
-		b.hide(path, e.Type == mvccpb.Event_PUT, unreadable(e.Kv.Key, err))
-		return c, nil
+		b.setUnreadable(path, e.Type == mvccpb.Event_PUT, unreadableKey(e.Kv.Key, err))
+		return r, nil
 	}
-	c.Version = v
-	c.Old = b.Log.Get(key)
-	there := c.Old != nil || b.hidden[path]
+	r.Version = v
+	r.Old = b.Log.Get(key)
+	existed := r.Old != nil || b.unreadable[path]
 	switch created := e.Type == mvccpb.Event_PUT && e.Kv.CreateRevision == e.Kv.ModRevision; {
-	case created && there:
-		return c, gapf("%s was created at revision %d, and its end before that was not seen", path, v)
-	case !created && !there:
-		return c, gapf("%s was changed at revision %d, and its beginning was not seen", path, v)
+	case created && existed:
+		return r, gapf("%s was created at revision %d, but its earlier delete was not received", path, v)
+	case !created && !existed:
+		return r, gapf("%s was modified at revision %d, but its creation was not received", path, v)
 	}
 	if e.Type == mvccpb.Event_DELETE {
-		b.hide(path, false, nil)
-		return c, nil
+		b.setUnreadable(path, false, nil)
+		return r, nil
 	}
-	c.New, err = b.read(key, e.Kv)
-	b.hide(path, err != nil, err)
-	return c, nil
+	r.New, err = b.read(key, e.Kv)
+	b.setUnreadable(path, err != nil, err)
+	return r, nil
 }
 
-// hide notes whether a key holds no object.
-func (b *backend) hide(path string, hidden bool, why error) {
-	if !hidden {
-		if delete(b.hidden, path); len(b.hidden) == 0 {
-			b.odd.Store(nil)
+// setUnreadable records whether a key is unreadable, and the reason.
+func (b *backend) setUnreadable(path string, unreadable bool, reason error) {
+	if !unreadable {
+		if delete(b.unreadable, path); len(b.unreadable) == 0 {
+			b.keyError.Store(nil)
 		}
 		return
 	}
-	b.hidden[path] = true
-	b.odd.Store(&why)
-	b.db.options.Trace.Unreadable(b.name, path, why)
+	b.unreadable[path] = true
+	b.keyError.Store(&reason)
+	b.db.options.Trace.Unreadable(b.name, path, reason)
 }

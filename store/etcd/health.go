@@ -9,34 +9,35 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// The rhythm of probes.
 const (
-	probeEvery = time.Second
-	// sickAfter is how many probes in a row must fail before a member is left.
-	sickAfter = 2
+	// probeInterval is the time between two probes of a member, and the timeout of each.
+	probeInterval = time.Second
+	// maxFailedProbes is the number of consecutive failed probes after which a member is not used.
+	maxFailedProbes = 2
 )
 
-// health keeps requests and watches away from members that do not answer, or that are cut off from the others: a client of etcd gives each member its
-// turn as long as there is a connection, and whoever asks one that has lost its peers waits in vain.
-type health struct {
+// healthChecks keep requests and watches away from members that do not respond or are cut off from
+// their peers. The client of etcd uses every member that it has a connection to, and requests to a
+// member without peers would time out.
+type healthChecks struct {
 	// Immutable after construction.
-	all    []string
-	probes []*clientv3.Client // one for each of all
-	use    func(endpoints ...string)
+	endpoints []string
+	clients   []*clientv3.Client // one per endpoint
+	use       func(endpoints ...string)
 
 	// Owned by run.
-	failures []int
+	failures []int // consecutive failed probes, per endpoint
 	used     []string
 }
 
-// watchHealth probes the members until life ends, where there is more than one.
-func (db *DB) watchHealth() error {
-	all := db.options.Endpoints
-	if len(all) < 2 {
+// startHealthChecks probes the members until db is closed, if there is more than one.
+func (db *DB) startHealthChecks() error {
+	endpoints := db.options.Endpoints
+	if len(endpoints) < 2 {
 		return nil
 	}
-	h := &health{all: all, use: db.client.SetEndpoints, failures: make([]int, len(all)), used: all}
-	for _, e := range all {
+	h := &healthChecks{endpoints: endpoints, use: db.client.SetEndpoints, failures: make([]int, len(endpoints)), used: endpoints}
+	for _, e := range endpoints {
 		o := db.options
 		o.Endpoints = []string{e}
 		c, err := newClient(o)
@@ -44,35 +45,35 @@ func (db *DB) watchHealth() error {
 			h.close()
 			return err
 		}
-		h.probes = append(h.probes, c)
+		h.clients = append(h.clients, c)
 	}
-	db.work.Go(func() {
+	db.goroutines.Go(func() {
 		defer h.close()
-		h.run(db.life, db.options.Prefix+"/")
+		h.run(db.lifetime, db.options.Prefix+"/")
 	})
 	return nil
 }
 
-func (h *health) close() {
-	for _, c := range h.probes {
-		_ = c.Close() // it is of no use any more, whatever it says
+func (h *healthChecks) close() {
+	for _, c := range h.clients {
+		_ = c.Close() // it is not used any more
 	}
 }
 
-func (h *health) run(ctx context.Context, key string) {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
+func (h *healthChecks) run(ctx context.Context, key string) {
+	ticker := time.NewTicker(probeInterval)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ticker.C:
 		}
-		var probing sync.WaitGroup
-		for i, c := range h.probes {
-			probing.Go(func() {
-				// Linearized: a member without a leader can't answer.
-				limited, cancel := context.WithTimeout(ctx, probeEvery)
+		var probes sync.WaitGroup
+		for i, c := range h.clients {
+			probes.Go(func() {
+				// Linearized, because a member without a leader cannot answer that.
+				limited, cancel := context.WithTimeout(ctx, probeInterval)
 				defer cancel()
 				if _, err := c.Get(limited, key, clientv3.WithCountOnly()); err != nil {
 					h.failures[i]++
@@ -81,21 +82,21 @@ func (h *health) run(ctx context.Context, key string) {
 				}
 			})
 		}
-		probing.Wait()
+		probes.Wait()
 		h.choose()
 	}
 }
 
-// choose has the members used that answer; all those of before where none does.
-func (h *health) choose() {
-	var well []string
-	for i, e := range h.all {
-		if h.failures[i] < sickAfter {
-			well = append(well, e)
+// choose makes the client use the healthy members. If no member is healthy, it changes nothing.
+func (h *healthChecks) choose() {
+	var healthy []string
+	for i, e := range h.endpoints {
+		if h.failures[i] < maxFailedProbes {
+			healthy = append(healthy, e)
 		}
 	}
-	if len(well) > 0 && !slices.Equal(well, h.used) {
-		h.used = well
-		h.use(well...)
+	if len(healthy) > 0 && !slices.Equal(healthy, h.used) {
+		h.used = healthy
+		h.use(healthy...)
 	}
 }

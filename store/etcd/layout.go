@@ -8,28 +8,30 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// DefaultLayout keeps a collection under its plural with its group: "pods", "deployments.apps".
-func DefaultLayout(r store.CollectionSpec) string { return r.QualifiedName() }
+// DefaultLayout returns the plural of a collection with its group: "pods", "deployments.apps".
+func DefaultLayout(s store.CollectionSpec) string { return s.QualifiedName() }
 
-// KubernetesLayout keeps a collection where kube-apiserver does, below its prefix /registry: custom resources under group/plural, its own under the
-// plural, and a few under names of old. kube-apiserver keeps its own resources as Protocol Buffers unless told otherwise, which this package can't
-// read; custom resources are always JSON.
-func KubernetesLayout(r store.CollectionSpec) string {
-	r = r.WithDefaults()
-	group := r.Group()
-	if old, ok := oldNames[r.QualifiedName()]; ok {
+// KubernetesLayout returns the path at which kube-apiserver stores a collection below its prefix
+// /registry. That is group/plural for custom resources, the plural for its own resources, and an older
+// name for a few of them. Custom resources are JSON. kube-apiserver stores its own resources as
+// Protocol Buffers by default, which this package cannot read.
+func KubernetesLayout(s store.CollectionSpec) string {
+	s = s.WithDefaults()
+	group := s.Group()
+	if old, ok := oldNames[s.QualifiedName()]; ok {
 		return old
 	}
 	switch {
 	case group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io":
-		return group + "/" + r.Plural
+		return group + "/" + s.Plural
 	case !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io"):
-		return r.Plural
+		return s.Plural
 	}
-	return group + "/" + r.Plural
+	return group + "/" + s.Plural
 }
 
-// oldNames are where kube-apiserver keeps what it once called otherwise (SpecialDefaultResourcePrefixes).
+// oldNames are the paths of resources that were renamed (SpecialDefaultResourcePrefixes in
+// kube-apiserver).
 var oldNames = map[string]string{
 	"replicationcontrollers":      "controllers",
 	"endpoints":                   "services/endpoints",
@@ -38,36 +40,37 @@ var oldNames = map[string]string{
 	"ingresses.networking.k8s.io": "ingress",
 }
 
-// A location is where a collection is in etcd.
+// A keyRange is the range of keys of a collection in etcd.
 type keyRange struct {
-	dir        string // ends with a slash
+	dir        string // the common prefix, which ends with a slash
 	namespaced bool
 }
 
-func newLocation(o Options, r store.CollectionSpec) keyRange {
-	return keyRange{strings.TrimRight(o.Prefix, "/") + "/" + strings.Trim(o.Layout(r), "/") + "/", r.Namespaced}
+func newKeyRange(o Options, s store.CollectionSpec) keyRange {
+	return keyRange{strings.TrimRight(o.Prefix, "/") + "/" + strings.Trim(o.Layout(s), "/") + "/", s.Namespaced}
 }
 
-// end is the first key after all those of the location.
-func (l keyRange) end() string { return l.dir[:len(l.dir)-1] + "0" } // '0' comes after '/'
+// end returns the first key after the range.
+func (r keyRange) end() string { return r.dir[:len(r.dir)-1] + "0" } // '0' follows '/'
 
-func (l keyRange) path(k listwatch.Key) string {
+// path returns the key in etcd of an object.
+func (r keyRange) path(k listwatch.Key) string {
 	if k.Namespace != "" {
-		return l.dir + k.Namespace + "/" + k.Name
+		return r.dir + k.Namespace + "/" + k.Name
 	}
-	return l.dir + k.Name
+	return r.dir + k.Name
 }
 
-// key returns the key of the object at path, which is in the location.
-func (l keyRange) key(path string) (listwatch.Key, error) {
-	first, second, two := strings.Cut(strings.TrimPrefix(path, l.dir), "/")
+// key is the inverse of path, for a path in the range.
+func (r keyRange) key(path string) (listwatch.Key, error) {
+	first, second, two := strings.Cut(strings.TrimPrefix(path, r.dir), "/")
 	switch {
 	case !two && first != "":
 		return listwatch.Key{Name: first}, nil
-	case two && l.namespaced && first != "" && second != "" && !strings.Contains(second, "/"):
+	case two && r.namespaced && first != "" && second != "" && !strings.Contains(second, "/"):
 		return listwatch.Key{Namespace: first, Name: second}, nil
-	case l.namespaced:
-		return listwatch.Key{}, fmt.Errorf("want %sNAMESPACE/NAME", l.dir)
+	case r.namespaced:
+		return listwatch.Key{}, fmt.Errorf("want %sNAMESPACE/NAME", r.dir)
 	}
-	return listwatch.Key{}, fmt.Errorf("want %sNAME", l.dir)
+	return listwatch.Key{}, fmt.Errorf("want %sNAME", r.dir)
 }

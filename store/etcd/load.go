@@ -15,62 +15,65 @@ import (
 // A keyValue is a key with its value and revisions.
 type keyValue = mvccpb.KeyValue
 
-// loadTries is how often the state is read anew where etcd compacts it away meanwhile. The last try takes the newest state.
-const loadTries = 3
+// maxLoadTries is the number of times that the state is read if etcd compacts it meanwhile. The last
+// try reads the newest state.
+const maxLoadTries = 3
 
-// pageSize is how many keys are read at once.
+// pageSize is the number of keys read by one request.
 const pageSize = 1000
 
-// load reads the state at some revision into the log, from where it is to be followed. It begins as far back as History and etcd allow, so that
-// the watchers of others can resume here, and not before what the log had.
+// load reads the state into the log, at the revision from which etcd is to be followed. That revision
+// is as old as HistoryRevisions and etcd allow, so that watches of other servers can resume here, but
+// not older than the log.
 func (b *backend) load(ctx context.Context) error {
 	for try := 1; ; try++ {
 		limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
-		newest, err := b.db.revisions.Get(limited) // others may share the read
+		newest, err := b.db.revisions.Get(limited)
 		cancel()
 		if err != nil {
 			return err
 		}
-		if head := int64(b.head.Version()); newest < head {
-			return b.db.lostPast(newest, head)
+		if applied := int64(b.applied.Version()); newest < applied {
+			return b.db.revisionWentBack(newest, applied)
 		}
 		at := newest
-		if try < loadTries {
-			if at, err = b.past(ctx, newest); err != nil {
+		if try < maxLoadTries {
+			if at, err = b.oldestRevision(ctx, newest); err != nil {
 				return err
 			}
 		}
 		s, err := b.readState(ctx, at)
-		if is(err, rpctypes.ErrCompacted) && try < loadTries {
+		if is(err, rpctypes.ErrCompacted) && try < maxLoadTries {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		b.hidden = s.hidden
-		if b.odd.Store(nil); s.why != nil {
-			b.odd.Store(&s.why)
+		b.unreadable = s.unreadable
+		if b.keyError.Store(nil); s.keyError != nil {
+			b.keyError.Store(&s.keyError)
 		}
 		b.Reset(s.objects, listwatch.Version(at))
-		b.head.Advance(listwatch.Version(at))
+		b.applied.Advance(listwatch.Version(at))
 		return nil
 	}
 }
 
-// past returns the revision to begin at: the oldest that etcd still has, at most History before newest, and not before the head.
-func (b *backend) past(ctx context.Context, newest int64) (int64, error) {
-	oldest := max(newest-max(b.db.options.HistoryRevisions, 0), int64(b.head.Version()), 1)
+// oldestRevision returns the oldest revision that can be loaded: one that etcd still has, at most
+// HistoryRevisions before newest, and not before the log.
+func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, error) {
+	oldest := max(newest-max(b.db.options.HistoryRevisions, 0), int64(b.applied.Version()), 1)
 	if oldest >= newest {
 		return newest, nil
 	}
-	_, err := b.db.get(ctx, b.db.options.Timeout, b.location.dir, clientv3.WithRev(oldest), clientv3.WithCountOnly())
+	_, err := b.db.get(ctx, b.db.options.Timeout, b.keys.dir, clientv3.WithRev(oldest), clientv3.WithCountOnly())
 	if !is(err, rpctypes.ErrCompacted) {
 		return oldest, err
 	}
 	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
 	defer cancel()
-	// Only a watch tells what was compacted.
-	s, err := b.db.openStream(limited, b.location, oldest)
+	// Only a watch reports which revision was compacted.
+	s, err := b.db.openStream(limited, b.keys, oldest)
 	if err != nil {
 		return 0, err
 	}
@@ -88,18 +91,19 @@ func (b *backend) past(ctx context.Context, newest int64) (int64, error) {
 	}
 }
 
-// A loaded is the state that was read.
-type loaded struct {
-	objects []*listwatch.Object
-	hidden  map[string]bool // keys that hold no object
-	why     error           // why the first of them does not
+// A loadedState is the state at one revision.
+type loadedState struct {
+	objects    []*listwatch.Object
+	unreadable map[string]bool // keys that do not hold an object
+	keyError   error           // the error of one of them
 }
 
-// readState reads all keys at a revision, page by page. Pages are decoded while the next one is on its way.
-func (b *backend) readState(ctx context.Context, at int64) (*loaded, error) {
+// readState reads all keys at a revision, page by page. It decodes pages while it waits for the next
+// one.
+func (b *backend) readState(ctx context.Context, at int64) (*loadedState, error) {
 	pages := make(chan []*mvccpb.KeyValue)
 	workers := max(1, runtime.GOMAXPROCS(0))
-	parts := make([]loaded, workers)
+	parts := make([]loadedState, workers)
 	var wg sync.WaitGroup
 	for i := range parts {
 		wg.Go(func() {
@@ -114,12 +118,12 @@ func (b *backend) readState(ctx context.Context, at int64) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &loaded{hidden: make(map[string]bool)}
+	all := &loadedState{unreadable: make(map[string]bool)}
 	for _, p := range parts {
 		all.objects = append(all.objects, p.objects...)
-		for path := range p.hidden {
-			all.hidden[path] = true
-			all.why = p.why
+		for path := range p.unreadable {
+			all.unreadable[path] = true
+			all.keyError = p.keyError
 		}
 	}
 	return all, nil
@@ -127,8 +131,8 @@ func (b *backend) readState(ctx context.Context, at int64) (*loaded, error) {
 
 func (b *backend) readPages(ctx context.Context, at int64, pages chan<- []*mvccpb.KeyValue) error {
 	done := int64(0)
-	for from := b.location.dir; ; {
-		got, err := b.db.get(ctx, 2*b.db.options.Timeout, from, clientv3.WithRange(b.location.end()), clientv3.WithRev(at), clientv3.WithLimit(pageSize))
+	for from := b.keys.dir; ; {
+		got, err := b.db.get(ctx, 2*b.db.options.Timeout, from, clientv3.WithRange(b.keys.end()), clientv3.WithRev(at), clientv3.WithLimit(pageSize))
 		if err != nil {
 			return err
 		}
@@ -144,9 +148,9 @@ func (b *backend) readPages(ctx context.Context, at int64, pages chan<- []*mvccp
 	}
 }
 
-func (b *backend) decodePage(page []*mvccpb.KeyValue, into *loaded) {
+func (b *backend) decodePage(page []*mvccpb.KeyValue, into *loadedState) {
 	for _, kv := range page {
-		key, err := b.location.key(string(kv.Key))
+		key, err := b.keys.key(string(kv.Key))
 		var o *listwatch.Object
 		if err == nil {
 			o, err = b.read(key, kv)
@@ -155,24 +159,24 @@ func (b *backend) decodePage(page []*mvccpb.KeyValue, into *loaded) {
 			into.objects = append(into.objects, o)
 			continue
 		}
-		if into.hidden == nil {
-			into.hidden = make(map[string]bool)
+		if into.unreadable == nil {
+			into.unreadable = make(map[string]bool)
 		}
-		into.hidden[string(kv.Key)] = true
-		into.why = unreadable(kv.Key, err)
+		into.unreadable[string(kv.Key)] = true
+		into.keyError = unreadableKey(kv.Key, err)
 		b.db.options.Trace.Unreadable(b.name, string(kv.Key), err)
 	}
 }
 
-// checkKeys refuses to start on keys that hold something else.
+// checkKeys returns an error if a key is unreadable, unless SkipUnreadable is set.
 func (b *backend) checkKeys() error {
-	why := b.odd.Load()
-	if why == nil || b.db.options.SkipUnreadable {
+	err := b.keyError.Load()
+	if err == nil || b.db.options.SkipUnreadable {
 		return nil
 	}
 	return &listwatch.Error{
 		Code: listwatch.Corrupt, Op: b.name,
-		Message: "keys below " + b.location.dir + " hold something else than objects of kind " + b.resource.Kind + "; choose another prefix or layout",
-		Err:     *why,
+		Message: "a key below " + b.keys.dir + " does not hold an object of kind " + b.spec.Kind + "; choose another prefix or layout",
+		Err:     *err,
 	}
 }

@@ -1,47 +1,58 @@
 package etcd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
 )
 
-// Options are what a database is opened with. The zero Options are sound for an etcd on this machine.
+// Options configure a database. The zero value is ready to use with an etcd on this machine.
 type Options struct {
-	// Endpoints are the members of the cluster, as URLs or as host:port. None: http://127.0.0.1:2379.
+	// Endpoints are the members of the cluster, as URLs or host:port. If empty, DefaultEndpoint is used.
 	Endpoints []string
-	// TLS is how members are talked to whose URL begins with https; nil: with the roots of the system.
+	// TLS is the configuration for members with https URLs. If nil, the root certificates of the system
+	// are used.
 	TLS *tls.Config
-	// Username and Password are those of a user of etcd. Empty: none.
+	// Username and Password authenticate with etcd. If empty, requests are not authenticated.
 	Username, Password string
 
-	// Prefix is what every key begins with; a slash at its end counts for nothing. Empty: /listwatch.
+	// Prefix is the prefix of all keys. A trailing slash is ignored. If empty, DefaultPrefix is used.
 	Prefix string
-	// Layout says where below the prefix a collection is. Nil: [DefaultLayout].
+	// Layout returns the path of a collection below the prefix. If nil, [DefaultLayout] is used.
 	Layout func(store.CollectionSpec) string
-	// Transformer changes values on their way to etcd and back, such as to encrypt them. Nil: nothing does. All servers need the same.
+	// Transformer changes values on their way to etcd and back, for example to encrypt them. All servers
+	// must use the same one. If nil, values are stored unchanged.
 	Transformer Transformer
-	// ReadOnly refuses all writes.
+	// ReadOnly makes the database refuse all writes.
 	ReadOnly bool
-	// SkipUnreadable makes the start go on where a key can't be read as an object: there is no object then. Otherwise it fails, for most
-	// likely the prefix holds something else. A key that becomes unreadable later is always treated as gone, and told to [Trace].
+	// SkipUnreadable makes DB.Collection ignore keys that do not hold an object. Otherwise it fails,
+	// because the prefix probably holds other data. A key that becomes unreadable later is always treated
+	// as deleted, and reported to [Trace].
 	SkipUnreadable bool
 
-	// History is how many revisions a collection begins in the past, where etcd still has them. Zero: 100,000; negative: none.
+	// HistoryRevisions is the number of revisions before the newest one at which a collection is loaded,
+	// if etcd still has them. If zero, DefaultHistory is used. With a negative value, collections are
+	// loaded at the newest revision.
 	HistoryRevisions int64
-	// HistoryAge, HistoryBytes and FrameBytes bound what is kept in memory: a write's age counts from when this server saw it.
-	// HistoryAge zero: 5 minutes; negative: for ever.
+	// HistoryAge is the time for which a write stays in memory, where watches can resume, counted from
+	// when this server received it. Old writes are only dropped by a new write, so an idle collection
+	// keeps its history. If zero, 5 minutes is used. A negative value means no limit.
 	HistoryAge time.Duration
-	// HistoryBytes is how many bytes the history of each collection may hold beside its objects. Zero: 256 MiB; negative: unlimited.
+	// HistoryBytes limits the history of each collection in memory, not counting its current objects. If
+	// zero, 256 MiB is used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameBytes is how many of these bytes may be encoded events, and how many more those with which watches begin. Zero: a quarter
-	// of HistoryBytes; negative: unlimited.
+	// FrameCacheBytes limits the encoded events that are cached for other watchers, which count toward
+	// HistoryBytes, and separately the encoded initial events, which do not. If zero, a quarter of
+	// HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 
-	// Timeout bounds a single request to etcd, and the connection at the start. Zero or negative: 5 seconds.
+	// Timeout limits each request to etcd, and connecting in Open. If zero or negative, DefaultTimeout is
+	// used.
 	Timeout time.Duration
-	// Trace is told what happens; nil: nobody is.
+	// Trace receives events of the connection to etcd. If nil, they are dropped.
 	Trace *Trace
 }
 
@@ -53,22 +64,27 @@ const (
 	DefaultTimeout  = 5 * time.Second
 )
 
-// A Trace is told what happens between a database and etcd. Each hook may be nil; hooks must be quick, and are called from many goroutines.
-// collection is the qualified name of one, as in "deployments.apps".
+// A Trace has hooks for events between a database and etcd. A hook may be nil. Hooks are called from
+// many goroutines and must return quickly. Their argument collection is a qualified name such as
+// "deployments.apps".
 type Trace struct {
-	// Loading is called as objects come in, at the start and when a collection is listed again; total is how many there are.
+	// Loading is called while the objects of a collection are read, with the number read so far and the
+	// total.
 	Loading func(collection string, done, total int64)
-	// Loaded is called when a collection can be served: its state is of version, and it can be watched from floor.
+	// Loaded is called when a collection can be served. Its state is at version, and watches can start
+	// at floor or later.
 	Loaded func(collection string, objects int, floor, version int64, took time.Duration)
-	// Lost is called when a watch of etcd ended, or could not be opened; it will be opened again from the revision after the last.
+	// WatchLost is called when a watch of etcd ended or could not be opened. It is opened again at the
+	// next revision.
 	WatchLost func(collection string, err error)
-	// Resumed is called when a watch of etcd that was lost is open again, from revision.
+	// WatchResumed is called when a watch of etcd was opened at a revision.
 	WatchResumed func(collection string, revision int64)
-	// Relisted is called when events were lost for good, with the reason: the collection is listed again, and its watchers expire.
+	// Relisted is called when events were lost, with the reason. The collection is loaded again, and its
+	// watches expire.
 	Relisted func(collection string, reason error)
-	// Repeated is called for events that etcd sent again and that were dropped.
+	// DuplicatesDropped is called when etcd has sent events again, which are ignored.
 	DuplicatesDropped func(collection string, revision int64)
-	// Unreadable is called for a key that holds no object.
+	// Unreadable is called for a key that does not hold an object.
 	Unreadable func(collection, key string, err error)
 }
 
@@ -76,15 +92,11 @@ func (o Options) withDefaults() Options {
 	if len(o.Endpoints) == 0 {
 		o.Endpoints = []string{DefaultEndpoint}
 	}
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
+	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
 	if o.Layout == nil {
 		o.Layout = DefaultLayout
 	}
-	if o.HistoryRevisions == 0 {
-		o.HistoryRevisions = DefaultHistory
-	}
+	o.HistoryRevisions = cmp.Or(o.HistoryRevisions, DefaultHistory)
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
@@ -92,7 +104,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// withDefaults returns t with a hook that does nothing in the place of each that is nil.
+// withDefaults returns a copy of t in which no hook is nil. t may be nil.
 func (t *Trace) withDefaults() *Trace {
 	var full Trace
 	if t != nil {
@@ -120,4 +132,24 @@ func (t *Trace) withDefaults() *Trace {
 		full.Unreadable = func(string, string, error) {}
 	}
 	return &full
+}
+
+// A Transformer changes the JSON of objects on its way to etcd and back, for example to encrypt it. Keys
+// and versions are stored unchanged. The methods are called from many goroutines, and must not modify
+// or keep their arguments.
+type Transformer interface {
+	// ToStorage returns the bytes to store for plain. An error fails the write.
+	ToStorage(at Location, plain []byte) (stored []byte, err error)
+	// FromStorage is the inverse of ToStorage. An error makes the key unreadable; see
+	// [Options.SkipUnreadable].
+	FromStorage(at Location, stored []byte) (plain []byte, err error)
+}
+
+// A Location is the place of a value in the database. A Transformer that authenticates values can bind
+// them to it, so that values cannot be swapped.
+type Location struct {
+	// Collection is the qualified name of the collection.
+	Collection string
+	// Key is the key of the object.
+	Key listwatch.Key
 }

@@ -4,43 +4,46 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
-
-	"github.com/listwatch/listwatch"
 )
 
-// A stream is one watch of etcd, alone on its gRPC stream, so that answers to requests for progress are about it and nothing else.
+// A watchStream is one watch of etcd on a gRPC stream of its own, so that answers to progress requests
+// only concern this watch.
 //
-// The watcher of clientv3 is not used: it resumes by itself, from where it believes to be, and an answer of a member that lags has made it go back
-// (etcd-io/etcd#20221). Here one place says where to resume: the head of the log.
-type stream struct {
+// The watcher of clientv3 is not used. It resumes by itself at the revision that it has recorded, and
+// the response of a lagging member has made it go back (etcd-io/etcd#20221). Here only the log decides
+// where to resume.
+type watchStream struct {
 	grpc   pb.Watch_WatchClient
-	cancel context.CancelCauseFunc
 	ctx    context.Context // of the stream
-	from   int64           // the first revision that was asked for
-	// created says that etcd has confirmed the watch. Before that it may answer for progress ahead of events that it holds back until then.
-	created bool
-	heard   func() // called for each message; may be nil
+	cancel context.CancelCauseFunc
+	from   int64 // the start revision
+	// created is true once etcd has confirmed the watch. Before that, it can report progress without
+	// having sent the events up to it.
+	created     bool
+	lastMessage atomic.Int64 // the time of the last message, in nanoseconds since 1970
 }
 
-// openStream begins a watch of all keys of l from a revision on. ctx ends it.
-func (db *DB) openStream(ctx context.Context, l keyRange, from int64) (*stream, error) {
+// openStream opens a watch of the keys in r, from a revision on. ctx ends it.
+func (db *DB) openStream(ctx context.Context, r keyRange, from int64) (*watchStream, error) {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
-	s := &stream{ctx: ctx, cancel: cancel, from: from}
+	s := &watchStream{ctx: ctx, cancel: cancel, from: from}
+	s.lastMessage.Store(time.Now().UnixNano())
 	var err error
 	if s.grpc, err = db.watches.Watch(ctx, grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32)); err != nil {
 		s.close()
 		return nil, s.cause(err)
 	}
 	err = s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(l.dir), RangeEnd: []byte(l.end()), StartRevision: from, Fragment: true, ProgressNotify: true,
+		Key: []byte(r.dir), RangeEnd: []byte(r.end()), StartRevision: from, Fragment: true, ProgressNotify: true,
 	}}})
 	if err != nil {
-		// Send says io.EOF; why is for Recv to tell.
+		// Send returns io.EOF; Recv returns the reason.
 		_, err = s.grpc.Recv()
 		s.close()
 		return nil, s.cause(err)
@@ -48,32 +51,36 @@ func (db *DB) openStream(ctx context.Context, l keyRange, from int64) (*stream, 
 	return s, nil
 }
 
-func (s *stream) close() { s.cancel(nil) }
+func (s *watchStream) close() { s.cancel(nil) }
 
-// cause returns why s ended, where we ended it.
-func (s *stream) cause(err error) error {
+// cause returns the reason with which this program canceled s, or err if it did not.
+func (s *watchStream) cause(err error) error {
 	if cause := context.Cause(s.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return err
 }
 
-// askProgress asks up to which revision everything has been sent. Only one goroutine may call it.
-func (s *stream) askProgress() error {
+// silence returns the time since the last message.
+func (s *watchStream) silence() time.Duration {
+	return time.Since(time.Unix(0, s.lastMessage.Load()))
+}
+
+// requestProgress asks etcd to report the revision up to which it has sent all events. Only one
+// goroutine may call it.
+func (s *watchStream) requestProgress() error {
 	return s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
 }
 
-// receive returns the next response, with its fragments put together.
-func (s *stream) receive() (*pb.WatchResponse, error) {
+// receive returns the next response, with its fragments joined.
+func (s *watchStream) receive() (*pb.WatchResponse, error) {
 	var whole *pb.WatchResponse
 	for {
 		part, err := s.grpc.Recv()
 		if err != nil {
 			return nil, s.cause(err)
 		}
-		if s.heard != nil {
-			s.heard()
-		}
+		s.lastMessage.Store(time.Now().UnixNano())
 		if whole == nil {
 			whole = part
 		} else {
@@ -82,52 +89,5 @@ func (s *stream) receive() (*pb.WatchResponse, error) {
 		if !part.Fragment {
 			return whole, nil
 		}
-	}
-}
-
-// The rhythm of requests for progress.
-const (
-	// progressEvery is how often progress is asked for while nobody waits: it moves bookmarks on, and shows that etcd is there.
-	progressEvery = time.Second
-	// progressAgain is how long an answer that did not reach what is wanted, or that did not come, is waited for; doubled each time.
-	progressAgain, progressAgainMax = 5 * time.Millisecond, 100 * time.Millisecond
-	// silence is after how long without a message a stream is given up.
-	silence = 8 * time.Second
-)
-
-var errSilent = &listwatch.Error{Code: listwatch.Unavailable, Message: "etcd has not been heard of for " + silence.String()}
-
-// ask asks for progress until s ends: now and then, and at once where somebody waits for it. answered tells that an answer came.
-func (b *backend) ask(s *stream, answered <-chan struct{}) {
-	timer := time.NewTimer(progressEvery)
-	defer timer.Stop()
-	outstanding, again := false, progressAgain
-	for {
-		ask := false
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-b.wanted.kick:
-			ask, again = !outstanding, progressAgain
-		case <-answered:
-			outstanding = false
-		case <-timer.C:
-			ask = true
-		}
-		if time.Since(time.Unix(0, b.wanted.heard.Load())) > silence {
-			s.cancel(errSilent)
-			return
-		}
-		if ask {
-			if s.askProgress() != nil {
-				return // the reader learns why
-			}
-			outstanding = true
-		}
-		wait := progressEvery
-		if b.behind() {
-			wait, again = again, min(2*again, progressAgainMax)
-		}
-		timer.Reset(wait)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// encode returns the object that d will be, without metadata.resourceVersion.
+// encode returns the JSON of d without metadata.resourceVersion.
 func encode(d *store.Draft) []byte {
-	// Before ends with the name of the member and its colon. The name may be spelt with escapes, but holds no quote.
+	// Before ends with the name of the member and a colon. The name may contain escapes, but no quote.
 	name := bytes.LastIndexByte(d.Before[:len(d.Before)-len(`":`)], '"')
 	before, after := d.Before[:name], d.After
 	switch {
@@ -26,9 +26,10 @@ func encode(d *store.Draft) []byte {
 
 var errProtobuf = errors.New("it is Protocol Buffers, want JSON")
 
-// decode returns the object that value is at version v. Its resourceVersion stands behind its uid, where Kubernetes has it, else at the end
-// of its metadata. Its key is where it is, whatever it says itself: so it is in Kubernetes, too.
-func decode(r store.CollectionSpec, key listwatch.Key, value []byte, v listwatch.Version) (*listwatch.Object, error) {
+// decode returns the object of value at version v. It inserts resourceVersion after uid, as Kubernetes
+// does, or at the end of metadata. The key of the object is the given one, even if the value has
+// another name, as in Kubernetes.
+func decode(s store.CollectionSpec, key listwatch.Key, value []byte, v listwatch.Version) (*listwatch.Object, error) {
 	if bytes.HasPrefix(value, []byte("k8s\x00")) {
 		return nil, errProtobuf
 	}
@@ -37,32 +38,33 @@ func decode(r store.CollectionSpec, key listwatch.Key, value []byte, v listwatch
 		return nil, err
 	}
 	if kind := rawjson.Lookup(o.Data, "kind"); len(kind) > 0 {
-		if s, err := rawjson.String(kind); err != nil || s != r.Kind {
-			return nil, fmt.Errorf("its kind is %s, want %q", kind, r.Kind)
+		if text, err := rawjson.String(kind); err != nil || text != s.Kind {
+			return nil, fmt.Errorf("its kind is %s, want %q", kind, s.Kind)
 		}
 	}
-	d := &store.Draft{Key: key, Labels: o.Labels, Fields: r.ReadFields(o.Data)}
+	d := &store.Draft{Key: key, Labels: o.Labels, Fields: s.ReadFields(o.Data)}
 	if d.Before, d.After, err = split(o.Data); err != nil {
 		return nil, err
 	}
 	return d.Seal(v), nil
 }
 
-// split takes data, compact JSON, apart where the value of metadata.resourceVersion is to be.
+// split returns the parts of data, compact JSON, before and after the value of
+// metadata.resourceVersion.
 func split(data []byte) (before, after []byte, err error) {
-	meta, err := rawjson.Find(data, "metadata")
+	metadata, err := rawjson.Find(data, "metadata")
 	if err != nil {
 		return nil, nil, err
 	}
 	var uid, version rawjson.Span
 	members := 0
-	err = rawjson.Members(meta.Of(data), func(name string, value rawjson.Span) error {
+	err = rawjson.Members(metadata.Of(data), func(name string, value rawjson.Span) error {
 		members++
 		switch name {
 		case "uid":
-			uid = value.Shift(meta.Start)
+			uid = value.Shift(metadata.Start)
 		case "resourceVersion":
-			version = value.Shift(meta.Start)
+			version = value.Shift(metadata.Start)
 		}
 		return nil
 	})
@@ -75,7 +77,7 @@ func split(data []byte) (before, after []byte, err error) {
 	case !uid.Empty():
 		return append(data[:uid.End:uid.End], ","+member...), data[uid.End:], nil
 	case members == 0:
-		return append(data[:meta.End-1:meta.End-1], member...), data[meta.End-1:], nil
+		return append(data[:metadata.End-1:metadata.End-1], member...), data[metadata.End-1:], nil
 	}
-	return append(data[:meta.End-1:meta.End-1], ","+member...), data[meta.End-1:], nil
+	return append(data[:metadata.End-1:metadata.End-1], ","+member...), data[metadata.End-1:], nil
 }

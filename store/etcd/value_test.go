@@ -13,7 +13,8 @@ import (
 
 var widgets = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Widget", Namespaced: true, Fields: []string{"spec.n"}}.WithDefaults()
 
-func draft(t testing.TB, text string) *store.Draft {
+// parseDraft returns a draft from JSON with @ in the place of the version.
+func parseDraft(t testing.TB, text string) *store.Draft {
 	t.Helper()
 	before, after, ok := strings.Cut(text, "@")
 	if !ok {
@@ -22,7 +23,7 @@ func draft(t testing.TB, text string) *store.Draft {
 	return &store.Draft{Before: []byte(before), After: []byte(after)}
 }
 
-func TestTheVersionIsNotInTheValue(t *testing.T) {
+func TestEncodeRemovesTheVersion(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"metadata":{"name":"a","resourceVersion":@,"uid":"u"}}`:         `{"metadata":{"name":"a","uid":"u"}}`,
 		`{"metadata":{"resourceVersion":@,"name":"a"}}`:                   `{"metadata":{"name":"a"}}`,
@@ -30,13 +31,13 @@ func TestTheVersionIsNotInTheValue(t *testing.T) {
 		`{"metadata":{"resourceVersion":@}}`:                              `{"metadata":{}}`,
 		`{"metadata":{"name":"a","r\u0065sourceVersion":@},"x":"@not\""}`: `{"metadata":{"name":"a"},"x":"@not\""}`,
 	} {
-		if got := string(encode(draft(t, in))); got != want {
-			t.Errorf("%s is kept as %s, want %s", in, got, want)
+		if got := string(encode(parseDraft(t, in))); got != want {
+			t.Errorf("%s is stored as %s, want %s", in, got, want)
 		}
 	}
 }
 
-func TestTheVersionIsTheRevision(t *testing.T) {
+func TestDecodeInsertsTheRevision(t *testing.T) {
 	key := listwatch.Key{Namespace: "n", Name: "a"}
 	for in, want := range map[string]string{
 		`{"metadata":{"name":"a","uid":"u","generation":1}}`:            `{"metadata":{"name":"a","uid":"u","resourceVersion":"7","generation":1}}`,
@@ -51,20 +52,20 @@ func TestTheVersionIsTheRevision(t *testing.T) {
 			continue
 		}
 		if got := string(o.Data); got != want || o.Version != 7 || o.Key != key {
-			t.Errorf("%s is %v at %d as %s, want %s", in, o.Key, o.Version, got, want)
+			t.Errorf("%s: got %v at %d with JSON %s, want %s", in, o.Key, o.Version, got, want)
 		}
-		// The place of the version is known: an event of another version shows it there.
+		// Object.At must find the place of the version.
 		if got, want := string(o.At(12345).Data), strings.Replace(want, `"7"`, `"12345"`, 1); got != want {
 			t.Errorf("%s at another version is %s, want %s", in, got, want)
 		}
 	}
 }
 
-func TestWhatIsNoObjectIsRefused(t *testing.T) {
+func TestDecodeRejectsOtherValues(t *testing.T) {
 	for in, want := range map[string]string{
 		"k8s\x00\x0a\x04": "Protocol Buffers",
 		`{`:               "JSON",
-		`[]`:              "want a JSON object",
+		`[]`:              "JSON object",
 		`{"metadata":1}`:  "metadata",
 		`{"a":1}`:         "metadata",
 		`{"kind":"Gadget","metadata":{"name":"a"}}`: `want "Widget"`,
@@ -76,7 +77,8 @@ func TestWhatIsNoObjectIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever is in etcd, decode says what is wrong with it or returns an object of that version, which is kept as it was.
+// FuzzDecode checks that decode either fails or returns an object at the given version that survives
+// encoding and decoding.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a","uid":"u"},"spec":{"n":1}}`))
 	f.Add([]byte(` {"metadata":{"resourceVersion":"1"}} `))
@@ -89,19 +91,19 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := listwatch.ParseObject(o.Data)
 		if err != nil || again.Version != 42 || !json.Valid(o.Data) {
-			t.Fatalf("%q became %s: version %v, %v", value, o.Data, again, err)
+			t.Fatalf("%q was decoded as %s, which parses as %v, %v", value, o.Data, again, err)
 		}
 		before, after, ok := bytes.Cut(o.Data, []byte(`"42"`))
 		if !ok {
 			t.Fatalf("%s has no version", o.Data)
 		}
-		kept := encode(&store.Draft{Before: before, After: after})
-		if !json.Valid(kept) {
-			t.Fatalf("%s is kept as %s", o.Data, kept)
+		stored := encode(&store.Draft{Before: before, After: after})
+		if !json.Valid(stored) {
+			t.Fatalf("%s is stored as %s", o.Data, stored)
 		}
-		back, err := decode(widgets, listwatch.Key{Name: "a"}, kept, 43)
+		back, err := decode(widgets, listwatch.Key{Name: "a"}, stored, 43)
 		if err != nil || back.Version != 43 {
-			t.Fatalf("%s came back as %v, %v", kept, back, err)
+			t.Fatalf("%s is decoded as %v, %v", stored, back, err)
 		}
 	})
 }
@@ -121,31 +123,31 @@ func TestLayouts(t *testing.T) {
 		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "networking.k8s.io/v1", "ingresses", "/registry/ingress/n/a"},
 		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "example.com/v1", "widgets", "/registry/example.com/widgets/n/a"},
 	} {
-		r := store.CollectionSpec{APIVersion: c.apiVersion, Kind: "X", Plural: c.plural, Namespaced: true}.WithDefaults()
-		l := newLocation(c.options.withDefaults(), r)
+		spec := store.CollectionSpec{APIVersion: c.apiVersion, Kind: "X", Plural: c.plural, Namespaced: true}.WithDefaults()
+		r := newKeyRange(c.options.withDefaults(), spec)
 		key := listwatch.Key{Namespace: "n", Name: "a"}
-		if got := l.path(key); got != c.want {
+		if got := r.path(key); got != c.want {
 			t.Errorf("%s %s: got %s, want %s", c.apiVersion, c.plural, got, c.want)
 		}
-		if back, err := l.key(c.want); err != nil || back != key {
+		if back, err := r.key(c.want); err != nil || back != key {
 			t.Errorf("%s: got %v, %v; want %v", c.want, back, err, key)
 		}
-		if !(l.dir < c.want && c.want < l.end()) || l.end() <= l.dir+"\xff\xff" {
-			t.Errorf("%s is not within %q and %q", c.want, l.dir, l.end())
+		if !(r.dir < c.want && c.want < r.end()) || r.end() <= r.dir+"\xff\xff" {
+			t.Errorf("%s is not within %q and %q", c.want, r.dir, r.end())
 		}
 	}
-	l := keyRange{"/p/", true}
+	r := keyRange{"/p/", true}
 	for _, path := range []string{"/p/", "/p//a", "/p/n/", "/p/n/a/b"} {
-		if k, err := l.key(path); err == nil {
+		if k, err := r.key(path); err == nil {
 			t.Errorf("%s is %v, want an error", path, k)
 		}
 	}
 	if _, err := (keyRange{"/p/", false}).key("/p/n/a"); err == nil {
-		t.Error("a namespace where there is none: want an error")
+		t.Error("a key with a namespace without Namespaced: want an error")
 	}
 }
 
-func TestOldServersAreRefused(t *testing.T) {
+func TestOldServersAreRejected(t *testing.T) {
 	for version, ok := range map[string]bool{
 		"3.4.30": false, "3.4.31": true, "3.5.0": false, "3.5.12": false, "3.5.13": true, "3.5.13-rc.1": true, "3.6.0": true, "3.7.0": true,
 		"4.0.0": true, "2.3.8": false, "3.3.27": false, "custom": true,
@@ -156,11 +158,11 @@ func TestOldServersAreRefused(t *testing.T) {
 	}
 }
 
-func TestOptionsThatAreMissingHaveDefaults(t *testing.T) {
+func TestOptionDefaults(t *testing.T) {
 	o := Options{}.withDefaults()
 	if o.Endpoints[0] != DefaultEndpoint || o.Prefix != DefaultPrefix || o.HistoryRevisions != DefaultHistory || o.Timeout != DefaultTimeout {
 		t.Errorf("%+v", o)
 	}
-	o.Trace.WatchLost("", errors.New("x")) // no hook is nil
+	o.Trace.WatchLost("", errors.New("x")) // must not be nil
 	o.Trace.Loaded("", 0, 0, 0, 0)
 }

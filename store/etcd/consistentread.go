@@ -1,0 +1,175 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/listwatch/listwatch"
+)
+
+// freshnessTimeout is the time that a read of the newest state waits.
+const freshnessTimeout = 3 * time.Second
+
+// catchUp waits until the log has every event that etcd had at the time of the call. If it cannot be
+// sure of that within freshnessTimeout, it returns an error of code NotYet.
+func (b *backend) catchUp(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, freshnessTimeout)
+	defer cancel()
+	revision, err := b.db.revisions.Get(limited)
+	if err == nil {
+		b.demandVersion(listwatch.Version(revision))
+		err = b.applied.Wait(limited, listwatch.Version(revision))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case b.db.lifetime.Err() != nil:
+		return errClosed
+	}
+	code := listwatch.CodeOf(err)
+	if code == listwatch.Unknown {
+		code = codeOf(err)
+	}
+	if code == listwatch.Unavailable || code == listwatch.NotYet {
+		return notFresh(err)
+	}
+	return requestError(ctx, "etcd", err)
+}
+
+// A demand is the version that readers wait for. While the log is behind it, the server requests
+// progress from etcd.
+type demand struct {
+	signal chan struct{} // with a buffer of one; the version has changed
+
+	mu sync.Mutex
+	// Guarded by mu.
+	version listwatch.Version
+	until   time.Time // when the readers stop waiting
+}
+
+// demandVersion says that a reader waits until the log reaches v.
+func (b *backend) demandVersion(v listwatch.Version) {
+	if b.applied.Version() >= v {
+		return
+	}
+	d := &b.demand
+	d.mu.Lock()
+	d.version = max(d.version, v)
+	d.until = time.Now().Add(freshnessTimeout)
+	d.mu.Unlock()
+	select {
+	case d.signal <- struct{}{}:
+	default:
+	}
+}
+
+// isBehind reports whether a reader waits for a version that the log has not reached.
+func (b *backend) isBehind() bool {
+	d := &b.demand
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b.applied.Version() < d.version && time.Now().Before(d.until) {
+		return true
+	}
+	d.version = 0
+	return false
+}
+
+// tryTimeout is the time after which a request is repeated at another member. Reads can be repeated,
+// and so can writes, because their transactions cannot succeed twice.
+const tryTimeout = 2 * time.Second
+
+// get performs a linearized read. It tries one member after the other until one answers, ctx ends or
+// limit is over.
+func (db *DB) get(ctx context.Context, limit time.Duration, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		if db.lifetime.Err() != nil {
+			return nil, errClosed
+		}
+		tryCtx, cancelTry := context.WithTimeout(ctx, tryTimeout)
+		minRevision := db.cluster.minRevision()
+		got, err := db.client.Get(tryCtx, key, o...)
+		cancelTry()
+		switch {
+		case err == nil:
+			return got, db.checkHeader(got.Header, minRevision)
+		case ctx.Err() != nil || codeOf(err) != listwatch.Unavailable:
+			return nil, err
+		}
+	}
+}
+
+// readRevision returns the newest revision of etcd.
+func (db *DB) readRevision(ctx context.Context) (revision int64, err error) {
+	got, err := db.get(ctx, freshnessTimeout, db.options.Prefix+"/", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return got.Header.Revision, nil
+}
+
+// clusterState detects that etcd is not the cluster that it was.
+type clusterState struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	revision int64 // the newest revision of a linearized request
+	replaced error // if not nil, the reason why the state in memory is worthless
+}
+
+// minRevision returns the lowest revision that a linearized request can have that is sent now.
+func (c *clusterState) minRevision() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.revision, 1)
+}
+
+// checkHeader returns an error if etcd was replaced by another cluster or by a restored backup. Then
+// the state in memory is worthless, and etcd will use the same versions for other states. minRevision
+// is the result of clusterState.minRevision before a linearized request, or 0 for other responses.
+func (db *DB) checkHeader(h *pb.ResponseHeader, minRevision int64) error {
+	c := &db.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.replaced != nil:
+	case h.GetClusterId() != db.clusterID:
+		c.replaced = fmt.Errorf("the etcd cluster is %x, but was %x when the server started", h.GetClusterId(), db.clusterID)
+	case h.GetRevision() < minRevision:
+		c.replaced = wentBack(h.GetRevision(), minRevision)
+	}
+	if c.replaced != nil {
+		return restartServer(c.replaced)
+	}
+	if minRevision != 0 {
+		c.revision = max(c.revision, h.GetRevision())
+	}
+	return nil
+}
+
+// revisionWentBack records that etcd is at an older revision than a watch was, and returns the error
+// for it.
+func (db *DB) revisionWentBack(now, before int64) error {
+	db.cluster.mu.Lock()
+	defer db.cluster.mu.Unlock()
+	if db.cluster.replaced == nil {
+		db.cluster.replaced = wentBack(now, before)
+	}
+	return restartServer(db.cluster.replaced)
+}
+
+func wentBack(now, before int64) error {
+	return fmt.Errorf("etcd is at revision %d and was at %d: it was restored from a backup", now, before)
+}
+
+func restartServer(reason error) error {
+	return &listwatch.Error{Code: listwatch.Unavailable, Op: "etcd", Message: "restart the server", Err: reason}
+}

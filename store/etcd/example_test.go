@@ -1,0 +1,37 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/etcd"
+)
+
+// A collection in etcd that several servers share. The example needs an etcd at 127.0.0.1:2379, so it
+// is compiled but not run.
+func ExampleOpen() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	db, err := etcd.Open(ctx, etcd.Options{Endpoints: []string{"http://127.0.0.1:2379"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	flags, err := db.CollectionContext(ctx, store.CollectionSpec{Kind: "Flag"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	flag, err := flags.Create(ctx, []byte(`{"metadata": {"generateName": "flag-"}, "enabled": true}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// The list contains the flag, even if another server with the same etcd serves it.
+	page, err := flags.List(ctx, listwatch.Query{})
+	fmt.Println(len(page.Items), page.Version >= flag.Version, err)
+}

@@ -1,0 +1,90 @@
+package etcd
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/listwatch/listwatch"
+)
+
+const (
+	// idleProgressInterval is the time between progress requests while no reader waits. They advance
+	// bookmarks and detect a dead connection.
+	idleProgressInterval = time.Second
+	// minProgressDelay is the time after which progress is requested again if the answer is missing or
+	// does not reach the version that a reader waits for. It doubles each time, up to maxProgressDelay.
+	minProgressDelay = 5 * time.Millisecond
+	maxProgressDelay = 100 * time.Millisecond
+	// maxSilence is the time without a message after which a stream is closed.
+	maxSilence = 8 * time.Second
+)
+
+var errSilent = &listwatch.Error{Code: listwatch.Unavailable, Message: "etcd has not sent a message for " + maxSilence.String()}
+
+// requestProgress requests progress until s ends: regularly, and at once if a reader waits for it.
+// answered receives a value for each answer.
+func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
+	timer := time.NewTimer(idleProgressInterval)
+	defer timer.Stop()
+	outstanding, delay := false, minProgressDelay
+	for {
+		request := false
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-b.demand.signal:
+			request, delay = !outstanding, minProgressDelay
+		case <-answered:
+			outstanding = false
+		case <-timer.C:
+			request = true
+		}
+		if s.silence() > maxSilence {
+			s.cancel(errSilent)
+			return
+		}
+		if request {
+			if s.requestProgress() != nil {
+				return // receive returns the reason
+			}
+			outstanding = true
+		}
+		wait := idleProgressInterval
+		if b.isBehind() {
+			wait, delay = delay, min(2*delay, maxProgressDelay)
+		}
+		timer.Reset(wait)
+	}
+}
+
+// countInterval is the time between two comparisons of the number of objects.
+const countInterval = time.Minute
+
+// handleProgress advances the log to v, because etcd has sent every event up to v. The first time on a
+// stream, it compares the number of objects before.
+func (b *backend) handleProgress(ctx context.Context, v listwatch.Version) error {
+	if v >= b.applied.Version() && time.Since(b.counted) >= countInterval {
+		if err := b.checkCount(ctx, v); err != nil {
+			return err
+		}
+	}
+	b.applied.Advance(v)
+	return nil
+}
+
+// checkCount compares the number of objects at v with the number in etcd. It detects events that a
+// watch has lost silently, as in etcd-io/etcd#17529, #18089 and #20655. A lost update is detected by
+// the next event of its object.
+func (b *backend) checkCount(ctx context.Context, v listwatch.Version) error {
+	got, err := b.db.get(ctx, tryTimeout, b.keys.dir, clientv3.WithRange(b.keys.end()), clientv3.WithRev(int64(v)), clientv3.WithCountOnly())
+	if err != nil {
+		return nil //nolint:nilerr // compacted or unreachable; the next comparison follows soon
+	}
+	b.counted = time.Now()
+	if have := int64(b.Stats().Objects + len(b.unreadable)); have != got.Count {
+		return gapf("etcd has %d keys at revision %d, but its events lead to %d", got.Count, v, have)
+	}
+	return nil
+}
