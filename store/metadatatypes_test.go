@@ -87,7 +87,7 @@ func TestCheckTypes(t *testing.T) {
 		`{"apiVersion":7}`:                   "apiVersion",
 		`{"metadata":7}`:                     "metadata: want an object, got 7",
 		`{"metadata":{"uid":7}}`:             "metadata.uid: want a string, got 7",
-		`[]`:                                 "want a JSON object, got an array",
+		`[]`:                                 "must be a JSON object, got an array",
 	} {
 		err := spec.CheckTypes([]byte(object))
 		if want == "" && err != nil || want != "" && (!errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want)) {
