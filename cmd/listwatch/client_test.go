@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
 // get runs the command to its end and returns what it wrote; it must exit with code.
@@ -75,7 +76,7 @@ func TestAWatchShowsTheSameEventsOverEveryTransport(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", r.name, strings.Join(got, "\n"), wire)
 		}
 		r.program.interrupt()
-		if code := r.program.exit(t); code != exitOK || r.program.stderr.String() != "" {
+		if code := r.program.exit(t); code != cli.ExitOK || r.program.stderr.String() != "" {
 			t.Errorf("%s: got %d %q at the interrupt, want 0 and silence", r.name, code, r.program.stderr)
 		}
 	}
@@ -101,7 +102,7 @@ func TestAWatchBeginsWithTheStateAndEndsAfterItsCount(t *testing.T) {
 		{"pods.v1 -A", []string{"ADDED default/one", "ADDED other/two"}},
 	} {
 		args := append([]string{"watch"}, strings.Fields(c.args)...)
-		out, _ := get(t, exitOK, append(args, "--server", s.http, "--exit-after", fmt.Sprint(len(c.want)))...)
+		out, _ := get(t, cli.ExitOK, append(args, "--server", s.http, "--exit-after", fmt.Sprint(len(c.want)))...)
 		var got []string
 		for line := range strings.Lines(out) {
 			got = append(got, strings.Join(strings.Fields(line)[:2], " "))
@@ -111,7 +112,7 @@ func TestAWatchBeginsWithTheStateAndEndsAfterItsCount(t *testing.T) {
 		}
 	}
 	for _, url := range []string{s.http + "/api/v1/pods?watch=true", strings.TrimPrefix(s.http, "http://") + "/api/v1/watch/pods?watch=yes"} {
-		if out, _ := get(t, exitOK, "watch", url, "--exit-after", "2", "-o", "name"); out != "default/one\nother/two\n" {
+		if out, _ := get(t, cli.ExitOK, "watch", url, "--exit-after", "2", "-o", "name"); out != "default/one\nother/two\n" {
 			t.Errorf("%s: got %q, want both", url, out)
 		}
 	}
@@ -139,21 +140,21 @@ func TestGetShowsWhatIsThere(t *testing.T) {
 		{"gadgets.v1.demo.example.com -A -o name", "g\n"},
 		{"pods -l a=b -o name", ""},
 	} {
-		out, _ := get(t, exitOK, append([]string{"get", "--server", s.http}, strings.Fields(c.args)...)...)
+		out, _ := get(t, cli.ExitOK, append([]string{"get", "--server", s.http}, strings.Fields(c.args)...)...)
 		if out != c.want {
 			t.Errorf("%s: got %q, want %q", c.args, out, c.want)
 		}
 	}
-	table, _ := get(t, exitOK, "get", "pods", "-A", "--server", s.http, "-o", "wide")
+	table, _ := get(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "wide")
 	lines := strings.Split(table, "\n")
 	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"NAMESPACE", "NAME", "VERSION", "AGE", "LABELS"}) || !strings.HasPrefix(lines[2], "other       two") {
 		t.Errorf("got\n%s", table)
 	}
 	_, _, raw := request(t, "GET", s.http+podsPath+"/one", "")
-	if out, _ := get(t, exitOK, "get", "pods", "one", "--server", s.http, "-o", "json"); out != raw {
+	if out, _ := get(t, cli.ExitOK, "get", "pods", "one", "--server", s.http, "-o", "json"); out != raw {
 		t.Errorf("got %s, want the server's bytes: %s", out, raw)
 	}
-	out, _ := get(t, exitOK, "get", "pods", "-A", "--server", s.http, "-o", "json")
+	out, _ := get(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "json")
 	var list struct {
 		Kind  string
 		Items []json.RawMessage
@@ -179,12 +180,12 @@ func TestCredentialsAreSent(t *testing.T) {
 		"--server " + s.https + " --ca " + c.ca + " --cert " + c.client + " --key " + c.clientKey,
 		"--server " + s.https + " --insecure-skip-verify --cert " + c.client + " --key " + c.clientKey,
 	} {
-		if out, _ := get(t, exitOK, append([]string{"get", "pods", "-o", "name"}, strings.Fields(args)...)...); out != "default/one\n" {
+		if out, _ := get(t, cli.ExitOK, append([]string{"get", "pods", "-o", "name"}, strings.Fields(args)...)...); out != "default/one\n" {
 			t.Errorf("get %s: got %q", args, out)
 		}
 		for _, transport := range []string{"chunked", "h2", "websocket"} {
 			all := append([]string{"watch", "pods", "-o", "name", "--exit-after", "1", "--transport", transport}, strings.Fields(args)...)
-			if out, _ := get(t, exitOK, all...); out != "default/one\n" {
+			if out, _ := get(t, cli.ExitOK, all...); out != "default/one\n" {
 				t.Errorf("watch %s over %s: got %q", args, transport, out)
 			}
 		}
@@ -194,11 +195,11 @@ func TestCredentialsAreSent(t *testing.T) {
 		"get pods --server " + s.http + " --token wrong",
 		"watch pods --transport websocket --server " + s.https + " --ca " + c.ca,
 	} {
-		if _, says := get(t, exitFailure, strings.Fields(args)...); !strings.Contains(says, "unauthorized") || strings.Count(says, "\n") != 1 {
+		if _, says := get(t, cli.ExitFailure, strings.Fields(args)...); !strings.Contains(says, "unauthorized") || strings.Count(says, "\n") != 1 {
 			t.Errorf("%s: got %q, want one line that says unauthorized", args, says)
 		}
 	}
-	if _, says := get(t, exitFailure, "get", "pods", "--token", "secret", "--server", s.https); !strings.Contains(says, "--ca") {
+	if _, says := get(t, cli.ExitFailure, "get", "pods", "--token", "secret", "--server", s.https); !strings.Contains(says, "--ca") {
 		t.Errorf("got %q, want a word on --ca", says)
 	}
 }
@@ -212,26 +213,26 @@ func TestWhatCannotBeHadIsSaidInOneLine(t *testing.T) {
 		code int
 		says string
 	}{
-		{"get pods absent", exitFailure, `pods "absent" not found`},
-		{"get pods -l !!", exitUsage, "!!"},
-		{"get pods --field-selector x", exitUsage, "field"},
-		{"get pods --field-selector spec.x=1", exitFailure, "spec.x"},
-		{"get widgets", exitUsage, "unknown here: want pods"},
-		{"get widgets.v1.demo", exitFailure, "could not find"},
-		{"watch widgets.v1.demo", exitFailure, "could not find"},
-		{"get pods -o yaml", exitUsage, "json, name or wide"},
-		{"get pods -n Bad_Name", exitUsage, "Bad_Name"},
-		{"get pods -n a -A", exitUsage, "exclude"},
-		{"get pods --cert x", exitUsage, "go together"},
-		{"get pods --ca absent", exitFailure, "absent"},
-		{"get", exitUsage, "arg"},
-		{"watch pods --transport pigeon", exitUsage, "chunked"},
-		{"watch pods --framing morse", exitUsage, "cbor"},
-		{"watch pods --exit-after -1", exitUsage, "negative"},
-		{"watch pods --resource-version x", exitUsage, "decimal"},
-		{"watch pods --resource-version 1", exitFailure, "watch again, from the state"},
-		{"watch pods --resource-version 18446744073709551615", exitFailure, "not yet"},
-		{"nonsense", exitUsage, `no command "nonsense"`},
+		{"get pods absent", cli.ExitFailure, `pods "absent" not found`},
+		{"get pods -l !!", cli.ExitUsage, "!!"},
+		{"get pods --field-selector x", cli.ExitUsage, "field"},
+		{"get pods --field-selector spec.x=1", cli.ExitFailure, "spec.x"},
+		{"get widgets", cli.ExitUsage, "unknown here: want pods"},
+		{"get widgets.v1.demo", cli.ExitFailure, "could not find"},
+		{"watch widgets.v1.demo", cli.ExitFailure, "could not find"},
+		{"get pods -o yaml", cli.ExitUsage, "json, name or wide"},
+		{"get pods -n Bad_Name", cli.ExitUsage, "Bad_Name"},
+		{"get pods -n a -A", cli.ExitUsage, "exclude"},
+		{"get pods --cert x", cli.ExitUsage, "go together"},
+		{"get pods --ca absent", cli.ExitFailure, "absent"},
+		{"get", cli.ExitUsage, "arg"},
+		{"watch pods --transport pigeon", cli.ExitUsage, "chunked"},
+		{"watch pods --framing morse", cli.ExitUsage, "cbor"},
+		{"watch pods --exit-after -1", cli.ExitUsage, "negative"},
+		{"watch pods --resource-version x", cli.ExitUsage, "decimal"},
+		{"watch pods --resource-version 1", cli.ExitFailure, "watch again, from the state"},
+		{"watch pods --resource-version 18446744073709551615", cli.ExitFailure, "not yet"},
+		{"nonsense", cli.ExitUsage, `unknown command "nonsense"`},
 	} {
 		args := strings.Fields(c.args)
 		if args[0] == "get" || args[0] == "watch" {
@@ -248,25 +249,25 @@ func TestWhatCannotBeHadIsSaidInOneLine(t *testing.T) {
 		{"watch ftp://127.0.0.1/x", "http://"},
 		{"watch http:///x", "http://"},
 	} {
-		if _, says := get(t, exitUsage, strings.Fields(c.args)...); !strings.Contains(says, c.says) {
+		if _, says := get(t, cli.ExitUsage, strings.Fields(c.args)...); !strings.Contains(says, c.says) {
 			t.Errorf("%s: got %q, want %q", c.args, says, c.says)
 		}
 	}
 	s.interrupt()
 	s.exit(t)
 	for _, verb := range []string{"get", "watch"} {
-		if _, says := get(t, exitFailure, verb, "pods", "--server", s.http); !strings.Contains(says, "listwatch serve") || strings.Count(says, "\n") != 1 {
+		if _, says := get(t, cli.ExitFailure, verb, "pods", "--server", s.http); !strings.Contains(says, "listwatch serve") || strings.Count(says, "\n") != 1 {
 			t.Errorf("%s without a server: got %q, want advice", verb, says)
 		}
 	}
 }
 
 func TestVersionAndHelpSucceed(t *testing.T) {
-	if out, _ := get(t, exitOK, "version"); !strings.HasPrefix(out, "listwatch ") {
+	if out, _ := get(t, cli.ExitOK, "version"); !strings.HasPrefix(out, "listwatch ") {
 		t.Errorf("got %q", out)
 	}
 	for _, args := range [][]string{nil, {"--help"}, {"serve", "--help"}, {"help", "watch"}} {
-		if out, _ := get(t, exitOK, args...); !strings.Contains(out, "Usage:") {
+		if out, _ := get(t, cli.ExitOK, args...); !strings.Contains(out, "Usage:") {
 			t.Errorf("%v: got %q, want usage", args, out)
 		}
 	}
@@ -286,13 +287,13 @@ func TestAnInformerShowsItsStore(t *testing.T) {
 	request(t, "DELETE", s.http+podsPath+"/one", "")
 	wants("+1 ~0 -1 since")
 	p.interrupt()
-	if code := p.exit(t); code != exitOK || p.stderr.String() != "" {
+	if code := p.exit(t); code != cli.ExitOK || p.stderr.String() != "" {
 		t.Errorf("got %d %q at the interrupt, want 0 and silence", code, p.stderr)
 	}
-	if _, stderr := get(t, exitUsage, "watch", "pods", "--informer", "-o", "json"); !strings.Contains(stderr, "--output") {
+	if _, stderr := get(t, cli.ExitUsage, "watch", "pods", "--informer", "-o", "json"); !strings.Contains(stderr, "--output") {
 		t.Errorf("-o with --informer: %q, want a message that names it", stderr)
 	}
-	_, stderr := get(t, exitFailure, "watch", s.http+"/api/v1/nothing", "--informer")
+	_, stderr := get(t, cli.ExitFailure, "watch", s.http+"/api/v1/nothing", "--informer")
 	if !strings.Contains(stderr, "not found") {
 		t.Errorf("a collection that isn't there: %q, want a message that says so", stderr)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/conformance/report"
@@ -26,7 +27,7 @@ func TestConformanceOfOurServer(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	out, notes, code := conform(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-nhooyr",
 		"--json", at("r.json"), "--junit", at("r.xml"), "--html", at("r.html"), "--md", at("r.md"))
-	if code != exitOK || !strings.Contains(out, "pass  select/label-ops") || !strings.Contains(out, "ok: all rules that could be tested hold") {
+	if code != cli.ExitOK || !strings.Contains(out, "pass  select/label-ops") || !strings.Contains(out, "ok: all rules that could be tested hold") {
 		t.Fatalf("got %d, %s\n%s", code, out, notes)
 	}
 	for _, name := range []string{"r.json", "r.xml", "r.html", "r.md"} {
@@ -34,11 +35,11 @@ func TestConformanceOfOurServer(t *testing.T) {
 			t.Errorf("%s: got %.100s, %v; want a report", name, data, err)
 		}
 	}
-	if out, _, code := conform(t, "diff", at("r.json"), at("r.json")); code != exitOK || !strings.Contains(out, "0 changes") {
+	if out, _, code := conform(t, "diff", at("r.json"), at("r.json")); code != cli.ExitOK || !strings.Contains(out, "0 changes") {
 		t.Errorf("a report compared with itself: got %d, %s", code, out)
 	}
 	out, _, code = conform(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1")
-	if code != exitOK || !strings.Contains(out, "1 run of 1 case") {
+	if code != cli.ExitOK || !strings.Contains(out, "1 run of 1 case") {
 		t.Errorf("by its URL: got %d, %s", code, out)
 	}
 }
@@ -46,13 +47,13 @@ func TestConformanceOfOurServer(t *testing.T) {
 func TestConformanceOfItselfHasFiguresOfFaultsThatCanBeJudgedAgain(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
 	out, notes, code := conform(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file)
-	if code != exitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended connections") {
+	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended connections") {
 		t.Errorf("got %d, %s\n%s", code, out, notes)
 	}
-	if r, err := readReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 || r.Mutants != nil {
+	if r, err := openReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 || r.Mutants != nil {
 		t.Errorf("got %+v, %v; want figures of faults", r, err)
 	}
-	if out, _, code := conform(t, "check", dir); code != exitOK || !strings.Contains(out, "1 history, 0 of them not sound") {
+	if out, _, code := conform(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "1 history, 0 of them not sound") {
 		t.Errorf("the history that was kept: got %d, %s", code, out)
 	}
 }
@@ -61,7 +62,7 @@ func TestAKnownFailureThatPassesFailsTheRun(t *testing.T) {
 	s := startServer(t)
 	known := writeFile(t, "handshake/accept-406 # on purpose\n")
 	out, _, code := conform(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406", "--known-failures", known, "--token", "s3cr3t")
-	if code != exitFailure || !strings.Contains(out, "XPASS") || !strings.Contains(out, "--token $TOKEN --run handshake/accept-406/h1") || strings.Contains(out, "s3cr3t") {
+	if code != cli.ExitFailure || !strings.Contains(out, "XPASS") || !strings.Contains(out, "--token $TOKEN --run handshake/accept-406/h1") || strings.Contains(out, "s3cr3t") {
 		t.Errorf("got %d, %s", code, out)
 	}
 }
@@ -72,15 +73,10 @@ func TestAnInterruptedRunIsReported(t *testing.T) {
 	p := start(t, "conformance", "server", "--kube", s.http, "--json", file)
 	p.stdout.await(t, "a case", p.ended, func(text string) bool { return strings.Contains(text, "pass") })
 	p.interrupt()
-	if code := p.exit(t); code != exitFailure {
+	if code := p.exit(t); code != cli.ExitFailure {
 		t.Errorf("got %d, %s", code, p.stdout)
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := report.Read(f)
+	r, err := openReport(file)
 	if err != nil || r.OK() || !strings.Contains(p.stdout.String(), "NOT FINISHED") {
 		t.Errorf("got %v, %v; want a report of a run that was not finished:\n%s", r, err, p.stdout)
 	}
@@ -92,25 +88,25 @@ func TestConformanceThatCantBeginSaysWhy(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"server"}, exitUsage, "want one of --url"},
-		{[]string{"server", "--url", "http://x/", "--kube", "http://x/"}, exitUsage, "want one of --url"},
-		{[]string{"server", "--url", "http://x/", "--resource", "pods"}, exitUsage, "--resource goes with"},
-		{[]string{"server", "--url", "nothing"}, exitUsage, "must be an http or https URL"},
-		{[]string{"server", "--url", "http://127.0.0.1:1/", "--run", "no/such"}, exitUsage, "names no case"},
-		{[]string{"server", "--url", "http://127.0.0.1:1/", "--known-failures", "/nowhere"}, exitUsage, "--known-failures"},
-		{[]string{"server", "--url", "http://127.0.0.1:1/", "--timeout", "0s"}, exitUsage, "--timeout"},
-		{[]string{"server", "--url", "http://127.0.0.1:1/", "--header", "x"}, exitUsage, "--header"},
-		{[]string{"server", "--exec", "true", "--token", "x"}, exitUsage, "leave credentials out"},
-		{[]string{"server", "--url", "http://127.0.0.1:1/"}, exitUnusable, "is it running?"},
-		{[]string{"server", "--exec", "exit 1"}, exitUnusable, "it exited before"},
-		{[]string{"client"}, exitUsage, "--exec"},
-		{[]string{"client", "--exec", "exit 1"}, exitUnusable, "it exited before"},
-		{[]string{"self", "--faults", "-1s"}, exitUsage, "--faults"},
-		{[]string{"self", "--timeout", "1s"}, exitUsage, "at least 2s"},
-		{[]string{"explain", "from-rv"}, exitUsage, "resume/from-rv"},
-		{[]string{"explain", "nothing"}, exitUsage, "there is no case"},
-		{[]string{"check", "/nowhere"}, exitUnusable, "nowhere"},
-		{[]string{"diff", "/nowhere", "/nowhere"}, exitUsage, "nowhere"},
+		{[]string{"server"}, cli.ExitUsage, "want one of --url"},
+		{[]string{"server", "--url", "http://x/", "--kube", "http://x/"}, cli.ExitUsage, "want one of --url"},
+		{[]string{"server", "--url", "http://x/", "--resource", "pods"}, cli.ExitUsage, "--resource goes with"},
+		{[]string{"server", "--url", "nothing"}, cli.ExitUsage, "must be an http or https URL"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/", "--run", "no/such"}, cli.ExitUsage, "matches no case"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/", "--known-failures", "/nowhere"}, cli.ExitUsage, "--known-failures"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/", "--timeout", "0s"}, cli.ExitUsage, "--timeout"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/", "--header", "x"}, cli.ExitUsage, "--header"},
+		{[]string{"server", "--exec", "true", "--token", "x"}, cli.ExitUsage, "leave credentials out"},
+		{[]string{"server", "--url", "http://127.0.0.1:1/"}, cli.ExitUntestable, "is it running?"},
+		{[]string{"server", "--exec", "exit 1"}, cli.ExitUntestable, "it exited before"},
+		{[]string{"client"}, cli.ExitUsage, "--exec"},
+		{[]string{"client", "--exec", "exit 1"}, cli.ExitUntestable, "it exited before"},
+		{[]string{"self", "--faults", "-1s"}, cli.ExitUsage, "--faults"},
+		{[]string{"self", "--timeout", "1s"}, cli.ExitUsage, "at least 2s"},
+		{[]string{"explain", "from-rv"}, cli.ExitUsage, "resume/from-rv"},
+		{[]string{"explain", "nothing"}, cli.ExitUsage, "there is no case"},
+		{[]string{"check", "/nowhere"}, cli.ExitUntestable, "nowhere"},
+		{[]string{"diff", "/nowhere", "/nowhere"}, cli.ExitUsage, "nowhere"},
 	} {
 		if out, notes, code := conform(t, test.args...); code != test.code || !strings.Contains(notes, test.want) {
 			t.Errorf("%q: got %d, %s%s; want %d and %q", test.args, code, out, notes, test.code, test.want)
@@ -121,20 +117,20 @@ func TestConformanceThatCantBeginSaysWhy(t *testing.T) {
 func TestConformanceTellsOfItsCases(t *testing.T) {
 	out, _, code := conform(t, "list", "--json")
 	var all []struct{ ID, Level, Says string }
-	if err := json.Unmarshal([]byte(out), &all); code != exitOK || err != nil || len(all) != len(conformance.List()) || all[0].Says == "" {
+	if err := json.Unmarshal([]byte(out), &all); code != cli.ExitOK || err != nil || len(all) != len(conformance.List()) || all[0].Says == "" {
 		t.Errorf("got %d, %v, %d cases", code, err, len(all))
 	}
-	if out, _, code := conform(t, "list", "resume/rv-*"); code != exitOK || strings.Contains(out, "resume/from-rv") || !strings.Contains(out, "resume/rv-zero") {
+	if out, _, code := conform(t, "list", "resume/rv-*"); code != cli.ExitOK || strings.Contains(out, "resume/from-rv") || !strings.Contains(out, "resume/rv-zero") {
 		t.Errorf("got %d, %s", code, out)
 	}
-	if out, _, code := conform(t, "explain", "order/mixed"); code != exitOK || !strings.Contains(out, "go test ./conformance/robustness -run '^TestWatchers") {
+	if out, _, code := conform(t, "explain", "order/mixed"); code != cli.ExitOK || !strings.Contains(out, "go test ./conformance/robustness -run '^TestWatchers") {
 		t.Errorf("got %d, %s", code, out)
 	}
-	if out, _, code := conform(t, "list"); code != exitOK || !strings.Contains(out, "resume/from-rv") {
+	if out, _, code := conform(t, "list"); code != cli.ExitOK || !strings.Contains(out, "resume/from-rv") {
 		t.Errorf("got %d, %s", code, out)
 	}
 	out, _, code = conform(t, "explain", "resume/from-rv")
-	if code != exitOK || !strings.Contains(out, "replays exactly") || !strings.Contains(out, "--run resume/from-rv") {
+	if code != cli.ExitOK || !strings.Contains(out, "replays exactly") || !strings.Contains(out, "--run resume/from-rv") {
 		t.Errorf("got %d, %s", code, out)
 	}
 }
@@ -153,13 +149,22 @@ func TestHistoriesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if out, _, code := conform(t, "check", dir); code != exitOK || !strings.Contains(out, "0 violations") {
+	if out, _, code := conform(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "0 violations") {
 		t.Errorf("got %d, %s", code, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "broken"+checker.FileExtension), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, _, code := conform(t, "check", dir); code != exitFailure || !strings.Contains(out, "1 of them not sound") {
+	if out, _, code := conform(t, "check", dir); code != cli.ExitFailure || !strings.Contains(out, "1 of them not sound") {
 		t.Errorf("got %d, %s", code, out)
 	}
+}
+
+func openReport(name string) (*conformance.Report, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return report.Read(f)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
 // onSmallDisk is a variable of the environment: a directory over which the process mounts a file system of a MiB, for itself alone,
@@ -123,7 +125,7 @@ func TestDataThatIsReadOnlyIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := startBinary(t, binary, attributes, "serve", "--addr", "127.0.0.1:0", "--data", file)
-		if code, said := p.exit(); code != exitUnfit || !strings.Contains(said, "must be writable") || !strings.Contains(said, file) {
+		if code, said := p.exit(); code != cli.ExitUnservable || !strings.Contains(said, "must be writable") || !strings.Contains(said, file) {
 			t.Errorf("mode %v: exit code %d, and it said %q", mode, code, said)
 		}
 	}

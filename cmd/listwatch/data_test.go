@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
 )
@@ -40,7 +41,7 @@ func TestAWatchGoesOnAcrossARestart(t *testing.T) {
 	next("before")
 	header := epochOf(t, s.http)
 	s.interrupt()
-	if code := s.exit(t); code != exitOK {
+	if code := s.exit(t); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, s.stderr)
 	}
 	s = startServer(t, args...)
@@ -81,9 +82,9 @@ func unusable(t *testing.T, file string, code int, words ...string) {
 
 func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 	foreign := writeFile(t, strings.Repeat("hello, world. ", 1000))
-	unusable(t, foreign, exitUnfit, "not a listwatch database")
-	unusable(t, t.TempDir(), exitUnfit, "no regular file")
-	unusable(t, filepath.Join(t.TempDir(), "none", "test.db"), exitUnfit, "no such directory")
+	unusable(t, foreign, cli.ExitUnservable, "not a listwatch database")
+	unusable(t, t.TempDir(), cli.ExitUnservable, "no regular file")
+	unusable(t, filepath.Join(t.TempDir(), "none", "test.db"), cli.ExitUnservable, "no such directory")
 
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})
@@ -99,13 +100,13 @@ func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	unusable(t, file, exitUnfit, "the file keeps pods as Pod of v1 without namespaces, but it is declared as Pod of v1 in namespaces")
+	unusable(t, file, cli.ExitUnservable, "the file keeps pods as Pod of v1 without namespaces, but it is declared as Pod of v1 in namespaces")
 
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unusable(t, writeFile(t, string(data[:len(data)/2])), exitUnfit, "open ")
+	unusable(t, writeFile(t, string(data[:len(data)/2])), cli.ExitUnservable, "open ")
 }
 
 func TestRestoredDataHasAnotherEpoch(t *testing.T) {
@@ -121,8 +122,8 @@ func TestRestoredDataHasAnotherEpoch(t *testing.T) {
 		t.Errorf("got epochs %q, want another with the second start alone", epochs)
 	}
 	p := start(t, "serve", "--data-restored")
-	if code := p.exit(t); code != exitUsage {
-		t.Errorf("without --data: exit code %d, want %d", code, exitUsage)
+	if code := p.exit(t); code != cli.ExitUsage {
+		t.Errorf("without --data: exit code %d, want %d", code, cli.ExitUsage)
 	}
 }
 
@@ -133,7 +134,7 @@ func TestDataInUseNamesItsUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unusable(t, file, exitFailure, fmt.Sprintf("in use by process %d (", os.Getpid()), "one process at a time")
+	unusable(t, file, cli.ExitFailure, fmt.Sprintf("in use by process %d (", os.Getpid()), "one process at a time")
 	if err := errors.Join(db.Close(), os.Remove(file)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
@@ -109,7 +111,7 @@ func start(t *testing.T, args ...string) *program {
 	p := &program{stdout: newOutput(), stderr: newOutput(), interrupt: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		p.code = run(ctx, args, strings.NewReader(""), p.stdout, p.stderr)
+		p.code = cli.Execute(ctx, newRoot(), args, strings.NewReader(""), p.stdout, p.stderr)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -245,7 +247,7 @@ func makeCertificates(t *testing.T) certificates {
 		return writePEM(t, dir, name+".pem", "CERTIFICATE", leaf.Raw), writePEM(t, dir, name+"-key.pem", "PRIVATE KEY", der)
 	}
 	c.server, c.serverKey = issue("server", &x509.Certificate{
-		Subject: pkix.Name{CommonName: "server"}, DNSNames: []string{"localhost"}, IPAddresses: loopbackIPs(),
+		Subject: pkix.Name{CommonName: "server"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	c.client, c.clientKey = issue("client", &x509.Certificate{

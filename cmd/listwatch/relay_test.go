@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,11 +9,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -88,7 +85,13 @@ func TestRelayServesResourcesOfAnotherServerReadOnly(t *testing.T) {
 	if got := w.stdout.lines(t, 2, w.ended); got[0] != "default/one" || got[1] != "default/two" {
 		t.Errorf("a watch of the relay shows %q", got)
 	}
-	var status struct{ Relays []relayStatus }
+	var status struct {
+		Relays []struct {
+			Name    string
+			Ready   bool
+			Objects int
+		}
+	}
 	if err := json.Unmarshal([]byte(want(t, 200, "GET", r.debug+"/debug/relays")), &status); err != nil {
 		t.Fatal(err)
 	}
@@ -165,21 +168,21 @@ func TestRelaySaysWhatIsWrong(t *testing.T) {
 		code int
 		want string
 	}{
-		{"", exitUsage, "--upstream and --kubeconfig"},
-		{"--upstream " + origin.http, exitUsage, "URL of a collection"},
-		{"--upstream ftp://x/y", exitUsage, "want one like http://"},
-		{"--upstream " + origin.http + " --resource nothings", exitUsage, `"nothings" is unknown here`},
-		{"--upstream " + origin.http + " --resource nothings.v1.example.com", exitFailure, "it has no nothings in example.com/v1"},
-		{"--upstream " + origin.http + " --resource pods --resource po", exitUsage, "it is there twice"},
-		{"--upstream http://127.0.0.1:1 --resource pods", exitFailure, "connection refused; nothing listens there: start a server with \"listwatch serve\", or name another with --upstream\n"},
-		{"--upstream " + strings.Replace(origin.http, "http", "https", 1) + " --resource pods", exitFailure, "try http:// instead"},
-		{"--upstream " + trusted.URL + " --resource pods", exitFailure, "name the CA with --upstream-ca"},
-		{"--upstream " + origin.http + " --resource pods --upstream-cert x", exitUsage, "--upstream-cert and --upstream-key go together"},
-		{"--upstream " + origin.http + " --resource pods --upstream-token x --upstream-token-file y", exitUsage, "exclude each other"},
-		{"--upstream " + origin.http + " --resource pods --upstream-token-file /nowhere", exitFailure, "--upstream-token-file /nowhere"},
-		{"--upstream " + origin.http + " --resource pods --upstream-transport pigeon", exitUsage, "--upstream-transport"},
-		{"--kubeconfig /nowhere --resource pods", exitFailure, "--kubeconfig"},
-		{"--upstream " + origin.http + " --resource pods --addr 0.0.0.0:0", exitFailure, "refusing to listen beyond loopback"},
+		{"", cli.ExitUsage, "--upstream and --kubeconfig"},
+		{"--upstream " + origin.http, cli.ExitUsage, "URL of a collection"},
+		{"--upstream ftp://x/y", cli.ExitUsage, "want one like http://"},
+		{"--upstream " + origin.http + " --resource nothings", cli.ExitUsage, `"nothings" is unknown here`},
+		{"--upstream " + origin.http + " --resource nothings.v1.example.com", cli.ExitFailure, "the server has no nothings in example.com/v1"},
+		{"--upstream " + origin.http + " --resource pods --resource po", cli.ExitUsage, "it is there twice"},
+		{"--upstream http://127.0.0.1:1 --resource pods", cli.ExitFailure, "connection refused; nothing listens there: start a server with \"listwatch serve\", or name another with --upstream\n"},
+		{"--upstream " + strings.Replace(origin.http, "http", "https", 1) + " --resource pods", cli.ExitFailure, "try http:// instead"},
+		{"--upstream " + trusted.URL + " --resource pods", cli.ExitFailure, "name the CA with --upstream-ca"},
+		{"--upstream " + origin.http + " --resource pods --upstream-cert x", cli.ExitUsage, "--upstream-cert and --upstream-key go together"},
+		{"--upstream " + origin.http + " --resource pods --upstream-token x --upstream-token-file y", cli.ExitUsage, "exclude each other"},
+		{"--upstream " + origin.http + " --resource pods --upstream-token-file /nowhere", cli.ExitFailure, "--upstream-token-file /nowhere"},
+		{"--upstream " + origin.http + " --resource pods --upstream-transport pigeon", cli.ExitUsage, "--upstream-transport"},
+		{"--kubeconfig /nowhere --resource pods", cli.ExitFailure, "--kubeconfig"},
+		{"--upstream " + origin.http + " --resource pods --addr 0.0.0.0:0", cli.ExitFailure, "refusing to listen beyond loopback"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			p := start(t, append([]string{"relay", "--addr", "127.0.0.1:0"}, strings.Fields(c.args)...)...)
@@ -187,50 +190,5 @@ func TestRelaySaysWhatIsWrong(t *testing.T) {
 				t.Errorf("ended with %d: %s\nwant %d: %s", code, p.stderr, c.code, c.want)
 			}
 		})
-	}
-}
-
-// stuck is an upstream whose watches bring nothing.
-type stuck struct{ listwatch.Source }
-
-func (s stuck) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
-	return stuck{}, nil
-}
-
-func (stuck) Next(ctx context.Context, _ []listwatch.Event) (int, error) {
-	<-ctx.Done()
-	return 0, ctx.Err()
-}
-
-func (stuck) Close() error { return nil }
-
-func TestARelayThatDoesNotKnowHowOldItsStateIsIsNotReady(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type thing struct {
-			listwatch.Metadata `json:"metadata"`
-		}
-		things := memory.New[thing]()
-		for _, name := range []string{"one", "two"} {
-			if _, err := things.Create(t.Context(), thing{listwatch.Metadata{Name: name}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r := relay.Open(stuck{things}, relay.Options{})
-		defer r.Close()
-		time.Sleep(time.Minute)
-		s := &relayService{options: &relayOptions{maxBehind: time.Hour}, relays: []relayed{{"things", r}}}
-		if err := s.ready(); !r.Health().Ready || err == nil || !strings.Contains(err.Error(), "not known") {
-			t.Errorf("a state from before the upstream's, for all that is known: %v, %+v", err, r.Health())
-		}
-	})
-}
-
-func TestARelayIsCheckedMoreOftenThanItMayBeBehind(t *testing.T) {
-	for behind, want := range map[time.Duration]time.Duration{
-		0: 10 * time.Second, -1: 10 * time.Second, time.Hour: 10 * time.Second, 10 * time.Second: 2 * time.Second, 1: 100 * time.Millisecond,
-	} {
-		if got := checkEvery(behind); got != want {
-			t.Errorf("--max-behind %v: every %v, want %v", behind, got, want)
-		}
 	}
 }

@@ -1,19 +1,16 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/kubeapi"
-	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
 func TestTheCurlLinesOfTheOldDocumentsShowEvents(t *testing.T) {
@@ -121,7 +118,7 @@ func tryHint(t *testing.T, line string) {
 		default:
 		}
 		p.interrupt()
-		if code := p.exit(t); code != exitOK {
+		if code := p.exit(t); code != cli.ExitOK {
 			t.Errorf("%s: got %d %s", line, code, p.stderr)
 		}
 		return
@@ -168,30 +165,6 @@ func TestWithAClientCAOnlyTLSAsks(t *testing.T) {
 	}
 }
 
-func TestBeyondLoopbackCredentialsAreDemanded(t *testing.T) {
-	for _, c := range []struct {
-		a       access
-		asks    bool
-		addr    string
-		allowed bool
-	}{
-		{access{}, false, "127.0.0.1:0", true},
-		{access{}, false, "127.9.9.9:0", true},
-		{access{}, false, "[::1]:0", true},
-		{access{}, false, "localhost:0", true},
-		{access{}, false, ":8080", false},
-		{access{}, false, "0.0.0.0:8080", false},
-		{access{}, false, "[::]:8080", false},
-		{access{}, false, "192.0.2.1:8080", false},
-		{access{}, true, "0.0.0.0:8080", true},
-		{access{insecure: true}, false, "0.0.0.0:8080", true},
-	} {
-		if err := c.a.check("--addr", c.addr, c.asks); (err == nil) != c.allowed {
-			t.Errorf("%s, asks %v, insecure %v: got %v", c.addr, c.asks, c.a.insecure, err)
-		}
-	}
-}
-
 func TestWhatServeCannotDoItSaysInOneLine(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -203,27 +176,27 @@ func TestWhatServeCannotDoItSaysInOneLine(t *testing.T) {
 		code int
 		says string
 	}{
-		{"--addr 0.0.0.0:0", exitFailure, "--insecure"},
-		{"--addr " + taken.Addr().String(), exitFailure, taken.Addr().String() + ": bind: address already in use: something listens there already"},
-		{"--addr=", exitUsage, "nowhere to listen"},
-		{"--addr nonsense", exitUsage, "HOST:PORT"},
-		{"--tls-addr 127.0.0.1:0", exitUsage, "--tls-self-signed"},
-		{"--tls-addr 127.0.0.1:0 --tls-cert x", exitUsage, "go together"},
-		{"--tls-addr 127.0.0.1:0 --tls-cert x --tls-key x --tls-self-signed", exitUsage, "exclude"},
-		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent", exitFailure, "no such file"},
-		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent --tls-ca-out x", exitUsage, "--tls-self-signed"},
-		{"--client-ca x", exitUsage, "--tls-addr"},
-		{"--tls-self-signed", exitUsage, "need --tls-addr"},
-		{"--token-file absent", exitFailure, "no such file"},
-		{"--token-file " + writeFile(t, "a,b"), exitFailure, "line 1"},
-		{"--tls-addr 127.0.0.1:0 --tls-self-signed --client-ca " + writeFile(t, "x"), exitFailure, "no certificate"},
-		{"--allow-origin example.com", exitUsage, "https://"},
-		{"--resource widgets", exitUsage, "=Kind"},
-		{"--resource pods.v2=Pod", exitUsage, "pods is declared twice"},
-		{"--history-bytes 1XB", exitUsage, "unknown unit"},
-		{"--debug-addr 0.0.0.0:0", exitFailure, "loopback"},
-		{"--no-such-flag", exitUsage, "unknown flag"},
-		{"argument", exitUsage, "unknown command"},
+		{"--addr 0.0.0.0:0", cli.ExitFailure, "--insecure"},
+		{"--addr " + taken.Addr().String(), cli.ExitFailure, taken.Addr().String() + ": bind: address already in use: something listens there already"},
+		{"--addr=", cli.ExitUsage, "nowhere to listen"},
+		{"--addr nonsense", cli.ExitUsage, "HOST:PORT"},
+		{"--tls-addr 127.0.0.1:0", cli.ExitUsage, "--tls-self-signed"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert x", cli.ExitUsage, "go together"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert x --tls-key x --tls-self-signed", cli.ExitUsage, "exclude"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent", cli.ExitFailure, "no such file"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent --tls-ca-out x", cli.ExitUsage, "--tls-self-signed"},
+		{"--client-ca x", cli.ExitUsage, "--tls-addr"},
+		{"--tls-self-signed", cli.ExitUsage, "need --tls-addr"},
+		{"--token-file absent", cli.ExitFailure, "no such file"},
+		{"--token-file " + writeFile(t, "a,b"), cli.ExitFailure, "line 1"},
+		{"--tls-addr 127.0.0.1:0 --tls-self-signed --client-ca " + writeFile(t, "x"), cli.ExitFailure, "no certificate"},
+		{"--allow-origin example.com", cli.ExitUsage, "https://"},
+		{"--resource widgets", cli.ExitUsage, "=Kind"},
+		{"--resource pods.v2=Pod", cli.ExitUsage, "pods is declared twice"},
+		{"--history-bytes 1XB", cli.ExitUsage, "unknown unit"},
+		{"--debug-addr 0.0.0.0:0", cli.ExitFailure, "loopback"},
+		{"--no-such-flag", cli.ExitUsage, "unknown flag"},
+		{"argument", cli.ExitUsage, "unknown command"},
 	} {
 		args := append([]string{"serve"}, strings.Fields(c.args)...)
 		if !strings.Contains(c.args, "--addr") {
@@ -249,7 +222,7 @@ func TestASignalEndsWatchesCleanlyAndThenTheServer(t *testing.T) {
 	if err != nil || !strings.Contains(string(body), `"type":"BOOKMARK"`) {
 		t.Errorf("got %s, %v, want a last bookmark and a clean end", body, err)
 	}
-	if code := s.exit(t); code != exitOK {
+	if code := s.exit(t); code != cli.ExitOK {
 		t.Errorf("got %d, want 0: %s", code, s.stderr)
 	}
 	if _, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://")); err == nil {
@@ -321,66 +294,5 @@ func TestNothingIsCompressedWhereThatIsOff(t *testing.T) {
 		if got := h.Get("Content-Encoding"); got != want {
 			t.Errorf("%s: Content-Encoding %q, want %q", flag, got, want)
 		}
-	}
-}
-
-func TestTheDemoShowsEveryKindOfChange(t *testing.T) {
-	s := &service{front: front{log: slog.New(slog.DiscardHandler)}, db: inMemory{memory.Open(memory.Options{})}, api: &kubeapi.Handler{}}
-	if err := s.addResources(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	labels, err := listwatch.ParseLabelSelector("color=blue")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	w, err := s.collection("po").Watch(ctx, listwatch.Query{Labels: labels})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	const rounds = 2 * demoPods
-	for i := range 5 * rounds {
-		if err := s.demoStep(ctx, i); err != nil {
-			t.Fatalf("step %d: %v", i, err)
-		}
-	}
-	seen := map[listwatch.EventType]int{}
-	for e, err := range listwatch.All(ctx, w) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if seen[e.Type]++; e.Type == listwatch.Deleted && e.Object.Key.Name == demoPod(rounds-1) {
-			break
-		}
-	}
-	// A pod that turns green leaves the selection.
-	if seen[listwatch.Added] != rounds || seen[listwatch.Modified] != rounds || seen[listwatch.Deleted] != rounds {
-		t.Errorf("got %v, want %d of each", seen, rounds)
-	}
-	page, err := s.collection("pods").List(ctx, listwatch.Query{})
-	if err != nil || len(page.Items) != demoPods {
-		t.Errorf("got %d pods, %v, want %d", len(page.Items), err, demoPods)
-	}
-}
-
-func TestSizesAreReadWithTheirUnits(t *testing.T) {
-	for text, want := range map[string]byteSize{
-		"0": 0, "1000": 1000, "256MiB": 256 << 20, "64 KiB": 64 << 10, "1Gi": 1 << 30, "2kb": 2000, "-1": -1, "3m": 3e6, "1TiB": 1 << 40,
-	} {
-		var got byteSize
-		if err := got.Set(text); err != nil || got != want {
-			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "MiB", "1.5MiB", "1XB", "9999999TiB", "1 2"} {
-		var got byteSize
-		if err := got.Set(text); err == nil {
-			t.Errorf("%q: got %d, want an error", text, got)
-		}
-	}
-	if size := byteSize(256 << 20); size.String() != "256MiB" {
-		t.Errorf("got %s, want 256MiB", &size)
 	}
 }

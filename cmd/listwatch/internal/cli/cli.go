@@ -1,0 +1,118 @@
+// Package cli contains what the commands share: exit codes, errors and flag types.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// The exit codes of the program.
+const (
+	ExitOK = iota
+	ExitFailure
+	// ExitUsage means that the command line is invalid.
+	ExitUsage
+	// ExitUntestable means that a conformance target cannot be tested.
+	ExitUntestable
+	// ExitUnservable means that stored data cannot be served until an operator has repaired it.
+	ExitUnservable
+)
+
+// An ExitError is an error that sets the exit code.
+type ExitError struct {
+	Code int
+	// Err is printed. If nil, the command has already reported the problem.
+	Err error
+}
+
+// Error implements error.
+func (e *ExitError) Error() string { return fmt.Sprint(e.Err) }
+
+// Unwrap returns e.Err.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// WithCode returns an [ExitError].
+func WithCode(code int, err error) error { return &ExitError{code, err} }
+
+// UsageError returns an error for an invalid command line.
+func UsageError(err error) error { return WithCode(ExitUsage, err) }
+
+// Usagef returns an error for an invalid command line.
+func Usagef(format string, args ...any) error { return UsageError(fmt.Errorf(format, args...)) }
+
+// Execute runs a command line until it ends or ctx ends, and returns the exit code.
+func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageError(err) })
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	exit, ok := errors.AsType[*ExitError](err)
+	if !ok {
+		exit = &ExitError{ExitFailure, err}
+	}
+	switch {
+	case exit.Err == nil:
+	case exit.Code == ExitUsage:
+		fmt.Fprintf(stderr, "listwatch: %s (see %s --help)\n", OneLine(err), cmd.CommandPath())
+	default:
+		fmt.Fprintf(stderr, "listwatch: %s\n", OneLine(err))
+	}
+	return exit.Code
+}
+
+// Args turns the error of a cobra argument check into a usage error.
+func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return UsageError(err)
+		}
+		return nil
+	}
+}
+
+// OneLine returns the message of err on one line.
+func OneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ")
+}
+
+// Terminal returns the width of out if it is a terminal with a movable cursor, and otherwise 0.
+// colour reports whether to use colors (no-color.org).
+func Terminal(out io.Writer) (width int, colour bool) {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		width = 80
+	}
+	return width, os.Getenv("NO_COLOR") == ""
+}
+
+// CommandName returns the command that starts this program again: its name if it is in the
+// PATH, go run if the go command has built it temporarily, and otherwise its path.
+func CommandName() string {
+	const name = "listwatch"
+	if _, err := exec.LookPath(name); err == nil {
+		return name
+	}
+	self := os.Args[0]
+	if strings.Contains(filepath.ToSlash(self), "/go-build") {
+		return "go run ./cmd/" + name
+	}
+	return self
+}

@@ -1,0 +1,56 @@
+package conformancecmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/conformance/adapters"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/spf13/cobra"
+)
+
+// clientOptions are the flags of conformance client.
+type clientOptions struct {
+	suiteOptions
+	exec string
+}
+
+func newConformanceClient() *cobra.Command {
+	var o clientOptions
+	cmd := &cobra.Command{
+		Use:   "client --exec COMMAND",
+		Short: "Hold a client to the protocol",
+		Long: `Hold a client to the protocol: the suite plays the servers, good and bad ones, and the command is told on its standard input what to watch, and
+tells on its standard output what it sees. docs/conformance-hook.md says how; an adapter for a client is some thirty lines.`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.conform(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.exec, "exec", "", "command of a shell that starts the client and speaks the control hook")
+	o.addFlags(f)
+	return cmd
+}
+
+func (o *clientOptions) conform(ctx context.Context, out, notes io.Writer) error {
+	if o.exec == "" {
+		return cli.Usagef("want --exec and a command")
+	}
+	all, err := o.options(harness.Client)
+	if err != nil {
+		return err
+	}
+	c, err := adapters.ExecClient(ctx, o.exec, notes, o.timeout)
+	if err != nil {
+		return targetError(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			fmt.Fprintf(notes, "listwatch: the client did not end well: %s\n", cli.OneLine(err))
+		}
+	}()
+	return o.execute(ctx, c.Target, all, []string{"listwatch", "conformance", "client", "--exec", o.exec}, out)
+}

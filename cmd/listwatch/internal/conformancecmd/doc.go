@@ -1,0 +1,2 @@
+// Package conformancecmd implements the command conformance.
+package conformancecmd

@@ -1,0 +1,94 @@
+package conformancecmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/conformance/report"
+	"github.com/spf13/cobra"
+)
+
+func newConformanceCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check DIR",
+		Short: "Hold recorded histories to the guarantees of a watch",
+		Long: `Hold every history in a directory, *` + checker.FileExtension + `, to the guarantees of a watch: what was written, and what each watcher saw of it. Tests
+under faults record them.`,
+		Args: cli.Args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return checkHistories(args[0], cmd.OutOrStdout()) },
+	}
+}
+
+func checkHistories(dir string, out io.Writer) error {
+	all, err := checker.CheckDir(dir, nil)
+	if err != nil {
+		return cli.WithCode(cli.ExitUntestable, err)
+	}
+	bad := 0
+	for _, c := range all {
+		err := c.Err
+		if err == nil {
+			err = c.Report.Err()
+		}
+		if err == nil {
+			fmt.Fprintf(out, "ok    %s\n%s\n\n", c.Path, &c.Report.Summary)
+			continue
+		}
+		bad++
+		fmt.Fprintf(out, "FAIL  %s\n%v\n\n", c.Path, err)
+	}
+	what := "histories"
+	if len(all) == 1 {
+		what = "history"
+	}
+	fmt.Fprintf(out, "%d %s, %d of them not sound\n", len(all), what, bad)
+	if bad > 0 {
+		return cli.WithCode(cli.ExitFailure, nil)
+	}
+	return nil
+}
+
+func newConformanceDiff() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff BEFORE.json AFTER.json",
+		Short: "Compare two reports",
+		Long:  "Compare two reports that --json wrote. It exits with 1 where anything has become worse.",
+		Args:  cli.Args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, err := readReport(args[0])
+			if err != nil {
+				return err
+			}
+			after, err := readReport(args[1])
+			if err != nil {
+				return err
+			}
+			changes := report.Diff(before, after)
+			if err := report.WriteDiff(cmd.OutOrStdout(), changes); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(changes, report.VerdictChange.Regressed) {
+				return cli.WithCode(cli.ExitFailure, nil)
+			}
+			return nil
+		},
+	}
+}
+
+func readReport(name string) (*conformance.Report, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, cli.UsageError(err)
+	}
+	defer f.Close()
+	r, err := report.Read(f)
+	if err != nil {
+		return nil, cli.Usagef("%s: %w", name, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,148 @@
+package conformancecmd
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/spf13/cobra"
+)
+
+// A listedCase is a case as list --json has it.
+type listedCase struct {
+	ID        string   `json:"id"`
+	Level     string   `json:"level"`
+	Subject   string   `json:"subject"`
+	On        []string `json:"on"`
+	Lane      string   `json:"lane"`
+	Says      string   `json:"says"`
+	Needs     []string `json:"needs,omitempty"`
+	Elsewhere string   `json:"elsewhere,omitempty"`
+}
+
+func newConformanceList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [PATTERN...]",
+		Short: "List the cases",
+		Long:  "List all cases, or those that a pattern names, as in resume or 'resume/rv-*'.",
+		RunE: func(cmd *cobra.Command, patterns []string) error {
+			all, err := selectCases(patterns)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return listJSON(cmd.OutOrStdout(), all)
+			}
+			return listText(cmd.OutOrStdout(), all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+// listed are the cases that patterns name; all, where there is none.
+func selectCases(patterns []string) ([]conformance.Case, error) {
+	if err := (conformance.Options{Run: patterns}).Check(); err != nil {
+		return nil, cli.UsageError(err)
+	}
+	return slices.DeleteFunc(conformance.List(), func(c conformance.Case) bool {
+		return len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool { return conformance.Match(p, c.ID) })
+	}), nil
+}
+
+func listJSON(w io.Writer, listed []conformance.Case) error {
+	all := []listedCase{}
+	for _, c := range listed {
+		all = append(all, listedCase{
+			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.Transports), c.Mode, c.Rule, strings.Fields(c.Needs.String()), c.CoveredBy,
+		})
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(all)
+}
+
+func listText(w io.Writer, listed []conformance.Case) error {
+	out := bufio.NewWriter(w)
+	group := ""
+	for _, c := range listed {
+		if c.Group() != group {
+			group = c.Group()
+			fmt.Fprintf(out, "\n%s\n", group)
+		}
+		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.Rule)
+	}
+	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID says more\n", len(listed))
+	return out.Flush()
+}
+
+func newConformanceExplain() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain ID",
+		Short: "Say what a case is about, and what it needs",
+		Args:  cli.Args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var near []string
+			for _, c := range conformance.List() {
+				if c.ID == args[0] {
+					return explain(cmd.OutOrStdout(), c)
+				}
+				if strings.Contains(c.ID, args[0]) {
+					near = append(near, c.ID)
+				}
+			}
+			if len(near) > 0 {
+				return cli.Usagef("there is no case %q; there is %s", args[0], strings.Join(near, ", "))
+			}
+			return cli.Usagef("there is no case %q: listwatch conformance list names all", args[0])
+		},
+	}
+}
+
+// lanes say where cases are run.
+var modeNames = map[rune]string{'r': "real sockets", 'f': "a clock of its own, in go test", 'x': "a system under faults"}
+
+func modeText(c conformance.Case) string {
+	var all []string
+	for _, l := range c.Mode {
+		all = append(all, modeNames[l])
+	}
+	return strings.Join(all, "; ")
+}
+
+func explain(w io.Writer, c conformance.Case) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s\n\n  %s\n\n", c.ID, c.Rule)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(out, "%-10s %s\n", name, value)
+		}
+	}
+	line("level", c.Level.Name()+": "+c.Level.Meaning())
+	line("about", c.Subject.Name())
+	line("over", c.Transports)
+	line("lane", modeText(c))
+	line("needs", c.Needs.String())
+	switch {
+	case strings.HasPrefix(c.CoveredBy, "lives in "):
+		at := strings.Fields(strings.TrimPrefix(c.CoveredBy, "lives in "))
+		line("run it", "go test ./"+at[0]+" -run '^"+at[len(at)-1]+"$'")
+	case c.CoveredBy != "":
+		line("test", "none yet: it "+c.CoveredBy)
+	case c.Subject == harness.Client:
+		line("run it", "listwatch conformance client --exec COMMAND --run "+c.ID)
+	case strings.Contains(c.Mode, "r"):
+		line("run it", "listwatch conformance server --kube URL --run "+c.ID)
+	default:
+		line("run it", "go test ./conformance/cases -run 'TestCases/"+c.ID+"'")
+	}
+	return out.Flush()
+}

@@ -1,0 +1,175 @@
+package conformancecmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/adapters"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// serverOptions are the flags of conformance server.
+type serverOptions struct {
+	suiteOptions
+	remote.Connection
+	url, kube, kubeconfig, exec string
+	resource                    string
+	headers                     []string
+}
+
+func newConformanceServer() *cobra.Command {
+	var o serverOptions
+	cmd := &cobra.Command{
+		Use:   "server (--url URL | --kube URL | --kubeconfig FILE | --exec COMMAND)",
+		Short: "Hold a server to the protocol",
+		Long: `Hold a server to the protocol.
+
+--url takes anything that can be listed and watched, and runs the cases that write nothing. --kube and --kubeconfig take a server of Kubernetes' API,
+a real one too: each case works in a namespace of its own, on configmaps, on the resource that --resource names, or on a custom resource that is made
+for the run and removed at its end. --exec starts a command that speaks the control hook of docs/conformance-hook.md.`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.conform(cmd.Context(), cmd.Flags(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.url, "url", "", "where a collection can be listed and watched")
+	f.StringVar(&o.kube, "kube", "", "a server of Kubernetes' API, as in https://127.0.0.1:6443")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that names a server of Kubernetes' API and has credentials for it, as kubectl reads it")
+	f.StringVar(&o.exec, "exec", "", "command of a shell that starts a server and speaks the control hook")
+	f.StringVar(&o.resource, "resource", "", "what to work on, as in widgets.v1.demo.example.com; empty: configmaps")
+	f.StringVar(&o.Token, "token", "", "bearer token")
+	f.StringArrayVar(&o.headers, "header", nil, `header of every request, as in "Origin: https://example.com"; repeatable`)
+	f.StringVar(&o.CA, "ca", "", "file with the CAs to trust, in PEM; empty: the system's")
+	f.StringVar(&o.Cert, "cert", "", "file with a client certificate, in PEM")
+	f.StringVar(&o.Key, "key", "", "file with the key of --cert, in PEM")
+	f.BoolVar(&o.SkipVerify, "insecure", false, "believe any certificate of the server")
+	o.suiteOptions.addFlags(f)
+	return cmd
+}
+
+// An opened target has to be closed.
+type closableTarget struct {
+	conformance.Target
+	close func() error
+}
+
+func (o *serverOptions) conform(ctx context.Context, f *pflag.FlagSet, out, notes io.Writer) error {
+	all, err := o.options(harness.Server)
+	if err != nil {
+		return err
+	}
+	if err := o.check(f); err != nil {
+		return err
+	}
+	t, err := o.open(ctx, notes)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := t.close(); err != nil {
+			fmt.Fprintf(notes, "listwatch: what the run has made is not all removed: %s\n", cli.OneLine(err))
+		}
+	}()
+	return o.execute(ctx, t.Target, all, o.command(f), out)
+}
+
+// check says whether the flags go together.
+func (o *serverOptions) check(f *pflag.FlagSet) error {
+	n := 0
+	for _, name := range []string{"url", "kube", "kubeconfig", "exec"} {
+		if f.Changed(name) {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return cli.Usagef("want one of --url, --kube, --kubeconfig and --exec")
+	case o.resource != "" && o.kube == "" && o.kubeconfig == "":
+		return cli.Usagef("--resource goes with --kube and --kubeconfig")
+	case o.exec != "" && (o.Token != "" || o.CA != "" || o.Cert != "" || o.SkipVerify || len(o.headers) > 0):
+		return cli.Usagef("the command of --exec says how its server is reached: leave credentials out")
+	}
+	return nil
+}
+
+func (o *serverOptions) open(ctx context.Context, notes io.Writer) (*closableTarget, error) {
+	nothing := func() error { return nil }
+	a, err := o.adapterOptions()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.url != "":
+		t, err := adapters.URL(ctx, o.url, a)
+		if err != nil {
+			return nil, targetError(err)
+		}
+		return &closableTarget{t, nothing}, nil
+	case o.exec != "":
+		s, err := adapters.ExecServer(ctx, o.exec, notes, o.timeout)
+		if err != nil {
+			return nil, targetError(err)
+		}
+		return &closableTarget{s.Target, s.Close}, nil
+	}
+	base := o.kube
+	if o.kubeconfig != "" {
+		if base, a, err = adapters.ReadKubeconfig(o.kubeconfig, a); err != nil {
+			return nil, targetError(err)
+		}
+	}
+	c, err := adapters.Kube(ctx, base, o.resource, a)
+	if err != nil {
+		return nil, targetError(err)
+	}
+	return &closableTarget{c.Target, c.Close}, nil
+}
+
+func (o *serverOptions) adapterOptions() (adapters.Options, error) {
+	a := adapters.Options{Header: http.Header{}, Timeout: o.timeout}
+	var err error
+	if a.TLS, err = o.TLSConfig(); err != nil {
+		return a, err
+	}
+	for _, line := range o.headers {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || strings.TrimSpace(name) == "" {
+			return a, cli.Usagef("--header %q: want NAME: VALUE", line)
+		}
+		a.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	if o.Token != "" {
+		a.Header.Set("Authorization", "Bearer "+o.Token)
+	}
+	return a, nil
+}
+
+// command is how to begin such a run again. Secrets are not in it.
+func (o *serverOptions) command(f *pflag.FlagSet) []string {
+	words := []string{"listwatch", "conformance", "server"}
+	for _, name := range []string{"url", "kube", "kubeconfig", "exec", "resource", "ca", "cert", "key"} {
+		if f.Changed(name) {
+			words = append(words, "--"+name, f.Lookup(name).Value.String())
+		}
+	}
+	if o.Token != "" {
+		words = append(words, "--token", "$TOKEN")
+	}
+	for _, line := range o.headers {
+		name, _, _ := strings.Cut(line, ":")
+		words = append(words, "--header", name+": …")
+	}
+	if o.SkipVerify {
+		words = append(words, "--insecure")
+	}
+	return words
+}

@@ -1,0 +1,22 @@
+package listen
+
+import (
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// newDebug shows the inside of a server. It asks for no credentials, so it belongs on loopback.
+func NewDebugMux(s *watchserver.Server) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/watches", func(w http.ResponseWriter, r *http.Request) {
+		watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{"watches": s.Watches()})
+	})
+	return mux
+}

@@ -1,0 +1,134 @@
+package listen
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// An endpoint is one address that serve listens on.
+type Endpoint struct {
+	url      string // how a client on this machine reaches it
+	listener net.Listener
+	server   *http.Server
+	access   endpointAccess
+}
+
+// about is what clients need to know of an endpoint.
+type endpointAccess struct {
+	debug            bool
+	needsCredentials bool // for credentials
+	tokens           bool // a token will do
+	certificates     bool // a client certificate will do
+	selfSigned       bool
+	caFile           string // the certificate of selfSigned, where it was written to
+}
+
+func (e *Endpoint) serve() error {
+	if e.server.TLSConfig != nil {
+		return e.server.ServeTLS(e.listener, "", "")
+	}
+	return e.server.Serve(e.listener)
+}
+
+// listen opens all endpoints of f, or none.
+func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
+	defer func() {
+		if err != nil {
+			for _, e := range f.Endpoints {
+				e.listener.Close()
+			}
+			f.Endpoints = nil
+		}
+	}()
+	if o.addr == "" && o.tlsAddr == "" {
+		return cli.Usagef("nowhere to listen: give --addr or --tls-addr")
+	}
+	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
+		return cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out need --tls-addr")
+	}
+	api := watchserver.CORS(f.Handler, o.allowedOrigins)
+	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
+		if err := a.checkAddress(flag, addr, about.needsCredentials); err != nil {
+			return err
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return listenError(flag, addr, err)
+		}
+		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.needsCredentials && !o.insecure {
+			handler = requireLocalHost(handler)
+		}
+		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log))
+		return nil
+	}
+	if o.addr != "" {
+		if err := add("--addr", o.addr, api, nil, endpointAccess{needsCredentials: a.RequiresCredentials(false), tokens: a.tokens != nil}); err != nil {
+			return err
+		}
+	}
+	if o.tlsAddr != "" {
+		config, err := o.tls.config(a.clientCAs)
+		if err != nil {
+			return err
+		}
+		about := endpointAccess{
+			needsCredentials: a.RequiresCredentials(true), tokens: a.tokens != nil, certificates: a.clientCAs != nil,
+			selfSigned: o.tls.selfSigned, caFile: o.tls.caOut,
+		}
+		if err := add("--tls-addr", o.tlsAddr, api, config, about); err != nil {
+			return err
+		}
+	}
+	if o.debugAddr != "" {
+		return add("--debug-addr", o.debugAddr, f.Debug, nil, endpointAccess{debug: true})
+	}
+	return nil
+}
+
+func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about endpointAccess, log *slog.Logger) *Endpoint {
+	e := &Endpoint{listener: l, access: about, server: &http.Server{
+		Handler: handler, TLSConfig: config, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}
+	h2.Configure(e.server, transport.Options{})
+	scheme := "http"
+	if config != nil {
+		scheme = "https"
+	}
+	e.url = scheme + "://" + localAddress(l.Addr())
+	return e
+}
+
+// reachable returns a, or loopback where a is all addresses.
+func localAddress(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+}
+
+// listenError names the address and says what to do.
+func listenError(flag, addr string, err error) error {
+	advice := "give another address"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		advice = "something listens there already: stop it, or give another address, such as 127.0.0.1:0 for any free port"
+	case errors.Is(err, syscall.EACCES):
+		advice = "ports below 1024 are for root: give a higher one"
+	}
+	cause := err
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		cause = op.Err
+	}
+	return fmt.Errorf("%s %s: %w: %s", flag, addr, cause, advice)
+}

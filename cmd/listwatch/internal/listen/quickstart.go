@@ -1,0 +1,86 @@
+package listen
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/listwatch/listwatch/kubeapi"
+)
+
+// hints prints what to try at e, one command a line, each as it can be pasted.
+func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
+	if e.access.debug {
+		fmt.Fprintf(out, "%s shows the inside, without credentials:\n\n", e.url)
+		fmt.Fprintf(out, "  curl %s/debug/watches\n  curl -X POST %s/debug/compact\n\n", e.url, e.url)
+		return
+	}
+	fmt.Fprintf(out, "Serving on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try, in another terminal:\n\n", e.url, e.access.description())
+	pods := kubeapi.DefaultResources()[0]
+	list, in := e.url+pods.Path(""), e.url+pods.Path("default")
+	curl := "curl" + e.access.curlFlags()
+	fmt.Fprintf(out, "  %s \"%s?pretty=true\"\n", curl, list)
+	fmt.Fprintf(out, "  %s -N \"%s?watch=true\"\n", curl, list)
+	fmt.Fprintf(out, "  %s -iN --http1.1 -H \"Connection: Upgrade\" -H \"Upgrade: websocket\" -H \"Sec-WebSocket-Version: 13\" -H \"Sec-WebSocket-Key: %s\" \"%s?watch=true\"\n",
+		curl, sampleKey, list)
+	fmt.Fprintf(out, "  %s -H \"Content-Type: application/json\" -d '{\"metadata\":{\"name\":\"one\"}}' \"%s\"\n", curl, in)
+	fmt.Fprintf(out, "  %s -X DELETE \"%s/one\"\n", curl, in)
+	for _, transport := range []string{"chunked", "h2", "websocket"} {
+		fmt.Fprintf(out, "  %s watch pods -A --server %s --transport %s%s\n", command, e.url, transport, e.access.listwatchFlags())
+	}
+	fmt.Fprintln(out)
+}
+
+// sampleKey is 16 bytes in base64, as a WebSocket handshake wants them: RFC 6455's own example.
+const sampleKey = "dGhlIHNhbXBsZSBub25jZQ=="
+
+func (a endpointAccess) description() string {
+	switch {
+	case !a.needsCredentials:
+		return "open to everybody who reaches it"
+	case a.tokens && a.certificates:
+		return "for holders of a token or a certificate"
+	case a.tokens:
+		return "for holders of a token"
+	}
+	return "for holders of a certificate"
+}
+
+// flags are what a command needs to get in, in its spelling: a token where one will do, else files of the user's.
+func (a endpointAccess) credentialFlags(ca, skipVerify, token string) string {
+	flags := ""
+	switch {
+	case a.caFile != "":
+		flags = " " + ca + " " + a.caFile
+	case a.selfSigned:
+		flags = " " + skipVerify
+	}
+	switch {
+	case a.tokens:
+		flags += " " + token
+	case a.certificates:
+		flags += " --cert client.pem --key client-key.pem"
+	}
+	return flags
+}
+
+func (a endpointAccess) curlFlags() string {
+	return a.credentialFlags("--cacert", "-k", `-H "Authorization: Bearer $TOKEN"`)
+}
+
+func (a endpointAccess) listwatchFlags() string {
+	return a.credentialFlags("--ca", "--insecure-skip-verify", `--token "$TOKEN"`)
+}
+
+// relayHints prints what to try at e.
+func (e *Endpoint) PrintRelayQuickstart(out io.Writer, command string, paths []string) {
+	if e.access.debug {
+		fmt.Fprintf(out, "%s shows the inside, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
+		return
+	}
+	fmt.Fprintf(out, "Relaying on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try, in another terminal:\n\n", e.url, e.access.description())
+	for _, at := range paths {
+		fmt.Fprintf(out, "  curl%s -N \"%s%s?watch=true\"\n", e.access.curlFlags(), e.url, at)
+		fmt.Fprintf(out, "  %s watch %s%s%s\n", command, e.url, at, e.access.listwatchFlags())
+	}
+	fmt.Fprintf(out, "  curl%s %s/readyz\n\n", e.access.curlFlags(), e.url)
+}

@@ -1,0 +1,2 @@
+// Package readcmd implements the commands get and watch.
+package readcmd

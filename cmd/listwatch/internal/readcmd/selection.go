@@ -1,0 +1,135 @@
+package readcmd
+
+import (
+	"context"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/spf13/pflag"
+)
+
+// selection says what to list or to watch: flags that get and watch share.
+type collectionFlags struct {
+	remote.Connection
+	namespace     string
+	allNamespaces bool
+	labels        string
+	fields        string
+	version       string
+	output        string
+}
+
+func (s *collectionFlags) addFlags(f *pflag.FlagSet) {
+	s.Connection.AddFlags(f)
+	f.StringVarP(&s.namespace, "namespace", "n", "default", "the namespace")
+	f.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "all namespaces")
+	f.StringVarP(&s.labels, "selector", "l", "", "labels that the objects must have, as in app=web,tier!=test")
+	f.StringVar(&s.fields, "field-selector", "", "fields that the objects must have, as in metadata.name=one")
+	f.StringVarP(&s.output, "output", "o", "", "json, name or wide; empty: a line for people")
+}
+
+const collectionHelp = `The first argument is the URL of a collection, or a resource of --server: pods, services, configmaps, deployments, namespaces, events, their
+short names, or in full as widgets.v1.demo.example.com. A second one is the name of one object.`
+
+// target is what the arguments and flags say.
+type collection struct {
+	url         string
+	query       listwatch.Query
+	description string // for messages
+	// namespaces is true where the objects may be of several.
+	anyNamespace bool
+}
+
+func (s *collectionFlags) parse(ctx context.Context, args []string, f *pflag.FlagSet) (*collection, error) {
+	switch s.output {
+	case "", "json", "name", "wide":
+	default:
+		return nil, cli.Usagef("-o %q: want json, name or wide", s.output)
+	}
+	t := &collection{}
+	err := s.locate(ctx, t, args, f)
+	if err != nil {
+		return nil, err
+	}
+	if t.query.Labels, err = listwatch.ParseLabelSelector(s.labels); err != nil {
+		return nil, cli.UsageError(err)
+	}
+	if t.query.Fields, err = listwatch.ParseFieldSelector(s.fields); err != nil {
+		return nil, cli.UsageError(err)
+	}
+	if s.version == "" {
+		return t, nil
+	}
+	if t.query.Version, err = listwatch.ParseVersion(s.version); err != nil {
+		return nil, cli.Usagef("--resource-version: %w", err)
+	}
+	t.query.Start = listwatch.At
+	if t.query.Version == 0 {
+		t.query.Start = listwatch.Any
+	}
+	return t, nil
+}
+
+// locate finds the URL.
+func (s *collectionFlags) locate(ctx context.Context, t *collection, args []string, f *pflag.FlagSet) error {
+	what := args[0]
+	if kind, name, ok := strings.Cut(what, "/"); ok && len(args) == 1 {
+		if _, known := kubeapi.FindResource(kubeapi.DefaultResources(), kind); known {
+			args, what = []string{kind, name}, kind
+		}
+	}
+	if strings.Contains(what, "/") {
+		if len(args) > 1 {
+			return cli.Usagef("a name (%s) can't follow a URL; it goes into --field-selector metadata.name=%[1]s", args[1])
+		}
+		for _, name := range []string{"namespace", "all-namespaces", "server"} {
+			if f.Changed(name) {
+				return cli.Usagef("--%s can't be given with a URL", name)
+			}
+		}
+		return s.locateURL(t, what)
+	}
+	r, known, err := remote.FindResource(what)
+	if err != nil {
+		return err
+	}
+	base, err := remote.ParseURL(s.Server)
+	if err != nil {
+		return err
+	}
+	if !known && !s.allNamespaces {
+		r.Namespaced = s.IsNamespaced(ctx, base, r)
+	}
+	namespace := s.namespace
+	if s.allNamespaces || !r.Namespaced {
+		namespace = ""
+	}
+	if err := listwatch.CheckNamespace(namespace); namespace != "" && err != nil {
+		return cli.UsageError(err)
+	}
+	if namespace == "" && f.Changed("namespace") && s.allNamespaces {
+		return cli.Usagef("-n and -A exclude each other")
+	}
+	t.url = base.JoinPath(r.Path(namespace)).String()
+	t.description, t.anyNamespace = r.QualifiedName(), namespace == "" && r.Namespaced
+	if len(args) > 1 {
+		t.query.Name = args[1]
+	}
+	return nil
+}
+
+// locateURL takes a URL as people paste it from curl: what it says beside the selection goes into the query and the flags.
+func (s *collectionFlags) locateURL(t *collection, text string) error {
+	u, err := remote.ParseURL(text)
+	if err != nil {
+		return err
+	}
+	if v := u.Query().Get("resourceVersion"); s.version == "" {
+		s.version = v
+	}
+	t.url, t.description, t.anyNamespace = u.String(), u.Path, true
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package relaycmd implements the command relay.
+package relaycmd

@@ -1,0 +1,243 @@
+package relaycmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"sync/atomic"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
+	"github.com/spf13/cobra"
+)
+
+// relayOptions are the flags of relay.
+type relayOptions struct {
+	listen.Options
+	upstream     upstreamOptions
+	resources    []string
+	historyAge   time.Duration
+	historyBytes cli.ByteSize
+	lookback     int
+	maxBehind    time.Duration
+}
+
+func New() *cobra.Command {
+	o := relayOptions{historyBytes: 256 << 20}
+	cmd := &cobra.Command{
+		Use:   "relay (--upstream URL | --kubeconfig FILE) [--resource NAME]...",
+		Short: "Serve collections of another server to any number of watchers, by one watch each",
+		Long: `Serve collections of another server to any number of watchers, by one watch each.
+
+With --resource the upstream is a server of Kubernetes' API, a real one too, and each resource is served at its paths, read only; what is not
+named is not there. Without, --upstream is the URL of one collection, which is served at the same path. Versions are those of the upstream: a
+client may go on at any relay, or at the upstream. Reads of the newest state are as new as the upstream's; docs/relay.md says how.
+
+/readyz says no until all state is here, and when it is further behind than --max-behind. Who may come in is said as for serve; the relay reads
+with the credentials of --upstream-token-file, --upstream-cert or --kubeconfig, and whoever is let in sees what these may see.`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	o.upstream.register(f)
+	f.StringArrayVar(&o.resources, "resource", nil, "resource to relay: pods, or in full as in widgets.v1.demo.example.com; with =Widget or =Widget,cluster the upstream isn't asked what it is; repeatable")
+	f.IntVar(&o.lookback, "lookback", relay.DefaultBackfillVersions, "how many versions before the newest to begin with, where the upstream still has them, for clients of a relay before; 0: the default; negative: none")
+	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
+	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
+	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second, "how far behind the upstream /readyz still says yes; zero or negative: however far")
+	o.AddFlags(f, "127.0.0.1:8082", "GET /debug/relays")
+	return cmd
+}
+
+// A relayService is what relay runs.
+type relayServer struct {
+	listen.Listeners
+	options  *relayOptions
+	upstream *upstream
+	relays   []namedRelay
+	paths    []string // to try
+	closers  []func()
+}
+
+// relayed is one collection.
+type namedRelay struct {
+	name string
+	*relay.Relay
+}
+
+func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
+	s := &relayServer{Listeners: listen.Listeners{Log: o.Logger(logs)}, options: o}
+	defer s.close()
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	for _, e := range s.Endpoints {
+		e.PrintRelayQuickstart(out, cli.CommandName(), s.paths)
+	}
+	return s.Serve(ctx)
+}
+
+// prepare makes everything that can go wrong at the start go wrong before anything is served.
+func (s *relayServer) prepare(ctx context.Context) error {
+	o := s.options
+	access, err := o.ReadAuth()
+	if err != nil {
+		return err
+	}
+	if s.upstream, err = o.upstream.connect(); err != nil {
+		return err
+	}
+	if len(o.resources) > 0 {
+		err = s.relayResources(ctx, access)
+	} else {
+		err = s.relayCollection(access)
+	}
+	if err != nil {
+		return err
+	}
+	debug := listen.NewDebugMux(s.WatchServer)
+	debug.HandleFunc("GET /debug/relays", s.serveStatus)
+	s.Debug = debug
+	return o.Listen(access, &s.Listeners)
+}
+
+// relayResources relays resources at the paths of Kubernetes.
+func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error {
+	api := &kubeapi.Handler{Authenticate: a.Authenticator(), Ready: s.ready}
+	if err := s.options.Configure(&api.Server, s.Log); err != nil {
+		return err
+	}
+	for _, text := range s.options.resources {
+		r, err := s.upstream.resource(ctx, text)
+		if err != nil {
+			return s.options.upstream.withUpstreamFlags(remote.WithAdvice(err))
+		}
+		r.ReadOnly = true
+		source := s.openRelay(r.QualifiedName(), r.Path(""), r.Fields)
+		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source}))
+		if errors.Is(err, listwatch.AlreadyExists) {
+			return cli.Usagef("--resource %s: it is there twice", text)
+		}
+		if err != nil {
+			return err
+		}
+		s.paths = append(s.paths, r.Path(""))
+	}
+	s.WatchServer, s.Drain, s.Handler = &api.Server, api.Drain, api
+	return nil
+}
+
+// relayCollection relays the collection whose URL the upstream's is.
+func (s *relayServer) relayCollection(a *listen.Auth) error {
+	server := new(watchserver.Server)
+	if err := s.options.Configure(server, s.Log); err != nil {
+		return err
+	}
+	at := path.Clean("/" + s.upstream.base.Path)
+	if at == "/" || s.options.upstream.kubeconfig != "" {
+		return cli.Usagef("without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
+	}
+	server.Source = s.openRelay(at, "", nil)
+	mux := http.NewServeMux()
+	mux.Handle(at, requireAuth(a.Authenticator(), server))
+	mux.HandleFunc("GET /readyz", s.serveReady)
+	for _, path := range []string{"GET /healthz", "GET /livez"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	}
+	s.paths = []string{at}
+	s.WatchServer, s.Drain, s.Handler = server, server.Drain, mux
+	return nil
+}
+
+// open relays the collection at a path below the upstream.
+func (s *relayServer) openRelay(name, below string, fields []string) *relay.Relay {
+	remote := s.upstream.newRemote(below)
+	o := s.options
+	r := relay.Open(remote, relay.Options{
+		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), BackfillVersions: o.lookback, Fields: fields, Trace: s.trace(name),
+		CheckInterval: checkInterval(o.maxBehind),
+	})
+	s.relays = append(s.relays, namedRelay{name, r})
+	s.closers = append(s.closers, func() {
+		r.Close()
+		remote.Close()
+	})
+	return r
+}
+
+// checkEvery returns how often to find out how far behind a relay is, so that one where all is well is never found to be too far.
+func checkInterval(maxBehind time.Duration) time.Duration {
+	if maxBehind <= 0 {
+		return relay.DefaultCheckInterval
+	}
+	return min(relay.DefaultCheckInterval, max(maxBehind/5, 100*time.Millisecond))
+}
+
+func (s *relayServer) close() {
+	for _, release := range s.closers {
+		release()
+	}
+}
+
+func (s *relayServer) trace(name string) *relay.Trace {
+	log := s.Log.With("relay", name)
+	var again atomic.Bool
+	return &relay.Trace{
+		Replaced: func(v listwatch.Version, objects int) {
+			if again.Swap(true) {
+				log.Warn("the state is anew, and all watches have expired", "version", v, "objects", objects)
+				return
+			}
+			log.Info("the state is here", "version", v, "objects", objects)
+		},
+		UpstreamLost: func(err error, wait time.Duration, again bool) {
+			log.Warn("the watch of the upstream is lost", "error", cli.OneLine(err), "tried again in", wait.Round(time.Millisecond), "from the state", again)
+		},
+		Checked: func(s relay.Health) {
+			log.Debug("checked", "version", s.Version, "upstream", s.UpstreamVersion, "behind", s.Lag, "watchers", s.Watchers, "error", s.Err)
+		},
+	}
+}
+
+// readOnly is a relay as what keeps a collection.
+type readOnlyBackend struct{ *relay.Relay }
+
+var _ store.Backend = readOnlyBackend{}
+
+// Commit implements [store.Backend].
+func (readOnlyBackend) Commit(context.Context, store.Change) (*listwatch.Object, error) {
+	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "a relay is read only"}
+}
+
+// authenticated lets only requests through that a knows; nil: all.
+func requireAuth(a kubeapi.Authenticator, next http.Handler) http.Handler {
+	if a == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, err := a(r)
+		if err == nil && user.Name == "" {
+			err = errors.New("the request bears no credentials")
+		}
+		if err != nil {
+			if listwatch.CodeOf(err) == listwatch.Unknown {
+				err = &listwatch.Error{Code: listwatch.Unauthorized, Err: err}
+			}
+			watchserver.WriteError(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,61 @@
+package relaycmd
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// stuck is an upstream whose watches bring nothing.
+type stuck struct{ listwatch.Source }
+
+func (s stuck) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	return stuck{}, nil
+}
+
+func (stuck) Next(ctx context.Context, _ []listwatch.Event) (int, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (stuck) Close() error { return nil }
+
+func TestARelayThatDoesNotKnowHowOldItsStateIsIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type thing struct {
+			listwatch.Metadata `json:"metadata"`
+		}
+		things := memory.New[thing]()
+		for _, name := range []string{"one", "two"} {
+			if _, err := things.Create(t.Context(), thing{listwatch.Metadata{Name: name}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := relay.Open(stuck{things}, relay.Options{})
+		defer r.Close()
+		time.Sleep(time.Minute)
+		s := &relayServer{options: &relayOptions{maxBehind: time.Hour}, relays: []namedRelay{{"things", r}}}
+		if err := s.ready(); !r.Health().Ready || err == nil || !strings.Contains(err.Error(), "not known") {
+			t.Errorf("a state from before the upstream's, for all that is known: %v, %+v", err, r.Health())
+		}
+	})
+}
+
+func TestARelayIsCheckedMoreOftenThanItMayBeBehind(t *testing.T) {
+	for behind, want := range map[time.Duration]time.Duration{
+		0: 10 * time.Second, -1: 10 * time.Second, time.Hour: 10 * time.Second, 10 * time.Second: 2 * time.Second, 1: 100 * time.Millisecond,
+	} {
+		if got := checkInterval(behind); got != want {
+			t.Errorf("--max-behind %v: every %v, want %v", behind, got, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package relaycmd
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// ready says why some relay is not fit to be asked.
+func (s *relayServer) ready() error {
+	var why []error
+	for _, r := range s.relays {
+		switch status := r.Health(); {
+		case !status.Ready && status.Err != nil:
+			why = append(why, fmt.Errorf("%s: the state of the upstream is not here yet: %w", r.name, status.Err))
+		case !status.Ready:
+			why = append(why, fmt.Errorf("%s: the state of the upstream is not here yet", r.name))
+		case s.options.maxBehind > 0 && status.Lag < 0:
+			why = append(why, fmt.Errorf("%s: how far it is behind the upstream is not known", r.name))
+		case s.options.maxBehind > 0 && status.Lag > s.options.maxBehind:
+			why = append(why, fmt.Errorf("%s: it may be %v behind the upstream", r.name, status.Lag.Round(time.Second)))
+		}
+	}
+	return errors.Join(why...)
+}
+
+func (s *relayServer) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if err := s.ready(); err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, err)
+		return
+	}
+	fmt.Fprint(w, "ok")
+}
+
+// A relayStatus is a [relay.Status] as JSON. Durations are in seconds.
+type relayStatus struct {
+	Name         string   `json:"name"`
+	Ready        bool     `json:"ready"`
+	Following    bool     `json:"following"`
+	Version      string   `json:"version"`
+	Upstream     string   `json:"upstream"`
+	Epoch        string   `json:"epoch,omitempty"`
+	Behind       *float64 `json:"behindSeconds"` // null: not known
+	Silent       *float64 `json:"silentSeconds"` // null: nothing has ever come
+	Error        string   `json:"error,omitempty"`
+	Objects      int      `json:"objects"`
+	Watchers     int      `json:"watchers"`
+	HistoryBytes int64    `json:"historyBytes"`
+	Floor        string   `json:"floor"`
+}
+
+func (s *relayServer) serveStatus(w http.ResponseWriter, r *http.Request) {
+	all := make([]relayStatus, 0, len(s.relays))
+	for _, relayed := range s.relays {
+		s := relayed.Health()
+		shown := relayStatus{
+			Name: relayed.name, Ready: s.Ready, Following: s.Following, Version: s.Version.String(), Upstream: s.UpstreamVersion.String(), Epoch: s.Epoch,
+			Objects: s.Objects, Watchers: s.Watchers, HistoryBytes: s.HistoryBytes, Floor: s.Floor.String(),
+		}
+		if s.Lag >= 0 {
+			behind := s.Lag.Seconds()
+			shown.Behind = &behind
+		}
+		if !s.LastHeard.IsZero() {
+			silent := time.Since(s.LastHeard).Seconds()
+			shown.Silent = &silent
+		}
+		if s.Err != nil {
+			shown.Error = s.Err.Error()
+		}
+		all = append(all, shown)
+	}
+	watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{"relays": all})
+}

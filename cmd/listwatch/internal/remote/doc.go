@@ -1,0 +1,3 @@
+// Package remote connects the commands to a server: flags for the connection, resources and
+// their URLs, and advice for connection errors.
+package remote

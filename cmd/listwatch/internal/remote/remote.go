@@ -1,0 +1,138 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/spf13/pflag"
+)
+
+// connection says how to reach a server: flags that get and watch share.
+type Connection struct {
+	Server        string
+	Transport     string
+	Framing       string
+	Token         string
+	CA, Cert, Key string
+	SkipVerify    bool
+	Compress      bool
+}
+
+func (c *Connection) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.Server, "server", "http://127.0.0.1:8080", "the server, where the argument is no URL")
+	f.StringVar(&c.Token, "token", "", "bearer token")
+	f.StringVar(&c.CA, "ca", "", "file with the CAs to trust, in PEM; empty: the system's")
+	f.StringVar(&c.Cert, "cert", "", "file with a client certificate, in PEM")
+	f.StringVar(&c.Key, "key", "", "file with the key of --cert, in PEM")
+	f.BoolVar(&c.Compress, "compress", false, "ask the server to compress: zstd or gzip; permessage-deflate over WebSocket")
+	f.BoolVar(&c.SkipVerify, "insecure-skip-verify", false, "believe any certificate of the server")
+}
+
+var framings = map[string]framing.Framer{
+	"json": framing.JSON{}, "cbor": framing.CBORSeq{}, "sse": framing.SSE{}, "seq": framing.JSONSeq{}, "prefixed": framing.LengthPrefixed{},
+}
+
+// remote returns the Source at url.
+func (c *Connection) Remote(url string) (*client.Remote, error) {
+	config, err := c.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	r := &client.Remote{URL: url, Network: transport.Network{TLS: config}, Compress: c.Compress}
+	if r.Transports, err = c.Transports(r.Network); err != nil {
+		return nil, err
+	}
+	if c.Framing != "" {
+		f, ok := framings[c.Framing]
+		if !ok {
+			return nil, cli.Usagef("--framing %q: want json, cbor, sse, seq or prefixed", c.Framing)
+		}
+		r.Framings = []framing.Framer{f}
+	}
+	if c.Token != "" {
+		r.Header = func(context.Context, bool) (http.Header, error) {
+			return http.Header{"Authorization": {"Bearer " + c.Token}}, nil
+		}
+	}
+	return r, nil
+}
+
+// transports returns the one to watch over; nil: the Remote chooses.
+func (c *Connection) Transports(n transport.Network) ([]transport.Client, error) {
+	switch c.Transport {
+	case "", "auto":
+		return nil, nil
+	case "chunked":
+		return []transport.Client{&chunked.Client{Network: n}}, nil
+	case "h2":
+		return []transport.Client{&h2.Client{Network: n}}, nil
+	case "websocket":
+		return []transport.Client{&websocket.Client{Network: n}}, nil
+	}
+	return nil, cli.Usagef("--transport %q: want auto, chunked, h2 or websocket", c.Transport)
+}
+
+func (c *Connection) TLSConfig() (*tls.Config, error) {
+	if (c.Cert == "") != (c.Key == "") {
+		return nil, cli.Usagef("--cert and --key go together")
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.SkipVerify}
+	if c.CA != "" {
+		var err error
+		if config.RootCAs, err = ReadCertificates("--ca", c.CA); err != nil {
+			return nil, err
+		}
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, fmt.Errorf("--cert %s, --key %s: %w", c.Cert, c.Key, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// withAdvice says what to do about the errors that beginners meet.
+func WithAdvice(err error) error {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w; nothing listens there: start a server with \"listwatch serve\", or name another with --server", err)
+	case untrusted:
+		return fmt.Errorf("%w; name the CA with --ca", err)
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"),
+		strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
+		return fmt.Errorf("%w; try http:// instead of https://", err)
+	}
+	return err
+}
+
+// readCertificates reads a PEM file of CAs.
+func ReadCertificates(flag, file string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s %s: there is no certificate in PEM in it", flag, file)
+	}
+	return pool, nil
+}

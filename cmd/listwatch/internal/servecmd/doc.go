@@ -1,0 +1,2 @@
+// Package servecmd implements the command serve.
+package servecmd

@@ -1,0 +1,147 @@
+package servecmd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+	"github.com/spf13/cobra"
+)
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	listen.Options
+	resources []string
+	store     storeOptions
+	demo      bool
+}
+
+func New() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve collections at the paths of Kubernetes",
+		Long: `Serve collections at the paths of Kubernetes, over HTTP/1.1, HTTP/2 and WebSocket, and print commands to try.
+
+Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server works with them: docs/kubernetes.md.
+They are in memory, and nothing is kept when the server ends; with --data FILE they are in a file, history included, and watches go on where they
+were when the server is there again, however it ended. With --etcd URL they are in etcd, which any number of servers may share.
+
+On loopback anybody may do everything, unless --token-file is given; with --client-ca, only https asks for certificates. Elsewhere
+the server refuses to listen without credentials, unless --insecure is given. The first SIGINT or SIGTERM ends all watches cleanly,
+the second ends the server at once.`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	o.AddFlags(f, "127.0.0.1:8080", "POST /debug/compact")
+	f.StringArrayVar(&o.resources, "resource", nil, "further resource, as in widgets.v1.demo.example.com=Widget, with ,cluster for one without namespaces; repeatable")
+	o.store.register(f)
+	f.BoolVar(&o.demo, "demo", false, "keep changing some objects")
+	return cmd
+}
+
+// A service is what serve runs.
+type server struct {
+	listen.Listeners
+	db  database
+	api *kubeapi.Handler
+}
+
+func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
+	s := &server{Listeners: listen.Listeners{Log: o.Logger(logs)}}
+	var err error
+	if s.db, err = o.store.open(ctx, s.Log); err != nil {
+		return startError(ctx, err)
+	}
+	return errors.Join(s.run(ctx, o, out), s.db.Close())
+}
+
+func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error {
+	if err := s.prepare(ctx, o); err != nil {
+		return startError(ctx, err)
+	}
+	for _, e := range s.Endpoints {
+		e.PrintQuickstart(out, cli.CommandName())
+	}
+	if !o.demo {
+		return s.Serve(ctx)
+	}
+	return s.Serve(ctx, func(ctx context.Context) { s.runDemo(ctx, time.Second) })
+}
+
+// prepare makes everything that can go wrong go wrong before anything is served.
+func (s *server) prepare(ctx context.Context, o *serveOptions) error {
+	s.api = &kubeapi.Handler{Ready: s.ready}
+	if err := o.Configure(&s.api.Server, s.Log); err != nil {
+		return err
+	}
+	access, err := o.ReadAuth()
+	if err != nil {
+		return err
+	}
+	s.api.Authenticate = access.Authenticator()
+	if err := s.addResources(ctx, o.resources); err != nil {
+		return err
+	}
+	s.WatchServer, s.Drain, s.Handler = &s.api.Server, s.api.Drain, s.api
+	s.Debug = s.debugHandler()
+	return o.Listen(access, &s.Listeners)
+}
+
+// ready says why the store can't be read, where it is one that knows.
+func (s *server) ready() error {
+	if db, ok := s.db.(interface{ Ready(context.Context) error }); ok {
+		return db.Ready(context.Background()) // bounds itself
+	}
+	return nil
+}
+
+func (s *server) addResources(ctx context.Context, more []string) error {
+	resources := kubeapi.DefaultResources()
+	for _, text := range more {
+		r, err := kubeapi.ParseResource(text)
+		if err != nil {
+			return cli.UsageError(err)
+		}
+		resources = append(resources, r)
+	}
+	for _, r := range resources {
+		c, err := openCollection(ctx, s.db, r.CollectionSpec())
+		if err == nil {
+			err = s.api.Add(r, c)
+		} else {
+			err = withExitCode(err)
+		}
+		if errors.Is(err, listwatch.AlreadyExists) {
+			return cli.Usagef("--resource: %s is declared twice, or is one of the defaults", r.QualifiedName())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) debugHandler() http.Handler {
+	mux := listen.NewDebugMux(s.WatchServer)
+	mux.HandleFunc("POST /debug/compact", func(w http.ResponseWriter, r *http.Request) {
+		if !transport.OriginAllowed(r, nil) {
+			watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.Forbidden, Message: "pages of other origins may not do this"})
+			return
+		}
+		s.db.Compact()
+		watchserver.WriteJSON(w, r, http.StatusOK, map[string]string{"compactedTo": s.db.Version().String()})
+	})
+	return mux
+}
