@@ -83,8 +83,8 @@ func unusable(t *testing.T, file string, code int, words ...string) {
 func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 	foreign := writeFile(t, strings.Repeat("hello, world. ", 1000))
 	unusable(t, foreign, cli.ExitUnservable, "not a listwatch database")
-	unusable(t, t.TempDir(), cli.ExitUnservable, "no regular file")
-	unusable(t, filepath.Join(t.TempDir(), "none", "test.db"), cli.ExitUnservable, "no such directory")
+	unusable(t, t.TempDir(), cli.ExitUnservable, "not a regular file")
+	unusable(t, filepath.Join(t.TempDir(), "none", "test.db"), cli.ExitUnservable, "the directory does not exist")
 
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})
@@ -100,7 +100,7 @@ func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	unusable(t, file, cli.ExitUnservable, "the file keeps pods as Pod of v1 without namespaces, but it is declared as Pod of v1 in namespaces")
+	unusable(t, file, cli.ExitUnservable, "the file has pods as Pod of v1 without namespaces, but it is declared as Pod of v1 with namespaces")
 
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/conformance/mutants"
+	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/conformance/report"
 	"github.com/listwatch/listwatch/conformance/robustness"
 	"github.com/spf13/cobra"
