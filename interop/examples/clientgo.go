@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// FollowPods prints the pods that there are and those to come, until ctx ends.
+// FollowPods prints the names of all existing and new pods until ctx ends.
 func FollowPods(ctx context.Context, url string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: url})
 	if err != nil {

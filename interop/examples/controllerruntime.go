@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// ControlPods calls reconcile for every pod that changes, until ctx ends.
+// ControlPods calls reconcile for every changed pod until ctx ends.
 func ControlPods(ctx context.Context, url string, reconcile reconcile.Func) error {
 	manager, err := ctrl.NewManager(&rest.Config{Host: url}, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {

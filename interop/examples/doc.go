@@ -1,2 +1,2 @@
-// Package examples has the programs of docs/kubernetes.md, compiled and run.
+// Package examples holds the programs of docs/kubernetes.md, so that they are compiled and tested.
 package examples

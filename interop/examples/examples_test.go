@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// onePod is a server with a pod named a.
-func onePod(t *testing.T) string {
+// startWithOnePod starts a server with a pod named a and returns its URL.
+func startWithOnePod(t *testing.T) string {
 	t.Helper()
 	s := kubetest.Start(t)
 	if _, err := s.Collection("pods").CreateIn(t.Context(), "default", []byte(`{"metadata":{"name":"a"}}`)); err != nil {
@@ -30,44 +30,44 @@ func onePod(t *testing.T) string {
 	return s.URL()
 }
 
-// run runs an example until the test has seen what it wants, and waits for its end.
-func run(t *testing.T, example func(context.Context) error, seen func()) {
+// runExample runs an example until check returns, and waits until the example returns.
+func runExample(t *testing.T, example func(context.Context) error, check func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- example(ctx) }()
-	seen()
+	check()
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheInformerSeesAPod(t *testing.T) {
-	url := onePod(t)
+func TestFollowPodsPrintsAPod(t *testing.T) {
+	url := startWithOnePod(t)
 	r, w := io.Pipe()
-	run(t, func(ctx context.Context) error { return FollowPods(ctx, url, w) }, func() {
+	runExample(t, func(ctx context.Context) error { return FollowPods(ctx, url, w) }, func() {
 		if line, err := bufio.NewReader(r).ReadString('\n'); line != "a\n" {
 			t.Errorf("got %q, %v, want the name of the pod", line, err)
 		}
 	})
 }
 
-func TestTheControllerIsCalledForAPod(t *testing.T) {
-	url := onePod(t)
+func TestControlPodsReconcilesAPod(t *testing.T) {
+	url := startWithOnePod(t)
 	called := make(chan string, 1)
 	reconcile := func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
 		called <- r.String()
 		return ctrl.Result{}, nil
 	}
-	run(t, func(ctx context.Context) error { return ControlPods(ctx, url, reconcile) }, func() {
+	runExample(t, func(ctx context.Context) error { return ControlPods(ctx, url, reconcile) }, func() {
 		if got := <-called; got != "default/a" {
 			t.Errorf("got %q, want the pod", got)
 		}
 	})
 }
 
-func TestTheDocumentShowsTheExamples(t *testing.T) {
+func TestDocsShowTheExamples(t *testing.T) {
 	text, err := os.ReadFile("../../docs/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestTheDocumentShowsTheExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, code, _ := strings.Cut(string(source), "\n)\n\n"); code != block[2] {
-			t.Errorf("docs/kubernetes.md shows another %s than there is:\n%s", block[1], block[2])
+			t.Errorf("docs/kubernetes.md shows an outdated %s:\n%s", block[1], block[2])
 		}
 	}
 }

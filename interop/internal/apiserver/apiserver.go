@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
@@ -29,33 +30,36 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// token is that of the one user there is.
+// token is the bearer token of the only user.
 const token = "the-token-of-a-test"
 
-// startTime is how long the server may take until it is ready.
-const startTime = time.Minute
+// startTimeout limits the time until the server is ready.
+const startTimeout = time.Minute
 
-// A Server is a Kubernetes API server for custom resources, over TLS. It has no namespaces but any name of one will do, and one user, who
-// may do everything.
+// A Server is a Kubernetes API server for custom resources, over TLS. It has one user, who may do
+// everything. Objects can be created in any namespace, because it does not manage namespaces.
 type Server struct {
-	// URL is where it is, https://127.0.0.1:PORT; Token what the user shows, and CA the certificate that signed the server's, in PEM.
-	URL, Token string
-	CA         []byte
-	// Etcd is the URL of its etcd.
+	// URL has the form https://127.0.0.1:PORT.
+	URL string
+	// Token is the bearer token of the user.
+	Token string
+	// CA is the certificate that signed the server's certificate, in PEM.
+	CA []byte
+	// Etcd is the URL of the server's etcd.
 	Etcd string
 }
 
-// Config returns how a client of client-go reaches s, with a limit of requests that a test does not feel.
+// Config returns a configuration of client-go for s, with rate limits that a test does not reach.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: s.URL, BearerToken: s.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.CA}, QPS: 10000, Burst: 10000,
 	}
 }
 
-// Start starts a Server that ends with the test, and returns when it is ready.
+// Start starts a Server that is stopped at the end of the test, and returns when it is ready.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{Token: token, Etcd: startEtcd(t)}
+	s := &Server{Token: token, Etcd: etcdtest.Start(t, nil).URL}
 	o := options.NewCustomResourceDefinitionsServerOptions(nil, nil)
 	o.RecommendedOptions.Etcd.StorageConfig.Transport.ServerList = []string{s.Etcd}
 	secure := o.RecommendedOptions.SecureServing
@@ -69,7 +73,7 @@ func Start(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What signs itself is its own CA.
+	// A self-signed certificate is its own CA.
 	if s.CA, err = os.ReadFile(filepath.Join(secure.ServerCert.CertDirectory, secure.ServerCert.PairName+".crt")); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +82,8 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// configure makes a configuration of options, without what needs a kube-apiserver next to it: delegated authentication and authorization,
-// admission by webhooks, priority and fairness.
+// configure converts options to a configuration, without the features that need a kube-apiserver:
+// delegated authentication and authorization, admission webhooks, and priority and fairness.
 func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Config, error) {
 	generic := genericserver.NewRecommendedConfig(apiserver.Codecs)
 	if err := o.Complete(); err != nil {
@@ -111,8 +115,8 @@ func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Co
 	}}, nil
 }
 
-// admit lets the one user do everything, and nobody else anything. Tokens are taken as kube-apiserver takes them: from the header, and from
-// a subprotocol of WebSocket.
+// admit allows the user everything and refuses everyone else. Like kube-apiserver, it accepts tokens
+// in the header and in a WebSocket subprotocol.
 func admit(c *genericserver.Config) {
 	tokens := authenticator.Token(tokenfile.New(map[string]*user.DefaultInfo{
 		token: {Name: "tester", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},
@@ -121,7 +125,7 @@ func admit(c *genericserver.Config) {
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 }
 
-// run serves until the test ends.
+// run runs the server until the test ends.
 func run(t testing.TB, c *apiserver.Config) {
 	t.Helper()
 	server, err := c.Complete().New(genericserver.NewEmptyDelegate())
@@ -134,12 +138,12 @@ func run(t testing.TB, c *apiserver.Config) {
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("apiserver: %v", err)
+			t.Errorf("API server: %v", err)
 		}
 	})
 }
 
-// awaitReady returns when s says that it is ready.
+// awaitReady waits until the server reports that it is ready.
 func (s *Server) awaitReady(t testing.TB) {
 	t.Helper()
 	client, err := rest.UnversionedRESTClientFor(unversioned(s.Config()))
@@ -147,16 +151,16 @@ func (s *Server) awaitReady(t testing.TB) {
 		t.Fatal(err)
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, startTime, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
 		last = client.Get().AbsPath("/readyz").Do(ctx).Error()
 		return last == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("apiserver is not ready: %v: %v", err, last)
+		t.Fatalf("the API server is not ready: %v: %v", err, last)
 	}
 }
 
-// unversioned returns c for requests that are about no group.
+// unversioned returns c for requests without an API group.
 func unversioned(c *rest.Config) *rest.Config {
 	c.GroupVersion, c.NegotiatedSerializer = &v1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
 	return c

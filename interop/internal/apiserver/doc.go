@@ -1,4 +1,6 @@
-// Package apiserver runs a Kubernetes API server within a test: k8s.io/apiextensions-apiserver, which serves custom resources by the
-// same code that kube-apiserver serves everything by, over an etcd of its own. It is not there under the race detector: to compile these
-// two with it takes minutes, and the races would be theirs.
+// Package apiserver runs a Kubernetes API server inside a test, with its own etcd. The server is
+// k8s.io/apiextensions-apiserver, which serves custom resources with the same code as kube-apiserver.
+//
+// The package is empty under the race detector: the compilation would take minutes, and the server's
+// races would not be ours.
 package apiserver

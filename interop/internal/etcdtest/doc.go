@@ -1,2 +1,3 @@
-// Package etcdtest runs etcd inside a test.
+// Package etcdtest runs etcd for tests: a server in the same process, or a cluster of processes that
+// can be killed, paused and disconnected, with a proxy that changes watch responses.
 package etcdtest

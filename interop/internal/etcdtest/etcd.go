@@ -11,13 +11,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// startTime is how long etcd may take to be ready.
-const startTime = time.Minute
+// startTimeout limits the time until etcd is ready.
+const startTimeout = time.Minute
 
-// A Server is an etcd of one member in this process, with a client to it.
+// A Server is a single-member etcd in this process, with a client.
 type Server struct {
 	*clientv3.Client
-	// URL is where it listens.
+	// URL is the address of the server.
 	URL string
 
 	t      testing.TB
@@ -25,14 +25,15 @@ type Server struct {
 	etcd   *embed.Etcd
 }
 
-// Start starts an etcd that ends with the test. change, where not nil, changes its configuration before.
+// Start starts an etcd that is stopped at the end of the test. The function change, unless nil, changes
+// its configuration.
 func Start(t testing.TB, change func(*embed.Config)) *Server {
 	t.Helper()
 	c := embed.NewConfig()
-	// It is not there to survive a crash.
+	// The data need not survive a crash.
 	c.Dir, c.UnsafeNoFsync = t.TempDir(), true
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	// Nobody dials what it advertises: it is alone, and its port is asked for below.
+	// The advertised addresses are not used: there is no other member, and clients use s.URL.
 	anywhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.ListenClientUrls, c.AdvertiseClientUrls = anywhere, anywhere
 	c.ListenPeerUrls, c.AdvertisePeerUrls = anywhere, anywhere
@@ -59,12 +60,12 @@ func (s *Server) start() {
 	case <-e.Server.ReadyNotify():
 	case err := <-e.Err():
 		s.t.Fatal(err)
-	case <-time.After(startTime):
+	case <-time.After(startTimeout):
 		s.t.Fatal("etcd is not ready")
 	}
 }
 
-// Stop ends the server. Start it again with Restart.
+// Stop stops the server. Restart starts it again.
 func (s *Server) Stop() {
 	if s.etcd != nil {
 		s.etcd.Close()
@@ -72,7 +73,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart starts the server again, at the same address and with the same data.
+// Restart starts a stopped server at the same address and with the same data.
 func (s *Server) Restart() {
 	s.t.Helper()
 	u, err := url.Parse(s.URL)
@@ -83,10 +84,10 @@ func (s *Server) Restart() {
 	s.start()
 }
 
-// Dial returns a client of the servers at urls that is closed with the test.
+// Dial returns a client of the servers at urls, which is closed at the end of the test.
 func Dial(t testing.TB, urls ...string) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: startTime, MaxCallSendMsgSize: math.MaxInt32, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: startTimeout, MaxCallSendMsgSize: math.MaxInt32, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

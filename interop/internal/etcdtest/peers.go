@@ -10,28 +10,30 @@ import (
 	"testing"
 )
 
-// Peers are proxies before the peer ports of the members of a cluster, so that a member can be cut off from the others while clients still reach it.
+// Peers holds proxies between the members of a cluster. They can disconnect a member from the others
+// while clients still reach it.
 type Peers struct {
 	t testing.TB
 
 	mu sync.Mutex
 	// Guarded by mu.
-	cut            string             // the ID of the member that is cut off, as members name themselves; empty: none is
-	index          map[string]int     // of members, by ID
-	conns          map[*peerConn]bool // that are open
-	refused, ended int
+	cutID          string             // the ID of the disconnected member in etcd's own form, or ""
+	cutNumber      int                // its number
+	conns          map[*peerConn]bool // the open connections
+	refused, ended int                // connections since Cut
 }
 
+// A peerConn is a connection through a proxy.
 type peerConn struct {
-	from string
-	to   int
+	from string // the ID of the member that opened it
+	to   int    // the number of the other member
 	a, b net.Conn
 }
 
-// NewPeers returns proxies for StartCluster, which end with the test.
+// NewPeers returns proxies for StartCluster, which are stopped at the end of the test.
 func NewPeers(t testing.TB) *Peers { return &Peers{t: t, conns: make(map[*peerConn]bool)} }
 
-// Via starts the proxy before the member of a number.
+// Via starts the proxy for the member with the number i, which listens at peer, and returns its URL.
 func (p *Peers) Via(i int, peer string) string {
 	p.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,10 +59,10 @@ func (p *Peers) Via(i int, peer string) string {
 	return "http://" + l.Addr().String()
 }
 
-// from is the header by which members say who they are.
-var from = regexp.MustCompile(`(?i)\r\nX-Server-From: ([0-9a-f]+)\r\n`)
+// senderHeader matches the header with the ID of the sending member.
+var senderHeader = regexp.MustCompile(`(?i)\r\nX-Server-From: ([0-9a-f]+)\r\n`)
 
-// pass reads the head of the first request, which says who sent it, and passes everything on.
+// pass reads the sender from the header of the first request and forwards the connection.
 func (p *Peers) pass(c net.Conn, to int, address string) {
 	defer c.Close()
 	head := make([]byte, 0, 4096)
@@ -72,7 +74,7 @@ func (p *Peers) pass(c net.Conn, to int, address string) {
 		head = head[:len(head)+n]
 	}
 	conn := &peerConn{to: to, a: c}
-	if m := from.FindSubmatch(head); m != nil {
+	if m := senderHeader.FindSubmatch(head); m != nil {
 		conn.from = string(m[1])
 	}
 	up, err := net.Dial("tcp", address)
@@ -89,7 +91,7 @@ func (p *Peers) pass(c net.Conn, to int, address string) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(up, c) // it ends when either side does
+		_, _ = io.Copy(up, c) // returns when either side is closed
 		up.Close()
 	}()
 	_, _ = io.Copy(c, up)
@@ -113,24 +115,25 @@ func (p *Peers) close(c *peerConn) {
 }
 
 func (p *Peers) isCut(c *peerConn) bool {
-	to, known := p.index[p.cut]
-	return p.cut != "" && (c.from == p.cut || known && c.to == to)
+	return p.cutID != "" && (c.from == p.cutID || c.to == p.cutNumber)
 }
 
-// Cut cuts the member of an ID and a number off from all others, in both directions, until Heal.
+// Cut disconnects the member with the given ID and number from all others, in both directions, until
+// Heal is called.
 func (p *Peers) Cut(id string, number int) {
 	p.mu.Lock()
-	p.cut, p.index = id, map[string]int{id: number}
+	p.cutID, p.cutNumber = id, number
 	p.mu.Unlock()
 	p.end(p.isCut)
 }
 
-// Heal lets everybody talk again. It returns how many connections were ended and refused.
+// Heal allows all connections again. It returns the numbers of connections that were closed and
+// refused since Cut.
 func (p *Peers) Heal() (ended, refused int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ended, refused = p.ended, p.refused
-	p.cut, p.ended, p.refused = "", 0, 0
+	p.cutID, p.ended, p.refused = "", 0, 0
 	return ended, refused
 }
 

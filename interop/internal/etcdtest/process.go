@@ -21,21 +21,23 @@ import (
 	"go.uber.org/zap"
 )
 
-// memberEnv holds the configuration of the member that a process is.
+// memberEnv names the environment variable with the configuration of a member. It makes a process of
+// the test binary act as that member.
 const memberEnv = "LISTWATCH_TEST_ETCD"
 
-// member is the configuration of a member that is a process.
+// A member is the configuration of a member that runs as a process.
 type member struct {
 	Name, Dir       string
-	Client, Peer    string // where it listens
+	Client, Peer    string // the URLs at which it listens
 	AdvertisedPeer  string
 	Cluster         string
 	MaxRequestBytes uint
-	Durable         bool   // waits for the disk
-	SnapshotEvery   uint64 // writes; half as many are kept for members that lag, who get a snapshot where that is too little
+	Durable         bool   // whether writes wait for the disk
+	SnapshotEvery   uint64 // writes between snapshots; half as many stay in the log for lagging members
 }
 
-// Main is for TestMain: a process that was started to be etcd is one, and does not return.
+// Main must be called by TestMain. If the process was started as a member of etcd, it runs etcd and
+// does not return.
 func Main() {
 	text := os.Getenv(memberEnv)
 	if text == "" {
@@ -56,7 +58,7 @@ func Main() {
 func (m *member) run() error {
 	c := embed.NewConfig()
 	c.Name, c.Dir = m.Name, m.Dir
-	c.UnsafeNoFsync = !m.Durable // it survives the death of its process, not that of the machine
+	c.UnsafeNoFsync = !m.Durable // without fsync, the data survives a killed process, but not a power failure
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	c.ListenClientUrls, c.AdvertiseClientUrls = urls(m.Client), urls(m.Client)
 	c.ListenPeerUrls, c.AdvertisePeerUrls = urls(m.Peer), urls(m.AdvertisedPeer)
@@ -76,7 +78,7 @@ func (m *member) run() error {
 	signal.Notify(stop, syscall.SIGTERM)
 	orphaned := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the test does, however it ends
+		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the process of the test exits
 		close(orphaned)
 	}()
 	select {
@@ -103,9 +105,10 @@ func urls(text string) []url.URL {
 	return []url.URL{*u}
 }
 
-// A Process is a member of a cluster in a process of its own. Its methods are for the goroutine of the test.
+// A Process is a member of a cluster in a separate process. Its methods must be called by the test's
+// goroutine.
 type Process struct {
-	// URL is where clients connect.
+	// URL is the address for clients.
 	URL string
 
 	t      testing.TB
@@ -115,13 +118,14 @@ type Process struct {
 	ready  chan error
 }
 
-// StartProcess starts an etcd of one member in a process of its own, which ends with the test.
+// StartProcess starts a single-member etcd in a separate process, which is killed at the end of the
+// test.
 func StartProcess(t testing.TB) *Process {
 	t.Helper()
 	return StartCluster(t, 1, nil)[0]
 }
 
-// StartDurable is StartProcess for an etcd that waits for the disk, as it should outside of tests.
+// StartDurable is StartProcess with an etcd whose writes wait for the disk, as in production.
 func StartDurable(t testing.TB) *Process {
 	t.Helper()
 	p := newProcess(t, 0)
@@ -139,8 +143,9 @@ func newProcess(t testing.TB, i int) *Process {
 	return &Process{URL: m.Client, t: t, member: m}
 }
 
-// StartCluster starts an etcd of n members, each in a process of its own, which snapshot every few writes. via, where not nil, returns the URL by
-// which the other members reach the one of a number, which listens at peer.
+// StartCluster starts an etcd of n members, each in a separate process. If n > 1, members take
+// snapshots often. The function via, unless nil, returns the URL at which the other members reach the
+// member with the number i, which listens at peer.
 func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*Process {
 	t.Helper()
 	members := make([]*Process, n)
@@ -167,12 +172,12 @@ func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*P
 	return members
 }
 
-// nextPort is below the ports that the system gives out by itself, and begins elsewhere in each process of tests.
+// nextPort is below the ephemeral ports of the system. It starts at a different number in each process.
 var nextPort atomic.Int64
 
 func init() { nextPort.Store(15000 + int64(os.Getpid()%1000)*15) }
 
-// freeURL returns one that nobody listens at.
+// freeURL returns a URL with an unused port.
 func freeURL(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
@@ -182,7 +187,7 @@ func freeURL(t testing.TB) string {
 			return "http://" + address
 		}
 	}
-	t.Fatal("there is no free port")
+	t.Fatal("found no free port")
 	return ""
 }
 
@@ -209,7 +214,7 @@ func (p *Process) start() {
 	go func() {
 		line, err := bufio.NewReader(out).ReadString('\n')
 		if err == nil && line != "ready\n" {
-			err = fmt.Errorf("etcd said %q", line)
+			err = fmt.Errorf("etcd printed %q, want \"ready\"", line)
 		}
 		p.ready <- err
 	}()
@@ -222,52 +227,53 @@ func (p *Process) awaitReady() {
 		if err != nil {
 			p.t.Fatalf("etcd did not start: %v", err)
 		}
-	case <-time.After(startTime):
+	case <-time.After(startTimeout):
 		p.t.Fatal("etcd is not ready")
 	}
 }
 
-// Kill ends the process at once, by SIGKILL.
+// Kill kills the process with SIGKILL.
 func (p *Process) Kill() {
 	if p.cmd == nil {
 		return
 	}
-	_ = p.cmd.Process.Kill() // it may be gone
+	_ = p.cmd.Process.Kill() // the process may have exited
 	_ = p.cmd.Wait()
 	p.stdin.Close()
 	p.cmd = nil
 }
 
-// Restart starts the process again after Kill, and waits until it is ready.
+// Restart starts a killed process again and waits until it is ready.
 func (p *Process) Restart() {
 	p.t.Helper()
 	p.start()
 	p.awaitReady()
 }
 
-// Pause stops the process, by SIGSTOP, until Resume. It returns when all its threads have stopped, which takes a moment where others are at work, too.
+// Pause stops the process with SIGSTOP until Resume is called. It returns when all threads have
+// stopped, which takes a moment on a busy machine.
 func (p *Process) Pause() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(startTime); p.runs(); {
+	for timeout := time.After(startTimeout); p.runs(); {
 		select {
 		case <-tick.C:
-		case <-late:
-			p.t.Fatal("etcd does not stop")
+		case <-timeout:
+			p.t.Fatal("etcd did not pause")
 		}
 	}
 }
 
-// runs reports whether a thread of the process has not stopped.
+// runs reports whether any thread of the process is not stopped.
 func (p *Process) runs() bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
 	if err != nil {
 		return false
 	}
 	for _, file := range threads {
-		// "PID (NAME) STATE ..."; a thread that has ended meanwhile has no file.
+		// The format is "PID (NAME) STATE ...". A thread that has exited has no file.
 		if text, err := os.ReadFile(file); err == nil && !strings.Contains(string(text), ") T ") {
 			return true
 		}
@@ -275,7 +281,7 @@ func (p *Process) runs() bool {
 	return false
 }
 
-// Resume lets the process go on.
+// Resume continues a paused process.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
 
 func (p *Process) signal(s os.Signal) {

@@ -17,14 +17,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Filter sees the responses of one watch and sends on what it likes, in their place. One goroutine calls it.
+// A Filter receives the responses of one watch and sends responses in their place. A single goroutine
+// calls it.
 type Filter func(got *pb.WatchResponse, send func(*pb.WatchResponse))
 
-// A Proxy passes requests on to etcd, and lets what etcd answers to watches be changed, as its bugs have done.
+// A Proxy forwards requests to etcd. It can change the responses of watches, in order to reproduce bugs
+// of etcd.
 type Proxy struct {
-	// URL is where it listens.
+	// URL is the address of the proxy.
 	URL string
-	// Watches counts the watches that were created.
+	// Watches counts the created watches.
 	Watches atomic.Int64
 
 	upstream *grpc.ClientConn
@@ -36,7 +38,7 @@ type Proxy struct {
 	cancels map[int]context.CancelFunc
 }
 
-// StartProxy starts a proxy before the etcd at url, which ends with the test.
+// StartProxy starts a proxy for the etcd at url, which is stopped at the end of the test.
 func StartProxy(t testing.TB, url string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,14 +64,15 @@ func StartProxy(t testing.TB, url string) *Proxy {
 	return p
 }
 
-// Filter sets what chooses a Filter for each watch that is created from now on; nil, of the function or of what it returns: nothing is changed.
+// Filter sets the function that chooses a Filter for each new watch. If the function or its result is
+// nil, the responses are not changed.
 func (p *Proxy) Filter(choose func(create *pb.WatchCreateRequest) Filter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.filter = choose
 }
 
-// Cut ends all watches.
+// Cut closes all watches.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +81,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// pass is one request and its answers.
+// pass forwards one call.
 func (p *Proxy) pass(_ any, down grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(down)
 	ctx, cancel := context.WithCancel(down.Context())
@@ -97,7 +100,7 @@ func (p *Proxy) pass(_ any, down grpc.ServerStream) error {
 	} else {
 		chosen <- nil
 	}
-	go p.passUp(up, down, watch, chosen) // ends with down's context
+	go p.passUp(up, down, watch, chosen) // returns when down's context ends
 	return p.passDown(up, down, chosen)
 }
 
@@ -118,7 +121,7 @@ func (p *Proxy) passUp(up grpc.ClientStream, down grpc.ServerStream, watch bool,
 	for first := watch; ; {
 		var message []byte
 		if err := down.RecvMsg(&message); err != nil {
-			_ = up.CloseSend() // the other direction tells
+			_ = up.CloseSend() // passDown returns the error
 			return
 		}
 		if first {
@@ -184,7 +187,7 @@ func (p *Proxy) passDown(up grpc.ClientStream, down grpc.ServerStream, chosen <-
 	}
 }
 
-// raw is a codec that leaves messages as they are.
+// raw is a codec that does not decode messages.
 type raw struct{}
 
 func (raw) Name() string { return "proto" }
@@ -193,13 +196,13 @@ func (raw) Marshal(v any) ([]byte, error) {
 	if p, ok := v.(*[]byte); ok {
 		return *p, nil
 	}
-	return nil, fmt.Errorf("can't pass on a %T", v)
+	return nil, fmt.Errorf("cannot forward a %T", v)
 }
 
 func (raw) Unmarshal(data []byte, v any) error {
 	p, ok := v.(*[]byte)
 	if !ok {
-		return fmt.Errorf("can't pass on into a %T", v)
+		return fmt.Errorf("cannot forward into a %T", v)
 	}
 	*p = append([]byte(nil), data...)
 	return nil

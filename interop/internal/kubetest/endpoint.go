@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// An endpoint listens on one port of loopback, the same one whenever it is started.
+// An endpoint is a server on the loopback interface. It keeps its port when it is restarted.
 type endpoint struct {
 	handler http.Handler
 	config  *tls.Config
@@ -20,10 +20,10 @@ type endpoint struct {
 
 	listener net.Listener
 	server   *http.Server
-	served   chan struct{} // closed when server accepts no more
+	served   chan struct{} // closed when server accepts no more connections
 
 	mu    sync.Mutex
-	conns map[*conn]bool // guarded by mu; http.Server forgets those that a handler has taken over
+	conns map[*conn]bool // guarded by mu; http.Server does not track hijacked connections
 }
 
 func newEndpoint(handler http.Handler, config *tls.Config) *endpoint {
@@ -54,7 +54,7 @@ func (e *endpoint) listen() error {
 	return nil
 }
 
-// stop ends the listener, so that whoever comes back is refused, and then all connections.
+// stop closes the listener first, so that reconnects are refused, and then all connections.
 func (e *endpoint) stop() {
 	_ = e.listener.Close()
 	<-e.served
@@ -62,8 +62,8 @@ func (e *endpoint) stop() {
 	_ = e.server.Close()
 }
 
-// cut resets all connections and calls before, if it is not nil, before it lets new ones in.
-func (e *endpoint) cut(before func()) {
+// cut resets all connections. It accepts new ones after meanwhile, unless nil, has returned.
+func (e *endpoint) cut(meanwhile func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for c := range e.conns {
@@ -71,8 +71,8 @@ func (e *endpoint) cut(before func()) {
 		_ = c.TCPConn.Close()
 	}
 	clear(e.conns)
-	if before != nil {
-		before()
+	if meanwhile != nil {
+		meanwhile()
 	}
 }
 
@@ -93,7 +93,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// A conn is forgotten when it is closed.
+// A conn removes itself from its endpoint when it is closed.
 type conn struct {
 	*net.TCPConn
 	e *endpoint

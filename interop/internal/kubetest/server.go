@@ -1,5 +1,5 @@
-// Package kubetest runs the server on real sockets for clients that are not ours, and lets tests do to it what networks and
-// operators do.
+// Package kubetest runs our server on real sockets for other projects' clients. Tests can restart it,
+// cut its connections and replace its store.
 package kubetest
 
 import (
@@ -18,21 +18,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Protocol is what a client and the server speak.
+// A Protocol is the protocol between a client and the server.
 type Protocol string
 
-// HTTP1 is HTTP/1.1 in clear text, HTTP1TLS the same over TLS, HTTP2 is HTTP/2 over TLS.
+// HTTP1 is HTTP/1.1 in clear text, HTTP1TLS is HTTP/1.1 over TLS, and HTTP2 is HTTP/2 over TLS.
 const (
 	HTTP1    Protocol = "HTTP/1.1"
 	HTTP1TLS Protocol = "HTTP/1.1 over TLS"
 	HTTP2    Protocol = "HTTP/2"
 )
 
-// Protocols are all there are.
+// Protocols holds all protocols.
 var Protocols = []Protocol{HTTP1, HTTP1TLS, HTTP2}
 
-// A Server serves the default resources, and those that the test declares, from memory, in clear text and over TLS. It is safe for
-// concurrent use.
+// A Server serves the default resources and those declared by the test from memory, in clear text and
+// over TLS. It is safe for concurrent use.
 type Server struct {
 	DB  *memory.DB
 	API *kubeapi.Handler
@@ -40,17 +40,18 @@ type Server struct {
 	t          testing.TB
 	resources  []kubeapi.Resource
 	clear, tls *endpoint
-	ca         []byte // the certificate of tls, which signs itself, in PEM
+	ca         []byte // the self-signed certificate of tls, in PEM
 }
 
-// Start starts a Server that ends with the test. Resources are those beside the default ones, as `listwatch serve --resource` wants
-// them: widgets.v1.demo.example.com=Widget.
+// Start starts a Server that is stopped at the end of the test. The resources are added to the default
+// ones. They have the form of `listwatch serve --resource`, for example
+// widgets.v1.demo.example.com=Widget.
 func Start(t testing.TB, resources ...string) *Server {
 	t.Helper()
 	return StartWith(t, memory.Options{}, resources...)
 }
 
-// StartWith is Start with a store of other options.
+// StartWith is Start with options for the store.
 func StartWith(t testing.TB, o memory.Options, resources ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, resources: kubeapi.DefaultResources()}
@@ -71,7 +72,7 @@ func StartWith(t testing.TB, o memory.Options, resources ...string) *Server {
 	return s
 }
 
-// open makes s serve what it has declared from db.
+// open makes s serve its resources from db.
 func (s *Server) open(db *memory.DB) {
 	s.t.Helper()
 	s.DB, s.API = db, new(kubeapi.Handler)
@@ -86,27 +87,27 @@ func (s *Server) open(db *memory.DB) {
 	}
 }
 
-// borrowCertificate returns that of package httptest, for 127.0.0.1.
+// borrowCertificate returns the certificate of package httptest, which is valid for 127.0.0.1.
 func borrowCertificate() tls.Certificate {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
 	return s.TLS.Certificates[0]
 }
 
-// URL is where the server is, in clear text. It outlives [Server.Restart].
+// URL returns the URL of the server in clear text. [Server.Restart] does not change it.
 func (s *Server) URL() string { return "http://" + s.clear.addr }
 
-// TLSURL is where the server is over TLS. It outlives [Server.Restart].
+// TLSURL returns the URL of the server over TLS. [Server.Restart] does not change it.
 func (s *Server) TLSURL() string { return "https://" + s.tls.addr }
 
-// CA returns a pool with the certificate of TLSURL, for clients to trust.
+// CA returns a pool with the certificate of the server, for clients of TLSURL.
 func (s *Server) CA() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.ca)
 	return pool
 }
 
-// Config returns how a client of client-go reaches s, with a limit of requests that a test does not feel.
+// Config returns a configuration of client-go for s, with rate limits that a test does not reach.
 func (s *Server) Config(p Protocol) *rest.Config {
 	c := &rest.Config{Host: s.URL(), QPS: 10000, Burst: 10000}
 	if p == HTTP1 {
@@ -119,12 +120,13 @@ func (s *Server) Config(p Protocol) *rest.Config {
 	return c
 }
 
-// Collection returns the store's end of a resource, by any of its words: "pods", "deployments.apps".
+// Collection returns the stored collection of a resource. The name is any of the resource's names,
+// such as "pods", "po" or "deployments.apps".
 func (s *Server) Collection(name string) *store.Collection {
 	s.t.Helper()
 	r, ok := kubeapi.FindResource(s.API.Resources(), name)
 	if !ok {
-		s.t.Fatalf("nothing is served as %q", name)
+		s.t.Fatalf("no resource is called %q", name)
 	}
 	return s.API.Collection(r)
 }
@@ -132,13 +134,13 @@ func (s *Server) Collection(name string) *store.Collection {
 // Cut resets every connection.
 func (s *Server) Cut() { s.CutWhile(nil) }
 
-// CutWhile is Cut, and new connections are let in when do, if it is not nil, has returned.
+// CutWhile resets every connection. It accepts new ones after do, unless nil, has returned.
 func (s *Server) CutWhile(do func()) {
 	s.clear.cut(func() { s.tls.cut(do) })
 }
 
-// Restart ends all connections and stops listening, calls down, if it is not nil, and listens at the same addresses again. The store
-// lives on.
+// Restart closes the listeners and all connections, calls down, unless nil, and listens at the same
+// addresses again. It keeps the store.
 func (s *Server) Restart(down func()) {
 	s.t.Helper()
 	s.stop()
@@ -148,8 +150,8 @@ func (s *Server) Restart(down func()) {
 	s.listen()
 }
 
-// Swap serves from db, which has no collections yet, as a server does that has lost its store or got an older one back. It is for
-// Restart's down: nobody else may use s meanwhile.
+// Swap replaces the store by db, which must have no collections yet. It simulates a server that lost
+// its store or restored a backup. Call it only from the function passed to Restart.
 func (s *Server) Swap(db *memory.DB) {
 	s.t.Helper()
 	s.open(db)
@@ -170,7 +172,7 @@ func (s *Server) stop() {
 	s.tls.stop()
 }
 
-// Drain ends every watch as a server that shuts down does. Nothing can be watched after it.
+// Drain closes every watch like a server that shuts down. No watch can be opened afterwards.
 func (s *Server) Drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

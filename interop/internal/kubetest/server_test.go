@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-func TestClientsReachTheServerOverEachProtocolAndAfterARestart(t *testing.T) {
+func TestClientsReachARestartedServer(t *testing.T) {
 	s := Start(t)
 	for _, p := range Protocols {
 		client, err := kubernetes.NewForConfig(s.Config(p))

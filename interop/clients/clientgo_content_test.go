@@ -1,0 +1,167 @@
+package clients
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/client-go/rest"
+)
+
+// contentTypes holds the usual configurations of a client's content types.
+var contentTypes = map[string]func(*rest.Config){
+	"default": func(*rest.Config) {},
+	"protobuf": func(c *rest.Config) {
+		c.ContentType = runtime.ContentTypeProtobuf
+	},
+	"protobuf or JSON": func(c *rest.Config) {
+		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+		c.ContentType = runtime.ContentTypeProtobuf
+	},
+	"protobuf accepted, JSON sent": func(c *rest.Config) {
+		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+		c.ContentType = runtime.ContentTypeJSON
+	},
+}
+
+// A client that prefers another format also accepts JSON in lists, single objects and watches.
+func TestReadsFallBackToJSON(t *testing.T) {
+	s := kubetest.Start(t)
+	must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
+	for name, set := range contentTypes {
+		t.Run(name, func(t *testing.T) {
+			c := s.Config(kubetest.HTTP1)
+			set(c)
+			var recorder requestRecorder
+			maps := newClientset(t, recorder.record(c)).CoreV1().ConfigMaps("default")
+			must(maps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
+			if list := must(maps.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 1 {
+				t.Errorf("the list has %d items, want 1", len(list.Items))
+			}
+			w := must(maps.Watch(t.Context(), metav1.ListOptions{}))(t)
+			defer w.Stop()
+			if e := <-w.ResultChan(); e.Type != watch.Added {
+				t.Errorf("the watch returned %v, want ADDED", e)
+			}
+			for _, r := range recorder.requests("/configmaps") {
+				if !strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
+					t.Errorf("the client sent Accept %q, want protobuf first: this test is about the fallback", r.Header.Get("Accept"))
+				}
+			}
+		})
+	}
+}
+
+// client-go's clientset writes protobuf unless its configuration names another content type.
+func TestJSONAndProtobufWritesAreEqual(t *testing.T) {
+	var first *appsv1.Deployment
+	for name, set := range contentTypes {
+		t.Run(name, func(t *testing.T) {
+			c := kubetest.Start(t).Config(kubetest.HTTP1)
+			set(c)
+			var recorder requestRecorder
+			d := writeInAllWays(t, newClientset(t, recorder.record(c)).AppsV1().Deployments("default"))
+			want := runtime.ContentTypeProtobuf
+			if c.ContentType == runtime.ContentTypeJSON {
+				want = runtime.ContentTypeJSON
+			}
+			written := 0
+			for _, r := range recorder.requests("") {
+				if r.Method == http.MethodGet {
+					continue
+				}
+				written++
+				if got := r.Header.Get("Content-Type"); got != want {
+					t.Errorf("%s sent Content-Type %s, want %s", r.Method, got, want)
+				}
+			}
+			if written != 6 {
+				t.Errorf("got %d writes, want 6", written)
+			}
+			if first == nil {
+				first = d
+			}
+			assigned := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp")
+			if diff := cmp.Diff(first, d, assigned); diff != "" {
+				t.Errorf("the object differs from that of another configuration (-other +this):\n%s", diff)
+			}
+		})
+	}
+}
+
+// writeInAllWays creates, updates, scales and deletes a deployment. It returns the deployment as it
+// was before the deletion.
+func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *appsv1.Deployment {
+	t.Helper()
+	ctx := t.Context()
+	d := deployment("a")
+	d.Annotations = map[string]string{"note": "<é>\n"}
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromString("25%")), MaxUnavailable: new(intstr.FromInt32(1))}
+	container := &d.Spec.Template.Spec.Containers[0]
+	container.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}}}
+	d = must(deployments.Create(ctx, d, metav1.CreateOptions{}))(t)
+	d.Spec.Paused = true
+	d = must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t)
+	d.Status = appsv1.DeploymentStatus{Replicas: 2, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, LastUpdateTime: metav1.Unix(1e9, 0)}}}
+	must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
+	scale := must(deployments.GetScale(ctx, "a", metav1.GetOptions{}))(t)
+	scale.Spec.Replicas = 3
+	must(deployments.UpdateScale(ctx, "a", scale, metav1.UpdateOptions{}))(t)
+	d = must(deployments.Get(ctx, "a", metav1.GetOptions{}))(t)
+	if !d.Spec.Paused || d.Status.Replicas != 2 || *d.Spec.Replicas != 3 {
+		t.Errorf("got %v, want all changes", d)
+	}
+	if err := deployments.Delete(ctx, "a", *metav1.NewPreconditionDeleteOptions("another")); !apierrors.IsConflict(err) {
+		t.Errorf("delete with another uid: got %v, want a conflict", err)
+	}
+	if err := deployments.Delete(ctx, "a", *metav1.NewPreconditionDeleteOptions(string(d.UID))); err != nil {
+		t.Error(err)
+	}
+	return d
+}
+
+// Kinds outside Kubernetes' stable versions can be written in JSON only. client-go does not retry in
+// JSON, so the message must name the setting to change.
+func TestProtobufOfUnknownKindsIsRefused(t *testing.T) {
+	s := kubetest.Start(t, "servicecidrs.v1beta1.networking.k8s.io=ServiceCIDR,cluster")
+	cidr := &networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	c := s.Config(kubetest.HTTP1)
+	_, err := newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{})
+	if !apierrors.IsUnsupportedMediaType(err) || !strings.Contains(err.Error(), "ContentType") {
+		t.Errorf("got %v, want a 415 that names ContentType", err)
+	}
+	c.ContentType = runtime.ContentTypeJSON
+	must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{}))(t)
+}
+
+func TestResponsesAreJSON(t *testing.T) {
+	var received string
+	c := kubetest.Start(t).Config(kubetest.HTTP1)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if err == nil {
+				received = response.Header.Get("Content-Type")
+			}
+			return response, err
+		})
+	})
+	must(newClientset(t, c).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))(t)
+	if received != runtime.ContentTypeJSON {
+		t.Errorf("got Content-Type %s, want JSON", received)
+	}
+}

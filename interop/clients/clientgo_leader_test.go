@@ -1,0 +1,80 @@
+package clients
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// A candidate takes part in a leader election until it is stopped.
+type candidate struct {
+	leads chan struct{} // closed when it becomes the leader
+	lost  chan struct{} // closed when it is no longer the leader
+	stop  context.CancelFunc
+}
+
+// runCandidate starts the candidate called name. If release is true, it releases the lease when it
+// is stopped.
+func runCandidate(t *testing.T, client kubernetes.Interface, name string, release bool) *candidate {
+	t.Helper()
+	c := &candidate{leads: make(chan struct{}), lost: make(chan struct{})}
+	elector := must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "boss"}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
+		},
+		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+		ReleaseOnCancel: release,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(c.leads) },
+			OnStoppedLeading: func() { close(c.lost) },
+		},
+	}))(t)
+	ctx, stop := context.WithCancel(t.Context())
+	c.stop = stop
+	go elector.Run(ctx) // it calls OnStoppedLeading last
+	t.Cleanup(func() {
+		stop()
+		<-c.lost
+	})
+	return c
+}
+
+// client-go's only lock is the Lease; it no longer has locks of ConfigMaps and Endpoints.
+func TestLeadershipPassesOn(t *testing.T) {
+	t.Parallel()
+	for _, release := range []bool{true, false} {
+		t.Run(fmt.Sprintf("release=%t", release), func(t *testing.T) {
+			t.Parallel()
+			s := kubetest.Start(t, "leases.v1.coordination.k8s.io=Lease")
+			client := newClientset(t, s.Config(kubetest.HTTP2))
+			first := runCandidate(t, client, "first", release)
+			<-first.leads
+			second := runCandidate(t, client, "second", true)
+			wantHolder(t, client, "first")
+			first.stop()
+			<-first.lost
+			// Without a release the lease must expire first.
+			<-second.leads
+			wantHolder(t, client, "second")
+		})
+	}
+}
+
+func wantHolder(t *testing.T, client kubernetes.Interface, want string) {
+	t.Helper()
+	lease := must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss", metav1.GetOptions{}))(t)
+	if got := lease.Spec.HolderIdentity; got == nil || *got != want {
+		t.Errorf("the holder of the lease is %v, want %s", got, want)
+	}
+	if lease.Spec.RenewTime == nil || lease.Spec.RenewTime.IsZero() {
+		t.Error("the lease has no renewTime")
+	}
+}

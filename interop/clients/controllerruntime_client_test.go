@@ -1,0 +1,61 @@
+package clients
+
+import (
+	"context"
+	"testing"
+
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// newControllerClient returns a client that reads from the server, not from a cache.
+func newControllerClient(t *testing.T, s *kubetest.Server) client.Client {
+	t.Helper()
+	return must(client.New(s.Config(kubetest.HTTP2), client.Options{Scheme: newScheme()}))(t)
+}
+
+// startCache runs a cache until the test ends. It calls prepare, unless nil, before the start.
+func startCache(t *testing.T, s *kubetest.Server, o cache.Options, prepare func(cache.Cache)) cache.Cache {
+	t.Helper()
+	o.Scheme = newScheme()
+	c := must(cache.New(s.Config(kubetest.HTTP2), o))(t)
+	if prepare != nil {
+		prepare(c)
+	}
+	startInBackground(t, c.Start)
+	if !c.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache did not sync")
+	}
+	return c
+}
+
+// startInBackground calls run in a goroutine, and ends its context at the end of the test or when stop
+// is called. Both wait until run returns.
+func startInBackground(t *testing.T, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("got error %v at the end, want nil", err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func createObjects(t *testing.T, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package clients
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(kubectlEnv) != "" {
+		runKubectl()
+		return
+	}
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// must(f())(t) returns the value that f returns. It fails the test if f returns an error.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// waitTimeout limits eventually. Only a test that fails waits so long.
+const waitTimeout = 5 * time.Minute
+
+// eventually polls done until it returns true. It fails the test if done returns an error.
+func eventually(t *testing.T, what string, done func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, waitTimeout, true, done); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,159 @@
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// buildProgram builds the command listwatch and returns its path.
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "listwatch")
+	c := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/listwatch")
+	c.Dir = filepath.Join("..", "..")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// startProgram runs `listwatch serve` until the test ends. It returns the URL that the program prints,
+// and a second one for TLS if args contain --tls-addr.
+func startProgram(t *testing.T, args ...string) (urls []string) {
+	t.Helper()
+	c := exec.Command(buildProgram(t), append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+	var logs bytes.Buffer
+	c.Stderr = &logs
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		if err := c.Wait(); err != nil {
+			t.Errorf("listwatch serve: %v\n%s", err, &logs)
+		}
+	})
+	want := 1
+	for _, a := range args {
+		if a == "--tls-addr" {
+			want++
+		}
+	}
+	lines := bufio.NewScanner(out)
+	for len(urls) < want && lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "Serving on "); ok {
+			url, _, _ := strings.Cut(rest, " ")
+			urls = append(urls, url)
+		}
+	}
+	if len(urls) < want {
+		t.Fatalf("listwatch serve: %v\n%s", lines.Err(), &logs)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // it ends with the program
+	return urls
+}
+
+// This test does what a new user might try after starting the server, with a watch in another terminal.
+func TestKubectlAgainstANewServer(t *testing.T) {
+	t.Parallel()
+	u := newKubectlUser(t, "--server", startProgram(t)[0])
+	if out, stderr, _ := u.try("", "get", "pods"); out != "" || stderr != "No resources found in default namespace.\n" {
+		t.Errorf("got %q and %q from a new server", out, stderr)
+	}
+	pod := func(image string) string {
+		return u.file("apiVersion: v1\nkind: Pod\nmetadata: {name: one, labels: {app: web}}\nspec: {containers: [{name: c, image: \"" + image + "\"}]}\n")
+	}
+	u.wantOutput("pod/one created\n", "apply", "-f", pod("nginx:1"))
+	watch := u.start("get", "pods", "-w")
+	waiting, running := "one 0/1 Pending 0 AGE", "one 0/1 Running 0 AGE"
+	watch.waitForLines(podColumns, waiting)
+	u.wantOutput("pod/one unchanged\n", "apply", "-f", pod("nginx:1"))
+	u.wantOutput("pod/one configured\n", "apply", "-f", pod("nginx:2"))
+	watch.waitForLines(podColumns, waiting, waiting)
+	wait := u.start("wait", "pod/one", "--for=jsonpath={.status.phase}=Running")
+	u.wantOutput("pod/one patched\n", "patch", "pod", "one", "--subresource=status", "-p", `{"status":{"phase":"Running"}}`)
+	wait.waitForExit("pod/one condition met\n")
+	watch.waitForLines(podColumns, waiting, waiting, running)
+	u.wantTable([]string{podColumns + " LABELS", "one 0/1 Running 0 AGE app=web"}, "get", "pods", "--show-labels")
+	u.wantOutput("pod \"one\" deleted from default namespace\n", "delete", "pod", "one")
+	watch.waitForLines(podColumns, waiting, waiting, running, running)
+	u.wantFailure(`Error from server (NotFound): pods "one" not found`, "get", "pod", "one")
+}
+
+func TestKubectlAuthenticates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokens, ca := filepath.Join(dir, "tokens"), filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(tokens, []byte("secret,ada,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	urls := startProgram(t, "--token-file", tokens, "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--tls-ca-out", ca)
+	u := newKubectlUser(t, "--server", urls[1], "--certificate-authority", ca)
+	u.wantFailure("error: You must be logged in to the server", "get", "pods", "--token", "wrong")
+	u.run("get", "pods", "--token", "secret")
+	clear := newKubectlUser(t, "--server", urls[0], "--token", "secret")
+	clear.wantFailure("error: You must be logged in to the server", "get", "pods") // kubectl sends no token in clear text
+
+	certificate, err := os.ReadFile(ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := strings.NewReplacer(
+		"https://127.0.0.1:8443", urls[1], "certificate-authority: ca.pem", "certificate-authority-data: "+base64.StdEncoding.EncodeToString(certificate),
+	).Replace(documentedBlock(t, "```yaml\n"))
+	reader := newKubectlUser(t)
+	if err := os.WriteFile(filepath.Join(reader.dir, "kubeconfig"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := reader.try("", "get", "pods"); code != 0 || stderr != "No resources found in default namespace.\n" {
+		t.Errorf("got exit status %d and %q with the kubeconfig of docs/kubernetes.md", code, stderr)
+	}
+}
+
+// documentedBlock returns the text of docs/kubernetes.md between start and the end of the code block.
+func documentedBlock(t *testing.T, start string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubernetes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), start)
+	block, _, ended := strings.Cut(rest, "```")
+	if !found || !ended {
+		t.Fatalf("docs/kubernetes.md has no code block after %q", start)
+	}
+	return block
+}
+
+func TestKubectlCommandsOfTheDocsWork(t *testing.T) {
+	t.Parallel()
+	s, u := startForKubectl(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", self)
+	if err := os.WriteFile(filepath.Join(u.dir, "kubectl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(documentedBlock(t, "<!-- kubectl -->\n```sh\n")) {
+		c := exec.CommandContext(t.Context(), "/bin/sh", "-c", strings.ReplaceAll(line, "http://127.0.0.1:8080", s.URL()))
+		c.Env = append(u.command(t.Context()).Env, "PATH="+u.dir+":"+os.Getenv("PATH"))
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
+	}
+	u.wantOutput("3", "get", "deployment", "web", "-o", "jsonpath={.spec.replicas}")
+}

@@ -1,0 +1,255 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"k8s.io/component-base/cli"
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+)
+
+// kubectlEnv is set in the environment of the processes of this binary that act as kubectl. A separate
+// binary would have to be linked.
+const kubectlEnv = "LISTWATCH_INTEROP_KUBECTL"
+
+func runKubectl() {
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err)
+	}
+}
+
+// commandTimeout limits a command, so that a test can report which one does not end.
+const commandTimeout = time.Minute
+
+// A kubectlUser runs kubectl against one server, in its own home directory.
+type kubectlUser struct {
+	t     *testing.T
+	flags []string // the flags of the server
+	dir   string
+	// editor is the command with which kubectl edit changes a file.
+	editor string
+}
+
+func newKubectlUser(t *testing.T, flags ...string) *kubectlUser {
+	t.Helper()
+	return &kubectlUser{t: t, flags: flags, dir: t.TempDir()}
+}
+
+// startForKubectl starts a server in this process and returns a user of it. In addition to the default
+// resources, the server has the namespaced widgets and the cluster-wide gadgets.
+func startForKubectl(t *testing.T) (*kubetest.Server, *kubectlUser) {
+	t.Helper()
+	s := kubetest.Start(t, "widgets.v1.demo.example.com=Widget", "gadgets.v1.demo.example.com=Gadget,cluster")
+	return s, newKubectlUser(t, "--server", s.URL())
+}
+
+// file writes a file and returns its name.
+func (u *kubectlUser) file(text string) string {
+	u.t.Helper()
+	f, err := os.CreateTemp(u.dir, "*.yaml")
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return f.Name()
+}
+
+func (u *kubectlUser) command(ctx context.Context, args ...string) *exec.Cmd {
+	u.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	c := exec.CommandContext(ctx, self, append(append([]string{}, u.flags...), args...)...)
+	c.Dir = u.dir
+	c.Env = []string{
+		kubectlEnv + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + u.dir, "SHELL=/bin/sh", "TMPDIR=" + u.dir,
+		"KUBE_EDITOR=" + u.editor,
+		"GORACE=atexit_sleep_ms=0",                         // otherwise the race detector delays the exit by a second
+		"KUBECONFIG=" + filepath.Join(u.dir, "kubeconfig"), // the file need not exist
+	}
+	return c
+}
+
+// try runs kubectl and waits for its exit.
+func (u *kubectlUser) try(input string, args ...string) (stdout, stderr string, code int) {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), commandTimeout)
+	defer cancel()
+	c := u.command(ctx, args...)
+	var out, errs bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(input), &out, &errs
+	err := c.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && (!ended || ctx.Err() != nil) {
+		u.t.Fatalf("kubectl %q: %v\n%s%s", args, err, &out, &errs)
+	}
+	return out.String(), withoutRaceDetectorNote(errs.String()), c.ProcessState.ExitCode()
+}
+
+// run runs kubectl, which must succeed, and returns its standard output.
+func (u *kubectlUser) run(args ...string) string {
+	u.t.Helper()
+	return u.runWithInput("", args...)
+}
+
+// runWithInput is run with a standard input.
+func (u *kubectlUser) runWithInput(input string, args ...string) string {
+	u.t.Helper()
+	out, stderr, code := u.try(input, args...)
+	if code != 0 {
+		u.t.Fatalf("kubectl %q: exit status %d\n%s%s", args, code, out, stderr)
+	}
+	return out
+}
+
+// wantOutput runs kubectl, which must succeed and print want.
+func (u *kubectlUser) wantOutput(want string, args ...string) {
+	u.t.Helper()
+	if got := u.run(args...); got != want {
+		u.t.Errorf("kubectl %q: got\n%swant\n%s", args, got, want)
+	}
+}
+
+// wantTable runs kubectl, which must print a table with the rows of want. A row holds its fields
+// separated by single spaces, with AGE for any age.
+func (u *kubectlUser) wantTable(want []string, args ...string) {
+	u.t.Helper()
+	out := u.run(args...)
+	if got, want := strings.Join(tableRows(out), "\n"), strings.Join(want, "\n"); got != want {
+		u.t.Errorf("kubectl %q: got\n%swant\n%s", args, out, want)
+	}
+}
+
+// wantFailure runs kubectl, which must fail with a message that contains want.
+func (u *kubectlUser) wantFailure(want string, args ...string) {
+	u.t.Helper()
+	out, stderr, code := u.try("", args...)
+	if code == 0 || !strings.Contains(stderr, want) {
+		u.t.Errorf("kubectl %q: got exit status %d\n%s%swant a failure with the message %q", args, code, out, stderr, want)
+	}
+}
+
+// raceDetectorNote matches a line that kubectl prints if it is built with the race detector.
+var raceDetectorNote = regexp.MustCompile(`(?m)^I.* Data race detection enabled\n`)
+
+func withoutRaceDetectorNote(text string) string { return raceDetectorNote.ReplaceAllString(text, "") }
+
+var ages = regexp.MustCompile(`^[0-9]+[smh]([0-9]+s)?$`)
+
+// tableRows returns the lines of out with single spaces between the fields and AGE for ages.
+func tableRows(out string) []string {
+	var lines []string
+	for line := range strings.Lines(out) {
+		cells := strings.Fields(line)
+		for i, c := range cells {
+			if ages.MatchString(c) {
+				cells[i] = "AGE"
+			}
+		}
+		lines = append(lines, strings.Join(cells, " "))
+	}
+	return lines
+}
+
+// A runningKubectl is a kubectl in the background.
+type runningKubectl struct {
+	t    *testing.T
+	args []string
+	kill context.CancelFunc
+	done chan struct{} // closed when the process has ended
+
+	mu sync.Mutex
+	// Guarded by mu.
+	output  string
+	changed chan struct{} // closed at the next write
+}
+
+// start runs kubectl in the background until the test ends.
+func (u *kubectlUser) start(args ...string) *runningKubectl {
+	u.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &runningKubectl{t: u.t, args: args, kill: cancel, done: make(chan struct{}), changed: make(chan struct{})}
+	c := u.command(ctx, args...)
+	c.Stdout, c.Stderr = f, f
+	if err := c.Start(); err != nil {
+		u.t.Fatal(err)
+	}
+	go func() {
+		defer close(f.done)
+		_ = c.Wait() // it is killed
+	}()
+	u.t.Cleanup(f.stop)
+	return f
+}
+
+func (f *runningKubectl) stop() {
+	f.kill()
+	<-f.done
+}
+
+// Write records the output of the process.
+func (f *runningKubectl) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.output += string(p)
+	close(f.changed)
+	f.changed = make(chan struct{})
+	return len(p), nil
+}
+
+// waitForLines waits until the process has printed the rows of want, and fails the test if it prints
+// other ones. A row has the form of wantTable.
+func (f *runningKubectl) waitForLines(want ...string) {
+	f.t.Helper()
+	late := time.After(commandTimeout)
+	for {
+		f.mu.Lock()
+		text, changed := withoutRaceDetectorNote(f.output), f.changed
+		f.mu.Unlock()
+		got := tableRows(text)
+		if len(got) >= len(want) && strings.HasSuffix(text, "\n") {
+			if strings.Join(got, "\n") != strings.Join(want, "\n") {
+				f.stop()
+				f.t.Fatalf("kubectl %q: got\n%swant\n%s", f.args, f.output, strings.Join(want, "\n"))
+			}
+			return
+		}
+		select {
+		case <-changed:
+		case <-f.done:
+			f.t.Fatalf("kubectl %q exited; it printed\n%s", f.args, text)
+		case <-late:
+			f.t.Fatalf("kubectl %q: got\n%swant\n%s", f.args, text, strings.Join(want, "\n"))
+		}
+	}
+}
+
+// waitForExit waits until the process exits and compares its output with want.
+func (f *runningKubectl) waitForExit(want string) {
+	f.t.Helper()
+	select {
+	case <-f.done:
+	case <-time.After(commandTimeout):
+		f.stop()
+		f.t.Fatalf("kubectl %q did not exit; it printed\n%s", f.args, f.output)
+	}
+	if got := withoutRaceDetectorNote(f.output); got != want {
+		f.t.Errorf("kubectl %q: got\n%swant\n%s", f.args, got, want)
+	}
+}

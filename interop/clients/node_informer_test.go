@@ -1,0 +1,94 @@
+package clients
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
+)
+
+// wantCache compares the content of an informer with a list of the store.
+func (p storePods) wantCache(informer *script) {
+	p.t.Helper()
+	page, err := p.List(p.t.Context(), listwatch.Query{Namespace: "default"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	want := make(map[string]string)
+	for _, o := range page.Items {
+		want[o.Key.Name] = o.Version.String()
+	}
+	if _, err := fmt.Fprintln(informer.input, "cache"); err != nil {
+		p.t.Fatal(err)
+	}
+	got := informer.next()
+	if diff := cmp.Diff(scriptLine{On: "cache", Objects: want}, got); diff != "" {
+		p.t.Errorf("the informer's content differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodeInformerSurvivesFaults(t *testing.T) {
+	s := kubetest.Start(t)
+	pods := podsInStore(t, s)
+	a, b := pods.create("a"), pods.create("b")
+	informer := runScript(t, s.Config(kubetest.HTTP1), "informer.mjs")
+	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a}, scriptLine{On: "add", Name: "b", Version: b})
+	a, b = pods.update("a"), pods.delete("b")
+	c := pods.create("c")
+	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a}, scriptLine{On: "delete", Name: "b", Version: b}, scriptLine{On: "add", Name: "c", Version: c})
+	pods.wantCache(informer)
+
+	// After a cut the informer resumes without losing or repeating an event.
+	s.Cut()
+	c = pods.update("c")
+	informer.wantReconnect(scriptLine{On: "update", Name: "c", Version: c})
+	pods.wantCache(informer)
+
+	// After a compaction it cannot resume. It finds the changes with a list, deletions first.
+	s.Restart(func() {
+		pods.delete("c")
+		a, b = pods.update("a"), pods.create("b")
+		s.DB.Compact()
+	})
+	informer.wantReconnect(scriptLine{On: "delete", Name: "c", Version: c}) // the last version it has seen
+	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a}, scriptLine{On: "add", Name: "b", Version: b})
+	pods.wantCache(informer)
+	a = pods.update("a")
+	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a})
+}
+
+// wantReconnect expects the error of a cut connection, skips the attempts to reconnect, and compares
+// the next line.
+func (s *script) wantReconnect(want scriptLine) {
+	s.t.Helper()
+	got := s.next()
+	if got.On != "error" {
+		s.t.Fatalf("got %+v, want the error of the cut connection", got)
+	}
+	for got.On == "error" || got.On == "connect" {
+		got = s.next()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.t.Fatalf("the line after the reconnect differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodeInformerReconnectsAfterTimeouts(t *testing.T) {
+	s := kubetest.Start(t)
+	s.API.Server.Timing.Timeout = 100 * time.Millisecond
+	pods := podsInStore(t, s)
+	a := pods.create("a")
+	informer := runScript(t, s.Config(kubetest.HTTP2), "informer.mjs")
+	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a}, scriptLine{On: "connect"})
+	want := scriptLine{On: "update", Name: "a", Version: pods.update("a")}
+	got := informer.next()
+	for got.On == "connect" { // any number of reconnects, but no error and no repeated event
+		got = informer.next()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the event differs (-want +got):\n%s", diff)
+	}
+}

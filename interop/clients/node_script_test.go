@@ -1,0 +1,161 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// scriptDir holds the scripts and the packages that npm installs.
+const scriptDir = "testdata/node"
+
+// scriptTimeout limits the duration of a script.
+const scriptTimeout = time.Minute
+
+// installPackages installs the packages of the lock file, unless an earlier run has done it.
+var installPackages = sync.OnceValue(func() error {
+	locked, err := os.ReadFile("testdata/node/package-lock.json")
+	if err != nil {
+		return err
+	}
+	const installedLock = "testdata/node/node_modules/.installed" // a copy of the lock file
+	if old, err := os.ReadFile(installedLock); err == nil && bytes.Equal(old, locked) {
+		return nil
+	}
+	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	cmd.Dir = scriptDir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("npm ci: %w\n%s", err, out)
+	}
+	return os.WriteFile(installedLock, locked, 0o644)
+})
+
+// nodePath returns the Node that npm has installed with the client. If npm has none for this machine,
+// it returns the one in the path.
+func nodePath(t *testing.T) string {
+	t.Helper()
+	if err := installPackages(); err != nil {
+		kubetest.SkipMissing(t, "@kubernetes/client-node cannot be installed, which needs npm and the network: %v", err)
+	}
+	if found, _ := filepath.Glob("testdata/node/node_modules/node-*/bin/node"); len(found) > 0 {
+		path, err := filepath.Abs(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path, err := exec.LookPath("node")
+	if err != nil {
+		kubetest.SkipMissing(t, "Node is not installed: %v", err)
+	}
+	return path
+}
+
+// A scriptLine is a line of a script's output.
+type scriptLine struct {
+	On      string
+	Name    string
+	Version string
+	Code    int
+	Reason  string
+	Shown   []string          // other results of a step
+	More    bool              // the list has more pages
+	Objects map[string]string // names and versions
+	Clean   bool
+	// Not compared.
+	Annotations map[string]string
+	Message     string
+}
+
+// A script is a running script.
+type script struct {
+	t     *testing.T
+	input io.Writer
+	lines *json.Decoder
+}
+
+// runScript starts a script of testdata/node as a client of the server that c describes. It ends with
+// the test.
+func runScript(t *testing.T, c *rest.Config, name string, args ...string) *script {
+	t.Helper()
+	node := nodePath(t)
+	if _, err := os.Stat(filepath.Join(scriptDir, name)); err != nil { // makes go test's cache depend on the script
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
+	cmd := exec.CommandContext(ctx, node, append([]string{name}, args...)...)
+	cmd.Dir = scriptDir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+writeKubeconfig(t, c))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // the error of a killed process is expected
+		if stderr.Len() > 0 {
+			t.Logf("%s printed:\n%s", name, stderr.String())
+		}
+	})
+	return &script{t, input, json.NewDecoder(output)}
+}
+
+// writeKubeconfig writes c to a kubeconfig file and returns its path.
+func writeKubeconfig(t *testing.T, c *rest.Config) string {
+	t.Helper()
+	k := api.NewConfig()
+	k.Clusters["here"] = &api.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData, InsecureSkipTLSVerify: c.CAData == nil}
+	k.AuthInfos["me"] = &api.AuthInfo{Token: c.BearerToken}
+	k.Contexts["test"] = &api.Context{Cluster: "here", AuthInfo: "me"}
+	k.CurrentContext = "test"
+	path := filepath.Join(t.TempDir(), "config")
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// next returns the next line of the script.
+func (s *script) next() scriptLine {
+	s.t.Helper()
+	var l scriptLine
+	if err := s.lines.Decode(&l); err != nil {
+		s.t.Fatalf("the script ended, or printed nothing for too long: %v", err)
+	}
+	return l
+}
+
+// wantLines compares the next lines of the script.
+func (s *script) wantLines(want ...scriptLine) {
+	s.t.Helper()
+	for _, w := range want {
+		got := s.next()
+		got.Annotations, got.Message = nil, ""
+		if diff := cmp.Diff(w, got); diff != "" {
+			s.t.Fatalf("the line differs (-want +got):\n%s", diff)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package clients
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
+)
+
+// podCount is the number of pods.
+const podCount = 10_000
+
+// An outageTest is a server, a writer that never pauses, and the informers of the pods.
+type outageTest struct {
+	server    *kubetest.Server
+	writer    *podWriter
+	informers []*podInformer
+}
+
+func TestInformersSurviveOutages(t *testing.T) {
+	t.Parallel()
+	s := &outageTest{server: kubetest.Start(t)}
+	s.writer = newPodWriter(t, s.server.Collection("pods"), podCount)
+	stop := s.writer.start(t)
+	s.informers = []*podInformer{startPodInformer(t, s.server, kubetest.HTTP2, true), startPodInformer(t, s.server, kubetest.HTTP1, false)}
+	first := uint64(s.server.DB.Version())
+	s.waitForVersion(t, first+1) // now every watch is open
+	s.restart(t)
+	s.cutRepeatedly(t)
+	s.wantAllVersions(t, first)
+	s.compactWhileCut(t)
+	stop()
+	for _, f := range s.informers {
+		f.check(t, s.writer.newest())
+	}
+}
+
+// waitForVersion waits until all informers have seen version or a newer one.
+func (s *outageTest) waitForVersion(t *testing.T, version uint64) {
+	t.Helper()
+	for _, f := range s.informers {
+		f.waitForVersion(t, version)
+	}
+}
+
+// countDuring calls do, and then waits until all informers have seen a later write. It returns the
+// requests of each informer in that time.
+func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
+	t.Helper()
+	all := make([]requestCounts, len(s.informers))
+	for i, f := range s.informers {
+		all[i] = f.requests.snapshot()
+	}
+	do()
+	// The writer learns a version after the informers may have seen it, so wait for the next one.
+	s.waitForVersion(t, s.writer.newest()+1)
+	for i, f := range s.informers {
+		all[i] = f.requests.snapshot().since(all[i])
+	}
+	return all
+}
+
+// restart stops the server until all informers have been refused a connection. Then they must resume
+// their watches.
+func (s *outageTest) restart(t *testing.T) {
+	t.Helper()
+	counts := s.countDuring(t, func() {
+		s.server.Restart(func() {
+			for _, f := range s.informers {
+				eventually(t, f.name+": refused connection", func(context.Context) (bool, error) {
+					return f.requests.snapshot().refused > 0, nil
+				})
+			}
+		})
+	})
+	for i, c := range counts {
+		if c.refused == 0 || c.resumed != 1 || c.relists() > 0 || c.expired > 0 {
+			t.Errorf("%s: restart: got %+v, want refused connections and one resumed watch", s.informers[i].name, c)
+		}
+	}
+}
+
+// cutRepeatedly resets all connections ten times, once a second. All informers must resume their
+// watches before the next cut.
+func (s *outageTest) cutRepeatedly(t *testing.T) {
+	t.Helper()
+	each := time.NewTicker(time.Second)
+	defer each.Stop()
+	for n := range 10 {
+		<-each.C
+		for i, c := range s.countDuring(t, s.server.Cut) {
+			if c != (requestCounts{resumed: 1}) {
+				t.Errorf("%s: cut %d: got %+v, want one resumed watch", s.informers[i].name, n+1, c)
+			}
+		}
+	}
+}
+
+// wantAllVersions checks that each handler has seen each write after version. This holds because no
+// informer has listed since then.
+func (s *outageTest) wantAllVersions(t *testing.T, version uint64) {
+	t.Helper()
+	last := s.writer.newest()
+	s.waitForVersion(t, last)
+	versions := s.writer.between(version, last)
+	t.Logf("%d changes during a restart and ten cuts", len(versions))
+	for _, f := range s.informers {
+		if missing := f.events.missing(versions); len(missing) > 0 {
+			t.Errorf("%s: %d of %d changes are missing, the first is %d", f.name, len(missing), len(versions), missing[0])
+		}
+	}
+}
+
+// compactWhileCut compacts the history while the informers are disconnected and behind. Each must list
+// again, with a streaming list if it uses one.
+func (s *outageTest) compactWhileCut(t *testing.T) {
+	t.Helper()
+	const deleted = 50
+	counts := s.countDuring(t, func() {
+		s.server.CutWhile(func() {
+			if err := s.writer.replaceHalf(0, 2*deleted); err != nil {
+				t.Error(err)
+			}
+			s.server.DB.Compact()
+		})
+	})
+	for i, c := range counts {
+		f := s.informers[i]
+		want := requestCounts{expired: 1, resumed: 2, lists: 1}
+		if f.watchList {
+			want = requestCounts{expired: 1, resumed: 1, streamed: 1}
+		}
+		if c != want {
+			t.Errorf("%s: lost history: got %+v, want %+v", f.name, c, want)
+		}
+		// About a tenth of these pods did not exist before.
+		if n := f.events.tombstoneCount(); n < deleted/2 {
+			t.Errorf("%s: got %d deletions from the list, want about %d", f.name, n, deleted)
+		}
+	}
+}

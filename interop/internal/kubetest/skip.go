@@ -1,0 +1,16 @@
+package kubetest
+
+import (
+	"os"
+	"testing"
+)
+
+// SkipMissing skips a test because a program is not installed. In the continuous integration, with
+// CI=true, it fails the test instead, because nobody would notice the skip.
+func SkipMissing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("required with CI=true: "+format, args...)
+	}
+	t.Skipf(format, args...)
+}
