@@ -1,0 +1,33 @@
+package kubernetes
+
+import (
+	"context"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of Kubernetes' types in kubeapi")
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(childEnv); role != "" {
+		runChild(role)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// waitTimeout limits the time for which a test waits. Only a test that fails waits so long.
+const waitTimeout = 2 * time.Minute
+
+// eventually polls done until it returns true.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	check := func(context.Context) (bool, error) { return done(), nil }
+	if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, waitTimeout, true, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

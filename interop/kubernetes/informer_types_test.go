@@ -1,0 +1,174 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/transport"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// A serverEndpoint is a collection on a server.
+type serverEndpoint struct {
+	config *rest.Config
+	group  schema.GroupVersion
+	kind   string
+	dial   dialFunc // if nil, the default
+}
+
+func (e serverEndpoint) apiVersion() string { return e.group.String() }
+
+// remote returns the collection of r as a Source.
+func (e serverEndpoint) remote(t *testing.T, r schema.GroupVersionResource) *client.Remote {
+	t.Helper()
+	path := "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource
+	if r.Group == "" {
+		path = "/api/" + r.Version + "/" + r.Resource
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(e.config.CAData)
+	c := &client.Remote{URL: e.config.Host + path, Network: transport.Network{Dial: e.dial, TLS: &tls.Config{RootCAs: pool}}}
+	if e.config.BearerToken != "" {
+		c.Header = func(context.Context, bool) (http.Header, error) {
+			return http.Header{"Authorization": {"Bearer " + e.config.BearerToken}}, nil
+		}
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// A plainWidget is a type for our library only.
+type plainWidget struct {
+	listwatch.Metadata `json:"metadata"`
+}
+
+// A kubeWidget is a type like those of Kubernetes' users.
+type kubeWidget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+}
+
+// Kubernetes' types also have these methods.
+func (w *plainWidget) GetResourceVersion() string   { return w.ResourceVersion }
+func (w *plainWidget) GetName() string              { return w.Name }
+func (w *plainWidget) GetNamespace() string         { return w.Namespace }
+func (w *plainWidget) GetLabels() map[string]string { return w.Labels }
+
+// A namedObject is any of the types of this file.
+type namedObject interface {
+	GetName() string
+	GetNamespace() string
+	GetResourceVersion() string
+	GetLabels() map[string]string
+}
+
+func keyOf(o namedObject) string { return o.GetNamespace() + "/" + o.GetName() }
+
+func stateOf(o namedObject) *objectState {
+	version, _ := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	return &objectState{version, o.GetLabels()["n"]}
+}
+
+// An ourInformer is our informer for any type.
+type ourInformer[T namedObject] struct{ informer.Informer[T] }
+
+func newOurInformer[T namedObject](t *testing.T, e serverEndpoint, r schema.GroupVersionResource) testedInformer {
+	s, source := &ourInformer[T]{}, e.remote(t, r)
+	s.Source = source
+	s.Backoff = listwatch.Backoff{Min: 20 * time.Millisecond, Max: time.Second} // to keep the test short
+	source.Backoff = s.Backoff
+	return s
+}
+
+func (s *ourInformer[T]) handle(f func(notification)) {
+	s.Handle(informer.Handler[T]{
+		OnAdd:    func(o T, _ bool) { f(notification{key: keyOf(o), current: stateOf(o)}) },
+		OnUpdate: func(old, o T) { f(notification{key: keyOf(o), old: stateOf(old), current: stateOf(o)}) },
+		OnDelete: func(d informer.Deleted[T]) { f(notification{key: d.Key.String(), deleted: stateOf(d.Value)}) },
+	}, nil)
+}
+
+func (s *ourInformer[T]) run(ctx context.Context) { _ = s.Run(ctx) }
+
+func (s *ourInformer[T]) waitForVersion(ctx context.Context, _ string, version uint64) error {
+	return s.WaitForVersion(ctx, listwatch.Version(version))
+}
+
+func (s *ourInformer[T]) snapshot() map[string]objectState {
+	all := make(map[string]objectState)
+	for key, o := range s.Snapshot().All() {
+		all[key.String()] = *stateOf(o)
+	}
+	return all
+}
+
+// A clientGoInformer is client-go's informer.
+type clientGoInformer struct {
+	cache.SharedIndexInformer
+	t *testing.T
+}
+
+func newClientGoInformer(t *testing.T, e serverEndpoint, r schema.GroupVersionResource) testedInformer {
+	config := rest.CopyConfig(e.config)
+	config.Dial = e.dial
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &clientGoInformer{dynamicinformer.NewDynamicSharedInformerFactory(c, 0).ForResource(r).Informer(), t}
+}
+
+func (s *clientGoInformer) handle(f func(notification)) {
+	_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { f(notification{key: keyOf(o.(namedObject)), current: stateOf(o.(namedObject))}) },
+		UpdateFunc: func(old, o any) {
+			f(notification{key: keyOf(o.(namedObject)), old: stateOf(old.(namedObject)), current: stateOf(o.(namedObject))})
+		},
+		DeleteFunc: func(o any) {
+			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = d.Obj
+			}
+			f(notification{key: keyOf(o.(namedObject)), deleted: stateOf(o.(namedObject))})
+		},
+	})
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *clientGoInformer) run(ctx context.Context) { s.RunWithContext(ctx) }
+
+// waitForVersion polls, because client-go's informer has no such method.
+func (s *clientGoInformer) waitForVersion(ctx context.Context, key string, version uint64) error {
+	for ctx.Err() == nil {
+		if o, ok, _ := s.GetStore().GetByKey(key); ok && stateOf(o.(namedObject)).version >= version {
+			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+func (s *clientGoInformer) snapshot() map[string]objectState {
+	all := make(map[string]objectState)
+	for _, o := range s.GetStore().List() {
+		all[keyOf(o.(namedObject))] = *stateOf(o.(namedObject))
+	}
+	return all
+}
