@@ -20,13 +20,13 @@ import (
 
 const padding = 1 << 10
 
-func large(name string, n int) string {
+func largeThing(name string, n int) string {
 	return fmt.Sprintf(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"namespace":"default","name":%q,"uid":"0b0e0a1c-7c1f-4d55-9a57-1f5e0d2c9b11","labels":{"app":"web"}},"spec":{"n":%d,"x":%q}}`,
 		name, n, strings.Repeat("x", padding))
 }
 
-// spread calls do b.N times, from so many goroutines, and reports how many there are a second.
-func spread(b *testing.B, goroutines int, unit string, do func(i int) error) {
+// runConcurrently calls do b.N times from several goroutines and reports the calls per second.
+func runConcurrently(b *testing.B, goroutines int, unit string, do func(i int) error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	b.ResetTimer()
@@ -44,13 +44,14 @@ func spread(b *testing.B, goroutines int, unit string, do func(i int) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), unit)
 }
 
-// BenchmarkFreshLists measures lists of one object that must not be older than any write: how many callers share a read of the revision.
-func BenchmarkFreshLists(b *testing.B) {
+// BenchmarkConsistentLists measures lists of one object that must not be older than any write.
+// Concurrent callers share a read of the revision.
+func BenchmarkConsistentLists(b *testing.B) {
 	server := etcdtest.StartDurable(b)
-	c := collection(b, open(b, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"}))
+	c := openThings(b, openDB(b, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"}))
 	for _, readers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("readers=%d", readers), func(b *testing.B) {
-			spread(b, readers, "lists/s", func(int) error {
+			runConcurrently(b, readers, "lists/s", func(int) error {
 				_, err := c.List(b.Context(), listwatch.Query{Limit: 1})
 				return err
 			})
@@ -58,39 +59,40 @@ func BenchmarkFreshLists(b *testing.B) {
 	}
 }
 
-// BenchmarkWatchLatency measures the time from a write's begin until a watcher has its event, and until the writer has its answer.
+// BenchmarkWatchLatency measures the time from the start of a write until a watcher at another store has
+// the event, and until the writer has the response.
 func BenchmarkWatchLatency(b *testing.B) {
 	server := etcdtest.StartDurable(b)
 	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"}
-	c, other := collection(b, open(b, o)), collection(b, open(b, o))
+	c, other := openThings(b, openDB(b, o)), openThings(b, openDB(b, o))
 	w := watchAt(b, other, 1)
-	var seen, answered []time.Duration
+	var seen, acknowledged []time.Duration
 	batch := make([]listwatch.Event, 1)
 	b.ResetTimer()
 	for i := range b.N {
-		began := time.Now()
+		start := time.Now()
 		done := make(chan time.Duration, 1)
 		go func() {
-			_, err := c.Create(context.Background(), []byte(large(fmt.Sprint("a-", i), i)))
+			_, err := c.Create(context.Background(), []byte(largeThing(fmt.Sprint("a-", i), i)))
 			if err != nil {
 				b.Error(err)
 			}
-			done <- time.Since(began)
+			done <- time.Since(start)
 		}()
 		if _, err := w.Next(b.Context(), batch); err != nil {
 			b.Fatal(err)
 		}
-		seen = append(seen, time.Since(began))
-		answered = append(answered, <-done)
+		seen = append(seen, time.Since(start))
+		acknowledged = append(acknowledged, <-done)
 	}
-	for what, all := range map[string][]time.Duration{"event": seen, "answer": answered} {
+	for what, all := range map[string][]time.Duration{"event": seen, "response": acknowledged} {
 		slices.Sort(all)
 		b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs-"+what+"-p50")
 		b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "µs-"+what+"-p99")
 	}
 }
 
-// BenchmarkStart measures how long a server takes to have 100,000 objects of 1 KiB, and what it holds then.
+// BenchmarkStart measures how long a store takes to load 100,000 objects of 1 KiB, and its memory.
 func BenchmarkStart(b *testing.B) {
 	const objects, each = 100_000, 100
 	server := etcdtest.StartProcess(b)
@@ -103,7 +105,7 @@ func BenchmarkStart(b *testing.B) {
 				var ops []clientv3.Op
 				for i := n - each; i < n; i++ {
 					name := fmt.Sprintf("a-%06d", i)
-					ops = append(ops, clientv3.OpPut("/bench/things.example.com/default/"+name, large(name, int(i))))
+					ops = append(ops, clientv3.OpPut("/bench/things.example.com/default/"+name, largeThing(name, int(i))))
 				}
 				if _, err := raw.Txn(b.Context()).Then(ops...).Commit(); err != nil {
 					b.Error(err)
@@ -113,7 +115,7 @@ func BenchmarkStart(b *testing.B) {
 		})
 	}
 	filling.Wait()
-	before := heap()
+	before := heapBytes()
 	for b.Loop() {
 		db, err := etcd.Open(b.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench", HistoryRevisions: -1})
 		if err != nil {
@@ -136,12 +138,12 @@ func BenchmarkStart(b *testing.B) {
 				}
 			}
 		}()
-		c := collection(b, db)
+		c := openThings(b, db)
 		close(stop)
 		b.ReportMetric(float64(<-peak)/(1<<20), "MiB-peak")
-		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-held")
+		b.ReportMetric(float64(heapBytes()-before)/(1<<20), "MiB-held")
 		if page, err := c.List(b.Context(), listwatch.Query{Limit: 1}); err != nil || page.Remaining != objects-1 {
-			b.Fatalf("%d objects, %v; want %d", page.Remaining+1, err, objects)
+			b.Fatalf("got %d objects, error %v; want %d", page.Remaining+1, err, objects)
 		}
 		db.Close()
 	}

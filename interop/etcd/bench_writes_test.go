@@ -16,46 +16,47 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// A create makes object i of a run, 1 KiB large. No run makes one that another has made.
-type create func(b *testing.B, run int64, i int) error
+// A createFunc creates the i-th object of a run, of 1 KiB. Runs never create the same object.
+type createFunc func(b *testing.B, run int64, i int) error
 
-// BenchmarkWrites measures creates of objects of 1 KiB a second, by 1, 8 and 64 writers at once: on every store, and past it on what it stands on, by
-// the same transaction. The files of bolt and bbolt are beside etcd's, and all wait for the disk; memory is what is left without one.
+// BenchmarkWrites measures the creates of 1 KiB objects per second with 1, 8 and 64 concurrent writers.
+// It measures each store, and the database under it with the same transaction. The files of bolt and
+// bbolt are on the same disk as etcd's. All databases wait for the disk; the memory store has none.
 func BenchmarkWrites(b *testing.B) {
 	server := etcdtest.StartDurable(b)
-	db := open(b, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"})
+	db := openDB(b, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"})
 	var run atomic.Int64
 	for _, c := range []struct {
 		store  string
-		create create
+		create createFunc
 	}{
-		{"memory", into(memory.Open(memory.Options{}).Collection(things))},
-		{"bolt", into(openFile(b).Collection(things))},
-		{"raw-bbolt", intoBbolt(b, (*bbolt.DB).Update)},
-		{"raw-bbolt-batch", intoBbolt(b, (*bbolt.DB).Batch)},
-		{"etcd", into(db.Collection(things))},
-		{"raw-etcd", intoEtcd(etcdtest.Dial(b, server.URL))},
+		{"memory", createInStore(memory.Open(memory.Options{}).Collection(things))},
+		{"bolt", createInStore(openBolt(b).Collection(things))},
+		{"raw-bbolt", createInBbolt(b, (*bbolt.DB).Update)},
+		{"raw-bbolt-batch", createInBbolt(b, (*bbolt.DB).Batch)},
+		{"etcd", createInStore(db.Collection(things))},
+		{"raw-etcd", createInEtcd(etcdtest.Dial(b, server.URL))},
 	} {
 		for _, writers := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("store=%s/writers=%d", c.store, writers), func(b *testing.B) {
 				r := run.Add(1)
-				spread(b, writers, "writes/s", func(i int) error { return c.create(b, r, i) })
+				runConcurrently(b, writers, "writes/s", func(i int) error { return c.create(b, r, i) })
 			})
 		}
 	}
 }
 
-func into(c *store.Collection, err error) create {
+func createInStore(c *store.Collection, err error) createFunc {
 	return func(b *testing.B, run int64, i int) error {
 		if err != nil {
 			return err
 		}
-		_, err := c.Create(b.Context(), []byte(large(fmt.Sprintf("a-%d-%d", run, i), i)))
+		_, err := c.Create(b.Context(), []byte(largeThing(fmt.Sprintf("a-%d-%d", run, i), i)))
 		return err
 	}
 }
 
-func openFile(b *testing.B) *bolt.DB {
+func openBolt(b *testing.B) *bolt.DB {
 	b.Helper()
 	db, err := bolt.Open(filepath.Join(b.TempDir(), "bench.db"), bolt.Options{})
 	if err != nil {
@@ -65,8 +66,9 @@ func openFile(b *testing.B) *bolt.DB {
 	return db
 }
 
-// intoBbolt writes what bolt does, without history, by one way of bbolt to do transactions.
-func intoBbolt(b *testing.B, transact func(*bbolt.DB, func(*bbolt.Tx) error) error) create {
+// createInBbolt writes like the bolt store, but without history. The function transact is DB.Update or
+// DB.Batch.
+func createInBbolt(b *testing.B, transact func(*bbolt.DB, func(*bbolt.Tx) error) error) createFunc {
 	b.Helper()
 	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bench.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	if err != nil {
@@ -79,15 +81,15 @@ func intoBbolt(b *testing.B, transact func(*bbolt.DB, func(*bbolt.Tx) error) err
 	}
 	return func(_ *testing.B, run int64, i int) error {
 		name := fmt.Sprintf("a-%d-%d", run, i)
-		return transact(db, func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(name), []byte(large(name, i))) })
+		return transact(db, func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(name), []byte(largeThing(name, i))) })
 	}
 }
 
-func intoEtcd(client *clientv3.Client) create {
+func createInEtcd(client *clientv3.Client) createFunc {
 	return func(b *testing.B, run int64, i int) error {
 		key := fmt.Sprintf("/raw/%d-%d", run, i)
 		_, err := client.Txn(b.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).
-			Then(clientv3.OpPut(key, large("a", i))).Else(clientv3.OpGet(key)).Commit()
+			Then(clientv3.OpPut(key, largeThing("a", i))).Else(clientv3.OpGet(key)).Commit()
 		return err
 	}
 }

@@ -19,120 +19,124 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// The watch of etcd has had bugs that broke its promises. Each test here lets them happen again, by a proxy before a real etcd, and holds what
-// watchers of the store see against what was written: it must be all of it, once, in order, or the watcher must be told that its place expired.
+// etcd's watch has had bugs that broke its guarantees. Each of these tests reproduces one with a proxy
+// in front of a real etcd, and checks the watchers of the store. A watcher must see every write once and
+// in order, or its version must expire. The name of a test ends with the number of the issue in etcd's
+// repository.
 
-// A scene is a store behind a proxy that can be told to behave like a bug, somebody who writes past the proxy, and a watcher.
-type scene struct {
+// A bugTest is a store behind a proxy that can reproduce a bug, a writer that bypasses the proxy, and a
+// watcher of the store.
+type bugTest struct {
 	*testing.T
-	etcd    *etcdtest.Process
-	client  *clientv3.Client
-	proxy   *etcdtest.Proxy
-	prefix  string
-	rec     *checker.Recorder
-	writer  *writer
-	db      *etcd.DB
-	things  *store.Collection
-	witness *witness
-	trace   counts
+	etcd     *etcdtest.Process
+	client   *clientv3.Client
+	proxy    *etcdtest.Proxy
+	prefix   string
+	recorder *checker.Recorder
+	writer   *recordedWriter
+	db       *etcd.DB
+	things   *store.Collection
+	watcher  *resumingWatcher
+	trace    traceCounts
 }
 
-// counts is what a Trace told.
-type counts struct {
-	lost, resumed, relisted, repeated atomic.Int64
+// traceCounts counts the calls of a Trace.
+type traceCounts struct {
+	lost, resumed, relisted, duplicates atomic.Int64
 
-	mu  sync.Mutex
-	why []error // guarded by mu
+	mu     sync.Mutex
+	errors []error // guarded by mu
 }
 
-func (c *counts) hooks() *etcd.Trace {
+func (c *traceCounts) trace() *etcd.Trace {
 	note := func(n *atomic.Int64, err error) {
 		n.Add(1)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.why = append(c.why, err)
+		c.errors = append(c.errors, err)
 	}
 	return &etcd.Trace{
 		WatchLost:         func(_ string, err error) { note(&c.lost, err) },
 		Relisted:          func(_ string, why error) { note(&c.relisted, why) },
 		WatchResumed:      func(string, int64) { c.resumed.Add(1) },
-		DuplicatesDropped: func(string, int64) { c.repeated.Add(1) },
+		DuplicatesDropped: func(string, int64) { c.duplicates.Add(1) },
 	}
 }
 
-func (c *counts) reasons() string {
+func (c *traceCounts) reasons() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprint(c.why)
+	return fmt.Sprint(c.errors)
 }
 
-func newScene(t *testing.T) *scene {
+func newBugTest(t *testing.T) *bugTest {
 	t.Helper()
 	t.Parallel()
-	s := &scene{T: t, etcd: etcdtest.StartProcess(t), prefix: fmt.Sprintf("/bug-%d", prefixes.Add(1))}
+	s := &bugTest{T: t, etcd: etcdtest.StartProcess(t), prefix: fmt.Sprintf("/bug-%d", prefixes.Add(1))}
 	s.client = etcdtest.Dial(t, s.etcd.URL)
 	s.proxy = etcdtest.StartProxy(t, s.etcd.URL)
-	direct := collection(t, open(t, etcd.Options{Endpoints: []string{s.etcd.URL}, Prefix: s.prefix, HistoryRevisions: -1}))
-	s.rec = checker.NewRecorder(checker.Meta{Name: t.Name(), SharedVersions: true})
-	s.writer = &writer{t: t, rec: s.rec, to: s.rec.Collection(direct)}
-	s.db = open(t, etcd.Options{Endpoints: []string{s.proxy.URL}, Prefix: s.prefix, Trace: s.trace.hooks(), HistoryRevisions: -1})
-	s.things = collection(t, s.db)
-	s.witness = follow(t, s.rec, "w", s.things)
+	direct := openThings(t, openDB(t, etcd.Options{Endpoints: []string{s.etcd.URL}, Prefix: s.prefix, HistoryRevisions: -1}))
+	s.recorder = checker.NewRecorder(checker.Meta{Name: t.Name(), SharedVersions: true})
+	s.writer = &recordedWriter{t: t, recorder: s.recorder, to: s.recorder.Collection(direct)}
+	s.db = openDB(t, etcd.Options{Endpoints: []string{s.proxy.URL}, Prefix: s.prefix, Trace: s.trace.trace(), HistoryRevisions: -1})
+	s.things = openThings(t, s.db)
+	s.watcher = startWatcher(t, s.recorder, "w", s.things)
 	return s
 }
 
-// settle ends the scene: all that was written must reach the watcher.
-func (s *scene) settle(last *listwatch.Object) {
+// check waits until the watcher has seen the last write, and checks the recorded history.
+func (s *bugTest) check(last *listwatch.Object) {
 	s.Helper()
-	s.rec.RecordHeal(last.Version)
-	sees(s, last.Version, s.witness)
-	judge(s, s.rec)
+	s.recorder.RecordHeal(last.Version)
+	waitForVersion(s, last.Version, s.watcher)
+	checkHistory(s, s.recorder)
 	if page, err := s.things.List(s.Context(), listwatch.Query{}); err != nil || page.Version < last.Version {
-		s.Errorf("a fresh list: version %d, %v; want %d or later", page.Version, err, last.Version)
+		s.Errorf("list: got version %d, error %v; want version %d or a newer one", page.Version, err, last.Version)
 	}
-	s.Logf("lost %d, resumed %d, relisted %d, repeated %d: %s", s.trace.lost.Load(), s.trace.resumed.Load(), s.trace.relisted.Load(),
-		s.trace.repeated.Load(), s.trace.reasons())
+	s.Logf("%d watches lost, %d resumed, %d relists, %d duplicates dropped: %s", s.trace.lost.Load(), s.trace.resumed.Load(), s.trace.relisted.Load(),
+		s.trace.duplicates.Load(), s.trace.reasons())
 }
 
 func clone(r *pb.WatchResponse) *pb.WatchResponse { return proto.Clone(r).(*pb.WatchResponse) }
 
-// progressAt is an answer to a request for progress.
-func progressAt(like *pb.WatchResponse, revision int64) *pb.WatchResponse {
-	header := proto.Clone(like.Header).(*pb.ResponseHeader)
+// progressAt returns a progress notification for revision, with the other header fields of r.
+func progressAt(r *pb.WatchResponse, revision int64) *pb.WatchResponse {
+	header := proto.Clone(r.Header).(*pb.ResponseHeader)
 	header.Revision = revision
 	return &pb.WatchResponse{Header: header, WatchId: clientv3.InvalidWatchID}
 }
 
-// 15220: "Requested watcher progress notifications are not synchronised with stream": they came before the events they spoke of.
+// 15220: "Requested watcher progress notifications are not synchronised with stream". Notifications
+// arrived before the events that they covered.
 func TestProgressBeforeEventsIsNoticedEtcd15220(t *testing.T) {
-	s := newScene(t)
+	s := newBugTest(t)
 	s.writer.create("a")
-	sees(t, 1, s.witness)
+	waitForVersion(t, 1, s.watcher)
 	s.proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
-		lied := false
+		sent := false
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
-			if !lied && len(got.Events) > 0 {
-				lied = true
+			if !sent && len(got.Events) > 0 {
+				sent = true
 				send(progressAt(got, got.Events[len(got.Events)-1].Kv.ModRevision))
 			}
 			send(got)
 		}
 	})
 	s.proxy.Cut()
-	eventually(t, "the watch is back", func() bool { return s.trace.resumed.Load() >= 2 })
+	eventually(t, "resumed watch", func() bool { return s.trace.resumed.Load() >= 2 })
 	s.writer.update("a")
 	s.writer.create("b")
 	s.proxy.Filter(nil)
 	last := s.writer.update("b")
-	s.settle(last)
+	s.check(last)
 	if s.trace.relisted.Load() == 0 {
-		t.Error("nobody noticed that progress had come before an event")
+		t.Error("the store did not detect a progress notification before its event")
 	}
 }
 
 // 15271: "Watch response traveling back in time when reconnecting member downloads snapshot from the leader".
 func TestEventsFromThePastAreDroppedEtcd15271(t *testing.T) {
-	s := newScene(t)
+	s := newBugTest(t)
 	var mu sync.Mutex
 	var old []*mvccpb.Event
 	s.proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
@@ -153,15 +157,15 @@ func TestEventsFromThePastAreDroppedEtcd15271(t *testing.T) {
 		s.writer.update("a")
 	}
 	s.writer.delete("a")
-	s.settle(s.writer.create("a"))
-	if s.trace.repeated.Load() == 0 || s.trace.relisted.Load() > 0 {
-		t.Error("want events repeated, dropped, and nothing lost by it")
+	s.check(s.writer.create("a"))
+	if s.trace.duplicates.Load() == 0 || s.trace.relisted.Load() > 0 {
+		t.Errorf("got %d duplicates dropped and %d relists, want some duplicates and no relist", s.trace.duplicates.Load(), s.trace.relisted.Load())
 	}
 }
 
 // 17247: "Duplicated watch event detected in robustness test".
 func TestDuplicatedEventsAreDroppedEtcd17247(t *testing.T) {
-	s := newScene(t)
+	s := newBugTest(t)
 	s.proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
 			if n := len(got.Events); n > 0 {
@@ -176,21 +180,22 @@ func TestDuplicatedEventsAreDroppedEtcd17247(t *testing.T) {
 	for range 20 {
 		s.writer.update("a")
 	}
-	s.settle(s.writer.delete("a"))
-	if s.trace.repeated.Load() == 0 || s.trace.relisted.Load() > 0 {
-		t.Error("want events repeated, dropped, and nothing lost by it")
+	s.check(s.writer.delete("a"))
+	if s.trace.duplicates.Load() == 0 || s.trace.relisted.Load() > 0 {
+		t.Errorf("got %d duplicates dropped and %d relists, want some duplicates and no relist", s.trace.duplicates.Load(), s.trace.relisted.Load())
 	}
 }
 
-// 17529: "etcd watch events starvation / lost multiplexed on a single watch stream": a watcher that lagged was moved past a compaction, and nobody
-// said so. Servers that have the bug are refused for their version; here is what happens where it happens all the same.
+// 17529: "etcd watch events starvation / lost multiplexed on a single watch stream". A lagging watcher
+// was silently moved past a compaction. The store refuses servers of the versions with this bug, so
+// this test shows what happens if a server behaves like that anyway.
 func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
-	s := newScene(t)
+	s := newBugTest(t)
 	s.writer.create("a")
-	s.writer.create("gone")
-	sees(t, 1, s.witness)
+	s.writer.create("deleted")
+	waitForVersion(t, 1, s.watcher)
 	const lost = 4
-	var back atomic.Bool
+	var resumed atomic.Bool
 	var mu sync.Mutex
 	dropped := 0
 	s.proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
@@ -198,7 +203,7 @@ func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case !back.Load(): // nothing comes
+			case !resumed.Load(): // drop everything
 			case len(got.Events) > 0 && dropped < lost:
 				n := min(lost-dropped, len(got.Events))
 				dropped += n
@@ -214,28 +219,28 @@ func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 	for i := range lost - 1 {
 		s.writer.create(fmt.Sprint("lost-", i))
 	}
-	s.writer.delete("gone")
-	back.Store(true)
+	s.writer.delete("deleted")
+	resumed.Store(true)
 	s.proxy.Cut()
-	eventually(t, "the loss is noticed", func() bool { return s.trace.relisted.Load() > 0 })
+	eventually(t, "relist after the loss", func() bool { return s.trace.relisted.Load() > 0 })
 	s.writer.create("b")
-	s.settle(s.writer.update("lost-0"))
-	if _, expired := s.witness.position(); expired == 0 {
-		t.Error("the watcher was not told that its place expired")
+	s.check(s.writer.update("lost-0"))
+	if _, expired := s.watcher.position(); expired == 0 {
+		t.Error("the watcher's version did not expire")
 	}
 }
 
-// lostDelete is a scene in which the store is away while a delete is compacted at its very revision, and etcd, when the store comes back, has
-// dropped that delete.
-func lostDelete(t *testing.T, hide func(e *mvccpb.Event, compacted int64) bool) {
-	s := newScene(t)
+// testLostDelete compacts the history at the revision of a delete while the store is disconnected. When
+// the store reconnects, the proxy hides the delete.
+func testLostDelete(t *testing.T, hide func(e *mvccpb.Event, compacted int64) bool) {
+	s := newBugTest(t)
 	s.writer.create("kept")
 	s.writer.create("deleted")
-	sees(t, 1, s.witness)
+	waitForVersion(t, 1, s.watcher)
 	var compacted atomic.Int64
 	s.proxy.Filter(func(c *pb.WatchCreateRequest) etcdtest.Filter {
 		if compacted.Load() == 0 {
-			return func(*pb.WatchResponse, func(*pb.WatchResponse)) {} // away: nothing comes
+			return func(*pb.WatchResponse, func(*pb.WatchResponse)) {} // drop everything
 		}
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
 			kept := got.Events[:0]
@@ -252,53 +257,53 @@ func lostDelete(t *testing.T, hide func(e *mvccpb.Event, compacted int64) bool) 
 		}
 	})
 	s.proxy.Cut()
-	gone := s.writer.delete("deleted")
-	if _, err := s.client.Compact(t.Context(), int64(gone.Version), clientv3.WithCompactPhysical()); err != nil {
+	deleted := s.writer.delete("deleted")
+	if _, err := s.client.Compact(t.Context(), int64(deleted.Version), clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
-	compacted.Store(int64(gone.Version))
+	compacted.Store(int64(deleted.Version))
 	s.proxy.Cut()
 	s.writer.create("later")
-	s.settle(s.writer.update("kept"))
+	s.check(s.writer.update("kept"))
 	if s.trace.relisted.Load() == 0 {
-		t.Error("nobody noticed that a delete was lost")
+		t.Error("the store did not detect that a delete was lost")
 	}
-	if _, expired := s.witness.position(); expired == 0 {
-		t.Error("the watcher was not told that its place expired")
+	if _, expired := s.watcher.position(); expired == 0 {
+		t.Error("the watcher's version did not expire")
 	}
 }
 
 // 18089: "Watch dropping an event when compacting on delete".
 func TestDeleteLostAtCompactionIsNoticedEtcd18089(t *testing.T) {
-	lostDelete(t, func(e *mvccpb.Event, compacted int64) bool {
+	testLostDelete(t, func(e *mvccpb.Event, compacted int64) bool {
 		return e.Type == mvccpb.Event_DELETE && e.Kv.ModRevision == compacted
 	})
 }
 
 // 19179: "Missing delete event on watch opened on same revision as compaction request".
-func TestDeleteLostToAWatchOpenedAtTheCompactionIsNoticedEtcd19179(t *testing.T) {
-	lostDelete(t, func(e *mvccpb.Event, compacted int64) bool {
+func TestDeleteLostAtWatchStartIsNoticedEtcd19179(t *testing.T) {
+	testLostDelete(t, func(e *mvccpb.Event, compacted int64) bool {
 		return e.Type == mvccpb.Event_DELETE && e.Kv.ModRevision <= compacted
 	})
 }
 
 // 20221: "Watch on future revision might receive old events or notifications, happens when client connects to multiple members".
-func TestOldEventsAndNotificationsForAFutureRevisionAreDroppedEtcd20221(t *testing.T) {
-	s := newScene(t)
+func TestOldEventsAreDroppedEtcd20221(t *testing.T) {
+	s := newBugTest(t)
 	s.writer.create("a")
 	for range 5 {
 		s.writer.update("a")
 	}
 	before := s.writer.update("a")
-	sees(t, before.Version, s.witness)
+	waitForVersion(t, before.Version, s.watcher)
 	var old []*mvccpb.Event
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	history := s.client.Watch(ctx, s.prefix+"/", clientv3.WithPrefix(), clientv3.WithRev(int64(before.Version)-3))
 	for len(old) < 4 {
 		got, ok := <-history
 		if !ok {
-			t.Fatal("etcd does not tell its history")
+			t.Fatal("the watch of etcd ended before the old events")
 		}
 		for _, e := range got.Events {
 			old = append(old, (*mvccpb.Event)(e))
@@ -308,19 +313,19 @@ func TestOldEventsAndNotificationsForAFutureRevisionAreDroppedEtcd20221(t *testi
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
 			send(got)
 			if got.Created {
-				// The member lags: to it, the revision that was asked for is in the future.
+				// Like a lagging member, for which the requested revision is in the future.
 				send(progressAt(got, c.StartRevision-4))
-				past := clone(got)
-				past.Created, past.Events = false, old
-				send(past)
+				stale := clone(got)
+				stale.Created, stale.Events = false, old
+				send(stale)
 				send(progressAt(got, c.StartRevision-1))
 			}
 		}
 	})
 	s.proxy.Cut()
-	eventually(t, "the watch is back", func() bool { return s.trace.repeated.Load() > 0 })
-	s.settle(s.writer.update("a"))
+	eventually(t, "dropped duplicates", func() bool { return s.trace.duplicates.Load() > 0 })
+	s.check(s.writer.update("a"))
 	if s.trace.relisted.Load() > 0 {
-		t.Error("old events made the store list again")
+		t.Error("old events caused a relist")
 	}
 }

@@ -20,7 +20,7 @@ func TestCloseEndsWatchersAndRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := collection(t, db)
+	c := openThings(t, db)
 	o, err := c.Create(t.Context(), thing("a", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -38,36 +38,36 @@ func TestCloseEndsWatchersAndRequests(t *testing.T) {
 	}
 	for range 2 {
 		if err := <-ended; !errors.Is(err, listwatch.Unavailable) {
-			t.Errorf("a watcher got %v, want Unavailable", err)
+			t.Errorf("watcher: got %v, want Unavailable", err)
 		}
 	}
 	batch := make([]listwatch.Event, 2)
 	if n, err := unread.Next(t.Context(), batch); n != 1 || err != nil || batch[0].Version != o.Version {
-		t.Errorf("a watcher with an event to read: %d events, %v; want that event first", n, err)
+		t.Errorf("watcher with an unread event: got %d events, error %v; want that event first", n, err)
 	}
 	if _, err := unread.Next(t.Context(), batch); !errors.Is(err, listwatch.Unavailable) {
-		t.Errorf("and then %v, want Unavailable", err)
+		t.Errorf("watcher after its last event: got %v, want Unavailable", err)
 	}
 	page, err := c.List(t.Context(), listwatch.Query{Start: listwatch.Any})
 	if err != nil || len(page.Items) != 1 {
-		t.Errorf("a list of what is in memory: %d objects, %v; want 1", len(page.Items), err)
+		t.Errorf("list from memory: got %d objects, error %v; want 1", len(page.Items), err)
 	}
-	for what, do := range map[string]func() error{
-		"a fresh list":  func() error { _, err := c.List(t.Context(), listwatch.Query{}); return err },
-		"a new watch":   func() error { _, err := c.Watch(t.Context(), listwatch.Query{}); return err },
-		"a get":         func() error { _, err := c.Get(t.Context(), key("a")); return err },
-		"a write":       func() error { _, err := c.Create(t.Context(), thing("b", 1)); return err },
-		"a collection":  func() error { _, err := db.Collection(store.CollectionSpec{Kind: "Late"}); return err },
-		"the readiness": func() error { return db.Ready(t.Context()) },
+	for method, call := range map[string]func() error{
+		"List":       func() error { _, err := c.List(t.Context(), listwatch.Query{}); return err },
+		"Watch":      func() error { _, err := c.Watch(t.Context(), listwatch.Query{}); return err },
+		"Get":        func() error { _, err := c.Get(t.Context(), key("a")); return err },
+		"Create":     func() error { _, err := c.Create(t.Context(), thing("b", 1)); return err },
+		"Collection": func() error { _, err := db.Collection(store.CollectionSpec{Kind: "Late"}); return err },
+		"Ready":      func() error { return db.Ready(t.Context()) },
 	} {
-		if err := do(); !errors.Is(err, listwatch.Unavailable) {
-			t.Errorf("%s of a closed database: %v, want Unavailable", what, err)
+		if err := call(); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("%s of a closed database: got %v, want Unavailable", method, err)
 		}
 	}
 }
 
-// fill writes so many things below prefix.
-func fill(t *testing.T, client *clientv3.Client, prefix string, n int) {
+// writeThings writes n things below prefix.
+func writeThings(t *testing.T, client *clientv3.Client, prefix string, n int) {
 	t.Helper()
 	const each = 100
 	for i := 0; i < n; i += each {
@@ -82,22 +82,22 @@ func fill(t *testing.T, client *clientv3.Client, prefix string, n int) {
 	}
 }
 
-func TestALoadEndsWithItsContextAndCanBeBegunAgain(t *testing.T) {
+func TestLoadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const objects = 3000 // several pages
 	server := etcdtest.StartProcess(t)
-	fill(t, etcdtest.Dial(t, server.URL), "/load", objects)
+	writeThings(t, etcdtest.Dial(t, server.URL), "/load", objects)
 	ctx, cancel := context.WithCancel(t.Context())
 	var read int64
-	db := open(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1, Trace: &etcd.Trace{
+	db := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1, Trace: &etcd.Trace{
 		Loading: func(_ string, done, _ int64) { read = done; cancel() },
 	}})
 	if _, err := db.CollectionContext(ctx, things); !errors.Is(err, context.Canceled) || read >= objects {
-		t.Fatalf("a load that was told to end after the first page: %v after %d objects, want context.Canceled", err, read)
+		t.Fatalf("load that is cancelled after the first page: got %v after %d objects, want context.Canceled", err, read)
 	}
-	page, err := collection(t, db).List(t.Context(), listwatch.Query{})
+	page, err := openThings(t, db).List(t.Context(), listwatch.Query{})
 	if err != nil || len(page.Items) != objects {
-		t.Errorf("loaded again: %d objects, %v; want %d", len(page.Items), err, objects)
+		t.Errorf("second load: got %d objects, error %v; want %d", len(page.Items), err, objects)
 	}
 }
 
@@ -105,19 +105,19 @@ func TestCloseEndsALoad(t *testing.T) {
 	t.Parallel()
 	const objects = 3000
 	server := etcdtest.StartProcess(t)
-	fill(t, etcdtest.Dial(t, server.URL), "/load", objects)
+	writeThings(t, etcdtest.Dial(t, server.URL), "/load", objects)
 	var db *etcd.DB
 	closed := make(chan error, 1)
-	begun := false
+	closing := false
 	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1, Trace: &etcd.Trace{
 		Loading: func(string, int64, int64) {
-			if begun {
+			if closing {
 				return
 			}
-			begun = true
+			closing = true
 			go func() { closed <- db.Close() }()
 			n := 0
-			eventually(t, "the database says that it is being closed", func() bool {
+			eventually(t, "Unavailable from a closing database", func() bool {
 				n++
 				_, err := db.Collection(store.CollectionSpec{Kind: fmt.Sprint("Other", n)})
 				return errors.Is(err, listwatch.Unavailable)
@@ -128,7 +128,7 @@ func TestCloseEndsALoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := db.Collection(things); !errors.Is(err, listwatch.Unavailable) {
-		t.Errorf("a load under which the database was closed: %v, want Unavailable", err)
+		t.Errorf("load while the database is closed: got %v, want Unavailable", err)
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)

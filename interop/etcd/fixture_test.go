@@ -15,13 +15,13 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// patience is how long a test waits for what must come. Only a test that fails waits so long.
-const patience = time.Minute
+// waitTimeout limits the time for which a test waits. Only a test that fails waits so long.
+const waitTimeout = 2 * time.Minute
 
 var things = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Thing", Namespaced: true, Fields: []string{"spec.n"}}
 
-// collection opens the collection of things.
-func collection(t testing.TB, db *etcd.DB) *store.Collection {
+// openThings opens the collection of things.
+func openThings(t testing.TB, db *etcd.DB) *store.Collection {
 	t.Helper()
 	c, err := db.Collection(things)
 	if err != nil {
@@ -36,15 +36,15 @@ func thing(name string, n int) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"namespace":"default","name":%q,"labels":{"odd":"%v"}},"spec":{"n":%d}}`, name, n%2 == 1, n)
 }
 
-// A writer writes to a collection, and what it does is recorded.
-type writer struct {
-	t   testing.TB
-	rec *checker.Recorder
-	to  *checker.RecordedCollection
-	n   int
+// A recordedWriter writes to a collection and records its writes.
+type recordedWriter struct {
+	t        testing.TB
+	recorder *checker.Recorder
+	to       *checker.RecordedCollection
+	n        int
 }
 
-func (w *writer) create(name string) *listwatch.Object {
+func (w *recordedWriter) create(name string) *listwatch.Object {
 	w.t.Helper()
 	w.n++
 	o, err := w.to.Create(w.t.Context(), thing(name, w.n))
@@ -54,7 +54,7 @@ func (w *writer) create(name string) *listwatch.Object {
 	return o
 }
 
-func (w *writer) update(name string) *listwatch.Object {
+func (w *recordedWriter) update(name string) *listwatch.Object {
 	w.t.Helper()
 	w.n++
 	o, err := w.to.Update(w.t.Context(), key(name), store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return thing(name, w.n), nil })
@@ -64,7 +64,7 @@ func (w *writer) update(name string) *listwatch.Object {
 	return o
 }
 
-func (w *writer) delete(name string) *listwatch.Object {
+func (w *recordedWriter) delete(name string) *listwatch.Object {
 	w.t.Helper()
 	o, err := w.to.Delete(w.t.Context(), key(name), store.Preconditions{})
 	if err != nil {
@@ -73,30 +73,33 @@ func (w *writer) delete(name string) *listwatch.Object {
 	return o
 }
 
-// A witness follows a source as a client does: it goes on where it was when a watch ends, and lists again where it is told that its place expired.
-type witness struct {
-	name string
-	rec  *checker.WatcherRecorder
+// A resumingWatcher watches a source like a client: it resumes when a watch ends, and starts again when
+// its version has expired.
+type resumingWatcher struct {
+	name     string
+	recorder *checker.WatcherRecorder
 
-	mu      sync.Mutex
-	sources []listwatch.Source // guarded by mu; it takes the next one each time
-	at      listwatch.Version  // guarded by mu
-	expired int                // guarded by mu
-	leave   context.CancelFunc // guarded by mu; ends the session
-	done    chan struct{}
+	mu sync.Mutex
+	// Guarded by mu.
+	sources    []listwatch.Source // each session uses the next one
+	version    listwatch.Version  // the last version seen
+	expired    int                // the number of times that the version had expired
+	endSession context.CancelFunc
+
+	done chan struct{} // closed when run has returned
 }
 
-// hop ends the session; the next one is at the next source.
-func (w *witness) hop() {
+// switchSource ends the session. The next session uses the next source.
+func (w *resumingWatcher) switchSource() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leave()
+	w.endSession()
 }
 
-// follow starts a witness that ends with the test.
-func follow(t testing.TB, rec *checker.Recorder, name string, sources ...listwatch.Source) *witness {
+// startWatcher runs a watcher until the test ends.
+func startWatcher(t testing.TB, rec *checker.Recorder, name string, sources ...listwatch.Source) *resumingWatcher {
 	t.Helper()
-	w := &witness{name: name, rec: rec.Watcher(name), sources: sources, done: make(chan struct{})}
+	w := &resumingWatcher{name: name, recorder: rec.Watcher(name), sources: sources, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(w.done)
@@ -109,13 +112,13 @@ func follow(t testing.TB, rec *checker.Recorder, name string, sources ...listwat
 	return w
 }
 
-func (w *witness) run(ctx context.Context) {
+func (w *resumingWatcher) run(ctx context.Context) {
 	q := listwatch.Query{Bookmarks: true, InitialEvents: listwatch.Yes}
 	for i := 0; ctx.Err() == nil; i++ {
 		w.mu.Lock()
 		source := w.sources[i%len(w.sources)]
 		session, leave := context.WithCancel(ctx)
-		w.leave = leave
+		w.endSession = leave
 		w.mu.Unlock()
 		at, err := w.session(session, source, q)
 		leave()
@@ -131,9 +134,10 @@ func (w *witness) run(ctx context.Context) {
 	}
 }
 
-// session is one watch. It returns the version to resume from, if it came as far as to have one.
-func (w *witness) session(ctx context.Context, source listwatch.Source, q listwatch.Query) (at listwatch.Version, err error) {
-	stream, err := w.rec.Source(source, "local").Watch(ctx, q)
+// session opens one watch and reads it until it ends. It returns the version to resume from, or 0 if the
+// watch ended before it had one.
+func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, q listwatch.Query) (at listwatch.Version, err error) {
+	watcher, err := w.recorder.Source(source, "local").Watch(ctx, q)
 	if err != nil {
 		pause := time.NewTimer(20 * time.Millisecond)
 		defer pause.Stop()
@@ -143,11 +147,11 @@ func (w *witness) session(ctx context.Context, source listwatch.Source, q listwa
 		}
 		return 0, err
 	}
-	defer stream.Close()
+	defer watcher.Close()
 	synced := q.Start == listwatch.At
 	var batch [16]listwatch.Event
 	for {
-		n, err := stream.Next(ctx, batch[:])
+		n, err := watcher.Next(ctx, batch[:])
 		for _, e := range batch[:n] {
 			synced = synced || e.Type == listwatch.Synced
 			if synced {
@@ -156,7 +160,7 @@ func (w *witness) session(ctx context.Context, source listwatch.Source, q listwa
 		}
 		if at != 0 {
 			w.mu.Lock()
-			w.at = at
+			w.version = at
 			w.mu.Unlock()
 		}
 		if err != nil {
@@ -168,41 +172,41 @@ func (w *witness) session(ctx context.Context, source listwatch.Source, q listwa
 	}
 }
 
-// position returns the version that w has come to, and how often its place was gone.
-func (w *witness) position() (at listwatch.Version, expired int) {
+// position returns the last version that w has seen, and how often its version had expired.
+func (w *resumingWatcher) position() (at listwatch.Version, expired int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.at, w.expired
+	return w.version, w.expired
 }
 
-// eventually waits until done.
+// eventually polls done until it returns true.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(patience)
+	timeout := time.After(waitTimeout)
 	for !done() {
 		select {
 		case <-tick.C:
-		case <-late:
-			t.Fatalf("%s: not within %v", what, patience)
+		case <-timeout:
+			t.Fatalf("%s: timeout after %v", what, waitTimeout)
 		}
 	}
 }
 
-// sees waits until all witnesses have come to v.
-func sees(t testing.TB, v listwatch.Version, all ...*witness) {
+// waitForVersion waits until all watchers have seen v or a newer version.
+func waitForVersion(t testing.TB, v listwatch.Version, all ...*resumingWatcher) {
 	t.Helper()
 	for _, w := range all {
-		eventually(t, fmt.Sprintf("%s sees version %d", w.name, v), func() bool {
+		eventually(t, fmt.Sprintf("version %d at watcher %s", v, w.name), func() bool {
 			at, _ := w.position()
 			return at >= v
 		})
 	}
 }
 
-// judge holds what was recorded against the guarantees of a watch.
-func judge(t testing.TB, rec *checker.Recorder) *checker.Report {
+// checkHistory checks the recorded history against the guarantees of a watch.
+func checkHistory(t testing.TB, rec *checker.Recorder) *checker.Report {
 	t.Helper()
 	report, err := checker.Check(rec.History(), nil)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +21,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// read returns the next n events of w, as "TYPE name version".
-func read(t testing.TB, w listwatch.Watcher, n int) []string {
+// readEvents returns the next n events of w in the form "TYPE name version".
+func readEvents(t testing.TB, w listwatch.Watcher, n int) []string {
 	t.Helper()
 	var got []string
 	batch := make([]listwatch.Event, n)
@@ -47,31 +48,31 @@ func watchAt(t testing.TB, s listwatch.Source, v listwatch.Version) listwatch.Wa
 	return w
 }
 
-// tell logs what happens between a store and etcd.
-func tell(t testing.TB) *etcd.Trace {
+// logTrace returns a Trace that logs the calls.
+func logTrace(t testing.TB) *etcd.Trace {
 	return &etcd.Trace{
 		Loaded:            func(c string, n int, floor, version int64, _ time.Duration) { t.Log("loaded", c, n, floor, version) },
-		WatchLost:         func(c string, err error) { t.Log("lost", c, err) },
-		WatchResumed:      func(c string, v int64) { t.Log("resumed", c, v) },
+		WatchLost:         func(c string, err error) { t.Log("watch lost", c, err) },
+		WatchResumed:      func(c string, v int64) { t.Log("watch resumed", c, v) },
 		Relisted:          func(c string, err error) { t.Log("relisted", c, err) },
-		DuplicatesDropped: func(c string, v int64) { t.Log("repeated", c, v) },
+		DuplicatesDropped: func(c string, v int64) { t.Log("duplicates dropped", c, v) },
 	}
 }
 
-// served returns c as clients see it, over HTTP.
-func served(t testing.TB, c *store.Collection) (*client.Remote, *httptest.Server) {
+// serveOverHTTP serves c and returns a client of it.
+func serveOverHTTP(t testing.TB, c *store.Collection) (*client.Remote, *httptest.Server) {
 	t.Helper()
 	server := httptest.NewServer(&watchserver.Server{Source: c})
 	t.Cleanup(server.Close)
 	return &client.Remote{URL: server.URL}, server
 }
 
-func TestAClientWritesAtOneServerWatchesAtAnotherAndResumesAtAThird(t *testing.T) {
+func TestClientsUseSeveralServers(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
 	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/three"}
-	first, second := collection(t, open(t, o)), collection(t, open(t, o))
-	remote, _ := served(t, second)
+	first, second := openThings(t, openDB(t, o)), openThings(t, openDB(t, o))
+	remote, _ := serveOverHTTP(t, second)
 	base := func() listwatch.Version {
 		page, err := remote.List(t.Context(), listwatch.Query{})
 		if err != nil {
@@ -81,40 +82,40 @@ func TestAClientWritesAtOneServerWatchesAtAnotherAndResumesAtAThird(t *testing.T
 	}()
 	w := watchAt(t, remote, base)
 	rec := checker.NewRecorder(checker.Meta{Base: base})
-	wr := &writer{t: t, rec: rec, to: rec.Collection(first)}
+	wr := &recordedWriter{t: t, recorder: rec, to: rec.Collection(first)}
 	a := wr.create("a")
 	b := wr.create("b")
 	a2 := wr.update("a")
-	gone := wr.delete("b")
-	// Read-your-writes, at a server that was not written to, by the version and by asking for the newest.
-	for _, q := range []listwatch.Query{{Start: listwatch.At, Version: gone.Version}, {}} {
+	deleted := wr.delete("b")
+	// Another server has the writes, both in a list at their version and in a list of the newest state.
+	for _, q := range []listwatch.Query{{Start: listwatch.At, Version: deleted.Version}, {}} {
 		page, err := remote.List(t.Context(), q)
-		if err != nil || page.Version < gone.Version || len(page.Items) != 1 || string(page.Items[0].Data) != string(a2.Data) {
-			t.Errorf("a list at another server: %+v, %v; want a as it was written at %d", page, err, a2.Version)
+		if err != nil || page.Version < deleted.Version || len(page.Items) != 1 || string(page.Items[0].Data) != string(a2.Data) {
+			t.Errorf("list at another server: got %+v, error %v; want a at version %d", page, err, a2.Version)
 		}
 	}
 	want := []string{
-		fmt.Sprint("ADDED a ", a.Version), fmt.Sprint("ADDED b ", b.Version), fmt.Sprint("MODIFIED a ", a2.Version), fmt.Sprint("DELETED b ", gone.Version),
+		fmt.Sprint("ADDED a ", a.Version), fmt.Sprint("ADDED b ", b.Version), fmt.Sprint("MODIFIED a ", a2.Version), fmt.Sprint("DELETED b ", deleted.Version),
 	}
-	if got := read(t, w, 2); strings.Join(got, ", ") != strings.Join(want[:2], ", ") {
+	if got := readEvents(t, w, 2); strings.Join(got, ", ") != strings.Join(want[:2], ", ") {
 		t.Errorf("got %v, want %v", got, want[:2])
 	}
-	// The third server starts only now, and has the history all the same.
-	third, _ := served(t, collection(t, open(t, o)))
-	if got := read(t, watchAt(t, third, b.Version), 2); strings.Join(got, ", ") != strings.Join(want[2:], ", ") {
-		t.Errorf("resumed at a third server: got %v, want %v", got, want[2:])
+	// A server that starts now has the history, too.
+	third, _ := serveOverHTTP(t, openThings(t, openDB(t, o)))
+	if got := readEvents(t, watchAt(t, third, b.Version), 2); strings.Join(got, ", ") != strings.Join(want[2:], ", ") {
+		t.Errorf("watch resumed at a third server: got %v, want %v", got, want[2:])
 	}
 	page, err := third.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: b.Version})
 	if err != nil || len(page.Items) != 2 {
-		t.Errorf("the state at %d at a third server: %+v, %v; want a and b", b.Version, page, err)
+		t.Errorf("list of version %d at a third server: got %+v, error %v; want a and b", b.Version, page, err)
 	}
 }
 
-func TestAListGoesOnAtAnotherServer(t *testing.T) {
+func TestListContinuesAtAnotherServer(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
-	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/shared", Trace: tell(t)}
-	first, second := collection(t, open(t, o)), collection(t, open(t, o))
+	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/shared", Trace: logTrace(t)}
+	first, second := openThings(t, openDB(t, o)), openThings(t, openDB(t, o))
 	for i := range 5 {
 		if _, err := first.Create(t.Context(), thing(fmt.Sprint("a-", i), i)); err != nil {
 			t.Fatal(err)
@@ -126,16 +127,16 @@ func TestAListGoesOnAtAnotherServer(t *testing.T) {
 	}
 	rest, err := second.List(t.Context(), listwatch.Query{Continue: page.Continue})
 	if err != nil || rest.Version != page.Version || len(rest.Items) != 3 {
-		t.Errorf("the rest at another server: %+v, %v; want 3 objects at %d", rest, err, page.Version)
+		t.Errorf("continued list at another server: got %+v, error %v; want 3 objects at %d", rest, err, page.Version)
 	}
 }
 
-func TestHistoryBeforeACompactionIsExpiredAndAfterItIsThere(t *testing.T) {
+func TestCompactionExpiresHistory(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
 	raw := etcdtest.Dial(t, server.URL)
-	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/shared", Trace: tell(t)}
-	first := collection(t, open(t, o))
+	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/shared", Trace: logTrace(t)}
+	first := openThings(t, openDB(t, o))
 	var versions []listwatch.Version
 	for i := range 10 {
 		obj, err := first.Create(t.Context(), thing(fmt.Sprint("a-", i), i))
@@ -147,23 +148,23 @@ func TestHistoryBeforeACompactionIsExpiredAndAfterItIsThere(t *testing.T) {
 	if _, err := raw.Compact(t.Context(), int64(versions[4])); err != nil {
 		t.Fatal(err)
 	}
-	second := collection(t, open(t, o))
+	second := openThings(t, openDB(t, o))
 	if _, err := second.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: versions[3]}); !errors.Is(err, listwatch.Expired) {
-		t.Errorf("a watch from before the compaction: %v, want that it expired", err)
+		t.Errorf("watch of a version before the compaction: got %v, want Expired", err)
 	}
-	got := read(t, watchAt(t, second, versions[4]), 5)
+	got := readEvents(t, watchAt(t, second, versions[4]), 5)
 	if want := fmt.Sprint("ADDED a-5 ", versions[5]); got[0] != want {
 		t.Errorf("got %v, want %v first", got, want)
 	}
-	// Who was there all the time has the history in memory still.
-	read(t, watchAt(t, first, versions[0]), 9)
+	// A store that was open before the compaction still has the history in memory.
+	readEvents(t, watchAt(t, first, versions[0]), 9)
 }
 
-func TestKeysOfOneTransactionComeTogetherInOrder(t *testing.T) {
+func TestKeysOfATransactionStayTogether(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
 	raw := etcdtest.Dial(t, server.URL)
-	c := collection(t, open(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/txn"}))
+	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/txn"}))
 	before, err := c.Create(t.Context(), thing("m", 0))
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +173,7 @@ func TestKeysOfOneTransactionComeTogetherInOrder(t *testing.T) {
 	var ops []clientv3.Op
 	for i := 99; i >= 0; i-- {
 		name := fmt.Sprintf("a-%02d", i)
-		// Large enough for etcd to send them in fragments.
+		// etcd sends such large values in fragments.
 		value := fmt.Sprintf(`{"kind":"Thing","metadata":{"namespace":"default","name":%q},"x":%q}`, name, strings.Repeat("x", 100<<10))
 		ops = append(ops, clientv3.OpPut("/txn/things.example.com/default/"+name, value))
 	}
@@ -188,20 +189,20 @@ func TestKeysOfOneTransactionComeTogetherInOrder(t *testing.T) {
 	for i, want := range []int{70, 31} {
 		n, err := w.Next(t.Context(), batch)
 		if err != nil || n != want {
-			t.Fatalf("transaction %d: %d events in a batch, %v; want %d", i, n, err, want)
+			t.Fatalf("transaction %d: got %d events in a batch, error %v; want %d", i, n, err, want)
 		}
 		for j := range n - 1 {
 			if batch[j].Version != batch[j+1].Version || batch[j].Object.Key.Compare(batch[j+1].Object.Key) >= 0 {
-				t.Errorf("event %d is %v at %d, and the next %v at %d", j, batch[j].Object.Key, batch[j].Version, batch[j+1].Object.Key, batch[j+1].Version)
+				t.Errorf("event %d is %v at %d and the next is %v at %d, want one version and ascending keys", j, batch[j].Object.Key, batch[j].Version, batch[j+1].Object.Key, batch[j+1].Version)
 			}
 		}
 	}
 	if last := batch[30]; last.Version != listwatch.Version(got.Header.Revision) || last.Type != listwatch.Deleted {
-		t.Errorf("the last is %v at %d, want DELETED at %d", last.Type, last.Version, got.Header.Revision)
+		t.Errorf("the last event is %v at %d, want DELETED at %d", last.Type, last.Version, got.Header.Revision)
 	}
 }
 
-func TestWhatKubernetesKeepsIsServedReadOnly(t *testing.T) {
+func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
 	raw := etcdtest.Dial(t, server.URL)
@@ -214,33 +215,33 @@ func TestWhatKubernetesKeepsIsServedReadOnly(t *testing.T) {
 	}
 	v := put("/registry/example.com/things/default/a", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","generation":1},"spec":{"n":1}}`+"\n")
 	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/registry", Layout: etcd.KubernetesLayout, ReadOnly: true}
-	c := collection(t, open(t, o))
+	c := openThings(t, openDB(t, o))
 	page, err := c.List(t.Context(), listwatch.Query{})
 	if err != nil || len(page.Items) != 1 {
-		t.Fatalf("%+v, %v; want one object", page, err)
+		t.Fatalf("list: got %+v, error %v; want one object", page, err)
 	}
 	want := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"%d","generation":1},"spec":{"n":1}}`, v)
 	if got := string(page.Items[0].Data); got != want || page.Items[0].Fields["spec.n"] != "1" {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if _, err := c.Create(t.Context(), thing("b", 1)); listwatch.AsError(err).HTTPStatus() != http.StatusMethodNotAllowed {
-		t.Errorf("a write: %v, want 405", err)
+		t.Errorf("create: got %v, want status 405", err)
 	}
 	w := watchAt(t, c, page.Version)
 	put("/registry/example.com/things/default/a", "k8s\x00\x0a\x0b")
-	if got := read(t, w, 1); !strings.HasPrefix(got[0], "DELETED a") {
-		t.Errorf("a value that can't be read: got %v, want that the object is gone", got)
+	if got := readEvents(t, w, 1); !strings.HasPrefix(got[0], "DELETED a") {
+		t.Errorf("event of an unreadable value: got %v, want DELETED a", got)
 	}
-	back := put("/registry/example.com/things/default/a", `{"kind":"Thing","metadata":{}}`)
-	if got, want := read(t, w, 1)[0], fmt.Sprint("ADDED a ", back); got != want {
+	readable := put("/registry/example.com/things/default/a", `{"kind":"Thing","metadata":{}}`)
+	if got, want := readEvents(t, w, 1)[0], fmt.Sprint("ADDED a ", readable); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// A reader that has stalled holds a place in the history and nothing else.
-func TestReadersThatStalledHoldNoMoreThanTheWindow(t *testing.T) {
+// A stalled reader holds only a position in the history. The history is limited to 1 MiB here.
+func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	server := etcdtest.StartProcess(t)
-	c := collection(t, open(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: 1 << 20}))
+	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: 1 << 20}))
 	padding := strings.Repeat("x", 64<<10)
 	write := func(i int) *listwatch.Object {
 		o, err := c.Replace(t.Context(), key("a"), fmt.Appendf(nil, `{"metadata":{"namespace":"default","name":"a"},"x":"%d%s"}`, i, padding))
@@ -256,24 +257,33 @@ func TestReadersThatStalledHoldNoMoreThanTheWindow(t *testing.T) {
 	for range 5 {
 		watchAt(t, c, first.Version)
 	}
-	for i := range 64 { // fills the window, and gRPC's buffers
+	for i := range 64 { // fill the history and gRPC's buffers
 		write(i)
 	}
-	before := heap()
-	const writes, most = 256, 4 << 20
+	before := heapBytes()
+	const writes, limit = 256, 4 << 20
 	for i := range writes {
 		write(i)
 	}
-	if grown := heap() - before; grown > most {
-		t.Errorf("the heap grew by %d KiB while %d KiB were written, want at most %d", grown>>10, writes*64, most>>10)
+	if grown := heapBytes() - before; grown > limit {
+		t.Errorf("the heap grew by %d KiB during writes of %d KiB, want at most %d KiB", grown>>10, writes*64, limit>>10)
 	}
 }
 
-func TestAThousandWatchersHaveOneWatchOfEtcd(t *testing.T) {
+// heapBytes returns the size of the heap after a garbage collection.
+func heapBytes() int {
+	runtime.GC()
+	runtime.GC() // frees what the first collection removed from pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+func TestWatchersShareOneWatchOfEtcd(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
 	proxy := etcdtest.StartProxy(t, server.URL)
-	c := collection(t, open(t, etcd.Options{Endpoints: []string{proxy.URL}, HistoryRevisions: -1}))
+	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{proxy.URL}, HistoryRevisions: -1}))
 	first, err := c.Create(t.Context(), thing("a", 0))
 	if err != nil {
 		t.Fatal(err)
@@ -287,11 +297,11 @@ func TestAThousandWatchersHaveOneWatchOfEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range watchers {
-		if got, want := read(t, w, 1)[0], fmt.Sprint("ADDED b ", second.Version); got != want {
+		if got, want := readEvents(t, w, 1)[0], fmt.Sprint("ADDED b ", second.Version); got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 	}
 	if n := proxy.Watches.Load(); n != 1 {
-		t.Errorf("there are %d watches of etcd, want 1", n)
+		t.Errorf("got %d watches of etcd, want 1", n)
 	}
 }

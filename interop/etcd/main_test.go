@@ -9,5 +9,6 @@ import (
 
 func TestMain(m *testing.M) {
 	etcdtest.Main()
+	serverMain()
 	os.Exit(m.Run())
 }

@@ -13,16 +13,16 @@ import (
 
 var prefixes atomic.Int64
 
-// T is what both *testing.T and the cases of conformance are.
-type T interface {
+// testingT has the methods of both *testing.T and conformance.T.
+type testingT interface {
 	Context() context.Context
 	Helper()
 	Fatal(args ...any)
 	Cleanup(f func())
 }
 
-// open opens a database below a prefix of its own, which ends with the test.
-func open(t T, o etcd.Options) *etcd.DB {
+// openDB opens a database, and closes it at the end of the test. By default it has a new prefix.
+func openDB(t testingT, o etcd.Options) *etcd.DB {
 	t.Helper()
 	if o.Prefix == "" {
 		o.Prefix = fmt.Sprintf("/test-%d", prefixes.Add(1))
@@ -42,9 +42,9 @@ func open(t T, o etcd.Options) *etcd.DB {
 func TestSource(t *testing.T) {
 	server := etcdtest.StartProcess(t)
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
-		return open(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: historyBytes, HistoryRevisions: -1})
+		return openDB(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: historyBytes, HistoryRevisions: -1})
 	}, conformance.Exceptions{
-		"resume/server-restart": "a store in memory forgets when it starts again; this one does not, and its versions are those of etcd",
-		"slow/bounded-memory":   "it allows 2.5 MiB, of which gRPC's buffers take most: see TestReadersThatStalledHoldNoMoreThanTheWindow",
+		"resume/server-restart": "the case expects that a restart loses the history, but etcd keeps it",
+		"slow/bounded-memory":   "gRPC's buffers use most of the allowed 2.5 MiB; see TestStalledReadersUseNoExtraMemory",
 	})
 }

@@ -20,25 +20,27 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A truth is what was written, read from etcd itself by a watch that no fault is between. What writers were told is held against it.
-type truth struct {
+// A writeHistory records all writes below a directory with a watch of etcd that no fault affects. It also
+// records which of them were acknowledged to a writer.
+type writeHistory struct {
 	t     testing.TB
 	dir   string
-	seen  atomic.Int64 // the newest revision that was read
+	seen  atomic.Int64 // the newest recorded revision
 	done  chan struct{}
 	stop  context.CancelFunc
-	state map[string][]byte // owned by the goroutine; by key
+	state map[string][]byte // by key; owned by the recording goroutine
 
-	mu     sync.Mutex
-	writes []checker.Write                     // guarded by mu
-	acked  map[listwatch.Version]time.Duration // guarded by mu; when a write was acknowledged
-	began  map[listwatch.Version]time.Duration // guarded by mu
+	mu sync.Mutex
+	// Guarded by mu.
+	writes []checker.Write
+	began  map[listwatch.Version]time.Duration // the start of each acknowledged write
+	acked  map[listwatch.Version]time.Duration // the time of its acknowledgement
 }
 
-// witnessed reads what is written below dir after a revision, until it is stopped.
-func newTruth(t testing.TB, client *clientv3.Client, dir string, after int64) *truth {
+// recordWrites records the writes below dir after a revision until addTo is called.
+func recordWrites(t testing.TB, client *clientv3.Client, dir string, after int64) *writeHistory {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &truth{
+	r := &writeHistory{
 		t: t, dir: dir, done: make(chan struct{}), stop: cancel, state: make(map[string][]byte),
 		acked: make(map[listwatch.Version]time.Duration), began: make(map[listwatch.Version]time.Duration),
 	}
@@ -46,11 +48,11 @@ func newTruth(t testing.TB, client *clientv3.Client, dir string, after int64) *t
 		defer close(r.done)
 		for got := range client.Watch(ctx, dir, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
 			if err := got.Err(); err != nil && ctx.Err() == nil {
-				t.Errorf("the truth was lost: %v", err)
+				t.Errorf("the recording watch of etcd failed: %v", err)
 				return
 			}
 			for _, e := range got.Events {
-				r.take((*mvccpb.Event)(e))
+				r.record((*mvccpb.Event)(e))
 			}
 			r.seen.Store(got.Header.Revision)
 		}
@@ -62,11 +64,13 @@ func newTruth(t testing.TB, client *clientv3.Client, dir string, after int64) *t
 	return r
 }
 
-// wholeUID is the member behind which the version is; the test has to know by itself.
-var wholeUID = regexp.MustCompile(`"uid":"[^"]*"`)
+// uidMember matches the member after which the store inserts the resourceVersion.
+var uidMember = regexp.MustCompile(`"uid":"[^"]*"`)
 
-func side(value []byte, v int64) *checker.ObjectState {
-	at := wholeUID.FindIndex(value)[1]
+// objectStateOf returns the state that a watcher sees of a stored value at version v.
+
+func objectStateOf(value []byte, v int64) *checker.ObjectState {
+	at := uidMember.FindIndex(value)[1]
 	data := string(value[:at]) + `,"resourceVersion":"` + strconv.FormatInt(v, 10) + `"` + string(value[at:])
 	var o struct {
 		Metadata struct{ Labels map[string]string }
@@ -80,16 +84,16 @@ func side(value []byte, v int64) *checker.ObjectState {
 	}
 }
 
-func (r *truth) take(e *mvccpb.Event) {
+func (r *writeHistory) record(e *mvccpb.Event) {
 	namespace, name, _ := strings.Cut(strings.TrimPrefix(string(e.Kv.Key), r.dir), "/")
 	v := e.Kv.ModRevision
 	w := checker.Write{Version: listwatch.Version(v), Key: checker.Key{Namespace: namespace, Name: name}}
 	if old := r.state[string(e.Kv.Key)]; old != nil {
-		w.Before = side(old, v)
+		w.Before = objectStateOf(old, v)
 	}
 	delete(r.state, string(e.Kv.Key))
 	if e.Type == mvccpb.Event_PUT {
-		w.After = side(e.Kv.Value, v)
+		w.After = objectStateOf(e.Kv.Value, v)
 		r.state[string(e.Kv.Key)] = bytes.Clone(e.Kv.Value)
 	}
 	r.mu.Lock()
@@ -97,17 +101,18 @@ func (r *truth) take(e *mvccpb.Event) {
 	r.writes = append(r.writes, w)
 }
 
-// told notes that a write was acknowledged.
-func (r *truth) told(v listwatch.Version, began, acked time.Duration) {
+// acknowledge records that a write was acknowledged.
+func (r *writeHistory) acknowledge(v listwatch.Version, began, acked time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began[v], r.acked[v] = began, acked
 }
 
-// complete waits until everything up to a revision was read, and returns the history that rec has, with the writes.
-func (r *truth) complete(rec *checker.Recorder, revision listwatch.Version) *checker.History {
+// addTo waits until everything up to revision is recorded, and returns the history of rec with the
+// writes added.
+func (r *writeHistory) addTo(rec *checker.Recorder, revision listwatch.Version) *checker.History {
 	r.t.Helper()
-	eventually(r.t, "the truth is known", func() bool { return r.seen.Load() >= int64(revision) })
+	eventually(r.t, "recorded writes", func() bool { return r.seen.Load() >= int64(revision) })
 	r.stop()
 	<-r.done
 	h := rec.History()
@@ -130,31 +135,31 @@ func (r *truth) complete(rec *checker.Recorder, revision listwatch.Version) *che
 	return h
 }
 
-// A scribbler writes all the time, whatever happens, to objects of its own.
-type scribbler struct {
-	rec   *checker.Recorder
-	truth *truth
-	to    *store.Collection
-	name  string
-	errs  atomic.Int64
-	oks   atomic.Int64
-	last  atomic.Uint64 // the newest version that was acknowledged
+// A backgroundWriter writes its own objects without a pause and ignores errors.
+type backgroundWriter struct {
+	recorder     *checker.Recorder
+	history      *writeHistory
+	to           *store.Collection
+	name         string
+	failed       atomic.Int64
+	acknowledged atomic.Int64
+	last         atomic.Uint64 // the newest acknowledged version
 }
 
-// run writes until ctx ends, at most once per pause.
-func (s *scribbler) run(ctx context.Context, pause time.Duration) {
-	tick := time.NewTicker(pause)
+// run writes until ctx ends, at most once per interval.
+func (s *backgroundWriter) run(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	there := make(map[int]bool)
+	exists := make(map[int]bool)
 	for n := 0; ctx.Err() == nil; n++ {
 		i := n * 7 % 20
 		name := s.name + "-" + strconv.Itoa(i)
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		began := s.rec.Elapsed()
+		began := s.recorder.Elapsed()
 		var o *listwatch.Object
 		var err error
 		switch {
-		case !there[i]:
+		case !exists[i]:
 			o, err = s.to.Create(limited, thing(name, n))
 		case n%5 == 4:
 			o, err = s.to.Delete(limited, key(name), store.Preconditions{})
@@ -164,17 +169,17 @@ func (s *scribbler) run(ctx context.Context, pause time.Duration) {
 		cancel()
 		switch listwatch.CodeOf(err) {
 		case listwatch.AlreadyExists:
-			there[i] = true
+			exists[i] = true
 		case listwatch.NotFound:
-			there[i] = false
+			exists[i] = false
 		}
 		if err == nil {
-			s.truth.told(o.Version, began, s.rec.Elapsed())
-			there[i] = !there[i] || n%5 != 4
-			s.oks.Add(1)
+			s.history.acknowledge(o.Version, began, s.recorder.Elapsed())
+			exists[i] = !exists[i] || n%5 != 4
+			s.acknowledged.Add(1)
 			s.last.Store(max(s.last.Load(), uint64(o.Version)))
 		} else {
-			s.errs.Add(1)
+			s.failed.Add(1)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,161 @@
+package etcd
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// checkWrites compares the results that writers and readers received with the records of etcd. It returns
+// the records for the checker of watches.
+func (d *clientLog) checkWrites(records []writeRecord) []checker.Write {
+	done := make(map[string][]int) // indexes of records by mark, or by the uid of a deleted object
+	for i, r := range records {
+		name := "delete " + uidOf(r.before)
+		if r.after != nil {
+			name = markOf(r.after)
+		}
+		done[name] = append(done[name], i)
+	}
+	writes := make([]checker.Write, len(records))
+	for i, r := range records {
+		writes[i] = checker.Write{Version: r.version, Key: checker.Key(r.key), Before: d.objectState(r.before), After: d.objectState(r.after)}
+	}
+	for _, a := range d.attempts {
+		d.checkAttempt(a, done, records, writes)
+	}
+	for i, w := range writes {
+		if w.Began == 0 {
+			d.violations = append(d.violations, fmt.Sprintf("no client wrote version %d of %v", w.Version, w.Key))
+			writes[i].Began = 1
+		}
+	}
+	d.checkReads(records)
+	return writes
+}
+
+// countDone returns the number of writes without a response that are in the records. It does not count
+// deletes.
+func (d *clientLog) countDone(records []writeRecord) (n int) {
+	lost := make(map[string]bool)
+	for _, a := range d.attempts {
+		lost[a.mark] = a.outcome == outcomeUnknown && a.mark != ""
+	}
+	for _, r := range records {
+		if r.after != nil && lost[markOf(r.after)] {
+			n++
+		}
+	}
+	return n
+}
+
+// objectState returns the state that the checker expects for a value stored in etcd.
+func (d *clientLog) objectState(data []byte) *checker.ObjectState {
+	if data == nil {
+		return nil
+	}
+	o, err := listwatch.ParseObject(data)
+	if err != nil {
+		d.violations = append(d.violations, fmt.Sprintf("etcd holds %s: %v", data, err))
+		return &checker.ObjectState{}
+	}
+	o.Fields = map[string]string{
+		listwatch.FieldNamespace: o.Key.Namespace, listwatch.FieldName: o.Key.Name, "spec.color": colorOf(data),
+	}
+	return d.recorder.ObjectState(o)
+}
+
+func colorOf(data []byte) string {
+	c, _ := rawjson.String(rawjson.Lookup(data, "spec", "color"))
+	return c
+}
+
+// checkAttempt compares one write with the records, and adds its times to writes.
+func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
+	violation := func(what string) { d.violations = append(d.violations, fmt.Sprintf("%s: %+v", what, a)) }
+	if a.mark == "" {
+		d.checkDelete(a, done, records, writes)
+		return
+	}
+	at := done[a.mark]
+	switch {
+	case len(at) > 1:
+		violation("write done more than once")
+	case a.outcome == outcomeAcknowledged && len(at) == 0:
+		violation("acknowledged write is lost")
+	case a.outcome == outcomeRefused && len(at) > 0:
+		violation("refused write was done")
+	}
+	if len(at) == 0 {
+		return
+	}
+	r, w := &records[at[0]], &writes[at[0]]
+	w.Began = a.began
+	switch {
+	case a.outcome == outcomeAcknowledged && (r.version != a.version || r.key != a.key):
+		violation(fmt.Sprintf("acknowledged write was done to %v at version %d", r.key, r.version))
+	case a.from != 0 && r.beforeVersion != a.from:
+		violation(fmt.Sprintf("conditional write replaced version %d", r.beforeVersion))
+	case a.outcome == outcomeAcknowledged:
+		w.Acked = a.ended
+	}
+}
+
+// checkDelete is checkAttempt for a delete.
+func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
+	if a.outcome != outcomeAcknowledged {
+		// Any delete of that key without a response may be this one. The earliest of them is assumed to
+		// have started it.
+		for i, r := range records {
+			if r.key == a.key && r.after == nil && a.outcome == outcomeUnknown && writes[i].Acked == 0 && (writes[i].Began == 0 || a.began < writes[i].Began) {
+				writes[i].Began = a.began
+			}
+		}
+		return
+	}
+	at := done["delete "+a.uid]
+	if len(at) != 1 {
+		d.violations = append(d.violations, fmt.Sprintf("acknowledged delete was done %d times: %+v", len(at), a))
+		return
+	}
+	writes[at[0]].Began, writes[at[0]].Acked = a.began, a.ended
+}
+
+// checkReads checks that every read returned a state that is not older than any write acknowledged before
+// the read.
+func (d *clientLog) checkReads(records []writeRecord) {
+	versions := make(map[listwatch.Key][]writeRecord)
+	for _, r := range records {
+		versions[r.key] = append(versions[r.key], r)
+	}
+	acks := slices.DeleteFunc(slices.Clone(d.attempts), func(a writeAttempt) bool { return a.outcome != outcomeAcknowledged || a.version == 0 })
+	slices.SortFunc(acks, func(a, b writeAttempt) int { return int(a.ended - b.ended) })
+	slices.SortFunc(d.reads, func(a, b singleRead) int { return int(a.began - b.began) })
+	oldest := listwatch.Version(0) // the oldest state that the read may return
+	for _, read := range d.reads {
+		for ; len(acks) > 0 && acks[0].ended < read.began; acks = acks[1:] {
+			oldest = max(oldest, acks[0].version)
+		}
+		if !existedAt(versions[read.key], read.version, oldest) {
+			d.violations = append(d.violations, fmt.Sprintf("stale read %+v: version %d was acknowledged before", read, oldest))
+		}
+	}
+}
+
+// existedAt reports whether an object was at version v, or did not exist if v is 0, at any time since
+// version oldest. The records are those of the object.
+func existedAt(records []writeRecord, v, oldest listwatch.Version) bool {
+	if v == 0 && (len(records) == 0 || records[0].version > oldest) {
+		return true
+	}
+	for i, r := range records {
+		matches := r.version == v && r.after != nil || v == 0 && r.after == nil
+		if matches && (i == len(records)-1 || records[i+1].version > oldest) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,228 @@
+package etcd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/conformance/fault"
+)
+
+// A memberNetwork connects the members of a cluster. It has a proxy for each pair of members, so that one
+// member can be disconnected from the others.
+type memberNetwork struct {
+	t    testing.TB
+	work sync.WaitGroup // listeners and proxies
+
+	mu sync.Mutex
+	// Guarded by mu.
+	pairs        map[memberPair]*pairProxy
+	members      map[string]int // the numbers of the members by their IDs in etcd's form
+	cutOffNumber int            // the number of the disconnected member, or -1
+	closed       bool
+}
+
+// A memberPair identifies the connections from one member to another. The sender is "" if it did not send
+// its ID, as in requests for the version.
+type memberPair struct {
+	from string
+	to   int
+}
+
+// A pairProxy is the proxy of a pair.
+type pairProxy struct {
+	proxy    *fault.Proxy
+	accepted *handoffListener
+}
+
+func newMemberNetwork(t testing.TB) *memberNetwork {
+	n := &memberNetwork{t: t, pairs: make(map[memberPair]*pairProxy), cutOffNumber: -1}
+	t.Cleanup(n.close)
+	return n
+}
+
+// via returns the URL at which the other members reach member i, which listens at the URL peer.
+func (n *memberNetwork) via(i int, peer string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { l.Close() })
+	n.work.Go(func() { // returns when l is closed
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			n.work.Go(func() { n.accept(c.(*net.TCPConn), i, strings.TrimPrefix(peer, "http://")) })
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+// accept reads the sender from the first request and passes the connection to the proxy of the pair.
+func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
+	_ = c.SetReadDeadline(time.Now().Add(waitTimeout))
+	var consumed bytes.Buffer
+	r, err := http.ReadRequest(bufio.NewReader(io.TeeReader(c, &consumed)))
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	p := memberPair{r.Header.Get("X-Server-From"), to}
+	l := n.proxyFor(p, addr)
+	if l == nil {
+		_ = c.Close()
+		return
+	}
+	l.accepted.deliver(&replayConn{TCPConn: c, consumed: consumed.Bytes()})
+}
+
+// proxyFor returns the proxy of p to the member at addr, or nil if the network is closed.
+func (n *memberNetwork) proxyFor(p memberPair, addr string) *pairProxy {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil
+	}
+	if l := n.pairs[p]; l != nil {
+		return l
+	}
+	l := &pairProxy{accepted: newHandoffListener()}
+	l.proxy = &fault.Proxy{
+		Listener: l.accepted,
+		Dial:     func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) },
+		Plan: func(int) fault.Fault {
+			if n.isCutOff(p) {
+				return fault.Fault{Kind: fault.Stall}
+			}
+			return fault.Fault{}
+		},
+	}
+	n.pairs[p] = l
+	n.work.Go(func() { _ = l.proxy.Serve() }) // returns when the proxy is closed
+	return l
+}
+
+// setMembers sets the numbers of the members by their IDs.
+func (n *memberNetwork) setMembers(members map[string]int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.members = members
+}
+
+func (n *memberNetwork) isCutOff(p memberPair) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.isCutOffLocked(p)
+}
+
+// isCutOffLocked reports whether the connections of p are blocked. It needs mu. While a member is
+// disconnected, connections of unknown members are blocked too, because any member may use them.
+func (n *memberNetwork) isCutOffLocked(p memberPair) bool {
+	return n.cutOffNumber >= 0 && (p.from == "" || p.to == n.cutOffNumber || n.members[p.from] == n.cutOffNumber)
+}
+
+// cutOff stalls all connections between member i and the others until restore is called.
+func (n *memberNetwork) cutOff(i int) {
+	n.mu.Lock()
+	n.cutOffNumber = i
+	n.mu.Unlock()
+	n.inject(fault.Stall)
+}
+
+// restore reconnects the disconnected member. If late is true, its connections continue and deliver the
+// stalled data late, like a TCP retransmission. Otherwise they are reset.
+func (n *memberNetwork) restore(late bool) {
+	if late {
+		n.inject(fault.None)
+	} else {
+		n.inject(fault.Reset)
+	}
+	n.mu.Lock()
+	n.cutOffNumber = -1
+	n.mu.Unlock()
+}
+
+// inject injects a fault into all blocked connections.
+func (n *memberNetwork) inject(k fault.Kind) {
+	n.mu.Lock()
+	var blocked []*fault.Proxy
+	for p, l := range n.pairs {
+		if n.isCutOffLocked(p) {
+			blocked = append(blocked, l.proxy)
+		}
+	}
+	n.mu.Unlock()
+	for _, p := range blocked {
+		p.InjectAll(fault.Fault{Kind: k})
+	}
+}
+
+func (n *memberNetwork) close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	for _, l := range n.pairs {
+		_ = l.proxy.Close()
+	}
+	n.work.Wait()
+}
+
+// A replayConn returns bytes that were already read from its connection again.
+type replayConn struct {
+	*net.TCPConn
+	consumed []byte // owned by the reader
+}
+
+func (c *replayConn) Read(b []byte) (int, error) {
+	if len(c.consumed) > 0 {
+		n := copy(b, c.consumed)
+		c.consumed = c.consumed[n:]
+		return n, nil
+	}
+	return c.TCPConn.Read(b)
+}
+
+// A handoffListener accepts connections that another listener has accepted.
+type handoffListener struct {
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newHandoffListener() *handoffListener {
+	return &handoffListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (h *handoffListener) deliver(c net.Conn) {
+	select {
+	case h.conns <- c:
+	case <-h.closed:
+		_ = c.Close()
+	}
+}
+
+func (h *handoffListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handoffListener) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+func (h *handoffListener) Addr() net.Addr { return &net.TCPAddr{} }

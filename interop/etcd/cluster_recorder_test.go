@@ -1,0 +1,107 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// A recorder records all writes of a cluster with a watch of etcd, without servers and proxies. Only the
+// writers change etcd, so records are complete if their revisions have no gap.
+type recorder struct {
+	cluster  *cluster
+	records  []writeRecord
+	revision int64 // the records contain everything up to this revision
+}
+
+// A writeRecord is one change of one key.
+type writeRecord struct {
+	version       listwatch.Version
+	key           listwatch.Key
+	before        []byte // nil if the object did not exist before
+	after         []byte // nil if the write is a delete
+	beforeVersion listwatch.Version
+}
+
+// keyPrefix is the prefix of all keys in the default layout.
+const keyPrefix = "/listwatch/things.example.com/"
+
+// catchUp records everything that was written before the call.
+func (s *recorder) catchUp() error {
+	for newest := s.cluster.revision(); s.revision < newest; {
+		if err := s.read(newest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read records the writes up to revision newest. It returns early if the watch ends.
+func (s *recorder) read(newest int64) error {
+	ctx, cancel := context.WithTimeout(s.cluster.Context(), waitTimeout)
+	defer cancel()
+	for got := range s.cluster.client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(s.revision+1), clientv3.WithFragment()) {
+		if err := got.Err(); err != nil {
+			return fmt.Errorf("record writes after revision %d: %w", s.revision, err)
+		}
+		for _, e := range got.Events {
+			if err := s.record(e); err != nil {
+				return err
+			}
+		}
+		if s.revision >= newest {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// record adds an event to the records.
+func (s *recorder) record(e *clientv3.Event) error {
+	r := writeRecord{version: listwatch.Version(e.Kv.ModRevision)}
+	if next := e.Kv.ModRevision; next != s.revision && next != s.revision+1 {
+		return fmt.Errorf("etcd's watch returned revision %d after %d", next, s.revision)
+	}
+	path, ours := strings.CutPrefix(string(e.Kv.Key), keyPrefix)
+	var named bool
+	if r.key.Namespace, r.key.Name, named = strings.Cut(path, "/"); !ours || !named {
+		return fmt.Errorf("unexpected key %s", e.Kv.Key)
+	}
+	if e.Type == mvccpb.PUT {
+		r.after = e.Kv.Value
+	}
+	s.revision = e.Kv.ModRevision
+	s.records = append(s.records, r)
+	return nil
+}
+
+// linkRecords sets the previous value of each record, and returns all records.
+func (s *recorder) linkRecords() ([]writeRecord, error) {
+	last := make(map[listwatch.Key]writeRecord)
+	for i := range s.records {
+		r := &s.records[i]
+		before := last[r.key]
+		if r.before, r.beforeVersion = before.after, before.version; r.before == nil && r.after == nil {
+			return nil, fmt.Errorf("revision %d deletes %v, which does not exist", r.version, r.key)
+		}
+		last[r.key] = *r
+	}
+	return s.records, nil
+}
+
+// markOf returns the mark of a write, which is unique, or "".
+func markOf(data []byte) string {
+	m, _ := rawjson.String(rawjson.Lookup(data, "spec", "mark"))
+	return m
+}
+
+func uidOf(data []byte) string {
+	u, _ := rawjson.String(rawjson.Lookup(data, "metadata", "uid"))
+	return u
+}
