@@ -1,3 +1,11 @@
-// Package interop has no code: the packages beneath it run clients that are not ours, unmodified, against our server, and the test
-// suites of Kubernetes against our stores. It is a module of its own, so that what it needs burdens nobody who imports listwatch.
+// Package interop is the module of the tests with other projects' clients and servers, which run
+// unmodified. It is a separate module so that users of listwatch do not get its dependencies:
+//
+//   - clients: client-go, controller-runtime, kubectl, and the clients for JavaScript and Python;
+//   - kubernetes: comparisons with Kubernetes' libraries and a Kubernetes API server;
+//   - storage: Kubernetes' storage test suite over our stores;
+//   - etcd: the etcd store over real servers of etcd;
+//   - h2spec: conformance to HTTP/2;
+//   - examples: the programs of docs/kubernetes.md;
+//   - tryetcd: a command that runs an etcd for a trial of the etcd store.
 package interop

@@ -66,7 +66,7 @@ func TestForeignKeysAreRefused(t *testing.T) {
 		}
 	}
 	for prefix, want := range map[string]string{
-		"/shape": "NAMESPACE/NAME", "/text": "JSON", "/protobuf": "Protocol Buffers", "/kind": `want "Thing"`,
+		"/shape": "NAMESPACE/NAME", "/text": "invalid character", "/protobuf": "Protocol Buffers", "/kind": `want "Thing"`,
 	} {
 		db := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: prefix})
 		_, err := db.Collection(things)

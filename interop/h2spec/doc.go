@@ -1,3 +1,4 @@
-// Package h2spec has tests alone: the cases of h2spec (github.com/summerwind/h2spec) for HTTP/2 and HPACK, run against our server as
-// net/http serves it, over TLS and in clear text with prior knowledge. What is known to fail is in known.txt, with its reason.
+// Package h2spec has only tests. They run the cases of h2spec (github.com/summerwind/h2spec) for HTTP/2
+// and HPACK against our server on net/http, over TLS and in clear text with prior knowledge. The file
+// known_failures.txt lists the cases that fail, with the reasons.
 package h2spec

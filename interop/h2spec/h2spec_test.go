@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,46 +21,54 @@ import (
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// patience is how long a case waits for a frame. Only those that fail wait for all of it.
-const patience = 3 * time.Second
+// frameTimeout limits the time for which a case waits for a frame. Only failing cases wait so long.
+const frameTimeout = 3 * time.Second
 
-// atLeast is how many cases there are, so that none gets lost.
-const atLeast = 146
+// minCases is the number of cases of h2spec. The test fails if there are fewer.
+const minCases = 146
 
-// attempts is how often a case that fails is run: some race with the end of the answer, after which the server says something else.
-const attempts = 3
+// concurrency is the number of cases that run at the same time. Most cases wait most of the time.
+const concurrency = 16
 
-// atOnce is how many cases run at the same time: most wait for most of theirs.
-const atOnce = 16
+// responseDelay delays each response. Some cases send a request and, directly after it, a frame that the
+// stream no longer allows. The server must receive that frame before the response ends the stream.
+// Otherwise it correctly returns another error than the case expects.
+const responseDelay = 100 * time.Millisecond
 
 func TestHTTP2AsSpecified(t *testing.T) {
-	known, err := conformance.ReadKnownFailures("known.txt")
+	known, err := conformance.ReadKnownFailures("known_failures.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := kubetest.Start(t)
-	all := slices.Concat(trials(configure(t, s.URL()), "h2c"), trials(configure(t, s.TLSURL()), "tls"))
-	if len(all) < 2*atLeast {
-		t.Errorf("there are %d cases, want at least twice %d", len(all), atLeast)
+	s.API.Authenticate = func(*http.Request) (kubeapi.User, error) {
+		<-time.After(responseDelay)
+		return kubeapi.Anonymous(), nil
 	}
-	play(all)
+	runs := slices.Concat(newRuns(configure(t, s.URL()), "h2c"), newRuns(configure(t, s.TLSURL()), "tls"))
+	if len(runs) < 2*minCases {
+		t.Errorf("got %d cases, want at least 2 * %d", len(runs), minCases)
+	}
+	runAll(runs)
 	var names []string
-	for _, r := range all {
+	for _, r := range runs {
 		names = append(names, r.name)
-		reason, expected := known.Reason(r.name)
-		t.Run(r.name, func(t *testing.T) { r.judge(t, reason, expected) })
+		reason, known := known.Reason(r.name)
+		t.Run(r.name, func(t *testing.T) { r.check(t, reason, known) })
 	}
 	for _, p := range known.Unmatched(names) {
-		t.Errorf("known.txt: no case is called %s", p)
+		t.Errorf("known_failures.txt: no case is called %s", p)
 	}
 }
 
-// configure returns how h2spec reaches a list at a URL, which has a body of some bytes as many cases want it.
-func configure(t *testing.T, at string) *config.Config {
+// configure returns the configuration of h2spec for a server. The path is a list, because many cases
+// need a response with a body of at least five bytes.
+func configure(t *testing.T, serverURL string) *config.Config {
 	t.Helper()
-	u, err := url.Parse(at)
+	u, err := url.Parse(serverURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,59 +82,55 @@ func configure(t *testing.T, at string) *config.Config {
 	}
 	c := &config.Config{
 		Host: host, Port: port, Path: "/api/v1/namespaces/default/configmaps", TLS: u.Scheme == "https", Insecure: true,
-		Timeout: patience, MaxHeaderLen: 4000, Strict: true,
+		Timeout: frameTimeout, MaxHeaderLen: 4000, Strict: true,
 	}
 	if n, err := spec.ServerDataLength(c); err != nil || n < 5 {
-		t.Fatalf("the list has %d bytes, %v", n, err)
+		t.Fatalf("got a body of %d bytes, error %v; want at least 5 bytes", n, err)
 	}
 	return c
 }
 
-// A trial is one case on one way, and how it went.
-type trial struct {
+// A caseRun is one run of a case, and its result.
+type caseRun struct {
 	name   string
 	spec   *spec.TestCase
 	config *config.Config
 	err    error
 }
 
-// trials returns all cases on one way.
-func trials(c *config.Config, way string) (all []*trial) {
+// newRuns returns a run of each case. The mode is part of the names.
+func newRuns(c *config.Config, mode string) (runs []*caseRun) {
 	var add func(g *spec.TestGroup)
 	add = func(g *spec.TestGroup) {
 		for i, tc := range slices.Concat(g.Tests, g.StrictTests) {
-			name := fmt.Sprintf("%s/%d/%s", strings.ReplaceAll(g.ID(), "/", "-"), i+1, way)
-			all = append(all, &trial{name: name, spec: tc, config: c})
+			name := fmt.Sprintf("%s/%d/%s", strings.ReplaceAll(g.ID(), "/", "-"), i+1, mode)
+			runs = append(runs, &caseRun{name: name, spec: tc, config: c})
 		}
-		for _, within := range g.Groups {
-			add(within)
+		for _, nested := range g.Groups {
+			add(nested)
 		}
 	}
 	add(generic.Spec())
 	add(http2.Spec())
 	add(hpack.Spec())
-	return all
+	return runs
 }
 
-// play runs all cases, each on a connection of its own.
-func play(all []*trial) {
-	var wg sync.WaitGroup
-	free := make(chan struct{}, atOnce)
-	for _, r := range all {
-		free <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-free }()
-			for range attempts {
-				if r.err = r.run(); r.err == nil {
-					break
-				}
-			}
+// runAll runs all cases, each on its own connection.
+func runAll(runs []*caseRun) {
+	var running sync.WaitGroup
+	slots := make(chan struct{}, concurrency)
+	for _, r := range runs {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			r.err = r.run()
 		})
 	}
-	wg.Wait()
+	running.Wait()
 }
 
-func (r *trial) run() error {
+func (r *caseRun) run() error {
 	conn, err := spec.Dial(r.config)
 	if err != nil {
 		return err
@@ -134,20 +139,20 @@ func (r *trial) run() error {
 	return r.spec.Run(r.config, conn)
 }
 
-// judge tells what is wrong. expected: the case is known to fail, for a reason.
-func (r *trial) judge(t *testing.T, reason string, expected bool) {
+// check reports an unexpected result. If known is true, the case must fail for the given reason.
+func (r *caseRun) check(t *testing.T, reason string, known bool) {
 	t.Helper()
 	failure, isFailure := errors.AsType[*spec.TestError](r.err)
 	switch {
-	case r.err == nil && expected:
-		t.Errorf("passes, and known.txt says that it does not: %s", reason)
+	case r.err == nil && known:
+		t.Errorf("the case passes, but known_failures.txt lists it: %s", reason)
 	case r.err == nil:
 	case errors.Is(r.err, spec.ErrSkipped):
-		t.Error("h2spec leaves it out: it has not found what it needs")
+		t.Error("h2spec skipped the case, because the server lacks something that it needs")
 	case !isFailure:
 		t.Error(r.err)
-	case expected:
-		t.Logf("fails, as known: %s", reason)
+	case known:
+		t.Logf("known failure: %s", reason)
 	default:
 		t.Errorf("%s: %s\nwant one of:\n  %s\ngot:\n  %s", r.spec.Desc, r.spec.Requirement, strings.Join(failure.Expected, "\n  "), failure.Actual)
 	}

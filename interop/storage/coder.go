@@ -18,16 +18,18 @@ import (
 
 var versioner kube.APIObjectVersioner
 
-// A coder turns their objects into ours and back. A watch has a copy, which keeps the transformer that it began with.
+// A coder converts objects between Kubernetes' types and ours. A watch has its own copy, because it keeps
+// the transformer that it started with.
 type coder struct {
 	Options
 	resource store.CollectionSpec
-	// transformer changes the bytes that are kept, as encryption does; nil: they are the object's JSON.
+	// transformer changes the stored bytes, for example by encryption. If nil, the JSON is stored.
 	transformer value.Transformer
 }
 
-// A sealed object is what is kept where there is a transformer: what our store must see of it, and the bytes that it must not.
-type sealed struct {
+// A sealedObject is the stored form of an object if there is a transformer. It has the metadata that our
+// store needs, and the transformed bytes.
+type sealedObject struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Metadata   sealedMetadata `json:"metadata"`
@@ -40,7 +42,7 @@ type sealedMetadata struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 }
 
-// encode returns the JSON of o as it is kept: without a version and a selfLink.
+// encode returns the JSON of o for the store, without a version and a selfLink.
 func (c *coder) encode(o runtime.Object) ([]byte, error) {
 	o = o.DeepCopyObject()
 	if err := versioner.PrepareObjectForStorage(o); err != nil {
@@ -50,8 +52,8 @@ func (c *coder) encode(o runtime.Object) ([]byte, error) {
 	return bytes.TrimSpace(data), err
 }
 
-// draft returns o on its way to the store, and its JSON.
-func (c *coder) draft(ctx context.Context, key listwatch.Key, o runtime.Object) (*store.Draft, []byte, error) {
+// newDraft returns the draft of o for the store, and the JSON of o.
+func (c *coder) newDraft(ctx context.Context, key listwatch.Key, o runtime.Object) (*store.Draft, []byte, error) {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return nil, nil, err
@@ -61,46 +63,48 @@ func (c *coder) draft(ctx context.Context, key listwatch.Key, o runtime.Object) 
 		return nil, nil, err
 	}
 	d := &store.Draft{Key: key, Labels: m.GetLabels(), Fields: c.resource.ReadFields(plain)}
-	kept := plain
+	stored := plain
 	if c.transformer != nil {
-		if kept, err = c.seal(ctx, d, plain); err != nil {
+		if stored, err = c.seal(ctx, d, plain); err != nil {
 			return nil, nil, err
 		}
 	}
-	span, err := rawjson.Find(kept, "metadata")
+	span, err := rawjson.Find(stored, "metadata")
 	if err != nil || span.Empty() {
-		return nil, nil, fmt.Errorf("%s has no metadata: %w", kept, err)
+		return nil, nil, fmt.Errorf("%s has no metadata: %w", stored, err)
 	}
 	at := span.Start + len("{")
-	d.Before = append(bytes.Clone(kept[:at]), `"resourceVersion":`...)
-	if kept[at] != '}' {
+	d.Before = append(bytes.Clone(stored[:at]), `"resourceVersion":`...)
+	if stored[at] != '}' {
 		d.After = []byte(",")
 	}
-	d.After = append(d.After, kept[at:]...)
+	d.After = append(d.After, stored[at:]...)
 	return d, plain, nil
 }
 
+// seal returns the sealedObject of a draft in JSON.
 func (c *coder) seal(ctx context.Context, d *store.Draft, plain []byte) ([]byte, error) {
 	secret, err := c.transformer.TransformToStorage(ctx, plain, value.DefaultContext(c.path(d.Key)))
 	if err != nil {
 		return nil, kube.NewInternalError(err)
 	}
-	return json.Marshal(sealed{
+	return json.Marshal(sealedObject{
 		APIVersion: c.resource.APIVersion, Kind: c.resource.Kind, Sealed: secret,
 		Metadata: sealedMetadata{Name: d.Key.Name, Namespace: d.Key.Namespace, Labels: d.Labels},
 	})
 }
 
-// decode reads o into out. stale says that the transformer would keep it otherwise today.
+// decode decodes o into out. It reports whether the stored bytes are stale: the transformer would now
+// store others.
 func (c *coder) decode(ctx context.Context, o *listwatch.Object, out runtime.Object) (stale bool, err error) {
 	plain := o.Data
 	if c.transformer != nil {
-		var kept sealed
-		if err := json.Unmarshal(o.Data, &kept); err != nil {
+		var stored sealedObject
+		if err := json.Unmarshal(o.Data, &stored); err != nil {
 			return false, err
 		}
 		key := c.path(o.Key)
-		if plain, stale, err = c.transformer.TransformFromStorage(ctx, kept.Sealed, value.DefaultContext(key)); err != nil {
+		if plain, stale, err = c.transformer.TransformFromStorage(ctx, stored.Sealed, value.DefaultContext(key)); err != nil {
 			return false, kube.NewInternalError(fmt.Errorf("unable to transform key %q: %w", key, err))
 		}
 	}

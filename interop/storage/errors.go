@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// kubeError returns an error of ours as the Status that our server would send; other errors as they are.
+// kubeError converts our errors to the Status that our server would send. It returns other errors
+// unchanged.
 func kubeError(err error) error {
 	e, ok := errors.AsType[*listwatch.Error](err)
 	if !ok {
@@ -27,7 +28,7 @@ func kubeError(err error) error {
 	return status
 }
 
-// listError is kubeError for a list of what is beneath prefix: its fresh token is one of theirs.
+// listError is kubeError for a list below prefix. It converts the continue token of the error.
 func (c *coder) listError(err error, prefix string) error {
 	err = kubeError(err)
 	status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -43,7 +44,7 @@ func (c *coder) listError(err error, prefix string) error {
 	return status
 }
 
-// statusOf returns err as the object of an ERROR event.
+// statusOf returns the object of an ERROR event for err.
 func statusOf(err error) *metav1.Status {
 	if s, ok := errors.AsType[*apierrors.StatusError](kubeError(err)); ok {
 		return &s.ErrStatus

@@ -7,12 +7,12 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// inEtcd is a database each of whose collections has a watch of its own.
-type inEtcd struct{ *etcd.DB }
+// An etcdDatabase has a separate watch of etcd for each collection.
+type etcdDatabase struct{ *etcd.DB }
 
-func (inEtcd) lags() {}
+func (etcdDatabase) lags() {}
 
-// openEtcd opens a database in an etcd of its own, since runners count revisions.
+// openEtcd opens a database in a new etcd, because runners depend on exact revisions.
 func openEtcd(t testing.TB) database {
 	t.Helper()
 	server := etcdtest.Start(t, nil)
@@ -25,7 +25,7 @@ func openEtcd(t testing.TB) database {
 			t.Error(err)
 		}
 	})
-	return inEtcd{db}
+	return etcdDatabase{db}
 }
 
-func TestEtcd(t *testing.T) { suite(t, openEtcd) }
+func TestEtcd(t *testing.T) { runSuite(t, openEtcd) }

@@ -17,32 +17,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An exception is a runner that can't pass, and the assertion of it that can't hold. docs/kubernetes-storage-suite.md has the same table.
+// An exception is a runner that cannot pass, and its assertion that does not hold.
+// docs/kubernetes-storage-suite.md has the same table.
 type exception struct{ name, assertion string }
 
 var exceptions = []exception{
 	{
 		"RunTestCreateWithTTL",
-		"a watch sees the DELETED event of an object that was created with a time to live of one second: our stores have none",
+		"a watch receives the DELETED event of an object that was created with a time to live of one second: our stores have no time to live",
 	},
 	{
 		"RunTestGuaranteedUpdateWithTTL",
-		"a watch sees the DELETED event of an object that was updated with a time to live of one second: our stores have none",
+		"a watch receives the DELETED event of an object that was updated with a time to live of one second: our stores have no time to live",
 	},
 	{
 		"RunTestGetListWithErrorAggregation",
 		"the Status of a failed list has a cause for each object that could not be decrypted, up to 100: " +
-			"encryption at rest is none of our stores' business, and these are errors that etcd's store collects above its transformer",
+			"our stores have no encryption at rest, and Kubernetes' etcd store collects these errors above its transformer",
 	},
 }
 
 const (
 	suitePackage = "k8s.io/apiserver/pkg/storage/testing"
-	document     = "../../docs/kubernetes-storage-suite.md"
+	documentPath = "../../docs/kubernetes-storage-suite.md"
 )
 
-// exported returns the runners of the suite.
-func exported(t *testing.T) []string {
+// exportedRunners returns the names of all runners of the suite.
+func exportedRunners(t *testing.T) []string {
 	t.Helper()
 	pkg, err := build.Import(suitePackage, ".", 0)
 	if err != nil {
@@ -64,8 +65,8 @@ func exported(t *testing.T) []string {
 	return names
 }
 
-// called returns the runners that n names.
-func called(n ast.Node) []string {
+// calledRunners returns the names of the runners that n calls.
+func calledRunners(n ast.Node) []string {
 	names := make(map[string]bool)
 	ast.Inspect(n, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "Run") {
@@ -78,8 +79,8 @@ func called(n ast.Node) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// tests returns the parsed tests of this package.
-func tests(t *testing.T) []*ast.File {
+// testFiles returns the parsed test files of this package.
+func testFiles(t *testing.T) []*ast.File {
 	t.Helper()
 	var files []*ast.File
 	names, err := fs.Glob(os.DirFS("."), "*_test.go")
@@ -96,44 +97,44 @@ func tests(t *testing.T) []*ast.File {
 	return files
 }
 
-func TestEveryRunnerIsRunOrAnException(t *testing.T) {
+func TestEveryRunnerIsRunOrExcepted(t *testing.T) {
 	var got []string
-	for _, f := range tests(t) {
-		got = append(got, called(f)...)
+	for _, f := range testFiles(t) {
+		got = append(got, calledRunners(f)...)
 	}
 	slices.Sort(got)
-	got = slices.Compact(got) // a benchmark runs over many stores
+	got = slices.Compact(got) // benchmarks may use a runner several times
 	for _, e := range exceptions {
 		got = append(got, e.name)
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(exported(t), got); diff != "" {
-		t.Errorf("what %s exports, and what is run or excepted, each once (-want +got):\n%s", suitePackage, diff)
+	if diff := cmp.Diff(exportedRunners(t), got); diff != "" {
+		t.Errorf("the runners that are run or excepted differ from those of %s (-want +got):\n%s", suitePackage, diff)
 	}
 }
 
-func TestRunnersHaveTheNamesOfWhatTheyRun(t *testing.T) {
+func TestRunnerNamesMatch(t *testing.T) {
 	entries := 0
-	for _, f := range tests(t) {
+	for _, f := range testFiles(t) {
 		ast.Inspect(f, func(n ast.Node) bool {
-			name := nameOf(n)
+			name := entryName(n)
 			if name == "" {
 				return true
 			}
 			entries++
-			if got := called(n); !slices.Equal(got, []string{name}) {
-				t.Errorf("the entry %s runs %v", name, got)
+			if got := calledRunners(n); !slices.Equal(got, []string{name}) {
+				t.Errorf("the entry %s calls %v, want only that runner", name, got)
 			}
 			return false
 		})
 	}
-	if want := len(writes) + len(reads) + len(watches); entries != want {
-		t.Errorf("found %d entries, want %d", entries, want)
+	if want := len(writeRunners) + len(readRunners) + len(watchRunners); entries != want {
+		t.Errorf("got %d entries, want %d", entries, want)
 	}
 }
 
-// nameOf returns the name of an entry in a table of runners; empty where n is none.
-func nameOf(n ast.Node) string {
+// entryName returns the name of an entry in a table of runners, or "" if n is not an entry.
+func entryName(n ast.Node) string {
 	entry, ok := n.(*ast.CompositeLit)
 	if !ok || len(entry.Elts) == 0 {
 		return ""
@@ -154,14 +155,14 @@ func nameOf(n ast.Node) string {
 	return name
 }
 
-func TestExceptionsAreFewerThanOneInFive(t *testing.T) {
-	if all := len(exported(t)); 5*len(exceptions) >= all {
-		t.Errorf("%d of %d runners are excepted", len(exceptions), all)
+func TestFewExceptions(t *testing.T) {
+	if all := len(exportedRunners(t)); 5*len(exceptions) >= all {
+		t.Errorf("%d of %d runners are exceptions, want less than a fifth", len(exceptions), all)
 	}
 }
 
-func TestTheDocumentHasTheSameExceptions(t *testing.T) {
-	data, err := os.ReadFile(document)
+func TestDocsListTheExceptions(t *testing.T) {
+	data, err := os.ReadFile(documentPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,10 +176,10 @@ func TestTheDocumentHasTheSameExceptions(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", document, diff)
+		t.Errorf("the exceptions in %s differ (-want +got):\n%s", documentPath, diff)
 	}
-	all := len(exported(t))
+	all := len(exportedRunners(t))
 	if counts := fmt.Sprintf("%d of its %d exported runners", all-len(exceptions), all); !strings.Contains(string(data), counts) {
-		t.Errorf("%s does not say that we run %s", document, counts)
+		t.Errorf("%s does not contain %q", documentPath, counts)
 	}
 }

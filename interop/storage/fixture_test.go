@@ -22,40 +22,42 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A database is a store of ours: collections with one counter of versions.
+// A database is one of our stores. Its collections share a counter of versions.
 type database interface {
 	Collection(store.CollectionSpec) (*store.Collection, error)
 }
 
-// An opener opens an empty database, for one test, whose first write has version 2, as in etcd: the suite counts on that.
-type opener func(testing.TB) database
+// An openFunc opens an empty database for one test. The suite expects that its first write has version 2,
+// as in etcd.
+type openFunc func(testing.TB) database
 
-// A fixture is what runners ask for.
+// A fixture has everything that runners need.
 type fixture struct {
 	*Storage
-	codec *breakable
+	codec *failingCodec
 	pods  *store.Collection
 	other *store.Collection // another collection of the same database
-	lags  bool              // a list that takes any state may be one from before the newest write to another collection
+	lags  bool              // the database is a laggingDatabase
 }
 
-// A lagging database is one whose collections follow something each for itself.
-type lagging interface{ lags() }
+// A laggingDatabase has collections that follow their writes separately. A list of any version in one of
+// them may be older than the newest write in another.
+type laggingDatabase interface{ lags() }
 
 var podResource = store.CollectionSpec{
 	APIVersion: examplev1.SchemeGroupVersion.String(), Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"},
 }
 
-func newFixture(t testing.TB, open opener) *fixture {
+func newFixture(t testing.TB, open openFunc) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
 	if err := errors.Join(example.AddToScheme(scheme), examplev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{codec: &breakable{Codec: apitesting.TestCodec(serializer.NewCodecFactory(scheme), examplev1.SchemeGroupVersion)}}
+	f := &fixture{codec: &failingCodec{Codec: apitesting.TestCodec(serializer.NewCodecFactory(scheme), examplev1.SchemeGroupVersion)}}
 	db := open(t)
-	_, f.lags = db.(lagging)
+	_, f.lags = db.(laggingDatabase)
 	var err error
 	if f.pods, err = db.Collection(podResource); err != nil {
 		t.Fatal(err)
@@ -70,7 +72,7 @@ func newFixture(t testing.TB, open opener) *fixture {
 	return f
 }
 
-// advance writes into the other collection, which moves the version on.
+// advance increases the version of the database with a write to the other collection.
 func (f *fixture) advance(ctx context.Context, t *testing.T) int64 {
 	t.Helper()
 	o, err := f.other.Create(ctx, []byte(`{"metadata":{"generateName":"o-"}}`))
@@ -80,8 +82,8 @@ func (f *fixture) advance(ctx context.Context, t *testing.T) int64 {
 	return int64(o.Version)
 }
 
-// compact forgets the history before a version. It moves the version on, as Kubernetes' compactor does, which keeps its own record in
-// etcd.
+// compact compacts the history before a version. It also increases the version, like Kubernetes'
+// compactor, which writes a record of its own to etcd.
 func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	v, err := listwatch.ParseVersion(resourceVersion)
@@ -90,14 +92,15 @@ func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion str
 	}
 	log, ok := f.pods.Backend().(interface{ CompactTo(listwatch.Version) })
 	if !ok {
-		t.Fatal("the store can't forget its history")
+		t.Fatal("the store cannot be compacted")
 	}
 	f.advance(ctx, t)
 	log.CompactTo(v)
 }
 
-// kept checks what is kept at path: compact JSON that knows its version, and an object without a selfLink in it.
-func (f *fixture) kept(ctx context.Context, t *testing.T, path string) {
+// checkStored checks the stored object at path: it must be compact JSON with its version and without a
+// selfLink.
+func (f *fixture) checkStored(ctx context.Context, t *testing.T, path string) {
 	t.Helper()
 	key, err := f.keyOf(path)
 	if err != nil {
@@ -109,86 +112,86 @@ func (f *fixture) kept(ctx context.Context, t *testing.T, path string) {
 	}
 	parsed, err := listwatch.ParseObject(o.Data)
 	if err != nil || parsed.Version != o.Version || !bytes.Equal(parsed.Data, o.Data) {
-		t.Errorf("%s is kept as %s (%v), want compact JSON of version %v", path, o.Data, err, o.Version)
+		t.Errorf("%s is stored as %s (%v), want compact JSON with version %v", path, o.Data, err, o.Version)
 	}
 	pod := &example.Pod{}
 	if _, err := f.decode(ctx, o, pod); err != nil || pod.GetSelfLink() != "" {
-		t.Errorf("%s: selfLink %q, %v", o.Data, pod.GetSelfLink(), err)
+		t.Errorf("%s: got selfLink %q, error %v; want no selfLink", o.Data, pod.GetSelfLink(), err)
 	}
 }
 
-// prefixed is a fixture with a transformer that puts a prefix before what is kept.
-type prefixed struct{ *fixture }
+// A prefixedFixture has a transformer that adds a prefix to the stored bytes.
+type prefixedFixture struct{ *fixture }
 
-var _ storagetesting.InterfaceWithPrefixTransformer = prefixed{}
+var _ storagetesting.InterfaceWithPrefixTransformer = prefixedFixture{}
 
-func newPrefixed(f *fixture) prefixed {
+func newPrefixedFixture(f *fixture) prefixedFixture {
 	f.Transform(func(value.Transformer) value.Transformer {
 		return storagetesting.NewPrefixTransformer([]byte("test!"), false)
 	})
-	return prefixed{f}
+	return prefixedFixture{f}
 }
 
-func (p prefixed) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
+func (p prefixedFixture) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
 	return p.Transform(func(t value.Transformer) value.Transformer {
 		changed := *t.(*storagetesting.PrefixTransformer)
 		return modify(&changed)
 	})
 }
 
-func (p prefixed) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
+func (p prefixedFixture) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
 	return p.Transform(modify)
 }
 
-// breakable is a codec that can be told to fail.
-type breakable struct {
+// A failingCodec is a codec that fails on demand.
+type failingCodec struct {
 	runtime.Codec
-	broken atomic.Bool
+	failing atomic.Bool
 }
 
-var errBroken = errors.New("told to fail")
+var errInjected = errors.New("injected failure")
 
-func (b *breakable) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	if b.broken.Load() {
-		return nil, nil, errBroken
+func (b *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if b.failing.Load() {
+		return nil, nil, errInjected
 	}
 	return b.Codec.Decode(data, defaults, into)
 }
 
-// brittle is a transformer that can be told to fail.
-type brittle struct {
+// A failingTransformer is a transformer that fails on demand.
+type failingTransformer struct {
 	value.Transformer
-	broken atomic.Bool
+	failing atomic.Bool
 }
 
-func (b *brittle) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
-	if b.broken.Load() {
-		return nil, false, errBroken
+func (b *failingTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+	if b.failing.Load() {
+		return nil, false, errInjected
 	}
 	return b.Transformer.TransformFromStorage(ctx, data, dataCtx)
 }
 
-// A runner is one of the suite.
+// A runner is a test function of the suite.
 type runner struct {
-	name string // that of the function
+	name string // the name of the function
 	run  func(context.Context, *testing.T, *fixture)
-	// serial is true where the runner sets a feature gate of the whole process.
+	// serial must be true if the runner sets a feature gate, which applies to the whole process.
 	serial bool
 }
 
-// plain is a runner that wants a storage and nothing else.
-func plain(run func(context.Context, *testing.T, kube.Interface)) func(context.Context, *testing.T, *fixture) {
+// withStorage returns a runner that needs only a storage.
+func withStorage(run func(context.Context, *testing.T, kube.Interface)) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, f) }
 }
 
-// withPrefix is a runner that changes the prefix of what is kept.
+// withPrefix returns a runner that changes the prefix of the stored bytes.
 func withPrefix(run func(context.Context, *testing.T, storagetesting.InterfaceWithPrefixTransformer)) func(context.Context, *testing.T, *fixture) {
-	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, newPrefixed(f)) }
+	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, newPrefixedFixture(f)) }
 }
 
-// suite runs all of the suite that can be run over a store, and skips the exceptions.
-func suite(t *testing.T, open opener) {
-	for _, group := range [][]runner{writes, reads, watches} {
+// runSuite runs the suite over a store and skips the exceptions.
+func runSuite(t *testing.T, open openFunc) {
+	for _, group := range [][]runner{writeRunners, readRunners, watchRunners} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				if !r.serial {
@@ -199,6 +202,6 @@ func suite(t *testing.T, open opener) {
 		}
 	}
 	for _, e := range exceptions {
-		t.Run(e.name, func(t *testing.T) { t.Skip("can't hold: " + e.assertion) })
+		t.Run(e.name, func(t *testing.T) { t.Skip("exception: " + e.assertion) })
 	}
 }

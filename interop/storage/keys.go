@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// keyOf reads a path: a prefix, a namespace, which may be left out, and a name.
+// keyOf parses a path, which consists of a prefix, an optional namespace and a name.
 func (c *coder) keyOf(path string) (listwatch.Key, error) {
 	prepared, err := kube.PrepareKey(c.Prefix, path, false)
 	if err != nil {
@@ -26,23 +26,24 @@ func (c *coder) split(path string) listwatch.Key {
 	return listwatch.Key{Name: rest}
 }
 
-// path spells a key.
+// path returns the path of a key.
 func (c *coder) path(k listwatch.Key) string { return c.Prefix + k.String() }
 
-// scope narrows q to what is at path or, where recursive, beneath it, and returns the path in full.
-func (c *coder) scope(q *listwatch.Query, path string, recursive bool) (string, error) {
+// setScope limits q to the object at path or, if recursive is true, to the objects below it. It returns
+// the complete path.
+func (c *coder) setScope(q *listwatch.Query, path string, recursive bool) (string, error) {
 	prepared, err := kube.PrepareKey(c.Prefix, path, recursive)
 	if err != nil {
 		return "", err
 	}
 	if recursive {
-		// Beneath an object there is nothing, and so there is in a namespace with a slash.
+		// A path below an object becomes a namespace with a slash. Both contain no objects.
 		q.Namespace = strings.TrimSuffix(strings.TrimPrefix(prepared, c.Prefix), "/")
 		return prepared, nil
 	}
 	key := c.split(prepared)
 	q.Namespace, q.Name = key.Namespace, key.Name
-	// To a query an empty name means all names, to a path it means the empty one.
+	// An empty name in a query means any name, but in a path it means the empty name.
 	if key.Namespace == "" {
 		q.Fields = q.Fields.And(listwatch.FieldNamespace, "")
 	}
@@ -52,20 +53,23 @@ func (c *coder) scope(q *listwatch.Query, path string, recursive bool) (string, 
 	return prepared, nil
 }
 
-// The tokens of Kubernetes say from which key on a list continues, and at which version; ours say after which.
+// A continue token of Kubernetes contains the first key of the rest of the list; ours contains the last
+// key before it.
 
-// token makes one of ours: for what comes from start on, at version, or now where that is not positive.
-func (c *coder) token(start string, version int64) string {
+// continueToken returns our token for a list from the path start at a version. If the version is not
+// positive, the list continues at the current version.
+func (c *coder) continueToken(start string, version int64) string {
 	start, after := strings.CutSuffix(start, "\x00")
 	p := history.ContinueToken{Key: c.split(start), Version: listwatch.Version(max(version, 0))}
 	if !after {
-		p.Key.Name = before(p.Key.Name)
+		p.Key.Name = beforeName(p.Key.Name)
 	}
 	return p.Encode()
 }
 
-// before returns a text that comes after every name that comes before name, and is none: no name has a tilde.
-func before(name string) string {
+// beforeName returns a text between name and all valid names before it. It is not a valid name itself,
+// because it ends with a tilde.
+func beforeName(name string) string {
 	if name == "" {
 		return ""
 	}
@@ -73,7 +77,7 @@ func before(name string) string {
 	return name[:last] + string(rune(name[last]-1)) + "~"
 }
 
-// kubeToken makes one of theirs of ours, for a list of what is beneath prefix.
+// kubeToken converts our continue token to Kubernetes' format, for a list below prefix.
 func (c *coder) kubeToken(token, prefix string) (string, error) {
 	if token == "" {
 		return "", nil

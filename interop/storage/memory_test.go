@@ -11,12 +11,13 @@ import (
 
 func openMemory(testing.TB) database { return memory.Open(memory.Options{StartVersion: 1}) }
 
-func TestMemory(t *testing.T) { suite(t, openMemory) }
+func TestMemory(t *testing.T) { runSuite(t, openMemory) }
 
-// The benchmarks are those of etcd's store and of the watch cache over it, with fewer pods, so that they can be compared.
+// Kubernetes runs the same benchmarks over its etcd store and its watch cache, with more pods.
 
-// benchmark gives run a storage and as many pods as a small cluster has.
-func benchmark(b *testing.B, created bool, run func(context.Context, *fixture, storagetesting.BenchmarkData)) {
+// runBenchmark calls run with a storage and the pods of a small cluster. If created is true, the storage
+// contains the pods.
+func runBenchmark(b *testing.B, created bool, run func(context.Context, *fixture, storagetesting.BenchmarkData)) {
 	f := newFixture(b, openMemory)
 	data := storagetesting.PrepareBenchmarkData(10, 100, 50)
 	if created {
@@ -27,23 +28,23 @@ func benchmark(b *testing.B, created bool, run func(context.Context, *fixture, s
 	run(b.Context(), f, data)
 }
 
-// BenchmarkMemoryWrites measures writes under background load of watchers and lists.
+// BenchmarkMemoryWrites measures writes during watches and lists.
 func BenchmarkMemoryWrites(b *testing.B) {
-	benchmark(b, false, func(ctx context.Context, f *fixture, data storagetesting.BenchmarkData) {
+	runBenchmark(b, false, func(ctx context.Context, f *fixture, data storagetesting.BenchmarkData) {
 		storagetesting.RunBenchmarkWriteThroughput(ctx, b, f, data, true, nil)
 	})
 }
 
-// BenchmarkMemoryLists measures lists by cluster, node and namespace, whole and in pages.
+// BenchmarkMemoryLists measures lists of the cluster, a node and a namespace, complete and in pages.
 func BenchmarkMemoryLists(b *testing.B) {
-	benchmark(b, true, func(ctx context.Context, f *fixture, data storagetesting.BenchmarkData) {
+	runBenchmark(b, true, func(ctx context.Context, f *fixture, data storagetesting.BenchmarkData) {
 		storagetesting.RunBenchmarkStoreList(ctx, b, f, data, true)
 	})
 }
 
-// BenchmarkMemoryStats measures how long it takes to count a collection.
+// BenchmarkMemoryStats measures the time to count the objects of a collection.
 func BenchmarkMemoryStats(b *testing.B) {
-	benchmark(b, true, func(ctx context.Context, f *fixture, _ storagetesting.BenchmarkData) {
+	runBenchmark(b, true, func(ctx context.Context, f *fixture, _ storagetesting.BenchmarkData) {
 		storagetesting.RunBenchmarkStoreStats(ctx, b, f)
 	})
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// listQuery says what to list, and beneath which path.
+// listQuery returns the query for a list, and the path below which it lists.
 func (c *coder) listQuery(path string, o kube.ListOptions) (q listwatch.Query, prefix string, err error) {
-	if prefix, err = c.scoped(&q, path, o); err != nil {
+	if prefix, err = c.setSelection(&q, path, o); err != nil {
 		return q, "", err
 	}
 	exact, from, err := kube.ValidateListOptions(prefix, versioner, o)
 	switch {
 	case err != nil:
 	case from != "":
-		q.Continue = c.token(from, exact)
+		q.Continue = c.continueToken(from, exact)
 	case exact > 0:
 		q.Start, q.Match, q.Version = listwatch.At, listwatch.Exact, listwatch.Version(exact)
 	default:
-		err = start(&q, o.ResourceVersion)
+		err = setStart(&q, o.ResourceVersion)
 	}
 	q.Limit = int(o.Predicate.Limit)
 	return q, prefix, err
 }
 
-// watchQuery says what to watch.
+// watchQuery returns the query for a watch.
 func (c *coder) watchQuery(path string, o kube.ListOptions) (q listwatch.Query, err error) {
-	if _, err = c.scoped(&q, path, o); err != nil {
+	if _, err = c.setSelection(&q, path, o); err != nil {
 		return q, err
 	}
 	if send := o.SendInitialEvents; send != nil && *send {
@@ -40,11 +40,11 @@ func (c *coder) watchQuery(path string, o kube.ListOptions) (q listwatch.Query, 
 	} else if send != nil {
 		q.InitialEvents = listwatch.No
 	}
-	return q, start(&q, o.ResourceVersion)
+	return q, setStart(&q, o.ResourceVersion)
 }
 
-// start says where in history to begin.
-func start(q *listwatch.Query, resourceVersion string) error {
+// setStart sets the start of q.
+func setStart(q *listwatch.Query, resourceVersion string) error {
 	version, err := versioner.ParseResourceVersion(resourceVersion)
 	switch {
 	case err != nil:
@@ -57,12 +57,12 @@ func start(q *listwatch.Query, resourceVersion string) error {
 	return nil
 }
 
-// scoped reads the selectors and the scope. Selectors are handed on as they are spelled; one that can't be is refused and not
-// obeyed here, for then nothing of ours would be tested.
-func (c *coder) scoped(q *listwatch.Query, path string, o kube.ListOptions) (prefix string, err error) {
+// setSelection sets the selectors and the scope of q. It passes the text of selectors to our parser.
+// Selectors without a text form are refused, because an evaluation here would not test our code.
+func (c *coder) setSelection(q *listwatch.Query, path string, o kube.ListOptions) (prefix string, err error) {
 	label, field := o.Predicate.Label, o.Predicate.Field
 	if label == labels.Nothing() || field == fields.Nothing() {
-		return "", fmt.Errorf("a selector that selects nothing has no spelling")
+		return "", fmt.Errorf("a selector that selects nothing has no text form")
 	}
 	if label != nil {
 		if q.Labels, err = listwatch.ParseLabelSelector(label.String()); err != nil {
@@ -74,5 +74,5 @@ func (c *coder) scoped(q *listwatch.Query, path string, o kube.ListOptions) (pre
 			return "", kubeError(err)
 		}
 	}
-	return c.scope(q, path, o.Recursive)
+	return c.setScope(q, path, o.Recursive)
 }

@@ -28,7 +28,8 @@ func (s *Storage) Get(ctx context.Context, path string, o kube.GetOptions, out r
 	return kube.NewKeyNotFoundError(path, 0)
 }
 
-// get returns the object at path, not older than a version, or nil. A version is a matter of lists, to us.
+// get returns the object at path, not older than a version, or nil. Our stores support versions only in
+// lists.
 func (s *Storage) get(ctx context.Context, path, resourceVersion string) (*listwatch.Object, error) {
 	key, err := s.keyOf(path)
 	if err != nil {
@@ -38,10 +39,10 @@ func (s *Storage) get(ctx context.Context, path, resourceVersion string) (*listw
 		return s.backend.Get(ctx, key)
 	}
 	var q listwatch.Query
-	if _, err := s.scope(&q, path, false); err != nil {
+	if _, err := s.setScope(&q, path, false); err != nil {
 		return nil, err
 	}
-	if err := start(&q, resourceVersion); err != nil {
+	if err := setStart(&q, resourceVersion); err != nil {
 		return nil, err
 	}
 	page, err := s.backend.List(ctx, q)
@@ -76,7 +77,7 @@ func (s *Storage) GetList(ctx context.Context, path string, o kube.ListOptions, 
 	return versioner.UpdateList(list, uint64(page.Version), token, remaining)
 }
 
-// appendTo decodes objects into the items of list, up to the first that can't be.
+// appendTo decodes objects into the items of list. It stops at the first object that cannot be decoded.
 func (s *Storage) appendTo(ctx context.Context, list runtime.Object, objects []*listwatch.Object) error {
 	ptr, err := meta.GetItemsPtr(list)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *Storage) appendTo(ctx context.Context, list runtime.Object, objects []*
 	}
 	items, err := conversion.EnforcePtr(ptr)
 	if err != nil || items.Kind() != reflect.Slice {
-		return fmt.Errorf("the items of %T are no slice: %w", list, err)
+		return fmt.Errorf("the items of %T are not a slice: %w", list, err)
 	}
 	if items.IsNil() {
 		items.Set(reflect.MakeSlice(items.Type(), 0, len(objects)))

@@ -13,21 +13,22 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Storage is a [kube.Interface] over one of our collections. It is safe for concurrent use, but for Transform.
+// Storage is a [kube.Interface] over one of our collections. It is safe for concurrent use, except for
+// Transform.
 type Storage struct {
 	// Immutable after construction.
-	backend store.Backend
-	floor   func() listwatch.Version // the oldest version in the history
-	began   listwatch.Version        // the floor that the history began with
+	backend      store.Backend
+	floor        func() listwatch.Version // the oldest version in the history
+	initialFloor listwatch.Version        // the floor at the start
 
 	coder
 }
 
 var _ kube.Interface = (*Storage)(nil)
 
-// Options say what a Storage holds. All of them are needed.
+// Options configures a Storage. All fields are required.
 type Options struct {
-	// Prefix is what every key begins with, slashes at both ends included: "/pods/".
+	// Prefix is the prefix of every key, with a slash at both ends, for example "/pods/".
 	Prefix string
 	// New returns an empty object.
 	New func() runtime.Object
@@ -35,25 +36,25 @@ type Options struct {
 	Codec runtime.Codec
 }
 
-// New returns c as Kubernetes sees a storage. The store of c keeps its history in a [history.Log].
+// New returns a Storage over c. The store of c must use a [history.Log].
 func New(c *store.Collection, o Options) (*Storage, error) {
 	backend := c.Backend()
 	log, ok := backend.(interface{ Stats() history.Stats })
 	if !ok {
-		return nil, errors.New("the store does not tell where its history begins")
+		return nil, errors.New("the store does not report the floor of its history")
 	}
 	s := &Storage{backend: backend, coder: coder{Options: o, resource: c.Spec()}}
 	s.floor = func() listwatch.Version { return log.Stats().Floor }
-	s.began = s.floor()
+	s.initialFloor = s.floor()
 	return s, nil
 }
 
-// Transform replaces the transformer, through which objects go on their way in and out, until undo is called. It must not be called
-// while anything but a watch goes on.
+// Transform replaces the transformer of stored objects until undo is called. No other call except a watch
+// may run at the same time.
 func (s *Storage) Transform(replace func(value.Transformer) value.Transformer) (undo func()) {
-	was := s.transformer
-	s.transformer = replace(was)
-	return func() { s.transformer = was }
+	old := s.transformer
+	s.transformer = replace(old)
+	return func() { s.transformer = old }
 }
 
 // Versioner implements [kube.Interface].
@@ -73,7 +74,7 @@ func (s *Storage) GetCurrentResourceVersion(ctx context.Context) (uint64, error)
 
 // CompactRevision implements [kube.Interface].
 func (s *Storage) CompactRevision() int64 {
-	if floor := s.floor(); floor > s.began {
+	if floor := s.floor(); floor > s.initialFloor {
 		return int64(floor)
 	}
 	return 0
@@ -82,7 +83,8 @@ func (s *Storage) CompactRevision() int64 {
 // ReadinessCheck implements [kube.Interface].
 func (s *Storage) ReadinessCheck() error { return nil }
 
-// RequestWatchProgress implements [kube.Interface]. Watches tell their progress unasked, every [bookmarkEvery].
+// RequestWatchProgress implements [kube.Interface]. It does nothing, because watches send a bookmark
+// every [bookmarkInterval].
 func (s *Storage) RequestWatchProgress(context.Context) error { return nil }
 
 // EnableResourceSizeEstimation implements [kube.Interface].

@@ -10,49 +10,49 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 )
 
-var errCorrupt = errors.New("bits flipped")
+var errCorrupt = errors.New("corrupt object")
 
-var writes = []runner{
+var writeRunners = []runner{
 	{name: "RunTestCreate", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestCreate(ctx, t, f, f.kept)
+		storagetesting.RunTestCreate(ctx, t, f, f.checkStored)
 	}},
-	{name: "RunTestCreateWithKeyExist", run: plain(storagetesting.RunTestCreateWithKeyExist)},
-	{name: "RunTestKeySchema", run: plain(storagetesting.RunTestKeySchema)},
-	{name: "RunTestUnconditionalDelete", run: plain(storagetesting.RunTestUnconditionalDelete)},
-	{name: "RunTestConditionalDelete", run: plain(storagetesting.RunTestConditionalDelete)},
-	{name: "RunTestDeleteWithSuggestion", run: plain(storagetesting.RunTestDeleteWithSuggestion)},
-	{name: "RunTestDeleteWithSuggestionAndConflict", run: plain(storagetesting.RunTestDeleteWithSuggestionAndConflict)},
-	{name: "RunTestDeleteWithConflict", run: plain(storagetesting.RunTestDeleteWithConflict)},
-	{name: "RunTestDeleteWithSuggestionOfDeletedObject", run: plain(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject)},
-	{name: "RunTestValidateDeletionWithSuggestion", run: plain(storagetesting.RunTestValidateDeletionWithSuggestion)},
-	{name: "RunTestValidateDeletionWithOnlySuggestionValid", run: plain(storagetesting.RunTestValidateDeletionWithOnlySuggestionValid)},
-	{name: "RunTestPreconditionalDeleteWithSuggestion", run: plain(storagetesting.RunTestPreconditionalDeleteWithSuggestion)},
-	{name: "RunTestPreconditionalDeleteWithOnlySuggestionPass", run: plain(storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass)},
+	{name: "RunTestCreateWithKeyExist", run: withStorage(storagetesting.RunTestCreateWithKeyExist)},
+	{name: "RunTestKeySchema", run: withStorage(storagetesting.RunTestKeySchema)},
+	{name: "RunTestUnconditionalDelete", run: withStorage(storagetesting.RunTestUnconditionalDelete)},
+	{name: "RunTestConditionalDelete", run: withStorage(storagetesting.RunTestConditionalDelete)},
+	{name: "RunTestDeleteWithSuggestion", run: withStorage(storagetesting.RunTestDeleteWithSuggestion)},
+	{name: "RunTestDeleteWithSuggestionAndConflict", run: withStorage(storagetesting.RunTestDeleteWithSuggestionAndConflict)},
+	{name: "RunTestDeleteWithConflict", run: withStorage(storagetesting.RunTestDeleteWithConflict)},
+	{name: "RunTestDeleteWithSuggestionOfDeletedObject", run: withStorage(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject)},
+	{name: "RunTestValidateDeletionWithSuggestion", run: withStorage(storagetesting.RunTestValidateDeletionWithSuggestion)},
+	{name: "RunTestValidateDeletionWithOnlySuggestionValid", run: withStorage(storagetesting.RunTestValidateDeletionWithOnlySuggestionValid)},
+	{name: "RunTestPreconditionalDeleteWithSuggestion", run: withStorage(storagetesting.RunTestPreconditionalDeleteWithSuggestion)},
+	{name: "RunTestPreconditionalDeleteWithOnlySuggestionPass", run: withStorage(storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass)},
 	{name: "RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(ctx, t, f, f.codec.broken.Store)
+		storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(ctx, t, f, f.codec.failing.Store)
 	}},
 	{name: "RunTestDeleteExpectedTransformOrDecodeError", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, f, f.codec.broken.Store)
+		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, f, f.codec.failing.Store)
 	}},
 	{name: "RunTestDeleteExpectedTransformOrDecodeError", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		b := &brittle{Transformer: identity.NewEncryptCheckTransformer()}
+		b := &failingTransformer{Transformer: identity.NewEncryptCheckTransformer()}
 		f.Transform(func(value.Transformer) value.Transformer { return b })
-		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, f, b.broken.Store)
+		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, f, b.failing.Store)
 	}},
 	{name: "RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, f)
 	}},
 	{name: "RunTestGuaranteedUpdate", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestGuaranteedUpdate(ctx, t, newPrefixed(f), f.kept)
+		storagetesting.RunTestGuaranteedUpdate(ctx, t, newPrefixedFixture(f), f.checkStored)
 	}},
 	{name: "RunTestGuaranteedUpdateChecksStoredData", run: withPrefix(storagetesting.RunTestGuaranteedUpdateChecksStoredData)},
-	{name: "RunTestGuaranteedUpdateWithConflict", run: plain(storagetesting.RunTestGuaranteedUpdateWithConflict)},
-	{name: "RunTestGuaranteedUpdateWithSuggestionAndConflict", run: plain(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict)},
+	{name: "RunTestGuaranteedUpdateWithConflict", run: withStorage(storagetesting.RunTestGuaranteedUpdateWithConflict)},
+	{name: "RunTestGuaranteedUpdateWithSuggestionAndConflict", run: withStorage(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict)},
 	{name: "RunTestTransformationFailure", run: withPrefix(storagetesting.RunTestTransformationFailure)},
 }
 
-var reads = []runner{
-	{name: "RunTestGet", run: plain(storagetesting.RunTestGet)},
+var readRunners = []runner{
+	{name: "RunTestGet", run: withStorage(storagetesting.RunTestGet)},
 	{name: "RunTestList", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestList(ctx, t, f, f.compact, false, nil)
 	}},
@@ -62,11 +62,11 @@ var reads = []runner{
 	{name: "RunTestGetListNonRecursive", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestGetListNonRecursive(ctx, t, f.advance, f)
 	}},
-	{name: "RunTestGetListRecursivePrefix", run: plain(storagetesting.RunTestGetListRecursivePrefix)},
+	{name: "RunTestGetListRecursivePrefix", run: withStorage(storagetesting.RunTestGetListRecursivePrefix)},
 	{name: "RunTestGetListWithoutErrorAggregation", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, newPrefixed(f), errCorrupt)
+		storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, newPrefixedFixture(f), errCorrupt)
 	}},
-	// The validations that these three take count the calls to etcd; they may be nil.
+	// The last argument of these three counts the calls to etcd and may be nil.
 	{name: "RunTestListContinuation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListContinuation(ctx, t, f, nil)
 	}},
@@ -80,8 +80,8 @@ var reads = []runner{
 		storagetesting.RunTestListInconsistentContinuation(ctx, t, f, f.compact)
 	}},
 	{name: "RunTestListResourceVersionMatch", run: withPrefix(storagetesting.RunTestListResourceVersionMatch)},
-	{name: "RunTestListPaging", run: plain(storagetesting.RunTestListPaging)},
-	{name: "RunTestNamespaceScopedList", run: plain(storagetesting.RunTestNamespaceScopedList)},
+	{name: "RunTestListPaging", run: withStorage(storagetesting.RunTestListPaging)},
+	{name: "RunTestNamespaceScopedList", run: withStorage(storagetesting.RunTestNamespaceScopedList)},
 	{name: "RunTestStats", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestStats(ctx, t, f, f.codec, identity.NewEncryptCheckTransformer(), false)
 	}},
@@ -90,34 +90,34 @@ var reads = []runner{
 	}},
 }
 
-var watches = []runner{
-	{name: "RunTestWatch", run: plain(storagetesting.RunTestWatch)},
+var watchRunners = []runner{
+	{name: "RunTestWatch", run: withStorage(storagetesting.RunTestWatch)},
 	{name: "RunTestWatchFromZero", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestWatchFromZero(ctx, t, f, f.compact)
 	}},
-	{name: "RunTestDeleteTriggerWatch", run: plain(storagetesting.RunTestDeleteTriggerWatch)},
-	{name: "RunTestWatchFromNonZero", run: plain(storagetesting.RunTestWatchFromNonZero)},
-	{name: "RunTestDelayedWatchDelivery", run: plain(storagetesting.RunTestDelayedWatchDelivery)},
+	{name: "RunTestDeleteTriggerWatch", run: withStorage(storagetesting.RunTestDeleteTriggerWatch)},
+	{name: "RunTestWatchFromNonZero", run: withStorage(storagetesting.RunTestWatchFromNonZero)},
+	{name: "RunTestDelayedWatchDelivery", run: withStorage(storagetesting.RunTestDelayedWatchDelivery)},
 	{name: "RunTestWatchError", run: withPrefix(storagetesting.RunTestWatchError)},
 	{name: "RunTestWatchWithUnsafeDelete", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, newPrefixed(f), errCorrupt)
+		storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, newPrefixedFixture(f), errCorrupt)
 	}},
-	{name: "RunTestWatchContextCancel", run: plain(storagetesting.RunTestWatchContextCancel)},
-	{name: "RunTestWatcherTimeout", run: plain(storagetesting.RunTestWatcherTimeout)},
-	{name: "RunTestWatchDeleteEventObjectHaveLatestRV", run: plain(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV)},
-	{name: "RunTestWatchInitializationSignal", run: plain(storagetesting.RunTestWatchInitializationSignal)},
+	{name: "RunTestWatchContextCancel", run: withStorage(storagetesting.RunTestWatchContextCancel)},
+	{name: "RunTestWatcherTimeout", run: withStorage(storagetesting.RunTestWatcherTimeout)},
+	{name: "RunTestWatchDeleteEventObjectHaveLatestRV", run: withStorage(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV)},
+	{name: "RunTestWatchInitializationSignal", run: withStorage(storagetesting.RunTestWatchInitializationSignal)},
 	{name: "RunOptionalTestProgressNotify", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunOptionalTestProgressNotify(ctx, t, f, f.advance)
 	}},
-	{name: "RunTestClusterScopedWatch", run: plain(storagetesting.RunTestClusterScopedWatch)},
-	{name: "RunTestNamespaceScopedWatch", run: plain(storagetesting.RunTestNamespaceScopedWatch)},
+	{name: "RunTestClusterScopedWatch", run: withStorage(storagetesting.RunTestClusterScopedWatch)},
+	{name: "RunTestNamespaceScopedWatch", run: withStorage(storagetesting.RunTestNamespaceScopedWatch)},
 	{name: "RunTestWatchDispatchBookmarkEvents", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, f, true)
 	}},
-	{name: "RunTestOptionalWatchBookmarksWithCorrectResourceVersion", run: plain(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion)},
-	{name: "RunSendInitialEventsBackwardCompatibility", run: plain(storagetesting.RunSendInitialEventsBackwardCompatibility)},
-	{name: "RunWatchSemantics", serial: true, run: plain(storagetesting.RunWatchSemantics)},
-	{name: "RunWatchSemanticInitialEventsExtended", serial: true, run: plain(storagetesting.RunWatchSemanticInitialEventsExtended)},
-	{name: "RunWatchListMatchSingle", serial: true, run: plain(storagetesting.RunWatchListMatchSingle)},
+	{name: "RunTestOptionalWatchBookmarksWithCorrectResourceVersion", run: withStorage(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion)},
+	{name: "RunSendInitialEventsBackwardCompatibility", run: withStorage(storagetesting.RunSendInitialEventsBackwardCompatibility)},
+	{name: "RunWatchSemantics", serial: true, run: withStorage(storagetesting.RunWatchSemantics)},
+	{name: "RunWatchSemanticInitialEventsExtended", serial: true, run: withStorage(storagetesting.RunWatchSemanticInitialEventsExtended)},
+	{name: "RunWatchListMatchSingle", serial: true, run: withStorage(storagetesting.RunWatchListMatchSingle)},
 	{name: "RunWatchErrorIsBlockingFurtherEvents", run: withPrefix(storagetesting.RunWatchErrorIsBlockingFurtherEvents)},
 }

@@ -20,13 +20,14 @@ import (
 )
 
 const (
-	// bookmarkEvery is how often a watch tells how far it has come, to who wants to know.
-	bookmarkEvery = 500 * time.Millisecond
-	// resultBuffer is how many events wait for a reader. What is there can be read after Stop.
+	// bookmarkInterval is the interval of bookmarks in watches that request them.
+	bookmarkInterval = 500 * time.Millisecond
+	// resultBuffer is the number of events that are buffered. They can be read after Stop.
 	resultBuffer = 100
 )
 
-// A watcher reads one of ours, by a goroutine that ends with ctx, Stop, or the watch.
+// A watcher reads a watcher of our store in a goroutine, which returns when ctx ends, when Stop is called,
+// or when the watch ends.
 type watcher struct {
 	// Immutable after construction.
 	coder
@@ -34,10 +35,10 @@ type watcher struct {
 	cancel    context.CancelFunc
 	bookmarks bool
 
-	told listwatch.Version // what the last bookmark said; owned by run
+	bookmarked listwatch.Version // the version of the last bookmark; owned by run
 }
 
-// Watch implements [kube.Interface]. What depends on history fails as the first event.
+// Watch implements [kube.Interface]. Errors that depend on the history are returned as the first event.
 func (s *Storage) Watch(ctx context.Context, path string, o kube.ListOptions) (watch.Interface, error) {
 	q, err := s.watchQuery(path, o)
 	if err != nil {
@@ -64,15 +65,15 @@ func (w *watcher) run(ctx context.Context, source listwatch.Watcher, err error) 
 	defer close(w.results)
 	defer w.cancel()
 	if err == nil {
-		err = w.follow(ctx, source)
+		err = w.sendAll(ctx, source)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		w.send(ctx, watch.Event{Type: watch.Error, Object: statusOf(err)})
 	}
 }
 
-// follow sends all events of source, until it ends.
-func (w *watcher) follow(ctx context.Context, source listwatch.Watcher) error {
+// sendAll sends all events of source until it ends.
+func (w *watcher) sendAll(ctx context.Context, source listwatch.Watcher) error {
 	defer func() { _ = source.Close() }()
 	batch := make([]listwatch.Event, 16)
 	for ctx.Err() == nil {
@@ -91,18 +92,19 @@ func (w *watcher) follow(ctx context.Context, source listwatch.Watcher) error {
 	return nil
 }
 
-// next is source.Next, which where bookmarks are wanted is interrupted by one.
+// next calls source.Next. If bookmarks are requested, it returns a bookmark after bookmarkInterval without
+// an event.
 func (w *watcher) next(ctx context.Context, source listwatch.Watcher, batch []listwatch.Event) (int, error) {
 	if !w.bookmarks {
 		return source.Next(ctx, batch)
 	}
-	wait, cancel := context.WithTimeout(ctx, bookmarkEvery)
+	wait, cancel := context.WithTimeout(ctx, bookmarkInterval)
 	defer cancel()
 	n, err := source.Next(wait, batch)
 	if n > 0 || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return n, err
 	}
-	if p, ok := source.(listwatch.Poller); ok && p.Position() > w.told {
+	if p, ok := source.(listwatch.Poller); ok && p.Position() > w.bookmarked {
 		batch[0] = listwatch.NewBookmark(listwatch.Description{}, p.Position(), false)
 		return 1, nil
 	}
@@ -121,12 +123,12 @@ var eventTypes = [...]watch.EventType{
 	listwatch.Bookmark: watch.Bookmark, listwatch.Synced: watch.Bookmark,
 }
 
-// event returns e as they have it.
+// event converts e.
 func (w *watcher) event(ctx context.Context, e listwatch.Event) (watch.Event, error) {
 	out := watch.Event{Type: eventTypes[e.Type], Object: w.New()}
 	if out.Type == watch.Bookmark {
-		w.told = e.Version
-		return out, bookmark(out.Object, e)
+		w.bookmarked = e.Version
+		return out, setBookmark(out.Object, e)
 	}
 	_, err := w.decode(ctx, e.Object, out.Object)
 	if err != nil && e.Type == listwatch.Deleted {
@@ -138,7 +140,8 @@ func (w *watcher) event(ctx context.Context, e listwatch.Event) (watch.Event, er
 	return out, err
 }
 
-func bookmark(o runtime.Object, e listwatch.Event) error {
+// setBookmark makes o the object of the bookmark e.
+func setBookmark(o runtime.Object, e listwatch.Event) error {
 	if e.Type == listwatch.Synced {
 		m, err := meta.Accessor(o)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Our stores have no time to live: that of an object is taken and not kept.
+// Our stores have no time to live. The methods accept and ignore it.
 
 // Create implements [kube.Interface].
 func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object, _ uint64) error {
@@ -32,9 +32,9 @@ func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object
 	return err
 }
 
-// put writes o over old and reads it back into out, which may be nil.
+// put replaces old by o and decodes the result into out, unless out is nil.
 func (s *Storage) put(ctx context.Context, key listwatch.Key, old *listwatch.Object, o, out runtime.Object) error {
-	d, plain, err := s.draft(ctx, key, o)
+	d, plain, err := s.newDraft(ctx, key, o)
 	if err != nil {
 		return err
 	}
@@ -45,36 +45,37 @@ func (s *Storage) put(ctx context.Context, key listwatch.Key, old *listwatch.Obj
 	return s.decodePlain(plain, written.Version, out)
 }
 
-// A state is an object that a write is to be made from.
-type state struct {
-	kept    *listwatch.Object // nil: there is none
-	object  runtime.Object    // nil: it can't be read
-	stale   bool              // it would be kept otherwise today
-	current bool              // read from the store, not suggested
+// A baseState is the state of an object on which a write is based.
+type baseState struct {
+	stored  *listwatch.Object // nil if the object does not exist
+	object  runtime.Object    // nil if the stored object cannot be decoded
+	stale   bool              // the transformer would now store other bytes
+	current bool              // the state was read from the store, not suggested by the caller
 }
 
-func (st *state) version() listwatch.Version {
-	if st.kept == nil {
+func (st *baseState) version() listwatch.Version {
+	if st.stored == nil {
 		return 0
 	}
-	return st.kept.Version
+	return st.stored.Version
 }
 
-// read returns the state at path; nil where there is none.
-func (s *Storage) read(ctx context.Context, path string) (st *state, unreadable, err error) {
+// read returns the state at path, or nil if the object does not exist. The error unreadable is set if it
+// cannot be decoded.
+func (s *Storage) read(ctx context.Context, path string) (st *baseState, unreadable, err error) {
 	kept, err := s.get(ctx, path, "")
 	if err != nil || kept == nil {
 		return nil, nil, err
 	}
-	st = &state{kept: kept, object: s.New(), current: true}
+	st = &baseState{stored: kept, object: s.New(), current: true}
 	if st.stale, unreadable = s.decode(ctx, kept, st.object); unreadable != nil {
 		st.object = nil
 	}
 	return st, unreadable, nil
 }
 
-// suggested returns o as the state that it was read from; nil where there is no o.
-func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) (*state, error) {
+// suggested returns the state from which o was read, or nil if o is nil.
+func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) (*baseState, error) {
 	if o == nil {
 		return nil, nil
 	}
@@ -86,19 +87,19 @@ func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) 
 	if err != nil {
 		return nil, err
 	}
-	d, _, err := s.draft(ctx, key, o)
+	d, _, err := s.newDraft(ctx, key, o)
 	if err != nil {
 		return nil, err
 	}
-	return &state{kept: d.Seal(listwatch.Version(version)), object: o.DeepCopyObject()}, nil
+	return &baseState{stored: d.Seal(listwatch.Version(version)), object: o.DeepCopyObject()}, nil
 }
 
-// errReread says that a suggested state can't be trusted with what is to be done.
+// errReread means that the operation needs the current state instead of the suggested one.
 var errReread = &listwatch.Error{Code: listwatch.Conflict}
 
-// settle calls write with st, where there is one, and with the newest state, until that is no longer in conflict with somebody
-// else's write. An error of another kind counts only where it is about the newest state.
-func settle(st *state, read func() (*state, error), write func(*state) error) error {
+// retryOnConflict calls write with st, unless nil, and then with the current state as long as there is a
+// conflict with another write. It returns other errors only if they are about the current state.
+func retryOnConflict(st *baseState, read func() (*baseState, error), write func(*baseState) error) error {
 	var failed error
 	var at listwatch.Version
 	for {
@@ -138,7 +139,7 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, path string, out runtime
 	if err != nil {
 		return err
 	}
-	read := func() (*state, error) {
+	read := func() (*baseState, error) {
 		st, unreadable, err := s.read(ctx, path)
 		switch {
 		case err != nil:
@@ -146,13 +147,13 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, path string, out runtime
 		case unreadable != nil:
 			return nil, unreadable
 		case st == nil && ignoreNotFound:
-			return &state{object: s.New(), current: true}, nil
+			return &baseState{object: s.New(), current: true}, nil
 		case st == nil:
 			return nil, kube.NewKeyNotFoundError(path, 0)
 		}
 		return st, nil
 	}
-	return settle(st, read, func(st *state) error {
+	return retryOnConflict(st, read, func(st *baseState) error {
 		if err := p.Check(path, st.object); err != nil {
 			return err
 		}
@@ -160,35 +161,35 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, path string, out runtime
 		if err != nil {
 			return err
 		}
-		same, err := s.same(ctx, st, next)
+		same, err := s.unchanged(ctx, st, next)
 		switch {
 		case err != nil:
 			return err
 		case !same:
-			return s.put(ctx, key, st.kept, next, out)
+			return s.put(ctx, key, st.stored, next, out)
 		case !st.current:
 			return errReread
 		}
-		_, err = s.decode(ctx, st.kept, out)
+		_, err = s.decode(ctx, st.stored, out)
 		return err
 	})
 }
 
-// same reports whether to write next over st would leave the same bytes.
-func (s *Storage) same(ctx context.Context, st *state, next runtime.Object) (bool, error) {
-	if st.kept == nil || st.stale {
+// unchanged reports whether a write of next would not change the stored bytes.
+func (s *Storage) unchanged(ctx context.Context, st *baseState, next runtime.Object) (bool, error) {
+	if st.stored == nil || st.stale {
 		return false, nil
 	}
-	d, _, err := s.draft(ctx, st.kept.Key, next)
+	d, _, err := s.newDraft(ctx, st.stored.Key, next)
 	if err != nil {
 		return false, err
 	}
-	before, after := withoutVersion(st.kept.Data)
-	nextBefore, nextAfter := withoutVersion(d.Seal(st.kept.Version).Data)
+	before, after := withoutVersion(st.stored.Data)
+	nextBefore, nextAfter := withoutVersion(d.Seal(st.stored.Version).Data)
 	return bytes.Equal(slices.Concat(before, after), slices.Concat(nextBefore, nextAfter)), nil
 }
 
-// withoutVersion returns what is around metadata.resourceVersion, which a store may keep at another place than it was written at.
+// withoutVersion returns the bytes before and after metadata.resourceVersion. A store may move that member.
 func withoutVersion(data []byte) (before, after []byte) {
 	meta, err := rawjson.Find(data, "metadata")
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *Storage) Delete(ctx context.Context, path string, out runtime.Object, p
 	if err != nil {
 		return err
 	}
-	read := func() (*state, error) {
+	read := func() (*baseState, error) {
 		st, unreadable, err := s.read(ctx, path)
 		switch {
 		case err != nil:
@@ -226,24 +227,24 @@ func (s *Storage) Delete(ctx context.Context, path string, out runtime.Object, p
 		case st == nil:
 			return nil, kube.NewKeyNotFoundError(path, 0)
 		case broken && unreadable == nil:
-			return nil, kube.NewInvalidObjError(path, "the object can be read, and is deleted in no other way than others")
+			return nil, kube.NewInvalidObjError(path, "the object can be decoded, so it needs no unsafe deletion")
 		case !broken && unreadable != nil:
 			return nil, unreadable
 		}
 		return st, nil
 	}
-	return settle(st, read, func(st *state) error {
+	return retryOnConflict(st, read, func(st *baseState) error {
 		if err := p.Check(path, st.object); err != nil {
 			return err
 		}
 		if err := validate(ctx, st.object); err != nil {
 			return err
 		}
-		gone, err := s.backend.Commit(ctx, store.Change{Key: st.kept.Key, Old: st.kept})
+		deleted, err := s.backend.Commit(ctx, store.Change{Key: st.stored.Key, Old: st.stored})
 		if err != nil || broken {
 			return err
 		}
-		_, err = s.decode(ctx, gone, out)
+		_, err = s.decode(ctx, deleted, out)
 		return err
 	})
 }

@@ -19,29 +19,29 @@ import (
 	"go.uber.org/zap"
 )
 
-// defaultClient is where etcd listens by custom.
+// defaultClient is etcd's usual URL for clients.
 const defaultClient = "http://127.0.0.1:2379"
 
-// options are the command line.
+// options holds the flags.
 type options struct {
-	data   string
-	client string
-	url    *url.URL // client; set by check
+	dataDir   string
+	clientURL string
+	url       *url.URL // the parsed clientURL; set by check
 }
 
-// check reads the URL. Only loopback will do: nobody is asked who he is.
+// check validates clientURL. It must be a loopback address, because there is no authentication.
 func (o *options) check() error {
-	u, err := url.Parse(o.client)
+	u, err := url.Parse(o.clientURL)
 	if err == nil && (u.Scheme != "http" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil) {
-		err = errors.New("want http, an address and a port")
+		err = errors.New("must have the form http://ADDRESS:PORT")
 	}
 	if err == nil {
 		if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsLoopback() {
-			err = errors.New("want an address of loopback, for everybody who reaches it may do everything")
+			err = errors.New("must be a loopback address, because clients are not authenticated")
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("--client %s: %w, as in %s", o.client, err, defaultClient)
+		return fmt.Errorf("--client %s: %w, for example %s", o.clientURL, err, defaultClient)
 	}
 	o.url = u
 	return nil
@@ -49,14 +49,14 @@ func (o *options) check() error {
 
 // serve runs etcd until ctx ends.
 func (o *options) serve(ctx context.Context, out io.Writer) (err error) {
-	dir := o.data
+	dir := o.dataDir
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "tryetcd-"); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	if err := free(dir); err != nil {
+	if err := checkUnused(dir); err != nil {
 		return err
 	}
 	e, err := embed.StartEtcd(o.config(dir))
@@ -72,9 +72,9 @@ func (o *options) serve(ctx context.Context, out io.Writer) (err error) {
 		return nil
 	}
 	at := url.URL{Scheme: "http", Host: e.Clients[0].Addr().String()}
-	fmt.Fprintf(out, "etcd is ready. Serve from it, once or more often, each at an address of its own:\n\n  listwatch serve --etcd %s\n\n", &at)
-	if o.data == "" {
-		fmt.Fprintln(out, "What is written is gone when this ends: --data DIR keeps it.")
+	fmt.Fprintf(out, "etcd is ready. To serve from it, run one or more servers, each with a different --addr:\n\n  listwatch serve --etcd %s\n\n", &at)
+	if o.dataDir == "" {
+		fmt.Fprintln(out, "All data is deleted at exit. Use --data DIR to keep it.")
 	}
 	select {
 	case err := <-e.Err():
@@ -84,42 +84,43 @@ func (o *options) serve(ctx context.Context, out io.Writer) (err error) {
 	}
 }
 
-// free makes sure that no process has the data in dir: etcd would wait for it without a word.
-func free(dir string) error {
+// checkUnused returns an error if another process uses the data in dir. Without this check etcd would
+// wait silently.
+func checkUnused(dir string) error {
 	file := filepath.Join(dir, "member", "snap", "db")
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		return nil // a new one, or one that etcd has something to say about
+		return nil // the directory is new, or etcd reports what is wrong with it
 	}
 	db, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return fmt.Errorf("--data %s is in use by another process: end that, or choose another directory", dir)
+		return fmt.Errorf("--data %s is in use by another process: stop it, or choose another directory", dir)
 	case err != nil:
 		return fmt.Errorf("--data %s: %w", dir, err)
 	}
 	return db.Close()
 }
 
-// config is that of a member that is alone.
+// config returns the configuration of a single member.
 func (o *options) config(dir string) *embed.Config {
 	c := embed.NewConfig()
 	c.Dir = dir
-	c.UnsafeNoFsync = o.data == "" // what nobody keeps need not survive a crash
+	c.UnsafeNoFsync = o.dataDir == "" // temporary data need not survive a crash
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	c.ListenClientUrls = []url.URL{*o.url}
 	c.AdvertiseClientUrls = c.ListenClientUrls
-	// It has no peers, but listens for them all the same. Nobody dials what it advertises.
+	// A single member has no peers, but etcd requires these URLs.
 	anywhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = anywhere, anywhere
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", "5m" // as kube-apiserver has it
+	c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", "5m" // like kube-apiserver
 	return c
 }
 
-// explain says what to do about err.
+// explain adds advice to err.
 func (o *options) explain(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use, perhaps by another etcd: choose another port with --client, or http://127.0.0.1:0 for any: %w", o.client, err)
+		return fmt.Errorf("%s is in use, perhaps by another etcd: choose another port with --client, or http://127.0.0.1:0 for any: %w", o.clientURL, err)
 	}
 	return err
 }

@@ -1,9 +1,10 @@
-// Command tryetcd is an etcd of one member, to try `listwatch serve --etcd` with, where none is installed.
+// Command tryetcd runs an etcd with one member, for a trial of `listwatch serve --etcd` without an
+// installed etcd:
 //
 //	cd interop && go run ./tryetcd [--data DIR] [--client URL]
 //
-// It prints the command that serves from it, and ends at SIGINT or SIGTERM. It is in a module of its own, so that who uses listwatch as a library does
-// not get etcd's server with it.
+// It prints the command that serves from it, and exits on SIGINT or SIGTERM. It is in this module so that
+// users of the library do not get etcd's server as a dependency.
 package main
 
 import (
@@ -19,25 +20,25 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal kills the program
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. It returns the exit code: 1 where etcd does not run, 2 where the command line can't be understood.
+// run runs the program and returns the exit code: 1 if etcd fails, 2 if the flags are invalid.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	f := flag.NewFlagSet("tryetcd", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.data, "data", "", "`directory` to keep what is written in, made where there is none; empty: one that is removed at the end")
-	f.StringVar(&o.client, "client", defaultClient, "`URL` to listen at, http and an address of this machine; port 0: any that is free")
+	f.StringVar(&o.dataDir, "data", "", "the `directory` of the data, which is created if necessary (default: a temporary directory)")
+	f.StringVar(&o.clientURL, "client", defaultClient, "the `URL` for clients, with http and a loopback address; port 0 chooses a free port")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return 2 // it was said
+		return 2 // Parse has printed the error
 	case f.NArg() > 0:
-		fmt.Fprintf(stderr, "tryetcd: there is no argument %q; see --help\n", f.Arg(0))
+		fmt.Fprintf(stderr, "tryetcd: unexpected argument %q; see --help\n", f.Arg(0))
 		return 2
 	}
 	if err := o.check(); err != nil {
