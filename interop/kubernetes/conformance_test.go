@@ -6,14 +6,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
-	"github.com/listwatch/listwatch/conformance/cases"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 )
 
@@ -26,19 +26,22 @@ var slowCases = []string{
 var silentCases = []string{"framing/ws-rsv", "framing/ws-control-rules", "limit/ws-client-talks"}
 
 func TestKubernetesIsConformant(t *testing.T) {
-	known := readKnownFailures(t)
+	known, err := conformance.ReadKnownFailures("known_failures.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := apiserver.Start(t)
 	target := openTarget(t, s)
 	t.Log(target.Notes)
 	outcomes := runCases(t, target, conformance.Options{KnownFailures: known, Skip: slices.Concat(slowCases, silentCases)})
 	target.Patience = 300 * time.Millisecond
 	outcomes = append(outcomes, runCases(t, target, conformance.Options{KnownFailures: known, Run: silentCases})...)
-	counts := map[cases.Verdict]int{}
+	counts := map[conformance.Verdict]int{}
 	var names []string
 	for _, o := range outcomes {
 		counts[o.Verdict]++
 		names = append(names, o.Name())
-		if o.Verdict.IsFailure() || o.Verdict == cases.Warn {
+		if o.Verdict.IsFailure() || o.Verdict == runner.Warn {
 			t.Errorf("%s: %s: %s\n%s %q", o.Name(), o.Verdict, o.Says, o.Reason, o.Messages)
 		}
 	}
@@ -46,13 +49,13 @@ func TestKubernetesIsConformant(t *testing.T) {
 		t.Errorf("known_failures.txt: no case is called %s", p)
 	}
 	t.Log(counts)
-	if counts[cases.Pass] < 100 {
-		t.Errorf("got %d passed runs, want at least 100", counts[cases.Pass])
+	if counts[runner.Pass] < 100 {
+		t.Errorf("got %d passed runs, want at least 100", counts[runner.Pass])
 	}
 }
 
 // openTarget returns s as a target. The cases use a custom resource that is created for them.
-func openTarget(t *testing.T, s *apiserver.Server) cases.Target {
+func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.CA)
@@ -69,7 +72,7 @@ func openTarget(t *testing.T, s *apiserver.Server) cases.Target {
 	})
 	target := cluster.Target
 	// There is no other writer in its etcd.
-	target.Abilities |= cases.ConsecutiveVersions
+	target.Abilities |= harness.ConsecutiveVersions
 	// One of our two WebSocket clients is enough to test the server.
 	if target.Variants = []string{"h1", "h2", "ws-gorilla"}; !slices.Contains(cluster.Target.Variants, "ws-gorilla") {
 		t.Fatalf("got variants %q, want ws-gorilla among them", cluster.Target.Variants)
@@ -78,11 +81,11 @@ func openTarget(t *testing.T, s *apiserver.Server) cases.Target {
 }
 
 // runCases runs the cases that test servers.
-func runCases(t *testing.T, target cases.Target, o conformance.Options) []cases.Outcome {
+func runCases(t *testing.T, target conformance.Target, o conformance.Options) []conformance.Outcome {
 	t.Helper()
-	o.Subject = cases.Server
-	report, err := conformance.Execute(t.Context(), target, o, func(o cases.Outcome) {
-		if o.Verdict != cases.Skip {
+	o.Subject = harness.Server
+	report, err := conformance.Execute(t.Context(), target, o, func(o conformance.Outcome) {
+		if o.Verdict != runner.Skip {
 			t.Logf("%s %s %.3f s", o.Verdict, o.Name(), o.Seconds)
 		}
 	})
@@ -90,18 +93,4 @@ func runCases(t *testing.T, target cases.Target, o conformance.Options) []cases.
 		t.Fatal(err)
 	}
 	return report.Outcomes
-}
-
-func readKnownFailures(t *testing.T) *conformance.KnownFailures {
-	t.Helper()
-	f, err := os.Open("known_failures.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	known, err := conformance.ParseKnownFailures(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return known
 }

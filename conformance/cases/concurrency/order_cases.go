@@ -45,17 +45,17 @@ var OrderCases = []harness.Case{
 	{
 		ID: "order/store-leader-kill", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
 		Rule:      "a store whose leader is killed loses, repeats and reorders nothing",
-		CoveredBy: "lives in interop/etcdcluster TestWatchersBearTheFaultsOfACluster",
+		CoveredBy: "lives in interop/etcd TestWatchersSurviveClusterFaults",
 	},
 	{
 		ID: "order/store-partition", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
 		Rule:      "a watcher of a member that is cut off from its leader sees no past state again",
-		CoveredBy: "lives in interop/etcdcluster TestWatchersBearTheFaultsOfACluster",
+		CoveredBy: "lives in interop/etcd TestWatchersSurviveClusterFaults",
 	},
 	{
 		ID: "order/store-pause", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
 		Rule:      "a store whose leader stands still for a while loses, repeats and reorders nothing",
-		CoveredBy: "lives in interop/etcdcluster TestWatchersBearTheFaultsOfACluster",
+		CoveredBy: "lives in interop/etcd TestWatchersSurviveClusterFaults",
 	},
 	{
 		ID: "order/compaction-storm", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
@@ -65,7 +65,7 @@ var OrderCases = []harness.Case{
 	{
 		ID: "order/replica-switch", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
 		Rule:      "a watcher that goes on at a replica that lags loses, repeats and reorders nothing",
-		CoveredBy: "lives in interop/etcdcluster TestWatchersBearTheFaultsOfACluster",
+		CoveredBy: "lives in interop/etcd TestWatchersSurviveClusterFaults",
 	},
 	{
 		ID: "order/mixed", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",

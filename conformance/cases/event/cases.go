@@ -40,7 +40,7 @@ var Cases = []harness.Case{
 	{
 		ID: "event/txn-atomic", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
 		Rule:      "several objects that one transaction changed have one version, are contiguous and in key order, with no bookmark between them",
-		CoveredBy: "lives in interop/etcd TestKeysOfOneTransactionComeTogetherInOrder",
+		CoveredBy: "lives in interop/etcd TestKeysOfATransactionStayTogether",
 	},
 	{
 		ID: "event/namespace-scope", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",

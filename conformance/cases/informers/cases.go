@@ -45,6 +45,6 @@ var Cases = []harness.Case{
 	{
 		ID: "informer/client-go-against-us", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Mode: "r",
 		Rule:      "client-go's informers, with and without streaming lists, run unchanged against our server",
-		CoveredBy: "lives in interop/clientgo TestInformersAgreeWithAFreshList",
+		CoveredBy: "lives in interop/clients TestInformersAgreeWithAFreshList",
 	},
 }
