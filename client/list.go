@@ -74,16 +74,9 @@ func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page 
 			err = errIdle
 		}
 	}()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	req, err := r.newListRequest(ctx, u, h)
 	if err != nil {
-		return page, "", &listwatch.Error{Code: listwatch.Invalid, Err: errors.Unwrap(err)}
-	}
-	if h != nil {
-		req.Header = h.Clone()
-	}
-	req.Header.Set("Accept", "application/json")
-	if r.Compress {
-		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.codings()))
+		return page, "", err
 	}
 	resp, err := r.state.http.Do(req)
 	if err != nil {
@@ -106,6 +99,21 @@ func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page 
 	}
 	r.learnKind(b.apiVersion, b.kind)
 	return page, resp.Header.Get(transport.EpochHeader), nil
+}
+
+func (r *Remote) newListRequest(ctx context.Context, u *url.URL, h http.Header) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Err: errors.Unwrap(err)}
+	}
+	if h != nil {
+		req.Header = h.Clone()
+	}
+	req.Header.Set("Accept", "application/json")
+	if r.Compress {
+		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.codings()))
+	}
+	return req, nil
 }
 
 func (r *Remote) listLimit() int64 {

@@ -1,0 +1,33 @@
+package client
+
+import (
+	"fmt"
+	"io"
+)
+
+// A boundedReader fails when a decoder must read more than is allowed, because a value is too
+// large.
+type boundedReader struct {
+	r       io.Reader
+	total   int64 // a negative value means no limit
+	allowed int64
+	read    int64
+}
+
+func (r *boundedReader) Read(p []byte) (int, error) {
+	limit := r.allowed
+	if r.total >= 0 {
+		limit = min(limit, r.total)
+	}
+	if r.read >= limit {
+		// Only the end of the list is permitted now.
+		n, err := r.r.Read(p[:min(1, len(p))])
+		if n > 0 {
+			err = corruptList(fmt.Sprintf("an object or the list exceeds the limit of %d bytes", limit), nil)
+		}
+		return 0, err
+	}
+	n, err := r.r.Read(p[:min(int64(len(p)), limit-r.read)])
+	r.read += int64(n)
+	return n, err
+}
