@@ -62,8 +62,8 @@ func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []l
 	return append(events, listwatch.NewBookmark(listwatch.Describe(u.Source), v, true)), nil
 }
 
-// A watch from an expired version fails soon or never. These are the bounds of the time to wait
-// for that.
+// These are the bounds of the time to wait for an error of a watch. A watch from an expired version
+// fails at once or never.
 const (
 	minRefusalTime = 50 * time.Millisecond
 	maxRefusalTime = time.Second

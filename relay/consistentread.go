@@ -33,8 +33,8 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 		r.monitor.failed(err)
 		return reading{}, err
 	}
-	// checkEpoch compared epochs after the response, and logWriter.begin sets the filling epoch
-	// before the epoch to compare with. So this is the epoch of the version.
+	// checkEpoch has found that the upstream has the epoch of the relay's state. logWriter.begin makes
+	// a new epoch the filling one before it records its name, so this is the epoch of the version.
 	now := reading{at, page.Version, r.epochs.filling()}
 	r.monitor.heard()
 	r.monitor.add(now)
@@ -43,8 +43,8 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 }
 
 // newest returns a version of ep that covers every write acknowledged before the call. If the
-// upstream has another epoch or an older state, newest waits until that replaces ep, and the
-// result means nothing then.
+// upstream has another epoch or an older state, newest waits until that replaces ep. Then ep is
+// over, and the caller must start again with the new epoch.
 func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error) {
 	bounded, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ type upstreamWatcher struct {
 	upstream *upstream
 	poller   listwatch.Poller // the Watcher; nil if it is not a Poller
 	signal   chan struct{}    // has room for one; filled when the Poller must be polled
-	onWake   func()           // wake, as a value that is allocated once
+	onWake   func()           // calls wake; allocated once
 
 	synced bool // the state is complete; guarded by upstream.mu
 
