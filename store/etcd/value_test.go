@@ -65,7 +65,7 @@ func TestDecodeRejectsOtherValues(t *testing.T) {
 	for in, want := range map[string]string{
 		"k8s\x00\x0a\x04": "Protocol Buffers",
 		`{`:               "JSON",
-		`[]`:              "JSON object",
+		`[]`:              "must be a JSON object",
 		`{"metadata":1}`:  "metadata",
 		`{"a":1}`:         "metadata",
 		`{"kind":"Gadget","metadata":{"name":"a"}}`: `want "Widget"`,
