@@ -2,6 +2,8 @@ package listwatch
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -57,4 +59,48 @@ func isName(s, inner string) bool {
 		}
 	}
 	return true
+}
+
+// CheckLabels returns an error of code [Invalid] if a key or value is not valid in Kubernetes.
+// The error has a cause for each of them, sorted by message.
+func CheckLabels(labels map[string]string) error {
+	var causes []Cause
+	for k, v := range labels {
+		for _, err := range []error{checkLabelKey(k), checkLabelValue(v)} {
+			if err != nil {
+				causes = append(causes, Cause{Reason: CauseInvalid, Message: err.Error(), Field: "metadata.labels"})
+			}
+		}
+	}
+	if causes == nil {
+		return nil
+	}
+	slices.SortFunc(causes, func(a, b Cause) int { return strings.Compare(a.Message, b.Message) })
+	return &Error{
+		Code: Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
+		Message: "metadata.labels: " + causes[0].Message, Details: &Details{Causes: causes},
+	}
+}
+
+// checkLabelKey implements Kubernetes' "Labels and Selectors": a name of at most 63 characters, and
+// before it an optional DNS subdomain of at most 253 characters and a slash.
+func checkLabelKey(key string) error {
+	name := key
+	if prefix, rest, ok := strings.Cut(key, "/"); ok {
+		name = rest
+		if !isSubdomain(prefix) {
+			return fmt.Errorf("label key %q: the prefix must be a lower-case DNS subdomain", key)
+		}
+	}
+	if name == "" || len(name) > 63 || !isName(name, "-_.") {
+		return fmt.Errorf("label key %q: the name must be 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", key)
+	}
+	return nil
+}
+
+func checkLabelValue(value string) error {
+	if len(value) > 63 || value != "" && !isName(value, "-_.") {
+		return fmt.Errorf("label value %q: must be at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", value)
+	}
+	return nil
 }

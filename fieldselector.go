@@ -1,119 +1,11 @@
 package listwatch
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// A LabelSelector selects objects by their labels, in Kubernetes' syntax: "a=b", "a==b", "a!=b",
-// "a in (b,c)", "a notin (b,c)", "a", "!a", "a>1" and "a<1", joined by commas. An object must
-// fulfill all of them. The zero LabelSelector selects everything. A selector is immutable.
-type LabelSelector struct {
-	terms []labelTerm
-	text  string
-}
-
-type labelOp uint8
-
-const (
-	opIn    labelOp = iota // also = and ==
-	opNotIn                // also !=; an absent label matches
-	opExists
-	opAbsent
-	opGreater
-	opLess
-)
-
-type labelTerm struct {
-	key    string
-	op     labelOp
-	values []string // for opIn and opNotIn; sorted, without duplicates
-	number int64    // for opGreater and opLess
-}
-
-// Matches reports whether s selects an object with these labels.
-func (s LabelSelector) Matches(labels map[string]string) bool {
-	for i := range s.terms {
-		if !s.terms[i].matches(labels) {
-			return false
-		}
-	}
-	return true
-}
-
-func (t *labelTerm) matches(labels map[string]string) bool {
-	value, ok := labels[t.key]
-	switch t.op {
-	case opIn:
-		return ok && slices.Contains(t.values, value)
-	case opNotIn:
-		return !ok || !slices.Contains(t.values, value)
-	case opExists:
-		return ok
-	case opAbsent:
-		return !ok
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	if !ok || err != nil {
-		return false
-	}
-	return t.op == opGreater && n > t.number || t.op == opLess && n < t.number
-}
-
-// String returns s in canonical form. Selectors that differ only in spaces, in the order of terms
-// or values, or in the operator for equality have the same form.
-func (s LabelSelector) String() string { return s.text }
-
-// Empty reports whether s selects everything.
-func (s LabelSelector) Empty() bool { return len(s.terms) == 0 }
-
-// Equality returns the key of a label that every selected object has, and the possible values,
-// for use by an index. ok is false if s requires no such label.
-func (s LabelSelector) Equality() (key string, values []string, ok bool) {
-	best := -1
-	for i := range s.terms {
-		if s.terms[i].op == opIn && (best < 0 || len(s.terms[i].values) < len(s.terms[best].values)) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return "", nil, false
-	}
-	return s.terms[best].key, s.terms[best].values, true
-}
-
-func newLabelSelector(terms []labelTerm) LabelSelector {
-	slices.SortFunc(terms, func(a, b labelTerm) int { return strings.Compare(a.String(), b.String()) })
-	terms = slices.CompactFunc(terms, func(a, b labelTerm) bool { return a.String() == b.String() })
-	parts := make([]string, len(terms))
-	for i, t := range terms {
-		parts[i] = t.String()
-	}
-	return LabelSelector{terms, strings.Join(parts, ",")}
-}
-
-func (t labelTerm) String() string {
-	switch t.op {
-	case opIn:
-		if len(t.values) == 1 {
-			return t.key + "=" + t.values[0]
-		}
-		return t.key + " in (" + strings.Join(t.values, ",") + ")"
-	case opNotIn:
-		if len(t.values) == 1 {
-			return t.key + "!=" + t.values[0]
-		}
-		return t.key + " notin (" + strings.Join(t.values, ",") + ")"
-	case opAbsent:
-		return "!" + t.key
-	case opGreater:
-		return t.key + ">" + strconv.FormatInt(t.number, 10)
-	case opLess:
-		return t.key + "<" + strconv.FormatInt(t.number, 10)
-	}
-	return t.key
-}
 
 // A FieldSelector selects objects by their fields, in Kubernetes' syntax: "a=b", "a==b" and
 // "a!=b", joined by commas. An object must fulfill all of them. A backslash escapes a comma, an
@@ -222,4 +114,76 @@ func (t fieldTerm) String() string {
 		op = "!="
 	}
 	return t.path + op + fieldEscaper.Replace(t.value)
+}
+
+// ParseFieldSelector parses a field selector. A syntax error is an error of code [Invalid]. It
+// does not know which fields exist; see [FieldSelector.Check].
+func ParseFieldSelector(s string) (FieldSelector, error) {
+	var terms []fieldTerm
+	for _, part := range splitUnescaped(s) {
+		if part == "" {
+			continue
+		}
+		t, err := parseFieldTerm(part)
+		if err != nil {
+			return FieldSelector{}, &Error{Code: Invalid, Message: fmt.Sprintf("unable to parse field selector %q", s), Err: err}
+		}
+		terms = append(terms, t)
+	}
+	if terms == nil {
+		return FieldSelector{}, nil
+	}
+	return newFieldSelector(terms), nil
+}
+
+// splitUnescaped splits s at each comma that is not escaped by a backslash.
+func splitUnescaped(s string) []string {
+	var parts []string
+	start := 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case ',':
+			parts = append(parts, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, s[start:])
+}
+
+func parseFieldTerm(part string) (fieldTerm, error) {
+	for i := range len(part) {
+		for _, op := range []string{"!=", "==", "="} {
+			if !strings.HasPrefix(part[i:], op) {
+				continue
+			}
+			t := fieldTerm{path: strings.TrimSpace(part[:i]), not: op == "!="}
+			if t.path == "" || strings.ContainsAny(t.path, "! \\") {
+				return t, fmt.Errorf("%q: must have the path of a field before %q, got %q", part, op, t.path)
+			}
+			var err error
+			t.value, err = unescapeField(part[i+len(op):])
+			return t, err
+		}
+	}
+	return fieldTerm{}, fmt.Errorf("%q: must have the form field=value, field==value or field!=value", part)
+}
+
+func unescapeField(s string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '\\':
+			if i++; i == len(s) || strings.IndexByte(`\,=`, s[i]) < 0 {
+				return "", fmt.Errorf(`value %q: a backslash must be followed by a backslash, a comma or an equals sign`, s)
+			}
+			b.WriteByte(s[i])
+		case '=':
+			return "", fmt.Errorf("value %q: an equals sign must have a backslash before it", s)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), nil
 }
