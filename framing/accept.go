@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpheader"
 )
 
 // A MediaRange is one element of an Accept header (RFC 9110 12.5.1), such as
@@ -26,8 +27,8 @@ func (m MediaRange) String() string {
 	s.WriteString(m.Type + "/" + m.Subtype)
 	for name, value := range m.Params {
 		s.WriteString(";" + name + "=")
-		p := headerParser{rest: value}
-		if token, err := p.token(""); err == nil && token == value {
+		p := httpheader.Parser{Rest: value}
+		if token, err := p.Token(""); err == nil && token == value {
 			s.WriteString(value)
 			continue
 		}
@@ -48,14 +49,14 @@ func (m MediaRange) String() string {
 func ParseAccept(accept []string) ([]MediaRange, error) {
 	var ranges []MediaRange
 	for _, value := range accept {
-		p := headerParser{rest: value}
-		for !p.end() {
-			if p.skip(',') {
+		p := httpheader.Parser{Rest: value}
+		for !p.AtEnd() {
+			if p.Skip(',') {
 				continue
 			}
-			m, err := p.mediaRange()
-			if err == nil && !p.end() && !p.skip(',') {
-				err = p.expected("a comma")
+			m, err := parseMediaRange(&p)
+			if err == nil && !p.AtEnd() && !p.Skip(',') {
+				err = p.Expected("a comma")
 			}
 			if err != nil {
 				return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "parse the Accept header", Message: excerpt([]byte(value)), Err: err}
@@ -64,6 +65,79 @@ func ParseAccept(accept []string) ([]MediaRange, error) {
 		}
 	}
 	return ranges, nil
+}
+
+func parseMediaRange(p *httpheader.Parser) (m MediaRange, err error) {
+	m.Q = 1000
+	if m.Type, err = p.Token("a media type"); err != nil {
+		return m, err
+	}
+	m.Type = strings.ToLower(m.Type)
+	switch {
+	case strings.HasPrefix(p.Rest, "/"):
+		p.Rest = p.Rest[1:]
+		if m.Subtype, err = p.Token("a subtype"); err != nil {
+			return m, err
+		}
+		m.Subtype = strings.ToLower(m.Subtype)
+	case m.Type == "*":
+		m.Subtype = "*"
+	default:
+		return m, p.Expected("a slash")
+	}
+	if m.Type == "*" && m.Subtype != "*" {
+		return m, fmt.Errorf("*/%s is not a media range", m.Subtype)
+	}
+	return m, parseParameters(p, &m)
+}
+
+// parseParameters parses the parameters of m, and its weight.
+func parseParameters(p *httpheader.Parser, m *MediaRange) error {
+	weighted := false
+	for p.Skip(';') {
+		if p.AtEnd() || p.Rest[0] == ';' || p.Rest[0] == ',' {
+			continue // RFC 9110 5.6.6 allows empty parameters
+		}
+		name, value, err := p.Parameter()
+		if err != nil {
+			return err
+		}
+		_, duplicate := m.Params[name]
+		if duplicate || name == "q" && weighted {
+			return fmt.Errorf("duplicate parameter %s", name)
+		}
+		if name == "q" {
+			weighted = true
+			if m.Q, err = parseWeight(value); err != nil {
+				return err
+			}
+			continue
+		}
+		if m.Params == nil {
+			m.Params = make(map[string]string)
+		}
+		m.Params[name] = value
+	}
+	return nil
+}
+
+// parseWeight parses a qvalue (RFC 9110 12.4.2), a number from 0 to 1 with at most three decimals.
+func parseWeight(s string) (int, error) {
+	whole, decimals, _ := strings.Cut(s, ".")
+	q, unit := 0, 1000
+	ok := (whole == "0" || whole == "1" || whole == "" && decimals != "") && len(decimals) <= 3
+	if whole == "1" {
+		q = unit
+	}
+	for _, c := range []byte(decimals) {
+		unit /= 10
+		q += int(c-'0') * unit
+		ok = ok && c >= '0' && c <= '9'
+	}
+	if !ok || q > 1000 {
+		return 0, fmt.Errorf("weight %s: must be a number from 0 to 1 with at most three decimals", excerpt([]byte(s)))
+	}
+	return q, nil
 }
 
 // The specificity of a media range that matches. A range with parameters has one more.

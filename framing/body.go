@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/jsonscan"
 	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
@@ -27,8 +28,8 @@ func appendBody(dst []byte, e WatchEvent) ([]byte, error) {
 // object that has line breaks.
 func appendLine(dst []byte, e WatchEvent) ([]byte, error) {
 	if hasLineBreak(e.Object) {
-		var s scanner
-		object, err := s.compactObject(bytes.Clone(e.Object))
+		var s jsonscan.Scanner
+		object, err := s.Compact(bytes.Clone(e.Object))
 		if err != nil {
 			return dst, encodeError(listwatch.Invalid, "the object", err)
 		}
@@ -55,7 +56,7 @@ func (w WatchEvent) check() error {
 
 // A bodyReader converts the JSON text of an event to a WatchEvent.
 type bodyReader struct {
-	scanner scanner
+	scanner jsonscan.Scanner
 	text    []byte // the text of the current event; the buffer is reused
 }
 
@@ -65,18 +66,18 @@ func (b *bodyReader) begin() {
 		b.text = nil
 	}
 	b.text = b.text[:0]
-	b.scanner.reset()
+	b.scanner.Reset()
 }
 
 // readStream reads one object from in up to its closing bracket. begin must have been called.
 func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
-	for !b.scanner.done() {
+	for !b.scanner.Done() {
 		w, err := in.available()
 		if err != nil {
 			return WatchEvent{}, err
 		}
 		var n int
-		b.text, n, err = b.scanner.scan(b.text, w)
+		b.text, n, err = b.scanner.Scan(b.text, w)
 		in.take(n)
 		if err != nil {
 			return WatchEvent{}, corrupt(fmt.Sprintf("invalid JSON at byte %d of the event", in.used+1), err)
@@ -87,7 +88,7 @@ func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 
 // readText reads b.text, which must be one JSON object.
 func (b *bodyReader) readText() (WatchEvent, error) {
-	text, err := b.scanner.compactObject(b.text)
+	text, err := b.scanner.Compact(b.text)
 	if err != nil {
 		return WatchEvent{}, corrupt("", err)
 	}
@@ -148,7 +149,7 @@ func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	start := 0
 	for i := range len(text) {
 		c := text[i]
-		if isPlain[c] {
+		if jsonscan.IsPlain[c] {
 			continue
 		}
 		dst = append(dst, text[start:i]...)

@@ -1,6 +1,8 @@
 package framing
 
 import (
+	"github.com/listwatch/listwatch/internal/jsonscan"
+
 	"errors"
 	"fmt"
 	"strconv"
@@ -169,8 +171,8 @@ func (c *cborReader) item(in *input, h cborHead) (err error) {
 }
 
 func (c *cborReader) push(in *input, h cborHead) error {
-	if len(c.open) >= maxDepth {
-		return corrupt("CBOR", errDepth)
+	if len(c.open) >= jsonscan.MaxDepth {
+		return corrupt("CBOR", jsonscan.ErrDepth)
 	}
 	bracket := byte('[')
 	if h.major == cborMap {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/jsonscan"
 )
 
 // appendCBOR appends the JSON object src as CBOR. In CBOR the number of members comes before the
@@ -54,9 +55,7 @@ func checkObject(src []byte) error {
 	if !utf8.Valid(src) {
 		return errNotUTF8
 	}
-	s := scanner{onlyScan: true}
-	_, err := s.object(nil, src)
-	return err
+	return jsonscan.Validate(src)
 }
 
 // countItems appends the number of elements or members of each array and object of src, in the
@@ -66,7 +65,7 @@ func countItems(counts []int, src []byte) []int {
 	open := fixed[:0] // a stack of indices into counts
 	for i := 0; i < len(src); i++ {
 		c := src[i]
-		if isSpace(c) || c == ':' {
+		if jsonscan.IsSpace(c) || c == ':' {
 			continue
 		}
 		if c == '}' || c == ']' {
@@ -94,7 +93,7 @@ func countItems(counts []int, src []byte) []int {
 // stringEnd returns the index after the string that starts at src[i].
 func stringEnd(src []byte, i int) int {
 	for i++; ; i++ {
-		i += plainLength(src[i:])
+		i += jsonscan.PlainLength(src[i:])
 		if src[i] == '"' {
 			return i + 1
 		}
@@ -105,7 +104,7 @@ func stringEnd(src []byte, i int) int {
 func numberEnd(src []byte, i int) int {
 	for i < len(src) {
 		switch c := src[i]; {
-		case isDigit(c), c == '-', c == '+', c == '.', c == 'e', c == 'E':
+		case jsonscan.IsDigit(c), c == '-', c == '+', c == '.', c == 'e', c == 'E':
 			i++
 		default:
 			return i
@@ -136,7 +135,7 @@ func appendText[T string | []byte](dst []byte, text T) []byte {
 
 // appendStringItem appends the JSON string raw, without its quotes, as a text item.
 func appendStringItem(dst, raw []byte) []byte {
-	if n := plainLength(raw); n == len(raw) {
+	if n := jsonscan.PlainLength(raw); n == len(raw) {
 		return appendText(dst, raw)
 	}
 	var room [9]byte // room for the longest head: the head depends on the length of the decoded text
@@ -154,7 +153,7 @@ func appendStringItem(dst, raw []byte) []byte {
 // becomes U+FFFD.
 func appendUnescaped(dst, raw []byte) []byte {
 	for len(raw) > 0 {
-		n := plainLength(raw)
+		n := jsonscan.PlainLength(raw)
 		dst = append(dst, raw[:n]...)
 		if raw = raw[n:]; len(raw) == 0 {
 			break

@@ -7,7 +7,9 @@
 package framing
 
 import (
+	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/listwatch/listwatch"
 )
@@ -94,4 +96,32 @@ func FromEvent(e listwatch.Event) WatchEvent {
 		w.Version = 0
 	}
 	return w
+}
+
+// corrupt returns the error of an event that violates the protocol.
+func corrupt(message string, cause error) *listwatch.Error {
+	return &listwatch.Error{Code: listwatch.Corrupt, Op: "decode event", Message: message, Err: cause}
+}
+
+// encodeError returns the error of an event that a framing cannot encode.
+func encodeError(code listwatch.Code, message string, cause error) *listwatch.Error {
+	return &listwatch.Error{Code: code, Op: "encode event", Message: message, Err: cause}
+}
+
+// truncated returns the error of a stream that ended within an event.
+func truncated() *listwatch.Error {
+	return corrupt("the stream ended within an event", io.ErrUnexpectedEOF)
+}
+
+func tooLarge(limit int) *listwatch.Error {
+	return corrupt(fmt.Sprintf("the event is larger than the limit of %d bytes", limit), nil)
+}
+
+// excerpt returns the beginning of data, quoted, for an error message.
+func excerpt(data []byte) string {
+	const most = 64
+	if len(data) > most {
+		return strconv.Quote(string(data[:most])) + "…"
+	}
+	return strconv.Quote(string(data))
 }

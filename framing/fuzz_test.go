@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/jsonscan"
 )
 
 // fuzzDecoder checks the properties of a decoder for random bytes: it does not panic, its errors
@@ -145,8 +146,8 @@ func FuzzEncode(f *testing.F) {
 	}
 	f.Add("A\r\nB", []byte("{\n\"a\":\r[1.50e-7, 123456789012345678901]}"))
 	f.Fuzz(func(t *testing.T, typ string, object []byte) {
-		var s scanner
-		text, invalid := s.compactObject(bytes.Clone(object))
+		var s jsonscan.Scanner
+		text, invalid := s.Compact(bytes.Clone(object))
 		for _, framer := range allFramers {
 			out, err := framer.AppendEvent(nil, WatchEvent{Type: typ, Object: object})
 			if err != nil || invalid != nil {

@@ -1,6 +1,10 @@
 package framing
 
-import "io"
+import (
+	"io"
+
+	"github.com/listwatch/listwatch/internal/jsonscan"
+)
 
 // JSON is application/json, the framing of Kubernetes: each event is one JSON object
 // {"type":…,"object":…} on one line. The Decoder finds the end of an event by its brackets. So it
@@ -31,7 +35,7 @@ func (JSON) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) { return app
 // kube-apiserver ends its messages with a newline.
 func (JSON) DecodeMessage(message []byte) (WatchEvent, error) {
 	e, rest, err := decodeMessage(message, &jsonReader{bodyReader{text: make([]byte, 0, len(message))}})
-	return rejectRest(e, trimSpace(rest), err)
+	return rejectRest(e, jsonscan.TrimSpace(rest), err)
 }
 
 // Binary implements [MessageFramer].
@@ -54,7 +58,7 @@ func skipSpace(in *input) error {
 		if err != nil {
 			return err
 		}
-		rest := trimSpace(w)
+		rest := jsonscan.TrimSpace(w)
 		in.skip(len(w) - len(rest))
 		if len(rest) > 0 {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpheader"
 )
 
 // A Registry holds the framings that a server offers, the preferred one first. It is immutable
@@ -44,8 +45,8 @@ func registryError(message string) error {
 }
 
 func isMediaType(s string) bool {
-	p := headerParser{rest: s}
-	m, err := p.mediaRange()
+	p := httpheader.Parser{Rest: s}
+	m, err := parseMediaRange(&p)
 	return err == nil && s == m.Type+"/"+m.Subtype && !strings.Contains(s, "*")
 }
 
@@ -62,9 +63,9 @@ func (r *Registry) Framers() []Framer { return slices.Clone(r.framers) }
 // Lookup returns the framer for the value of a Content-Type header. It ignores parameters, except
 // that a charset other than UTF-8 matches no framer.
 func (r *Registry) Lookup(contentType string) (Framer, bool) {
-	p := headerParser{rest: contentType}
-	m, err := p.mediaRange()
-	if err != nil || !p.end() {
+	p := httpheader.Parser{Rest: contentType}
+	m, err := parseMediaRange(&p)
+	if err != nil || !p.AtEnd() {
 		return nil, false
 	}
 	if charset, ok := m.Params["charset"]; ok && !isImplied("charset", charset) {

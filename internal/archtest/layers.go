@@ -21,6 +21,7 @@ var layers = []layer{
 		"internal/framecache",
 		"internal/h2peer",
 		"internal/httpheader",
+		"internal/jsonscan",
 		"internal/leaktest",
 		"internal/memnet",
 		"internal/pool",

@@ -1,5 +1,5 @@
-// Package httpheader reads and writes HTTP headers that list preferences with weights (RFC 9110,
-// section 12.4.2).
+// Package httpheader parses HTTP headers, and writes headers that list preferences (RFC 9110,
+// section 12).
 package httpheader
 
 import (
@@ -20,9 +20,9 @@ import (
 func ChooseEncoding(acceptEncoding []string, offer ...string) (name string, ok bool) {
 	weights := weightsOf(acceptEncoding)
 	others, wildcard := weights["*"]
-	identity, said := weights["identity"]
+	identity, mentioned := weights["identity"]
 	switch {
-	case said:
+	case mentioned:
 	case wildcard:
 		identity = others
 	default:

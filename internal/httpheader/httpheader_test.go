@@ -73,7 +73,8 @@ func TestChooseEncoding(t *testing.T) {
 	}
 }
 
-// FuzzChooseEncoding checks that a coding is chosen only if the header mentions it, or has a wildcard.
+// FuzzChooseEncoding checks that a coding is chosen only if the header mentions it, or has a
+// wildcard.
 func FuzzChooseEncoding(f *testing.F) {
 	f.Add("gzip, deflate;q=0.5, *;q=0")
 	f.Add("identity;q=0,,;x-gzip")

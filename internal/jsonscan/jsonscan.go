@@ -1,27 +1,30 @@
-package framing
+// Package jsonscan validates JSON objects incrementally and removes insignificant space. It is
+// for decoders of streams, which do not know where an object ends before they have read it.
+package jsonscan
 
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
-// maxDepth is the maximum nesting depth of an event: one level for the event, and 10,000 levels
-// for the object, which is the limit of encoding/json and therefore of stores.
-const maxDepth = 10_001
+// MaxDepth is the maximum nesting depth: 10,000 levels, as in encoding/json, and one for the
+// event around an object.
+const MaxDepth = 10_001
 
-// A scanner validates the text of one JSON object (RFC 8259) incrementally, in parts of any size,
+// A Scanner validates the text of one JSON object (RFC 8259) incrementally, in parts of any size,
 // and removes insignificant space. It reads each byte once. It does not validate UTF-8. The zero
-// scanner is ready for one object.
-type scanner struct {
-	state    scanState
-	name     bool   // the current string is the name of a member
-	hex      int    // the number of digits that a \u still needs
-	rest     string // the rest of a literal
-	onlyScan bool   // validate, and copy nothing
-	depth    int    // the number of open brackets
+// Scanner is ready for one object.
+type Scanner struct {
+	state  scanState
+	name   bool   // the current string is the name of a member
+	hex    int    // the number of digits that a \u still needs
+	rest   string // the rest of a literal
+	noCopy bool   // validate only
+	depth  int    // the number of open brackets
 	// kinds has a bit for each open bracket, which is set for objects. It is an array to avoid an
 	// allocation.
-	kinds [maxDepth/64 + 1]uint64
+	kinds [MaxDepth/64 + 1]uint64
 }
 
 type scanState uint8
@@ -57,17 +60,19 @@ var expected = [...]string{
 	inPoint: "a digit", inExponent: "a digit", inSign: "a digit",
 }
 
-func (s *scanner) reset() { s.state, s.depth = atObject, 0 }
+// Reset prepares s for the next object.
+func (s *Scanner) Reset() { s.state, s.depth = atObject, 0 }
 
-func (s *scanner) done() bool { return s.state == atEnd }
+// Done reports whether the object is complete.
+func (s *Scanner) Done() bool { return s.state == atEnd }
 
-// scan reads src up to the end of the object, appends it to dst without insignificant space, and
+// Scan reads src up to the end of the object, appends it to dst without insignificant space, and
 // returns the number of bytes read. dst may be src[:0].
-func (s *scanner) scan(dst, src []byte) (out []byte, n int, err error) {
+func (s *Scanner) Scan(dst, src []byte) (out []byte, n int, err error) {
 	start, i := 0, 0 // src[start:i] is not yet copied
 	for i < len(src) && s.state != atEnd {
 		if s.state == inString {
-			if i += plainLength(src[i:]); i == len(src) {
+			if i += PlainLength(src[i:]); i == len(src) {
 				break
 			}
 		}
@@ -75,20 +80,20 @@ func (s *scanner) scan(dst, src []byte) (out []byte, n int, err error) {
 		if err != nil {
 			return dst, i, err
 		}
-		if space && !s.onlyScan {
+		if space && !s.noCopy {
 			dst = append(dst, src[start:i]...)
 			start = i + 1
 		}
 		i++
 	}
-	if !s.onlyScan {
+	if !s.noCopy {
 		dst = append(dst, src[start:i]...)
 	}
 	return dst, i, nil
 }
 
 // step processes one byte and reports whether it is insignificant space.
-func (s *scanner) step(c byte) (space bool, err error) {
+func (s *Scanner) step(c byte) (space bool, err error) {
 	switch s.state {
 	case inString:
 		return false, s.stringByte(c)
@@ -118,13 +123,13 @@ func (s *scanner) step(c byte) (space bool, err error) {
 		}
 		s.state = atComma // c is the byte after the number
 	}
-	if isSpace(c) {
+	if IsSpace(c) {
 		return true, nil
 	}
 	return false, s.structureByte(c)
 }
 
-func (s *scanner) structureByte(c byte) error {
+func (s *Scanner) structureByte(c byte) error {
 	switch s.state {
 	case atObject:
 		if c == '{' {
@@ -159,7 +164,7 @@ func (s *scanner) structureByte(c byte) error {
 }
 
 // commaByte processes a byte after a value.
-func (s *scanner) commaByte(c byte) error {
+func (s *Scanner) commaByte(c byte) error {
 	top := s.depth - 1
 	inObject := s.kinds[top/64]>>(top%64)&1 != 0
 	switch {
@@ -175,7 +180,7 @@ func (s *scanner) commaByte(c byte) error {
 	return nil
 }
 
-func (s *scanner) valueByte(c byte) error {
+func (s *Scanner) valueByte(c byte) error {
 	switch c {
 	case '{', '[':
 		return s.push(c)
@@ -192,7 +197,7 @@ func (s *scanner) valueByte(c byte) error {
 	case 'n':
 		s.state, s.rest = inLiteral, "ull"
 	default:
-		if !isDigit(c) {
+		if !IsDigit(c) {
 			return s.unexpected(c)
 		}
 		s.state = inDigits
@@ -200,9 +205,9 @@ func (s *scanner) valueByte(c byte) error {
 	return nil
 }
 
-func (s *scanner) push(c byte) error {
-	if s.depth >= maxDepth {
-		return errDepth
+func (s *Scanner) push(c byte) error {
+	if s.depth >= MaxDepth {
+		return ErrDepth
 	}
 	word, bit := &s.kinds[s.depth/64], uint64(1)<<(s.depth%64)
 	s.depth++
@@ -216,7 +221,7 @@ func (s *scanner) push(c byte) error {
 	return nil
 }
 
-func (s *scanner) pop() {
+func (s *Scanner) pop() {
 	s.depth--
 	s.state = atComma
 	if s.depth == 0 {
@@ -224,7 +229,7 @@ func (s *scanner) pop() {
 	}
 }
 
-func (s *scanner) stringByte(c byte) error {
+func (s *Scanner) stringByte(c byte) error {
 	switch {
 	case c == '\\':
 		s.state = inEscape
@@ -232,13 +237,13 @@ func (s *scanner) stringByte(c byte) error {
 		s.state = atColon
 	case c == '"':
 		s.state = atComma
-	default: // a control character: scan skips plain characters
+	default: // a control character: Scan skips plain characters
 		return s.unexpected(c)
 	}
 	return nil
 }
 
-func (s *scanner) escapeByte(c byte) error {
+func (s *Scanner) escapeByte(c byte) error {
 	switch c {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		s.state = inString
@@ -250,31 +255,41 @@ func (s *scanner) escapeByte(c byte) error {
 	return nil
 }
 
-func (s *scanner) unexpected(c byte) error {
+func (s *Scanner) unexpected(c byte) error {
 	return fmt.Errorf("found %q, expected %s", c, expected[s.state])
 }
 
+// ErrDepth is the error of an object that is nested too deep.
+var ErrDepth = errors.New("nested more than " + strconv.Itoa(MaxDepth-1) + " levels deep")
+
 var errIncomplete = errors.New("incomplete JSON")
 
-// compactObject validates text, which must be one JSON object, and removes insignificant space in
+// Compact validates text, which must be one JSON object, and removes insignificant space in
 // place.
-func (s *scanner) compactObject(text []byte) ([]byte, error) {
-	s.reset()
+func (s *Scanner) Compact(text []byte) ([]byte, error) {
+	s.Reset()
 	return s.object(text[:0], text)
+}
+
+// Validate returns an error if text is not one JSON object.
+func Validate(text []byte) error {
+	s := Scanner{noCopy: true}
+	_, err := s.object(nil, text)
+	return err
 }
 
 // object validates text, which must be one JSON object, and appends it to dst without
 // insignificant space.
-func (s *scanner) object(dst, text []byte) ([]byte, error) {
-	out, n, err := s.scan(dst, text)
+func (s *Scanner) object(dst, text []byte) ([]byte, error) {
+	out, n, err := s.Scan(dst, text)
 	if err != nil {
 		return nil, fmt.Errorf("invalid JSON: %w, at byte %d", err, n+1)
 	}
-	if !s.done() {
+	if !s.Done() {
 		return nil, errIncomplete
 	}
-	if rest := trimSpace(text[n:]); len(rest) > 0 {
-		return nil, fmt.Errorf("unexpected data after the object: %s", excerpt(rest))
+	if rest := TrimSpace(text[n:]); len(rest) > 0 {
+		return nil, fmt.Errorf("unexpected data after the object: %.64q", rest)
 	}
 	return out, nil
 }
