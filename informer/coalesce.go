@@ -63,10 +63,10 @@ func (f *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
 }
 
 // typeOf returns the type of a delta for a consumer that knows the state known.
-func (f *DeltaFIFO[T]) typeOf(told DeltaType, known *Item[T]) DeltaType {
+func (f *DeltaFIFO[T]) typeOf(received DeltaType, known *Item[T]) DeltaType {
 	switch {
 	case f.KnownObjects == nil:
-		return told
+		return received
 	case known == nil:
 		return DeltaAdded
 	}
@@ -138,13 +138,13 @@ func (f *DeltaFIFO[T]) countDone(e *entry[T]) {
 	f.initial.update()
 }
 
-func (b *initialList) update() {
-	if b.done || b.remaining > 0 {
+func (l *initialList) update() {
+	if l.done || l.remaining > 0 {
 		return
 	}
-	b.done = true
-	if b.doneChan != nil {
-		close(b.doneChan)
+	l.done = true
+	if l.doneChan != nil {
+		close(l.doneChan)
 	}
 }
 

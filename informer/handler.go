@@ -149,12 +149,7 @@ func (r *Registration[T]) Remove() {
 // HasSynced reports whether the handler was called for every object of the state that it
 // started with, and all these calls have returned.
 func (r *Registration[T]) HasSynced() bool {
-	select {
-	case <-r.synced:
-		return true
-	default:
-		return false
-	}
+	return isClosed(r.synced)
 }
 
 // WaitForSync blocks until HasSynced returns true. It returns ctx.Err() if ctx ends first,
@@ -229,18 +224,10 @@ func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 	}
 }
 
-// isDone reports whether no further call may start.
+// isDone reports whether no further call may start, because ctx, the registration or Run has
+// ended.
 func (r *Registration[T]) isDone(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	case <-r.removed:
-		return true
-	case <-r.informer.done:
-		return true
-	default:
-		return false
-	}
+	return ctx.Err() != nil || isClosed(r.removed) || r.informer.isDone()
 }
 
 // register adds a registration whose queue starts with the current content of the store.

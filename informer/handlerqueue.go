@@ -25,112 +25,112 @@ type handlerQueue[T any] struct {
 	markers       int                                // number of markers in the queue
 }
 
-func newHandlerQueue[T any](bound int) *handlerQueue[T] {
+func newHandlerQueue[T any](maxPending int) *handlerQueue[T] {
 	return &handlerQueue[T]{
-		maxPending: bound, pending: make(map[listwatch.Key]*notification[T]), ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		maxPending: maxPending, pending: make(map[listwatch.Key]*notification[T]), ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
 
 // push appends n or merges it into the pending notification of its key. It never blocks.
-func (b *handlerQueue[T]) push(n notification[T]) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.maxPending > 0 {
-		b.append(&n)
+func (q *handlerQueue[T]) push(n notification[T]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.maxPending > 0 {
+		q.append(&n)
 		return
 	}
-	p := b.pending[n.key]
+	p := q.pending[n.key]
 	if p == nil {
-		b.pending[n.key] = &n
-		b.append(&n)
+		q.pending[n.key] = &n
+		q.append(&n)
 		return
 	}
 	if !p.merge(n) {
-		delete(b.pending, n.key)
-		b.cancel(p)
+		delete(q.pending, n.key)
+		q.cancel(p)
 	}
 }
 
 // pushMarker makes the handler's goroutine call f when everything that is in the queue now
 // has been handled.
-func (b *handlerQueue[T]) pushMarker(f func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.markers++
-	b.append(&notification[T]{marker: f})
+func (q *handlerQueue[T]) pushMarker(f func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.markers++
+	q.append(&notification[T]{marker: f})
 }
 
 // resync pushes every item whose key has no pending notification. A queue that does not
 // coalesce does not track keys: it takes the items only while it is empty.
-func (b *handlerQueue[T]) resync(s *Snapshot[T]) {
-	if b.maxPending > 0 && b.len() > 0 {
+func (q *handlerQueue[T]) resync(s *Snapshot[T]) {
+	if q.maxPending > 0 && q.len() > 0 {
 		return
 	}
 	for item := range s.Items() {
-		b.push(notification[T]{key: item.Key, old: item, now: item, resync: true})
+		q.push(notification[T]{key: item.Key, old: item, now: item, resync: true})
 	}
 }
 
-// append requires b.mu.
-func (b *handlerQueue[T]) append(n *notification[T]) {
-	b.notifications = append(b.notifications, n)
-	signal(b.ready)
+// append requires q.mu.
+func (q *handlerQueue[T]) append(n *notification[T]) {
+	q.notifications = append(q.notifications, n)
+	signal(q.ready)
 }
 
-// cancel requires b.mu. It marks p as canceled and leaves it in the slice, because finding
+// cancel requires q.mu. It marks p as canceled and leaves it in the slice, because finding
 // it would take a scan. When most notifications are canceled, one scan removes them all, so
 // that the memory for a handler that hangs is bounded by the number of keys.
-func (b *handlerQueue[T]) cancel(p *notification[T]) {
+func (q *handlerQueue[T]) cancel(p *notification[T]) {
 	*p = notification[T]{key: p.key}
-	if b.canceled++; b.canceled < 64 || b.canceled < len(b.notifications)/2 {
+	if q.canceled++; q.canceled < 64 || q.canceled < len(q.notifications)/2 {
 		return
 	}
-	b.notifications = slices.DeleteFunc(slices.Delete(b.notifications, 0, b.first), (*notification[T]).isCanceled)
-	b.first, b.canceled = 0, 0
+	q.notifications = slices.DeleteFunc(slices.Delete(q.notifications, 0, q.first), (*notification[T]).isCanceled)
+	q.first, q.canceled = 0, 0
 }
 
 // len returns the number of pending notifications.
-func (b *handlerQueue[T]) len() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.notifications) - b.first - b.canceled - b.markers
+func (q *handlerQueue[T]) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.notifications) - q.first - q.canceled - q.markers
 }
 
 // pop removes and returns the oldest notification, or nil if there is none.
-func (b *handlerQueue[T]) pop() *notification[T] {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.first < len(b.notifications) {
-		n := b.notifications[b.first]
-		b.notifications[b.first] = nil
-		b.first++
+func (q *handlerQueue[T]) pop() *notification[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.first < len(q.notifications) {
+		n := q.notifications[q.first]
+		q.notifications[q.first] = nil
+		q.first++
 		if n.isCanceled() {
-			b.canceled--
+			q.canceled--
 			continue
 		}
 		if n.marker != nil {
-			b.markers--
-		} else if b.pending[n.key] == n {
-			delete(b.pending, n.key)
+			q.markers--
+		} else if q.pending[n.key] == n {
+			delete(q.pending, n.key)
 		}
-		if b.first >= 64 && b.first >= len(b.notifications)/2 {
-			b.notifications, b.first = slices.Delete(b.notifications, 0, b.first), 0
+		if q.first >= 64 && q.first >= len(q.notifications)/2 {
+			q.notifications, q.first = slices.Delete(q.notifications, 0, q.first), 0
 		}
-		signal(b.room)
+		signal(q.room)
 		return n
 	}
-	b.notifications, b.first = b.notifications[:0], 0
-	if cap(b.notifications) > maxKeptMap { // the queue was large, probably because of an initial state
-		b.notifications, b.pending = nil, make(map[listwatch.Key]*notification[T])
+	q.notifications, q.first = q.notifications[:0], 0
+	if cap(q.notifications) > maxKeptMap { // the queue was large, probably because of an initial state
+		q.notifications, q.pending = nil, make(map[listwatch.Key]*notification[T])
 	}
 	return nil
 }
 
 // waitForRoom blocks while the queue is full. A queue that coalesces is never full.
-func (b *handlerQueue[T]) waitForRoom(ctx context.Context, done <-chan struct{}) {
-	for b.maxPending > 0 && b.len() >= b.maxPending {
+func (q *handlerQueue[T]) waitForRoom(ctx context.Context, done <-chan struct{}) {
+	for q.maxPending > 0 && q.len() >= q.maxPending {
 		select {
-		case <-b.room:
+		case <-q.room:
 		case <-done:
 			return
 		case <-ctx.Done():

@@ -120,9 +120,11 @@ func (i *Informer[T]) shutDown() {
 	}
 }
 
-func (i *Informer[T]) isDone() bool {
+func (i *Informer[T]) isDone() bool { return isClosed(i.done) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-i.done:
+	case <-c:
 		return true
 	default:
 		return false

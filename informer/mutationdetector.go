@@ -27,11 +27,11 @@ func newMutationDetector[T any]() *mutationDetector[T] {
 }
 
 // run compares all values periodically until ctx ends.
-func (o *mutationDetector[T]) run(ctx context.Context) {
+func (d *mutationDetector[T]) run(ctx context.Context) {
 	ticker := time.NewTicker(mutationCheckInterval)
 	defer ticker.Stop()
 	for {
-		o.check()
+		d.check()
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -41,37 +41,37 @@ func (o *mutationDetector[T]) run(ctx context.Context) {
 }
 
 // track records item and forgets old, which item replaces. Either may be nil.
-func (o *mutationDetector[T]) track(old, item *Item[T]) {
-	if o == nil {
+func (d *mutationDetector[T]) track(old, item *Item[T]) {
+	if d == nil {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.sums, old)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.sums, old)
 	if item == nil {
 		return
 	}
-	if sum, ok := o.checksum(item); ok {
-		o.sums[item] = sum
+	if sum, ok := d.checksum(item); ok {
+		d.sums[item] = sum
 	}
 }
 
 // check panics if a value was modified.
-func (o *mutationDetector[T]) check() {
-	if o == nil {
+func (d *mutationDetector[T]) check() {
+	if d == nil {
 		return
 	}
-	if item := o.mutated(); item != nil {
+	if item := d.mutated(); item != nil {
 		panic(fmt.Sprintf("informer: the stored value of %s was modified; values are shared, so modify a copy. Current value: %+v", item.Key, item.Value))
 	}
 }
 
 // mutated returns an item whose value was modified, or nil.
-func (o *mutationDetector[T]) mutated() *Item[T] {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for item, was := range o.sums {
-		if sum, ok := o.checksum(item); ok && sum != was {
+func (d *mutationDetector[T]) mutated() *Item[T] {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for item, was := range d.sums {
+		if sum, ok := d.checksum(item); ok && sum != was {
 			return item
 		}
 	}
@@ -79,7 +79,7 @@ func (o *mutationDetector[T]) mutated() *Item[T] {
 }
 
 // checksum hashes the JSON form of the value. ok is false if the value has none.
-func (o *mutationDetector[T]) checksum(item *Item[T]) (sum uint64, ok bool) {
+func (d *mutationDetector[T]) checksum(item *Item[T]) (sum uint64, ok bool) {
 	data, err := json.Marshal(item.Value)
-	return maphash.Bytes(o.seed, data), err == nil
+	return maphash.Bytes(d.seed, data), err == nil
 }

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"slices"
 
 	"github.com/listwatch/listwatch"
 )
@@ -66,12 +67,8 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 // await blocks until done or removed is closed. Both take precedence over every other
 // outcome.
 func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan struct{}) error {
-	select {
-	case <-done:
+	if isClosed(done) || isClosed(removed) {
 		return nil
-	case <-removed:
-		return nil
-	default:
 	}
 	if i.Source == nil {
 		return errNoSource(op)
@@ -108,10 +105,8 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 		i.waiters = append(i.waiters, w)
 	}
 	i.mu.Unlock()
-	select {
-	case <-w.reached:
+	if isClosed(w.reached) {
 		return nil
-	default:
 	}
 	defer i.removeWaiter(w)
 	return i.await(ctx, "wait for version "+v.String(), w.reached, nil)
@@ -121,12 +116,7 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 func (i *Informer[T]) removeWaiter(w *waiter) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for n, other := range i.waiters {
-		if other == w {
-			i.waiters = append(i.waiters[:n], i.waiters[n+1:]...)
-			return
-		}
-	}
+	i.waiters = slices.DeleteFunc(i.waiters, func(other *waiter) bool { return other == w })
 }
 
 func errNoSource(op string) error {

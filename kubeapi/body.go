@@ -55,12 +55,12 @@ func (h *Handler) bodyBytes() int64 {
 // readBody reads the body of a write and enforces the size limit.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body := r.Body
-	most := h.bodyBytes()
-	if most > 0 {
-		if r.ContentLength > most {
-			return nil, tooLarge(most)
+	limit := h.bodyBytes()
+	if limit > 0 {
+		if r.ContentLength > limit {
+			return nil, tooLarge(limit)
 		}
-		body = http.MaxBytesReader(w, body, most)
+		body = http.MaxBytesReader(w, body, limit)
 	}
 	// A ResponseWriter without deadlines is not an error: its owner must limit the time.
 	control := http.NewResponseController(w)
@@ -76,15 +76,15 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return data, nil
 }
 
-func tooLarge(most int64) error {
+func tooLarge(limit int64) error {
 	return &listwatch.Error{
 		Code: listwatch.Invalid, Status: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",
-		Message: fmt.Sprintf("Request entity too large: limit is %d", most),
+		Message: fmt.Sprintf("Request entity too large: limit is %d", limit),
 	}
 }
 
 // transcoder returns a function that converts a body of the given Content-Type to JSON of
-// at most about limit bytes. It is nil for JSON and for bodies without a meaningful type:
+// at limit about limit bytes. It is nil for JSON and for bodies without a meaningful type:
 // no Content-Type at all, or the one that curl -d always sends. Whether such a body is JSON
 // is found out by parsing it. A web page of another origin can send it without a preflight
 // request, but checkOrigin has rejected that before.
@@ -222,9 +222,9 @@ func fieldWarnings(unique []byte, repeated []string) (words []string) {
 // quoteFieldPath quotes the path of a field in ASCII and truncates it, because a client may
 // choose names of any length.
 func quoteFieldPath(field string) string {
-	const most = 200
-	if len(field) > most {
-		return strconv.QuoteToASCII(strings.ToValidUTF8(field[:most], "") + "…")
+	const limit = 200
+	if len(field) > limit {
+		return strconv.QuoteToASCII(strings.ToValidUTF8(field[:limit], "") + "…")
 	}
 	return strconv.QuoteToASCII(field)
 }

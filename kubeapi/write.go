@@ -89,14 +89,14 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 // withSizeLimit makes p fail if its result exceeds the limit for bodies, so that an object
 // cannot grow patch by patch beyond what a client could send at once.
 func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
-	most := h.bodyBytes()
-	if most < 0 {
+	limit := h.bodyBytes()
+	if limit < 0 {
 		return p
 	}
 	return func(doc []byte) ([]byte, error) {
 		out, err := p(doc)
-		if err == nil && int64(len(out)) > most {
-			return nil, tooLarge(most)
+		if err == nil && int64(len(out)) > limit {
+			return nil, tooLarge(limit)
 		}
 		return out, err
 	}

@@ -37,8 +37,8 @@ func readRecord(data []byte) (record, []byte, error) {
 		return record{}, nil, err
 	}
 	r := record{number: key >> 3, wire: wireType(key & 7)}
-	const most = 1<<29 - 1
-	if r.number == 0 || r.number > most {
+	const limit = 1<<29 - 1
+	if r.number == 0 || r.number > limit {
 		return record{}, nil, fmt.Errorf("has the invalid field number %d", r.number)
 	}
 	switch r.wire {

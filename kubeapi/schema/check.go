@@ -148,7 +148,7 @@ func isInteger(v []byte, bits int) bool {
 
 // describe describes a value for an error message.
 func describe(v []byte) string {
-	const most = 40
+	const limit = 40
 	switch {
 	case len(v) == 0:
 		return "nothing"
@@ -156,7 +156,7 @@ func describe(v []byte) string {
 		return "an object"
 	case v[0] == '[':
 		return "a list"
-	case len(v) > most:
+	case len(v) > limit:
 		return fmt.Sprintf("%.40s…", v)
 	}
 	return string(v)

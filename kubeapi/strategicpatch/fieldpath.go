@@ -76,9 +76,9 @@ func (p fieldPath) newError(status int, reason, format string, args []any) error
 
 // truncate shortens a value for an error message.
 func truncate(value []byte) string {
-	const most = 40
-	if len(value) <= most {
+	const limit = 40
+	if len(value) <= limit {
 		return string(value)
 	}
-	return strings.ToValidUTF8(string(value[:most]), "") + "…"
+	return strings.ToValidUTF8(string(value[:limit]), "") + "…"
 }
