@@ -98,14 +98,14 @@ func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 type modelRun struct {
 	*rapid.T
 	database
-	fifo   DeltaFIFO[*thing]
-	store  Indexer[*thing]
-	told   int                                 // number of log entries that were delivered
-	view   map[listwatch.Key]listwatch.Version // state known to a consumer that sees only deltas
-	last   map[listwatch.Key]listwatch.Version // newest version handled per key, in this epoch
-	listed bool
-	first  listwatch.Version // version of the first list, in this epoch
-	claim  listwatch.Version
+	fifo      DeltaFIFO[*thing]
+	store     Indexer[*thing]
+	delivered int                                 // number of log entries that were delivered
+	view      map[listwatch.Key]listwatch.Version // state known to a consumer that sees only deltas
+	last      map[listwatch.Key]listwatch.Version // newest version handled per key, in this epoch
+	listed    bool
+	first     listwatch.Version // version of the first list, in this epoch
+	claim     listwatch.Version
 	// refused is true while the store lacks something that it refused. Until a list has
 	// delivered it, the queue's version says nothing about the store.
 	refused bool
@@ -118,9 +118,9 @@ func (w *modelRun) anyKey() listwatch.Key { return rapid.SampledFrom(testKeys).D
 func (w *modelRun) writeSome() { w.write(w.anyKey(), rapid.IntRange(0, 2).Draw(w.T, "exists") > 0) }
 
 func (w *modelRun) deliver() {
-	n := rapid.IntRange(0, len(w.log)-w.told).Draw(w.T, "deliver")
-	batch := w.log[w.told : w.told+n]
-	w.told += n
+	n := rapid.IntRange(0, len(w.log)-w.delivered).Draw(w.T, "deliver")
+	batch := w.log[w.delivered : w.delivered+n]
+	w.delivered += n
 	if err := w.fifo.Apply(batch...); err != nil {
 		w.Fatal(err)
 	}
@@ -128,12 +128,12 @@ func (w *modelRun) deliver() {
 
 // repeat delivers events again, as a stream does that resumes too early.
 func (w *modelRun) repeat() {
-	if err := w.fifo.Bookmark(listwatch.Version(w.told)); err != nil {
+	if err := w.fifo.Bookmark(listwatch.Version(w.delivered)); err != nil {
 		w.Fatal(err)
 	}
-	back := rapid.IntRange(0, w.told).Draw(w.T, "back")
+	back := rapid.IntRange(0, w.delivered).Draw(w.T, "back")
 	before := w.fifo.Len()
-	if err := w.fifo.Apply(w.log[w.told-back : w.told]...); err != nil {
+	if err := w.fifo.Apply(w.log[w.delivered-back : w.delivered]...); err != nil {
 		w.Fatal(err)
 	}
 	if w.fifo.Len() != before {
@@ -146,17 +146,17 @@ func (w *modelRun) relist() {
 	if err := w.fifo.Replace(w.list(), w.version()); err != nil {
 		w.Fatal(err)
 	}
-	w.told = len(w.log)
+	w.delivered = len(w.log)
 	if !w.listed {
 		w.listed, w.first = true, w.version()
 	}
 }
 
 func (w *modelRun) newEpoch() {
-	if w.told == 0 {
+	if w.delivered == 0 {
 		return
 	}
-	before := w.told
+	before := w.delivered
 	w.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(testKeys), 0, 3, rapid.ID).Draw(w.T, "keep"))
 	if len(w.log) >= before {
 		w.restart(nil) // a new epoch is recognized by its lower version
@@ -302,10 +302,10 @@ func TestFIFOAndStoreMatchModel(t *testing.T) {
 
 // settle delivers the remaining events and pops everything.
 func (w *modelRun) settle() {
-	if err := w.fifo.Apply(w.log[w.told:]...); err != nil {
+	if err := w.fifo.Apply(w.log[w.delivered:]...); err != nil {
 		w.Fatal(err)
 	}
-	w.told = len(w.log)
+	w.delivered = len(w.log)
 	for w.fifo.Len() > 0 {
 		err := w.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error { w.handleAll(d); return nil })
 		if err != nil {

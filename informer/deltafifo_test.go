@@ -120,7 +120,7 @@ func (q *fifoTest) popAll() string {
 }
 
 func TestPendingChangesAreCoalescedPerKey(t *testing.T) {
-	for _, c := range []struct{ name, before, told, want string }{
+	for _, c := range []struct{ name, before, commands, want string }{
 		{"addition and updates become one addition", "", "+a1 *a2 *a3", "a: Added 3"},
 		{"update of an unknown object becomes an addition", "", "*a2", "a: Added 2"},
 		{"addition of a known object becomes an update", "+a1 !", "+a2", "a: Updated 2"},
@@ -152,16 +152,16 @@ func TestPendingChangesAreCoalescedPerKey(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := newFIFOTest(t)
 			q.do(c.before)
-			q.do(c.told)
+			q.do(c.commands)
 			if got := q.popAll(); got != c.want {
-				t.Errorf("after %q, %q yields %q, want %q", c.before, c.told, got, c.want)
+				t.Errorf("after %q, %q yields %q, want %q", c.before, c.commands, got, c.want)
 			}
 		})
 	}
 }
 
 func TestReplaceDetectsEveryDeletion(t *testing.T) {
-	for _, c := range []struct{ name, before, told, want string }{
+	for _, c := range []struct{ name, before, commands, want string }{
 		{"of a known object", "=1:a1 ! +b2 !", "=9:b2", "b: Replaced 2; a: Deleted 1?"},
 		{"of a known and queued object: with the last state received", "=1:a1 !", "*a2 =9:", "a: Deleted 2?"},
 		{"of a queued but unknown object: none", "=1: +a2", "=9:b3", "b: Replaced 3"},
@@ -183,16 +183,16 @@ func TestReplaceDetectsEveryDeletion(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := newFIFOTest(t)
 			q.do(c.before)
-			q.do(c.told)
+			q.do(c.commands)
 			if got := q.popAll(); got != c.want {
-				t.Errorf("after %q, %q yields %q, want %q", c.before, c.told, got, c.want)
+				t.Errorf("after %q, %q yields %q, want %q", c.before, c.commands, got, c.want)
 			}
 		})
 	}
 }
 
 func TestReplaceConsidersKeyBeingHandled(t *testing.T) {
-	for _, c := range []struct{ name, told, during, want string }{
+	for _, c := range []struct{ name, commands, during, want string }{
 		{"addition that the list lacks", "+a1", "=9:", "a: Deleted 1?"},
 		{"addition that the list contains", "+a1", "=9:a1", "a: Replaced 1"},
 		{"deletion during the addition", "+a1", "-a2", "a: Deleted 2"},
@@ -203,7 +203,7 @@ func TestReplaceConsidersKeyBeingHandled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := newFIFOTest(t)
-			q.do(c.told)
+			q.do(c.commands)
 			err := q.fifo.Pop(t.Context(), func(d Deltas[*thing], _ bool) error {
 				q.do(c.during)
 				return q.keep(d)
@@ -213,7 +213,7 @@ func TestReplaceConsidersKeyBeingHandled(t *testing.T) {
 			}
 			got := strings.ReplaceAll(q.popAll(), "^", "")
 			if got != c.want {
-				t.Errorf("%q while %q is being handled yields %q, want %q", c.during, c.told, got, c.want)
+				t.Errorf("%q while %q is being handled yields %q, want %q", c.during, c.commands, got, c.want)
 			}
 		})
 	}

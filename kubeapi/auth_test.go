@@ -108,23 +108,23 @@ func TestClientCertificateIdentifiesUser(t *testing.T) {
 }
 
 func TestFirstOfStopsAtFirstResult(t *testing.T) {
-	nobody := func(*http.Request) (User, error) { return User{}, nil }
+	unknownUser := func(*http.Request) (User, error) { return User{}, nil }
 	wrong := func(*http.Request) (User, error) { return User{}, errors.New("wrong") }
 	ada := func(*http.Request) (User, error) { return User{Name: "ada"}, nil }
-	if u, err := FirstOf(nobody, ada, wrong)(nil); err != nil || u.Name != "ada" {
+	if u, err := FirstOf(unknownUser, ada, wrong)(nil); err != nil || u.Name != "ada" {
 		t.Errorf("got %v, error %v; want ada", u, err)
 	}
-	if _, err := FirstOf(nobody, wrong, ada)(nil); err == nil {
+	if _, err := FirstOf(unknownUser, wrong, ada)(nil); err == nil {
 		t.Error("wrong credentials were accepted")
 	}
 }
 
 func TestDeniedRequestsAreForbidden(t *testing.T) {
-	var asked []Attributes
+	var requests []Attributes
 	a := startServer(t, func(h *Handler) {
 		h.Authenticate = readTokens(t, tokenFile).Authenticate
 		h.Authorize = func(_ context.Context, u User, at Attributes) error {
-			asked = append(asked, at)
+			requests = append(requests, at)
 			if u.Name == "eve" {
 				return errors.New("eve only listens")
 			}
@@ -140,7 +140,7 @@ func TestDeniedRequestsAreForbidden(t *testing.T) {
 	a.wantError(t, 403, "Forbidden", "GET", pods+"?watch=1", "", "Authorization", "Bearer third")
 	a.wantError(t, 403, "Forbidden", "GET", "/api/v1/watch/namespaces/default/pods", "", "Authorization", "Bearer third")
 	var verbs []string
-	for _, at := range asked {
+	for _, at := range requests {
 		verbs = append(verbs, at.Verb+" "+at.Resource.Plural+" "+at.Namespace+" "+at.Name)
 	}
 	if diff := cmp.Diff([]string{"delete pods default one", "list pods  ", "watch pods default ", "watch pods default "}, verbs); diff != "" {

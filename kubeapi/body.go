@@ -84,7 +84,7 @@ func tooLarge(limit int64) error {
 }
 
 // transcoder returns a function that converts a body of the given Content-Type to JSON of
-// at limit about limit bytes. It is nil for JSON and for bodies without a meaningful type:
+// at most about limit bytes. It is nil for JSON and for bodies without a meaningful type:
 // no Content-Type at all, or the one that curl -d always sends. Whether such a body is JSON
 // is found out by parsing it. A web page of another origin can send it without a preflight
 // request, but checkOrigin has rejected that before.
@@ -182,41 +182,41 @@ func isOutOfRange(number []byte) bool {
 // applyFieldValidation removes duplicate members from body, which is compact JSON. It
 // rejects the body or adds warnings to the header of w as v requires.
 func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, v fieldValidation, body []byte) ([]byte, error) {
-	unique, repeated := rawjson.DropDuplicates(body)
+	unique, duplicates := rawjson.DropDuplicates(body)
 	if v == validationIgnore {
 		return unique, nil
 	}
-	words := fieldWarnings(unique, repeated)
-	if v == validationStrict && words != nil {
+	warnings := fieldWarnings(unique, duplicates)
+	if v == validationStrict && warnings != nil {
 		return nil, &listwatch.Error{
 			Code: listwatch.Invalid,
 			Message: fmt.Sprintf("%s in version %q cannot be handled as a %s: strict decoding error: %s",
-				c.Kind, c.Version, c.Kind, strings.Join(words, ", ")),
+				c.Kind, c.Version, c.Kind, strings.Join(warnings, ", ")),
 		}
 	}
-	for _, text := range words {
+	for _, text := range warnings {
 		w.Header().Add("Warning", warningHeader(text))
 	}
 	return unique, nil
 }
 
 // fieldWarnings returns the warnings about a body, in ASCII.
-func fieldWarnings(unique []byte, repeated []string) (words []string) {
-	for i, field := range repeated {
-		if len(words) == maxWarnings {
-			words = append(words, fmt.Sprintf("%d more duplicate fields", len(repeated)-i))
+func fieldWarnings(unique []byte, duplicates []string) (warnings []string) {
+	for i, field := range duplicates {
+		if len(warnings) == maxWarnings {
+			warnings = append(warnings, fmt.Sprintf("%d more duplicate fields", len(duplicates)-i))
 			break
 		}
-		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(words, text) { // a field may occur three times
-			words = append(words, text)
+		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(warnings, text) { // a field may occur three times
+			warnings = append(warnings, text)
 		}
 	}
 	// The number is kept, but kube-apiserver would reject it, and a client that decodes numbers
 	// into float64 can read neither the object nor a list that contains it.
 	if number := outOfRangeNumber(unique); number != "" {
-		words = append(words, fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point", number))
+		warnings = append(warnings, fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point", number))
 	}
-	return words
+	return warnings
 }
 
 // quoteFieldPath quotes the path of a field in ASCII and truncates it, because a client may

@@ -165,10 +165,10 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 	var deleted []*listwatch.Object
 	for _, o := range page.Items {
 		// The UID, because another object may have taken the name of o meanwhile.
-		gone, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metadataString(o.Data, "uid")})
+		last, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metadataString(o.Data, "uid")})
 		switch {
 		case err == nil:
-			deleted = append(deleted, gone)
+			deleted = append(deleted, last)
 		case !errors.Is(err, listwatch.NotFound) && !errors.Is(err, listwatch.Conflict):
 			return err
 		}

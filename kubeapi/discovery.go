@@ -43,16 +43,16 @@ func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found 
 	if !ok {
 		return false, nil
 	}
-	var answer any
+	var response any
 	switch {
 	case len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis"):
 		return true, h.serveRoots(w, r, parts[0])
 	case len(parts) == 2 && parts[0] == "apis":
-		answer, found = h.group(parts[1])
+		response, found = h.group(parts[1])
 	case len(parts) == 2 && parts[0] == "api":
-		answer, found = h.resourceList("", parts[1])
+		response, found = h.resourceList("", parts[1])
 	case len(parts) == 3 && parts[0] == "apis":
-		answer, found = h.resourceList(parts[1], parts[2])
+		response, found = h.resourceList(parts[1], parts[2])
 	}
 	if !found {
 		return false, nil
@@ -60,7 +60,7 @@ func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found 
 	if err := requireGetJSON(w, r); err != nil {
 		return true, err
 	}
-	watchserver.WriteJSON(w, r, http.StatusOK, answer)
+	watchserver.WriteJSON(w, r, http.StatusOK, response)
 	return true, nil
 }
 

@@ -126,17 +126,17 @@ func TestInvalidScalesFailAsInKubernetes(t *testing.T) {
 }
 
 func TestScaleIsAuthorizedAsSubresource(t *testing.T) {
-	var asked []string
+	var requests []string
 	a := startServer(t, func(h *Handler) {
 		h.Authorize = func(_ context.Context, _ User, at Attributes) error {
-			asked = append(asked, at.Verb+" "+at.Resource.Plural+"/"+at.Subresource)
+			requests = append(requests, at.Verb+" "+at.Resource.Plural+"/"+at.Subresource)
 			return nil
 		}
 	})
 	a.want(t, 404, "GET", webScale, "")
 	a.want(t, 404, "PUT", webScale, object("web"))
-	if want := []string{"get deployments/scale", "update deployments/scale"}; !slices.Equal(asked, want) {
-		t.Errorf("got %q, want %q", asked, want)
+	if want := []string{"get deployments/scale", "update deployments/scale"}; !slices.Equal(requests, want) {
+		t.Errorf("got %q, want %q", requests, want)
 	}
 }
 

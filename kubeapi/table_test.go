@@ -165,9 +165,9 @@ func TestWriteResponsesUseRepresentation(t *testing.T) {
 		}
 	}
 	a.want(t, 201, "POST", pods, object("b"))
-	gone := a.want(t, 200, "DELETE", pods+"/b", "", "Accept", asTable)
-	if !strings.HasPrefix(gone, `{"kind":"Status"`) {
-		t.Errorf("got %s, want a Status", gone)
+	deleted := a.want(t, 200, "DELETE", pods+"/b", "", "Accept", asTable)
+	if !strings.HasPrefix(deleted, `{"kind":"Status"`) {
+		t.Errorf("got %s, want a Status", deleted)
 	}
 	a.wantError(t, 406, "NotAcceptable", "POST", pods, object("c"), "Accept", asPartials)
 	a.wantError(t, 404, "NotFound", "GET", pods+"/c", "")

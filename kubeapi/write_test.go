@@ -187,10 +187,10 @@ func TestDeleteCollectionBySelectors(t *testing.T) {
 	wantPods("default/one", "default/three", "other/one")
 	a.want(t, 200, "DELETE", pods+"?labelSelector=app%3Dx", `{"kind":"DeleteOptions","apiVersion":"v1"}`)
 	wantPods("default/three", "other/one")
-	gone := a.want(t, 200, "DELETE", pods, "")
-	if !strings.HasPrefix(gone, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"`) || strings.Count(gone, `"name":`) != 1 ||
-		!strings.Contains(gone, `"name":"three"`) {
-		t.Errorf("got %s, want the list of deleted objects", gone)
+	deleted := a.want(t, 200, "DELETE", pods, "")
+	if !strings.HasPrefix(deleted, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"`) || strings.Count(deleted, `"name":`) != 1 ||
+		!strings.Contains(deleted, `"name":"three"`) {
+		t.Errorf("got %s, want the list of deleted objects", deleted)
 	}
 	wantPods("other/one")
 	if got := a.want(t, 200, "DELETE", pods, ""); !strings.HasSuffix(got, `"items":[]}`+"\n") {

@@ -55,7 +55,7 @@ func (l *list) applyDirectives(c *fieldPatch, keys []string, mergeKey string, at
 			return err
 		}
 		if !isSubsequence(keys, order) {
-			return at.invalid("its elements must be among those of %s, and in the same order", setOrderPrefix+c.name)
+			return at.invalid("its elements must be among the elements of %s, in the same order", setOrderPrefix+c.name)
 		}
 		l.reorder(order)
 	}
@@ -218,10 +218,10 @@ func (l *list) deleteScalars(value []byte, mergeKey string, at fieldPath) error 
 	if err != nil {
 		return err
 	}
-	gone := make(map[string]bool, len(keys))
+	deleted := make(map[string]bool, len(keys))
 	for _, k := range keys {
-		gone[k] = true
+		deleted[k] = true
 	}
-	l.items = slices.DeleteFunc(l.items, func(it *item) bool { return gone[it.key] })
+	l.items = slices.DeleteFunc(l.items, func(it *item) bool { return deleted[it.key] })
 	return nil
 }
