@@ -191,7 +191,7 @@ func (f *DeltaFIFO[T]) take() (d Deltas[T], ready <-chan struct{}, err error) {
 		f.handling = f.queue.pop()
 		return f.handling.deltas(), nil, nil
 	case !f.busy && f.closed:
-		f.wake() // wake the next consumer
+		f.wake() // another consumer may be blocked as well
 		return d, nil, io.EOF
 	}
 	if f.ready == nil {

@@ -75,7 +75,7 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 	return nil
 }
 
-// store replaces before by item. Either may be nil.
+// store replaces before with item. Either may be nil.
 func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 	added := 0
 	if before == nil {
@@ -103,7 +103,7 @@ func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 	}
 }
 
-// Replace replaces the whole content by items and sets the version, in one step. If two
+// Replace replaces the whole content with items and sets the version, in one step. If two
 // items have the same key, the later one is used. If an index function panics, Replace
 // returns an error and changes nothing.
 func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error {

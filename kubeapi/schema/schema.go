@@ -51,7 +51,7 @@ type Field struct {
 // A Scalar is the type of a value that is neither an object nor a list.
 type Scalar string
 
-// The scalars: JSON's, and strings and numbers of certain forms.
+// The scalar types: the types of JSON, and strings and numbers with a special format.
 const (
 	String  Scalar = "string"
 	Integer Scalar = "integer"

@@ -23,7 +23,7 @@
 //   - $patch: replace in an object that does not exist yet creates it. Kubernetes drops the
 //     whole value.
 //   - $patch: replace next to other members of a list element is rejected. Kubernetes drops
-//     the element and replaces the list by the other elements.
+//     the element and replaces the list with the other elements.
 //   - Nulls and directives are removed at any depth from what a patch adds, also below
 //     $patch: replace, in replaced lists and in new elements. Kubernetes adds them to the
 //     object.
@@ -32,6 +32,6 @@
 //   - Objects in fields without a schema are merged, other values there are replaced, and
 //     elements without the key of their list are kept. Kubernetes returns an error, and
 //     also for an order of a list without elements.
-//   - $patch: merge is the default. Kubernetes returns an error.
+//   - An explicit $patch: merge has no effect. Kubernetes returns an error.
 //   - $patch: delete or replace of the whole object is rejected.
 package strategicpatch

@@ -116,7 +116,7 @@ func scalarKey(raw []byte) string {
 	return string(raw)
 }
 
-// replace replaces the list by the elements of the patch.
+// replace replaces the list with the elements of the patch.
 func (l *list) replace(value []byte, mergeKey string, at fieldPath) (keys []string, err error) {
 	n, err := newListNode(value, at)
 	if err != nil {

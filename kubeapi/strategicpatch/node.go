@@ -133,8 +133,8 @@ func (o *object) remove(name string) {
 	}
 }
 
-// retain deletes all members whose names are not in names. It shrinks the slice, so that
-// repeated calls do not take more time than the patch is long.
+// retain deletes all members whose names are not in names. It shrinks the slice, so that the
+// total work of repeated calls is bounded by the size of the patch.
 func (o *object) retain(names map[string]bool) {
 	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.removed || !names[m.name] })
 	clear(o.index)

@@ -94,13 +94,13 @@ func AppendListMeta(dst []byte, v listwatch.Version) []byte {
 	return append(dst, `"}`...)
 }
 
-// Rest implements [transport.Representation].
+// AfterFirst implements [transport.Representation].
 func (v tableForm) AfterFirst() transport.Representation {
 	v.withColumns = false
 	return v
 }
 
-// Ages implements [transport.Representation].
+// DependsOnTime implements [transport.Representation].
 func (v tableForm) DependsOnTime() bool { return true }
 
 // AppendListHead implements [watchserver.ListRepresentation].
@@ -153,10 +153,10 @@ func (v metadataForm) AppendObject(dst []byte, e listwatch.Event) []byte {
 	return v.AppendItem(dst, e.Object)
 }
 
-// Rest implements [transport.Representation].
+// AfterFirst implements [transport.Representation].
 func (v metadataForm) AfterFirst() transport.Representation { return v }
 
-// Ages implements [transport.Representation].
+// DependsOnTime implements [transport.Representation].
 func (v metadataForm) DependsOnTime() bool { return false }
 
 // AppendListHead implements [watchserver.ListRepresentation].
