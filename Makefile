@@ -104,7 +104,7 @@ long-crash:
 ## long-cluster: nightly: twenty minutes of faults for two servers and three members of etcd
 .PHONY: long-cluster
 long-cluster:
-	@cd interop && go test ./etcdcluster -v -timeout 1h -lane.for 20m
+	@cd interop && go test ./etcd -run TestWatchersSurviveClusterFaults -v -timeout 1h -for 20m
 
 ## long-interop: nightly: make interop with the race detector
 .PHONY: long-interop
