@@ -82,6 +82,11 @@ const defaultBatchSize = 64
 // Run follows the Source until ctx ends, and then returns the error of ctx. If Policy ends it
 // earlier, Run returns the error of the Policy.
 func (r *Reflector) Run(ctx context.Context) error {
+	defer func() {
+		if r.watcher != nil { // ctx ended before the watch of Open was read
+			_ = r.watcher.Close()
+		}
+	}()
 	for ctx.Err() == nil {
 		end := r.watch(ctx)
 		if ctx.Err() != nil {
