@@ -4,25 +4,14 @@
 package transporttest
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"io"
-	"log"
-	"math/big"
-	"net"
 	"net/http"
 	"net/url"
-	"sync"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -54,9 +43,7 @@ type TestServer struct {
 	server  transport.Server
 	options transport.Options
 	streams chan *transport.Stream
-
-	mu    sync.Mutex
-	conns []*memnet.Conn // guarded by mu; the client ends
+	http    *testhttp.Server
 }
 
 // A Test has the methods Helper, Cleanup and Fatal of testing.TB.
@@ -75,58 +62,19 @@ func StartServer(t Test, c ServerConfig) *TestServer {
 	if c.Handler != nil {
 		handler = c.Handler(s)
 	}
-	srv := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
-	if c.Configure != nil {
-		c.Configure(srv)
-	}
-	l := s.listen(t, c)
-	serve := srv.Serve
-	s.URL = &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/things", RawQuery: "watch=1"}
-	if c.TLS {
-		s.URL.Scheme = "https"
-		srv.TLSConfig, s.Network.TLS = tlsConfigs()
-		if c.ServerTLS != nil {
-			c.ServerTLS(srv.TLSConfig)
-		}
-		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
-	}
-	done := make(chan error)
-	go func() { done <- serve(l) }()
-	t.Cleanup(func() {
-		srv.Close()
-		<-done
+	s.http = testhttp.Start(t, handler, testhttp.Options{
+		Configure: c.Configure, TLS: c.TLS, ConfigureTLS: c.ServerTLS, Sockets: c.Sockets,
 	})
+	u, err := url.Parse(s.http.URL("/things?watch=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.URL, s.Network = u, transport.Network{Dial: s.http.Dial, TLS: s.http.ClientTLS}
 	return s
 }
 
-func (s *TestServer) listen(t Test, c ServerConfig) net.Listener {
-	if c.Sockets {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	l := memnet.Listen()
-	s.Network.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := l.DialConn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.conns = append(s.conns, conn)
-		return conn, nil
-	}
-	return l
-}
-
 // Conns returns the client ends of all connections so far. With Sockets it returns nil.
-func (s *TestServer) Conns() []*memnet.Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]*memnet.Conn(nil), s.conns...)
-}
+func (s *TestServer) Conns() []*memnet.Conn { return s.http.Conns() }
 
 // ServeHTTP accepts a stream and passes it to the test. Unless the stream is detached, it waits
 // for the end of the stream.
@@ -155,34 +103,3 @@ func WriteError(w http.ResponseWriter, e *listwatch.Error) {
 	w.WriteHeader(e.HTTPStatus())
 	_ = json.NewEncoder(w).Encode(listwatch.StatusOf(e))
 }
-
-// tlsConfigs returns the TLS configurations of a server and of clients that trust it.
-func tlsConfigs() (server, client *tls.Config) {
-	certificate, pool := authority()
-	return &tls.Config{Certificates: []tls.Certificate{certificate}}, &tls.Config{RootCAs: pool}
-}
-
-// authority creates a certificate for 127.0.0.1, once. It is also valid at the fake time of
-// synctest bubbles.
-var authority = sync.OnceValues(func() (tls.Certificate, *x509.CertPool) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "transporttest"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		panic(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
-})

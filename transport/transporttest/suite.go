@@ -79,7 +79,6 @@ func Run(t *testing.T, p Pair) {
 			}
 			for _, compression := range compressions {
 				t.Run(path.Join(network.name, compression, test.name), func(t *testing.T) {
-					authority() // outside the bubble, whose goroutines must not wait for other goroutines
 					inBubble(t, !network.Sockets, func(t *testing.T) {
 						c := ServerConfig{Server: p.Server, TLS: network.TLS, Sockets: network.Sockets}
 						test.run(&fixture{T: t, pair: p, compression: compression, config: c})
