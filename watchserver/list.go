@@ -21,7 +21,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	if err != nil {
 		return err
 	}
-	page, err := listWithin(r.Context(), e.Source, q)
+	page, err := listWithTimeout(r.Context(), e.Source, q)
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	return nil
 }
 
-// listWithin lists source within the time that the request allows.
-func listWithin(ctx context.Context, source listwatch.Source, q request) (listwatch.Page, error) {
+// listWithTimeout lists source within the time that the request allows.
+func listWithTimeout(ctx context.Context, source listwatch.Source, q request) (listwatch.Page, error) {
 	if q.timeout == 0 {
 		return source.List(ctx, q.Query)
 	}

@@ -15,10 +15,10 @@ import (
 // A bufferedPoller turns any Watcher into a Poller: a goroutine reads ahead and buffers the
 // events.
 type bufferedPoller struct {
-	watcher listwatch.Watcher
-	log     *slog.Logger
-	cancel  context.CancelFunc
-	taken   chan struct{} // holds one element; filled when Poll has taken events from buffer
+	watcher    listwatch.Watcher
+	log        *slog.Logger
+	cancel     context.CancelFunc
+	spaceFreed chan struct{} // holds one element; filled when Poll has taken events from buffer
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -35,7 +35,7 @@ const maxBuffered = 256
 
 func newBufferedPoller(w listwatch.Watcher, log *slog.Logger) *bufferedPoller {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &bufferedPoller{watcher: w, log: log, cancel: cancel, taken: make(chan struct{}, 1)}
+	p := &bufferedPoller{watcher: w, log: log, cancel: cancel, spaceFreed: make(chan struct{}, 1)}
 	go p.read(ctx) // Close ends it
 	return p
 }
@@ -56,7 +56,7 @@ func (p *bufferedPoller) read(ctx context.Context) {
 		}
 		for p.isFull() {
 			select {
-			case <-p.taken:
+			case <-p.spaceFreed:
 			case <-ctx.Done():
 				return
 			}
@@ -110,7 +110,7 @@ func (p *bufferedPoller) Poll(dst []listwatch.Event) (int, error) {
 		}
 	}
 	select {
-	case p.taken <- struct{}{}:
+	case p.spaceFreed <- struct{}{}:
 	default:
 	}
 	return n, nil

@@ -67,18 +67,18 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 	var causes []listwatch.Cause
 	switch {
 	case q.InitialEvents != listwatch.Unset && match != matchNotOlderThan:
-		causes = append(causes, forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+		causes = append(causes, forbiddenCause("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
 	case match != "" && q.InitialEvents == listwatch.Unset:
-		causes = append(causes, forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+		causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	}
 	if match != "" && match != matchNotOlderThan {
-		causes = append(causes, unsupported("resourceVersionMatch", match, matchNotOlderThan))
+		causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchNotOlderThan))
 	}
 	if q.Continue != "" {
-		causes = append(causes, forbidden("continue", "continue is forbidden for watch"))
+		causes = append(causes, forbiddenCause("continue", "continue is forbidden for watch"))
 	}
 	if causes != nil {
-		return errForbiddenCombination(causes)
+		return errInvalidOptions(causes)
 	}
 	q.Limit = 0
 	return p.resume(q, lastEventID)
@@ -116,20 +116,20 @@ func (p *params) validateList(q *request) error {
 	if match != "" {
 		switch {
 		case q.Continue != "":
-			causes = append(causes, forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
+			causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
 		case p.Get("resourceVersion") == "":
-			causes = append(causes, forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+			causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
 		case !slices.Contains([]string{matchExact, matchNotOlderThan}, match):
-			causes = append(causes, unsupported("resourceVersionMatch", match, matchExact, matchNotOlderThan))
+			causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchExact, matchNotOlderThan))
 		case match == matchExact && q.Start == listwatch.Any:
-			causes = append(causes, forbidden("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
+			causes = append(causes, forbiddenCause("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
 		}
 	}
 	if p.Has("sendInitialEvents") {
-		causes = append(causes, forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+		causes = append(causes, forbiddenCause("sendInitialEvents", "sendInitialEvents is forbidden for list"))
 	}
 	if causes != nil {
-		return errForbiddenCombination(causes)
+		return errInvalidOptions(causes)
 	}
 	if q.Continue != "" {
 		if q.Start == listwatch.At {
@@ -147,11 +147,11 @@ func (p *params) validateList(q *request) error {
 	return nil
 }
 
-func forbidden(field, message string) listwatch.Cause {
+func forbiddenCause(field, message string) listwatch.Cause {
 	return listwatch.Cause{Reason: "FieldValueForbidden", Message: "Forbidden: " + message, Field: field}
 }
 
-func unsupported(field, value string, supported ...string) listwatch.Cause {
+func unsupportedCause(field, value string, supported ...string) listwatch.Cause {
 	quoted := make([]string, len(supported))
 	for i, v := range supported {
 		quoted[i] = strconv.Quote(v)
@@ -162,8 +162,8 @@ func unsupported(field, value string, supported ...string) listwatch.Cause {
 	}
 }
 
-// errForbiddenCombination refuses a combination of parameters, with status 422.
-func errForbiddenCombination(causes []listwatch.Cause) error {
+// errInvalidOptions refuses a combination of parameters, with status 422.
+func errInvalidOptions(causes []listwatch.Cause) error {
 	message := "ListOptions is invalid"
 	for _, c := range causes {
 		message += ": " + c.Field + ": " + c.Message

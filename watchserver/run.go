@@ -51,7 +51,7 @@ func (s *stream) loop() (transport.End, error) {
 		now := time.Now()
 		again, err := s.step(now)
 		if err != nil {
-			return endOf(err), err
+			return endFor(err), err
 		}
 		if again.Equal(now) {
 			continue
@@ -75,9 +75,9 @@ var errClientGone = errors.New("the client has disconnected")
 
 const forever = time.Duration(math.MaxInt64)
 
-// endOf returns how the transport ends a stream whose step returned err. If the client has
+// endFor returns how the transport ends a stream whose step returned err. If the client has
 // received the error, its stream is complete.
-func endOf(err error) transport.End {
+func endFor(err error) transport.End {
 	if _, ok := errors.AsType[*sendError](err); ok {
 		return transport.Abort
 	}

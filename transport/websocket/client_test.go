@@ -46,7 +46,7 @@ func startScriptOn(t *testing.T, l *memnet.Listener, f func(p *scriptedPeer, r *
 
 // upgrade accepts a handshake with additional headers.
 func (p *scriptedPeer) upgrade(r *http.Request, headers ...string) {
-	h := acceptHeader(r, false)
+	h := upgradeHeader(r, false)
 	for i := 0; i < len(headers); i += 2 {
 		h.Add(headers[i], headers[i+1])
 	}
@@ -402,8 +402,8 @@ func TestCloseDoesNotBlockOnAStalledServer(t *testing.T) {
 		dialled.Stall(true)
 		start := time.Now()
 		r.Close()
-		if waited := time.Since(start); waited != goodbyeTimeout {
-			t.Errorf("Close took %v, want %v", waited, goodbyeTimeout)
+		if waited := time.Since(start); waited != closeFrameTimeout {
+			t.Errorf("Close took %v, want %v", waited, closeFrameTimeout)
 		}
 		dialled.Stall(false)
 	})

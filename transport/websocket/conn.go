@@ -37,7 +37,7 @@ type conn struct {
 
 	// Owned by the reader.
 	validator validator
-	early     []byte // bytes that were read before the connection was hijacked
+	readAhead []byte // bytes that were read before the connection was hijacked
 	pong      []byte // the payload of the pong to send; nil if no ping is unanswered
 	readErr   error  // the error that ended reading
 
@@ -88,9 +88,9 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 func (c *conn) readUnvalidated(p []byte) (int, error) {
-	if len(c.early) > 0 {
-		n := copy(p, c.early)
-		c.early = c.early[n:]
+	if len(c.readAhead) > 0 {
+		n := copy(p, c.readAhead)
+		c.readAhead = c.readAhead[n:]
 		return n, nil
 	}
 	return c.Conn.Read(p)

@@ -137,7 +137,7 @@ func (c *acceptingConn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	response := bytes.NewBufferString("HTTP/1.1 101 Switching Protocols\r\n")
-	_ = acceptHeader(r, c.validator.deflate).Write(response)
+	_ = upgradeHeader(r, c.validator.deflate).Write(response)
 	response.WriteString("\r\n")
 	c.response, c.request, c.accepted = response.Bytes(), nil, true
 	return len(p), nil

@@ -64,9 +64,9 @@ func acceptKey(key string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// acceptHeader returns the headers of the response that accepts the handshake r, with
+// upgradeHeader returns the headers of the response that accepts the handshake r, with
 // permessage-deflate if deflate is true.
-func acceptHeader(r *http.Request, deflate bool) http.Header {
+func upgradeHeader(r *http.Request, deflate bool) http.Header {
 	h := http.Header{
 		"Upgrade":              {"websocket"},
 		"Connection":           {"Upgrade"},
@@ -114,7 +114,7 @@ func hijack(w http.ResponseWriter, o transport.Options) (*hijackedWriter, error)
 	h.conn.validator = validator{fromClient: true, maxMessage: maxInbound}
 	if n := buffer.Reader.Buffered(); n > 0 {
 		early, _ := buffer.Reader.Peek(n)
-		h.conn.early = append([]byte(nil), early...)
+		h.conn.readAhead = append([]byte(nil), early...)
 	}
 	buffer.Reader.Reset(h.conn)
 	buffer.Writer.Reset(h.conn)

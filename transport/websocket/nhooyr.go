@@ -110,6 +110,6 @@ type acceptingTransport struct{ conn *conn }
 // RoundTrip accepts the handshake r.
 func (t acceptingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
-		StatusCode: http.StatusSwitchingProtocols, Header: acceptHeader(r, t.conn.validator.deflate), Body: t.conn, Request: r,
+		StatusCode: http.StatusSwitchingProtocols, Header: upgradeHeader(r, t.conn.validator.deflate), Body: t.conn, Request: r,
 	}, nil
 }

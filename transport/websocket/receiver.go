@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// goodbyeTimeout is the maximum time that a client takes to write a close frame.
-	goodbyeTimeout = time.Second
+	// closeFrameTimeout is the maximum time that a client takes to write a close frame.
+	closeFrameTimeout = time.Second
 	// maxScratch is the maximum size of the buffer that a receiver keeps between two messages.
 	maxScratch = 64 << 10
 )
@@ -175,7 +175,7 @@ func (r *receiver) fail(err error) error {
 		violation, ok = errors.AsType[*protocolError](r.conn.readErr)
 	}
 	if ok {
-		r.sayGoodbye(violation.code, violation.reason)
+		r.sendClose(violation.code, violation.reason)
 		return &listwatch.Error{Code: listwatch.Corrupt, Op: "receive", Message: violation.reason, Err: violation}
 	}
 	if c, ok := err.(*peerClose); ok {
@@ -189,7 +189,7 @@ func (r *receiver) fail(err error) error {
 		return &listwatch.Error{Code: listwatch.Corrupt, Op: "receive", Err: err}
 	}
 	// The framing has rejected a message.
-	r.sayGoodbye(closePolicy, "")
+	r.sendClose(closePolicy, "")
 	return err
 }
 
@@ -221,9 +221,9 @@ func (r *receiver) cutError(cause error) error {
 	return e
 }
 
-// sayGoodbye writes a close frame. Writes fail after goodbyeTimeout.
-func (r *receiver) sayGoodbye(code closeCode, reason string) {
-	r.conn.deadline.setFinal(goodbyeTimeout)
+// sendClose writes a close frame. Writes fail after closeFrameTimeout.
+func (r *receiver) sendClose(code closeCode, reason string) {
+	r.conn.deadline.setFinal(closeFrameTimeout)
 	_ = r.conn.writeClose(code, reason)
 }
 
@@ -244,6 +244,6 @@ func (r *receiver) closeWith(err error) {
 	}
 	r.closeErr = err
 	r.mu.Unlock()
-	r.sayGoodbye(closeNormal, "")
+	r.sendClose(closeNormal, "")
 	r.conn.cut()
 }
