@@ -7,16 +7,17 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A Backend keeps the objects of one collection. Its only rule makes concurrent writers safe: it
-// commits a change only to the version that the change was made from. It must be safe for concurrent
-// use.
+// A Backend keeps the objects of one collection. Its only rule makes concurrent writers safe:
+// it commits a change only to the version that the change was made from. It must be safe for
+// concurrent use.
 type Backend interface {
 	listwatch.Source
 	// Get returns the newest object at key, or nil if there is none.
 	Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error)
-	// Commit writes c under a new version and returns the object after the write. For a delete, it
-	// returns the last state at the version of the delete. If the object at c.Key is not at the version
-	// of c.Old any more, it writes nothing and returns an error of code Conflict.
+	// Commit writes c under a new version and returns the object after the write. For a
+	// delete, it returns the last state at the version of the delete. If the object at c.Key
+	// is not at the version of c.Old any more, it writes nothing and returns an error of code
+	// Conflict.
 	Commit(ctx context.Context, c Change) (*listwatch.Object, error)
 }
 
@@ -29,8 +30,8 @@ type Change struct {
 	New *Draft
 }
 
-// A Draft is an object that is complete except for its version. It is prepared before the commit, so
-// that a backend that holds a lock has only one copy to make.
+// A Draft is an object that is complete except for its version. It is prepared before the
+// commit, so that a backend that holds a lock has only one copy to make.
 type Draft struct {
 	// Key, Labels and Fields are the attributes of the object.
 	Key    listwatch.Key

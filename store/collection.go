@@ -11,17 +11,19 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A Collection is a set of objects of one kind that can be written, listed and watched. It is a
-// [listwatch.Source], and safe for concurrent use.
+// A Collection is a set of objects of one kind that can be written, listed and watched. It is
+// a [listwatch.Source], and safe for concurrent use.
 //
-// Objects are written as JSON and kept compact, on one line. Their members, numbers and strings keep
-// the order and the spelling of the writer. The collection sets metadata.uid, resourceVersion,
-// generation and creationTimestamp, and fills in kind and apiVersion. It refuses an object with a
-// duplicate member, and one whose metadata does not have the types of Kubernetes' ObjectMeta.
+// Objects are written as JSON and kept compact, on one line. Their members, numbers and
+// strings keep the order and the spelling of the writer. The collection sets metadata.uid,
+// resourceVersion, generation and creationTimestamp, and fills in kind and apiVersion. It
+// refuses an object with a duplicate member, and one whose metadata does not have the types
+// of Kubernetes' ObjectMeta.
 //
-// Errors are [*listwatch.Error] with the codes and texts of Kubernetes: Invalid (status 400 if the
-// object cannot be read, 422 with causes if it breaks rules), NotFound, AlreadyExists and Conflict.
-// Errors of a context and of functions passed in by the caller are returned unchanged.
+// Errors are [*listwatch.Error] with the codes and texts of Kubernetes: Invalid (status 400
+// if the object cannot be read, 422 with causes if it breaks rules), NotFound, AlreadyExists
+// and Conflict. Errors of a context and of functions passed in by the caller are returned
+// unchanged.
 type Collection struct {
 	// Immutable after construction.
 	spec    CollectionSpec
@@ -29,16 +31,17 @@ type Collection struct {
 	dryRun  bool // nothing is written
 }
 
-// New returns the collection that s declares, kept by b. Empty fields of s get their defaults. If b is
-// a [listwatch.Describer], the collection has its epoch.
+// New returns the collection that s declares, kept by b. Empty fields of s get their
+// defaults. If b is a [listwatch.Describer], the collection has its epoch.
 func New(s CollectionSpec, b Backend) *Collection {
 	return &Collection{spec: s.WithDefaults(), backend: b}
 }
 
-// Preconditions must hold for an object before it is changed. The zero Preconditions always hold.
+// Preconditions must hold for an object before it is changed. The zero Preconditions always
+// hold.
 type Preconditions struct {
-	// UID is the required metadata.uid, which distinguishes an object from a later one of the same name.
-	// If empty, any uid is accepted.
+	// UID is the required metadata.uid, which distinguishes an object from a later one of the
+	// same name. If empty, any uid is accepted.
 	UID string
 	// Version is the required version. If zero, any version is accepted.
 	Version listwatch.Version
@@ -47,8 +50,8 @@ type Preconditions struct {
 // Spec returns the declaration of the collection, with defaults.
 func (c *Collection) Spec() CollectionSpec { return c.spec }
 
-// Backend returns the backend of the collection. Writes to it bypass the rules of the collection: it is
-// for callers with rules of their own.
+// Backend returns the backend of the collection. Writes to it bypass the rules of the
+// collection: it is for callers with rules of their own.
 func (c *Collection) Backend() Backend { return c.backend }
 
 // Describe implements [listwatch.Describer].
@@ -83,14 +86,15 @@ func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Obj
 const maxNameTries = 8
 
 // Create writes a new object. If it has metadata.generateName and no name, its name is the
-// generateName with five random characters. Members that the collection sets replace those of the
-// writer, except resourceVersion: an object that has one is refused, because it must exist already.
+// generateName with five random characters. Members that the collection sets replace those of
+// the writer, except resourceVersion: an object that has one is refused, because it must
+// exist already.
 func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
 	return c.CreateIn(ctx, "", data)
 }
 
-// CreateIn is like Create, for a request that names the namespace. An object without a namespace gets
-// this one. An object with another namespace is Invalid.
+// CreateIn is like Create, for a request that names the namespace. An object without a
+// namespace gets this one. An object with another namespace is Invalid.
 func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
 	s, err := c.spec.parseSubmission(data, listwatch.Key{Namespace: namespace})
 	if err != nil {
@@ -114,15 +118,15 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 	}
 }
 
-// Update replaces the object at key by the result of change, which must have the same name. The
-// resourceVersion of the result is ignored. If another writer changes the object in between, Update
-// calls change again with the newer state. It returns Conflict after a hundred tries, or after one if
-// Preconditions.Version is set. If the result equals the old object, nothing is written and the old
-// object is returned.
+// Update replaces the object at key by the result of change, which must have the same name.
+// The resourceVersion of the result is ignored. If another writer changes the object in
+// between, Update calls change again with the newer state. It returns Conflict after a
+// hundred tries, or after one if Preconditions.Version is set. If the result equals the old
+// object, nothing is written and the old object is returned.
 //
-// metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one if
-// anything except metadata and status changes. If the object is being deleted and the change removes
-// its last finalizer, the object is deleted and its last state is returned.
+// metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one
+// if anything except metadata and status changes. If the object is being deleted and the
+// change removes its last finalizer, the object is deleted and its last state is returned.
 func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditions, change func(old *listwatch.Object) ([]byte, error)) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
 		data, err := change(old)
@@ -144,9 +148,9 @@ func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditi
 	})
 }
 
-// Replace is Update with data as the result. If data has metadata.resourceVersion or metadata.uid, they
-// are preconditions, so that a client that reads an object, changes it and sends it back cannot
-// overwrite another change.
+// Replace is Update with data as the result. If data has metadata.resourceVersion or
+// metadata.uid, they are preconditions, so that a client that reads an object, changes it and
+// sends it back cannot overwrite another change.
 func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
 	p, err := c.preconditionsOf(data)
 	if err != nil {
@@ -155,9 +159,9 @@ func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte
 	return c.Update(ctx, key, p, func(*listwatch.Object) ([]byte, error) { return data, nil })
 }
 
-// Delete removes the object at key and returns its last state, at the version of the delete. An object
-// with metadata.finalizers is not removed but gets a metadata.deletionTimestamp, and is returned with
-// it. It is removed by the Update that removes its last finalizer.
+// Delete removes the object at key and returns its last state, at the version of the delete.
+// An object with metadata.finalizers is not removed but gets a metadata.deletionTimestamp,
+// and is returned with it. It is removed by the Update that removes its last finalizer.
 func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditions) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
 		draft, hasFinalizers := c.spec.draftMarked(old, time.Now())
@@ -168,8 +172,8 @@ func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditi
 	})
 }
 
-// draftUpdate returns the draft that replaces old by data, or nil if that changes nothing. deletes
-// reports whether the object is to be deleted, because it has no finalizer any more.
+// draftUpdate returns the draft that replaces old by data, or nil if that changes nothing.
+// deletes reports whether the object is to be deleted, because it has no finalizer any more.
 func (c *Collection) draftUpdate(old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
 	s, err := c.spec.parseSubmission(data, old.Key)
 	if err != nil {
@@ -208,8 +212,8 @@ func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {
 	return p, err
 }
 
-// A callerError is an error of a function that the caller passed in. Even if its code is Conflict, the
-// write is not retried.
+// A callerError is an error of a function that the caller passed in. Even if its code is
+// Conflict, the write is not retried.
 type callerError struct{ err error }
 
 func (e callerError) Error() string { return e.err.Error() }
@@ -217,7 +221,8 @@ func (e callerError) Error() string { return e.err.Error() }
 // maxWriteTries bounds the retries if every write of a backend conflicts.
 const maxWriteTries = 100
 
-// retry calls write with the newest object at key, and again each time that write returns Conflict.
+// retry calls write with the newest object at key, and again each time that write returns
+// Conflict.
 func (c *Collection) retry(ctx context.Context, key listwatch.Key, p Preconditions, write func(old *listwatch.Object) (*listwatch.Object, error)) (*listwatch.Object, error) {
 	for try := 1; ; try++ {
 		old, err := c.Get(ctx, key)
@@ -259,8 +264,8 @@ func (c *Collection) checkPreconditions(old *listwatch.Object, p Preconditions) 
 	return nil
 }
 
-// waitToRetry waits for a random time, which grows with the number of tries up to 10 ms. It spreads
-// writers that conflicted with each other. The first retries do not wait.
+// waitToRetry waits for a random time, which grows with the number of tries up to 10 ms. It
+// spreads writers that conflicted with each other. The first retries do not wait.
 func waitToRetry(ctx context.Context, try int) error {
 	if try < 3 {
 		return ctx.Err()

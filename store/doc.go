@@ -1,13 +1,16 @@
-// Package store applies the rules of Kubernetes to collections that can be written: names, metadata,
-// optimistic concurrency, finalizers and retried updates. The rules are implemented once, in
-// [Collection], over a [Backend] of four methods. The packages memory, bolt and etcd are backends.
+// Package store applies the rules of Kubernetes to collections that can be written: names,
+// metadata, optimistic concurrency, finalizers and retried updates. The rules are implemented
+// once, in [Collection], over a [Backend] of four methods. The packages memory, bolt and etcd
+// are backends.
 //
-// A program declares each collection by a [CollectionSpec] and writes JSON to it, or uses [Typed] to
-// read and write values of a Go type. Both are a [listwatch.Source], so they can be served.
+// A program declares each collection by a [CollectionSpec] and writes JSON to it, or uses
+// [Typed] to read and write values of a Go type. Both are a [listwatch.Source], so they can
+// be served.
 //
 // # Writing a backend
 //
-// A backend keeps the objects of one collection under versions that grow with every write, and
-// implements Source, Get and Commit. It receives each new object as a [Draft], which it completes with
-// the version of the write. The watches of a Source can be written against the root package alone.
+// A backend keeps the objects of one collection under versions that grow with every write,
+// and implements Source, Get and Commit. It receives each new object as a [Draft], which it
+// completes with the version of the write. The watches of a Source can be written against the
+// root package alone.
 package store

@@ -9,17 +9,17 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A document is the JSON of an object, split into members, so that some can be set while the others
-// keep the writer's bytes.
+// A document is the JSON of an object, split into members, so that some can be set while the
+// others keep the writer's bytes.
 type document struct {
 	members  []rawjson.Member // of the object
 	metadata []rawjson.Member // of its metadata
 	size     int              // an upper bound of the rendered bytes
 }
 
-// maxDepth is the greatest nesting depth of an object. The strictest parser of a known client accepts
-// 255 levels (Gson, in the Java client of Kubernetes), and lists and events add a few levels. A deeper
-// object would make whole lists unreadable.
+// maxDepth is the greatest nesting depth of an object. The strictest parser of a known client
+// accepts 255 levels (Gson, in the Java client of Kubernetes), and lists and events add a few
+// levels. A deeper object would make whole lists unreadable.
 const maxDepth = 240
 
 // parseDocument splits JSON of any layout. As in Kubernetes, errors have status 400.
@@ -73,8 +73,8 @@ func findMember(members []rawjson.Member, name string) *rawjson.Member {
 	return nil
 }
 
-// string returns a member of the object that must be a string. If it is absent or null, the result is
-// empty.
+// string returns a member of the object that must be a string. If it is absent or null, the
+// result is empty.
 func (d *document) string(name string) (string, error) {
 	return memberString(findMember(d.members, name), name)
 }

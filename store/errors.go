@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The errors of a collection have the texts of kube-apiserver, because clients are known to read them.
+// The errors of a collection have the texts of kube-apiserver, because clients are known to
+// read them.
 
 // quotedName returns the name of an object as messages show it, such as: pods "a".
 func (s CollectionSpec) quotedName(name string) string {
@@ -42,8 +43,8 @@ func badRequest(format string, args ...any) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// invalid returns the error of an object that breaks rules: status 422, with a cause for each rule.
-// Details.Kind is the kind and not the plural, as in Kubernetes.
+// invalid returns the error of an object that breaks rules: status 422, with a cause for each
+// rule. Details.Kind is the kind and not the plural, as in Kubernetes.
 func (s CollectionSpec) invalid(name string, causes []listwatch.Cause) error {
 	list := ""
 	for i, c := range causes {

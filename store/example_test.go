@@ -77,7 +77,8 @@ func ExampleTyped() {
 		fmt.Println(err)
 		return
 	}
-	// Concurrent updates do not overwrite each other: the function runs again with the newer value.
+	// Concurrent updates do not overwrite each other: the function runs again with the newer
+	// value.
 	flag, err = flags.Update(ctx, flag.Key(), func(f *Flag) error {
 		f.Enabled = true
 		return nil

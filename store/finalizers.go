@@ -10,9 +10,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A delete of an object with finalizers does not remove it but marks it with metadata.deletionTimestamp.
-// It is removed when a writer removes the last finalizer (Kubernetes, "Finalizers"). No writer can
-// remove the mark.
+// A delete of an object with finalizers does not remove it but marks it with
+// metadata.deletionTimestamp. It is removed when a writer removes the last finalizer
+// (Kubernetes, "Finalizers"). No writer can remove the mark.
 
 // deletionMarks are the members of the metadata that mark an object that is being deleted.
 var deletionMarks = [...]string{"deletionTimestamp", "deletionGracePeriodSeconds"}

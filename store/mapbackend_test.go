@@ -19,7 +19,8 @@ type mapBackend struct {
 	objects map[listwatch.Key]*listwatch.Object
 	version listwatch.Version
 	commits int
-	// before is called before each commit if it is not nil. Tests use it to simulate another writer.
+	// before is called before each commit if it is not nil. Tests use it to simulate another
+	// writer.
 	before func(c store.Change)
 }
 

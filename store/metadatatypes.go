@@ -10,9 +10,10 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// objectMeta checks the types of Kubernetes' ObjectMeta (k8s.io/apimachinery/pkg/apis/meta/v1). One
-// object with a member of another type would make whole lists unreadable for clients that decode into
-// ObjectMeta. Members that ObjectMeta does not have may be of any type, and null counts as absent.
+// objectMeta checks the types of Kubernetes' ObjectMeta
+// (k8s.io/apimachinery/pkg/apis/meta/v1). One object with a member of another type would make
+// whole lists unreadable for clients that decode into ObjectMeta. Members that ObjectMeta
+// does not have may be of any type, and null counts as absent.
 var objectMeta = checkMembers(map[string]typeCheck{
 	"annotations": checkStringMap, "creationTimestamp": checkTime, "deletionGracePeriodSeconds": checkInteger, "deletionTimestamp": checkTime,
 	"finalizers": checkElements(checkString), "generateName": checkString, "generation": checkInteger, "labels": checkStringMap,
@@ -28,9 +29,9 @@ var objectMeta = checkMembers(map[string]typeCheck{
 	"resourceVersion": checkString, "selfLink": checkString, "uid": checkString,
 })
 
-// CheckTypes returns an error of code Invalid if object, which is compact JSON, has another kind or
-// apiVersion than s, or a member of metadata that does not have the type of Kubernetes' ObjectMeta.
-// Members may be absent.
+// CheckTypes returns an error of code Invalid if object, which is compact JSON, has another
+// kind or apiVersion than s, or a member of metadata that does not have the type of
+// Kubernetes' ObjectMeta. Members may be absent.
 func (s CollectionSpec) CheckTypes(object []byte) error {
 	members, err := rawjson.Split(object)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// maxAnnotationBytes limits the names and values of all annotations of an object, as in Kubernetes.
+// maxAnnotationBytes limits the names and values of all annotations of an object, as in
+// Kubernetes.
 const maxAnnotationBytes = 256 << 10
 
 // causeTooLong is Kubernetes' reason for a value that is too large (metav1.CauseType).
@@ -111,7 +112,8 @@ func checkQualifiedName(field, kind, name string, c *causes) {
 	}
 }
 
-// checkOwners checks that each owner reference is complete and that at most one has controller set.
+// checkOwners checks that each owner reference is complete and that at most one has
+// controller set.
 func checkOwners(d *document, c *causes) {
 	m := findMember(d.metadata, "ownerReferences")
 	if m == nil || isNull(m.Value) {

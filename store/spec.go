@@ -9,25 +9,26 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A CollectionSpec declares a collection: the kind of its objects and the rules for them. The zero
-// CollectionSpec is kind "Object" of apiVersion "v1" without namespaces. It must not be modified after
-// a collection was made from it.
+// A CollectionSpec declares a collection: the kind of its objects and the rules for them. The
+// zero CollectionSpec is kind "Object" of apiVersion "v1" without namespaces. It must not be
+// modified after a collection was made from it.
 type CollectionSpec struct {
 	// APIVersion and Kind are the objects' apiVersion and kind, as in Kubernetes: "apps/v1" and
 	// "Deployment". If empty, "v1" and "Object" are used.
 	APIVersion, Kind string
-	// Plural is the name of the collection in messages and paths. If empty, Kind in lower case with an
-	// "s" is used.
+	// Plural is the name of the collection in messages and paths. If empty, Kind in lower
+	// case with an "s" is used.
 	Plural string
 	// Namespaced is true if every object has a namespace, and false if none has.
 	Namespaced bool
 	// Fields are the paths that a field selector may name in addition to metadata.name and
-	// metadata.namespace, such as "spec.nodeName". The value of a string is its text, the value of a
-	// number or boolean its JSON. Everything else counts as absent.
+	// metadata.namespace, such as "spec.nodeName". The value of a string is its text, the
+	// value of a number or boolean its JSON. Everything else counts as absent.
 	Fields []string
-	// CheckName returns an error, which is shown to the writer, if an object may not have the name.
-	// Names that cannot be one segment of a URL path are refused before. If nil, [listwatch.CheckName] is used,
-	// which accepts the DNS subdomains that Kubernetes demands of most kinds.
+	// CheckName returns an error, which is shown to the writer, if an object may not have the
+	// name. Names that cannot be one segment of a URL path are refused before. If nil,
+	// [listwatch.CheckName] is used, which accepts the DNS subdomains that Kubernetes demands
+	// of most kinds.
 	CheckName func(name string) error
 }
 
@@ -42,8 +43,8 @@ func (s CollectionSpec) WithDefaults() CollectionSpec {
 	return s
 }
 
-// Group returns the API group, which is the part of APIVersion before the slash. It is empty if there
-// is no slash.
+// Group returns the API group, which is the part of APIVersion before the slash. It is empty
+// if there is no slash.
 func (s CollectionSpec) Group() string {
 	group, _, ok := strings.Cut(s.APIVersion, "/")
 	if !ok {
@@ -52,8 +53,8 @@ func (s CollectionSpec) Group() string {
 	return group
 }
 
-// QualifiedName returns the plural with the group, such as "pods" or "deployments.apps". Messages and
-// databases use it to name the collection.
+// QualifiedName returns the plural with the group, such as "pods" or "deployments.apps".
+// Messages and databases use it to name the collection.
 func (s CollectionSpec) QualifiedName() string {
 	if g := s.Group(); g != "" {
 		return s.Plural + "." + g
@@ -67,8 +68,9 @@ func (s CollectionSpec) Description(epoch string) listwatch.Description {
 	return listwatch.Description{APIVersion: s.APIVersion, Kind: s.Kind, Fields: slices.Clone(s.Fields), Epoch: epoch}
 }
 
-// ReadFields returns the values of Fields in data, an object's compact JSON. It returns nil if all of
-// them are absent. Backends that keep only bytes use it to rebuild [listwatch.Object.Fields].
+// ReadFields returns the values of Fields in data, an object's compact JSON. It returns nil
+// if all of them are absent. Backends that keep only bytes use it to rebuild
+// [listwatch.Object.Fields].
 func (s CollectionSpec) ReadFields(data []byte) map[string]string {
 	var fields map[string]string
 	for _, path := range s.Fields {

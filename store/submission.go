@@ -12,9 +12,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A submission is an object that a writer sent, before it becomes a [Draft]. Metadata that the server
-// sets stays where the writer put it. If absent, it is added at the end in this order: name, namespace,
-// uid, resourceVersion, generation, creationTimestamp.
+// A submission is an object that a writer sent, before it becomes a [Draft]. Metadata that
+// the server sets stays where the writer put it. If absent, it is added at the end in this
+// order: name, namespace, uid, resourceVersion, generation, creationTimestamp.
 type submission struct {
 	doc          *document
 	key          listwatch.Key
@@ -23,8 +23,8 @@ type submission struct {
 	finalizers   []string
 }
 
-// parseSubmission parses data and checks the rules. The object must have the key want, except for the
-// parts of want that are empty.
+// parseSubmission parses data and checks the rules. The object must have the key want, except
+// for the parts of want that are empty.
 func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submission, error) {
 	doc, err := parseDocument(data)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 	return sub, nil
 }
 
-// setType adds kind and apiVersion at the front of doc if they are absent. Values other than those of
-// s are errors.
+// setType adds kind and apiVersion at the front of doc if they are absent. Values other than
+// those of s are errors.
 func (s CollectionSpec) setType(doc *document) error {
 	for _, m := range []struct{ name, want string }{{"apiVersion", s.APIVersion}, {"kind", s.Kind}} {
 		got, err := doc.string(m.name)
@@ -71,7 +71,8 @@ func (s CollectionSpec) setType(doc *document) error {
 	return nil
 }
 
-// readMetadata reads the metadata that the rules apply to. A member of a wrong type is a bad request.
+// readMetadata reads the metadata that the rules apply to. A member of a wrong type is a bad
+// request.
 func (s *submission) readMetadata() (err error) {
 	if err := checkMetadataTypes(findMember(s.doc.members, "metadata").Value); err != nil {
 		return err
@@ -104,8 +105,8 @@ func (s *submission) prepareCreate(now time.Time) {
 	s.doc.setMetadata("creationTimestamp", quoteTime(now))
 }
 
-// prepareUpdate copies the metadata that a writer cannot change from old. It reports whether the
-// object differs from old.
+// prepareUpdate copies the metadata that a writer cannot change from old. It reports whether
+// the object differs from old.
 func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) {
 	s.setKey()
 	s.doc.keepDeletionMarks(old)
@@ -154,8 +155,8 @@ func generationOf(d *document) int64 {
 	return n
 }
 
-// equalMembers reports whether a and b have the same members in the same order and spelling, except
-// for the ignored ones.
+// equalMembers reports whether a and b have the same members in the same order and spelling,
+// except for the ignored ones.
 func equalMembers(a, b []rawjson.Member, ignored ...string) bool {
 	skipIgnored := func(members []rawjson.Member) []rawjson.Member {
 		for len(members) > 0 && slices.Contains(ignored, members[0].Name) {

@@ -11,26 +11,26 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// MetadataPointer is the constraint of pointers to types that embed [listwatch.Metadata]. The compiler
-// rejects other types.
+// MetadataPointer is the constraint of pointers to types that embed [listwatch.Metadata]. The
+// compiler rejects other types.
 type MetadataPointer[T any] interface {
 	*T
 	Key() listwatch.Key
 	Version() listwatch.Version
 }
 
-// A Typed is a collection whose objects are values of a Go type. It is a [listwatch.Source] of the same
-// objects, and safe for concurrent use.
+// A Typed is a collection whose objects are values of a Go type. It is a [listwatch.Source]
+// of the same objects, and safe for concurrent use.
 //
-// T embeds [listwatch.Metadata] with the tag `json:"metadata"`. Members that T does not have are lost
-// when Update writes an object. If other writers use the collection as well, T must have all members
-// that they write.
+// T embeds [listwatch.Metadata] with the tag `json:"metadata"`. Members that T does not have
+// are lost when Update writes an object. If other writers use the collection as well, T must
+// have all members that they write.
 type Typed[T any] struct {
 	collection *Collection
 }
 
-// NewTyped returns c as a collection of T. If the JSON of T does not keep its metadata in the member
-// "metadata", the error has code Invalid.
+// NewTyped returns c as a collection of T. If the JSON of T does not keep its metadata in the
+// member "metadata", the error has code Invalid.
 func NewTyped[T any, P MetadataPointer[T]](c *Collection) (*Typed[T], error) {
 	const name = "probe"
 	invalid := func(err error) error {
@@ -57,8 +57,8 @@ func NewTyped[T any, P MetadataPointer[T]](c *Collection) (*Typed[T], error) {
 	return &Typed[T]{c}, nil
 }
 
-// SpecOf returns the default CollectionSpec of a Go type: the kind is the name of the type, and all
-// other fields have their defaults.
+// SpecOf returns the default CollectionSpec of a Go type: the kind is the name of the type,
+// and all other fields have their defaults.
 func SpecOf[T any]() CollectionSpec {
 	return CollectionSpec{Kind: reflect.TypeFor[T]().Name()}.WithDefaults()
 }
@@ -94,8 +94,9 @@ func (t *Typed[T]) Create(ctx context.Context, value T) (T, error) {
 	return decode[T](t.collection.Create(ctx, data))
 }
 
-// Update calls change to modify the value at key and writes the result; see [Collection.Update]. If
-// change returns an error, nothing is written and Update returns the error unchanged.
+// Update calls change to modify the value at key and writes the result; see
+// [Collection.Update]. If change returns an error, nothing is written and Update returns the
+// error unchanged.
 func (t *Typed[T]) Update(ctx context.Context, key listwatch.Key, change func(*T) error) (T, error) {
 	return decode[T](t.collection.Update(ctx, key, Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		value, err := listwatch.Decode[T](old)
@@ -109,14 +110,14 @@ func (t *Typed[T]) Update(ctx context.Context, key listwatch.Key, change func(*T
 	}))
 }
 
-// Delete removes the value at key and returns its last state. A value with finalizers is not removed
-// yet; see [Collection.Delete].
+// Delete removes the value at key and returns its last state. A value with finalizers is not
+// removed yet; see [Collection.Delete].
 func (t *Typed[T]) Delete(ctx context.Context, key listwatch.Key) (T, error) {
 	return decode[T](t.collection.Delete(ctx, key, Preconditions{}))
 }
 
-// Items returns the selected values in key order, and the version of this state. If q.Limit is set,
-// they are only the first page; use List to read the others.
+// Items returns the selected values in key order, and the version of this state. If q.Limit
+// is set, they are only the first page; use List to read the others.
 func (t *Typed[T]) Items(ctx context.Context, q listwatch.Query) ([]T, listwatch.Version, error) {
 	page, err := t.collection.List(ctx, q)
 	if err != nil {
@@ -141,8 +142,8 @@ type TypedEvent[T any] struct {
 	Object T
 }
 
-// Events watches the selected values until ctx ends or the caller stops the iteration. If the watch
-// fails, the error is the last element. If it ends regularly, there is no error.
+// Events watches the selected values until ctx ends or the caller stops the iteration. If the
+// watch fails, the error is the last element. If it ends regularly, there is no error.
 func (t *Typed[T]) Events(ctx context.Context, q listwatch.Query) iter.Seq2[TypedEvent[T], error] {
 	return func(yield func(TypedEvent[T], error) bool) {
 		w, err := t.collection.Watch(ctx, q)

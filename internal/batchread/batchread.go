@@ -1,9 +1,9 @@
 // Package batchread lets concurrent callers share consistent reads of a remote state.
 //
-// A caller needs a result that is at least as new as everything it knew when it called, so it cannot
-// use a read that is already under way. It can share the next one with every caller that arrives
-// until that read starts. However many callers there are, at most one read is under way, and each
-// caller waits for at most two.
+// A caller needs a result that is at least as new as everything it knew when it called, so it
+// cannot use a read that is already under way. It can share the next one with every caller
+// that arrives until that read starts. However many callers there are, at most one read is
+// under way, and each caller waits for at most two.
 package batchread
 
 import (
@@ -11,14 +11,15 @@ import (
 	"sync"
 )
 
-// A Reader batches reads of a T. It is safe for concurrent use once its exported fields are set.
+// A Reader batches reads of a T. It is safe for concurrent use once its exported fields are
+// set.
 type Reader[T any] struct {
-	// Read performs one read and must be set. Calls never overlap. Read bounds its own duration: the
-	// contexts of the callers only bound how long they wait.
+	// Read performs one read and must be set. Calls never overlap. Read bounds its own
+	// duration: the contexts of the callers only bound how long they wait.
 	Read func() (T, error)
 
-	// Start runs f, which performs reads until no caller waits, on another goroutine. If it cannot, it
-	// returns an error, which Get then returns. If nil, a go statement is used.
+	// Start runs f, which performs reads until no caller waits, on another goroutine. If it
+	// cannot, it returns an error, which Get then returns. If nil, a go statement is used.
 	Start func(f func()) error
 
 	mu sync.Mutex
@@ -27,7 +28,7 @@ type Reader[T any] struct {
 	running bool      // a goroutine performs reads
 }
 
-// A batch is the callers that share one read.
+// A batch is a read that several callers share.
 type batch[T any] struct {
 	done chan struct{} // closed after the read
 	// Immutable once done is closed.
@@ -35,8 +36,8 @@ type batch[T any] struct {
 	err    error
 }
 
-// Get returns the result of a read that started after the call. If ctx ends first, it returns the
-// error of ctx, and the read continues for the other callers.
+// Get returns the result of a read that started after the call. If ctx ends first, it returns
+// the error of ctx, and the read continues for the other callers.
 func (r *Reader[T]) Get(ctx context.Context) (T, error) {
 	b, err := r.join()
 	if err == nil {

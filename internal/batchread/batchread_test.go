@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// Every caller gets a value that was read after its call, and a thousand callers need two reads.
+// Every caller gets a value that was read after its call, and a thousand callers need two
+// reads.
 func TestConcurrentCallersShareTheNextRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var newest, reads atomic.Int64

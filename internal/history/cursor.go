@@ -53,8 +53,8 @@ const (
 
 var _ listwatch.Poller = (*Cursor)(nil)
 
-// Watch returns a Cursor on the selection of q. It never waits. If q starts at a version that is not
-// reached within 3 seconds, the Cursor fails.
+// Watch returns a Cursor on the selection of q. It never waits. If q starts at a version that
+// is not reached within 3 seconds, the Cursor fails.
 func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if err := q.Fields.Check(l.description.Fields); err != nil {
 		return nil, err

@@ -231,7 +231,8 @@ func TestConcurrentReadersSeeEveryWriteOnce(t *testing.T) {
 	group.Wait()
 }
 
-// readAll reads up to the object "last", in several watches. Each resumes where the previous one ended.
+// readAll reads up to the object "last", in several watches. Each resumes where the previous
+// one ended.
 func readAll(t *testing.T, l *Log, q listwatch.Query, i int) {
 	state := make(map[string]listwatch.Version)
 	var at listwatch.Version

@@ -131,12 +131,14 @@ func (c *Cursor) pollSynced(dst []listwatch.Event) (n int) {
 	return 1
 }
 
-// A backlog is the numbers of the records between the start version of a cursor and its feed.
+// A backlog is a range of records, by number: those between the start version of a cursor and
+// its feed.
 type backlog struct {
 	next, end uint64
 }
 
-// pollLog reads the backlog. hasEvents reports whether the batch has events before those of dst.
+// pollLog reads the backlog. hasEvents reports whether the batch has events before those of
+// dst.
 func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 	var buf [128]*record
 	b := &c.backlog
@@ -162,7 +164,8 @@ func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 		}
 	}
 	if b.next == b.end {
-		// c.node was the newest node of the feed when the backlog was determined, so nothing after it was read.
+		// c.node was the newest node of the feed when the backlog was determined, so nothing
+		// after it was read.
 		c.phase = readingFeed
 	}
 	return n
@@ -173,8 +176,8 @@ func groupFits(records []*record, room int) bool {
 	return len(records) <= room || records[room].Version != records[0].Version
 }
 
-// versionBefore returns the version up to which a cursor is complete once it has read every record
-// before the given number. It returns 0 if the record with that number was dropped.
+// versionBefore returns the version up to which a cursor is complete once it has read every
+// record before the given number. It returns 0 if the record with that number was dropped.
 func (l *Log) versionBefore(number uint64) listwatch.Version {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +190,8 @@ func (l *Log) versionBefore(number uint64) listwatch.Version {
 // pollFeed reads the feed. hasEvents reports whether the batch has events before those of dst.
 func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 	for n < len(dst) {
-		// closedWith is called first: everything appended before the log was closed is in the feed.
+		// closedWith is called first: everything appended before the log was closed is in the
+		// feed.
 		closed := c.log.closedWith()
 		next := c.node.next.Load()
 		if next == nil {
@@ -210,8 +214,8 @@ func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 	return n
 }
 
-// groupFits reports whether at most room nodes share the version of n, the first of them. A batch
-// that has events leaves a group that does not fit to the next batch.
+// groupFits reports whether at most room nodes share the version of n, the first of them. A
+// group that does not fit goes into the next batch, unless the batch is empty.
 func (n *node) groupFits(room int) bool {
 	for next := n.next.Load(); next != nil && next != cutLink && next.record.Version == n.record.Version; next = next.next.Load() {
 		if room--; room < 1 {

@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// versionTimeout is the time that a list or a watch waits for a future version. It is kube-apiserver's.
+// versionTimeout is the time that a list or a watch waits for a future version, as in
+// kube-apiserver.
 const versionTimeout = 3 * time.Second
 
 var errVersionTimeout = fmt.Errorf("not reached within %v", versionTimeout)
@@ -35,8 +36,9 @@ func listExpired() error {
 	return &listwatch.Error{Code: listwatch.Expired, Message: "The resourceVersion for the provided list is too old."}
 }
 
-// continueExpired is the error of a continue token whose state is not retained any more. It offers a
-// token that continues with the newest state. A client that uses it gets pages of different versions.
+// continueExpired is the error of a continue token whose state is not retained any more. It
+// offers a token that continues with the newest state. A client that uses it gets pages of
+// different versions.
 func continueExpired(from ContinueToken) error {
 	return &listwatch.Error{
 		Code: listwatch.Expired,

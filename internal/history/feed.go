@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A feed is the part of the log that concerns one selection. All watchers of the selection share it.
+// A feed is the part of the log that concerns one selection. All watchers of the selection
+// share it.
 type feed struct {
 	// Immutable after construction.
 	selection selection
@@ -29,7 +30,8 @@ type node struct {
 	next       atomic.Pointer[node] // nil at the end of the chain, cutLink before its floor
 }
 
-// cutLink is the next of every node before the floor of its chain. A reader that finds it has expired.
+// cutLink is the next node of every node before the floor of its chain. A cursor that reads
+// it has expired.
 var cutLink = new(node)
 
 // A chain is the nodes of a feed, from the floor to the newest.
@@ -37,7 +39,8 @@ type chain struct {
 	floor     *node // the newest dropped node, or the empty node that the chain started with
 	newest    *node
 	positions positions
-	// appended holds the nodes that publish will link after newest. Both are nil if there are none.
+	// appended holds the nodes that publish will link after newest. Both are nil if there are
+	// none.
 	appended struct{ first, last *node }
 }
 
@@ -89,7 +92,8 @@ func (c *chain) drop(r *record) {
 	}
 	c.floor = oldest
 	c.positions.drop(old)
-	// A reader that stopped at the old floor keeps only that node in memory, not every later one.
+	// A reader that stopped at the old floor keeps only that node in memory, not every later
+	// one.
 	old.next.Store(cutLink)
 }
 
@@ -100,7 +104,7 @@ func (c *chain) restart(v listwatch.Version) {
 	old.next.Store(cutLink)
 }
 
-// positions index the nodes of a chain by version: they hold every positionInterval-th node, in order.
+// positions is an index of the nodes of a chain by version. It holds every 64th node, in order.
 type positions struct {
 	nodes []*node
 	added int // nodes added to the chain so far

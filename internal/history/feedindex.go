@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A feedIndex holds the feeds of a log, and finds the ones that a write may concern. It is guarded by
-// Log.mu.
+// A feedIndex holds the feeds of a log, and finds the ones that a write may concern. It is
+// guarded by Log.mu.
 type feedIndex struct {
 	bySelection map[selectionKey]*feed
 	byTerm      map[term][]*feed
@@ -39,7 +39,8 @@ func newFeedIndex() feedIndex {
 	return feedIndex{bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed)}
 }
 
-// join adds a watcher to the feed of s and returns the feed. A new feed starts at the given version.
+// join adds a watcher to the feed of s and returns the feed. A new feed starts at the given
+// version.
 func (x *feedIndex) join(s selection, start listwatch.Version) *feed {
 	key := s.key()
 	f := x.bySelection[key]
@@ -73,7 +74,8 @@ func (x *feedIndex) removeIdle(now time.Time) {
 		f := x.idle[0].feed
 		x.idle[0].feed = nil
 		x.idle = x.idle[1:]
-		// A feed that was joined and left again has a later entry, which counts instead of this one.
+		// A feed that was joined and left again has a later entry, which counts instead of
+		// this one.
 		if f.entry.idleEntries--; f.entry.idleEntries == 0 && f.entry.watchers == 0 {
 			x.remove(f)
 		}
@@ -95,8 +97,8 @@ func (x *feedIndex) remove(f *feed) {
 	}
 }
 
-// offer appends r, which has the given number, to the feeds that it concerns. Their readers see it
-// after publish.
+// offer appends r, which has the given number, to the feeds that it concerns. Their readers
+// see it after publish.
 func (x *feedIndex) offer(r *record, number uint64) {
 	x.forEachCandidate(r, func(f *feed) {
 		if f.entry.offered == number {
@@ -109,7 +111,8 @@ func (x *feedIndex) offer(r *record, number uint64) {
 	})
 }
 
-// publish makes the records offered so far visible, and hands the cursors that wait for them to w.
+// publish makes the records offered so far visible, and hands the cursors that wait for them
+// to w.
 func (x *feedIndex) publish(w *waker) {
 	for _, f := range x.unpublished {
 		f.chain.publish()
@@ -124,8 +127,8 @@ func (x *feedIndex) drop(r *record) {
 	x.forEachCandidate(r, func(f *feed) { f.chain.drop(r) })
 }
 
-// forEachCandidate calls visit with every feed that r may concern, because of the object before or
-// after the write. It may visit a feed twice.
+// forEachCandidate calls visit with every feed that r may concern, because of the object
+// before or after the write. It may visit a feed twice.
 func (x *feedIndex) forEachCandidate(r *record, visit func(*feed)) {
 	visitAll := func(t term) {
 		for _, f := range x.byTerm[t] {

@@ -53,9 +53,9 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwat
 	return l.stateAt(want), want, nil
 }
 
-// page returns the page of snap after from. As in Kubernetes, a full page has a continue token if any
-// object of the namespace follows, even one that is not selected: finding the next selected object
-// could mean reading the rest of the collection.
+// page returns the page of snap after from. As in Kubernetes, a full page has a continue
+// token if any object of the namespace follows, even one that is not selected: finding the
+// next selected object could mean reading the rest of the collection.
 func page(snap *tree, version listwatch.Version, q listwatch.Query, from ContinueToken) listwatch.Page {
 	s := newSelection(q)
 	p := listwatch.Page{Version: version}
@@ -77,8 +77,8 @@ func page(snap *tree, version listwatch.Version, q listwatch.Query, from Continu
 	return p
 }
 
-// remaining returns the number of objects after last, the key of the last of count items after from.
-// It returns -1 if the selection has selectors, as in Kubernetes.
+// remaining returns the number of objects after last, the key of the last of count items
+// after from. It returns -1 if the selection has selectors, as in Kubernetes.
 func remaining(snap *tree, s *selection, from ContinueToken, last listwatch.Key, count int) (n int) {
 	switch {
 	case from.Remaining > 0:

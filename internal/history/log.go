@@ -12,23 +12,23 @@ import (
 
 // Options configure a Log. The zero value is ready to use.
 type Options struct {
-	// MaxAge is the time after which a record may be dropped. Records are only dropped when another is
-	// appended, so an idle log keeps all of them. If zero, DefaultMaxAge is used. A negative value
-	// means no limit.
+	// MaxAge is the time after which a record may be dropped. Records are only dropped when
+	// another is appended, so an idle log keeps all of them. If zero, DefaultMaxAge is used.
+	// A negative value means no limit.
 	MaxAge time.Duration
-	// MaxBytes limits the bytes of retained records, of the previous objects that only they refer to,
-	// and of their cached frames. The newest record is always retained. If zero, DefaultMaxBytes is
-	// used. A negative value means no limit.
+	// MaxBytes limits the bytes of retained records, of the previous objects that only they
+	// refer to, and of their cached frames. The newest record is always retained. If zero,
+	// DefaultMaxBytes is used. A negative value means no limit.
 	MaxBytes int64
-	// FrameCacheBytes limits the cached frames of records, which count toward MaxBytes, and separately
-	// the cached frames of initial events, which do not. If zero, a quarter of MaxBytes is used. A
-	// negative value means no limit.
+	// FrameCacheBytes limits the cached frames of records, which count toward MaxBytes, and
+	// separately the cached frames of initial events, which do not. If zero, a quarter of
+	// MaxBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// Description describes the collection. Bookmarks are made from it, and field selectors may name
-	// only its fields.
+	// Description describes the collection. Bookmarks are made from it, and field selectors
+	// may name only its fields.
 	Description listwatch.Description
-	// Revision is the newest version of the database that the log belongs to. Its owner advances it. If
-	// nil, the log has a Revision of its own and advances it.
+	// Revision is the newest version of the database that the log belongs to. Its owner
+	// advances it. If nil, the log has a Revision of its own and advances it.
 	Revision *Revision
 }
 
@@ -83,9 +83,9 @@ func New(o Options) *Log {
 // Describe returns Options.Description.
 func (l *Log) Describe() listwatch.Description { return l.description }
 
-// Append adds records, which become visible at once. They share one version, which is greater than
-// that of any earlier record, and are in key order; their At is ignored. Calls must be in version
-// order. If Options.Revision was set, the caller advances it after Append returns.
+// Append adds records, which become visible at once. They share one version, which is greater
+// than that of any earlier record, and are in key order; their At is ignored. Calls must be
+// in version order. If Options.Revision was set, the caller advances it after Append returns.
 //
 // Waiting cursors are woken on other goroutines, so the caller may hold locks.
 func (l *Log) Append(records ...Record) {
@@ -118,11 +118,11 @@ func (l *Log) addRecord(r Record) *record {
 	return added
 }
 
-// version returns the version of the state: it contains every write up to this version and no later
-// one. l.mu is held.
+// version returns the version of the state: it contains every write up to this version and no
+// later one. l.mu is held.
 //
-// The Revision is ahead of the newest record if other collections were written since, and behind it
-// between the end of Append and the call of Advance.
+// The Revision is ahead of the newest record if other collections were written since, and
+// behind it between the end of Append and the call of Advance.
 func (l *Log) version() listwatch.Version { return max(l.revision.Version(), l.newest) }
 
 // Get returns the newest object at key, or nil if there is none.
@@ -149,9 +149,10 @@ func (l *Log) ContainsWrite(v listwatch.Version, key listwatch.Key) bool {
 	return false
 }
 
-// CloseWithError closes the log: every watcher reads the remaining events and then gets err, which is
-// [io.EOF] for a regular end. A watcher that waits for its start version gets err at once. The state
-// can still be listed. Nothing may be appended after the call. Only the first call has an effect.
+// CloseWithError closes the log: every watcher reads the remaining events and then gets err,
+// which is [io.EOF] for a regular end. A watcher that waits for its start version gets err at
+// once. The state can still be listed. Nothing may be appended after the call. Only the first
+// call has an effect.
 //
 // The Revision is left as it is, since other logs may share it.
 func (l *Log) CloseWithError(err error) {
@@ -160,7 +161,8 @@ func (l *Log) CloseWithError(err error) {
 		l.mu.Unlock()
 		return
 	}
-	// A cursor that is armed from now on sees closeError. The cursors armed before are in the wake lists.
+	// A cursor that is armed from now on sees closeError. The cursors armed before are in the
+	// wake lists.
 	for _, f := range l.feeds.bySelection {
 		l.waker.add(f.wakeups.take())
 	}

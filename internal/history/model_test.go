@@ -15,7 +15,8 @@ import (
 
 var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random tests")
 
-// model is the specification of a Log: it keeps all records and computes what a selection sees of them.
+// model is the specification of a Log: it keeps all records and computes what a selection
+// sees of them.
 type model struct {
 	records []Record
 }
@@ -88,7 +89,8 @@ func (r *walker) expectNewRecords(m *model) {
 	}
 }
 
-// walk performs random operations on a Log and its watchers and compares each result with the model.
+// walk performs random operations on a Log and its watchers and compares each result with the
+// model.
 type walk struct {
 	*testing.T
 	*rand.Rand
@@ -272,7 +274,8 @@ func (w *walk) checkPosition(r *walker) {
 	}
 }
 
-// list reads a list in pages, with writes between the pages. It lists the newest state or a retained version.
+// list reads a list in pages, with writes between the pages. It lists the newest state or a
+// retained version.
 func (w *walk) list() {
 	q, stats := w.query(), w.log.Stats()
 	at := stats.Version

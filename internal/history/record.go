@@ -29,8 +29,8 @@ func (r *Record) object() *listwatch.Object {
 // A record is a Record in a log. It is immutable except for its caches.
 type record struct {
 	Record
-	// frames holds the cached frames of the record's event, by transition. It is allocated on its own
-	// because the frame budget refers to it and must not keep the record in memory.
+	// frames holds the cached frames of the record's event, by transition. It is allocated on
+	// its own because the frame budget refers to it and must not keep the record in memory.
 	frames *[3]framecache.Frames
 
 	tombstoneOnce sync.Once
@@ -75,18 +75,19 @@ func initialEvent(o *listwatch.Object, budget *framecache.Budget) listwatch.Even
 	return e.WithFrames(o.InitialFrames().Get(budget))
 }
 
-// lastState returns the object before the write, at the version of the write. DELETED events show it.
+// lastState returns the object before the write, at the version of the write. DELETED events
+// show it.
 func (r *record) lastState() *listwatch.Object {
 	r.tombstoneOnce.Do(func() { r.tombstone = r.Old.At(r.Version) })
 	return r.tombstone
 }
 
-// recordOverhead estimates the bytes of a record, of its nodes in one or two feeds, and of its share
-// of the copied nodes of the state.
+// recordOverhead estimates the bytes of a record, of its nodes in one or two feeds, and of
+// its share of the copied nodes of the state.
 const recordOverhead = 512
 
-// bytes estimates the memory that dropping the record releases: the record itself and the object
-// that the write replaced.
+// bytes estimates the memory that dropping the record releases: the record itself and the
+// object that the write replaced.
 func (r *record) bytes() int64 {
 	n := int64(recordOverhead)
 	if r.Old != nil {
@@ -98,14 +99,15 @@ func (r *record) bytes() int64 {
 	return n
 }
 
-// A recordRing holds the retained records, oldest first. Records are numbered without gaps over the
-// life of the log.
+// A recordRing holds the retained records, oldest first. Records are numbered without gaps
+// over the life of the log.
 type recordRing struct {
 	slots []*record // the record with number n is in slots[n % len(slots)]
 	len   int
 	next  uint64 // the number of the next record; the oldest has next-len
 	bytes int64  // the sum of record.bytes
-	// floor is the version of the newest dropped record, or the version that the log started at.
+	// floor is the version of the newest dropped record, or the version that the log started
+	// at.
 	floor listwatch.Version
 }
 
@@ -142,16 +144,16 @@ func (r *recordRing) pop() *record {
 	return oldest
 }
 
-// numberAfter returns the number of the first record with a version greater than v, or next if there
-// is none.
+// numberAfter returns the number of the first record with a version greater than v, or next
+// if there is none.
 func (r *recordRing) numberAfter(v listwatch.Version) uint64 {
 	first := r.first()
 	i := sort.Search(r.len, func(i int) bool { return r.get(first+uint64(i)).Version > v })
 	return first + uint64(i)
 }
 
-// copyRange copies the records with numbers in [from, to) to dst, as many as fit. It returns false if
-// the record at from was dropped.
+// copyRange copies the records with numbers in [from, to) to dst, as many as fit. It returns
+// false if the record at from was dropped.
 func (r *recordRing) copyRange(from, to uint64, dst []*record) (n int, ok bool) {
 	if from < r.first() {
 		return 0, false

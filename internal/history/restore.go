@@ -7,25 +7,28 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A SavedLog is the content of a Log that a store has kept: the state, and the writes that led to it
-// as far back as they are known. The zero SavedLog is an empty collection at version 0.
+// A SavedLog is the content of a Log that a store has kept: the state, and the writes that
+// led to it as far back as they are known. The zero SavedLog is an empty collection at
+// version 0.
 type SavedLog struct {
 	// Objects are the state after the last record, in any order.
 	Objects []*listwatch.Object
-	// Records are all writes after Floor, oldest first, and in key order within one version. Restore
-	// takes ownership of the slice. A record with At in the future ages from now on.
+	// Records are all writes after Floor, oldest first, and in key order within one version.
+	// Restore takes ownership of the slice. A record with At in the future ages from now on.
 	Records []Record
-	// Floor is the oldest version that a watch may start at. Objects without a record are not newer.
+	// Floor is the oldest version that a watch may start at. Objects without a record are not
+	// newer.
 	Floor listwatch.Version
 }
 
-// Restore returns a Log with the state and the records of saved, as if they had been appended. It
-// keeps one copy of each object, even if several records and the state refer to it. The limit of
-// Options.MaxBytes is enforced at once, the limit of Options.MaxAge by the next Append.
+// Restore returns a Log with the state and the records of saved, as if they had been
+// appended. It keeps one copy of each object, even if several records and the state refer to
+// it. The limit of Options.MaxBytes is enforced at once, the limit of Options.MaxAge by the
+// next Append.
 //
-// o.Revision must be at the newest version of the database. If nil, the Revision of the Log starts at
-// the newest version of saved. If records and state contradict each other, the error has code
-// [listwatch.Corrupt].
+// o.Revision must be at the newest version of the database. If nil, the Revision of the Log
+// starts at the newest version of saved. If records and state contradict each other, the
+// error has code [listwatch.Corrupt].
 func Restore(o Options, saved SavedLog) (*Log, error) {
 	tree := newState().tree
 	for _, object := range saved.Objects {
@@ -56,8 +59,9 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	return l, nil
 }
 
-// undo reverts the records of saved in t, newest first, so that t becomes the state at saved.Floor. It
-// replaces the objects of each record by those of the state, so that each is in memory once.
+// undo reverts the records of saved in t, newest first, so that t becomes the state at
+// saved.Floor. It replaces the objects of each record by those of the state, so that each is
+// in memory once.
 func undo(t *tree, saved SavedLog) error {
 	newer := listwatch.Version(0)
 	for i := len(saved.Records) - 1; i >= 0; i-- {
@@ -117,9 +121,9 @@ func versionOf(o *listwatch.Object) string {
 	return o.Version.String()
 }
 
-// Reset replaces the state by objects, in any order, and drops all records. A store calls it when it
-// may have missed writes. The state is at v, which must not be less than any version so far or that
-// of any object. Open watches expire after their remaining events.
+// Reset replaces the state by objects, in any order, and drops all records. A store calls it
+// when it may have missed writes. The state is at v, which must not be less than any version
+// so far or that of any object. Open watches expire after their remaining events.
 //
 // If Options.Revision was set, the caller advances it to v after Reset returns.
 func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {

@@ -13,8 +13,8 @@ type retention struct {
 	maxBytes int64
 }
 
-// maxTrimmedByAge limits the records that one Append drops because of their age, so that the first
-// write after an idle hour does not have to drop all of them.
+// maxTrimmedByAge limits the records that one Append drops because of their age, so that the
+// first write after an idle hour does not have to drop all of them.
 const maxTrimmedByAge = 128
 
 // trim drops the records that exceed the retention, except the newest one. l.mu is held.
@@ -36,12 +36,12 @@ func (l *Log) trimBytes() {
 	}
 }
 
-// Compact drops all records: a watch that starts at any version but the newest expires. Open watches
-// that have read every event continue.
+// Compact drops all records: a watch that starts at any version but the newest expires. Open
+// watches that have read every event continue.
 func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
 
-// CompactTo drops the records up to v: the state at v can still be listed, and a watch may start at v.
-// If v is greater than the newest version, the newest version is used.
+// CompactTo drops the records up to v: the state at v can still be listed, and a watch may
+// start at v. If v is greater than the newest version, the newest version is used.
 func (l *Log) CompactTo(v listwatch.Version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,7 +2,8 @@ package history
 
 import "github.com/listwatch/listwatch"
 
-// A selection is the part of a collection that a query selects: a namespace and name, and selectors.
+// A selection is the part of a collection that a query selects: a namespace and name, and
+// selectors.
 type selection struct {
 	namespace, name string // empty for any
 	labels          listwatch.LabelSelector
@@ -14,8 +15,8 @@ type selectionKey struct{ namespace, name, labels, fields string }
 
 func newSelection(q listwatch.Query) selection {
 	s := selection{q.Namespace, q.Name, q.Labels, q.Fields}
-	// A field selector on the namespace or the name narrows the query's. matches still applies the
-	// selector, so that a contradiction selects nothing.
+	// A field selector on the namespace or the name narrows the query's. matches still
+	// applies the selector, so that a contradiction selects nothing.
 	if v, ok := s.fields.Equality(listwatch.FieldNamespace); ok && s.namespace == "" {
 		s.namespace = v
 	}
@@ -41,8 +42,8 @@ func (s *selection) isSelective() bool {
 	return s.name != "" || !s.labels.Empty() || !s.fields.Empty()
 }
 
-// transition returns the meaning of r to s. It depends on whether the object was selected before, not
-// on whether it existed (select/leaves-selector).
+// transition returns the meaning of r to s. It depends on whether the object was selected
+// before, not on whether it existed (select/leaves-selector).
 func (s *selection) transition(r *record) transition {
 	before, after := s.matches(r.Old), s.matches(r.New)
 	switch {
@@ -56,9 +57,9 @@ func (s *selection) transition(r *record) transition {
 	return outside
 }
 
-// scan calls f with the objects of t in the namespace of s whose keys are greater than after, in key
-// order, until f returns false. It also skips other names if that is free, but does not apply
-// selectors. It costs the size of the namespace, not of t.
+// scan calls f with the objects of t in the namespace of s whose keys are greater than after,
+// in key order, until f returns false. It also skips other names if that is free, but does
+// not apply selectors. It costs the size of the namespace, not of t.
 func (s *selection) scan(t *tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
 	first := listwatch.Key{Namespace: s.namespace}
 	if s.namespace != "" {
@@ -75,8 +76,8 @@ func (s *selection) scan(t *tree, after listwatch.Key, f func(o *listwatch.Objec
 	})
 }
 
-// A term is a property that every object of a selection has, such as a label. Feeds are indexed by
-// terms.
+// A term is a property that every object of a selection has, such as a label. Feeds are
+// indexed by terms.
 type term struct {
 	kind       termKind
 	key, value string

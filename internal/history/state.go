@@ -8,23 +8,25 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A tree holds the objects of a collection by key. A tree that was handed out never changes: the log
-// copies it before the next write.
+// A tree holds the objects of a collection by key. A tree that was handed out never changes:
+// the log copies it before the next write.
 type tree = btree.BTreeG[*listwatch.Object]
 
 func byKey(a, b *listwatch.Object) bool { return a.Key.Compare(b.Key) < 0 }
 
-// checkpointInterval is the number of records between two checkpoints. A snapshot of the state with
-// every record would make each write copy a path of the tree, about 2 KiB. With one snapshot per 64
-// records, any retained state is at most 63 writes away from one. Applying them takes tens of
-// microseconds, which only lists at an exact version and continued lists pay.
+// checkpointInterval is the number of records between two checkpoints. A snapshot of the
+// state with every record would make each write copy a path of the tree, about 2 KiB. With
+// one snapshot per 64 records, any retained state is at most 63 writes away from one.
+// Applying them takes tens of microseconds, which only lists at an exact version and
+// continued lists pay.
 const checkpointInterval = 64
 
-// A state is the current objects, and what is needed to rebuild the objects at any retained version.
-// It is guarded by Log.mu.
+// A state is the current objects, and what is needed to rebuild the objects at any retained
+// version. It is guarded by Log.mu.
 type state struct {
 	tree *tree
-	// snap is a copy of tree that readers share. It is nil if no reader has asked since the last write.
+	// snap is a copy of tree that readers share. It is nil if no reader has asked since the
+	// last write.
 	snap *tree
 	// base is the state before the oldest retained record.
 	base *tree

@@ -7,8 +7,9 @@ import (
 
 // A wakeList holds the cursors that wait for the next event of a feed.
 //
-// Lock order: Log.mu is acquired before the mutexes of wakeList, waker and startWait. No mutex is
-// acquired while one of these is held, and wake functions are called while none is held.
+// Lock order: Log.mu is acquired before the mutexes of wakeList, waker and startWait. No
+// mutex is acquired while one of these is held, and wake functions are called while none is
+// held.
 type wakeList struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -24,7 +25,8 @@ type wakeEntry struct {
 	slot  int    // its index in waiting, in that round
 }
 
-// arm makes the next event call wake once. It returns false if c has something to return already.
+// arm makes the next event call wake once. It returns false if c has something to return
+// already.
 func (l *wakeList) arm(c *Cursor, wake func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,21 +60,23 @@ func (l *wakeList) disarm(c *Cursor) func() {
 	return wake
 }
 
-// take starts a new round and returns the cursors of the previous one, or nil if there are none.
+// take starts a new round and returns the cursors of the previous one, or nil if there are
+// none.
 func (l *wakeList) take() *wakeBatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {
 		return nil
 	}
-	// The cursors themselves are left to the waker: to visit thousands of them here would delay the writer.
+	// The cursors themselves are left to the waker: to visit thousands of them here would
+	// delay the writer.
 	b := &wakeBatch{list: l, cursors: l.waiting, round: l.round}
 	l.waiting, l.spare = l.spare, nil
 	l.round++
 	return b
 }
 
-// A wakeBatch is the cursors that were armed in one round of a wakeList.
+// A wakeBatch holds the cursors that were armed in one round of a wakeList.
 type wakeBatch struct {
 	// Immutable after construction.
 	list    *wakeList
@@ -105,8 +109,8 @@ func (b *wakeBatch) wake(part []*Cursor) {
 	}
 }
 
-// A waker calls wake functions on goroutines that exist only while there is work. Calling thousands
-// of them takes milliseconds, which a writer must not wait for.
+// A waker calls wake functions on goroutines that exist only while there is work. Calling
+// thousands of them takes milliseconds, which a writer must not wait for.
 type waker struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -152,8 +156,8 @@ func (w *waker) run() {
 	}
 }
 
-// next returns the next cursors to wake. If there are none, it returns nil and the goroutine must
-// return.
+// next returns the next cursors to wake. If there are none, it returns nil and the goroutine
+// must return.
 func (w *waker) next() (*wakeBatch, []*Cursor) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

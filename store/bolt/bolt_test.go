@@ -20,7 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait for the disk, so they make fewer checks, unless -rapid.checks asks for more.
+	// These tests wait for the disk, so they make fewer checks, unless -rapid.checks asks for
+	// more.
 	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
@@ -384,8 +385,8 @@ func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 	}
 }
 
-// Clients that have seen writes after the backup must notice that these are gone, even if they do not
-// know epochs.
+// Clients that have seen writes after the backup must notice that these are gone, even if
+// they do not know epochs.
 func TestRestoredBackupMakesClientsListAgain(t *testing.T) {
 	s := open(t, bolt.Options{})
 	s.writeSome()

@@ -9,13 +9,13 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// commitLoop is the committer, the only goroutine that writes. It takes all queued requests, writes
-// them in one transaction, and publishes them once they are on disk. Meanwhile the next requests are
-// queued.
+// commitLoop is the committer, the only goroutine that writes. It takes all queued requests,
+// writes them in one transaction, and publishes them once they are on disk. Meanwhile the
+// next requests are queued.
 //
-// A writer usually writes again as soon as its commit is acknowledged. Without a short wait, the next
-// transaction would contain only the fastest writer, and all others would wait for two transactions.
-// A single writer never waits.
+// A writer usually writes again as soon as its commit is acknowledged. Without a short wait,
+// the next transaction would contain only the fastest writer, and all others would wait for
+// two transactions. A single writer never waits.
 func (db *DB) commitLoop() {
 	defer close(db.done)
 	for {
@@ -30,8 +30,8 @@ func (db *DB) commitLoop() {
 	}
 }
 
-// The committer waits for writers for a fraction of the duration of the last transaction. The limit
-// applies if the disk was slow or the file was shrunk.
+// The committer waits for writers for a fraction of the duration of the last transaction. The
+// limit applies if the disk was slow or the file was shrunk.
 const (
 	gatherFraction = 8
 	maxGather      = 20 * time.Millisecond
@@ -70,9 +70,9 @@ func (db *DB) commit(batch []*request) int {
 	return len(writes)
 }
 
-// plan assigns versions to the requests of batch that can be written, and finishes those that cannot.
-// The second of two writes to one object goes back to the queue until the first one is on disk.
-// Otherwise it could fail with a conflict with a write that never happens.
+// plan assigns versions to the requests of batch that can be written, and finishes those that
+// cannot. The second of two writes to one object goes back to the queue until the first one
+// is on disk. Otherwise it could fail with a conflict with a write that never happens.
 func (db *DB) plan(batch []*request, now time.Time) []pendingWrite {
 	type objectKey struct {
 		*backend
@@ -129,8 +129,9 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 	return w, nil
 }
 
-// write performs one transaction. If it fails, its versions are not used again: if only the last step
-// failed, the transaction may be in the file. The next transaction starts by reverting it.
+// write performs one transaction. If it fails, its versions are not used again: if only the
+// last step failed, the transaction may be in the file. The next transaction starts by
+// reverting it.
 func (db *DB) write(writes []pendingWrite, trims []trim) error {
 	err := catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) error {
@@ -181,8 +182,8 @@ func putRecords(tx *bbolt.Tx, writes []pendingWrite) error {
 	return nil
 }
 
-// appendFill is how full bbolt makes the pages of records. Versions only grow, so no record is ever
-// inserted between two others.
+// appendFill is how full bbolt makes the pages of records. Versions only grow, so no record
+// is ever inserted between two others.
 const appendFill = 0.95
 
 // deleteUnpublished deletes the records of a failed transaction.

@@ -111,7 +111,8 @@ func TestWritersShareTransactions(t *testing.T) {
 	}
 }
 
-// The committer waits for more writers only briefly, even if the last transaction took a minute.
+// The committer waits for more writers only briefly, even if the last transaction took a
+// minute.
 func TestSlowTransactionDoesNotDelayTheNextWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, bolt.Options{})
@@ -210,8 +211,8 @@ func TestFailedButWrittenTransactionIsReverted(t *testing.T) {
 	}
 }
 
-// If the process ends before the transaction is reverted, its write exists after the restart. No other
-// write has its version.
+// If the process ends before the transaction is reverted, its write exists after the restart.
+// No other write has its version.
 func TestFailedButWrittenTransactionCanReappear(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.create("a").Version
@@ -227,8 +228,8 @@ func TestFailedButWrittenTransactionCanReappear(t *testing.T) {
 	}
 }
 
-// A failed transaction may have raised the floor in the file. The next transaction, which examines fewer
-// records, must not lower it again.
+// A failed transaction may have raised the floor in the file. The next transaction, which
+// examines fewer records, must not lower it again.
 func TestFailedButWrittenTrimIsNotUndone(t *testing.T) {
 	const objects = 100
 	s := open(t, bolt.Options{HistoryBytes: -1})

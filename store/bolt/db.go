@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A DB is a set of collections in one file that share one version counter. It is safe for concurrent
-// use.
+// A DB is a set of collections in one file that share one version counter. It is safe for
+// concurrent use.
 type DB struct {
 	// Immutable after construction.
 	path     string // as passed to Open, for messages
@@ -37,12 +37,12 @@ type DB struct {
 	update      func(func(*bbolt.Tx) error) error
 }
 
-// Open opens the database in the file at path. If there is no file, Open creates it; the directory must
-// exist. The caller must close the database.
+// Open opens the database in the file at path. If there is no file, Open creates it; the
+// directory must exist. The caller must close the database.
 //
 // If Open fails, it has not changed the file. The code of the error is
-//   - Unavailable if another process has the file open for longer than o.LockTimeout, or the disk is
-//     full,
+//   - Unavailable if another process has the file open for longer than o.LockTimeout, or the
+//     disk is full,
 //   - Forbidden if the file or its directory cannot be written,
 //   - Invalid if the file was not written by this package, or with another Transformer,
 //   - Unsupported if a newer version of this package has written the file,
@@ -94,9 +94,10 @@ func (db *DB) readHeader() error {
 	})
 }
 
-// Collection adds the collection that s declares, with its content in the file. If the database has a
-// collection of the same plural and group, the error has code AlreadyExists. If the file has it with
-// another kind, API version or scope, the error has code Invalid, unless the collection is empty.
+// Collection adds the collection that s declares, with its content in the file. If the
+// database has a collection of the same plural and group, the error has code AlreadyExists.
+// If the file has it with another kind, API version or scope, the error has code Invalid,
+// unless the collection is empty.
 func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	s = s.WithDefaults()
 	name := s.QualifiedName()
@@ -126,19 +127,20 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	return store.New(s, b), nil
 }
 
-// Version returns the version of the newest write. Before the first write it returns the start version.
+// Version returns the version of the newest write. Before the first write it returns the
+// start version.
 func (db *DB) Version() listwatch.Version { return db.revision.Version() }
 
-// Epoch returns the random text that distinguishes this file from others. It was chosen when the file
-// was created or restored from a backup.
+// Epoch returns the random text that distinguishes this file from others. It was chosen when
+// the file was created or restored from a backup.
 func (db *DB) Epoch() string { return db.epoch }
 
 // Path returns the path that was passed to Open.
 func (db *DB) Path() string { return db.path }
 
-// Compact drops all history: a watch that starts at any version but the newest is Expired. Open watches
-// that have read every event continue. The history is removed from the file afterwards, a few records
-// after each write. The file does not get smaller; see [DB.Shrink].
+// Compact drops all history: a watch that starts at any version but the newest is Expired.
+// Open watches that have read every event continue. The history is removed from the file
+// afterwards, a few records after each write. The file does not get smaller; see [DB.Shrink].
 func (db *DB) Compact() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -148,8 +150,9 @@ func (db *DB) Compact() {
 	db.queue.wake()
 }
 
-// Close completes the queued writes and closes the file. Later writes fail with code Unavailable.
-// Objects can still be listed, and watches stay open. A second call has no effect.
+// Close completes the queued writes and closes the file. Later writes fail with code
+// Unavailable. Objects can still be listed, and watches stay open. A second call has no
+// effect.
 func (db *DB) Close() error {
 	db.queue.close()
 	<-db.done
@@ -186,8 +189,9 @@ func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object
 	return b.Log.Get(key), nil
 }
 
-// Commit implements [store.Backend]. It returns when the write is on disk. If ctx ends while the write
-// is queued, nothing is written. If ctx ends later, the write may or may not happen.
+// Commit implements [store.Backend]. It returns when the write is on disk. If ctx ends while
+// the write is queued, nothing is written. If ctx ends later, the write may or may not
+// happen.
 func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

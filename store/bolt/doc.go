@@ -1,28 +1,30 @@
-// Package bolt keeps collections and their history in one file, using go.etcd.io/bbolt. It is the
-// durable store for one machine.
+// Package bolt keeps collections and their history in one file, using go.etcd.io/bbolt. It is
+// the durable store for one machine.
 //
-// [Open] opens or creates the file. The collections that a program declares have the content that was
-// last written, including the history, so watchers resume after a restart or kill -9 without a gap.
+// [Open] opens or creates the file. The collections that a program declares have the content
+// that was last written, including the history, so watchers resume after a restart or kill -9
+// without a gap.
 //
 //	db, err := bolt.Open("flags.db", bolt.Options{})
 //	flags, err := db.Collection(store.CollectionSpec{Kind: "Flag"})
 //
 // # Guarantees
 //
-// An acknowledged write is on disk: a bbolt transaction has written it and called fdatasync. Concurrent
-// writers share transactions, so a hundred of them wait for the disk only a little longer than one. A
-// version is never used for two writes.
+// An acknowledged write is on disk: a bbolt transaction has written it and called fdatasync.
+// Concurrent writers share transactions, so a hundred of them wait for the disk only a little
+// longer than one. A version is never used for two writes.
 //
-// No reader ever sees a write that failed. If the disk fails in the last step of a transaction, the
-// write may exist after the next start. If the context of a write ends while the write is on its way
-// to disk, the write may or may not exist.
+// No reader ever sees a write that failed. If the disk fails in the last step of a
+// transaction, the write may exist after the next start. If the context of a write ends while
+// the write is on its way to disk, the write may or may not exist.
 //
-// The epoch of a file never changes. A copy of the file has the same epoch. If a copy replaces a file
-// to which newer writes were made, set [Options.RestoredFromBackup] so that clients list again.
-// Otherwise they cannot notice that those writes are gone.
+// The epoch of a file never changes. A copy of the file has the same epoch. If a copy
+// replaces a file to which newer writes were made, set [Options.RestoredFromBackup] so that
+// clients list again. Otherwise they cannot notice that those writes are gone.
 //
 // # Limits
 //
-// All current objects and the history are also kept in memory. The file is read when a collection is
-// declared, and only written after that. Only one process at a time can open the file.
+// All current objects and the history are also kept in memory. The file is read when a
+// collection is declared, and only written after that. Only one process at a time can open
+// the file.
 package bolt

@@ -12,14 +12,14 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A damagedError reports that the content of the file is inconsistent. Its cause is usually a panic of
-// bbolt, which checks its pages only by assertions.
+// A damagedError reports that the content of the file is inconsistent. Its cause is usually a
+// panic of bbolt, which checks its pages only by assertions.
 type damagedError struct{ cause any }
 
 func (d damagedError) Error() string { return fmt.Sprint(d.cause) }
 
-// catchPanic calls f and returns a panic as a damagedError. That includes reads beyond the end of the
-// file, which are memory faults because the file is mapped.
+// catchPanic calls f and returns a panic as a damagedError. That includes reads beyond the
+// end of the file, which are memory faults because the file is mapped.
 func catchPanic(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-// These tests repeat bugs that watches of etcd had, named by the numbers of the issues. If a bug needed
-// a second member, a restart takes its place.
+// These tests repeat bugs that watches of etcd had, named by the numbers of the issues. If a
+// bug needed a second member, a restart takes its place.
 
 // watchFrom opens a watch of everything after v.
 func (s *testDB) watchFrom(v listwatch.Version) listwatch.Poller {
@@ -67,7 +67,8 @@ func TestProgressComesAfterEventsEtcd15220(t *testing.T) {
 	writers.Wait()
 }
 
-// 15271: a watch went back in time after its server had been down. 17247: an event was sent twice.
+// 15271: a watch went back in time after its server had been down. 17247: an event was sent
+// twice.
 func TestRestartRepeatsNoEventEtcd15271And17247(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.db.Version()

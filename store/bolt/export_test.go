@@ -2,7 +2,8 @@ package bolt
 
 import "go.etcd.io/bbolt"
 
-// WrapTransactions makes db call f for every transaction. f receives the function that performs it.
+// WrapTransactions makes db call f for every transaction. f receives the function that
+// performs it.
 func WrapTransactions(db *DB, f func(transact func() error) error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -11,8 +12,8 @@ func WrapTransactions(db *DB, f func(transact func() error) error) {
 	}
 }
 
-// CountRecords returns the number of records of a collection in the file. It does not wait for a
-// transaction, but db must not be shrunk or closed meanwhile.
+// CountRecords returns the number of records of a collection in the file. It does not wait
+// for a transaction, but db must not be shrunk or closed meanwhile.
 func CountRecords(db *DB, collection string) (n int) {
 	_ = db.file.View(func(tx *bbolt.Tx) error {
 		n = tx.Bucket(bucketOf(collection)).Stats().KeyN
@@ -49,6 +50,6 @@ func DisableSync(db *DB) {
 	db.file.NoSync = true
 }
 
-// LeakLocks leaves bbolt in the state after a panic during its cleanup: it never releases its locks. It
-// must be called within a transaction.
+// LeakLocks leaves bbolt in the state after a panic during its cleanup: it never releases its
+// locks. It must be called within a transaction.
 func LeakLocks(db *DB) { _, _ = db.file.Begin(true) }

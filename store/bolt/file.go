@@ -24,19 +24,19 @@ type file struct {
 	handle *os.File // closed by DB.Close
 }
 
-// abandon closes a file after a panic of bbolt. DB.Close could wait forever for a lock that bbolt did
-// not release. The memory mapping stays until the process ends.
+// abandon closes a file after a panic of bbolt. DB.Close could wait forever for a lock that
+// bbolt did not release. The memory mapping stays until the process ends.
 func (f *file) abandon() error { return errors.Join(unlock(f.handle), f.handle.Close()) }
 
-// openBolt opens and locks the file at path with bbolt. current reports whether path still names the
-// locked file.
+// openBolt opens and locks the file at path with bbolt. current reports whether path still
+// names the locked file.
 func openBolt(path string, readOnly bool, lockTimeout time.Duration) (f *file, current bool, err error) {
 	f = new(file)
 	options := &bbolt.Options{
 		ReadOnly: readOnly,
 		Timeout:  max(lockTimeout, 1), // bbolt would wait forever if it were zero
-		// The free list is stored in the file. To rebuild it, bbolt would have to read the whole file, and
-		// on a damaged page it would panic on a goroutine of its own.
+		// The free list is stored in the file. To rebuild it, bbolt would have to read the
+		// whole file, and on a damaged page it would panic on a goroutine of its own.
 		NoFreelistSync: false, FreelistType: bbolt.FreelistMapType,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			var err error
@@ -62,8 +62,8 @@ func openBolt(path string, readOnly bool, lockTimeout time.Duration) (f *file, c
 	return f, err == nil && os.SameFile(locked, named), nil
 }
 
-// resolve returns path as an absolute path without symbolic links. Otherwise Shrink would replace a
-// link by a second file.
+// resolve returns path as an absolute path without symbolic links. Otherwise Shrink would
+// replace a link by a second file.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -79,8 +79,8 @@ func resolve(path string) (string, error) {
 	return path, nil
 }
 
-// openFile opens the database at path for writing, and creates it if there is no file. It does not
-// change a file that is not a database of this package.
+// openFile opens the database at path for writing, and creates it if there is no file. It
+// does not change a file that is not a database of this package.
 func openFile(path string, o Options) (*file, error) {
 	deadline := time.Now().Add(o.LockTimeout)
 	for {
@@ -94,8 +94,8 @@ func openFile(path string, o Options) (*file, error) {
 	}
 }
 
-// openOrCreate is one try of openFile. It returns nil if another process has replaced the file by a
-// smaller one while this process waited for the lock.
+// openOrCreate is one try of openFile. It returns nil if another process has replaced the
+// file by a smaller one while this process waited for the lock.
 func openOrCreate(path string, o Options, deadline time.Time) (*file, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -108,8 +108,8 @@ func openOrCreate(path string, o Options, deadline time.Time) (*file, error) {
 	case !info.Mode().IsRegular():
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "it is not a regular file"}
 	case info.Size() == 0:
-		// A database is never empty. bbolt would initialize the file, and the loss of its content would go
-		// unnoticed.
+		// A database is never empty. bbolt would initialize the file, and the loss of its
+		// content would go unnoticed.
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the file is empty; if its data is not needed, remove it to start with a new database"}
 	}
 	if err := inspect(path, time.Until(deadline)); err != nil {
@@ -122,15 +122,16 @@ func openOrCreate(path string, o Options, deadline time.Time) (*file, error) {
 	case !current:
 		return nil, f.Close()
 	}
-	// A process that was killed may have left a transaction that is only in the kernel's cache. It must
-	// be on disk before readers see it.
+	// A process that was killed may have left a transaction that is only in the kernel's
+	// cache. It must be on disk before readers see it.
 	if err := f.Sync(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// inspect checks, without writing, that the file at path is a complete database of this package.
+// inspect checks, without writing, that the file at path is a complete database of this
+// package.
 func inspect(path string, lockTimeout time.Duration) error {
 	f, _, err := openBolt(path, true, lockTimeout)
 	if err != nil {
@@ -152,9 +153,9 @@ func inspect(path string, lockTimeout time.Duration) error {
 	return errors.Join(err, f.Close())
 }
 
-// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of a file. Most
-// of these have no exported name, so the function excludes all other errors: of the system, of the
-// lock, and of damage.
+// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of a
+// file. Most of these have no exported name, so the function excludes all other errors: of
+// the system, of the lock, and of damage.
 func markUnreadable(err error) error {
 	_, system := errors.AsType[syscall.Errno](err)
 	_, damaged := errors.AsType[damagedError](err)
@@ -164,8 +165,8 @@ func markUnreadable(err error) error {
 	return fmt.Errorf("%w: %w", errUnreadable, err)
 }
 
-// create creates a database at path. The file appears only when it is complete. If there is a file
-// already, the error is fs.ErrExist.
+// create creates a database at path. The file appears only when it is complete. If there is a
+// file already, the error is fs.ErrExist.
 func create(path string, o Options) (*file, error) {
 	f, temporary, err := openTemporary(path)
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-// wantOpenError checks that Open fails with the given code and words, and does not change the file.
+// wantOpenError checks that Open fails with the given code and words, and does not change the
+// file.
 func wantOpenError(t *testing.T, path string, code listwatch.Code, words ...string) {
 	t.Helper()
 	before, _ := os.ReadFile(path)
@@ -72,8 +73,8 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 		second, err = bolt.Open(s.path, bolt.Options{LockTimeout: time.Minute})
 		opened <- err
 	}()
-	// Shrink replaces the file before it is closed, so the second Open must notice that it has locked the
-	// old file.
+	// Shrink replaces the file before it is closed, so the second Open must notice that it
+	// has locked the old file.
 	if err := s.db.Shrink(); err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +150,8 @@ func TestShrinkLeavesNoTemporaryFile(t *testing.T) {
 	}
 }
 
-// filledFile returns the bytes of a database with some hundred pages, its content as text, and its start
-// version.
+// filledFile returns the bytes of a database with some hundred pages, its content as text,
+// and its start version.
 func filledFile(t testing.TB) (data []byte, content string, start listwatch.Version) {
 	s := open(t, bolt.Options{})
 	start = s.db.Version()
@@ -212,8 +213,8 @@ func usedBytes(t testing.TB, data []byte) (n int) {
 	return n
 }
 
-// A collection that lost its records must not become empty, and an undeclared one must not use records
-// of unknown origin.
+// A collection that lost its records must not become empty, and an undeclared one must not
+// use records of unknown origin.
 func TestMissingCollectionIsCorrupt(t *testing.T) {
 	for name, damage := range map[string]func(tx *bbolt.Tx) error{
 		"the records":     func(tx *bbolt.Tx) error { return tx.DeleteBucket(bolt.BucketOf("pods")) },
@@ -247,8 +248,8 @@ func TestMissingRecordIsCorrupt(t *testing.T) {
 	}
 }
 
-// A changed part of the file is either detected or has no effect. The two meta pages are excluded:
-// without the newest one bbolt continues with the previous transaction.
+// A changed part of the file is either detected or has no effect. The two meta pages are
+// excluded: without the newest one bbolt continues with the previous transaction.
 func TestDamageIsNeverServed(t *testing.T) {
 	data, content, start := filledFile(t)
 	meta := 2 * os.Getpagesize()

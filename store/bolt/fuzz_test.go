@@ -9,9 +9,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// FuzzOpenDamaged opens a database with an overwritten part. Open must either fail or return the written
-// content, and never panic or hang. The meta pages are excluded: they have checksums of their own, and
-// one of them may be lost.
+// FuzzOpenDamaged opens a database with an overwritten part. Open must either fail or return
+// the written content, and never panic or hang. The meta pages are excluded: they have
+// checksums of their own, and one of them may be lost.
 func FuzzOpenDamaged(f *testing.F) {
 	data, content, start := filledFile(f)
 	f.Add(uint32(3*4096), []byte{1, 2, 3})

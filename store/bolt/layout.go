@@ -29,9 +29,9 @@ import (
 //
 // Versions are 8 bytes, big endian.
 //
-// Invariants of a collection: the records after the floor are all of its writes after the floor. A
-// record at or before the floor is the newest write of an existing object, or was it at the floor and
-// has been replaced by a record after the floor.
+// Invariants of a collection: the records after the floor are all of its writes after the
+// floor. A record at or before the floor is the newest write of an existing object, or was it
+// at the floor and has been replaced by a record after the floor.
 const formatNumber = 1
 
 var (
@@ -57,8 +57,8 @@ type header struct {
 	probe []byte // part of the file
 }
 
-// readHeader reads the header. If the file is not a database of this package, the error says what it
-// is.
+// readHeader reads the header. If the file is not a database of this package, the error says
+// what it is.
 func readHeader(tx *bbolt.Tx) (h header, err error) {
 	b := tx.Bucket(headerBucket)
 	if b == nil {
@@ -130,8 +130,8 @@ func (d declaration) String() string {
 }
 
 // isDeclared reports whether the file has the collection that s declares. If it has another
-// declaration, the result is an error, or false if the collection is empty, so that a mistake can be
-// corrected.
+// declaration, the result is an error, or false if the collection is empty, so that a mistake
+// can be corrected.
 func isDeclared(tx *bbolt.Tx, s store.CollectionSpec) (bool, error) {
 	name := s.QualifiedName()
 	stored := tx.Bucket(headerBucket).Get(declarationKey(name))
@@ -152,7 +152,8 @@ func isDeclared(tx *bbolt.Tx, s store.CollectionSpec) (bool, error) {
 	return false, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the file has %s as %v, but it is declared as %v", name, have, want)}
 }
 
-// declare adds the collection that s declares, or replaces the declaration of an empty collection.
+// declare adds the collection that s declares, or replaces the declaration of an empty
+// collection.
 func declare(tx *bbolt.Tx, s store.CollectionSpec, last listwatch.Version) error {
 	name := s.QualifiedName()
 	b := tx.Bucket(headerBucket)

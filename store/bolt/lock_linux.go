@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// unlock removes bbolt's lock from f. Closing f is not enough while it is mapped into memory, because
-// the mapping keeps it open.
+// unlock removes bbolt's lock from f. Closing f is not enough while it is mapped into memory,
+// because the mapping keeps it open.
 func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
 // lockHolder names the process that has locked the file at path, if the kernel shows it.

@@ -13,13 +13,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// restoreGap is added to the version of a restored database if the wall clock is behind it. It must be
-// more than the number of writes made since the backup.
+// restoreGap is added to the version of a restored database if the wall clock is behind it.
+// It must be more than the number of writes made since the backup.
 const restoreGap = 1 << 32
 
-// startNewEpoch gives a restored database another epoch, drops its history and moves its version to
-// now. Clients that know epochs list again because of the epoch, all others because their versions are
-// older than the history.
+// startNewEpoch gives a restored database another epoch, drops its history and moves its
+// version to now. Clients that know epochs list again because of the epoch, all others
+// because their versions are older than the history.
 func (db *DB) startNewEpoch(now listwatch.Version) error {
 	epoch, last := rand.Text(), now
 	if last <= db.last {
@@ -43,7 +43,8 @@ func (db *DB) startNewEpoch(now listwatch.Version) error {
 	return err
 }
 
-// dropHistory raises the floor of every collection to v, which is not before the newest version.
+// dropHistory raises the floor of every collection to v, which is not before the newest
+// version.
 func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 	var trims []trim
 	prefix := floorKey("")
@@ -62,9 +63,9 @@ func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 // shrinkBatchBytes is the number of bytes that one transaction of a shrink copies.
 const shrinkBatchBytes = 4 << 20
 
-// Shrink rewrites the file without its free pages. Otherwise free pages are reused but never returned
-// to the file system. Writes wait until it has finished, reads do not. The directory needs space for
-// the new file. If Shrink fails, the file is unchanged.
+// Shrink rewrites the file without its free pages. Otherwise free pages are reused but never
+// returned to the file system. Writes wait until it has finished, reads do not. The directory
+// needs space for the new file. If Shrink fails, the file is unchanged.
 func (db *DB) Shrink() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -80,8 +81,8 @@ func (db *DB) Shrink() error {
 	return nil
 }
 
-// shrinkAboveThreshold shrinks the file if Options.ShrinkThreshold says so. Only damage is an error: a
-// full disk or a read-only directory must not keep the database from opening.
+// shrinkAboveThreshold shrinks the file if Options.ShrinkThreshold says so. Only damage is an
+// error: a full disk or a read-only directory must not keep the database from opening.
 func (db *DB) shrinkAboveThreshold() error {
 	threshold := db.options.ShrinkThreshold
 	if threshold < 0 {
@@ -99,8 +100,8 @@ func (db *DB) shrinkAboveThreshold() error {
 	return nil
 }
 
-// shrink replaces the file by a copy. Both are locked meanwhile, so that no process can open the old
-// one by its name.
+// shrink replaces the file by a copy. Both are locked meanwhile, so that no process can open
+// the old one by its name.
 func (db *DB) shrink() error {
 	next, temporary, err := openTemporary(db.realPath)
 	if err != nil {
@@ -130,8 +131,8 @@ func (db *DB) shrink() error {
 	return errors.Join(err, syncDirectory(db.realPath))
 }
 
-// copyMode gives the file with the given name the permissions of the database. It fails if another
-// file is in the place of the database, such as a backup that must not be replaced.
+// copyMode gives the file with the given name the permissions of the database. It fails if
+// another file is in the place of the database, such as a backup that must not be replaced.
 func (db *DB) copyMode(name string) error {
 	opened, err := db.file.handle.Stat()
 	if err != nil {

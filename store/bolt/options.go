@@ -8,36 +8,39 @@ import (
 
 // Options configure a database. The zero value is ready to use.
 type Options struct {
-	// HistoryAge is the time for which a write stays in the history, where watches can resume. Old writes
-	// are only dropped by a new write, so an idle collection keeps its history. If zero, 5 minutes is
-	// used. A negative value means no limit.
+	// HistoryAge is the time for which a write stays in the history, where watches can
+	// resume. Old writes are only dropped by a new write, so an idle collection keeps its
+	// history. If zero, 5 minutes is used. A negative value means no limit.
 	HistoryAge time.Duration
-	// HistoryBytes limits the history of each collection in memory, not counting its current objects. The
-	// history in the file takes a few per cent more. The newest write is always kept. If zero, 256 MiB is
-	// used. A negative value means no limit.
+	// HistoryBytes limits the history of each collection in memory, not counting its current
+	// objects. The history in the file takes a few per cent more. The newest write is always
+	// kept. If zero, 256 MiB is used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameCacheBytes limits the encoded events that are cached for other watchers, which count toward
-	// HistoryBytes, and separately the encoded initial events, which do not. If zero, a quarter of
-	// HistoryBytes is used. A negative value means no limit.
+	// FrameCacheBytes limits the encoded events that are cached for other watchers, which
+	// count toward HistoryBytes, and separately the encoded initial events, which do not. If
+	// zero, a quarter of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// StartVersion is the version of a database that Open creates; the first write has the next version.
-	// If zero, the wall clock in microseconds is used. Then, if a file is deleted, its clients find that
-	// their versions are too old, and not that they are in the future.
+	// StartVersion is the version of a database that Open creates; the first write has the
+	// next version. If zero, the wall clock in microseconds is used. Then, if a file is
+	// deleted, its clients find that their versions are too old, and not that they are in the
+	// future.
 	StartVersion listwatch.Version
-	// LockTimeout is the time that Open waits for another process to close the file. If zero, 5 seconds is
-	// used. With a negative value, Open does not wait.
+	// LockTimeout is the time that Open waits for another process to close the file. If zero,
+	// 5 seconds is used. With a negative value, Open does not wait.
 	LockTimeout time.Duration
-	// ShrinkThreshold is the number of free bytes above which Open rewrites the file without them, if they
-	// are also more than half of the file. If zero, 64 MiB is used. With a negative value, Open never
-	// rewrites the file.
+	// ShrinkThreshold is the number of free bytes above which Open rewrites the file without
+	// them, if they are also more than half of the file. If zero, 64 MiB is used. With a
+	// negative value, Open never rewrites the file.
 	ShrinkThreshold int64
-	// RestoredFromBackup must be set for the first start with a file that is a copy from before writes
-	// that were served. The database then has a new epoch, no history, and continues from the wall clock
-	// in microseconds, so that every client lists again. If its version is ahead of the wall clock, it
-	// continues 2^32 versions later. If there is no file, the error has code Invalid.
+	// RestoredFromBackup must be set for the first start with a file that is a copy from
+	// before writes that were served. The database then has a new epoch, no history, and
+	// continues from the wall clock in microseconds, so that every client lists again. If its
+	// version is ahead of the wall clock, it continues 2^32 versions later. If there is no
+	// file, the error has code Invalid.
 	RestoredFromBackup bool
-	// Transformer changes objects on their way to the file and back. A file must always be opened with the
-	// Transformer that it was created with. If nil, objects are stored unchanged.
+	// Transformer changes objects on their way to the file and back. A file must always be
+	// opened with the Transformer that it was created with. If nil, objects are stored
+	// unchanged.
 	Transformer Transformer
 }
 
@@ -62,22 +65,24 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Transformer changes the JSON of objects on its way to the file and back, for example to encrypt it.
-// Keys, versions and times are stored unchanged. The methods must not modify or keep their arguments.
-// ToStorage is called by one goroutine at a time, while writers wait. FromStorage is called when a
-// collection is declared.
+// A Transformer changes the JSON of objects on its way to the file and back, for example to
+// encrypt it. Keys, versions and times are stored unchanged. The methods must not modify or
+// keep their arguments. ToStorage is called by one goroutine at a time, while writers wait.
+// FromStorage is called when a collection is declared.
 type Transformer interface {
-	// ToStorage returns the bytes to store for plain. An error fails the write with code Unavailable.
+	// ToStorage returns the bytes to store for plain. An error fails the write with code
+	// Unavailable.
 	ToStorage(at Location, plain []byte) (stored []byte, err error)
-	// FromStorage is the inverse of ToStorage. An error fails Open or DB.Collection with code Corrupt.
+	// FromStorage is the inverse of ToStorage. An error fails Open or DB.Collection with code
+	// Corrupt.
 	FromStorage(at Location, stored []byte) (plain []byte, err error)
 }
 
-// A Location is the place of a value in the database. A Transformer that authenticates values can bind
-// them to it, so that values cannot be swapped.
+// A Location is the place of a value in the database. A Transformer that authenticates values
+// can bind them to it, so that values cannot be swapped.
 type Location struct {
-	// Collection is the qualified name of the collection. It is empty for a value of the file itself,
-	// which detects that the file was written with another Transformer.
+	// Collection is the qualified name of the collection. It is empty for a value of the file
+	// itself, which detects that the file was written with another Transformer.
 	Collection string
 	// Key and Version are the key and version of the object.
 	Key     listwatch.Key

@@ -58,8 +58,8 @@ type walk struct {
 	model
 }
 
-// Property: whatever is written, and however often the database is closed, killed, shrunk or compacted,
-// its state and history match the writes, and versions only grow.
+// Property: whatever is written, and however often the database is closed, killed, shrunk or
+// compacted, its state and history match the writes, and versions only grow.
 func TestRandomOperationsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, bolt.Options{

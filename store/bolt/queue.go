@@ -23,7 +23,8 @@ type request struct {
 	err    error
 }
 
-// The states of a request. The goroutine that changes the state from queued decides its outcome.
+// The states of a request. The goroutine that changes the state from queued decides its
+// outcome.
 const (
 	queued int32 = iota
 	committing
@@ -44,8 +45,8 @@ func (r *request) size() int {
 	return overhead + len(r.change.New.Before) + len(r.change.New.After)
 }
 
-// The limits of one transaction. A larger one is not more efficient, but takes longer for all its
-// writers.
+// The limits of one transaction. A larger one is not more efficient, but takes longer for all
+// its writers.
 const (
 	maxBatchRequests = 4096
 	maxBatchBytes    = 4 << 20
@@ -94,8 +95,8 @@ func (q *queue) putBack(requests []*request) {
 	q.wake()
 }
 
-// take waits for requests and removes those for one transaction. The batch is empty if the committer
-// was woken for other work. more is false once the queue is closed and empty.
+// take waits for requests and removes those for one transaction. The batch is empty if the
+// committer was woken for other work. more is false once the queue is closed and empty.
 func (q *queue) take() (batch []*request, more bool) {
 	if batch, closed := q.tryTake(); len(batch) > 0 || closed {
 		return batch, len(batch) > 0

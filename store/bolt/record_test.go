@@ -71,8 +71,8 @@ func TestParseRecordRejectsInvalidRecords(t *testing.T) {
 	}
 }
 
-// FuzzParseRecord parses arbitrary bytes, with and without a valid checksum. A parsed record must survive
-// encoding and parsing.
+// FuzzParseRecord parses arbitrary bytes, with and without a valid checksum. A parsed record
+// must survive encoding and parsing.
 func FuzzParseRecord(f *testing.F) {
 	for _, r := range sampleRecords {
 		data := r.appendTo(nil, 5)

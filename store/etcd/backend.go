@@ -62,8 +62,8 @@ func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, 
 	return b.Log.List(ctx, q)
 }
 
-// awaitContinue waits for the version of a continue token. The token may come from another server,
-// which was ahead of this one.
+// awaitContinue waits for the version of a continue token. The token may come from another
+// server, which was ahead of this one.
 func (b *backend) awaitContinue(ctx context.Context, token string) error {
 	t, err := history.ParseContinueToken(token)
 	switch {
@@ -109,7 +109,8 @@ func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object
 	return b.read(key, got.Kvs[0])
 }
 
-// read returns the object in kv. If the log has the same version, it returns the object of the log.
+// read returns the object in kv. If the log has the same version, it returns the object of
+// the log.
 func (b *backend) read(key listwatch.Key, kv *keyValue) (*listwatch.Object, error) {
 	v := listwatch.Version(kv.ModRevision)
 	if o := b.Log.Get(key); o != nil && o.Version == v {

@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Commit implements [store.Backend]. It writes c in one transaction, on the condition that the key was
-// last modified at the version of c.Old.
+// Commit implements [store.Backend]. It writes c in one transaction, on the condition that
+// the key was last modified at the version of c.Old.
 func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	if b.db.options.ReadOnly {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "the store is read-only"}
@@ -44,16 +44,17 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	if c.New == nil {
 		return c.Old.At(listwatch.Version(revision)), nil
 	}
-	// Decoded from the bytes in etcd, so that the writer gets the same bytes as the watchers of all servers.
+	// Decoded from the bytes in etcd, so that the writer gets the same bytes as the watchers
+	// of all servers.
 	return decode(b.spec, c.Key, plain, listwatch.Version(revision))
 }
 
 // ownWriteTimeout is the time that a writer waits for its own event.
 const ownWriteTimeout = 100 * time.Millisecond
 
-// awaitOwnWrite waits briefly until the log has v, so that a client that knows of a write finds it at
-// this server in every response. If the watch of etcd is late, the write is acknowledged all the same.
-// Reads of the newest state wait for themselves.
+// awaitOwnWrite waits briefly until the log has v, so that a client that knows of a write
+// finds it at this server in every response. If the watch of etcd is late, the write is
+// acknowledged all the same. Reads of the newest state wait for themselves.
 func (b *backend) awaitOwnWrite(ctx context.Context, v listwatch.Version) {
 	if b.applied.Version() >= v {
 		return
@@ -70,8 +71,9 @@ type keyWrite struct {
 	value       []byte // nil for a delete
 }
 
-// write performs w and returns its revision. If etcd does not report the outcome, it sends w again. The
-// condition on the revision ensures that w happens only once, and the value shows whether it has.
+// write performs w and returns its revision. If etcd does not report the outcome, it sends w
+// again. The condition on the revision ensures that w happens only once, and the value shows
+// whether it has.
 func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err error) {
 	op := clientv3.OpDelete(w.path)
 	if w.value != nil {
@@ -109,8 +111,8 @@ func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err er
 	return 0, e
 }
 
-// resolveMismatch returns the result of w if the key did not have the expected revision. If uncertain,
-// an earlier try may have performed w.
+// resolveMismatch returns the result of w if the key did not have the expected revision. If
+// uncertain, an earlier try may have performed w.
 func (w *keyWrite) resolveMismatch(got *clientv3.TxnResponse, uncertain bool) (int64, error) {
 	if !uncertain {
 		return 0, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}

@@ -17,7 +17,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The keepalive of connections. A member that stops responding is abandoned after the sum of both.
+// The keepalive of connections. A member that stops responding is abandoned after the sum of
+// both.
 const (
 	keepAlive        = 10 * time.Second // the minimum of gRPC
 	keepAliveTimeout = 3 * time.Second
@@ -58,8 +59,9 @@ func newClient(o Options) (*clientv3.Client, error) {
 	})
 }
 
-// addConnectionError returns err, the error of the first request. If it is a timeout because there is
-// no connection, addConnectionError adds the reason for that, which the client of etcd does not return.
+// addConnectionError returns err, the error of the first request. If it is a timeout because
+// there is no connection, addConnectionError adds the reason for that, which the client of
+// etcd does not return.
 func addConnectionError(ctx context.Context, o Options, err error) error {
 	e, ok := errors.AsType[*listwatch.Error](err)
 	if !ok || e.Code != listwatch.Unavailable || ctx.Err() != nil {
@@ -107,8 +109,9 @@ func (db *DB) identifyCluster(ctx context.Context) error {
 	return nil
 }
 
-// checkVersion returns an error for servers that can report progress before they have sent all events
-// up to it (etcd-io/etcd#15220), or never report it (#17507). kube-apiserver has the same limit.
+// checkVersion returns an error for servers that can report progress before they have sent
+// all events up to it (etcd-io/etcd#15220), or never report it (#17507). kube-apiserver has
+// the same limit.
 func checkVersion(version string) error {
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {

@@ -15,8 +15,8 @@ import (
 // freshnessTimeout is the time that a read of the newest state waits.
 const freshnessTimeout = 3 * time.Second
 
-// catchUp waits until the log has every event that etcd had at the time of the call. If it cannot be
-// sure of that within freshnessTimeout, it returns an error of code NotYet.
+// catchUp waits until the log has every event that etcd had at the time of the call. If it
+// cannot be sure of that within freshnessTimeout, it returns an error of code NotYet.
 func (b *backend) catchUp(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, freshnessTimeout)
 	defer cancel()
@@ -43,8 +43,8 @@ func (b *backend) catchUp(ctx context.Context) error {
 	return requestError(ctx, "etcd", err)
 }
 
-// A demand is the version that readers wait for. While the log is behind it, the server requests
-// progress from etcd.
+// A demand is the version that readers wait for. While the log is behind it, the server
+// requests progress from etcd.
 type demand struct {
 	signal chan struct{} // with a buffer of one; the version has changed
 
@@ -82,12 +82,12 @@ func (b *backend) isBehind() bool {
 	return false
 }
 
-// tryTimeout is the time after which a request is repeated at another member. Reads can be repeated,
-// and so can writes, because their transactions cannot succeed twice.
+// tryTimeout is the time after which a request is repeated at another member. Reads can be
+// repeated, and so can writes, because their transactions cannot succeed twice.
 const tryTimeout = 2 * time.Second
 
-// get performs a linearized read. It tries one member after the other until one answers, ctx ends or
-// limit is over.
+// get performs a linearized read. It tries one member after the other until one answers, ctx
+// ends or limit is over.
 func (db *DB) get(ctx context.Context, limit time.Duration, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -132,9 +132,10 @@ func (c *clusterState) minRevision() int64 {
 	return max(c.revision, 1)
 }
 
-// checkHeader returns an error if etcd was replaced by another cluster or by a restored backup. Then
-// the state in memory is worthless, and etcd will use the same versions for other states. minRevision
-// is the result of clusterState.minRevision before a linearized request, or 0 for other responses.
+// checkHeader returns an error if etcd was replaced by another cluster or by a restored
+// backup. Then the state in memory is worthless, and etcd will use the same versions for
+// other states. minRevision is the result of clusterState.minRevision before a linearized
+// request, or 0 for other responses.
 func (db *DB) checkHeader(h *pb.ResponseHeader, minRevision int64) error {
 	c := &db.cluster
 	c.mu.Lock()
@@ -155,8 +156,8 @@ func (db *DB) checkHeader(h *pb.ResponseHeader, minRevision int64) error {
 	return nil
 }
 
-// revisionWentBack records that etcd is at an older revision than a watch was, and returns the error
-// for it.
+// revisionWentBack records that etcd is at an older revision than a watch was, and returns
+// the error for it.
 func (db *DB) revisionWentBack(now, before int64) error {
 	db.cluster.mu.Lock()
 	defer db.cluster.mu.Unlock()

@@ -57,16 +57,16 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
-// Collection is [DB.CollectionContext] without a limit: it returns when the state was read or db was
-// closed.
+// Collection is [DB.CollectionContext] without a limit: it returns when the state was read or
+// db was closed.
 func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	return db.CollectionContext(context.Background(), s)
 }
 
-// CollectionContext adds the collection that s declares, and returns when its state was read. ctx only
-// bounds the call, and its error is returned unchanged. If the database has a collection of the same
-// plural and group, the error has code AlreadyExists. If the prefix holds other data, it has code
-// Corrupt. If db is closed meanwhile, it has code Unavailable.
+// CollectionContext adds the collection that s declares, and returns when its state was read.
+// ctx only bounds the call, and its error is returned unchanged. If the database has a
+// collection of the same plural and group, the error has code AlreadyExists. If the prefix
+// holds other data, it has code Corrupt. If db is closed meanwhile, it has code Unavailable.
 func (db *DB) CollectionContext(ctx context.Context, s store.CollectionSpec) (*store.Collection, error) {
 	s = s.WithDefaults()
 	b := newBackend(db, s)
@@ -111,8 +111,8 @@ func (db *DB) add(b *backend) error {
 	return nil
 }
 
-// start loads b and follows etcd until lifetime ends. It returns when the log has reached the current
-// revision of etcd, so that it contains the history since the load.
+// start loads b and follows etcd until lifetime ends. It returns when the log has reached the
+// current revision of etcd, so that it contains the history since the load.
 func (db *DB) start(lifetime context.Context, b *backend) error {
 	if err := b.load(lifetime); err != nil {
 		return err
@@ -124,8 +124,8 @@ func (db *DB) start(lifetime context.Context, b *backend) error {
 	return b.checkKeys()
 }
 
-// Ready returns nil if the newest state of every collection can be read within 3 seconds. Otherwise
-// etcd is unreachable or this server lags, and the error says which.
+// Ready returns nil if the newest state of every collection can be read within 3 seconds.
+// Otherwise etcd is unreachable or this server lags, and the error says which.
 func (db *DB) Ready(ctx context.Context) error {
 	for _, b := range db.all() {
 		if err := b.catchUp(ctx); err != nil {
@@ -135,7 +135,8 @@ func (db *DB) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Version returns the newest version that every collection has reached, or 0 if there is no collection.
+// Version returns the newest version that every collection has reached, or 0 if there is no
+// collection.
 func (db *DB) Version() listwatch.Version {
 	var oldest listwatch.Version
 	for i, b := range db.all() {
@@ -149,20 +150,20 @@ func (db *DB) Version() listwatch.Version {
 // Epoch returns the ID of the etcd cluster.
 func (db *DB) Epoch() string { return fmt.Sprintf("%x", db.clusterID) }
 
-// Compact drops all history in memory: a watch that starts at any version but the newest is Expired. It
-// does not compact etcd, which is the task of its operator.
+// Compact drops all history in memory: a watch that starts at any version but the newest is
+// Expired. It does not compact etcd, which is the task of its operator.
 func (db *DB) Compact() {
 	for _, b := range db.all() {
-		// Otherwise events that arrive later would be history again. If etcd is unreachable, Compact still
-		// drops what it can.
+		// Otherwise events that arrive later would be history again. If etcd is unreachable,
+		// Compact still drops what it can.
 		_ = b.catchUp(db.lifetime)
 		b.Compact()
 	}
 }
 
-// Close ends the watches of etcd and the connection. Watchers return their remaining events and then an
-// error of code Unavailable. Later requests that need etcd fail with the same code. The state in
-// memory can still be listed.
+// Close ends the watches of etcd and the connection. Watchers return their remaining events
+// and then an error of code Unavailable. Later requests that need etcd fail with the same
+// code. The state in memory can still be listed.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	db.cancel() // with the mutex held, so that no collection is added after Wait

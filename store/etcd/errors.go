@@ -20,8 +20,8 @@ var errClosed = &listwatch.Error{Code: listwatch.Unavailable, Message: "the data
 // retryAfter is the delay that clients are asked to keep if etcd did not answer.
 const retryAfter = time.Second
 
-// requestError returns the error of a request to etcd as a *listwatch.Error. If ctx has ended, it
-// returns the error of ctx.
+// requestError returns the error of a request to etcd as a *listwatch.Error. If ctx has
+// ended, it returns the error of ctx.
 func requestError(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
@@ -93,7 +93,8 @@ func notFresh(cause error) error {
 	}
 }
 
-// A gapError reports that events of a collection were lost. The collection must be loaded again.
+// A gapError reports that events of a collection were lost. The collection must be loaded
+// again.
 type gapError struct{ reason string }
 
 func (g *gapError) Error() string { return g.reason }

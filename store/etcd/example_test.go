@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// A collection in etcd that several servers share. The example needs an etcd at 127.0.0.1:2379, so it
-// is compiled but not run.
+// A collection in etcd that several servers share. The example needs an etcd at
+// 127.0.0.1:2379, so it is compiled but not run.
 func ExampleOpen() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

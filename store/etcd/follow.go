@@ -19,8 +19,8 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// run follows etcd until ctx ends. After any failure it resumes at the revision after the last one
-// applied. It loads the collection again only if events were lost.
+// run follows etcd until ctx ends. After any failure it resumes at the revision after the
+// last one applied. It loads the collection again only if events were lost.
 func (b *backend) run(ctx context.Context) {
 	trace := b.db.options.Trace
 	var reconnect, reload backoff
@@ -71,8 +71,8 @@ func (b *backoff) wait(ctx context.Context) {
 	b.delay, b.last = min(2*b.delay, maxDelay), time.Now()
 }
 
-// follow watches etcd from the revision after the last one applied, and returns the reason why the
-// watch ended. It is a *gapError if the watch cannot be resumed.
+// follow watches etcd from the revision after the last one applied, and returns the reason
+// why the watch ended. It is a *gapError if the watch cannot be resumed.
 func (b *backend) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -146,9 +146,10 @@ func canceled(got *pb.WatchResponse) error {
 	return cancelReason(got.CancelReason)
 }
 
-// checkResumed checks that s starts where the log ends. A watch from exactly the compacted revision may
-// lack a delete of that revision (etcd-io/etcd#18089, #19179), so the revision before it must still
-// exist. It is read after the watch was created, so it also existed for the watch.
+// checkResumed checks that s starts where the log ends. A watch from exactly the compacted
+// revision may lack a delete of that revision (etcd-io/etcd#18089, #19179), so the revision
+// before it must still exist. It is read after the watch was created, so it also existed for
+// the watch.
 func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
 	_, err := b.db.get(ctx, b.db.options.Timeout, b.keys.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {
@@ -214,8 +215,8 @@ func keyOf(r history.Record) listwatch.Key {
 	return r.Old.Key
 }
 
-// record returns the record of e. Old and New are nil if the key was and is unreadable. If e does not
-// follow from the state, an event was lost, and the error is a *gapError.
+// record returns the record of e. Old and New are nil if the key was and is unreadable. If e
+// does not follow from the state, an event was lost, and the error is a *gapError.
 func (b *backend) record(v listwatch.Version, e *mvccpb.Event) (r history.Record, err error) {
 	path := string(e.Kv.Key)
 	key, err := b.keys.key(path)

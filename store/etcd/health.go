@@ -12,13 +12,14 @@ import (
 const (
 	// probeInterval is the time between two probes of a member, and the timeout of each.
 	probeInterval = time.Second
-	// maxFailedProbes is the number of consecutive failed probes after which a member is not used.
+	// maxFailedProbes is the number of consecutive failed probes after which a member is not
+	// used.
 	maxFailedProbes = 2
 )
 
-// healthChecks keep requests and watches away from members that do not respond or are cut off from
-// their peers. The client of etcd uses every member that it has a connection to, and requests to a
-// member without peers would time out.
+// healthChecks keep requests and watches away from members that do not respond or are cut off
+// from their peers. The client of etcd uses every member that it has a connection to, and
+// requests to a member without peers would time out.
 type healthChecks struct {
 	// Immutable after construction.
 	endpoints []string

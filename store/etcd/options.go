@@ -11,46 +11,50 @@ import (
 
 // Options configure a database. The zero value is ready to use with an etcd on this machine.
 type Options struct {
-	// Endpoints are the members of the cluster, as URLs or host:port. If empty, DefaultEndpoint is used.
+	// Endpoints are the members of the cluster, as URLs or host:port. If empty,
+	// DefaultEndpoint is used.
 	Endpoints []string
-	// TLS is the configuration for members with https URLs. If nil, the root certificates of the system
-	// are used.
+	// TLS is the configuration for members with https URLs. If nil, the root certificates of
+	// the system are used.
 	TLS *tls.Config
 	// Username and Password authenticate with etcd. If empty, requests are not authenticated.
 	Username, Password string
 
-	// Prefix is the prefix of all keys. A trailing slash is ignored. If empty, DefaultPrefix is used.
+	// Prefix is the prefix of all keys. A trailing slash is ignored. If empty, DefaultPrefix
+	// is used.
 	Prefix string
-	// Layout returns the path of a collection below the prefix. If nil, [DefaultLayout] is used.
+	// Layout returns the path of a collection below the prefix. If nil, [DefaultLayout] is
+	// used.
 	Layout func(store.CollectionSpec) string
-	// Transformer changes values on their way to etcd and back, for example to encrypt them. All servers
-	// must use the same one. If nil, values are stored unchanged.
+	// Transformer changes values on their way to etcd and back, for example to encrypt them.
+	// All servers must use the same one. If nil, values are stored unchanged.
 	Transformer Transformer
 	// ReadOnly makes the database refuse all writes.
 	ReadOnly bool
-	// SkipUnreadable makes DB.Collection ignore keys that do not hold an object. Otherwise it fails,
-	// because the prefix probably holds other data. A key that becomes unreadable later is always treated
-	// as deleted, and reported to [Trace].
+	// SkipUnreadable makes DB.Collection ignore keys that do not hold an object. Otherwise it
+	// fails, because the prefix probably holds other data. A key that becomes unreadable
+	// later is always treated as deleted, and reported to [Trace].
 	SkipUnreadable bool
 
-	// HistoryRevisions is the number of revisions before the newest one at which a collection is loaded,
-	// if etcd still has them. If zero, DefaultHistory is used. With a negative value, collections are
-	// loaded at the newest revision.
+	// HistoryRevisions is the number of revisions before the newest one at which a collection
+	// is loaded, if etcd still has them. If zero, DefaultHistory is used. With a negative
+	// value, collections are loaded at the newest revision.
 	HistoryRevisions int64
-	// HistoryAge is the time for which a write stays in memory, where watches can resume, counted from
-	// when this server received it. Old writes are only dropped by a new write, so an idle collection
-	// keeps its history. If zero, 5 minutes is used. A negative value means no limit.
+	// HistoryAge is the time for which a write stays in memory, where watches can resume,
+	// counted from when this server received it. Old writes are only dropped by a new write,
+	// so an idle collection keeps its history. If zero, 5 minutes is used. A negative value
+	// means no limit.
 	HistoryAge time.Duration
-	// HistoryBytes limits the history of each collection in memory, not counting its current objects. If
-	// zero, 256 MiB is used. A negative value means no limit.
+	// HistoryBytes limits the history of each collection in memory, not counting its current
+	// objects. If zero, 256 MiB is used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameCacheBytes limits the encoded events that are cached for other watchers, which count toward
-	// HistoryBytes, and separately the encoded initial events, which do not. If zero, a quarter of
-	// HistoryBytes is used. A negative value means no limit.
+	// FrameCacheBytes limits the encoded events that are cached for other watchers, which
+	// count toward HistoryBytes, and separately the encoded initial events, which do not. If
+	// zero, a quarter of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 
-	// Timeout limits each request to etcd, and connecting in Open. If zero or negative, DefaultTimeout is
-	// used.
+	// Timeout limits each request to etcd, and connecting in Open. If zero or negative,
+	// DefaultTimeout is used.
 	Timeout time.Duration
 	// Trace receives events of the connection to etcd. If nil, they are dropped.
 	Trace *Trace
@@ -64,23 +68,23 @@ const (
 	DefaultTimeout  = 5 * time.Second
 )
 
-// A Trace has hooks for events between a database and etcd. A hook may be nil. Hooks are called from
-// many goroutines and must return quickly. Their argument collection is a qualified name such as
-// "deployments.apps".
+// A Trace has hooks for events between a database and etcd. A hook may be nil. Hooks are
+// called from many goroutines and must return quickly. Their argument collection is a
+// qualified name such as "deployments.apps".
 type Trace struct {
-	// Loading is called while the objects of a collection are read, with the number read so far and the
-	// total.
+	// Loading is called while the objects of a collection are read, with the number read so
+	// far and the total.
 	Loading func(collection string, done, total int64)
-	// Loaded is called when a collection can be served. Its state is at version, and watches can start
-	// at floor or later.
+	// Loaded is called when a collection can be served. Its state is at version, and watches
+	// can start at floor or later.
 	Loaded func(collection string, objects int, floor, version int64, took time.Duration)
-	// WatchLost is called when a watch of etcd ended or could not be opened. It is opened again at the
-	// next revision.
+	// WatchLost is called when a watch of etcd ended or could not be opened. It is opened
+	// again at the next revision.
 	WatchLost func(collection string, err error)
 	// WatchResumed is called when a watch of etcd was opened at a revision.
 	WatchResumed func(collection string, revision int64)
-	// Relisted is called when events were lost, with the reason. The collection is loaded again, and its
-	// watches expire.
+	// Relisted is called when events were lost, with the reason. The collection is loaded
+	// again, and its watches expire.
 	Relisted func(collection string, reason error)
 	// DuplicatesDropped is called when etcd has sent events again, which are ignored.
 	DuplicatesDropped func(collection string, revision int64)
@@ -134,9 +138,9 @@ func (t *Trace) withDefaults() *Trace {
 	return &full
 }
 
-// A Transformer changes the JSON of objects on its way to etcd and back, for example to encrypt it. Keys
-// and versions are stored unchanged. The methods are called from many goroutines, and must not modify
-// or keep their arguments.
+// A Transformer changes the JSON of objects on its way to etcd and back, for example to
+// encrypt it. Keys and versions are stored unchanged. The methods are called from many
+// goroutines, and must not modify or keep their arguments.
 type Transformer interface {
 	// ToStorage returns the bytes to store for plain. An error fails the write.
 	ToStorage(at Location, plain []byte) (stored []byte, err error)
@@ -145,8 +149,8 @@ type Transformer interface {
 	FromStorage(at Location, stored []byte) (plain []byte, err error)
 }
 
-// A Location is the place of a value in the database. A Transformer that authenticates values can bind
-// them to it, so that values cannot be swapped.
+// A Location is the place of a value in the database. A Transformer that authenticates values
+// can bind them to it, so that values cannot be swapped.
 type Location struct {
 	// Collection is the qualified name of the collection.
 	Collection string

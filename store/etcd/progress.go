@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// idleProgressInterval is the time between progress requests while no reader waits. They advance
-	// bookmarks and detect a dead connection.
+	// idleProgressInterval is the time between progress requests while no reader waits. They
+	// advance bookmarks and detect a dead connection.
 	idleProgressInterval = time.Second
-	// minProgressDelay is the time after which progress is requested again if the answer is missing or
-	// does not reach the version that a reader waits for. It doubles each time, up to maxProgressDelay.
+	// minProgressDelay is the time after which progress is requested again if the answer is
+	// missing or does not reach the version that a reader waits for. It doubles each time, up
+	// to maxProgressDelay.
 	minProgressDelay = 5 * time.Millisecond
 	maxProgressDelay = 100 * time.Millisecond
 	// maxSilence is the time without a message after which a stream is closed.
@@ -23,8 +24,8 @@ const (
 
 var errSilent = &listwatch.Error{Code: listwatch.Unavailable, Message: "etcd has not sent a message for " + maxSilence.String()}
 
-// requestProgress requests progress until s ends: regularly, and at once if a reader waits for it.
-// answered receives a value for each answer.
+// requestProgress requests progress until s ends: regularly, and at once if a reader waits
+// for it. answered receives a value for each answer.
 func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 	timer := time.NewTimer(idleProgressInterval)
 	defer timer.Stop()
@@ -62,8 +63,8 @@ func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 // countInterval is the time between two comparisons of the number of objects.
 const countInterval = time.Minute
 
-// handleProgress advances the log to v, because etcd has sent every event up to v. The first time on a
-// stream, it compares the number of objects before.
+// handleProgress advances the log to v, because etcd has sent every event up to v. The first
+// time on a stream, it compares the number of objects before.
 func (b *backend) handleProgress(ctx context.Context, v listwatch.Version) error {
 	if v >= b.applied.Version() && time.Since(b.counted) >= countInterval {
 		if err := b.checkCount(ctx, v); err != nil {
@@ -74,9 +75,9 @@ func (b *backend) handleProgress(ctx context.Context, v listwatch.Version) error
 	return nil
 }
 
-// checkCount compares the number of objects at v with the number in etcd. It detects events that a
-// watch has lost silently, as in etcd-io/etcd#17529, #18089 and #20655. A lost update is detected by
-// the next event of its object.
+// checkCount compares the number of objects at v with the number in etcd. It detects events
+// that a watch has lost silently, as in etcd-io/etcd#17529, #18089 and #20655. A lost update
+// is detected by the next event of its object.
 func (b *backend) checkCount(ctx context.Context, v listwatch.Version) error {
 	got, err := b.db.get(ctx, tryTimeout, b.keys.dir, clientv3.WithRange(b.keys.end()), clientv3.WithRev(int64(v)), clientv3.WithCountOnly())
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A watchStream is one watch of etcd on a gRPC stream of its own, so that answers to progress requests
-// only concern this watch.
+// A watchStream is one watch of etcd on a gRPC stream of its own, so that answers to progress
+// requests only concern this watch.
 //
-// The watcher of clientv3 is not used. It resumes by itself at the revision that it has recorded, and
-// the response of a lagging member has made it go back (etcd-io/etcd#20221). Here only the log decides
-// where to resume.
+// The watcher of clientv3 is not used. It resumes by itself at the revision that it has
+// recorded, and the response of a lagging member has made it go back (etcd-io/etcd#20221).
+// Here only the log decides where to resume.
 type watchStream struct {
 	grpc   pb.Watch_WatchClient
 	ctx    context.Context // of the stream
 	cancel context.CancelCauseFunc
 	from   int64 // the start revision
-	// created is true once etcd has confirmed the watch. Before that, it can report progress without
-	// having sent the events up to it.
+	// created is true once etcd has confirmed the watch. Before that, it can report progress
+	// without having sent the events up to it.
 	created     bool
 	lastMessage atomic.Int64 // the time of the last message, in nanoseconds since 1970
 }

@@ -77,8 +77,8 @@ func TestDecodeRejectsOtherValues(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that decode either fails or returns an object at the given version that survives
-// encoding and decoding.
+// FuzzDecode checks that decode either fails or returns an object at the given version that
+// survives encoding and decoding.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a","uid":"u"},"spec":{"n":1}}`))
 	f.Add([]byte(` {"metadata":{"resourceVersion":"1"}} `))

@@ -1,19 +1,20 @@
-// Package memory keeps collections in memory, with their history for watchers. It is the store for
-// tests, demonstrations and state that may be lost.
+// Package memory keeps collections in memory, with their history for watchers. It is the
+// store for tests, demonstrations and state that may be lost.
 //
-// [New] is the shortest way to a collection: it returns one collection of one Go type. [Open] returns a
-// database that can hold any number of collections.
+// [New] is the shortest way to a collection: it returns one collection of one Go type. [Open]
+// returns a database that can hold any number of collections.
 //
 //	flags := memory.New[Flag]()
-//	flag, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}, Enabled: true})
+//	flag, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}})
 //
 // # Versions
 //
-// All collections of a database share one version counter, so versions order their writes. The counter
-// starts at the wall clock in microseconds. A restarted program does not reuse versions, as long as the
-// clock does not go back and there are fewer than a million writes per second. Each database also has
-// a random epoch, from which clients notice that the state was replaced.
+// All collections of a database share one version counter, so versions order their writes.
+// The counter starts at the wall clock in microseconds. A restarted program does not reuse
+// versions, as long as the clock does not go back and there are fewer than a million writes
+// per second. Each database also has a random epoch, from which clients notice that the state
+// was replaced.
 //
-// Nothing survives the process. History is limited by [Options]; a watch from an earlier version is
-// Expired.
+// Nothing survives the process. History is limited by [Options]; a watch from an earlier
+// version is Expired.
 package memory

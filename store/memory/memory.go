@@ -14,20 +14,22 @@ import (
 
 // Options configure a database. The zero value is ready to use.
 type Options struct {
-	// HistoryAge is the time for which a write stays in the history, where watches can resume. Old writes
-	// are only dropped by a new write, so an idle collection keeps its history. If zero, 5 minutes is
-	// used. A negative value means no limit.
+	// HistoryAge is the time for which a write stays in the history, where watches can
+	// resume. Old writes are only dropped by a new write, so an idle collection keeps its
+	// history. If zero, 5 minutes is used. A negative value means no limit.
 	HistoryAge time.Duration
-	// HistoryBytes limits the history of each collection, not counting its current objects. The newest
-	// write is always kept. If zero, 256 MiB is used. A negative value means no limit.
+	// HistoryBytes limits the history of each collection, not counting its current objects.
+	// The newest write is always kept. If zero, 256 MiB is used. A negative value means no
+	// limit.
 	HistoryBytes int64
-	// FrameCacheBytes limits the encoded events that are cached for other watchers, which count toward
-	// HistoryBytes, and separately the encoded initial events, which do not. If zero, a quarter of
-	// HistoryBytes is used. A negative value means no limit.
+	// FrameCacheBytes limits the encoded events that are cached for other watchers, which
+	// count toward HistoryBytes, and separately the encoded initial events, which do not. If
+	// zero, a quarter of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// StartVersion is the version of the empty database; the first write has the next version. If zero,
-	// the wall clock in microseconds is used. With another value a restarted program reuses its versions,
-	// which is meant for tests that need the same versions every time.
+	// StartVersion is the version of the empty database; the first write has the next
+	// version. If zero, the wall clock in microseconds is used. With another value a
+	// restarted program reuses its versions, which is meant for tests that need the same
+	// versions every time.
 	StartVersion listwatch.Version
 }
 
@@ -55,9 +57,9 @@ func Open(o Options) *DB {
 	return db
 }
 
-// New returns a collection of T in a database of its own. Its kind is the name of T, and all options
-// have their defaults; see [Open] and [store.NewTyped] for others. T must embed [listwatch.Metadata]
-// with the tag `json:"metadata"`, or New panics.
+// New returns a collection of T in a database of its own. Its kind is the name of T, and all
+// options have their defaults; see [Open] and [store.NewTyped] for others. T must embed
+// [listwatch.Metadata] with the tag `json:"metadata"`, or New panics.
 func New[T any, P store.MetadataPointer[T]]() *store.Typed[T] {
 	c, err := Open(Options{}).Collection(store.SpecOf[T]())
 	if err != nil {
@@ -70,12 +72,13 @@ func New[T any, P store.MetadataPointer[T]]() *store.Typed[T] {
 	return t
 }
 
-// Collection adds the collection that s declares. If the database has a collection of the same plural
-// and group, the error has code AlreadyExists.
+// Collection adds the collection that s declares. If the database has a collection of the
+// same plural and group, the error has code AlreadyExists.
 func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	s = s.WithDefaults()
 	name := s.QualifiedName()
-	// The mutex ensures that no write is committed between the start of the log and its start version.
+	// The mutex ensures that no write is committed between the start of the log and its start
+	// version.
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.collections[name] != nil {
@@ -89,14 +92,15 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	return store.New(s, b), nil
 }
 
-// Version returns the version of the newest write. Before the first write it returns the start version.
+// Version returns the version of the newest write. Before the first write it returns the
+// start version.
 func (db *DB) Version() listwatch.Version { return db.revision.Version() }
 
 // Epoch returns the random text that distinguishes this database from all others.
 func (db *DB) Epoch() string { return db.epoch }
 
-// Compact drops all history: a watch that starts at any version but the newest is Expired. Open watches
-// that have read every event continue.
+// Compact drops all history: a watch that starts at any version but the newest is Expired.
+// Open watches that have read every event continue.
 func (db *DB) Compact() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -130,9 +134,9 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	if err != nil {
 		return nil, err
 	}
-	// Advance calls the functions that wait for the version, so the mutex is released before. Another
-	// writer may advance the revision further in between; then this version is visible already, because
-	// both records have been appended.
+	// Advance calls the functions that wait for the version, so the mutex is released before.
+	// Another writer may advance the revision further in between; then this version is
+	// visible already, because both records have been appended.
 	b.db.revision.Advance(r.Version)
 	if r.New == nil {
 		return r.Old.At(r.Version), nil
