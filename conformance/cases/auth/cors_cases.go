@@ -16,39 +16,46 @@ var (
 var CORSCases = []harness.Case{
 	{
 		ID: "cors/ws-no-origin", Level: harness.Promise, Subject: harness.Server, Transports: "ws", Mode: "r",
-		Rule: "a WebSocket without Origin, which no browser opens, is accepted (RFC 6455, section 10.2)",
-		Run:  wsNoOrigin,
+		Rule: "a WebSocket handshake without Origin, which no browser sends, is accepted (RFC " +
+			"6455, section 10.2)",
+		Run: wsNoOrigin,
 	},
 	{
 		ID: "cors/ws-foreign-origin", Level: harness.Must, Subject: harness.Server, Transports: "ws", Mode: "r",
-		Rule: "a WebSocket of a page that is not allowed to is answered 403 (RFC 6455, sections 10.2 and 4.2.2)",
-		Run:  wsForeignOrigin,
+		Rule: "a WebSocket handshake from a foreign origin gets 403 (RFC 6455, sections 10.2 " +
+			"and 4.2.2)",
+		Run: wsForeignOrigin,
 	},
 	{
 		ID: "cors/ws-null-origin", Level: harness.Must, Subject: harness.Server, Transports: "ws", Mode: "r",
-		Rule: `the Origin "null" is a foreign one (RFC 6454, section 7.3)`,
+		Rule: `the Origin "null" counts as a foreign origin (RFC 6454, section 7.3)`,
 		Run:  wsNullOrigin,
 	},
 	{
 		ID: "cors/same-origin", Level: harness.Must, Subject: harness.Server, Transports: "ws", Mode: "r",
-		Rule: "a WebSocket is accepted where its Origin is the server, whatever the port, the case of letters and the kind of address",
-		Run:  sameOrigin,
+		Rule: "a WebSocket handshake whose Origin is the server itself is accepted, whatever " +
+			"the port, letter case and kind of address",
+		Run: sameOrigin,
 	},
 	{
 		ID: "cors/preflight", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Mode: "r",
-		Rule:  "a preflight of an allowed origin is answered 204 with what is allowed, without credentials; others are allowed nothing (Fetch, CORS protocol)",
+		Rule: "a preflight request of an allowed origin gets 204 with the allowed methods " +
+			"and headers, without credentials; other origins are allowed nothing (Fetch, CORS " +
+			"protocol)",
 		Setup: forPagesOfUsers,
 		Needs: harness.Configurable, Run: corsPreflight,
 	},
 	{
 		ID: "cors/simple", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Mode: "r",
-		Rule:  "answers and errors name an allowed origin and never *, all vary with Origin, and others may not read them (Fetch, CORS protocol)",
+		Rule: "responses and errors name an allowed origin and never *; all vary with " +
+			"Origin, and other origins cannot read them (Fetch, CORS protocol)",
 		Setup: forPagesOfUsers,
 		Needs: harness.Configurable, Run: corsSimple,
 	},
 	{
 		ID: "cors/eventsource", Level: harness.Should, Subject: harness.Server, Transports: "h1 h2", Mode: "r",
-		Rule:  "an EventSource of an allowed origin, with credentials, gets events and is resumed (HTML, section 9.2)",
+		Rule: "an EventSource of an allowed origin, with credentials, receives events and " +
+			"resumes (HTML, section 9.2)",
 		Setup: forPages,
 		Needs: harness.Configurable | harness.Writes | harness.SoleWriter, Run: corsEventSource,
 	},

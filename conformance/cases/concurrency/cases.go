@@ -9,32 +9,36 @@ import (
 var Cases = []harness.Case{
 	{
 		ID: "conc/1000-watchers", Level: harness.Must, Subject: harness.Both, Transports: "h2", Mode: "r",
-		Rule:  "a thousand watchers, over all transports at once, see each of a hundred writes exactly",
+		Rule: "a thousand watchers over all transports see each of a hundred writes exactly " +
+			"once",
 		Needs: harness.Writes | harness.SoleWriter, Run: thousandWatchers,
 	},
 	{
 		ID: "conc/subscribe-race", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "watchers that begin among writes see exactly what follows their beginning (Kubernetes, test/e2e/apimachinery/watch.go)",
+		Rule: "watchers that start during writes see exactly the events after their start " +
+			"(Kubernetes, test/e2e/apimachinery/watch.go)",
 		Needs: harness.Writes | harness.SoleWriter, Run: subscribeRace,
 	},
 	{
 		ID: "conc/h2-one-conn", Level: harness.Promise, Subject: harness.Server, Transports: "h2", Mode: "f",
-		Rule:  "the watches of one HTTP/2 connection share it fairly (RFC 9113, section 5.2)",
+		Rule:  "watches on one HTTP/2 connection share it fairly (RFC 9113, section 5.2)",
 		Needs: harness.Writes | harness.SoleWriter, Run: h2OneConn,
 	},
 	{
 		ID: "conc/close-during-send", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "watches may be closed at any instant, whether somebody reads them or not, and others are as before",
+		Rule: "a watch may be closed at any moment, whether its client reads or not, without " +
+			"effect on others",
 		Needs: harness.Writes | harness.SoleWriter, Run: closeDuringSend,
 	},
 	{
 		ID: "conc/stop-idempotent", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a watch may be closed twice, before it is read, while it is read and by many, and then it is over",
+		Rule: "a watch may be closed twice, before and during a read, and from several " +
+			"goroutines; then it is over",
 		Needs: harness.Writes | harness.SoleWriter, Run: stopIdempotent,
 	},
 	{
 		ID: "conc/head-of-line", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "a large event that a client does not read holds no other client's events back",
+		Rule:  "a large event that its client does not read delays no other client",
 		Setup: harness.Setup{SmallBuffers: true},
 		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Run: headOfLine,
 	},

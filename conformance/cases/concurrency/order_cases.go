@@ -9,72 +9,81 @@ import (
 var OrderCases = []harness.Case{
 	{
 		ID: "order/same-for-all", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "all watchers see one order of events, whenever they began (Kubernetes, test/e2e/apimachinery/watch.go)",
+		Rule: "all watchers see the events in the same order, whenever they started " +
+			"(Kubernetes, test/e2e/apimachinery/watch.go)",
 		Needs: harness.Writes | harness.SoleWriter, Run: orderSameForAll,
 	},
 	{
 		ID: "order/per-key-and-global", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "versions never decrease in a watch, and grow with each event of an object, whose events follow from one another",
+		Rule: "versions never decrease in a watch and grow with each event of an object, and " +
+			"each event of an object follows from the one before",
 		Needs: harness.Writes | harness.SoleWriter, Run: orderPerKeyAndGlobal,
 	},
 	{
 		ID: "order/rst-every-50ms", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "connections that are reset again and again lose, repeat and reorder nothing",
+		Rule: "connections that are reset repeatedly cause no loss, repetition or " +
+			"reordering",
 		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaults",
 	},
 	{
 		ID: "order/stall-2s", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "connections that stand still for a while lose, repeat and reorder nothing",
+		Rule: "connections that stall for a while cause no loss, repetition or " +
+			"reordering",
 		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/half-open", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "connections whose other end has vanished lose, repeat and reorder nothing",
+		Rule:      "half-open connections cause no loss, repetition or reordering",
 		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/byte-drip-1b", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "connections that let few bytes pass at a time lose, repeat and reorder nothing",
+		Rule: "connections that pass a few bytes at a time cause no loss, repetition or " +
+			"reordering",
 		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/server-kill9", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "a server that is killed and started again, over and over, loses, repeats and reorders nothing",
+		Rule: "a server that is killed and restarted repeatedly causes no loss, " +
+			"repetition or reordering",
 		CoveredBy: "lives in cmd/listwatch TestKilledServerLosesNothingAndWatchersSeeEverythingOnce",
 	},
 	{
 		ID: "order/store-leader-kill", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "a store whose leader is killed loses, repeats and reorders nothing",
+		Rule:      "a store whose leader is killed causes no loss, repetition or reordering",
 		CoveredBy: "lives in interop/etcd TestWatchersSurviveClusterFaults",
 	},
 	{
 		ID: "order/store-partition", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "a watcher of a member that is cut off from its leader sees no past state again",
+		Rule: "a watcher of a member that is cut off from its leader never goes back to " +
+			"an older state",
 		CoveredBy: "lives in interop/etcd TestWatchersSurviveClusterFaults",
 	},
 	{
 		ID: "order/store-pause", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "a store whose leader stands still for a while loses, repeats and reorders nothing",
+		Rule:      "a store whose leader pauses causes no loss, repetition or reordering",
 		CoveredBy: "lives in interop/etcd TestWatchersSurviveClusterFaults",
 	},
 	{
 		ID: "order/compaction-storm", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "watchers that resume while history is forgotten again and again miss nothing, or are told to begin anew",
+		Rule: "watchers that resume during repeated compactions miss nothing, or receive " +
+			"Expired",
 		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaults",
 	},
 	{
 		ID: "order/replica-switch", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "a watcher that goes on at a replica that lags loses, repeats and reorders nothing",
+		Rule: "a watcher that resumes at a lagging replica sees no loss, repetition or " +
+			"reordering",
 		CoveredBy: "lives in interop/etcd TestWatchersSurviveClusterFaults",
 	},
 	{
 		ID: "order/mixed", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
-		Rule:      "all faults together, at random, lose, repeat and reorder nothing",
+		Rule:      "all faults together, at random, cause no loss, repetition or reordering",
 		CoveredBy: "lives in conformance/robustness TestWatchersSurviveFaultsInSimulatedTime",
 	},
 	{
 		ID: "order/converge", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "when the faults are over every informer soon equals a list at the newest version",
+		Rule:  "soon after the last fault every informer equals a list at the newest version",
 		Needs: harness.Writes | harness.SoleWriter | harness.Compacts | harness.InProcess, Run: informers.Converge,
 	},
 }

@@ -11,43 +11,48 @@ import (
 var DrainCases = []harness.Case{
 	{
 		ID: "drain/ends-all", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",
-		Rule:  "a shutdown ends all watches within a second, cleanly, on every transport",
+		Rule:  "a shutdown ends all watches cleanly within a second, on every transport",
 		Needs: harness.Writes | harness.Drains | harness.SoleWriter, Run: drainEndsAll,
 	},
 	{
 		ID: "drain/final-bookmark", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",
-		Rule:  "the last that a watch with bookmarks gets is one at the newest version (KEP-1904)",
+		Rule: "the last event of a draining watch with bookmarks is a bookmark at the newest " +
+			"version (KEP-1904)",
 		Needs: harness.Writes | harness.Drains | harness.SoleWriter, Run: drainFinalBookmark,
 	},
 	{
 		ID: "drain/goaway", Level: harness.Should, Subject: harness.Server, Transports: "h2", Mode: "f",
-		Rule:  "a connection of HTTP/2 is told GOAWAY with NO_ERROR before it is closed (RFC 9113 6.8)",
+		Rule: "the server sends GOAWAY with NO_ERROR before it closes an HTTP/2 connection " +
+			"(RFC 9113 6.8)",
 		Needs: harness.Writes | harness.Drains | harness.InProcess | harness.SoleWriter, Run: drainGoAway,
 	},
 	{
 		ID: "drain/ws-1001", Level: harness.Should, Subject: harness.Server, Transports: "ws", Mode: "fr",
-		Rule:  "a WebSocket is closed with code 1001, going away (RFC 6455 7.4.1)",
+		Rule: "the server closes a draining WebSocket with code 1001, going away (RFC 6455 " +
+			"7.4.1)",
 		Needs: harness.Drains, Run: drain1001,
 	},
 	{
 		ID: "drain/refuse-new", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",
-		Rule:  "a watch that comes during a shutdown is answered 503 with Retry-After, and on HTTP/1.1 Connection: close (RFC 9110 10.2.3, 15.6.4)",
+		Rule: "a new watch during a shutdown gets 503 with Retry-After, and on HTTP/1.1 " +
+			"Connection: close (RFC 9110 10.2.3, 15.6.4)",
 		Needs: harness.Drains, Run: drainRefuseNew,
 	},
 	{
 		ID: "drain/rate-limited", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "where it is so configured the ends are spread over the time of grace",
+		Rule:  "if configured, the ends of the watches are spread over the grace period",
 		Setup: harness.Setup{Timing: watchserver.Timing{DrainSpread: drainSpread}},
 		Needs: harness.Drains | harness.Configurable, Run: drainRateLimited,
 	},
 	{
 		ID: "drain/no-loss", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a client that resumes at another server misses nothing that was written before, during and after the shutdown",
+		Rule: "a client that resumes at another server misses nothing written before, during " +
+			"or after the shutdown",
 		Needs: harness.Writes | harness.Drains | harness.Replicas | harness.InProcess | harness.SoleWriter, Run: drainNoLoss,
 	},
 	{
 		ID: "drain/deadline", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a client that reads nothing does not hold up a shutdown past its deadline",
+		Rule:  "a client that reads nothing does not delay a shutdown beyond its deadline",
 		Setup: harness.Setup{Limits: watchserver.Limits{WriteTimeout: -1}},
 		Needs: harness.Writes | harness.Drains | harness.Configurable | harness.SoleWriter, Run: drainDeadline,
 	},

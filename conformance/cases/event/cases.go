@@ -9,42 +9,48 @@ import (
 var Cases = []harness.Case{
 	{
 		ID: "event/create-update-delete", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "creating, changing and deleting an object is ADDED, MODIFIED and DELETED, each with the object and the version of the write",
+		Rule: "create, update and delete are ADDED, MODIFIED and DELETED, each with the " +
+			"object and the version of the write",
 		Needs: harness.Writes | harness.SoleWriter, Run: createUpdateDelete,
 	},
 	{
 		ID: "event/first-event-is-next", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "a watch from the version of a write begins with the very next write (Kubernetes, API concepts)",
+		Rule: "a watch from the version of a write starts with the very next write " +
+			"(Kubernetes, API concepts)",
 		Needs: harness.Writes | harness.SoleWriter, Run: firstEventIsNext,
 	},
 	{
 		ID: "event/deleted-carries-delete-rv", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "a DELETED event has the last state of the object at the version of the delete",
+		Rule: "a DELETED event has the last state of the object, at the version of the " +
+			"delete",
 		Needs: harness.Writes | harness.SoleWriter, Run: deletedCarriesDeleteRV,
 	},
 	{
 		ID: "event/recreate", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "deleting an object and creating one of the same name is DELETED, then ADDED with another uid",
+		Rule:  "deleting and recreating an object is DELETED, then ADDED with another uid",
 		Needs: harness.Writes | harness.SoleWriter, Run: recreate,
 	},
 	{
 		ID: "event/rv-matches-write", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "the version of an event is the one that the answer to the write had",
+		Rule:  "an event has the version that the response to the write reported",
 		Needs: harness.Writes | harness.SoleWriter, Run: rvMatchesWrite,
 	},
 	{
 		ID: "event/noop-update", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "an update that changes nothing has no event and no new version, or has both",
+		Rule: "an update that changes nothing has neither an event nor a new version, or it " +
+			"has both",
 		Needs: harness.Writes | harness.SoleWriter, Run: noopUpdate,
 	},
 	{
 		ID: "event/txn-atomic", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:      "several objects that one transaction changed have one version, are contiguous and in key order, with no bookmark between them",
+		Rule: "objects changed in one transaction share a version; their events are " +
+			"contiguous and in key order, without a bookmark in between",
 		CoveredBy: "lives in interop/etcd TestKeysOfATransactionStayTogether",
 	},
 	{
 		ID: "event/namespace-scope", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "a watch of a namespace sees that alone, one of all namespaces sees all",
+		Rule: "a watch of a namespace sees only its events, a watch of all namespaces sees " +
+			"all",
 		Needs: harness.Writes | harness.SoleWriter | harness.KubernetesPaths | harness.Namespaces, Run: namespaceScope,
 	},
 	{
@@ -54,7 +60,8 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "event/bytes-equal-get", Level: harness.Promise, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "the object in an event is byte for byte what GET returns at that version, in every text framing",
+		Rule: "the object in an event equals the response of GET at that version, byte for " +
+			"byte, in every text framing",
 		Needs: harness.Writes | harness.SoleWriter | harness.KubernetesPaths, Run: bytesEqualGet,
 	},
 	{
@@ -64,17 +71,18 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "event/no-mutation-leak", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "what one watcher does to the bytes it was given, no other sees",
+		Rule:  "a watcher that modifies the bytes it received does not affect other watchers",
 		Needs: harness.Writes | harness.SoleWriter, Run: noMutationLeak,
 	},
 	{
 		ID: "event/unknown-type", Level: harness.Should, Subject: harness.Client, Transports: harness.AllTransports, Mode: "rf",
-		Rule:  "an event of a type that a client does not know is an error that names it, and never ends the program (KEP-956)",
+		Rule: "an event of an unknown type is an error that names the type, and never ends " +
+			"the program (KEP-956)",
 		Needs: harness.InProcess, Run: unknownType,
 	},
 	{
 		ID: "event/latency", Level: harness.Measurement, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "the time from a write's acknowledgement to its event",
+		Rule:  "the time from the acknowledgement of a write to its event",
 		Needs: harness.Writes | harness.SoleWriter, Run: eventLatency,
 	},
 }

@@ -9,53 +9,55 @@ import (
 var Cases = []harness.Case{
 	{
 		ID: "select/label-ops", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "label selectors know =, ==, !=, in, notin, exists and !exists",
+		Rule:  "label selectors support =, ==, !=, in, notin, exists and !exists",
 		Needs: harness.Writes | harness.SoleWriter, Run: labelOps,
 	},
 	{
 		ID: "select/leaves-selector", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "an object that stops matching is DELETED, one that begins to is ADDED",
+		Rule: "an object that stops matching is DELETED, and one that starts to match is " +
+			"ADDED",
 		Needs: harness.Writes | harness.SoleWriter, Run: leavesSelector,
 	},
 	{
 		ID: "select/leaves-carries-new-rv", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "that DELETED has the version of the update and the content that matched",
+		Rule:  "that DELETED event has the version of the update and the content that matched",
 		Needs: harness.Writes | harness.SoleWriter, Run: leavesCarriesNewRV,
 	},
 	{
 		ID: "select/non-matching-silent", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "changes outside of the selector send nothing",
+		Rule:  "changes outside the selector send nothing",
 		Needs: harness.Writes | harness.SoleWriter, Run: nonMatchingSilent,
 	},
 	{
 		ID: "select/field-name", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "metadata.name=x selects the objects of that name",
+		Rule:  "metadata.name=x selects the objects with that name",
 		Needs: harness.Writes | harness.SoleWriter, Run: fieldName,
 	},
 	{
 		ID: "select/field-unknown", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule: "a field that is not known is answered 400",
+		Rule: "an unknown field gets 400",
 		Run:  fieldUnknown,
 	},
 	{
 		ID: "select/bad-syntax", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule: "a selector that can't be read is answered 400",
+		Rule: "a malformed selector gets 400",
 		Run:  badSyntax,
 	},
 	{
 		ID: "select/combined-resume", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "a watch is resumed exactly with its selector, and with another one as if that had been there before",
+		Rule: "a watch resumes exactly with its selector, and with another selector as if it " +
+			"had always had that one",
 		Needs: harness.Writes | harness.SoleWriter, Run: combinedResume,
 	},
 	{
 		ID: "select/empty-result", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "a selector that nothing matches gives an open stream, on which bookmarks come",
+		Rule:  "a selector without matches gives an open stream that receives bookmarks",
 		Setup: harness.FrequentBookmarks,
 		Needs: harness.Writes | harness.Configurable | harness.SoleWriter, Run: emptyResult,
 	},
 	{
 		ID: "select/property", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a random history is seen through a selector as a model says",
+		Rule:  "a selector shows a random history as the model does",
 		Needs: harness.Writes | harness.SoleWriter, Run: selectProperty,
 	},
 }

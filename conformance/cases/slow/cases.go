@@ -12,60 +12,69 @@ import (
 var Cases = []harness.Case{
 	{
 		ID: "slow/one-slow-others-fast", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a reader that stalls does not hold up the others for a moment",
+		Rule:  "a stalled reader does not delay the others",
 		Needs: harness.Writes | harness.SoleWriter, Run: oneSlowOthersFast,
 	},
 	{
 		ID: "slow/terminated", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a watch whose reader has stalled for too long is ended, visibly, and can be resumed from what came",
+		Rule: "a watch whose reader has stalled for too long ends visibly and can resume " +
+			"after the received events",
 		Needs: harness.Writes | harness.CountsWatches | harness.SoleWriter, Run: slowTerminated,
 	},
 	{
 		ID: "slow/bounded-memory", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "readers that have stalled hold no more memory than the window of the history, however much is written",
+		Rule: "stalled readers hold no more memory than the retained history, however much " +
+			"is written",
 		Setup: harness.Setup{HistoryBytes: 128 << 10, SmallBuffers: true},
 		Needs: harness.Writes | harness.Configurable | harness.InProcess | harness.SoleWriter, Run: boundedMemory, RunsAlone: true,
 	},
 	{
 		ID: "slow/no-silent-drop", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a slow watcher is exact up to where it is ended, whatever ends it",
+		Rule:  "a slow watcher is exact up to its end, whatever ends it",
 		Setup: harness.Setup{HistoryBytes: 512 << 10},
 		Needs: harness.Writes | harness.Configurable | harness.SoleWriter, Run: noSilentDrop,
 	},
 	{
 		ID: "slow/coalesce-honest", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:      "where a client asks for conflated delivery, only MODIFIED that were superseded may be missing",
+		Rule: "if a client requests conflated delivery, only superseded MODIFIED events " +
+			"may be missing",
 		CoveredBy: "needs conflated delivery, which the server does not have",
 	},
 	{
 		ID: "slow/h2-window-zero", Level: harness.Must, Subject: harness.Server, Transports: "h2", Mode: "fr",
-		Rule:  "a stream whose window is used up waits alone; others on its connection flow (RFC 9113 5.2, 6.9)",
+		Rule: "a stream with an exhausted window waits without holding up others on its " +
+			"connection (RFC 9113 5.2, 6.9)",
 		Needs: harness.Writes | harness.SoleWriter, Run: h2WindowZero,
 	},
 	{
 		ID: "slow/h2-window-drip", Level: harness.Should, Subject: harness.Server, Transports: "h2", Mode: "fr",
-		Rule:  "a window that grows byte by byte lets the stream go on byte by byte (RFC 9113 6.9)",
+		Rule: "a window that grows byte by byte lets the stream continue byte by byte (RFC " +
+			"9113 6.9)",
 		Needs: harness.Writes | harness.SoleWriter, Run: h2WindowDrip,
 	},
 	{
 		ID: "slow/h2-settings-shrink", Level: harness.Must, Subject: harness.Server, Transports: "h2", Mode: "fr",
-		Rule:  "a window that becomes negative by SETTINGS_INITIAL_WINDOW_SIZE is obeyed (RFC 9113 6.9.2)",
+		Rule: "the server obeys a window that SETTINGS_INITIAL_WINDOW_SIZE made negative " +
+			"(RFC 9113 6.9.2)",
 		Needs: harness.Writes | harness.SoleWriter, Run: h2SettingsShrink,
 	},
 	{
 		ID: "slow/write-deadline", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a reader that takes nothing is cut off after the configured time, and one that pauses for less is not",
+		Rule: "a reader that reads nothing is cut off after the configured time, and one " +
+			"that pauses for less is not",
 		Setup: harness.Setup{Limits: watchserver.Limits{WriteTimeout: writeTimeout}},
 		Needs: harness.Writes | harness.Configurable | harness.SoleWriter, Run: writeDeadline,
 	},
 	{
 		ID: "slow/client-backpressure", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a client whose reader is slow holds few events, stops reading, and loses nothing",
+		Rule: "a client with a slow reader buffers few events, stops reading, and loses " +
+			"nothing",
 		Needs: harness.InProcess, Run: clientBackpressure,
 	},
 	{
 		ID: "slow/flush-latency", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "an event on an idle stream goes out at once, and many that are ready go together",
+		Rule: "an event on an idle stream is sent at once, and many pending events are sent " +
+			"together",
 		Needs: harness.Writes | harness.SoleWriter, Run: flushLatency,
 	},
 }
