@@ -9,10 +9,9 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// The reason why CBOR is written by hand here (docs/adr/0012-cbor-by-hand.md): a general library
-// passes through Go values, which keep neither the exact numbers of the JSON nor the order of its
-// members. Should this test fail after an update of the library, try again whether it can replace
-// our code.
+// This test is the reason for our own CBOR code (docs/adr/0012-cbor-by-hand.md): a library converts
+// the JSON to Go values, which keep neither the exact numbers nor the order of the members. If the test
+// fails after an update of the library, try again to replace our code.
 func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
 	for _, c := range []struct {
 		name, object string

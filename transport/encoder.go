@@ -25,9 +25,9 @@ type Envelope struct {
 }
 
 // An Encoder encodes events as the frames of one wire form, which is the combination of a framer,
-// a content coding, an envelope and a representation. It is for the Sender of the [Stream] that
-// it belongs to. There is only one Encoder for each wire form, and all streams of the wire form
-// share its frames. It is safe for concurrent use.
+// a content coding, an envelope and a representation. There is only one Encoder for each wire
+// form, and all streams of the wire form share its frames. Frames must be sent by the Sender of the
+// same [Stream]. An Encoder is safe for concurrent use.
 type Encoder struct {
 	// Framer is the framing.
 	Framer framing.Framer

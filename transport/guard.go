@@ -49,9 +49,9 @@ func (g *connGuard) abort() error {
 	return nil
 }
 
-// A streamGuard is for HTTP/2. A write deadline of net/http does not fit: when it expires,
-// net/http resets the stream even if it is idle, and the deadline cannot be moved any more; and
-// moving it often costs more than the write. So a timer runs during writes only.
+// A streamGuard is for HTTP/2. It uses a timer that runs only during writes. The write deadline of
+// net/http cannot be used: when it expires, net/http resets the stream even if it is idle. And
+// moving the deadline before each write costs more than the write.
 type streamGuard struct {
 	// Immutable after construction.
 	rc      *http.ResponseController

@@ -66,8 +66,8 @@ var events = sync.OnceValue(func() [][]byte {
 	}
 })
 
-// A strictReader returns the bytes of buf, and then err. If err is nil, reading more than buf has
-// fails the test.
+// A strictReader returns the bytes of buf, and then err. If err is nil, a Read of an empty buf fails the
+// test.
 type strictReader struct {
 	t   *testing.T
 	buf bytes.Buffer

@@ -12,8 +12,8 @@ const (
 	sizeClasses = 64
 	// maxBytes is the maximum number of bytes kept.
 	maxBytes = 1 << 20
-	// maxMaps is the maximum number of maps kept, and maxMembers the maximum number of members
-	// that they had: a map does not shrink.
+	// maxMaps is the maximum number of maps kept. A map that had more than maxMembers is not kept,
+	// because the memory of a map does not shrink.
 	maxMaps, maxMembers = 512, 8
 )
 
