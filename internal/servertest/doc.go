@@ -3,7 +3,8 @@
 //
 //	s := servertest.Start(t, source, servertest.Options{})
 //	remote := &client.Remote{URL: s.URL("/things"), Network: s.Network}
-//	receiver, err := s.Client("h2").Dial(ctx, &transport.Request{URL: s.WatchURL("/things", "resourceVersion=5")})
+//	request := &transport.Request{URL: s.WatchURL("/things", "resourceVersion=5")}
+//	receiver, err := s.Client("h2").Dial(ctx, request)
 //
 // The server speaks HTTP/1.1, HTTP/2 and WebSocket on one address: in memory, where it also
 // works in a synctest bubble and the test can reset and stall the connections
