@@ -12,7 +12,7 @@ import (
 )
 
 // get runs the command to its end and returns what it wrote; it must exit with code.
-func get(t *testing.T, code int, args ...string) (stdout, stderr string) {
+func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	p := start(t, args...)
 	if got := p.exit(t); got != code {
@@ -39,7 +39,7 @@ func writeHistory(t *testing.T, base string) int {
 	return 2*objects + objects/2
 }
 
-func TestAWatchShowsTheSameEventsOverEveryTransport(t *testing.T) {
+func TestWatchIsIdenticalOverAllTransports(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
 	var list struct{ Metadata listwatch.Metadata }
 	_, _, body := request(t, "GET", s.http+"/api/v1/pods", "")
@@ -82,7 +82,7 @@ func TestAWatchShowsTheSameEventsOverEveryTransport(t *testing.T) {
 	}
 }
 
-func TestAWatchBeginsWithTheStateAndEndsAfterItsCount(t *testing.T) {
+func TestWatchStartsWithStateAndExitsAfterCount(t *testing.T) {
 	s := startServer(t)
 	create(t, s.http, podsPath, "one")
 	create(t, s.http, "/api/v1/namespaces/other/pods", "two")
@@ -102,7 +102,7 @@ func TestAWatchBeginsWithTheStateAndEndsAfterItsCount(t *testing.T) {
 		{"pods.v1 -A", []string{"ADDED default/one", "ADDED other/two"}},
 	} {
 		args := append([]string{"watch"}, strings.Fields(c.args)...)
-		out, _ := get(t, cli.ExitOK, append(args, "--server", s.http, "--exit-after", fmt.Sprint(len(c.want)))...)
+		out, _ := runCommand(t, cli.ExitOK, append(args, "--server", s.http, "--exit-after", fmt.Sprint(len(c.want)))...)
 		var got []string
 		for line := range strings.Lines(out) {
 			got = append(got, strings.Join(strings.Fields(line)[:2], " "))
@@ -112,13 +112,13 @@ func TestAWatchBeginsWithTheStateAndEndsAfterItsCount(t *testing.T) {
 		}
 	}
 	for _, url := range []string{s.http + "/api/v1/pods?watch=true", strings.TrimPrefix(s.http, "http://") + "/api/v1/watch/pods?watch=yes"} {
-		if out, _ := get(t, cli.ExitOK, "watch", url, "--exit-after", "2", "-o", "name"); out != "default/one\nother/two\n" {
+		if out, _ := runCommand(t, cli.ExitOK, "watch", url, "--exit-after", "2", "-o", "name"); out != "default/one\nother/two\n" {
 			t.Errorf("%s: got %q, want both", url, out)
 		}
 	}
 }
 
-func TestGetShowsWhatIsThere(t *testing.T) {
+func TestGet(t *testing.T) {
 	s := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "gadgets.v1.demo.example.com=Gadget,cluster")
 	create(t, s.http, podsPath, "one")
 	create(t, s.http, "/api/v1/namespaces/other/pods", "two")
@@ -140,21 +140,21 @@ func TestGetShowsWhatIsThere(t *testing.T) {
 		{"gadgets.v1.demo.example.com -A -o name", "g\n"},
 		{"pods -l a=b -o name", ""},
 	} {
-		out, _ := get(t, cli.ExitOK, append([]string{"get", "--server", s.http}, strings.Fields(c.args)...)...)
+		out, _ := runCommand(t, cli.ExitOK, append([]string{"get", "--server", s.http}, strings.Fields(c.args)...)...)
 		if out != c.want {
 			t.Errorf("%s: got %q, want %q", c.args, out, c.want)
 		}
 	}
-	table, _ := get(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "wide")
+	table, _ := runCommand(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "wide")
 	lines := strings.Split(table, "\n")
 	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"NAMESPACE", "NAME", "VERSION", "AGE", "LABELS"}) || !strings.HasPrefix(lines[2], "other       two") {
 		t.Errorf("got\n%s", table)
 	}
 	_, _, raw := request(t, "GET", s.http+podsPath+"/one", "")
-	if out, _ := get(t, cli.ExitOK, "get", "pods", "one", "--server", s.http, "-o", "json"); out != raw {
+	if out, _ := runCommand(t, cli.ExitOK, "get", "pods", "one", "--server", s.http, "-o", "json"); out != raw {
 		t.Errorf("got %s, want the server's bytes: %s", out, raw)
 	}
-	out, _ := get(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "json")
+	out, _ := runCommand(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "json")
 	var list struct {
 		Kind  string
 		Items []json.RawMessage
@@ -180,12 +180,12 @@ func TestCredentialsAreSent(t *testing.T) {
 		"--server " + s.https + " --ca " + c.ca + " --cert " + c.client + " --key " + c.clientKey,
 		"--server " + s.https + " --insecure-skip-verify --cert " + c.client + " --key " + c.clientKey,
 	} {
-		if out, _ := get(t, cli.ExitOK, append([]string{"get", "pods", "-o", "name"}, strings.Fields(args)...)...); out != "default/one\n" {
+		if out, _ := runCommand(t, cli.ExitOK, append([]string{"get", "pods", "-o", "name"}, strings.Fields(args)...)...); out != "default/one\n" {
 			t.Errorf("get %s: got %q", args, out)
 		}
 		for _, transport := range []string{"chunked", "h2", "websocket"} {
 			all := append([]string{"watch", "pods", "-o", "name", "--exit-after", "1", "--transport", transport}, strings.Fields(args)...)
-			if out, _ := get(t, cli.ExitOK, all...); out != "default/one\n" {
+			if out, _ := runCommand(t, cli.ExitOK, all...); out != "default/one\n" {
 				t.Errorf("watch %s over %s: got %q", args, transport, out)
 			}
 		}
@@ -195,18 +195,18 @@ func TestCredentialsAreSent(t *testing.T) {
 		"get pods --server " + s.http + " --token wrong",
 		"watch pods --transport websocket --server " + s.https + " --ca " + c.ca,
 	} {
-		if _, says := get(t, cli.ExitFailure, strings.Fields(args)...); !strings.Contains(says, "unauthorized") || strings.Count(says, "\n") != 1 {
+		if _, says := runCommand(t, cli.ExitFailure, strings.Fields(args)...); !strings.Contains(says, "unauthorized") || strings.Count(says, "\n") != 1 {
 			t.Errorf("%s: got %q, want one line that says unauthorized", args, says)
 		}
 	}
-	if _, says := get(t, cli.ExitFailure, "get", "pods", "--token", "secret", "--server", s.https); !strings.Contains(says, "--ca") {
+	if _, says := runCommand(t, cli.ExitFailure, "get", "pods", "--token", "secret", "--server", s.https); !strings.Contains(says, "--ca") {
 		t.Errorf("got %q, want a word on --ca", says)
 	}
 }
 
 func object(name string) string { return `{"metadata":{"name":"` + name + `"}}` }
 
-func TestWhatCannotBeHadIsSaidInOneLine(t *testing.T) {
+func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 	s := startServer(t)
 	for _, c := range []struct {
 		args string
@@ -238,7 +238,7 @@ func TestWhatCannotBeHadIsSaidInOneLine(t *testing.T) {
 		if args[0] == "get" || args[0] == "watch" {
 			args = append(args, "--server", s.http)
 		}
-		_, says := get(t, c.code, args...)
+		_, says := runCommand(t, c.code, args...)
 		if !strings.Contains(says, c.says) || strings.Count(says, "\n") != 1 || !strings.HasPrefix(says, "listwatch: ") {
 			t.Errorf("%s: got %q, want one line with %q", c.args, says, c.says)
 		}
@@ -249,31 +249,31 @@ func TestWhatCannotBeHadIsSaidInOneLine(t *testing.T) {
 		{"watch ftp://127.0.0.1/x", "http://"},
 		{"watch http:///x", "http://"},
 	} {
-		if _, says := get(t, cli.ExitUsage, strings.Fields(c.args)...); !strings.Contains(says, c.says) {
+		if _, says := runCommand(t, cli.ExitUsage, strings.Fields(c.args)...); !strings.Contains(says, c.says) {
 			t.Errorf("%s: got %q, want %q", c.args, says, c.says)
 		}
 	}
 	s.interrupt()
 	s.exit(t)
 	for _, verb := range []string{"get", "watch"} {
-		if _, says := get(t, cli.ExitFailure, verb, "pods", "--server", s.http); !strings.Contains(says, "listwatch serve") || strings.Count(says, "\n") != 1 {
+		if _, says := runCommand(t, cli.ExitFailure, verb, "pods", "--server", s.http); !strings.Contains(says, "listwatch serve") || strings.Count(says, "\n") != 1 {
 			t.Errorf("%s without a server: got %q, want advice", verb, says)
 		}
 	}
 }
 
 func TestVersionAndHelpSucceed(t *testing.T) {
-	if out, _ := get(t, cli.ExitOK, "version"); !strings.HasPrefix(out, "listwatch ") {
+	if out, _ := runCommand(t, cli.ExitOK, "version"); !strings.HasPrefix(out, "listwatch ") {
 		t.Errorf("got %q", out)
 	}
 	for _, args := range [][]string{nil, {"--help"}, {"serve", "--help"}, {"help", "watch"}} {
-		if out, _ := get(t, cli.ExitOK, args...); !strings.Contains(out, "Usage:") {
+		if out, _ := runCommand(t, cli.ExitOK, args...); !strings.Contains(out, "Usage:") {
 			t.Errorf("%v: got %q, want usage", args, out)
 		}
 	}
 }
 
-func TestAnInformerShowsItsStore(t *testing.T) {
+func TestWatchInformerShowsItsStore(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0")
 	create(t, s.http, podsPath, "one")
 	p := start(t, "watch", "pods", "--informer", "--server", s.http)
@@ -290,10 +290,10 @@ func TestAnInformerShowsItsStore(t *testing.T) {
 	if code := p.exit(t); code != cli.ExitOK || p.stderr.String() != "" {
 		t.Errorf("got %d %q at the interrupt, want 0 and silence", code, p.stderr)
 	}
-	if _, stderr := get(t, cli.ExitUsage, "watch", "pods", "--informer", "-o", "json"); !strings.Contains(stderr, "--output") {
+	if _, stderr := runCommand(t, cli.ExitUsage, "watch", "pods", "--informer", "-o", "json"); !strings.Contains(stderr, "--output") {
 		t.Errorf("-o with --informer: %q, want a message that names it", stderr)
 	}
-	_, stderr := get(t, cli.ExitFailure, "watch", s.http+"/api/v1/nothing", "--informer")
+	_, stderr := runCommand(t, cli.ExitFailure, "watch", s.http+"/api/v1/nothing", "--informer")
 	if !strings.Contains(stderr, "not found") {
 		t.Errorf("a collection that isn't there: %q, want a message that says so", stderr)
 	}

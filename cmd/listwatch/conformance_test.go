@@ -14,18 +14,18 @@ import (
 )
 
 // conform runs conformance to its end and returns what it wrote and its code.
-func conform(t *testing.T, args ...string) (stdout, stderr string, code int) {
+func runConformance(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	p := start(t, append([]string{"conformance"}, args...)...)
 	code = p.exit(t)
 	return p.stdout.String(), p.stderr.String(), code
 }
 
-func TestConformanceOfOurServer(t *testing.T) {
+func TestConformanceServer(t *testing.T) {
 	s := startServer(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	out, notes, code := conform(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-nhooyr",
+	out, notes, code := runConformance(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-nhooyr",
 		"--json", at("r.json"), "--junit", at("r.xml"), "--html", at("r.html"), "--md", at("r.md"))
 	if code != cli.ExitOK || !strings.Contains(out, "pass  select/label-ops") || !strings.Contains(out, "ok: all rules that could be tested hold") {
 		t.Fatalf("got %d, %s\n%s", code, out, notes)
@@ -35,39 +35,39 @@ func TestConformanceOfOurServer(t *testing.T) {
 			t.Errorf("%s: got %.100s, %v; want a report", name, data, err)
 		}
 	}
-	if out, _, code := conform(t, "diff", at("r.json"), at("r.json")); code != cli.ExitOK || !strings.Contains(out, "0 changes") {
+	if out, _, code := runConformance(t, "diff", at("r.json"), at("r.json")); code != cli.ExitOK || !strings.Contains(out, "0 changes") {
 		t.Errorf("a report compared with itself: got %d, %s", code, out)
 	}
-	out, _, code = conform(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1")
+	out, _, code = runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1")
 	if code != cli.ExitOK || !strings.Contains(out, "1 run of 1 case") {
 		t.Errorf("by its URL: got %d, %s", code, out)
 	}
 }
 
-func TestConformanceOfItselfHasFiguresOfFaultsThatCanBeJudgedAgain(t *testing.T) {
+func TestConformanceSelfInjectsFaults(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
-	out, notes, code := conform(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file)
+	out, notes, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file)
 	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended connections") {
 		t.Errorf("got %d, %s\n%s", code, out, notes)
 	}
 	if r, err := openReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 || r.Mutants != nil {
 		t.Errorf("got %+v, %v; want figures of faults", r, err)
 	}
-	if out, _, code := conform(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "1 history, 0 of them not sound") {
+	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "1 history, 0 of them not sound") {
 		t.Errorf("the history that was kept: got %d, %s", code, out)
 	}
 }
 
-func TestAKnownFailureThatPassesFailsTheRun(t *testing.T) {
+func TestPassingKnownFailureFailsTheRun(t *testing.T) {
 	s := startServer(t)
 	known := writeFile(t, "handshake/accept-406 # on purpose\n")
-	out, _, code := conform(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406", "--known-failures", known, "--token", "s3cr3t")
+	out, _, code := runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406", "--known-failures", known, "--token", "s3cr3t")
 	if code != cli.ExitFailure || !strings.Contains(out, "XPASS") || !strings.Contains(out, "--token $TOKEN --run handshake/accept-406/h1") || strings.Contains(out, "s3cr3t") {
 		t.Errorf("got %d, %s", code, out)
 	}
 }
 
-func TestAnInterruptedRunIsReported(t *testing.T) {
+func TestInterruptedRunIsReported(t *testing.T) {
 	s := startServer(t)
 	file := filepath.Join(t.TempDir(), "r.json")
 	p := start(t, "conformance", "server", "--kube", s.http, "--json", file)
@@ -82,7 +82,7 @@ func TestAnInterruptedRunIsReported(t *testing.T) {
 	}
 }
 
-func TestConformanceThatCantBeginSaysWhy(t *testing.T) {
+func TestConformanceUsageErrors(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		code int
@@ -108,34 +108,34 @@ func TestConformanceThatCantBeginSaysWhy(t *testing.T) {
 		{[]string{"check", "/nowhere"}, cli.ExitUntestable, "nowhere"},
 		{[]string{"diff", "/nowhere", "/nowhere"}, cli.ExitUsage, "nowhere"},
 	} {
-		if out, notes, code := conform(t, test.args...); code != test.code || !strings.Contains(notes, test.want) {
+		if out, notes, code := runConformance(t, test.args...); code != test.code || !strings.Contains(notes, test.want) {
 			t.Errorf("%q: got %d, %s%s; want %d and %q", test.args, code, out, notes, test.code, test.want)
 		}
 	}
 }
 
-func TestConformanceTellsOfItsCases(t *testing.T) {
-	out, _, code := conform(t, "list", "--json")
+func TestConformanceListAndExplain(t *testing.T) {
+	out, _, code := runConformance(t, "list", "--json")
 	var all []struct{ ID, Level, Says string }
 	if err := json.Unmarshal([]byte(out), &all); code != cli.ExitOK || err != nil || len(all) != len(conformance.List()) || all[0].Says == "" {
 		t.Errorf("got %d, %v, %d cases", code, err, len(all))
 	}
-	if out, _, code := conform(t, "list", "resume/rv-*"); code != cli.ExitOK || strings.Contains(out, "resume/from-rv") || !strings.Contains(out, "resume/rv-zero") {
+	if out, _, code := runConformance(t, "list", "resume/rv-*"); code != cli.ExitOK || strings.Contains(out, "resume/from-rv") || !strings.Contains(out, "resume/rv-zero") {
 		t.Errorf("got %d, %s", code, out)
 	}
-	if out, _, code := conform(t, "explain", "order/mixed"); code != cli.ExitOK || !strings.Contains(out, "go test ./conformance/robustness -run '^TestWatchers") {
+	if out, _, code := runConformance(t, "explain", "order/mixed"); code != cli.ExitOK || !strings.Contains(out, "go test ./conformance/robustness -run '^TestWatchers") {
 		t.Errorf("got %d, %s", code, out)
 	}
-	if out, _, code := conform(t, "list"); code != cli.ExitOK || !strings.Contains(out, "resume/from-rv") {
+	if out, _, code := runConformance(t, "list"); code != cli.ExitOK || !strings.Contains(out, "resume/from-rv") {
 		t.Errorf("got %d, %s", code, out)
 	}
-	out, _, code = conform(t, "explain", "resume/from-rv")
+	out, _, code = runConformance(t, "explain", "resume/from-rv")
 	if code != cli.ExitOK || !strings.Contains(out, "replays exactly") || !strings.Contains(out, "--run resume/from-rv") {
 		t.Errorf("got %d, %s", code, out)
 	}
 }
 
-func TestHistoriesAreChecked(t *testing.T) {
+func TestConformanceCheck(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "empty"+checker.FileExtension))
 	if err != nil {
@@ -149,13 +149,13 @@ func TestHistoriesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if out, _, code := conform(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "0 violations") {
+	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "0 violations") {
 		t.Errorf("got %d, %s", code, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "broken"+checker.FileExtension), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, _, code := conform(t, "check", dir); code != cli.ExitFailure || !strings.Contains(out, "1 of them not sound") {
+	if out, _, code := runConformance(t, "check", dir); code != cli.ExitFailure || !strings.Contains(out, "1 of them not sound") {
 		t.Errorf("got %d, %s", code, out)
 	}
 }

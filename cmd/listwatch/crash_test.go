@@ -33,21 +33,21 @@ var (
 const crashWriters = 8
 
 // A crash is a server that is killed under its writers and watchers.
-type crash struct {
+type crashTest struct {
 	*testing.T
-	url string // of all pods
-	rec *checker.Recorder
+	url      string // of all pods
+	recorder *checker.Recorder
 
 	mu sync.Mutex
 	// Guarded by mu.
 	up      chan struct{} // closed while the server is up
-	acked   []ack
+	acked   []acknowledgement
 	unknown int // writes whose answer was lost
 	resumed int // streams opened that went on from a version
 }
 
 // A fact is one change as somebody saw it. What answers a delete is not the object but its uid: then there is no version, and data is that.
-type fact struct {
+type observedChange struct {
 	kind    listwatch.EventType
 	key     listwatch.Key
 	version listwatch.Version
@@ -55,31 +55,31 @@ type fact struct {
 }
 
 // An ack is what a writer was told, and when it asked and was told, by the clock of the recorder.
-type ack struct {
-	fact
+type acknowledgement struct {
+	observedChange
 	began, acked time.Duration
 }
 
-func factOf(kind listwatch.EventType, o *listwatch.Object) fact {
-	return fact{kind, o.Key, o.Version, string(o.Data)}
+func changeOf(kind listwatch.EventType, o *listwatch.Object) observedChange {
+	return observedChange{kind, o.Key, o.Version, string(o.Data)}
 }
 
 // A server over a file is killed by SIGKILL again and again, while writers write and watchers watch over all transports. Then: what was
 // acknowledged is there, no version was given to two writes, and every watcher has seen every event after its start exactly once.
-func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
+func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
-	c := &crash{T: t, url: "http://" + address + "/api/v1/pods", up: make(chan struct{})}
+	c := &crashTest{T: t, url: "http://" + address + "/api/v1/pods", up: make(chan struct{})}
 	args := []string{"serve", "--addr", address, "--data", filepath.Join(t.TempDir(), "crash.db"), "--history-age", "-1s"}
 	server := startProcess(t, nil, args...)
-	server.serves(t)
+	server.awaitURL(t)
 	c.setUp(true)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var writers, watchers sync.WaitGroup
 	start := c.list().Version
-	c.rec = checker.NewRecorder(checker.Meta{Name: "kill -9", Base: start, AllCompactionsRecorded: true, Requirements: checker.Requirements{
+	c.recorder = checker.NewRecorder(checker.Meta{Name: "kill -9", Base: start, AllCompactionsRecorded: true, Requirements: checker.Requirements{
 		Writes: 100, Events: 400, Lists: 2, Faults: map[string]int{"kill": 2},
 	}})
 	selected, err := listwatch.ParseLabelSelector("app=a1")
@@ -89,13 +89,13 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 	all := listwatch.Query{Start: listwatch.At, Version: start}
 	some := all
 	some.Labels = selected
-	watchers.Go(func() { c.listAgain(ctx) })
-	var seen []*sighting
+	watchers.Go(func() { c.listRepeatedly(ctx) })
+	var seen []*watchedChanges
 	for i, w := range []struct {
 		transport transport.Client
 		query     listwatch.Query
 	}{{&chunked.Client{}, all}, {&chunked.Client{}, some}, {&h2.Client{}, all}, {&websocket.Client{}, all}} {
-		s := &sighting{query: w.query, changed: make(chan struct{}, 1)}
+		s := &watchedChanges{query: w.query, changed: make(chan struct{}, 1)}
 		seen = append(seen, s)
 		watchers.Go(func() { c.watch(ctx, fmt.Sprint("w", i), w.transport, s) })
 	}
@@ -112,9 +112,9 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 			kills++
 			c.setUp(false)
 			server.kill()
-			c.rec.RecordFault(checker.Fault{Kind: "kill", At: c.rec.Elapsed()})
+			c.recorder.RecordFault(checker.Fault{Kind: "kill", At: c.recorder.Elapsed()})
 			server = startProcess(t, nil, args...)
-			server.serves(t)
+			server.awaitURL(t)
 			c.setUp(true)
 		case <-over:
 			again = false
@@ -123,14 +123,14 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 	stopWriting()
 	writers.Wait()
 
-	truth := c.truth(start)
-	c.judgeWrites(truth)
+	truth := c.storedHistory(start)
+	c.verifyWrites(truth)
 	for i, s := range seen {
-		c.judgeWatcher(i, s, truth)
+		c.verifyWatcher(i, s, truth)
 	}
 	cancel()
 	watchers.Wait()
-	c.check(truth)
+	c.checkGuarantees(truth)
 	t.Logf("%d kills, %d acknowledged writes, %d whose answer was lost, %d events in the history, %d streams resumed",
 		kills, len(c.acked), c.unknown, len(truth), c.resumed)
 	if kills < 2 || len(c.acked) < 10*kills || c.resumed < kills {
@@ -138,7 +138,7 @@ func TestKilledServerLosesNothingAndWatchersSeeEverythingOnce(t *testing.T) {
 	}
 }
 
-func (c *crash) setUp(up bool) {
+func (c *crashTest) setUp(up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if up {
@@ -149,7 +149,7 @@ func (c *crash) setUp(up bool) {
 }
 
 // awaitUp returns when the server serves, or ctx ends.
-func (c *crash) awaitUp(ctx context.Context) {
+func (c *crashTest) awaitUp(ctx context.Context) {
 	c.mu.Lock()
 	up := c.up
 	c.mu.Unlock()
@@ -159,7 +159,7 @@ func (c *crash) awaitUp(ctx context.Context) {
 	}
 }
 
-func (c *crash) list() listwatch.Page {
+func (c *crashTest) list() listwatch.Page {
 	c.Helper()
 	page, err := (&client.Remote{URL: c.url}).List(c.Context(), listwatch.Query{})
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *crash) list() listwatch.Page {
 }
 
 // write makes changes to some objects of its own, one after the other, until ctx ends.
-func (c *crash) write(ctx context.Context, writer int) {
+func (c *crashTest) write(ctx context.Context, writer int) {
 	there := make(map[string]bool)
 	h := &http.Client{Transport: &http.Transport{}}
 	defer h.CloseIdleConnections()
@@ -185,7 +185,7 @@ func (c *crash) write(ctx context.Context, writer int) {
 			kind, method, url = listwatch.Modified, http.MethodPut, pods+"/"+name
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a%d"}},"n":%d}`, name, rand.IntN(2), i)
-		began := c.rec.Elapsed()
+		began := c.recorder.Elapsed()
 		code, answer, err := send(h, method, url, body)
 		switch {
 		case err != nil || code >= 500:
@@ -203,26 +203,26 @@ func (c *crash) write(ctx context.Context, writer int) {
 			return
 		default:
 			there[name] = kind != listwatch.Deleted
-			c.acknowledged(kind, listwatch.Key{Namespace: "default", Name: name}, answer, began)
+			c.recordAcknowledgement(kind, listwatch.Key{Namespace: "default", Name: name}, answer, began)
 		}
 	}
 }
 
 // acknowledged notes what a writer was told.
-func (c *crash) acknowledged(kind listwatch.EventType, key listwatch.Key, answer []byte, began time.Duration) {
-	acked := c.rec.Elapsed()
-	f := fact{kind: kind, key: key}
+func (c *crashTest) recordAcknowledgement(kind listwatch.EventType, key listwatch.Key, answer []byte, began time.Duration) {
+	acked := c.recorder.Elapsed()
+	f := observedChange{kind: kind, key: key}
 	if kind == listwatch.Deleted {
 		f.data = string(rawjson.Lookup(answer, "details", "uid"))
 	} else if o, err := listwatch.ParseObject(answer); err == nil {
-		f = factOf(kind, o)
+		f = changeOf(kind, o)
 	}
 	if f.data == "" {
 		c.Errorf("%v of %v was answered by %s", kind, key, answer)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.acked = append(c.acked, ack{f, began, acked})
+	c.acked = append(c.acked, acknowledgement{f, began, acked})
 }
 
 // send makes a request that is not given up when the test wants to end: its answer counts.
@@ -243,8 +243,8 @@ func send(h *http.Client, method, url string, body []byte) (code int, answer []b
 
 // listAgain lists the pods again and again until ctx ends: each list must be the state at its version, and not older than what was
 // acknowledged before.
-func (c *crash) listAgain(ctx context.Context) {
-	source := c.rec.Watcher("lister").Source(&client.Remote{URL: c.url}, "h1")
+func (c *crashTest) listRepeatedly(ctx context.Context) {
+	source := c.recorder.Watcher("lister").Source(&client.Remote{URL: c.url}, "h1")
 	pace := time.NewTicker(5 * time.Millisecond) // the processors are for writers and watchers
 	defer pace.Stop()
 	for ctx.Err() == nil {
@@ -257,19 +257,19 @@ func (c *crash) listAgain(ctx context.Context) {
 }
 
 // A sighting is what one watcher has seen.
-type sighting struct {
+type watchedChanges struct {
 	query   listwatch.Query
 	changed chan struct{} // of one place
 
 	mu sync.Mutex
 	// Guarded by mu.
-	facts []fact
-	err   error
+	changes []observedChange
+	err     error
 }
 
 // watch follows the pods by one watcher, through all kills, until ctx ends.
-func (c *crash) watch(ctx context.Context, name string, over transport.Client, s *sighting) {
-	witness := c.rec.Watcher(name)
+func (c *crashTest) watch(ctx context.Context, name string, over transport.Client, s *watchedChanges) {
+	witness := c.recorder.Watcher(name)
 	trace := witness.Trace()
 	opened := trace.Opened
 	trace.Opened = func(transport string, from listwatch.Version) {
@@ -296,7 +296,7 @@ func (c *crash) watch(ctx context.Context, name string, over transport.Client, s
 			s.err = err
 		}
 		if err == nil && e.Object != nil {
-			s.facts = append(s.facts, factOf(e.Type, e.Object))
+			s.changes = append(s.changes, changeOf(e.Type, e.Object))
 		}
 		s.mu.Unlock()
 		select {

@@ -14,13 +14,13 @@ import (
 
 // onSmallDisk is a variable of the environment: a directory over which the process mounts a file system of a MiB, for itself alone,
 // before it is the program.
-const onSmallDisk = "LISTWATCH_TEST_SMALL_DISK"
+const smallDiskEnv = "LISTWATCH_TEST_SMALL_DISK"
 
 // exitNoDisk: the system allows no mount.
 const exitNoDisk = 99
 
 func init() {
-	dir := os.Getenv(onSmallDisk)
+	dir := os.Getenv(smallDiskEnv)
 	if dir == "" {
 		return
 	}
@@ -38,9 +38,9 @@ func init() {
 	}
 }
 
-func TestAFullDiskFailsWritesUntilThereIsSpaceAgain(t *testing.T) {
+func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv(onSmallDisk, dir)
+	t.Setenv(smallDiskEnv, dir)
 	attributes := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		attributes.Cloneflags |= syscall.CLONE_NEWUSER
@@ -53,9 +53,9 @@ func TestAFullDiskFailsWritesUntilThereIsSpaceAgain(t *testing.T) {
 		if code, said := p.exit(); code == exitNoDisk {
 			t.Skip("this system allows no file system of our own: " + said)
 		}
-	case <-p.started():
+	case <-p.firstOutput():
 	}
-	base := p.serves(t)
+	base := p.awaitURL(t)
 	big := strings.Repeat("x", 20_000)
 	put := func(i int) (int, string) {
 		code, _, body := request(t, http.MethodPost, base+podsPath, fmt.Sprintf(`{"metadata":{"name":"p%d"},"data":%q}`, i, big))
@@ -95,7 +95,7 @@ func TestAFullDiskFailsWritesUntilThereIsSpaceAgain(t *testing.T) {
 	t.Logf("the disk was full after %d writes", n)
 }
 
-func TestDataThatIsReadOnlyIsNamed(t *testing.T) {
+func TestReadOnlyDataIsReported(t *testing.T) {
 	dir, err := os.MkdirTemp("", "listwatch-test-") // in no directory that is another user's alone
 	if err != nil {
 		t.Fatal(err)

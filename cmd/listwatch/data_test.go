@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-func TestAWatchGoesOnAcrossARestart(t *testing.T) {
+func TestWatchResumesAfterRestart(t *testing.T) {
 	file, address := filepath.Join(t.TempDir(), "test.db"), freeAddress(t)
 	args := []string{"--addr", address, "--data", file}
 	s := startServer(t, args...)
@@ -68,7 +68,7 @@ func epochOf(t *testing.T, base string) string {
 }
 
 // unusable demands that serve ends with code, and says these words about the file in one line.
-func unusable(t *testing.T, file string, code int, words ...string) {
+func requireServeFails(t *testing.T, file string, code int, words ...string) {
 	t.Helper()
 	p := start(t, "serve", "--addr", "127.0.0.1:0", "--data", file)
 	got := p.exit(t)
@@ -80,11 +80,11 @@ func unusable(t *testing.T, file string, code int, words ...string) {
 	}
 }
 
-func TestDataThatCannotBeServedIsNamed(t *testing.T) {
+func TestUnservableDataIsReported(t *testing.T) {
 	foreign := writeFile(t, strings.Repeat("hello, world. ", 1000))
-	unusable(t, foreign, cli.ExitUnservable, "not a listwatch database")
-	unusable(t, t.TempDir(), cli.ExitUnservable, "not a regular file")
-	unusable(t, filepath.Join(t.TempDir(), "none", "test.db"), cli.ExitUnservable, "the directory does not exist")
+	requireServeFails(t, foreign, cli.ExitUnservable, "not a listwatch database")
+	requireServeFails(t, t.TempDir(), cli.ExitUnservable, "not a regular file")
+	requireServeFails(t, filepath.Join(t.TempDir(), "none", "test.db"), cli.ExitUnservable, "the directory does not exist")
 
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})
@@ -100,16 +100,16 @@ func TestDataThatCannotBeServedIsNamed(t *testing.T) {
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	unusable(t, file, cli.ExitUnservable, "the file has pods as Pod of v1 without namespaces, but it is declared as Pod of v1 with namespaces")
+	requireServeFails(t, file, cli.ExitUnservable, "the file has pods as Pod of v1 without namespaces, but it is declared as Pod of v1 with namespaces")
 
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unusable(t, writeFile(t, string(data[:len(data)/2])), cli.ExitUnservable, "open ")
+	requireServeFails(t, writeFile(t, string(data[:len(data)/2])), cli.ExitUnservable, "open ")
 }
 
-func TestRestoredDataHasAnotherEpoch(t *testing.T) {
+func TestRestoredDataGetsNewEpoch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "test.db")
 	var epochs []string
 	for _, more := range [][]string{nil, {"--data-restored"}, nil} {
@@ -127,14 +127,14 @@ func TestRestoredDataHasAnotherEpoch(t *testing.T) {
 	}
 }
 
-func TestDataInUseNamesItsUser(t *testing.T) {
+func TestDataInUseNamesTheProcess(t *testing.T) {
 	t.Parallel() // for it waits
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	unusable(t, file, cli.ExitFailure, fmt.Sprintf("in use by process %d (", os.Getpid()), "one process at a time")
+	requireServeFails(t, file, cli.ExitFailure, fmt.Sprintf("in use by process %d (", os.Getpid()), "one process at a time")
 	if err := errors.Join(db.Close(), os.Remove(file)); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-func TestFlagsOfEtcdThatDoNotGoTogetherAreRefused(t *testing.T) {
+func TestInvalidEtcdFlagsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

@@ -28,7 +28,7 @@ func startProcess(t *testing.T, attributes *syscall.SysProcAttr, args ...string)
 func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), asProgram+"=1")
+	p.cmd.Env = append(os.Environ(), asProgramEnv+"=1")
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = p.stdout, p.stderr, attributes
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func (p *process) kill() {
 }
 
 // serves waits until the process says that it serves on an address, and returns its URL.
-func (p *process) serves(t *testing.T) (url string) {
+func (p *process) awaitURL(t *testing.T) (url string) {
 	t.Helper()
 	text := p.stdout.await(t, "address; it said "+p.stderr.String(), p.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
 	_, url, _ = strings.Cut(text, "Serving on ")
@@ -57,7 +57,7 @@ func (p *process) serves(t *testing.T) (url string) {
 }
 
 // started returns a channel that is closed once the process has said something on stdout.
-func (p *process) started() <-chan struct{} {
+func (p *process) firstOutput() <-chan struct{} {
 	_, changed := p.stdout.state()
 	return changed
 }

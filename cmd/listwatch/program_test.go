@@ -27,17 +27,17 @@ import (
 )
 
 // asProgram is a variable of the environment: where it is set, the test binary is the program, for tests that need a process to kill.
-const asProgram = "LISTWATCH_TEST_AS_PROGRAM"
+const asProgramEnv = "LISTWATCH_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	if os.Getenv(asProgramEnv) != "" {
 		main()
 	}
 	leaktest.Main(m)
 }
 
 // patience is when a test gives up waiting, to say for what.
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 // output collects what a program writes, for a reader who waits for it.
 type output struct {
@@ -72,7 +72,7 @@ func (o *output) state() (string, <-chan struct{}) {
 // await waits until enough returns true for all there is, and returns that.
 func (o *output) await(t *testing.T, what string, ended <-chan struct{}, enough func(text string) bool) string {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for over := false; ; {
 		text, changed := o.state()
 		if enough(text) {
@@ -125,25 +125,25 @@ func (p *program) exit(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("the program does not end; it wrote:\n%s%s", p.stdout, p.stderr)
 	}
 	return p.code
 }
 
 // A running is a program that serves.
-type running struct {
+type runningServer struct {
 	*program
 	http, https, debug string // empty: not served
 }
 
 // startServer runs serve on free ports and returns when it serves.
-func startServer(t *testing.T, args ...string) *running {
+func startServer(t *testing.T, args ...string) *runningServer {
 	t.Helper()
 	if !strings.Contains(strings.Join(args, " "), "--addr") {
 		args = append([]string{"--addr", "127.0.0.1:0"}, args...)
 	}
-	s := &running{program: start(t, append([]string{"serve"}, args...)...)}
+	s := &runningServer{program: start(t, append([]string{"serve"}, args...)...)}
 	want := 0
 	for _, a := range args {
 		if strings.HasSuffix(a, "addr") {

@@ -17,9 +17,9 @@ import (
 )
 
 // startRelay runs relay on a free port and returns when it listens.
-func startRelay(t *testing.T, args ...string) *running {
+func startRelay(t *testing.T, args ...string) *runningServer {
 	t.Helper()
-	r := &running{program: start(t, append([]string{"relay", "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0"}, args...)...)}
+	r := &runningServer{program: start(t, append([]string{"relay", "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0"}, args...)...)}
 	text := r.stdout.await(t, "addresses", r.ended, func(text string) bool { return strings.Count(text, "\n\n") >= 4 })
 	for line := range strings.Lines(text) {
 		if url, ok := strings.CutPrefix(line, "Relaying on "); ok {
@@ -33,7 +33,7 @@ func startRelay(t *testing.T, args ...string) *running {
 }
 
 // want requests and demands a code.
-func want(t *testing.T, code int, method, url string, header ...string) string {
+func requireStatus(t *testing.T, code int, method, url string, header ...string) string {
 	t.Helper()
 	got, _, body := request(t, method, url, "", header...)
 	if got != code {
@@ -44,7 +44,7 @@ func want(t *testing.T, code int, method, url string, header ...string) string {
 
 const widgetsPath = "/apis/demo.example.com/v1/namespaces/default/widgets"
 
-func TestRelayServesResourcesOfAnotherServerReadOnly(t *testing.T) {
+func TestRelayServesResourcesReadOnly(t *testing.T) {
 	origin := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "zones.v1.demo.example.com=Zone,cluster")
 	create(t, origin.http, podsPath, "one")
 	create(t, origin.http, "/apis/demo.example.com/v1/zones", "north")
@@ -54,7 +54,7 @@ func TestRelayServesResourcesOfAnotherServerReadOnly(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprint("w-", i)
 		create(t, origin.http, widgetsPath, name)
-		want(t, 200, "GET", r.http+widgetsPath+"/"+name)
+		requireStatus(t, 200, "GET", r.http+widgetsPath+"/"+name)
 	}
 	for path, text := range map[string]string{
 		podsPath:                                      `"name":"one"`,
@@ -64,20 +64,20 @@ func TestRelayServesResourcesOfAnotherServerReadOnly(t *testing.T) {
 		podsPath + "?fieldSelector=status.phase=None": `"items":[]`,
 		"/readyz": "ok",
 	} {
-		if body := want(t, 200, "GET", r.http+path); !strings.Contains(body, text) {
+		if body := requireStatus(t, 200, "GET", r.http+path); !strings.Contains(body, text) {
 			t.Errorf("%s: got %s, want %s", path, body, text)
 		}
 	}
-	if here, there := want(t, 200, "GET", r.http+podsPath+"/one"), want(t, 200, "GET", origin.http+podsPath+"/one"); here != there {
+	if here, there := requireStatus(t, 200, "GET", r.http+podsPath+"/one"), requireStatus(t, 200, "GET", origin.http+podsPath+"/one"); here != there {
 		t.Errorf("got %s, and the origin has %s", here, there)
 	}
-	if discovery := want(t, 200, "GET", r.http+"/apis/demo.example.com/v1"); !strings.Contains(discovery, `"verbs":["get","list","watch"]`) ||
+	if discovery := requireStatus(t, 200, "GET", r.http+"/apis/demo.example.com/v1"); !strings.Contains(discovery, `"verbs":["get","list","watch"]`) ||
 		!strings.Contains(discovery, `"kind":"Widget"`) || strings.Contains(discovery, `"patch"`) {
 		t.Errorf("got %s, want two resources that can be read", discovery)
 	}
-	want(t, 405, "POST", r.http+podsPath)
-	want(t, 405, "DELETE", r.http+podsPath+"/one")
-	want(t, 404, "GET", r.http+"/api/v1/services")
+	requireStatus(t, 405, "POST", r.http+podsPath)
+	requireStatus(t, 405, "DELETE", r.http+podsPath+"/one")
+	requireStatus(t, 404, "GET", r.http+"/api/v1/services")
 
 	w := start(t, "watch", "pods", "--server", r.http, "--exit-after", "2", "-o", "name")
 	w.stdout.lines(t, 1, w.ended)
@@ -92,7 +92,7 @@ func TestRelayServesResourcesOfAnotherServerReadOnly(t *testing.T) {
 			Objects int
 		}
 	}
-	if err := json.Unmarshal([]byte(want(t, 200, "GET", r.debug+"/debug/relays")), &status); err != nil {
+	if err := json.Unmarshal([]byte(requireStatus(t, 200, "GET", r.debug+"/debug/relays")), &status); err != nil {
 		t.Fatal(err)
 	}
 	if len(status.Relays) != 3 || !status.Relays[0].Ready || status.Relays[0].Name != "pods" || status.Relays[0].Objects != 2 {
@@ -100,29 +100,29 @@ func TestRelayServesResourcesOfAnotherServerReadOnly(t *testing.T) {
 	}
 }
 
-func TestRelaysCanBeChainedAndAskForCredentials(t *testing.T) {
+func TestRelaysCanBeChained(t *testing.T) {
 	tokens := writeFile(t, "secret,ada,1")
 	origin := startServer(t, "--token-file", tokens)
 	first := startRelay(t, "--upstream", origin.http, "--upstream-token-file", writeFile(t, "secret\n"), "--resource", "configmaps", "--token-file", tokens)
 	second := startRelay(t, "--upstream", first.http, "--upstream-token", "secret", "--resource", "cm")
 	const path = "/api/v1/namespaces/default/configmaps"
-	want(t, 401, "GET", first.http+path)
+	requireStatus(t, 401, "GET", first.http+path)
 	if code, _, body := request(t, "POST", origin.http+path, `{"metadata":{"name":"a"}}`, "Authorization", "Bearer secret"); code != 201 {
 		t.Fatalf("create: %d %s", code, body)
 	}
-	want(t, 200, "GET", first.http+path+"/a", "Authorization", "Bearer secret")
-	want(t, 200, "GET", second.http+path+"/a")
+	requireStatus(t, 200, "GET", first.http+path+"/a", "Authorization", "Bearer secret")
+	requireStatus(t, 200, "GET", second.http+path+"/a")
 	first.interrupt()
 	if code := first.exit(t); code != 0 {
 		t.Errorf("the first relay ended with %d: %s", code, first.stderr)
 	}
 	// What is here is still here; what is newest nobody can say.
-	want(t, 200, "GET", second.http+path+"?resourceVersion=0")
-	want(t, 200, "GET", second.http+path+"/a?resourceVersion=0")
-	want(t, 503, "GET", second.http+path)
+	requireStatus(t, 200, "GET", second.http+path+"?resourceVersion=0")
+	requireStatus(t, 200, "GET", second.http+path+"/a?resourceVersion=0")
+	requireStatus(t, 503, "GET", second.http+path)
 }
 
-func TestRelayServesACollectionAtItsPath(t *testing.T) {
+func TestRelayServesSingleCollection(t *testing.T) {
 	type flag struct {
 		listwatch.Metadata `json:"metadata"`
 	}
@@ -139,18 +139,18 @@ func TestRelayServesACollectionAtItsPath(t *testing.T) {
 		}
 		r := startRelay(t, args...)
 		header := []string{"Authorization", "Bearer secret"}
-		if body := want(t, 200, "GET", r.http+"/things/flags", header...); !strings.Contains(body, `"name":"dark"`) {
+		if body := requireStatus(t, 200, "GET", r.http+"/things/flags", header...); !strings.Contains(body, `"name":"dark"`) {
 			t.Errorf("got %s, want the flag", body)
 		}
-		if body := want(t, 200, "GET", r.http+"/things/flags?watch=1&timeoutSeconds=1", header...); !strings.Contains(body, `"ADDED"`) {
+		if body := requireStatus(t, 200, "GET", r.http+"/things/flags?watch=1&timeoutSeconds=1", header...); !strings.Contains(body, `"ADDED"`) {
 			t.Errorf("got %s, want the flag", body)
 		}
 		if credentials {
-			want(t, 401, "GET", r.http+"/things/flags")
-			want(t, 401, "GET", r.http+"/things/flags", "Authorization", "Bearer other")
+			requireStatus(t, 401, "GET", r.http+"/things/flags")
+			requireStatus(t, 401, "GET", r.http+"/things/flags", "Authorization", "Bearer other")
 		}
-		want(t, 200, "GET", r.http+"/readyz")
-		want(t, 404, "GET", r.http+"/")
+		requireStatus(t, 200, "GET", r.http+"/readyz")
+		requireStatus(t, 404, "GET", r.http+"/")
 		r.interrupt()
 		if code := r.exit(t); code != 0 {
 			t.Errorf("ended with %d: %s", code, r.stderr)
@@ -158,7 +158,7 @@ func TestRelayServesACollectionAtItsPath(t *testing.T) {
 	}
 }
 
-func TestRelaySaysWhatIsWrong(t *testing.T) {
+func TestRelayErrors(t *testing.T) {
 	origin := startServer(t)
 	trusted := httptest.NewTLSServer(http.NotFoundHandler())
 	defer trusted.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-func TestTheCurlLinesOfTheOldDocumentsShowEvents(t *testing.T) {
+func TestCurlWatches(t *testing.T) {
 	c := makeCertificates(t)
 	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-cert", c.server, "--tls-key", c.serverKey,
 		"--client-ca", c.ca, "--allow-origin", "http://127.0.0.1:*")
@@ -60,7 +60,7 @@ func TestTheCurlLinesOfTheOldDocumentsShowEvents(t *testing.T) {
 }
 
 // hints returns the commands that s printed for base.
-func (s *running) hints(base string) []string {
+func (s *runningServer) printedCommands(base string) []string {
 	var lines []string
 	for line := range strings.Lines(s.stdout.String()) {
 		if line = strings.TrimSpace(line); strings.Contains(line, base+"/") || strings.Contains(line, base+" ") {
@@ -72,7 +72,7 @@ func (s *running) hints(base string) []string {
 	return lines
 }
 
-func TestThePrintedCommandsWork(t *testing.T) {
+func TestQuickstartCommandsWork(t *testing.T) {
 	c := makeCertificates(t)
 	ca := t.TempDir() + "/ca.pem"
 	for _, args := range [][]string{
@@ -89,25 +89,25 @@ func TestThePrintedCommandsWork(t *testing.T) {
 			}
 			s := startServer(t, args...)
 			base := s.http + s.https
-			hints := s.hints(base)
+			hints := s.printedCommands(base)
 			if len(hints) != 8 {
 				t.Fatalf("got %d commands, want 8:\n%s", len(hints), s.stdout)
 			}
 			if s.debug != "" {
-				hints = append(hints, s.hints(s.debug)...)
+				hints = append(hints, s.printedCommands(s.debug)...)
 			}
 			replacer := strings.NewReplacer("$TOKEN", "secret", "client.pem", c.client, "client-key.pem", c.clientKey)
 			// Not in the order of the lines: -i with -N shows the headers only when there is an event.
 			hints[0], hints[3] = hints[3], hints[0]
 			for _, line := range hints {
-				tryHint(t, replacer.Replace(line))
+				tryPrintedCommand(t, replacer.Replace(line))
 			}
 		})
 	}
 }
 
 // tryHint runs a printed command. What it needs to show comes from the commands before.
-func tryHint(t *testing.T, line string) {
+func tryPrintedCommand(t *testing.T, line string) {
 	t.Helper()
 	if !strings.HasPrefix(line, "curl ") {
 		_, rest, _ := strings.Cut(line, " watch ")
@@ -139,7 +139,7 @@ func tryHint(t *testing.T, line string) {
 	}
 }
 
-func TestWithATokenFileEveryEndpointAsks(t *testing.T) {
+func TestTokenFileAppliesToAllEndpoints(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--token-file", writeFile(t, `secret,ada,1,"g"`))
 	for _, url := range []string{s.http, s.https} {
 		code, header, body := request(t, "GET", url+"/api/v1/pods?watch=1", "")
@@ -152,7 +152,7 @@ func TestWithATokenFileEveryEndpointAsks(t *testing.T) {
 	}
 }
 
-func TestWithAClientCAOnlyTLSAsks(t *testing.T) {
+func TestClientCAAppliesToTLSOnly(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--client-ca", makeCertificates(t).ca)
 	if code, _, _ := request(t, "GET", s.http+"/api/v1/pods", ""); code != 200 {
 		t.Errorf("clear text on loopback: got %d, want 200", code)
@@ -165,7 +165,7 @@ func TestWithAClientCAOnlyTLSAsks(t *testing.T) {
 	}
 }
 
-func TestWhatServeCannotDoItSaysInOneLine(t *testing.T) {
+func TestServeErrorsAreOneLine(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestWhatServeCannotDoItSaysInOneLine(t *testing.T) {
 	}
 }
 
-func TestASignalEndsWatchesCleanlyAndThenTheServer(t *testing.T) {
+func TestSignalDrainsWatchesAndStops(t *testing.T) {
 	s := startServer(t)
 	res, err := http.Get(s.http + "/api/v1/pods?watch=true&allowWatchBookmarks=true")
 	if err != nil {
@@ -230,7 +230,7 @@ func TestASignalEndsWatchesCleanlyAndThenTheServer(t *testing.T) {
 	}
 }
 
-func TestTheDebugAddressShowsWatchesAndForgetsHistory(t *testing.T) {
+func TestDebugEndpoints(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0")
 	_, _, list := request(t, "GET", s.http+"/api/v1/pods", "")
 	var old struct{ Metadata listwatch.Metadata }
@@ -273,7 +273,7 @@ func TestTheDebugAddressShowsWatchesAndForgetsHistory(t *testing.T) {
 	}
 }
 
-func TestAllowedPagesMayReadAndFurtherResourcesAreServed(t *testing.T) {
+func TestAllowedOriginsAndExtraResources(t *testing.T) {
 	s := startServer(t, "--allow-origin", "http://127.0.0.1:*", "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "gadgets.v1.demo=Gadget,cluster")
 	create(t, s.http, "/apis/demo.example.com/v1/namespaces/default/widgets", "one")
 	create(t, s.http, "/apis/demo/v1/gadgets", "one")
@@ -287,7 +287,7 @@ func TestAllowedPagesMayReadAndFurtherResourcesAreServed(t *testing.T) {
 	}
 }
 
-func TestNothingIsCompressedWhereThatIsOff(t *testing.T) {
+func TestNoCompressionFlag(t *testing.T) {
 	for flag, want := range map[string]string{"--no-compression": "", "--verbose": "gzip"} {
 		s := startServer(t, "--addr", "127.0.0.1:0", flag)
 		_, h, _ := request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=1", "", "Accept-Encoding", "gzip")

@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func TestBeyondLoopbackCredentialsAreDemanded(t *testing.T) {
+func TestNonLoopbackRequiresCredentials(t *testing.T) {
 	for _, c := range []struct {
 		a       Auth
 		asks    bool
@@ -32,7 +32,7 @@ func TestBeyondLoopbackCredentialsAreDemanded(t *testing.T) {
 	}
 }
 
-func TestOnlyLoopbackIsALocalHost(t *testing.T) {
+func TestIsLocalHost(t *testing.T) {
 	for host, want := range map[string]bool{
 		"localhost": true, "LOCALHOST:8080": true, "a.localhost": true, "127.0.0.1": true, "127.0.0.1:80": true, "[::1]:80": true, "[::1]": true,
 		"evil.example": false, "evil.example:8080": false, "localhost.evil.example": false, "10.0.0.1": false, "0.0.0.0": false, "": false,

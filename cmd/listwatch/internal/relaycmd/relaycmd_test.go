@@ -16,20 +16,20 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // stuck is an upstream whose watches bring nothing.
-type stuck struct{ listwatch.Source }
+type silentSource struct{ listwatch.Source }
 
-func (s stuck) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
-	return stuck{}, nil
+func (s silentSource) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	return silentSource{}, nil
 }
 
-func (stuck) Next(ctx context.Context, _ []listwatch.Event) (int, error) {
+func (silentSource) Next(ctx context.Context, _ []listwatch.Event) (int, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
 }
 
-func (stuck) Close() error { return nil }
+func (silentSource) Close() error { return nil }
 
-func TestARelayThatDoesNotKnowHowOldItsStateIsIsNotReady(t *testing.T) {
+func TestRelayWithUnknownLagIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type thing struct {
 			listwatch.Metadata `json:"metadata"`
@@ -40,7 +40,7 @@ func TestARelayThatDoesNotKnowHowOldItsStateIsIsNotReady(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := relay.Open(stuck{things}, relay.Options{})
+		r := relay.Open(silentSource{things}, relay.Options{})
 		defer r.Close()
 		time.Sleep(time.Minute)
 		s := &relayServer{options: &relayOptions{maxBehind: time.Hour}, relays: []namedRelay{{"things", r}}}
@@ -50,7 +50,7 @@ func TestARelayThatDoesNotKnowHowOldItsStateIsIsNotReady(t *testing.T) {
 	})
 }
 
-func TestARelayIsCheckedMoreOftenThanItMayBeBehind(t *testing.T) {
+func TestCheckIntervalIsBelowMaxBehind(t *testing.T) {
 	for behind, want := range map[time.Duration]time.Duration{
 		0: 10 * time.Second, -1: 10 * time.Second, time.Hour: 10 * time.Second, 10 * time.Second: 2 * time.Second, 1: 100 * time.Millisecond,
 	} {

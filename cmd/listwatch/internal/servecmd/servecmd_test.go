@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func TestTheDemoShowsEveryKindOfChange(t *testing.T) {
+func TestDemoMakesEveryKindOfChange(t *testing.T) {
 	s := &server{Listeners: listen.Listeners{Log: slog.New(slog.DiscardHandler)}, db: memoryDatabase{memory.Open(memory.Options{})}, api: &kubeapi.Handler{}}
 	if err := s.addResources(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -57,20 +57,20 @@ func TestTheDemoShowsEveryKindOfChange(t *testing.T) {
 }
 
 // neverLoaded is a store whose collections take for ever to load.
-type neverLoaded struct {
+type endlessLoad struct {
 	memoryDatabase
-	begun func()
+	started func()
 }
 
-func (n neverLoaded) CollectionContext(ctx context.Context, _ store.CollectionSpec) (*store.Collection, error) {
-	n.begun()
+func (n endlessLoad) CollectionContext(ctx context.Context, _ store.CollectionSpec) (*store.Collection, error) {
+	n.started()
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func TestASignalEndsALoad(t *testing.T) {
+func TestSignalInterruptsLoading(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
-	s := &server{db: neverLoaded{memoryDatabase{memory.Open(memory.Options{})}, signal}, api: &kubeapi.Handler{}}
+	s := &server{db: endlessLoad{memoryDatabase{memory.Open(memory.Options{})}, signal}, api: &kubeapi.Handler{}}
 	if err := startError(ctx, s.addResources(ctx, nil)); err == nil || err.Error() != "was told to end before it was ready" {
 		t.Errorf("got %v, want that it was told to end", err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // truth is the history as the file has it in the end, which everything else is held against.
-func (c *crash) truth(start listwatch.Version) (facts []fact) {
+func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChange) {
 	c.Helper()
 	page := c.list()
 	w, err := (&client.Remote{URL: c.url}).Watch(c.Context(), listwatch.Query{Start: listwatch.At, Version: start})
@@ -23,7 +23,7 @@ func (c *crash) truth(start listwatch.Version) (facts []fact) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		f := factOf(e.Type, e.Object)
+		f := changeOf(e.Type, e.Object)
 		if len(facts) > 0 && f.version <= facts[len(facts)-1].version {
 			c.Fatalf("the history has version %d after %d", f.version, facts[len(facts)-1].version)
 		}
@@ -46,21 +46,21 @@ func (c *crash) truth(start listwatch.Version) (facts []fact) {
 	return facts
 }
 
-func (c *crash) judgeWrites(truth []fact) {
+func (c *crashTest) verifyWrites(truth []observedChange) {
 	c.Helper()
-	there := make(map[fact]int, len(truth))
+	there := make(map[observedChange]int, len(truth))
 	for _, f := range truth {
-		there[f.asAnswered()]++
+		there[f.asAcknowledged()]++
 	}
 	for _, a := range c.acked {
-		if there[a.fact] != 1 {
-			c.Errorf("acknowledged, and %d times in the history: %+v", there[a.fact], a.fact)
+		if there[a.observedChange] != 1 {
+			c.Errorf("acknowledged, and %d times in the history: %+v", there[a.observedChange], a.observedChange)
 		}
 	}
 }
 
 // asAnswered returns f as a writer is told of it.
-func (f fact) asAnswered() fact {
+func (f observedChange) asAcknowledged() observedChange {
 	if f.kind == listwatch.Deleted {
 		f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))
 	}
@@ -68,26 +68,26 @@ func (f fact) asAnswered() fact {
 }
 
 // check holds what the recorder saw against the fourteen guarantees, given the history as it was.
-func (c *crash) check(truth []fact) {
+func (c *crashTest) checkGuarantees(truth []observedChange) {
 	c.Helper()
-	times := make(map[fact]ack, len(c.acked))
+	times := make(map[observedChange]acknowledgement, len(c.acked))
 	for _, a := range c.acked {
-		times[a.fact] = a
+		times[a.observedChange] = a
 	}
-	h := c.rec.History()
+	h := c.recorder.History()
 	before := map[listwatch.Key]*listwatch.Object{}
 	for _, f := range truth {
 		o, err := listwatch.ParseObject([]byte(f.data))
 		if err != nil {
 			c.Fatal(err)
 		}
-		told := times[f.asAnswered()] // zero times where the answer was lost
+		told := times[f.asAcknowledged()] // zero times where the answer was lost
 		w := checker.Write{Version: f.version, Key: checker.Key(f.key), Began: told.began, Acked: told.acked}
 		if old := before[f.key]; old != nil {
-			w.Before = c.rec.DeletedState(old, f.version)
+			w.Before = c.recorder.DeletedState(old, f.version)
 		}
 		if delete(before, f.key); f.kind != listwatch.Deleted {
-			before[f.key], w.After = o, c.rec.ObjectState(o)
+			before[f.key], w.After = o, c.recorder.ObjectState(o)
 		}
 		h.Writes = append(h.Writes, w)
 	}
@@ -103,9 +103,9 @@ func (c *crash) check(truth []fact) {
 }
 
 // judgeWatcher waits until s has seen as much as there is, and compares.
-func (c *crash) judgeWatcher(i int, s *sighting, truth []fact) {
+func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChange) {
 	c.Helper()
-	var want []fact
+	var want []observedChange
 	selected := map[listwatch.Key]bool{}
 	for _, f := range truth {
 		o, err := listwatch.ParseObject([]byte(f.data))
@@ -126,10 +126,10 @@ func (c *crash) judgeWatcher(i int, s *sighting, truth []fact) {
 		}
 		want = append(want, f)
 	}
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for {
 		s.mu.Lock()
-		got, err := s.facts, s.err
+		got, err := s.changes, s.err
 		s.mu.Unlock()
 		if err != nil {
 			c.Errorf("watcher %d ended with %v", i, err)
