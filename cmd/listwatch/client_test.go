@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// get runs the command to its end and returns what it wrote; it must exit with code.
+// runCommand runs a command to its end and returns its output. It must exit with code.
 func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	p := start(t, args...)
@@ -21,7 +21,8 @@ func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) 
 	return p.stdout.String(), p.stderr.String()
 }
 
-// writeHistory makes changes of every kind and returns how many events a watch from before sees.
+// writeHistory creates, updates and deletes pods. It returns the number of events that a
+// watch from before it sees.
 func writeHistory(t *testing.T, base string) int {
 	t.Helper()
 	const objects = 20
@@ -217,20 +218,20 @@ func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 		{"get pods -l !!", cli.ExitUsage, "!!"},
 		{"get pods --field-selector x", cli.ExitUsage, "field"},
 		{"get pods --field-selector spec.x=1", cli.ExitFailure, "spec.x"},
-		{"get widgets", cli.ExitUsage, "unknown here: want pods"},
+		{"get widgets", cli.ExitUsage, "must be pods"},
 		{"get widgets.v1.demo", cli.ExitFailure, "could not find"},
 		{"watch widgets.v1.demo", cli.ExitFailure, "could not find"},
 		{"get pods -o yaml", cli.ExitUsage, "json, name or wide"},
 		{"get pods -n Bad_Name", cli.ExitUsage, "Bad_Name"},
-		{"get pods -n a -A", cli.ExitUsage, "exclude"},
-		{"get pods --cert x", cli.ExitUsage, "go together"},
+		{"get pods -n a -A", cli.ExitUsage, "not both"},
+		{"get pods --cert x", cli.ExitUsage, "must be set together"},
 		{"get pods --ca absent", cli.ExitFailure, "absent"},
 		{"get", cli.ExitUsage, "arg"},
 		{"watch pods --transport pigeon", cli.ExitUsage, "chunked"},
 		{"watch pods --framing morse", cli.ExitUsage, "cbor"},
 		{"watch pods --exit-after -1", cli.ExitUsage, "negative"},
 		{"watch pods --resource-version x", cli.ExitUsage, "decimal"},
-		{"watch pods --resource-version 1", cli.ExitFailure, "watch again, from the state"},
+		{"watch pods --resource-version 1", cli.ExitFailure, "watch again without --resource-version"},
 		{"watch pods --resource-version 18446744073709551615", cli.ExitFailure, "not yet"},
 		{"nonsense", cli.ExitUsage, `unknown command "nonsense"`},
 	} {

@@ -13,7 +13,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/report"
 )
 
-// conform runs conformance to its end and returns what it wrote and its code.
+// runConformance runs a conformance command to its end, and returns its output and exit
+// code.
 func runConformance(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	p := start(t, append([]string{"conformance"}, args...)...)
@@ -53,7 +54,7 @@ func TestConformanceSelfInjectsFaults(t *testing.T) {
 	if r, err := openReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 || r.Mutants != nil {
 		t.Errorf("got %+v, %v; want figures of faults", r, err)
 	}
-	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "1 history, 0 of them not sound") {
+	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "1 history checked, 0 failed") {
 		t.Errorf("the history that was kept: got %d, %s", code, out)
 	}
 }
@@ -88,15 +89,15 @@ func TestConformanceUsageErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"server"}, cli.ExitUsage, "want one of --url"},
-		{[]string{"server", "--url", "http://x/", "--kube", "http://x/"}, cli.ExitUsage, "want one of --url"},
-		{[]string{"server", "--url", "http://x/", "--resource", "pods"}, cli.ExitUsage, "--resource goes with"},
+		{[]string{"server"}, cli.ExitUsage, "set exactly one of --url"},
+		{[]string{"server", "--url", "http://x/", "--kube", "http://x/"}, cli.ExitUsage, "set exactly one of --url"},
+		{[]string{"server", "--url", "http://x/", "--resource", "pods"}, cli.ExitUsage, "--resource requires"},
 		{[]string{"server", "--url", "nothing"}, cli.ExitUsage, "must be an http or https URL"},
 		{[]string{"server", "--url", "http://127.0.0.1:1/", "--run", "no/such"}, cli.ExitUsage, "matches no case"},
 		{[]string{"server", "--url", "http://127.0.0.1:1/", "--known-failures", "/nowhere"}, cli.ExitUsage, "--known-failures"},
 		{[]string{"server", "--url", "http://127.0.0.1:1/", "--timeout", "0s"}, cli.ExitUsage, "--timeout"},
 		{[]string{"server", "--url", "http://127.0.0.1:1/", "--header", "x"}, cli.ExitUsage, "--header"},
-		{[]string{"server", "--exec", "true", "--token", "x"}, cli.ExitUsage, "leave credentials out"},
+		{[]string{"server", "--exec", "true", "--token", "x"}, cli.ExitUsage, "remove the flags for credentials"},
 		{[]string{"server", "--url", "http://127.0.0.1:1/"}, cli.ExitUntestable, "is it running?"},
 		{[]string{"server", "--exec", "exit 1"}, cli.ExitUntestable, "it exited before"},
 		{[]string{"client"}, cli.ExitUsage, "--exec"},
@@ -104,7 +105,7 @@ func TestConformanceUsageErrors(t *testing.T) {
 		{[]string{"self", "--faults", "-1s"}, cli.ExitUsage, "--faults"},
 		{[]string{"self", "--timeout", "1s"}, cli.ExitUsage, "at least 2s"},
 		{[]string{"explain", "from-rv"}, cli.ExitUsage, "resume/from-rv"},
-		{[]string{"explain", "nothing"}, cli.ExitUsage, "there is no case"},
+		{[]string{"explain", "nothing"}, cli.ExitUsage, "unknown case"},
 		{[]string{"check", "/nowhere"}, cli.ExitUntestable, "nowhere"},
 		{[]string{"diff", "/nowhere", "/nowhere"}, cli.ExitUsage, "nowhere"},
 	} {
@@ -155,7 +156,7 @@ func TestConformanceCheck(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "broken"+checker.FileExtension), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, _, code := runConformance(t, "check", dir); code != cli.ExitFailure || !strings.Contains(out, "1 of them not sound") {
+	if out, _, code := runConformance(t, "check", dir); code != cli.ExitFailure || !strings.Contains(out, "1 failed") {
 		t.Errorf("got %d, %s", code, out)
 	}
 }

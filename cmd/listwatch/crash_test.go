@@ -32,21 +32,22 @@ var (
 
 const crashWriters = 8
 
-// A crash is a server that is killed under its writers and watchers.
+// A crashTest is a server that is killed while writers and watchers use it.
 type crashTest struct {
 	*testing.T
-	url      string // of all pods
+	url      string // URL of all pods
 	recorder *checker.Recorder
 
 	mu sync.Mutex
 	// Guarded by mu.
-	up      chan struct{} // closed while the server is up
+	up      chan struct{} // closed while the server is running
 	acked   []acknowledgement
-	unknown int // writes whose answer was lost
-	resumed int // streams opened that went on from a version
+	unknown int // writes whose response was lost
+	resumed int // streams that resumed from a version
 }
 
-// A fact is one change as somebody saw it. What answers a delete is not the object but its uid: then there is no version, and data is that.
+// An observedChange is one change of an object. The response to a delete contains only the
+// UID of the object; then the version is zero, and data is the UID.
 type observedChange struct {
 	kind    listwatch.EventType
 	key     listwatch.Key
@@ -54,7 +55,8 @@ type observedChange struct {
 	data    string
 }
 
-// An ack is what a writer was told, and when it asked and was told, by the clock of the recorder.
+// An acknowledgement is the response to a writer, with the recorder's times before the
+// request and after the response.
 type acknowledgement struct {
 	observedChange
 	began, acked time.Duration
@@ -64,8 +66,9 @@ func changeOf(kind listwatch.EventType, o *listwatch.Object) observedChange {
 	return observedChange{kind, o.Key, o.Version, string(o.Data)}
 }
 
-// A server over a file is killed by SIGKILL again and again, while writers write and watchers watch over all transports. Then: what was
-// acknowledged is there, no version was given to two writes, and every watcher has seen every event after its start exactly once.
+// The server is killed repeatedly while writers write and watchers watch over all
+// transports. Afterwards every acknowledged write must exist, no two writes may have the
+// same version, and every watcher must have seen every event exactly once.
 func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
@@ -148,7 +151,7 @@ func (c *crashTest) setUp(up bool) {
 	}
 }
 
-// awaitUp returns when the server serves, or ctx ends.
+// awaitUp waits until the server is running or ctx ends.
 func (c *crashTest) awaitUp(ctx context.Context) {
 	c.mu.Lock()
 	up := c.up
@@ -168,7 +171,7 @@ func (c *crashTest) list() listwatch.Page {
 	return page
 }
 
-// write makes changes to some objects of its own, one after the other, until ctx ends.
+// write writes its own objects, one write after another, until ctx ends.
 func (c *crashTest) write(ctx context.Context, writer int) {
 	there := make(map[string]bool)
 	h := &http.Client{Transport: &http.Transport{}}
@@ -197,7 +200,7 @@ func (c *crashTest) write(ctx context.Context, writer int) {
 				there[name] = code == http.StatusOK
 			}
 		case code == http.StatusConflict || code == http.StatusNotFound:
-			there[name] = code == http.StatusConflict // what was not known is known now
+			there[name] = code == http.StatusConflict // now the state is known
 		case code > 299:
 			c.Errorf("%s %s: %d %s", method, url, code, answer)
 			return
@@ -208,7 +211,7 @@ func (c *crashTest) write(ctx context.Context, writer int) {
 	}
 }
 
-// acknowledged notes what a writer was told.
+// recordAcknowledgement records the response to a write.
 func (c *crashTest) recordAcknowledgement(kind listwatch.EventType, key listwatch.Key, answer []byte, began time.Duration) {
 	acked := c.recorder.Elapsed()
 	f := observedChange{kind: kind, key: key}
@@ -225,7 +228,7 @@ func (c *crashTest) recordAcknowledgement(kind listwatch.EventType, key listwatc
 	c.acked = append(c.acked, acknowledgement{f, began, acked})
 }
 
-// send makes a request that is not given up when the test wants to end: its answer counts.
+// send sends a request without a context, because the outcome of every write must be known.
 func send(h *http.Client, method, url string, body []byte) (code int, answer []byte, err error) {
 	r, err := http.NewRequest(method, url, bytes.NewReader(body))
 	if err != nil {
@@ -241,11 +244,10 @@ func send(h *http.Client, method, url string, body []byte) (code int, answer []b
 	return res.StatusCode, answer, err
 }
 
-// listAgain lists the pods again and again until ctx ends: each list must be the state at its version, and not older than what was
-// acknowledged before.
+// listRepeatedly lists the pods until ctx ends. The checker verifies the recorded lists.
 func (c *crashTest) listRepeatedly(ctx context.Context) {
 	source := c.recorder.Watcher("lister").Source(&client.Remote{URL: c.url}, "h1")
-	pace := time.NewTicker(5 * time.Millisecond) // the processors are for writers and watchers
+	pace := time.NewTicker(5 * time.Millisecond) // leaves the processors to writers and watchers
 	defer pace.Stop()
 	for ctx.Err() == nil {
 		<-pace.C
@@ -256,10 +258,10 @@ func (c *crashTest) listRepeatedly(ctx context.Context) {
 	}
 }
 
-// A sighting is what one watcher has seen.
+// watchedChanges are the changes that one watcher has seen.
 type watchedChanges struct {
 	query   listwatch.Query
-	changed chan struct{} // of one place
+	changed chan struct{} // has a token if changes may have changed
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -267,7 +269,7 @@ type watchedChanges struct {
 	err     error
 }
 
-// watch follows the pods by one watcher, through all kills, until ctx ends.
+// watch watches the pods across all kills until ctx ends.
 func (c *crashTest) watch(ctx context.Context, name string, over transport.Client, s *watchedChanges) {
 	witness := c.recorder.Watcher(name)
 	trace := witness.Trace()

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// truth is the history as the file has it in the end, which everything else is held against.
+// storedHistory returns the history that the file contains at the end of the test.
 func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChange) {
 	c.Helper()
 	page := c.list()
@@ -59,7 +59,7 @@ func (c *crashTest) verifyWrites(truth []observedChange) {
 	}
 }
 
-// asAnswered returns f as a writer is told of it.
+// asAcknowledged returns f as the response to its writer showed it.
 func (f observedChange) asAcknowledged() observedChange {
 	if f.kind == listwatch.Deleted {
 		f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))
@@ -67,7 +67,8 @@ func (f observedChange) asAcknowledged() observedChange {
 	return f
 }
 
-// check holds what the recorder saw against the fourteen guarantees, given the history as it was.
+// checkGuarantees checks the recorded history against the guarantees of a watch, with the
+// writes from the stored history.
 func (c *crashTest) checkGuarantees(truth []observedChange) {
 	c.Helper()
 	times := make(map[observedChange]acknowledgement, len(c.acked))
@@ -81,7 +82,7 @@ func (c *crashTest) checkGuarantees(truth []observedChange) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		told := times[f.asAcknowledged()] // zero times where the answer was lost
+		told := times[f.asAcknowledged()] // zero if the response was lost
 		w := checker.Write{Version: f.version, Key: checker.Key(f.key), Began: told.began, Acked: told.acked}
 		if old := before[f.key]; old != nil {
 			w.Before = c.recorder.DeletedState(old, f.version)
@@ -102,7 +103,7 @@ func (c *crashTest) checkGuarantees(truth []observedChange) {
 	c.Log(report.Summary.String())
 }
 
-// judgeWatcher waits until s has seen as much as there is, and compares.
+// verifyWatcher waits until s has seen the whole history, and compares the two.
 func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChange) {
 	c.Helper()
 	var want []observedChange
@@ -120,7 +121,7 @@ func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChan
 		case now:
 			f.kind = listwatch.Added
 		case before:
-			f.kind, f.data = listwatch.Deleted, "" // the last state that was selected, at another version
+			f.kind, f.data = listwatch.Deleted, "" // the last selected state, with another version
 		default:
 			continue
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// onSmallDisk is a variable of the environment: a directory over which the process mounts a file system of a MiB, for itself alone,
-// before it is the program.
+// smallDiskEnv names the environment variable with a directory. Before the program starts,
+// the process mounts a file system of 1 MiB there, in its own mount namespace.
 const smallDiskEnv = "LISTWATCH_TEST_SMALL_DISK"
 
-// exitNoDisk: the system allows no mount.
+// exitNoDisk is the exit code if the system does not allow the mount.
 const exitNoDisk = 99
 
 func init() {
@@ -75,7 +75,7 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 	if n < 2 || n == 1000 {
 		t.Fatalf("%d writes went well on a disk of 1 MiB", n)
 	}
-	for range 3 { // it stays full, and nothing breaks
+	for range 3 { // further writes fail as well, and nothing breaks
 		if code, body := put(n); code != http.StatusServiceUnavailable {
 			t.Errorf("got %d %s", code, body)
 		}
@@ -85,7 +85,7 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 			t.Errorf("p%d, written before: %d", i, code)
 		}
 	}
-	// The process has a view of its own of the directory.
+	// The mount is only visible through the process.
 	if err := os.Remove(fmt.Sprintf("/proc/%d/root%s/ballast", p.cmd.Process.Pid, dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 }
 
 func TestReadOnlyDataIsReported(t *testing.T) {
-	dir, err := os.MkdirTemp("", "listwatch-test-") // in no directory that is another user's alone
+	dir, err := os.MkdirTemp("", "listwatch-test-") // not in a private directory of another user
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestReadOnlyDataIsReported(t *testing.T) {
 	s.interrupt()
 	s.exit(t)
 	attributes, binary := (*syscall.SysProcAttr)(nil), os.Args[0]
-	if os.Geteuid() == 0 { // for whom nothing is read-only
+	if os.Geteuid() == 0 { // root can write read-only files
 		const nobody = 65534
 		attributes, binary = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}, filepath.Join(dir, "program")
 		data, err := os.ReadFile(os.Args[0])

@@ -60,14 +60,15 @@ func TestWatchResumesAfterRestart(t *testing.T) {
 	}
 }
 
-// epochOf returns the epoch that a server says in a header.
+// epochOf returns the epoch from the response header of a server.
 func epochOf(t *testing.T, base string) string {
 	t.Helper()
 	_, h, _ := request(t, http.MethodGet, base+"/api/v1/pods", "")
 	return h.Get("Listwatch-Epoch")
 }
 
-// unusable demands that serve ends with code, and says these words about the file in one line.
+// requireServeFails requires that serve exits with code, and reports the file and the words
+// in one line.
 func requireServeFails(t *testing.T, file string, code int, words ...string) {
 	t.Helper()
 	p := start(t, "serve", "--addr", "127.0.0.1:0", "--data", file)
@@ -91,7 +92,7 @@ func TestUnservableDataIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The program and others may not agree on what a resource is.
+	// The program declares pods with namespaces.
 	pods, err := db.Collection(store.CollectionSpec{Kind: "Pod"})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func TestRestoredDataGetsNewEpoch(t *testing.T) {
 }
 
 func TestDataInUseNamesTheProcess(t *testing.T) {
-	t.Parallel() // for it waits
+	t.Parallel() // opening the file waits for the lock
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})
 	if err != nil {

@@ -20,13 +20,13 @@ func TestInvalidEtcdFlagsAreRefused(t *testing.T) {
 		code int
 		says string
 	}{
-		"--etcd-prefix /x":                                                       {cli.ExitUsage, "--etcd-prefix needs --etcd"},
-		"--etcd-read-only":                                                       {cli.ExitUsage, "--etcd-read-only needs --etcd"},
-		"--etcd " + url + " --data x":                                            {cli.ExitUsage, "exclude each other"},
-		"--etcd " + url + " --etcd-layout mine":                                  {cli.ExitUsage, `want "listwatch" or "kubernetes"`},
-		"--etcd " + url + " --etcd-user u":                                       {cli.ExitUsage, "go together"},
-		"--etcd " + url + " --etcd-cert " + empty:                                {cli.ExitUsage, "go together"},
-		"--etcd unix:///tmp/x":                                                   {cli.ExitUsage, "want http or https"},
+		"--etcd-prefix /x":                                                       {cli.ExitUsage, "--etcd-prefix requires --etcd"},
+		"--etcd-read-only":                                                       {cli.ExitUsage, "--etcd-read-only requires --etcd"},
+		"--etcd " + url + " --data x":                                            {cli.ExitUsage, "not both"},
+		"--etcd " + url + " --etcd-layout mine":                                  {cli.ExitUsage, `must be "listwatch" or "kubernetes"`},
+		"--etcd " + url + " --etcd-user u":                                       {cli.ExitUsage, "must be set together"},
+		"--etcd " + url + " --etcd-cert " + empty:                                {cli.ExitUsage, "must be set together"},
+		"--etcd unix:///tmp/x":                                                   {cli.ExitUsage, "must be an http or https URL"},
 		"--etcd " + url + " --etcd-ca " + empty:                                  {cli.ExitFailure, "no certificate"},
 		"--etcd " + url + " --etcd-ca " + dir + "/none":                          {cli.ExitFailure, "none"},
 		"--etcd " + url + " --etcd-user u --etcd-password-file " + dir + "/none": {cli.ExitFailure, "none"},

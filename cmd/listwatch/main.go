@@ -1,13 +1,14 @@
-// Command listwatch serves collections that can be listed and watched, and lists and watches them.
+// Command listwatch serves, lists and watches versioned collections.
 //
-//	listwatch serve            # a server on 127.0.0.1:8080, which says what to try; --data FILE keeps what it is given
+//	listwatch serve            # a server on 127.0.0.1:8080, which prints commands to try
 //	listwatch relay --upstream http://127.0.0.1:8080 --resource pods
-//	listwatch watch pods -A    # the state, then every change
+//	listwatch watch pods -A    # the current state, then every change
 //	listwatch get pods -A
 //	listwatch conformance server --kube http://127.0.0.1:8080
 //
-// It exits with 0 where all went well, 1 where it failed, 2 where the command line can't be understood, 3 where there was nothing that conformance
-// could test, and 4 where what is stored can't be served: a file that is foreign, damaged, of a newer version or read-only.
+// The exit code is 0 on success, 1 after a failure, 2 if the command line is invalid, 3 if
+// a conformance target cannot be tested, and 4 if stored data cannot be served: the file is
+// not a database, damaged, read-only, or of a newer version.
 package main
 
 import (
@@ -21,6 +22,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal kills the program
 	os.Exit(cli.Execute(ctx, newRoot(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -11,20 +11,20 @@ import (
 	"testing"
 )
 
-// A process is the real command, as a process of its own.
+// A process is the program running as a separate process.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *output
 	ended          chan struct{}
 }
 
-// startProcess runs the program; attributes may be nil.
+// startProcess starts the program. attributes may be nil.
 func startProcess(t *testing.T, attributes *syscall.SysProcAttr, args ...string) *process {
 	t.Helper()
 	return startBinary(t, os.Args[0], attributes, args...)
 }
 
-// startBinary is startProcess with a copy of the test binary.
+// startBinary is startProcess for a copy of the test binary.
 func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
@@ -35,19 +35,19 @@ func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, a
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // the exit code says it
+		_ = p.cmd.Wait() // exit returns the exit code
 	}()
 	t.Cleanup(p.kill)
 	return p
 }
 
-// kill ends the process by SIGKILL, if it hasn't ended.
+// kill kills the process, unless it has already exited.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may already have exited
 	<-p.ended
 }
 
-// serves waits until the process says that it serves on an address, and returns its URL.
+// awaitURL waits until the process serves, and returns its URL.
 func (p *process) awaitURL(t *testing.T) (url string) {
 	t.Helper()
 	text := p.stdout.await(t, "address; it said "+p.stderr.String(), p.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
@@ -56,20 +56,20 @@ func (p *process) awaitURL(t *testing.T) (url string) {
 	return url
 }
 
-// started returns a channel that is closed once the process has said something on stdout.
+// firstOutput returns a channel that is closed after the first output on stdout.
 func (p *process) firstOutput() <-chan struct{} {
 	_, changed := p.stdout.state()
 	return changed
 }
 
-// exit waits for the end and returns the exit code and what was said on stderr.
+// exit waits for the process to exit, and returns its exit code and stderr.
 func (p *process) exit() (code int, said string) {
 	<-p.ended
 	return p.cmd.ProcessState.ExitCode(), p.stderr.String()
 }
 
-// freeAddress returns an address of loopback that nobody listens at, and that stays free while a server is away: it is below the ports that
-// systems give to outgoing connections.
+// freeAddress returns a free loopback address. Its port is below the ephemeral range, so
+// that it stays free while a server restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {

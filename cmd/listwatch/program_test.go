@@ -26,7 +26,8 @@ import (
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
-// asProgram is a variable of the environment: where it is set, the test binary is the program, for tests that need a process to kill.
+// asProgramEnv names an environment variable. If it is set, the test binary acts as the
+// program, for tests that kill a process.
 const asProgramEnv = "LISTWATCH_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -36,15 +37,15 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// patience is when a test gives up waiting, to say for what.
+// testTimeout is how long a test waits for output.
 const testTimeout = 30 * time.Second
 
-// output collects what a program writes, for a reader who waits for it.
+// An output collects the output of a program.
 type output struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	text    []byte
-	changed chan struct{} // closed at the next write
+	changed chan struct{} // closed by the next write
 }
 
 func newOutput() *output { return &output{changed: make(chan struct{})} }
@@ -69,7 +70,7 @@ func (o *output) state() (string, <-chan struct{}) {
 	return string(o.text), o.changed
 }
 
-// await waits until enough returns true for all there is, and returns that.
+// await waits until enough returns true for the output so far, and returns the output.
 func (o *output) await(t *testing.T, what string, ended <-chan struct{}, enough func(text string) bool) string {
 	t.Helper()
 	late := time.After(testTimeout)
@@ -91,19 +92,19 @@ func (o *output) await(t *testing.T, what string, ended <-chan struct{}, enough 
 	}
 }
 
-// lines waits for n whole lines and returns them.
+// lines waits for n complete lines and returns them.
 func (o *output) lines(t *testing.T, n int, ended <-chan struct{}) []string {
 	t.Helper()
 	text := o.await(t, "enough lines", ended, func(text string) bool { return strings.Count(text, "\n") >= n })
 	return strings.Split(text, "\n")[:n]
 }
 
-// A program is the real command, run within the test.
+// A program is the program running within the test process.
 type program struct {
 	stdout, stderr *output
 	interrupt      context.CancelFunc
 	ended          chan struct{}
-	code           int // once ended
+	code           int // valid after ended is closed
 }
 
 func start(t *testing.T, args ...string) *program {
@@ -120,7 +121,7 @@ func start(t *testing.T, args ...string) *program {
 	return p
 }
 
-// exit waits for the end and returns the code.
+// exit waits for the program to exit and returns the exit code.
 func (p *program) exit(t *testing.T) int {
 	t.Helper()
 	select {
@@ -131,13 +132,13 @@ func (p *program) exit(t *testing.T) int {
 	return p.code
 }
 
-// A running is a program that serves.
+// A runningServer is a program that serves.
 type runningServer struct {
 	*program
-	http, https, debug string // empty: not served
+	http, https, debug string // URLs; empty if not served
 }
 
-// startServer runs serve on free ports and returns when it serves.
+// startServer runs serve on free ports and waits until it serves.
 func startServer(t *testing.T, args ...string) *runningServer {
 	t.Helper()
 	if !strings.Contains(strings.Join(args, " "), "--addr") {
@@ -150,7 +151,7 @@ func startServer(t *testing.T, args ...string) *runningServer {
 			want++
 		}
 	}
-	// The last of what is printed for each endpoint is an empty line.
+	// The text for each endpoint ends with an empty line.
 	text := s.stdout.await(t, "addresses", s.ended, func(text string) bool { return strings.Count(text, "\n\n") >= 2*want })
 	for line := range strings.Lines(text) {
 		if url, ok := strings.CutPrefix(line, "Serving on "); ok {
@@ -161,14 +162,15 @@ func startServer(t *testing.T, args ...string) *runningServer {
 				s.http = url
 			}
 		}
-		if url, _, ok := strings.Cut(line, " shows the inside"); ok {
-			s.debug = url
+		if url, ok := strings.CutPrefix(line, "Debug endpoints on "); ok {
+			s.debug, _, _ = strings.Cut(url, ",")
 		}
 	}
 	return s
 }
 
-// request sends one to the server over plain HTTP and returns the answer's code, headers and body.
+// request sends a request, and returns the status code, the header and the body of the
+// response.
 func request(t *testing.T, method, url, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -201,8 +203,8 @@ func create(t *testing.T, base, path, name string) {
 
 const podsPath = "/api/v1/namespaces/default/pods"
 
-// curl runs a command line as printed, by the shell, and returns what it writes and a channel that is closed when it has ended. The
-// output is no terminal here, so that curl would keep it in a buffer: hence the -N.
+// curl runs a curl command in a shell. It returns the output and a channel that is closed
+// when curl exits. It adds -N, because without a terminal curl buffers its output.
 func curl(t *testing.T, line string) (*output, <-chan struct{}) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -218,7 +220,7 @@ func curl(t *testing.T, line string) (*output, <-chan struct{}) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // curl that was killed ends with an error
+		_ = cmd.Wait() // fails if curl was killed
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -230,7 +232,8 @@ func curl(t *testing.T, line string) (*output, <-chan struct{}) {
 	return out, ended
 }
 
-// certificates are files in PEM: a CA, and what it has signed for a server and a client.
+// certificates are PEM files with a CA, and certificates of a server and a client signed by
+// it.
 type certificates struct{ ca, server, serverKey, client, clientKey string }
 
 func makeCertificates(t *testing.T) certificates {
@@ -256,7 +259,7 @@ func makeCertificates(t *testing.T) certificates {
 	return c
 }
 
-// certificate signs template by parent, or by itself where parent is nil.
+// certificate creates a certificate signed by parent, or self-signed if parent is nil.
 func certificate(t *testing.T, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

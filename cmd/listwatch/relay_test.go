@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// startRelay runs relay on a free port and returns when it listens.
+// startRelay runs relay on free ports and waits until it listens.
 func startRelay(t *testing.T, args ...string) *runningServer {
 	t.Helper()
 	r := &runningServer{program: start(t, append([]string{"relay", "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0"}, args...)...)}
@@ -25,14 +25,14 @@ func startRelay(t *testing.T, args ...string) *runningServer {
 		if url, ok := strings.CutPrefix(line, "Relaying on "); ok {
 			r.http, _, _ = strings.Cut(url, " ")
 		}
-		if url, _, ok := strings.Cut(line, " shows the inside"); ok {
-			r.debug = url
+		if url, ok := strings.CutPrefix(line, "Debug endpoints on "); ok {
+			r.debug, _, _ = strings.Cut(url, ",")
 		}
 	}
 	return r
 }
 
-// want requests and demands a code.
+// requireStatus sends a request, requires a status code, and returns the body.
 func requireStatus(t *testing.T, code int, method, url string, header ...string) string {
 	t.Helper()
 	got, _, body := request(t, method, url, "", header...)
@@ -50,7 +50,7 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 	create(t, origin.http, "/apis/demo.example.com/v1/zones", "north")
 	r := startRelay(t, "--upstream", origin.http, "--resource", "pods", "--resource", "widgets.v1.demo.example.com", "--resource", "zones.v1.demo.example.com")
 
-	// What was acknowledged by the origin is here at once.
+	// Every acknowledged write must be visible at the relay immediately.
 	for i := range 20 {
 		name := fmt.Sprint("w-", i)
 		create(t, origin.http, widgetsPath, name)
@@ -116,7 +116,7 @@ func TestRelaysCanBeChained(t *testing.T) {
 	if code := first.exit(t); code != 0 {
 		t.Errorf("the first relay ended with %d: %s", code, first.stderr)
 	}
-	// What is here is still here; what is newest nobody can say.
+	// Cached reads still work. Reads of the newest state need the upstream.
 	requireStatus(t, 200, "GET", second.http+path+"?resourceVersion=0")
 	requireStatus(t, 200, "GET", second.http+path+"/a?resourceVersion=0")
 	requireStatus(t, 503, "GET", second.http+path)
@@ -162,23 +162,23 @@ func TestRelayErrors(t *testing.T) {
 	origin := startServer(t)
 	trusted := httptest.NewTLSServer(http.NotFoundHandler())
 	defer trusted.Close()
-	trusted.Config.ErrorLog = log.New(io.Discard, "", 0) // it is refused, and would say so
+	trusted.Config.ErrorLog = log.New(io.Discard, "", 0) // suppresses the log about refused handshakes
 	for _, c := range []struct {
 		args string
 		code int
 		want string
 	}{
-		{"", cli.ExitUsage, "--upstream and --kubeconfig"},
+		{"", cli.ExitUsage, "--upstream or --kubeconfig"},
 		{"--upstream " + origin.http, cli.ExitUsage, "URL of a collection"},
-		{"--upstream ftp://x/y", cli.ExitUsage, "want one like http://"},
-		{"--upstream " + origin.http + " --resource nothings", cli.ExitUsage, `"nothings" is unknown here`},
+		{"--upstream ftp://x/y", cli.ExitUsage, "must be an http or https URL"},
+		{"--upstream " + origin.http + " --resource nothings", cli.ExitUsage, `unknown resource "nothings"`},
 		{"--upstream " + origin.http + " --resource nothings.v1.example.com", cli.ExitFailure, "the server has no nothings in example.com/v1"},
-		{"--upstream " + origin.http + " --resource pods --resource po", cli.ExitUsage, "it is there twice"},
-		{"--upstream http://127.0.0.1:1 --resource pods", cli.ExitFailure, "connection refused; nothing listens there: start a server with \"listwatch serve\", or name another with --upstream\n"},
+		{"--upstream " + origin.http + " --resource pods --resource po", cli.ExitUsage, "given twice"},
+		{"--upstream http://127.0.0.1:1 --resource pods", cli.ExitFailure, "connection refused; no server is running there: start one with \"listwatch serve\", or name another with --upstream\n"},
 		{"--upstream " + strings.Replace(origin.http, "http", "https", 1) + " --resource pods", cli.ExitFailure, "try http:// instead"},
-		{"--upstream " + trusted.URL + " --resource pods", cli.ExitFailure, "name the CA with --upstream-ca"},
-		{"--upstream " + origin.http + " --resource pods --upstream-cert x", cli.ExitUsage, "--upstream-cert and --upstream-key go together"},
-		{"--upstream " + origin.http + " --resource pods --upstream-token x --upstream-token-file y", cli.ExitUsage, "exclude each other"},
+		{"--upstream " + trusted.URL + " --resource pods", cli.ExitFailure, "pass its CA with --upstream-ca"},
+		{"--upstream " + origin.http + " --resource pods --upstream-cert x", cli.ExitUsage, "--upstream-cert and --upstream-key must be set together"},
+		{"--upstream " + origin.http + " --resource pods --upstream-token x --upstream-token-file y", cli.ExitUsage, "not both"},
 		{"--upstream " + origin.http + " --resource pods --upstream-token-file /nowhere", cli.ExitFailure, "--upstream-token-file /nowhere"},
 		{"--upstream " + origin.http + " --resource pods --upstream-transport pigeon", cli.ExitUsage, "--upstream-transport"},
 		{"--kubeconfig /nowhere --resource pods", cli.ExitFailure, "--kubeconfig"},

@@ -41,7 +41,7 @@ func TestCurlWatches(t *testing.T) {
 			if !strings.HasPrefix(text, line.head) {
 				t.Errorf("got %s, want it to begin with %s", text, line.head)
 			}
-			// The name is that of the test, so that one can't be taken for another's.
+			// Each test uses its own name.
 			name := strings.ToLower(strings.Trim(strings.NewReplacer(",", "", " ", "-", "/", "-").Replace(line.what), "-"))
 			create(t, s.http, podsPath, name)
 			create(t, s.http, deployments, name)
@@ -59,12 +59,12 @@ func TestCurlWatches(t *testing.T) {
 	})
 }
 
-// hints returns the commands that s printed for base.
+// printedCommands returns the commands that the server printed for base.
 func (s *runningServer) printedCommands(base string) []string {
 	var lines []string
 	for line := range strings.Lines(s.stdout.String()) {
 		if line = strings.TrimSpace(line); strings.Contains(line, base+"/") || strings.Contains(line, base+" ") {
-			if !strings.HasPrefix(line, "Serving on ") && !strings.Contains(line, "shows the inside") {
+			if !strings.HasPrefix(line, "Serving on ") && !strings.HasPrefix(line, "Debug endpoints on ") {
 				lines = append(lines, line)
 			}
 		}
@@ -84,7 +84,7 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			if args[1] == "" {
-				args = args[2:] // startServer counts addresses
+				args = args[2:] // startServer counts the flags with addresses
 				args = append([]string{"--addr="}, args...)
 			}
 			s := startServer(t, args...)
@@ -97,7 +97,8 @@ func TestQuickstartCommandsWork(t *testing.T) {
 				hints = append(hints, s.printedCommands(s.debug)...)
 			}
 			replacer := strings.NewReplacer("$TOKEN", "secret", "client.pem", c.client, "client-key.pem", c.clientKey)
-			// Not in the order of the lines: -i with -N shows the headers only when there is an event.
+			// Create the object first: curl -i -N shows the header only with the first
+			// event.
 			hints[0], hints[3] = hints[3], hints[0]
 			for _, line := range hints {
 				tryPrintedCommand(t, replacer.Replace(line))
@@ -106,7 +107,7 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	}
 }
 
-// tryHint runs a printed command. What it needs to show comes from the commands before.
+// tryPrintedCommand runs a printed command. It may depend on earlier commands.
 func tryPrintedCommand(t *testing.T, line string) {
 	t.Helper()
 	if !strings.HasPrefix(line, "curl ") {
@@ -177,22 +178,22 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 		says string
 	}{
 		{"--addr 0.0.0.0:0", cli.ExitFailure, "--insecure"},
-		{"--addr " + taken.Addr().String(), cli.ExitFailure, taken.Addr().String() + ": bind: address already in use: something listens there already"},
-		{"--addr=", cli.ExitUsage, "nowhere to listen"},
+		{"--addr " + taken.Addr().String(), cli.ExitFailure, taken.Addr().String() + ": bind: address already in use: another program listens there"},
+		{"--addr=", cli.ExitUsage, "no address to listen on"},
 		{"--addr nonsense", cli.ExitUsage, "HOST:PORT"},
 		{"--tls-addr 127.0.0.1:0", cli.ExitUsage, "--tls-self-signed"},
-		{"--tls-addr 127.0.0.1:0 --tls-cert x", cli.ExitUsage, "go together"},
-		{"--tls-addr 127.0.0.1:0 --tls-cert x --tls-key x --tls-self-signed", cli.ExitUsage, "exclude"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert x", cli.ExitUsage, "must be set together"},
+		{"--tls-addr 127.0.0.1:0 --tls-cert x --tls-key x --tls-self-signed", cli.ExitUsage, "not both"},
 		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent", cli.ExitFailure, "no such file"},
 		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent --tls-ca-out x", cli.ExitUsage, "--tls-self-signed"},
 		{"--client-ca x", cli.ExitUsage, "--tls-addr"},
-		{"--tls-self-signed", cli.ExitUsage, "need --tls-addr"},
+		{"--tls-self-signed", cli.ExitUsage, "require --tls-addr"},
 		{"--token-file absent", cli.ExitFailure, "no such file"},
 		{"--token-file " + writeFile(t, "a,b"), cli.ExitFailure, "line 1"},
 		{"--tls-addr 127.0.0.1:0 --tls-self-signed --client-ca " + writeFile(t, "x"), cli.ExitFailure, "no certificate"},
 		{"--allow-origin example.com", cli.ExitUsage, "https://"},
 		{"--resource widgets", cli.ExitUsage, "=Kind"},
-		{"--resource pods.v2=Pod", cli.ExitUsage, "pods is declared twice"},
+		{"--resource pods.v2=Pod", cli.ExitUsage, "already declared"},
 		{"--history-bytes 1XB", cli.ExitUsage, "unknown unit"},
 		{"--debug-addr 0.0.0.0:0", cli.ExitFailure, "loopback"},
 		{"--no-such-flag", cli.ExitUsage, "unknown flag"},
@@ -245,7 +246,7 @@ func TestDebugEndpoints(t *testing.T) {
 	var state struct {
 		Watches []struct{ Transport, URL string }
 	}
-	for len(state.Watches) == 0 { // its headers may come before it is counted
+	for len(state.Watches) == 0 { // the header may arrive before the watch is counted
 		_, _, body := request(t, "GET", s.debug+"/debug/watches", "")
 		if err := json.Unmarshal([]byte(body), &state); err != nil {
 			t.Fatalf("got %s, %v, want the watch", body, err)

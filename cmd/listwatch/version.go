@@ -20,7 +20,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// buildVersion is what the go command has written into the program: the version of the module, or the commit.
+// buildVersion returns the module version or the commit from the build information.
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

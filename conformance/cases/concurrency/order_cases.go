@@ -46,7 +46,7 @@ var OrderCases = []harness.Case{
 		ID: "order/server-kill9", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",
 		Rule: "a server that is killed and restarted repeatedly causes no loss, " +
 			"repetition or reordering",
-		CoveredBy: "lives in cmd/listwatch TestKilledServerLosesNothingAndWatchersSeeEverythingOnce",
+		CoveredBy: "lives in cmd/listwatch TestKilledServerKeepsAcknowledgedWrites",
 	},
 	{
 		ID: "order/store-leader-kill", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "x",

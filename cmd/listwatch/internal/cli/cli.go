@@ -1,4 +1,4 @@
-// Package cli contains what the commands share: exit codes, errors and flag types.
+// Package cli contains what all commands share: exit codes, errors and flag types.
 package cli
 
 import (

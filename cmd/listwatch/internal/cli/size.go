@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A ByteSize is a flag for a number of bytes: "256MiB", "64KB", "1000".
+// A ByteSize is a flag for a number of bytes, such as "256MiB", "64KB" or "1000".
 type ByteSize int64
 
 var byteUnits = []struct {
@@ -25,13 +25,13 @@ var byteUnits = []struct {
 	{[]string{"tb", "t"}, 1e12},
 }
 
-// Set implements pflag.Value.
+// Set implements [pflag.Value].
 func (b *ByteSize) Set(s string) error {
 	number := strings.TrimRight(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz")
 	unit := strings.ToLower(s[len(number):])
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 	if err != nil {
-		return fmt.Errorf("%q is no size, want one like 256MiB", s)
+		return fmt.Errorf("size %q: must be a number with a unit, such as 256MiB", s)
 	}
 	for _, u := range byteUnits {
 		for _, name := range u.names {
@@ -39,16 +39,16 @@ func (b *ByteSize) Set(s string) error {
 				continue
 			}
 			if n > math.MaxInt64/u.bytes || n < math.MinInt64/u.bytes {
-				return fmt.Errorf("%q is too large", s)
+				return fmt.Errorf("size %q: too large", s)
 			}
 			*b = ByteSize(n * u.bytes)
 			return nil
 		}
 	}
-	return fmt.Errorf("%q has an unknown unit, want B, KiB, MiB, GiB or TiB", s)
+	return fmt.Errorf("size %q: unknown unit, must be B, KiB, MiB, GiB or TiB", s)
 }
 
-// String implements pflag.Value.
+// String implements [pflag.Value].
 func (b *ByteSize) String() string {
 	n := int64(*b)
 	for _, u := range []struct {
@@ -62,5 +62,5 @@ func (b *ByteSize) String() string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Type implements pflag.Value.
+// Type implements [pflag.Value].
 func (b *ByteSize) Type() string { return "size" }

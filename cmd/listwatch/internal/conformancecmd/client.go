@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// clientOptions are the flags of conformance client.
+// clientOptions contains the flags of conformance client.
 type clientOptions struct {
 	suiteOptions
 	exec string
@@ -21,23 +21,25 @@ func newConformanceClient() *cobra.Command {
 	var o clientOptions
 	cmd := &cobra.Command{
 		Use:   "client --exec COMMAND",
-		Short: "Hold a client to the protocol",
-		Long: `Hold a client to the protocol: the suite plays the servers, good and bad ones, and the command is told on its standard input what to watch, and
-tells on its standard output what it sees. docs/conformance-hook.md says how; an adapter for a client is some thirty lines.`,
+		Short: "Test a client against the protocol",
+		Long: `Test a client: the suite plays correct and broken servers. The command reads
+from its standard input what to watch, and writes to its standard output what
+it sees; see docs/conformance-hook.md. An adapter for a client takes about 50
+lines.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.conform(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.exec, "exec", "", "command of a shell that starts the client and speaks the control hook")
+	f.StringVar(&o.exec, "exec", "", "shell `command` that starts the client and speaks the control hook")
 	o.addFlags(f)
 	return cmd
 }
 
 func (o *clientOptions) conform(ctx context.Context, out, notes io.Writer) error {
 	if o.exec == "" {
-		return cli.Usagef("want --exec and a command")
+		return cli.Usagef("set --exec to a command")
 	}
 	all, err := o.options(harness.Client)
 	if err != nil {
@@ -49,7 +51,7 @@ func (o *clientOptions) conform(ctx context.Context, out, notes io.Writer) error
 	}
 	defer func() {
 		if err := c.Close(); err != nil {
-			fmt.Fprintf(notes, "listwatch: the client did not end well: %s\n", cli.OneLine(err))
+			fmt.Fprintf(notes, "listwatch: the client failed at its end: %s\n", cli.OneLine(err))
 		}
 	}()
 	return o.execute(ctx, c.Target, all, []string{"listwatch", "conformance", "client", "--exec", o.exec}, out)

@@ -20,12 +20,12 @@ import (
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conformance",
-		Short: "Hold a server or a client to the protocol",
-		Long: `Hold a server or a client of any make to the protocol of Kubernetes' list and watch, case by case, over every transport that it speaks, and
-report what is wrong and why.
+		Short: "Test a server or a client against the protocol",
+		Long: `Test a server or a client, written in any language, against the list-watch
+protocol of Kubernetes, over every transport that it supports.
 
-It exits with 0 where every must that could be tested holds, 1 where one does not, 2 where the command line can't be understood and 3 where the
-target can't be tested at all.`,
+The exit code is 0 if every must that could be tested holds, 1 if one does not,
+2 if the command line is invalid, and 3 if the target cannot be tested.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -36,7 +36,7 @@ target can't be tested at all.`,
 	return cmd
 }
 
-// suiteOptions are the flags that a run against a server and one against a client share.
+// suiteOptions contains the flags that all runs share.
 type suiteOptions struct {
 	run, skip     []string
 	strict        bool
@@ -48,26 +48,27 @@ type suiteOptions struct {
 }
 
 func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.run, "run", nil, "cases to run, as in resume, resume/from-rv or resume/*/h2; repeatable; all, if none is given")
-	f.StringArrayVar(&o.skip, "skip", nil, "cases to leave out, in the same way; repeatable")
-	f.BoolVar(&o.strict, "strict", false, "take every rule that is broken for a failure, also one that is no must")
-	f.Uint64Var(&o.seed, "seed", 0, "what random cases begin from; zero: another one each time")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long a case waits for what must come; at least 2s")
-	f.StringVar(&o.knownFailures, "known-failures", "", `file with the failures that are expected, a line each: PATTERN # REASON`)
-	f.StringVar(&o.json, "json", "", "file for a report that can be read back, compared and kept")
-	f.StringVar(&o.junit, "junit", "", "file for a report that build servers read")
-	f.StringVar(&o.html, "html", "", "file for a report for a browser")
-	f.StringVar(&o.markdown, "md", "", "file for a report in Markdown")
+	f.StringArrayVar(&o.run, "run", nil, "`pattern` of cases to run, such as resume, resume/from-rv or resume/*/h2; if none, all (repeatable)")
+	f.StringArrayVar(&o.skip, "skip", nil, "`pattern` of cases to skip (repeatable)")
+	f.BoolVar(&o.strict, "strict", false, "report every broken rule as a failure, even if it is not a must")
+	f.Uint64Var(&o.seed, "seed", 0, "`seed` of random cases; 0 means a random seed")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long a case waits for an expected event; at least 2s")
+	f.StringVar(&o.knownFailures, "known-failures", "", "`file` with one known failure per line: PATTERN # REASON")
+	f.StringVar(&o.json, "json", "", "`file` for a JSON report, which diff can compare")
+	f.StringVar(&o.junit, "junit", "", "`file` for a JUnit report")
+	f.StringVar(&o.html, "html", "", "`file` for an HTML report")
+	f.StringVar(&o.markdown, "md", "", "`file` for a Markdown report")
 }
 
-// minTimeout is how long a case waits at the least: some wait for what a sound server does after a second.
+// minTimeout is the minimum of --timeout, because a correct server may react after a
+// second.
 const minTimeout = 2 * time.Second
 
-// options are what the flags mean for a run.
+// options returns the options of a run.
 func (o *suiteOptions) options(subject harness.Subject) (conformance.Options, error) {
 	all := conformance.Options{Subject: subject, Run: o.run, Skip: o.skip, Strict: o.strict}
 	if o.timeout < minTimeout {
-		return all, cli.Usagef("--timeout %v: want at least %v, or servers fail that are sound", o.timeout, minTimeout)
+		return all, cli.Usagef("--timeout %v: must be at least %v, because a correct server may need a second", o.timeout, minTimeout)
 	}
 	if o.knownFailures != "" {
 		var err error
@@ -81,10 +82,11 @@ func (o *suiteOptions) options(subject harness.Subject) (conformance.Options, er
 	return all, nil
 }
 
-// more is what a run does after its cases.
+// A selfTest runs after the cases and adds to the report.
 type selfTest func(ctx context.Context, r *conformance.Report, p *report.Progress) error
 
-// execute runs the cases and what is after them, shows them as they come and writes all reports. command is how to begin such a run again.
+// execute runs the cases and the self tests, shows the progress and writes all reports.
+// command is the command line that repeats the run.
 func (o *suiteOptions) execute(
 	ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer, after ...selfTest,
 ) error {
@@ -118,18 +120,18 @@ func (o *suiteOptions) execute(
 	return nil
 }
 
-// words are the flags that a second run needs to see the same.
-func (o *suiteOptions) repeatFlags() (repeatFlags []string) {
+// repeatFlags returns the flags that a repeated run needs.
+func (o *suiteOptions) repeatFlags() (flags []string) {
 	if o.strict {
-		repeatFlags = append(repeatFlags, "--strict")
+		flags = append(flags, "--strict")
 	}
 	if o.seed != 0 {
-		repeatFlags = append(repeatFlags, "--seed", fmt.Sprint(o.seed))
+		flags = append(flags, "--seed", fmt.Sprint(o.seed))
 	}
-	return repeatFlags
+	return flags
 }
 
-// write writes the reports that are wanted as files.
+// write writes the requested report files.
 func (o *suiteOptions) write(r *conformance.Report) error {
 	var errs []error
 	for _, f := range []struct {
@@ -151,7 +153,8 @@ func writeReport(name string, r *conformance.Report, write func(io.Writer, *conf
 	return errors.Join(write(f, r), f.Close())
 }
 
-// targetError is what is wrong with a target: a mistake in how it was named, or that it can't be tested.
+// targetError returns a usage error if the target was specified incorrectly, and otherwise
+// an error with ExitUntestable.
 func targetError(err error) error {
 	if e, ok := errors.AsType[*listwatch.Error](err); ok && e.Code == listwatch.Invalid && e.Err == nil {
 		return cli.UsageError(err)

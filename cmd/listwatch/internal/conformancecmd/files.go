@@ -16,9 +16,9 @@ import (
 func newConformanceCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check DIR",
-		Short: "Hold recorded histories to the guarantees of a watch",
-		Long: `Hold every history in a directory, *` + checker.FileExtension + `, to the guarantees of a watch: what was written, and what each watcher saw of it. Tests
-under faults record them.`,
+		Short: "Check recorded histories against the guarantees of a watch",
+		Long: `Check every recorded history (*` + checker.FileExtension + `) in a directory against the guarantees of
+a watch. Tests under faults and conformance self record histories.`,
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return checkHistories(args[0], cmd.OutOrStdout()) },
 	}
@@ -46,7 +46,7 @@ func checkHistories(dir string, out io.Writer) error {
 	if len(all) == 1 {
 		what = "history"
 	}
-	fmt.Fprintf(out, "%d %s, %d of them not sound\n", len(all), what, bad)
+	fmt.Fprintf(out, "%d %s checked, %d failed\n", len(all), what, bad)
 	if bad > 0 {
 		return cli.WithCode(cli.ExitFailure, nil)
 	}
@@ -57,7 +57,7 @@ func newConformanceDiff() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff BEFORE.json AFTER.json",
 		Short: "Compare two reports",
-		Long:  "Compare two reports that --json wrote. It exits with 1 where anything has become worse.",
+		Long:  "Compare two JSON reports. The exit code is 1 if a run has regressed.",
 		Args:  cli.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, err := readReport(args[0])

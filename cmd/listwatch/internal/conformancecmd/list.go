@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A listedCase is a case as list --json has it.
+// A listedCase is the JSON form of a case.
 type listedCase struct {
 	ID        string   `json:"id"`
 	Level     string   `json:"level"`
@@ -31,7 +31,7 @@ func newConformanceList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PATTERN...]",
 		Short: "List the cases",
-		Long:  "List all cases, or those that a pattern names, as in resume or 'resume/rv-*'.",
+		Long:  "List all cases, or those that match a pattern such as resume or 'resume/rv-*'.",
 		RunE: func(cmd *cobra.Command, patterns []string) error {
 			all, err := selectCases(patterns)
 			if err != nil {
@@ -43,11 +43,11 @@ func newConformanceList() *cobra.Command {
 			return listText(cmd.OutOrStdout(), all)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// listed are the cases that patterns name; all, where there is none.
+// selectCases returns the cases that match patterns, or all if there are none.
 func selectCases(patterns []string) ([]conformance.Case, error) {
 	if err := (conformance.Options{Run: patterns}).Check(); err != nil {
 		return nil, cli.UsageError(err)
@@ -80,14 +80,14 @@ func listText(w io.Writer, listed []conformance.Case) error {
 		}
 		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.Rule)
 	}
-	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID says more\n", len(listed))
+	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID describes one\n", len(listed))
 	return out.Flush()
 }
 
 func newConformanceExplain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain ID",
-		Short: "Say what a case is about, and what it needs",
+		Short: "Describe a case and its requirements",
 		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var near []string
@@ -100,15 +100,15 @@ func newConformanceExplain() *cobra.Command {
 				}
 			}
 			if len(near) > 0 {
-				return cli.Usagef("there is no case %q; there is %s", args[0], strings.Join(near, ", "))
+				return cli.Usagef("unknown case %q; did you mean %s?", args[0], strings.Join(near, ", "))
 			}
-			return cli.Usagef("there is no case %q: listwatch conformance list names all", args[0])
+			return cli.Usagef("unknown case %q: listwatch conformance list shows all", args[0])
 		},
 	}
 }
 
-// lanes say where cases are run.
-var modeNames = map[rune]string{'r': "real sockets", 'f': "a clock of its own, in go test", 'x': "a system under faults"}
+// modeNames explains the modes of cases.
+var modeNames = map[rune]string{'r': "real sockets", 'f': "a fake clock, under go test only", 'x': "a system under faults"}
 
 func modeText(c conformance.Case) string {
 	var all []string
@@ -123,20 +123,20 @@ func explain(w io.Writer, c conformance.Case) error {
 	fmt.Fprintf(out, "%s\n\n  %s\n\n", c.ID, c.Rule)
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(out, "%-10s %s\n", name, value)
+			fmt.Fprintf(out, "%-11s %s\n", name, value)
 		}
 	}
 	line("level", c.Level.Name()+": "+c.Level.Meaning())
-	line("about", c.Subject.Name())
-	line("over", c.Transports)
-	line("lane", modeText(c))
+	line("subject", c.Subject.Name())
+	line("transports", c.Transports)
+	line("mode", modeText(c))
 	line("needs", c.Needs.String())
 	switch {
 	case strings.HasPrefix(c.CoveredBy, "lives in "):
 		at := strings.Fields(strings.TrimPrefix(c.CoveredBy, "lives in "))
 		line("run it", "go test ./"+at[0]+" -run '^"+at[len(at)-1]+"$'")
 	case c.CoveredBy != "":
-		line("test", "none yet: it "+c.CoveredBy)
+		line("test", "none: it "+c.CoveredBy)
 	case c.Subject == harness.Client:
 		line("run it", "listwatch conformance client --exec COMMAND --run "+c.ID)
 	case strings.Contains(c.Mode, "r"):

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// selfOptions are the flags of conformance self.
+// selfOptions contains the flags of conformance self.
 type selfOptions struct {
 	suiteOptions
 	mutants   bool
@@ -27,14 +27,16 @@ func newConformanceSelf() *cobra.Command {
 	var o selfOptions
 	cmd := &cobra.Command{
 		Use:   "self",
-		Short: "Hold this program's server and client to the protocol, and the suite to account",
-		Long: `Hold the server and the client that are built into this program to the protocol, and show that the suite would notice what is wrong.
+		Short: "Test this program's server and client, and the suite itself",
+		Long: `Test this program's own server and client, and then the suite itself.
 
-After the cases come the mutants, which are that server or client with one defect each: the cases about a defect must fail. Then comes a system under
-faults: connections are reset, cut, stalled and dripped, the server is killed, drained and started again, history is compacted away, and all that the
-watchers saw is held to the guarantees of a watch. The report has the figures of all three. It takes about a minute.
+After the cases, the mutants run: servers and clients with one defect each,
+which the cases must detect. Then a system runs under faults: connections are
+reset, cut, stalled and slowed down, and the server is killed, drained and
+compacted, while a checker verifies what all watchers see. The run takes about
+a minute.
 
-With --run or --skip there are cases alone, unless --mutants or --faults says otherwise.`,
+With --run or --skip, only the cases run, unless --mutants or --faults is set.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(o.run)+len(o.skip) > 0 {
@@ -47,9 +49,9 @@ With --run or --skip there are cases alone, unless --mutants or --faults says ot
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.mutants, "mutants", true, "try the mutants")
-	f.DurationVar(&o.faults, "faults", 4*time.Second, "how long everything goes wrong; zero: not at all")
-	f.StringVar(&o.histories, "histories", "", "directory to keep what the watchers saw in, for listwatch conformance check")
+	f.BoolVar(&o.mutants, "mutants", true, "run the mutants")
+	f.DurationVar(&o.faults, "faults", 4*time.Second, "how long to inject faults; 0 means not at all")
+	f.StringVar(&o.histories, "histories", "", "`directory` for the recorded history, for listwatch conformance check")
 	o.addFlags(f)
 	return cmd
 }
@@ -60,14 +62,14 @@ func (o *selfOptions) conform(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if o.faults < 0 {
-		return cli.Usagef("--faults %v: want a time, or zero", o.faults)
+		return cli.Usagef("--faults %v: must not be negative", o.faults)
 	}
 	t := reference.New("listwatch", reference.Interceptors{})
 	t.Patience = o.timeout
 	return o.execute(ctx, t, all, []string{"listwatch", "conformance", "self"}, out, o.runSelfTests)
 }
 
-// tryHard tries the mutants and the faults.
+// runSelfTests runs the mutants and the robustness test.
 func (o *selfOptions) runSelfTests(ctx context.Context, r *conformance.Report, p *report.Progress) (err error) {
 	begun := time.Now()
 	defer func() { r.Seconds += time.Since(begun).Seconds() }()
@@ -79,7 +81,7 @@ func (o *selfOptions) runSelfTests(ctx context.Context, r *conformance.Report, p
 	if o.faults == 0 {
 		return nil
 	}
-	p.Message("faults", fmt.Sprintf("at least %v of them", o.faults))
+	p.Message("faults", fmt.Sprintf("injecting faults for at least %v", o.faults))
 	if r.Robustness, err = robustness.Run(ctx, robustness.Options{Seed: o.seed, MinDuration: o.faults}); err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}
@@ -90,6 +92,6 @@ func (o *selfOptions) runSelfTests(ctx context.Context, r *conformance.Report, p
 	if err != nil {
 		return err
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("what the watchers saw under faults is in %s; listwatch conformance check %s judges it again", file, o.histories))
+	r.Notes = append(r.Notes, fmt.Sprintf("the history of the run under faults is in %s; listwatch conformance check %s verifies it again", file, o.histories))
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// serverOptions are the flags of conformance server.
+// serverOptions contains the flags of conformance server.
 type serverOptions struct {
 	suiteOptions
 	remote.Connection
@@ -29,34 +29,36 @@ func newConformanceServer() *cobra.Command {
 	var o serverOptions
 	cmd := &cobra.Command{
 		Use:   "server (--url URL | --kube URL | --kubeconfig FILE | --exec COMMAND)",
-		Short: "Hold a server to the protocol",
-		Long: `Hold a server to the protocol.
+		Short: "Test a server against the protocol",
+		Long: `Test a server.
 
---url takes anything that can be listed and watched, and runs the cases that write nothing. --kube and --kubeconfig take a server of Kubernetes' API,
-a real one too: each case works in a namespace of its own, on configmaps, on the resource that --resource names, or on a custom resource that is made
-for the run and removed at its end. --exec starts a command that speaks the control hook of docs/conformance-hook.md.`,
+--url tests any URL that can be listed and watched, with the cases that do not
+write. --kube and --kubeconfig test a server with Kubernetes' API: each case
+uses a new namespace, and works on ConfigMaps, on the resource of --resource,
+or on a custom resource created for the run. --exec runs a command that speaks
+the control hook; see docs/conformance-hook.md.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.conform(cmd.Context(), cmd.Flags(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.url, "url", "", "where a collection can be listed and watched")
-	f.StringVar(&o.kube, "kube", "", "a server of Kubernetes' API, as in https://127.0.0.1:6443")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that names a server of Kubernetes' API and has credentials for it, as kubectl reads it")
-	f.StringVar(&o.exec, "exec", "", "command of a shell that starts a server and speaks the control hook")
-	f.StringVar(&o.resource, "resource", "", "what to work on, as in widgets.v1.demo.example.com; empty: configmaps")
-	f.StringVar(&o.Token, "token", "", "bearer token")
-	f.StringArrayVar(&o.headers, "header", nil, `header of every request, as in "Origin: https://example.com"; repeatable`)
-	f.StringVar(&o.CA, "ca", "", "file with the CAs to trust, in PEM; empty: the system's")
-	f.StringVar(&o.Cert, "cert", "", "file with a client certificate, in PEM")
-	f.StringVar(&o.Key, "key", "", "file with the key of --cert, in PEM")
-	f.BoolVar(&o.SkipVerify, "insecure", false, "believe any certificate of the server")
+	f.StringVar(&o.url, "url", "", "`URL` of a collection")
+	f.StringVar(&o.kube, "kube", "", "`URL` of a server with Kubernetes' API, such as https://127.0.0.1:6443")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` with the server and its credentials")
+	f.StringVar(&o.exec, "exec", "", "shell `command` that starts a server and speaks the control hook")
+	f.StringVar(&o.resource, "resource", "", "`resource` to work on, such as widgets.v1.demo.example.com; if empty, configmaps")
+	f.StringVar(&o.Token, "token", "", "bearer `token`")
+	f.StringArrayVar(&o.headers, "header", nil, "`header` to add to every request, such as \"Origin: https://example.com\" (repeatable)")
+	f.StringVar(&o.CA, "ca", "", "PEM `file` with the CAs to trust; if empty, those of the system")
+	f.StringVar(&o.Cert, "cert", "", "PEM `file` with a client certificate")
+	f.StringVar(&o.Key, "key", "", "PEM `file` with the key of --cert")
+	f.BoolVar(&o.SkipVerify, "insecure", false, "do not verify the certificate of the server")
 	o.suiteOptions.addFlags(f)
 	return cmd
 }
 
-// An opened target has to be closed.
+// A closableTarget is a target that must be closed.
 type closableTarget struct {
 	conformance.Target
 	close func() error
@@ -76,13 +78,13 @@ func (o *serverOptions) conform(ctx context.Context, f *pflag.FlagSet, out, note
 	}
 	defer func() {
 		if err := t.close(); err != nil {
-			fmt.Fprintf(notes, "listwatch: what the run has made is not all removed: %s\n", cli.OneLine(err))
+			fmt.Fprintf(notes, "listwatch: could not remove everything that the run created: %s\n", cli.OneLine(err))
 		}
 	}()
 	return o.execute(ctx, t.Target, all, o.command(f), out)
 }
 
-// check says whether the flags go together.
+// check returns an error for flags that contradict each other.
 func (o *serverOptions) check(f *pflag.FlagSet) error {
 	n := 0
 	for _, name := range []string{"url", "kube", "kubeconfig", "exec"} {
@@ -92,11 +94,11 @@ func (o *serverOptions) check(f *pflag.FlagSet) error {
 	}
 	switch {
 	case n != 1:
-		return cli.Usagef("want one of --url, --kube, --kubeconfig and --exec")
+		return cli.Usagef("set exactly one of --url, --kube, --kubeconfig and --exec")
 	case o.resource != "" && o.kube == "" && o.kubeconfig == "":
-		return cli.Usagef("--resource goes with --kube and --kubeconfig")
+		return cli.Usagef("--resource requires --kube or --kubeconfig")
 	case o.exec != "" && (o.Token != "" || o.CA != "" || o.Cert != "" || o.SkipVerify || len(o.headers) > 0):
-		return cli.Usagef("the command of --exec says how its server is reached: leave credentials out")
+		return cli.Usagef("--exec: remove the flags for credentials; the command describes how to reach its server")
 	}
 	return nil
 }
@@ -153,7 +155,7 @@ func (o *serverOptions) adapterOptions() (adapters.Options, error) {
 	return a, nil
 }
 
-// command is how to begin such a run again. Secrets are not in it.
+// command returns the command line that repeats the run, without secrets.
 func (o *serverOptions) command(f *pflag.FlagSet) []string {
 	words := []string{"listwatch", "conformance", "server"}
 	for _, name := range []string{"url", "kube", "kubeconfig", "exec", "resource", "ca", "cert", "key"} {

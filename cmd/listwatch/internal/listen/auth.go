@@ -12,10 +12,10 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// access is who may use the server.
+// Auth determines which clients may use the server.
 type Auth struct {
-	tokens    *kubeapi.Tokens // nil: there are none
-	clientCAs *x509.CertPool  // nil: https asks for no certificates
+	tokens    *kubeapi.Tokens // nil if there are no tokens
+	clientCAs *x509.CertPool  // nil if https does not request certificates
 	insecure  bool
 }
 
@@ -35,19 +35,20 @@ func (o *Options) ReadAuth() (*Auth, error) {
 		return a, nil
 	}
 	if o.tlsAddr == "" {
-		return nil, cli.Usagef("--client-ca needs --tls-addr: certificates can't be had in clear text")
+		return nil, cli.Usagef("--client-ca requires --tls-addr: client certificates need TLS")
 	}
 	var err error
 	a.clientCAs, err = remote.ReadCertificates("--client-ca", o.tls.clientCA)
 	return a, err
 }
 
-// asks reports whether an endpoint asks for credentials. In clear text a client has no certificate to show.
+// RequiresCredentials reports whether an endpoint requires credentials. A client
+// certificate needs TLS.
 func (a *Auth) RequiresCredentials(secure bool) bool {
 	return a.tokens != nil || secure && a.clientCAs != nil
 }
 
-// authenticator returns nil where no endpoint asks for credentials.
+// Authenticator returns nil if no endpoint requires credentials.
 func (a *Auth) Authenticator() kubeapi.Authenticator {
 	var all []kubeapi.Authenticator
 	if a.clientCAs != nil {
@@ -68,11 +69,12 @@ func (a *Auth) Authenticator() kubeapi.Authenticator {
 	}
 }
 
-// check refuses to open the server to a network where everybody could read and write.
+// checkAddress returns an error for an address beyond loopback without credentials, unless
+// --insecure is set.
 func (a *Auth) checkAddress(flag, addr string, asks bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return cli.Usagef("%s %q: want HOST:PORT, such as 127.0.0.1:8080", flag, addr)
+		return cli.Usagef("%s %q: must be HOST:PORT, such as 127.0.0.1:8080", flag, addr)
 	}
 	if asks || a.insecure {
 		return nil
@@ -84,21 +86,22 @@ func (a *Auth) checkAddress(flag, addr string, asks bool) error {
 	if loopback {
 		return nil
 	}
-	return fmt.Errorf("%s %s: refusing to listen beyond loopback without credentials, for everybody who reaches it could read and write; "+
-		"%s, or --insecure if that is meant", flag, addr, remedy(flag))
+	return fmt.Errorf("%s %s: refusing to listen beyond loopback without credentials, because every client could read and write; "+
+		"%s, or set --insecure to allow it", flag, addr, remedy(flag))
 }
 
 func remedy(flag string) string {
 	switch flag {
 	case "--tls-addr":
-		return "give --token-file or --client-ca"
+		return "set --token-file or --client-ca"
 	case "--debug-addr":
-		return "give an address of loopback"
+		return "use a loopback address"
 	}
-	return "give --token-file"
+	return "set --token-file"
 }
 
-// isLoopback reports whether nobody but this machine can reach host; an empty one is all addresses.
+// isLoopback reports whether host is only reachable from this machine. An empty host means
+// all addresses.
 func isLoopback(host string) (bool, error) {
 	if host == "" {
 		return false, nil

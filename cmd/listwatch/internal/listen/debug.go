@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// newDebug shows the inside of a server. It asks for no credentials, so it belongs on loopback.
+// NewDebugMux returns a handler with profiles and the open watches of s. It requires no
+// credentials, so it must only listen on loopback.
 func NewDebugMux(s *watchserver.Server) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -15,22 +15,22 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// An endpoint is one address that serve listens on.
+// An Endpoint is an address that the server listens on.
 type Endpoint struct {
-	url      string // how a client on this machine reaches it
+	url      string // for a client on this machine
 	listener net.Listener
 	server   *http.Server
 	access   endpointAccess
 }
 
-// about is what clients need to know of an endpoint.
+// An endpointAccess describes how clients can access an endpoint.
 type endpointAccess struct {
 	debug            bool
-	needsCredentials bool // for credentials
-	tokens           bool // a token will do
-	certificates     bool // a client certificate will do
+	needsCredentials bool // otherwise anonymous access is allowed
+	tokens           bool // tokens are accepted
+	certificates     bool // client certificates are accepted
 	selfSigned       bool
-	caFile           string // the certificate of selfSigned, where it was written to
+	caFile           string // file with the self-signed certificate, if it was written
 }
 
 func (e *Endpoint) serve() error {
@@ -40,7 +40,7 @@ func (e *Endpoint) serve() error {
 	return e.server.Serve(e.listener)
 }
 
-// listen opens all endpoints of f, or none.
+// Listen opens all endpoints. If one of them fails, it closes the others.
 func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	defer func() {
 		if err != nil {
@@ -51,10 +51,10 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		}
 	}()
 	if o.addr == "" && o.tlsAddr == "" {
-		return cli.Usagef("nowhere to listen: give --addr or --tls-addr")
+		return cli.Usagef("no address to listen on: set --addr or --tls-addr")
 	}
 	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
-		return cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out need --tls-addr")
+		return cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out require --tls-addr")
 	}
 	api := watchserver.CORS(f.Handler, o.allowedOrigins)
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
@@ -108,7 +108,7 @@ func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about
 	return e
 }
 
-// reachable returns a, or loopback where a is all addresses.
+// localAddress returns a, or a loopback address if a is unspecified.
 func localAddress(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -117,14 +117,14 @@ func localAddress(a net.Addr) string {
 	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
 }
 
-// listenError names the address and says what to do.
+// listenError returns an error with advice.
 func listenError(flag, addr string, err error) error {
-	advice := "give another address"
+	advice := "use another address"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		advice = "something listens there already: stop it, or give another address, such as 127.0.0.1:0 for any free port"
+		advice = "another program listens there: stop it, or use another address, such as 127.0.0.1:0 for any free port"
 	case errors.Is(err, syscall.EACCES):
-		advice = "ports below 1024 are for root: give a higher one"
+		advice = "ports below 1024 require root: use a higher port"
 	}
 	cause := err
 	if op, ok := errors.AsType[*net.OpError](err); ok {

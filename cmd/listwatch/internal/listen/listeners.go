@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// listenOptions are the flags about what listens: those that serve and relay share.
+// Options contains the flags about listening, which serve and relay share.
 type Options struct {
 	addr, tlsAddr, debugAddr string
 	tls                      tlsOptions
@@ -26,21 +26,22 @@ type Options struct {
 	verbose                  bool
 }
 
-// register adds the flags; debug says what there is to see beside profiles and watches.
+// AddFlags adds the flags. addr is the default address, and debug names further debug
+// endpoints.
 func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
-	f.StringVar(&o.addr, "addr", addr, "where to listen in clear text; empty: nowhere")
-	f.StringVar(&o.tlsAddr, "tls-addr", "", "where to listen with TLS; empty: nowhere")
-	f.StringVar(&o.tls.cert, "tls-cert", "", "file with the server's certificate, and those between it and its CA, in PEM")
-	f.StringVar(&o.tls.key, "tls-key", "", "file with the key of --tls-cert, in PEM")
-	f.BoolVar(&o.tls.selfSigned, "tls-self-signed", false, "make a certificate for this host, 127.0.0.1 and ::1 at the start")
-	f.StringVar(&o.tls.caOut, "tls-ca-out", "", "file to write the certificate of --tls-self-signed to, for clients to trust")
-	f.StringVar(&o.tls.clientCA, "client-ca", "", "file with the CAs of client certificates, in PEM: CN is the user, O the groups; https asks for them")
-	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens, a line each: token,user,uid,"group1,group2"`)
-	f.BoolVar(&o.insecure, "insecure", false, "listen beyond loopback without credentials")
-	f.StringArrayVar(&o.allowedOrigins, "allow-origin", nil, "origin whose pages may use the server beside its own, as in http://127.0.0.1:*; repeatable")
-	f.BoolVar(&o.noCompression, "no-compression", false, "compress nothing, whatever clients can decompress: where objects hold secrets beside text of others")
-	f.StringVar(&o.debugAddr, "debug-addr", "", "where to serve /debug/pprof/, GET /debug/watches and "+debug+", without credentials")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refusal")
+	f.StringVar(&o.addr, "addr", addr, "`address` to listen on without TLS; if empty, none")
+	f.StringVar(&o.tlsAddr, "tls-addr", "", "`address` to listen on with TLS; if empty, none")
+	f.StringVar(&o.tls.cert, "tls-cert", "", "PEM `file` with the server's certificate and its intermediate certificates")
+	f.StringVar(&o.tls.key, "tls-key", "", "PEM `file` with the key of --tls-cert")
+	f.BoolVar(&o.tls.selfSigned, "tls-self-signed", false, "create a certificate for this host, 127.0.0.1 and ::1 at the start")
+	f.StringVar(&o.tls.caOut, "tls-ca-out", "", "`file` to write the certificate of --tls-self-signed to, for clients to trust")
+	f.StringVar(&o.tls.clientCA, "client-ca", "", "PEM `file` with the CAs of client certificates; CN is the user, O the groups; applies to https only")
+	f.StringVar(&o.tokenFile, "token-file", "", "`file` with one bearer token per line: token,user,uid,\"group1,group2\"")
+	f.BoolVar(&o.insecure, "insecure", false, "allow addresses beyond loopback without credentials")
+	f.StringArrayVar(&o.allowedOrigins, "allow-origin", nil, "additional `origin` whose pages may use the server, such as http://127.0.0.1:* (repeatable)")
+	f.BoolVar(&o.noCompression, "no-compression", false, "never compress responses; use it if objects contain secrets next to text from other users")
+	f.StringVar(&o.debugAddr, "debug-addr", "", "`address` to serve /debug/pprof/, GET /debug/watches and "+debug+" on, without credentials")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refused request")
 }
 
 func (o *Options) Logger(logs io.Writer) *slog.Logger {
@@ -51,7 +52,7 @@ func (o *Options) Logger(logs io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 }
 
-// configure makes s serve lists and watches as the flags say.
+// Configure applies the flags to s.
 func (o *Options) Configure(s *watchserver.Server, log *slog.Logger) error {
 	if err := transport.CheckOrigins(o.allowedOrigins); err != nil {
 		return cli.UsageError(err)
@@ -74,22 +75,23 @@ func logTrace(log *slog.Logger) *watchserver.Trace {
 	}
 }
 
-// A front is what clients meet: endpoints that serve one handler.
+// Listeners serve one handler on several endpoints.
 type Listeners struct {
 	Log         *slog.Logger
-	WatchServer *watchserver.Server         // has all watches
-	Drain       func(context.Context) error // ends them
+	WatchServer *watchserver.Server         // serves all watches
+	Drain       func(context.Context) error // ends all watches
 	Handler     http.Handler
 	Debug       http.Handler
 	Endpoints   []*Endpoint
 }
 
-// shutdownTime is how long watches and requests have to come to their end after a signal.
+// shutdownTimeout is how long watches and requests may take to end after a signal.
 const shutdownTimeout = 10 * time.Second
 
-// serve serves all endpoints until ctx ends, and then lets every watch end cleanly; or until one of them fails. What goes on beside, with a
-// context that ends when serving does, is waited for.
-func (f *Listeners) Serve(ctx context.Context, beside ...func(context.Context)) error {
+// Serve serves all endpoints until one fails or ctx ends. When ctx ends, it drains all
+// watches. It also runs the background functions, ends their context with the serving, and
+// waits for them.
+func (f *Listeners) Serve(ctx context.Context, background ...func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -102,7 +104,7 @@ func (f *Listeners) Serve(ctx context.Context, beside ...func(context.Context)) 
 			}
 		})
 	}
-	for _, run := range beside {
+	for _, run := range background {
 		wg.Go(func() { run(ctx) })
 	}
 	var err error
@@ -119,12 +121,12 @@ func (f *Listeners) shutDown() {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if err := f.Drain(ctx); err != nil {
-		f.Log.Warn("some watches took too long to end and were cut off", "after", shutdownTimeout)
+		f.Log.Warn("some watches did not end in time and were closed", "after", shutdownTimeout)
 	}
 	for _, e := range f.Endpoints {
 		if err := e.server.Shutdown(ctx); err != nil {
-			f.Log.Warn("some requests took too long to end and were cut off", "on", e.url)
-			_ = e.server.Close() // there is nobody left to tell
+			f.Log.Warn("some requests did not end in time and were closed", "on", e.url)
+			_ = e.server.Close() // there is no one to report the error to
 		}
 	}
 }

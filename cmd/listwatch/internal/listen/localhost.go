@@ -10,15 +10,17 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// localHosts lets only requests through that name this machine as their Host. A server on loopback that asks for no credentials trusts
-// whoever reaches it; a web page whose name was made to resolve to 127.0.0.1 reaches it too, as an origin of its own.
+// requireLocalHost refuses requests whose Host header is not a loopback name. A loopback
+// server without credentials trusts every local client. Without this check, a web page
+// whose host name resolves to 127.0.0.1 could use the server from a browser (DNS
+// rebinding).
 func requireLocalHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocalHost(r.Host) {
 			watchserver.WriteError(w, r, &listwatch.Error{
 				Code: listwatch.Forbidden,
-				Message: fmt.Sprintf("Host %q is not this machine's loopback, for which alone the server is open without credentials; "+
-					"ask for localhost, or start it with --token-file, or with --insecure", r.Host),
+				Message: fmt.Sprintf("Host %q is not a loopback name, and without credentials the server only accepts those; "+
+					"use localhost, or start the server with --token-file or --insecure", r.Host),
 			})
 			return
 		}

@@ -7,14 +7,14 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// hints prints what to try at e, one command a line, each as it can be pasted.
+// PrintQuickstart prints commands to try, one per line, ready to paste.
 func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
 	if e.access.debug {
-		fmt.Fprintf(out, "%s shows the inside, without credentials:\n\n", e.url)
+		fmt.Fprintf(out, "Debug endpoints on %s, without credentials:\n\n", e.url)
 		fmt.Fprintf(out, "  curl %s/debug/watches\n  curl -X POST %s/debug/compact\n\n", e.url, e.url)
 		return
 	}
-	fmt.Fprintf(out, "Serving on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try, in another terminal:\n\n", e.url, e.access.description())
+	fmt.Fprintf(out, "Serving on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url, e.access.description())
 	pods := kubeapi.DefaultResources()[0]
 	list, in := e.url+pods.Path(""), e.url+pods.Path("default")
 	curl := "curl" + e.access.curlFlags()
@@ -30,22 +30,22 @@ func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
 	fmt.Fprintln(out)
 }
 
-// sampleKey is 16 bytes in base64, as a WebSocket handshake wants them: RFC 6455's own example.
+// sampleKey is the example key of RFC 6455: 16 bytes in base64.
 const sampleKey = "dGhlIHNhbXBsZSBub25jZQ=="
 
 func (a endpointAccess) description() string {
 	switch {
 	case !a.needsCredentials:
-		return "open to everybody who reaches it"
+		return "without credentials"
 	case a.tokens && a.certificates:
-		return "for holders of a token or a certificate"
+		return "with a token or a client certificate"
 	case a.tokens:
-		return "for holders of a token"
+		return "with a token"
 	}
-	return "for holders of a certificate"
+	return "with a client certificate"
 }
 
-// flags are what a command needs to get in, in its spelling: a token where one will do, else files of the user's.
+// credentialFlags returns the flags that a command needs to access the endpoint.
 func (a endpointAccess) credentialFlags(ca, skipVerify, token string) string {
 	flags := ""
 	switch {
@@ -71,13 +71,13 @@ func (a endpointAccess) listwatchFlags() string {
 	return a.credentialFlags("--ca", "--insecure-skip-verify", `--token "$TOKEN"`)
 }
 
-// relayHints prints what to try at e.
+// PrintRelayQuickstart prints commands to try with a relay.
 func (e *Endpoint) PrintRelayQuickstart(out io.Writer, command string, paths []string) {
 	if e.access.debug {
-		fmt.Fprintf(out, "%s shows the inside, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
+		fmt.Fprintf(out, "Debug endpoints on %s, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
 		return
 	}
-	fmt.Fprintf(out, "Relaying on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try, in another terminal:\n\n", e.url, e.access.description())
+	fmt.Fprintf(out, "Relaying on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url, e.access.description())
 	for _, at := range paths {
 		fmt.Fprintf(out, "  curl%s -N \"%s%s?watch=true\"\n", e.access.curlFlags(), e.url, at)
 		fmt.Fprintf(out, "  %s watch %s%s%s\n", command, e.url, at, e.access.listwatchFlags())

@@ -17,7 +17,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// tlsOptions say which certificate to show and which to demand.
+// tlsOptions contains the flags about certificates.
 type tlsOptions struct {
 	cert, key  string
 	selfSigned bool
@@ -28,18 +28,19 @@ type tlsOptions struct {
 func (o tlsOptions) check() error {
 	switch {
 	case (o.cert == "") != (o.key == ""):
-		return cli.Usagef("--tls-cert and --tls-key go together")
+		return cli.Usagef("--tls-cert and --tls-key must be set together")
 	case o.cert != "" && o.selfSigned:
-		return cli.Usagef("--tls-self-signed and --tls-cert exclude each other")
+		return cli.Usagef("set either --tls-self-signed or --tls-cert, not both")
 	case o.cert == "" && !o.selfSigned:
-		return cli.Usagef("--tls-addr needs --tls-cert and --tls-key, or --tls-self-signed")
+		return cli.Usagef("--tls-addr requires --tls-cert and --tls-key, or --tls-self-signed")
 	case o.caOut != "" && !o.selfSigned:
-		return cli.Usagef("--tls-ca-out writes the certificate of --tls-self-signed, which is not given")
+		return cli.Usagef("--tls-ca-out requires --tls-self-signed, whose certificate it writes")
 	}
 	return nil
 }
 
-// config returns the TLS of the server. Who shows no certificate gets in, to be answered 401 or to show a token.
+// config returns the TLS configuration of the server. A client without a certificate may
+// connect, because it may have a token.
 func (o tlsOptions) config(clientCAs *x509.CertPool) (*tls.Config, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (o tlsOptions) config(clientCAs *x509.CertPool) (*tls.Config, error) {
 	return c, nil
 }
 
-// selfSigned makes a certificate for this machine that is its own CA, so that a client can trust it and nothing else.
+// selfSigned creates a certificate for this machine that is its own CA.
 func selfSigned(now time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -82,7 +83,7 @@ func selfSigned(now time.Time) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: "listwatch, self-signed"},
-		NotBefore:             now.Add(-time.Hour), // clocks differ
+		NotBefore:             now.Add(-time.Hour), // tolerates clock skew
 		NotAfter:              now.AddDate(1, 0, 0),
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

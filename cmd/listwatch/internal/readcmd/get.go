@@ -30,7 +30,7 @@ func NewGet() *cobra.Command {
 		},
 	}
 	s.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&s.version, "resource-version", "", "list a state that is not older; empty: the newest")
+	cmd.Flags().StringVar(&s.version, "resource-version", "", "list a state at least as new as this `version`; if empty, the newest")
 	return cmd
 }
 
@@ -66,7 +66,8 @@ func (s *collectionFlags) list(ctx context.Context, t *collection, out, notes io
 	return w.Flush()
 }
 
-// writeJSON writes the only object, or all as kubectl does, whose lists are of no kind of their own. The objects' bytes are the server's.
+// writeJSON writes the only object, or a List as kubectl does. It writes the bytes of the
+// objects unchanged.
 func writeJSON(w *bufio.Writer, page listwatch.Page, single bool) error {
 	if single {
 		w.Write(page.Items[0].Data)

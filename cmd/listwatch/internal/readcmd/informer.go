@@ -16,12 +16,13 @@ import (
 )
 
 const (
-	// statusPeriod is how often the line is looked at, probePeriod how often the server is asked for its newest version.
+	// statusInterval is how often the status line is updated, probeInterval how often the
+	// server is asked for its newest version.
 	statusInterval = 500 * time.Millisecond
 	probeInterval  = 2 * time.Second
 )
 
-// A mirror is a local store that is shown as it follows the server.
+// An informerView shows the local store of an informer.
 type informerView struct {
 	*informer.Informer[*listwatch.Object]
 	remote *client.Remote
@@ -29,18 +30,18 @@ type informerView struct {
 	start  time.Time
 
 	added, updated, deleted, relists atomic.Int64
-	firstListDuration                atomic.Int64 // nanoseconds until the first state was there
+	firstListDuration                atomic.Int64 // nanoseconds; zero until the first list is complete
 	probe                            atomic.Pointer[versionProbe]
 }
 
-// A probe is the newest version that the server has told, which the store may not have yet.
+// A versionProbe is a version that the server reported as its newest.
 type versionProbe struct {
 	version    listwatch.Version
 	receivedAt time.Time
-	lag        time.Duration // until the store had it; negative: it does not have it
+	lag        time.Duration // until the store reached version; negative until then
 }
 
-// mirror follows the collection with an informer and shows its store, until ctx ends.
+// watchInformer runs an informer and shows its store until ctx ends.
 func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote *client.Remote, out, notes io.Writer) error {
 	m := &informerView{remote: remote, query: t.query, start: time.Now(), Informer: &informer.Informer[*listwatch.Object]{
 		Source: remote, Query: t.query, Decode: func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil },
@@ -87,7 +88,7 @@ func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote 
 	return m.show(ctx, out, refusal, o.exitAfter)
 }
 
-// isFinal reports whether trying again is of no use to somebody at a terminal.
+// isPermanent reports whether a retry is pointless.
 func isPermanent(err error) bool {
 	switch listwatch.CodeOf(err) {
 	case listwatch.Invalid, listwatch.NotFound, listwatch.Unauthorized, listwatch.Forbidden, listwatch.Unsupported:
@@ -96,7 +97,8 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// probes asks for the newest version from time to time, and how long the store takes to have it.
+// probeVersions repeatedly asks for the newest version, and measures the time until the
+// store reaches it.
 func (m *informerView) probeVersions(ctx context.Context) {
 	if m.WaitForVersion(ctx, 0) != nil {
 		return
@@ -122,14 +124,14 @@ func (m *informerView) probeVersions(ctx context.Context) {
 	}
 }
 
-// show writes the state of the store whenever it has changed: over and over the same line on a terminal, else a line each. It ends after so
-// many lines; 0: never.
-func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan error, most int) error {
+// show writes the status whenever it changes: on a terminal it overwrites the line,
+// otherwise it adds a line. It returns after maxLines lines; zero means no limit.
+func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan error, maxLines int) error {
 	width, _ := cli.Terminal(out)
 	ticker := time.NewTicker(statusInterval)
 	defer ticker.Stop()
 	last := ""
-	for lines := 0; most == 0 || lines < most; {
+	for lines := 0; maxLines == 0 || lines < maxLines; {
 		if line := m.statusLine(); line != last {
 			last = line
 			lines++
@@ -154,7 +156,8 @@ func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan e
 	return nil
 }
 
-// writeStatus writes line over the one before where out is a terminal of that width; zero: it is none.
+// writeStatus writes line. If width is not zero, out is a terminal of that width, and line
+// replaces the previous one.
 func writeStatus(out io.Writer, line string, width int) error {
 	if width == 0 {
 		_, err := fmt.Fprintln(out, line)
@@ -167,27 +170,27 @@ func writeStatus(out io.Writer, line string, width int) error {
 	return err
 }
 
-// line says how the store is.
+// statusLine describes the state of the store.
 func (m *informerView) statusLine() string {
 	took := time.Duration(m.firstListDuration.Load())
 	if took == 0 {
-		return "waiting for the first state"
+		return "waiting for the first list"
 	}
-	return fmt.Sprintf("%d objects at version %d, %s; +%d ~%d -%d since the first state, which took %v; listed %d times",
+	return fmt.Sprintf("%d objects at version %d, %s; +%d ~%d -%d since the first list, which took %v; listed %d times",
 		m.Len(), m.Version(), m.lagText(), m.added.Load(), m.updated.Load(), m.deleted.Load(), took.Round(time.Millisecond), m.relists.Load())
 }
 
-// lag says how far the store is behind.
+// lagText describes the lag of the store.
 func (m *informerView) lagText() string {
 	p := m.probe.Load()
 	switch {
 	case p == nil:
-		return "lag not known"
+		return "lag unknown"
 	case p.lag < 0 && time.Since(p.receivedAt) < statusInterval:
 		return "lag under " + statusInterval.String()
 	case p.lag < 0:
-		behind := p.version - min(m.Version(), p.version) // it may have come there just now
-		return fmt.Sprintf("at most %d versions behind for %v", behind, time.Since(p.receivedAt).Truncate(time.Second))
+		behind := p.version - min(m.Version(), p.version) // the store may just have reached it
+		return fmt.Sprintf("up to %d versions behind for %v", behind, time.Since(p.receivedAt).Truncate(time.Second))
 	case p.lag < 10*time.Millisecond:
 		return "lag under 10ms"
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// writeEvent writes one line. As JSON it is what the wire says, with the object's bytes as they came.
+// writeEvent writes an event as one line. As JSON, it writes the bytes of the object
+// unchanged.
 func writeEvent(w io.Writer, e listwatch.Event, output string, now time.Time) {
 	switch output {
 	case "json":
@@ -34,7 +35,7 @@ func eventLine(e listwatch.Event, now time.Time) string {
 	return fmt.Sprintf("%-8s  %-32s  %-20s  %4s", e.Type, key, e.Version, age(e.Object, now))
 }
 
-// writeTable writes objects as columns.
+// writeTable writes objects as a table.
 func writeTable(w io.Writer, items []*listwatch.Object, namespaces, wide bool, now time.Time) {
 	if len(items) == 0 {
 		return
@@ -54,7 +55,7 @@ func writeTable(w io.Writer, items []*listwatch.Object, namespaces, wide bool, n
 	for _, o := range items {
 		row(o.Key.Namespace, o.Key.Name, o.Version.String(), age(o, now), labels(o))
 	}
-	table.Flush() // an error shows at the next write to w
+	table.Flush() // the next write to w returns the error
 }
 
 func labels(o *listwatch.Object) string {
@@ -68,7 +69,7 @@ func labels(o *listwatch.Object) string {
 	return strings.Join(parts, ",")
 }
 
-// age returns how long ago o was created, in the largest unit of which there are two.
+// age returns the time since the creation of o, in the largest unit that gives at least 2.
 func age(o *listwatch.Object, now time.Time) string {
 	meta, err := listwatch.Decode[struct{ Metadata listwatch.Metadata }](o)
 	if err != nil || meta.Metadata.CreationTimestamp == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// selection says what to list or to watch: flags that get and watch share.
+// collectionFlags contains the flags that select what to list or watch.
 type collectionFlags struct {
 	remote.Connection
 	namespace     string
@@ -24,22 +24,24 @@ type collectionFlags struct {
 
 func (s *collectionFlags) addFlags(f *pflag.FlagSet) {
 	s.Connection.AddFlags(f)
-	f.StringVarP(&s.namespace, "namespace", "n", "default", "the namespace")
-	f.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "all namespaces")
-	f.StringVarP(&s.labels, "selector", "l", "", "labels that the objects must have, as in app=web,tier!=test")
-	f.StringVar(&s.fields, "field-selector", "", "fields that the objects must have, as in metadata.name=one")
-	f.StringVarP(&s.output, "output", "o", "", "json, name or wide; empty: a line for people")
+	f.StringVarP(&s.namespace, "namespace", "n", "default", "`namespace` of the objects")
+	f.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "select objects of all namespaces")
+	f.StringVarP(&s.labels, "selector", "l", "", "label `selector`, such as app=web,tier!=test")
+	f.StringVar(&s.fields, "field-selector", "", "field `selector`, such as metadata.name=one")
+	f.StringVarP(&s.output, "output", "o", "", "output `format`: json, name or wide; if empty, a line of text")
 }
 
-const collectionHelp = `The first argument is the URL of a collection, or a resource of --server: pods, services, configmaps, deployments, namespaces, events, their
-short names, or in full as widgets.v1.demo.example.com. A second one is the name of one object.`
+const collectionHelp = `The first argument is the URL of a collection, or a resource of --server: pods,
+services, configmaps, deployments, namespaces, events, one of their short names,
+or a full name such as widgets.v1.demo.example.com. The second argument is the
+name of a single object.`
 
-// target is what the arguments and flags say.
+// A collection is what the arguments and flags refer to.
 type collection struct {
 	url         string
 	query       listwatch.Query
 	description string // for messages
-	// namespaces is true where the objects may be of several.
+	// anyNamespace reports whether objects of several namespaces are possible.
 	anyNamespace bool
 }
 
@@ -47,7 +49,7 @@ func (s *collectionFlags) parse(ctx context.Context, args []string, f *pflag.Fla
 	switch s.output {
 	case "", "json", "name", "wide":
 	default:
-		return nil, cli.Usagef("-o %q: want json, name or wide", s.output)
+		return nil, cli.Usagef("-o %q: must be json, name or wide", s.output)
 	}
 	t := &collection{}
 	err := s.locate(ctx, t, args, f)
@@ -73,7 +75,7 @@ func (s *collectionFlags) parse(ctx context.Context, args []string, f *pflag.Fla
 	return t, nil
 }
 
-// locate finds the URL.
+// locate determines the URL from the arguments.
 func (s *collectionFlags) locate(ctx context.Context, t *collection, args []string, f *pflag.FlagSet) error {
 	what := args[0]
 	if kind, name, ok := strings.Cut(what, "/"); ok && len(args) == 1 {
@@ -83,11 +85,11 @@ func (s *collectionFlags) locate(ctx context.Context, t *collection, args []stri
 	}
 	if strings.Contains(what, "/") {
 		if len(args) > 1 {
-			return cli.Usagef("a name (%s) can't follow a URL; it goes into --field-selector metadata.name=%[1]s", args[1])
+			return cli.Usagef("name %q: not allowed after a URL; use --field-selector metadata.name=%[1]s", args[1])
 		}
 		for _, name := range []string{"namespace", "all-namespaces", "server"} {
 			if f.Changed(name) {
-				return cli.Usagef("--%s can't be given with a URL", name)
+				return cli.Usagef("--%s: not allowed with a URL", name)
 			}
 		}
 		return s.locateURL(t, what)
@@ -111,7 +113,7 @@ func (s *collectionFlags) locate(ctx context.Context, t *collection, args []stri
 		return cli.UsageError(err)
 	}
 	if namespace == "" && f.Changed("namespace") && s.allNamespaces {
-		return cli.Usagef("-n and -A exclude each other")
+		return cli.Usagef("set either -n or -A, not both")
 	}
 	t.url = base.JoinPath(r.Path(namespace)).String()
 	t.description, t.anyNamespace = r.QualifiedName(), namespace == "" && r.Namespaced
@@ -121,7 +123,8 @@ func (s *collectionFlags) locate(ctx context.Context, t *collection, args []stri
 	return nil
 }
 
-// locateURL takes a URL as people paste it from curl: what it says beside the selection goes into the query and the flags.
+// locateURL accepts a URL as it is pasted from curl. Its resourceVersion sets the flag
+// unless that is given.
 func (s *collectionFlags) locateURL(t *collection, text string) error {
 	u, err := remote.ParseURL(text)
 	if err != nil {

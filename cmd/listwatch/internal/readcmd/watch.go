@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// watchOptions are the flags of watch.
+// watchOptions contains the flags of watch.
 type watchOptions struct {
 	collectionFlags
 	exitAfter int
@@ -28,19 +28,21 @@ func NewWatch() *cobra.Command {
 	var o watchOptions
 	cmd := &cobra.Command{
 		Use:   "watch (URL | RESOURCE [NAME])",
-		Short: "Follow the changes of a collection",
-		Long: `Follow the changes of a collection: first what is there, as ADDED, then every change, until it is interrupted. Where the connection
-breaks it is made anew, and nothing is lost or comes twice.
+		Short: "Watch a collection",
+		Long: `Watch a collection: print its objects as ADDED events, and then every change
+until interrupted. If the connection breaks, the watch resumes without lost or
+repeated events.
 
-With --informer the events are kept in a local store, and what is shown is that store: how many objects it has, its version, and how far it is behind
-the server. A collection in which nothing happens may be some versions behind, for up to a minute, while others of the server are written to:
-then a bookmark says that nothing was missed.
+With --informer, the command keeps a local store and prints its state: the
+number of objects, the version, and the lag behind the server. The version of
+an idle collection can lag behind for up to a minute while other collections
+change, until a bookmark arrives.
 
 ` + collectionHelp,
 		Args: cli.Args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.exitAfter < 0 {
-				return cli.Usagef("--exit-after %d: want a number that is not negative", o.exitAfter)
+				return cli.Usagef("--exit-after %d: must be a non-negative integer", o.exitAfter)
 			}
 			if err := o.checkInformer(cmd.Flags()); err != nil {
 				return err
@@ -54,20 +56,20 @@ then a bookmark says that nothing was missed.
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	f.StringVar(&o.version, "resource-version", "", "show only what comes after it; empty: begin with the state")
-	f.StringVar(&o.Transport, "transport", "auto", "auto, chunked, h2 or websocket")
-	f.StringVar(&o.Framing, "framing", "json", "json, cbor, sse, seq or prefixed: how events travel")
-	f.IntVar(&o.exitAfter, "exit-after", 0, "end after so many events, or lines of --informer; 0: never")
-	f.BoolVar(&o.bookmarks, "bookmarks", false, "show bookmarks, too")
-	f.BoolVar(&o.informer, "informer", false, "show a local store that follows the collection, in place of the events")
+	f.StringVar(&o.version, "resource-version", "", "print only changes after this `version`; if empty, start with the current objects")
+	f.StringVar(&o.Transport, "transport", "auto", "`transport`: auto, chunked, h2 or websocket")
+	f.StringVar(&o.Framing, "framing", "json", "`framing` of the events: json, cbor, sse, seq or prefixed")
+	f.IntVar(&o.exitAfter, "exit-after", 0, "exit after this `number` of events, or of lines with --informer; 0 means never")
+	f.BoolVar(&o.bookmarks, "bookmarks", false, "print bookmarks, too")
+	f.BoolVar(&o.informer, "informer", false, "print the state of a local store instead of the events")
 	return cmd
 }
 
-// checkInformer refuses what an informer has no use for.
+// checkInformer refuses flags that do not apply to --informer.
 func (o *watchOptions) checkInformer(f *pflag.FlagSet) error {
 	for _, name := range []string{"resource-version", "bookmarks", "output"} {
 		if o.informer && f.Changed(name) {
-			return cli.Usagef("--%s can't be given with --informer, which shows its store, from the state on", name)
+			return cli.Usagef("--%s does not apply to --informer", name)
 		}
 	}
 	return nil
@@ -90,27 +92,28 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 		err = o.print(ctx, w, out)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // an interrupt is how a watch ends
+		return nil // an interrupt is the normal end
 	}
 	if errors.Is(err, listwatch.Expired) {
-		return fmt.Errorf("%w; what came since can't be had: watch again, from the state", err)
+		return fmt.Errorf("%w; the history since then is gone: watch again without --resource-version", err)
 	}
 	return remote.WithAdvice(err)
 }
 
-// noteLoss tells of a break: without it, silence would look like quiet. That a server ends a watch when its time is up is no news.
+// printLoss reports a lost connection. It does not report that the server has ended a watch
+// after its maximum duration.
 func printLoss(notes io.Writer, err error, wait time.Duration) {
 	if errors.Is(err, io.EOF) && wait < time.Second {
 		return
 	}
-	what := "the server has ended the watch"
+	what := "the server ended the watch"
 	if !errors.Is(err, io.EOF) {
-		what = "the connection is lost: " + cli.OneLine(err)
+		what = "lost the connection: " + cli.OneLine(err)
 	}
-	fmt.Fprintf(notes, "listwatch: %s; trying again in %v\n", what, wait.Round(100*time.Millisecond))
+	fmt.Fprintf(notes, "listwatch: %s; retrying in %v\n", what, wait.Round(100*time.Millisecond))
 }
 
-// print writes events as they come, and what comes together at once.
+// print writes events as they arrive, and flushes after each batch.
 func (o *watchOptions) print(ctx context.Context, w listwatch.Watcher, out io.Writer) error {
 	buf := bufio.NewWriter(out)
 	var batch [64]listwatch.Event

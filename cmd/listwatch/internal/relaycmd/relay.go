@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// relayOptions are the flags of relay.
+// relayOptions contains the flags of relay.
 type relayOptions struct {
 	listen.Options
 	upstream     upstreamOptions
@@ -36,15 +36,21 @@ func New() *cobra.Command {
 	o := relayOptions{historyBytes: 256 << 20}
 	cmd := &cobra.Command{
 		Use:   "relay (--upstream URL | --kubeconfig FILE) [--resource NAME]...",
-		Short: "Serve collections of another server to any number of watchers, by one watch each",
-		Long: `Serve collections of another server to any number of watchers, by one watch each.
+		Short: "Serve collections of another server to any number of watchers",
+		Long: `Serve collections of another server to any number of watchers. The relay needs
+one watch of the upstream for each collection.
 
-With --resource the upstream is a server of Kubernetes' API, a real one too, and each resource is served at its paths, read only; what is not
-named is not there. Without, --upstream is the URL of one collection, which is served at the same path. Versions are those of the upstream: a
-client may go on at any relay, or at the upstream. Reads of the newest state are as new as the upstream's; docs/relay.md says how.
+With --resource, the upstream is a server with Kubernetes' API, and the relay
+serves the named resources read-only at the same paths. Without --resource,
+--upstream is the URL of one collection, which the relay serves at the same
+path. Versions are those of the upstream, so a client can resume at any relay
+or at the upstream. A read of the newest state is as new as at the upstream;
+see docs/relay.md.
 
-/readyz says no until all state is here, and when it is further behind than --max-behind. Who may come in is said as for serve; the relay reads
-with the credentials of --upstream-token-file, --upstream-cert or --kubeconfig, and whoever is let in sees what these may see.`,
+/readyz fails until the relay has the complete state, and while it lags behind
+the upstream by more than --max-behind. Clients are authenticated as by serve.
+The relay reads with the credentials of --upstream-token-file, --upstream-cert
+or --kubeconfig, and authenticated clients see everything that it reads.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -52,26 +58,26 @@ with the credentials of --upstream-token-file, --upstream-cert or --kubeconfig, 
 	}
 	f := cmd.Flags()
 	o.upstream.register(f)
-	f.StringArrayVar(&o.resources, "resource", nil, "resource to relay: pods, or in full as in widgets.v1.demo.example.com; with =Widget or =Widget,cluster the upstream isn't asked what it is; repeatable")
-	f.IntVar(&o.lookback, "lookback", relay.DefaultBackfillVersions, "how many versions before the newest to begin with, where the upstream still has them, for clients of a relay before; 0: the default; negative: none")
-	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
-	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
-	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second, "how far behind the upstream /readyz still says yes; zero or negative: however far")
+	f.StringArrayVar(&o.resources, "resource", nil, "`resource` to relay, such as pods or widgets.v1.demo.example.com; append =Widget or =Widget,cluster to skip the discovery at the upstream (repeatable)")
+	f.IntVar(&o.lookback, "lookback", relay.DefaultBackfillVersions, "`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
+	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long history is kept; 0 means the default, a negative value forever")
+	f.Var(&o.historyBytes, "history-bytes", "maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
+	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second, "maximum lag behind the upstream at which /readyz succeeds; 0 or a negative value means no maximum")
 	o.AddFlags(f, "127.0.0.1:8082", "GET /debug/relays")
 	return cmd
 }
 
-// A relayService is what relay runs.
+// A relayServer is what the command relay runs.
 type relayServer struct {
 	listen.Listeners
 	options  *relayOptions
 	upstream *upstream
 	relays   []namedRelay
-	paths    []string // to try
+	paths    []string // paths for the quickstart
 	closers  []func()
 }
 
-// relayed is one collection.
+// A namedRelay is the relay of one collection.
 type namedRelay struct {
 	name string
 	*relay.Relay
@@ -89,7 +95,7 @@ func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
 	return s.Serve(ctx)
 }
 
-// prepare makes everything that can go wrong at the start go wrong before anything is served.
+// prepare performs everything that can fail before the server starts.
 func (s *relayServer) prepare(ctx context.Context) error {
 	o := s.options
 	access, err := o.ReadAuth()
@@ -113,7 +119,7 @@ func (s *relayServer) prepare(ctx context.Context) error {
 	return o.Listen(access, &s.Listeners)
 }
 
-// relayResources relays resources at the paths of Kubernetes.
+// relayResources relays resources at the paths of Kubernetes' API.
 func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error {
 	api := &kubeapi.Handler{Authenticate: a.Authenticator(), Ready: s.ready}
 	if err := s.options.Configure(&api.Server, s.Log); err != nil {
@@ -128,7 +134,7 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 		source := s.openRelay(r.QualifiedName(), r.Path(""), r.Fields)
 		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source}))
 		if errors.Is(err, listwatch.AlreadyExists) {
-			return cli.Usagef("--resource %s: it is there twice", text)
+			return cli.Usagef("--resource %s: given twice", text)
 		}
 		if err != nil {
 			return err
@@ -139,7 +145,7 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 	return nil
 }
 
-// relayCollection relays the collection whose URL the upstream's is.
+// relayCollection relays the collection at the URL of the upstream.
 func (s *relayServer) relayCollection(a *listen.Auth) error {
 	server := new(watchserver.Server)
 	if err := s.options.Configure(server, s.Log); err != nil {
@@ -161,7 +167,7 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	return nil
 }
 
-// open relays the collection at a path below the upstream.
+// openRelay relays the collection at a path below the upstream.
 func (s *relayServer) openRelay(name, below string, fields []string) *relay.Relay {
 	remote := s.upstream.newRemote(below)
 	o := s.options
@@ -177,7 +183,8 @@ func (s *relayServer) openRelay(name, below string, fields []string) *relay.Rela
 	return r
 }
 
-// checkEvery returns how often to find out how far behind a relay is, so that one where all is well is never found to be too far.
+// checkInterval returns how often a relay checks its lag. It is well below maxBehind, so
+// that a healthy relay is always ready.
 func checkInterval(maxBehind time.Duration) time.Duration {
 	if maxBehind <= 0 {
 		return relay.DefaultCheckInterval
@@ -197,13 +204,13 @@ func (s *relayServer) trace(name string) *relay.Trace {
 	return &relay.Trace{
 		Replaced: func(v listwatch.Version, objects int) {
 			if again.Swap(true) {
-				log.Warn("the state is anew, and all watches have expired", "version", v, "objects", objects)
+				log.Warn("fetched a new state; all watches have expired", "version", v, "objects", objects)
 				return
 			}
-			log.Info("the state is here", "version", v, "objects", objects)
+			log.Info("fetched the state", "version", v, "objects", objects)
 		},
 		UpstreamLost: func(err error, wait time.Duration, again bool) {
-			log.Warn("the watch of the upstream is lost", "error", cli.OneLine(err), "tried again in", wait.Round(time.Millisecond), "from the state", again)
+			log.Warn("lost the watch of the upstream", "error", cli.OneLine(err), "retry in", wait.Round(time.Millisecond), "relist", again)
 		},
 		Checked: func(s relay.Health) {
 			log.Debug("checked", "version", s.Version, "upstream", s.UpstreamVersion, "behind", s.Lag, "watchers", s.Watchers, "error", s.Err)
@@ -211,17 +218,17 @@ func (s *relayServer) trace(name string) *relay.Trace {
 	}
 }
 
-// readOnly is a relay as what keeps a collection.
+// A readOnlyBackend is a store.Backend that reads from a relay and refuses writes.
 type readOnlyBackend struct{ *relay.Relay }
 
 var _ store.Backend = readOnlyBackend{}
 
 // Commit implements [store.Backend].
 func (readOnlyBackend) Commit(context.Context, store.Change) (*listwatch.Object, error) {
-	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "a relay is read only"}
+	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "a relay is read-only; write to its upstream"}
 }
 
-// authenticated lets only requests through that a knows; nil: all.
+// requireAuth passes only authenticated requests to next. If a is nil, it passes all.
 func requireAuth(a kubeapi.Authenticator, next http.Handler) http.Handler {
 	if a == nil {
 		return next
@@ -229,7 +236,7 @@ func requireAuth(a kubeapi.Authenticator, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, err := a(r)
 		if err == nil && user.Name == "" {
-			err = errors.New("the request bears no credentials")
+			err = errors.New("the request has no credentials")
 		}
 		if err != nil {
 			if listwatch.CodeOf(err) == listwatch.Unknown {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// stuck is an upstream whose watches bring nothing.
+// A silentSource is a source whose watches never deliver an event.
 type silentSource struct{ listwatch.Source }
 
 func (s silentSource) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
@@ -44,7 +44,7 @@ func TestRelayWithUnknownLagIsNotReady(t *testing.T) {
 		defer r.Close()
 		time.Sleep(time.Minute)
 		s := &relayServer{options: &relayOptions{maxBehind: time.Hour}, relays: []namedRelay{{"things", r}}}
-		if err := s.ready(); !r.Health().Ready || err == nil || !strings.Contains(err.Error(), "not known") {
+		if err := s.ready(); !r.Health().Ready || err == nil || !strings.Contains(err.Error(), "unknown") {
 			t.Errorf("a state from before the upstream's, for all that is known: %v, %+v", err, r.Health())
 		}
 	})

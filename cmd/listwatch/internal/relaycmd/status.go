@@ -9,19 +9,19 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// ready says why some relay is not fit to be asked.
+// ready returns an error if a relay is not ready to serve reads.
 func (s *relayServer) ready() error {
 	var why []error
 	for _, r := range s.relays {
 		switch status := r.Health(); {
 		case !status.Ready && status.Err != nil:
-			why = append(why, fmt.Errorf("%s: the state of the upstream is not here yet: %w", r.name, status.Err))
+			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet: %w", r.name, status.Err))
 		case !status.Ready:
-			why = append(why, fmt.Errorf("%s: the state of the upstream is not here yet", r.name))
+			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet", r.name))
 		case s.options.maxBehind > 0 && status.Lag < 0:
-			why = append(why, fmt.Errorf("%s: how far it is behind the upstream is not known", r.name))
+			why = append(why, fmt.Errorf("%s: the lag behind the upstream is unknown", r.name))
 		case s.options.maxBehind > 0 && status.Lag > s.options.maxBehind:
-			why = append(why, fmt.Errorf("%s: it may be %v behind the upstream", r.name, status.Lag.Round(time.Second)))
+			why = append(why, fmt.Errorf("%s: may lag %v behind the upstream", r.name, status.Lag.Round(time.Second)))
 		}
 	}
 	return errors.Join(why...)
@@ -36,7 +36,7 @@ func (s *relayServer) serveReady(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "ok")
 }
 
-// A relayStatus is a [relay.Status] as JSON. Durations are in seconds.
+// A relayStatus is a [relay.Health] as JSON. Durations are in seconds.
 type relayStatus struct {
 	Name         string   `json:"name"`
 	Ready        bool     `json:"ready"`
@@ -44,8 +44,8 @@ type relayStatus struct {
 	Version      string   `json:"version"`
 	Upstream     string   `json:"upstream"`
 	Epoch        string   `json:"epoch,omitempty"`
-	Behind       *float64 `json:"behindSeconds"` // null: not known
-	Silent       *float64 `json:"silentSeconds"` // null: nothing has ever come
+	Behind       *float64 `json:"behindSeconds"` // null if unknown
+	Silent       *float64 `json:"silentSeconds"` // null if nothing was received yet
 	Error        string   `json:"error,omitempty"`
 	Objects      int      `json:"objects"`
 	Watchers     int      `json:"watchers"`

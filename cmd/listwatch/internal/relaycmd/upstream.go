@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// upstreamOptions are the flags of relay about the server that it follows.
+// upstreamOptions contains the flags about the upstream.
 type upstreamOptions struct {
 	remote.Connection
 	url, kubeconfig string
@@ -26,33 +26,33 @@ type upstreamOptions struct {
 }
 
 func (o *upstreamOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&o.url, "upstream", "", "what to follow: with --resource a server, as in https://127.0.0.1:6443; else the URL of a collection")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that names the upstream and has credentials for it, as kubectl reads it")
-	f.StringVar(&o.Token, "upstream-token", "", "bearer token for the upstream; others on this machine may see it, --upstream-token-file is safer")
-	f.StringVar(&o.tokenFile, "upstream-token-file", "", "file with the bearer token for the upstream, read again when the upstream refuses it")
-	f.StringVar(&o.CA, "upstream-ca", "", "file with the CAs to trust, in PEM; empty: the system's")
-	f.StringVar(&o.Cert, "upstream-cert", "", "file with a client certificate for the upstream, in PEM")
-	f.StringVar(&o.Key, "upstream-key", "", "file with the key of --upstream-cert, in PEM")
-	f.BoolVar(&o.SkipVerify, "upstream-insecure-skip-verify", false, "believe any certificate of the upstream")
-	f.StringVar(&o.Transport, "upstream-transport", "auto", "auto, chunked, h2 or websocket")
-	f.BoolVar(&o.Compress, "compress", false, "ask the upstream to compress: zstd or gzip; permessage-deflate over WebSocket")
+	f.StringVar(&o.url, "upstream", "", "`URL` of the upstream: with --resource a server such as https://127.0.0.1:6443, otherwise a collection")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` with the upstream and its credentials")
+	f.StringVar(&o.Token, "upstream-token", "", "bearer `token` for the upstream, visible to other users of this machine; --upstream-token-file is safer")
+	f.StringVar(&o.tokenFile, "upstream-token-file", "", "`file` with the bearer token for the upstream; it is read again for each request")
+	f.StringVar(&o.CA, "upstream-ca", "", "PEM `file` with the CAs to trust; if empty, those of the system")
+	f.StringVar(&o.Cert, "upstream-cert", "", "PEM `file` with a client certificate for the upstream")
+	f.StringVar(&o.Key, "upstream-key", "", "PEM `file` with the key of --upstream-cert")
+	f.BoolVar(&o.SkipVerify, "upstream-insecure-skip-verify", false, "do not verify the certificate of the upstream")
+	f.StringVar(&o.Transport, "upstream-transport", "auto", "`transport`: auto, chunked, h2 or websocket")
+	f.BoolVar(&o.Compress, "compress", false, "request compression: zstd or gzip, or permessage-deflate over WebSocket")
 }
 
-// upstreamAccess is how the upstream is reached.
+// An upstream is the server that the relay reads from.
 type upstream struct {
 	base       *url.URL
 	network    transport.Network
 	transports []transport.Client
-	header     func(ctx context.Context, refresh bool) (http.Header, error) // nil: none
+	header     func(ctx context.Context, refresh bool) (http.Header, error) // may be nil
 	compress   bool
 }
 
 func (o *upstreamOptions) connect() (*upstream, error) {
 	switch {
 	case (o.url == "") == (o.kubeconfig == ""):
-		return nil, cli.Usagef("want one of --upstream and --kubeconfig")
+		return nil, cli.Usagef("set either --upstream or --kubeconfig")
 	case o.Token != "" && o.tokenFile != "":
-		return nil, cli.Usagef("--upstream-token and --upstream-token-file exclude each other")
+		return nil, cli.Usagef("set either --upstream-token or --upstream-token-file, not both")
 	}
 	config, err := o.TLSConfig()
 	if err != nil {
@@ -85,7 +85,8 @@ func (o *upstreamOptions) connect() (*upstream, error) {
 	return a, err
 }
 
-// renamed makes a message about the flags of other commands one about those of relay.
+// withUpstreamFlags replaces the names of flags in an error of package remote by those of
+// relay.
 func (o *upstreamOptions) withUpstreamFlags(err error) error {
 	text := strings.ReplaceAll(err.Error(), "--server", "--upstream")
 	for _, name := range []string{"ca", "cert", "key", "transport"} {
@@ -101,12 +102,12 @@ func fixedHeader(h http.Header) func(context.Context, bool) (http.Header, error)
 	return func(context.Context, bool) (http.Header, error) { return h, nil }
 }
 
-// tokenFrom reads the token anew for each request: whoever rotates it replaces the file.
+// tokenFileHeader reads the token again for each request, because the file may be replaced.
 func tokenFileHeader(file string) func(context.Context, bool) (http.Header, error) {
 	return func(context.Context, bool) (http.Header, error) {
 		token, err := os.ReadFile(file)
 		if err == nil && len(strings.TrimSpace(string(token))) == 0 {
-			err = errors.New("it is empty")
+			err = errors.New("the file is empty")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--upstream-token-file %s: %w", file, err)
@@ -115,7 +116,7 @@ func tokenFileHeader(file string) func(context.Context, bool) (http.Header, erro
 	}
 }
 
-// remote returns the collection at a path below the upstream.
+// newRemote returns a client for the collection at a path below the upstream.
 func (a *upstream) newRemote(below string) *client.Remote {
 	u := a.base
 	if below != "" {
@@ -124,7 +125,7 @@ func (a *upstream) newRemote(below string) *client.Remote {
 	return &client.Remote{URL: u.String(), Network: a.network, Transports: a.transports, Header: a.header, Compress: a.compress}
 }
 
-// resource returns the resource that text names, as the upstream has it.
+// resource returns the resource with the given name as the upstream declares it.
 func (a *upstream) resource(ctx context.Context, text string) (kubeapi.Resource, error) {
 	if strings.Contains(text, "=") {
 		r, err := kubeapi.ParseResource(text)
@@ -139,14 +140,14 @@ func (a *upstream) resource(ctx context.Context, text string) (kubeapi.Resource,
 	}
 	found, err := a.discover(ctx, r)
 	if err != nil {
-		return r, fmt.Errorf("--resource %s: ask the upstream what it is: %w", text, err)
+		return r, fmt.Errorf("--resource %s: discovery at the upstream failed: %w", text, err)
 	}
 	r.Kind, r.Namespaced, r.Singular = found.Kind, found.Namespaced, found.SingularName
 	r.ShortNames, r.Categories = found.ShortNames, found.Categories
 	if !known {
 		r.Schema = nil
 	}
-	r.Scale = nil // the scale is the upstream's to answer
+	r.Scale = nil // the upstream serves the scale
 	return r, nil
 }
 

@@ -63,8 +63,8 @@ func Discover(ctx context.Context, config *tls.Config, header http.Header, base 
 	return d, &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no " + r.Plural + " in " + r.APIVersion()}
 }
 
-// isNamespaced reports whether the objects of r have namespaces. If the server does not tell, it
-// returns true: the following request then shows what is wrong with the server.
+// IsNamespaced reports whether the objects of r have namespaces. If the server does not
+// tell, it returns true, and the next request shows what is wrong with the server.
 func (c *Connection) IsNamespaced(ctx context.Context, base *url.URL, r kubeapi.Resource) bool {
 	config, err := c.TLSConfig()
 	if err != nil {

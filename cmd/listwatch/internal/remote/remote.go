@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// connection says how to reach a server: flags that get and watch share.
+// A Connection contains the flags that describe how to reach a server.
 type Connection struct {
 	Server        string
 	Transport     string
@@ -33,20 +33,20 @@ type Connection struct {
 }
 
 func (c *Connection) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&c.Server, "server", "http://127.0.0.1:8080", "the server, where the argument is no URL")
-	f.StringVar(&c.Token, "token", "", "bearer token")
-	f.StringVar(&c.CA, "ca", "", "file with the CAs to trust, in PEM; empty: the system's")
-	f.StringVar(&c.Cert, "cert", "", "file with a client certificate, in PEM")
-	f.StringVar(&c.Key, "key", "", "file with the key of --cert, in PEM")
-	f.BoolVar(&c.Compress, "compress", false, "ask the server to compress: zstd or gzip; permessage-deflate over WebSocket")
-	f.BoolVar(&c.SkipVerify, "insecure-skip-verify", false, "believe any certificate of the server")
+	f.StringVar(&c.Server, "server", "http://127.0.0.1:8080", "`URL` of the server, unless the argument is a URL")
+	f.StringVar(&c.Token, "token", "", "bearer `token`")
+	f.StringVar(&c.CA, "ca", "", "PEM `file` with the CAs to trust; if empty, those of the system")
+	f.StringVar(&c.Cert, "cert", "", "PEM `file` with a client certificate")
+	f.StringVar(&c.Key, "key", "", "PEM `file` with the key of --cert")
+	f.BoolVar(&c.Compress, "compress", false, "request compression: zstd or gzip, or permessage-deflate over WebSocket")
+	f.BoolVar(&c.SkipVerify, "insecure-skip-verify", false, "do not verify the certificate of the server")
 }
 
 var framings = map[string]framing.Framer{
 	"json": framing.JSON{}, "cbor": framing.CBORSeq{}, "sse": framing.SSE{}, "seq": framing.JSONSeq{}, "prefixed": framing.LengthPrefixed{},
 }
 
-// remote returns the Source at url.
+// Remote returns a client for the collection at url.
 func (c *Connection) Remote(url string) (*client.Remote, error) {
 	config, err := c.TLSConfig()
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Connection) Remote(url string) (*client.Remote, error) {
 	if c.Framing != "" {
 		f, ok := framings[c.Framing]
 		if !ok {
-			return nil, cli.Usagef("--framing %q: want json, cbor, sse, seq or prefixed", c.Framing)
+			return nil, cli.Usagef("--framing %q: must be json, cbor, sse, seq or prefixed", c.Framing)
 		}
 		r.Framings = []framing.Framer{f}
 	}
@@ -71,7 +71,7 @@ func (c *Connection) Remote(url string) (*client.Remote, error) {
 	return r, nil
 }
 
-// transports returns the one to watch over; nil: the Remote chooses.
+// Transports returns the selected transport, or nil if client.Remote chooses it.
 func (c *Connection) Transports(n transport.Network) ([]transport.Client, error) {
 	switch c.Transport {
 	case "", "auto":
@@ -83,12 +83,12 @@ func (c *Connection) Transports(n transport.Network) ([]transport.Client, error)
 	case "websocket":
 		return []transport.Client{&websocket.Client{Network: n}}, nil
 	}
-	return nil, cli.Usagef("--transport %q: want auto, chunked, h2 or websocket", c.Transport)
+	return nil, cli.Usagef("--transport %q: must be auto, chunked, h2 or websocket", c.Transport)
 }
 
 func (c *Connection) TLSConfig() (*tls.Config, error) {
 	if (c.Cert == "") != (c.Key == "") {
-		return nil, cli.Usagef("--cert and --key go together")
+		return nil, cli.Usagef("--cert and --key must be set together")
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.SkipVerify}
 	if c.CA != "" {
@@ -107,16 +107,16 @@ func (c *Connection) TLSConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// withAdvice says what to do about the errors that beginners meet.
+// WithAdvice adds advice to common errors.
 func WithAdvice(err error) error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w; nothing listens there: start a server with \"listwatch serve\", or name another with --server", err)
+		return fmt.Errorf("%w; no server is running there: start one with \"listwatch serve\", or name another with --server", err)
 	case untrusted:
-		return fmt.Errorf("%w; name the CA with --ca", err)
+		return fmt.Errorf("%w; pass its CA with --ca", err)
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"),
 		strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
 		return fmt.Errorf("%w; try http:// instead of https://", err)
@@ -124,7 +124,7 @@ func WithAdvice(err error) error {
 	return err
 }
 
-// readCertificates reads a PEM file of CAs.
+// ReadCertificates reads a PEM file of CA certificates. flag is named in errors.
 func ReadCertificates(flag, file string) (*x509.CertPool, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -132,7 +132,7 @@ func ReadCertificates(flag, file string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("%s %s: there is no certificate in PEM in it", flag, file)
+		return nil, fmt.Errorf("%s %s: the file contains no certificate in PEM format", flag, file)
 	}
 	return pool, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// parseURL takes a URL with or without http://.
+// ParseURL parses a URL. The scheme http:// may be omitted.
 func ParseURL(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
@@ -19,7 +19,7 @@ func ParseURL(text string) (*url.URL, error) {
 		err = e.Err
 	}
 	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		err = errors.New("want one like http://127.0.0.1:8080")
+		err = errors.New("must be an http or https URL such as http://127.0.0.1:8080")
 	}
 	if err != nil {
 		return nil, cli.Usagef("URL %q: %w", text, err)
@@ -27,7 +27,8 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// findResource finds a resource by its name; known is whether all of it is known.
+// FindResource finds a resource by its name. known reports that it is a built-in resource;
+// otherwise only its group, version and plural name are known.
 func FindResource(name string) (r kubeapi.Resource, known bool, err error) {
 	defaults := kubeapi.DefaultResources()
 	if r, known = kubeapi.FindResource(defaults, name); known {
@@ -40,6 +41,6 @@ func FindResource(name string) (r kubeapi.Resource, known bool, err error) {
 	for _, r := range defaults {
 		names = append(names, r.QualifiedName())
 	}
-	return r, false, cli.Usagef("resource %q is unknown here: want %s, another one in full, as in widgets.v1.demo.example.com, or a URL",
+	return r, false, cli.Usagef("unknown resource %q: must be %s, a full name such as widgets.v1.demo.example.com, or a URL",
 		name, strings.Join(names, ", "))
 }

@@ -10,17 +10,18 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// demoPods is how many pods the demo keeps.
+// demoPods is the number of pods that the demo keeps.
 const demoPods = 5
 
-// runDemo makes one change each interval until ctx ends: pods come, start to run, change a label and go, in an endless round, and a
-// deployment changes its size.
+// runDemo makes one change per interval until ctx ends. It creates, updates, relabels and
+// deletes pods, and scales a deployment.
 func (s *server) runDemo(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for i := 0; ; i++ {
 		if err := s.demoStep(ctx, i); err != nil && ctx.Err() == nil {
-			// Somebody else may have deleted what the demo made; it goes on with the next.
+			// Another client may have deleted the demo's objects. Continue with the next
+			// step.
 			s.Log.Debug("demo", "step", i, "error", err)
 		}
 		select {
@@ -62,7 +63,7 @@ func podState(n int, color, phase string) []byte {
 		demoPodName(n), color, n%2, phase)
 }
 
-// scale gives the deployment of the demo its size.
+// scale sets the size of the demo's deployment.
 func scale(ctx context.Context, c *store.Collection, replicas int) error {
 	state := fmt.Appendf(nil, `{"metadata":{"name":"demo","labels":{"app":"demo"}},"spec":{"replicas":%d}}`, replicas)
 	_, err := c.Replace(ctx, listwatch.Key{Namespace: "default", Name: "demo"}, state)

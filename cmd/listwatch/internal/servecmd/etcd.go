@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// etcdOptions are the flags of serve about objects that are kept in etcd.
+// etcdOptions contains the flags about etcd.
 type etcdOptions struct {
 	endpoints                []string
 	prefix, layout           string
@@ -28,47 +28,47 @@ type etcdOptions struct {
 }
 
 func (o *etcdOptions) register(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.endpoints, "etcd", nil, "URLs of etcd's members, to keep objects in etcd, which other servers may use as well; empty: memory")
-	f.StringVar(&o.prefix, "etcd-prefix", etcd.DefaultPrefix, "what every key in etcd begins with")
-	f.StringVar(&o.layout, "etcd-layout", "listwatch", `where below the prefix a collection is: "listwatch", or "kubernetes", as kube-apiserver does it`)
+	f.StringSliceVar(&o.endpoints, "etcd", nil, "`URLs` of etcd members, to keep objects in etcd; several servers can share them")
+	f.StringVar(&o.prefix, "etcd-prefix", etcd.DefaultPrefix, "`prefix` of every key in etcd")
+	f.StringVar(&o.layout, "etcd-layout", "listwatch", "`layout` of the keys: listwatch, or kubernetes for that of kube-apiserver")
 	f.BoolVar(&o.readOnly, "etcd-read-only", false, "refuse all writes")
-	f.BoolVar(&o.skipUnreadable, "etcd-skip-unreadable", false, "start even where keys below the prefix hold something else than objects, which are not shown")
-	f.StringVar(&o.user, "etcd-user", "", "user of etcd")
-	f.StringVar(&o.passwordFile, "etcd-password-file", "", "file with the password of --etcd-user")
-	f.StringVar(&o.caFile, "etcd-ca", "", "file with the CAs of etcd's members, in PEM; empty: those of the system")
-	f.StringVar(&o.cert, "etcd-cert", "", "file with a client certificate for etcd, in PEM")
-	f.StringVar(&o.key, "etcd-key", "", "file with the key of --etcd-cert, in PEM")
-	f.Int64Var(&o.history, "etcd-history", etcd.DefaultHistory, "how many revisions of etcd before the newest can be watched from after the start; zero: the default; negative: none")
+	f.BoolVar(&o.skipUnreadable, "etcd-skip-unreadable", false, "start even if keys below the prefix contain no objects, and ignore those keys")
+	f.StringVar(&o.user, "etcd-user", "", "etcd `user`")
+	f.StringVar(&o.passwordFile, "etcd-password-file", "", "`file` with the password of --etcd-user")
+	f.StringVar(&o.caFile, "etcd-ca", "", "PEM `file` with the CAs of the etcd members; if empty, those of the system")
+	f.StringVar(&o.cert, "etcd-cert", "", "PEM `file` with a client certificate for etcd")
+	f.StringVar(&o.key, "etcd-key", "", "PEM `file` with the key of --etcd-cert")
+	f.Int64Var(&o.history, "etcd-history", etcd.DefaultHistory, "`number` of revisions before the newest to load as history at the start; 0 means the default, a negative number none")
 	o.isSet = f.Changed
 }
 
-// check refuses flags that don't go together.
+// check returns an error for flags that contradict each other.
 func (o *etcdOptions) check() error {
 	if len(o.endpoints) == 0 {
 		for _, name := range []string{"prefix", "layout", "read-only", "skip-unreadable", "user", "password-file", "ca", "cert", "key", "history"} {
 			if o.isSet("etcd-" + name) {
-				return cli.Usagef("--etcd-%s needs --etcd", name)
+				return cli.Usagef("--etcd-%s requires --etcd", name)
 			}
 		}
 		return nil
 	}
 	switch {
 	case o.layout != "listwatch" && o.layout != "kubernetes":
-		return cli.Usagef(`--etcd-layout %q: want "listwatch" or "kubernetes"`, o.layout)
+		return cli.Usagef(`--etcd-layout %q: must be "listwatch" or "kubernetes"`, o.layout)
 	case (o.user == "") != (o.passwordFile == ""):
-		return cli.Usagef("--etcd-user and --etcd-password-file go together")
+		return cli.Usagef("--etcd-user and --etcd-password-file must be set together")
 	case (o.cert == "") != (o.key == ""):
-		return cli.Usagef("--etcd-cert and --etcd-key go together")
+		return cli.Usagef("--etcd-cert and --etcd-key must be set together")
 	}
 	for _, e := range o.endpoints {
 		if scheme, _, ok := strings.Cut(e, "://"); ok && scheme != "http" && scheme != "https" {
-			return cli.Usagef("--etcd %s: want http or https", e)
+			return cli.Usagef("--etcd %s: must be an http or https URL", e)
 		}
 	}
 	return nil
 }
 
-// open connects to etcd. ctx bounds that; log gets what happens then.
+// open connects to etcd. ctx limits the time to connect. Later events are logged.
 func (o *etcdOptions) open(ctx context.Context, log *slog.Logger, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
 		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable, Username: o.user, HistoryRevisions: o.history,
@@ -103,7 +103,7 @@ func (o *etcdOptions) tls() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("--etcd-ca " + o.caFile + ": there is no certificate in it")
+			return nil, errors.New("--etcd-ca " + o.caFile + ": the file contains no certificate in PEM format")
 		}
 	}
 	if o.cert != "" {
@@ -116,7 +116,7 @@ func (o *etcdOptions) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// progressEvery is how many objects lie between two lines about a load.
+// loadLogInterval is the number of objects between log lines while loading.
 const loadLogInterval = 20_000
 
 func etcdTrace(log *slog.Logger) *etcd.Trace {
@@ -134,19 +134,19 @@ func etcdTrace(log *slog.Logger) *etcd.Trace {
 			log.Log(context.Background(), level, "loaded", "collection", collection, "objects", objects, "version", version, "watchFrom", floor, "took", took.Round(time.Millisecond))
 		},
 		WatchLost: func(collection string, err error) {
-			log.Warn("the watch of etcd was lost", "collection", collection, "error", err)
+			log.Warn("lost the watch of etcd", "collection", collection, "error", err)
 		},
 		WatchResumed: func(collection string, revision int64) {
 			log.Debug("watching etcd", "collection", collection, "from", revision)
 		},
 		Relisted: func(collection string, reason error) {
-			log.Warn("events were lost for good: listing again, and watches expire", "collection", collection, "reason", reason)
+			log.Warn("some events cannot be recovered: listing again; watches expire", "collection", collection, "reason", reason)
 		},
 		DuplicatesDropped: func(collection string, revision int64) {
-			log.Debug("etcd sent events again", "collection", collection, "version", revision)
+			log.Debug("etcd repeated events", "collection", collection, "version", revision)
 		},
 		Unreadable: func(collection, key string, err error) {
-			log.Warn("a key holds no object", "collection", collection, "key", key, "error", err)
+			log.Warn("a key contains no object", "collection", collection, "key", key, "error", err)
 		},
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// serveOptions are the flags of serve.
+// serveOptions contains the flags of serve.
 type serveOptions struct {
 	listen.Options
 	resources []string
@@ -28,16 +28,24 @@ func New() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve collections at the paths of Kubernetes",
-		Long: `Serve collections at the paths of Kubernetes, over HTTP/1.1, HTTP/2 and WebSocket, and print commands to try.
+		Short: "Serve collections at the paths of Kubernetes' API",
+		Long: `Serve collections at the paths of Kubernetes' API over HTTP/1.1, HTTP/2 and
+WebSocket. The server prints commands to try.
 
-Objects come in by POST, PUT, PATCH and DELETE, and every GET with ?watch=true follows them. kubectl --server works with them: docs/kubernetes.md.
-They are in memory, and nothing is kept when the server ends; with --data FILE they are in a file, history included, and watches go on where they
-were when the server is there again, however it ended. With --etcd URL they are in etcd, which any number of servers may share.
+Clients write objects with POST, PUT, PATCH and DELETE, and watch them with
+GET and ?watch=true. kubectl --server works, too; see docs/kubernetes.md.
 
-On loopback anybody may do everything, unless --token-file is given; with --client-ca, only https asks for certificates. Elsewhere
-the server refuses to listen without credentials, unless --insecure is given. The first SIGINT or SIGTERM ends all watches cleanly,
-the second ends the server at once.`,
+Objects are in memory and lost when the server ends. With --data FILE they are
+in a file, together with their history: after a restart or a crash, watches
+resume where they were. With --etcd URL they are in etcd, which several servers
+can share.
+
+On a loopback address, anonymous clients have full access unless --token-file
+is set. --client-ca applies to https only. On other addresses the server
+refuses to start without credentials, unless --insecure is set.
+
+The first SIGINT or SIGTERM ends all watches cleanly. The second kills the
+server.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -45,13 +53,13 @@ the second ends the server at once.`,
 	}
 	f := cmd.Flags()
 	o.AddFlags(f, "127.0.0.1:8080", "POST /debug/compact")
-	f.StringArrayVar(&o.resources, "resource", nil, "further resource, as in widgets.v1.demo.example.com=Widget, with ,cluster for one without namespaces; repeatable")
+	f.StringArrayVar(&o.resources, "resource", nil, "additional `resource`, such as widgets.v1.demo.example.com=Widget; append ,cluster if it has no namespaces (repeatable)")
 	o.store.register(f)
-	f.BoolVar(&o.demo, "demo", false, "keep changing some objects")
+	f.BoolVar(&o.demo, "demo", false, "change some objects continuously")
 	return cmd
 }
 
-// A service is what serve runs.
+// A server is what the command serve runs.
 type server struct {
 	listen.Listeners
 	db  database
@@ -80,7 +88,7 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 	return s.Serve(ctx, func(ctx context.Context) { s.runDemo(ctx, time.Second) })
 }
 
-// prepare makes everything that can go wrong go wrong before anything is served.
+// prepare performs everything that can fail before the server starts.
 func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	s.api = &kubeapi.Handler{Ready: s.ready}
 	if err := o.Configure(&s.api.Server, s.Log); err != nil {
@@ -99,10 +107,10 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	return o.Listen(access, &s.Listeners)
 }
 
-// ready says why the store can't be read, where it is one that knows.
+// ready returns an error if the store knows that it cannot be read.
 func (s *server) ready() error {
 	if db, ok := s.db.(interface{ Ready(context.Context) error }); ok {
-		return db.Ready(context.Background()) // bounds itself
+		return db.Ready(context.Background()) // has its own timeout
 	}
 	return nil
 }
@@ -124,7 +132,7 @@ func (s *server) addResources(ctx context.Context, more []string) error {
 			err = withExitCode(err)
 		}
 		if errors.Is(err, listwatch.AlreadyExists) {
-			return cli.Usagef("--resource: %s is declared twice, or is one of the defaults", r.QualifiedName())
+			return cli.Usagef("--resource %s: already declared or built in; remove it", r.QualifiedName())
 		}
 		if err != nil {
 			return err
@@ -137,7 +145,7 @@ func (s *server) debugHandler() http.Handler {
 	mux := listen.NewDebugMux(s.WatchServer)
 	mux.HandleFunc("POST /debug/compact", func(w http.ResponseWriter, r *http.Request) {
 		if !transport.OriginAllowed(r, nil) {
-			watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.Forbidden, Message: "pages of other origins may not do this"})
+			watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.Forbidden, Message: "requests from pages of other origins are not allowed"})
 			return
 		}
 		s.db.Compact()

@@ -46,7 +46,7 @@ func TestDemoMakesEveryKindOfChange(t *testing.T) {
 			break
 		}
 	}
-	// A pod that turns green leaves the selection.
+	// A pod that changes from blue to green leaves the selection.
 	if seen[listwatch.Added] != rounds || seen[listwatch.Modified] != rounds || seen[listwatch.Deleted] != rounds {
 		t.Errorf("got %v, want %d of each", seen, rounds)
 	}
@@ -56,7 +56,7 @@ func TestDemoMakesEveryKindOfChange(t *testing.T) {
 	}
 }
 
-// neverLoaded is a store whose collections take for ever to load.
+// An endlessLoad is a database whose collections never finish loading.
 type endlessLoad struct {
 	memoryDatabase
 	started func()
@@ -71,7 +71,7 @@ func (n endlessLoad) CollectionContext(ctx context.Context, _ store.CollectionSp
 func TestSignalInterruptsLoading(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
 	s := &server{db: endlessLoad{memoryDatabase{memory.Open(memory.Options{})}, signal}, api: &kubeapi.Handler{}}
-	if err := startError(ctx, s.addResources(ctx, nil)); err == nil || err.Error() != "was told to end before it was ready" {
-		t.Errorf("got %v, want that it was told to end", err)
+	if err := startError(ctx, s.addResources(ctx, nil)); err == nil || err.Error() != "interrupted before the server was ready" {
+		t.Errorf("got %v, want an interrupt", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A database is a store that serve can serve.
+// A database is a store that serve can use.
 type database interface {
 	Collection(r store.CollectionSpec) (*store.Collection, error)
 	Version() listwatch.Version
@@ -22,7 +22,7 @@ type database interface {
 	Close() error
 }
 
-// storeOptions are the flags of serve about what keeps the objects.
+// storeOptions contains the flags about the store.
 type storeOptions struct {
 	data         string
 	restored     bool
@@ -33,23 +33,23 @@ type storeOptions struct {
 
 func (o *storeOptions) register(f *pflag.FlagSet) {
 	o.historyBytes = 256 << 20
-	f.StringVar(&o.data, "data", "", "file to keep objects and their history in, made where there is none; empty: memory")
+	f.StringVar(&o.data, "data", "", "`file` for objects and their history, created if necessary; if empty, they are in memory")
 	o.etcd.register(f)
-	f.BoolVar(&o.restored, "data-restored", false, "the file of --data, which must be there, is an old copy: forget its history, so that every client lists again; give it once")
-	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long a change can be watched from; zero: the default; negative: for ever")
-	f.Var(&o.historyBytes, "history-bytes", "how much history each collection keeps at most; zero: the default; negative: without limit")
+	f.BoolVar(&o.restored, "data-restored", false, "the existing file of --data was restored from a backup: discard its history, so that every client lists again; set it for one start only")
+	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long history is kept; 0 means the default, a negative value forever")
+	f.Var(&o.historyBytes, "history-bytes", "maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
 }
 
-// open opens the store. What opens must be closed.
+// open opens the store. The caller must close it.
 func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, error) {
 	if err := o.etcd.check(); err != nil {
 		return nil, err
 	}
 	switch {
 	case o.data != "" && len(o.etcd.endpoints) > 0:
-		return nil, cli.Usagef("--data and --etcd exclude each other")
+		return nil, cli.Usagef("set either --data or --etcd, not both")
 	case o.restored && o.data == "":
-		return nil, cli.Usagef("--data-restored is about the file of --data, which is not given")
+		return nil, cli.Usagef("--data-restored requires --data")
 	case len(o.etcd.endpoints) > 0:
 		db, err := o.etcd.open(ctx, log, o.historyAge, int64(o.historyBytes))
 		if err != nil {
@@ -66,7 +66,8 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 	return db, nil
 }
 
-// openCollection opens the collection that r declares. Where that may take long, the end of ctx ends it.
+// openCollection opens the collection that r describes. If the store loads it, ctx can
+// interrupt that.
 func openCollection(ctx context.Context, db database, r store.CollectionSpec) (*store.Collection, error) {
 	if db, ok := db.(interface {
 		CollectionContext(ctx context.Context, r store.CollectionSpec) (*store.Collection, error)
@@ -76,20 +77,20 @@ func openCollection(ctx context.Context, db database, r store.CollectionSpec) (*
 	return db.Collection(r)
 }
 
-// startError is err of a server that does not start, or what a signal meanwhile means.
+// startError returns the error of a failed start, or the signal that interrupted it.
 func startError(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return errors.New("was told to end before it was ready")
+		return errors.New("interrupted before the server was ready")
 	}
 	return err
 }
 
-// inMemory is a database that needs no closing.
+// A memoryDatabase is a database whose Close does nothing.
 type memoryDatabase struct{ *memory.DB }
 
 func (memoryDatabase) Close() error { return nil }
 
-// dataError tells errors of a store that go by themselves from those that don't.
+// withExitCode sets the exit code for errors that an operator must fix.
 func withExitCode(err error) error {
 	for _, code := range []listwatch.Code{listwatch.Invalid, listwatch.Unsupported, listwatch.Corrupt, listwatch.Forbidden, listwatch.Unauthorized} {
 		if errors.Is(err, code) {
