@@ -52,6 +52,7 @@ func refuses(err error) script  { return script{refuse: err} }
 func always(s script) *scriptedTransport {
 	return &scriptedTransport{scriptFor: func(int) script { return s }}
 }
+
 func sequence(scripts ...script) *scriptedTransport {
 	return &scriptedTransport{scriptFor: func(n int) script { return scripts[min(n, len(scripts)-1)] }}
 }

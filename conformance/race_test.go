@@ -5,16 +5,16 @@ package conformance_test
 // Under the race detector, which slows down compression in particular, the matrix test runs
 // fewer cells with fewer events.
 const (
-	raced = true
+	raceEnabled = true
 	// minEvents is the minimum number of events in each cell.
 	minEvents = 1500
 	// otherCellEvents is the approximate maximum of events that a watcher receives in other
 	// cells. A session there is cut after otherCellMinBytes and up to otherCellExtraBytes
 	// more.
-	elsewhereEvents               = 400
-	leastElsewhere, moreElsewhere = 8 << 10, 24 << 10
+	otherCellEvents                        = 400
+	otherCellMinBytes, otherCellExtraBytes = 8 << 10, 24 << 10
 	// Each writer writes largeWritesPerWriter large objects of largeSize bytes, one after
 	// every largeWriteInterval writes.
-	largeEach, largeEvery = 1, 300
-	largeSize             = 160 << 10
+	largeWritesPerWriter, largeWriteInterval = 1, 300
+	largeSize                                = 160 << 10
 )

@@ -1,12 +1,12 @@
 package framing
 
 import (
-	"github.com/listwatch/listwatch/internal/jsonscan"
-
 	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/listwatch/listwatch/internal/jsonscan"
 )
 
 var errNotUTF8 = errors.New("not valid UTF-8")

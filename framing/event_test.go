@@ -113,7 +113,8 @@ func TestListwatchEventsSurviveTheRoundTrip(t *testing.T) {
 	for _, e := range []listwatch.Event{
 		{Type: listwatch.Added, Object: o, Version: 7},
 		{Type: listwatch.Deleted, Object: o, Version: 7},
-		listwatch.NewBookmark(d, 8, false), listwatch.NewBookmark(d, 9, true), {Type: listwatch.Added, Initial: true, Object: o, Version: 7},
+		listwatch.NewBookmark(d, 8, false), listwatch.NewBookmark(d, 9, true),
+		{Type: listwatch.Added, Initial: true, Object: o, Version: 7},
 	} {
 		w := FromEvent(e)
 		if e.Initial != (w.Version == 0) {

@@ -72,8 +72,13 @@ func TestAddRejectsConflictingResources(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
-	for _, r := range []Resource{{}, {Version: "v1", Plural: "things"}, {Version: "1", Plural: "things", Kind: "Thing"}, {Version: "v1", Plural: "status", Kind: "State", Namespaced: true},
-		{Version: "v1", Plural: "things", Kind: "Thing", Columns: []table.Column{{Path: ".a"}}}} {
+	for _, r := range []Resource{
+		{},
+		{Version: "v1", Plural: "things"},
+		{Version: "1", Plural: "things", Kind: "Thing"},
+		{Version: "v1", Plural: "status", Kind: "State", Namespaced: true},
+		{Version: "v1", Plural: "things", Kind: "Thing", Columns: []table.Column{{Path: ".a"}}},
+	} {
 		if err := new(Handler).Add(r, nil); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%+v: got %v, want Invalid", r, err)
 		}

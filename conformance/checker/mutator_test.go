@@ -30,6 +30,7 @@ type eventRef struct {
 
 func (p eventRef) event() *ReceivedEvent { return &p.session.Events[p.index] }
 func (p eventRef) remove()               { p.session.Events = slices.Delete(p.session.Events, p.index, p.index+1) }
+
 func (p eventRef) insert(f ReceivedEvent) {
 	f.ReceivedAt = p.session.Events[min(p.index, len(p.session.Events)-1)].ReceivedAt
 	p.session.Events = slices.Insert(p.session.Events, p.index, f)

@@ -200,7 +200,8 @@ func TestFreshReadsFailWithoutEtcd(t *testing.T) {
 // reverser is a Transformer that stores values in reverse.
 type reverser struct{}
 
-func (reverser) ToStorage(_ etcd.Location, plain []byte) ([]byte, error)  { return reversed(plain), nil }
+func (reverser) ToStorage(_ etcd.Location, plain []byte) ([]byte, error) { return reversed(plain), nil }
+
 func (reverser) FromStorage(_ etcd.Location, kept []byte) ([]byte, error) { return reversed(kept), nil }
 
 func reversed(b []byte) []byte {

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"encoding/json"
-
 	"fmt"
 	"maps"
 	"os"
