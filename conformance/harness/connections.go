@@ -70,6 +70,17 @@ func (ws *Connections) ResetAll(away bool) {
 	}
 }
 
+// ResetAllAfter resets each connection after n more bytes have been read from it. A case that must
+// break a stream uses it instead of Last: an HTTP client may dial a connection that it then leaves
+// idle, because another one has become free in the meantime.
+func (ws *Connections) ResetAllAfter(n int64) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, w := range ws.open {
+		w.ResetAfter(n)
+	}
+}
+
 // DialTimes returns when connections were asked for.
 func (ws *Connections) DialTimes() []time.Time {
 	ws.mu.Lock()

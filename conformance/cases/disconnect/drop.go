@@ -61,7 +61,7 @@ func dropReset(e *harness.Env) {
 		e.Put("a")
 		f.catchUp()
 		before := wires.Count()
-		wires.Last().ResetAfter(100) // of an event
+		wires.ResetAllAfter(100) // within an event
 		for range 3 {
 			e.Put("a")
 		}
@@ -158,7 +158,7 @@ func noLeak(e *harness.Env) {
 			s.Close()
 			continue
 		}
-		wires.Last().Reset()
+		wires.ResetAll(false)
 		if _, err := s.Receive(); err == nil || err == io.EOF {
 			e.Errorf("got %v after a reset, want an error", err)
 		}
@@ -212,7 +212,7 @@ func ws1006(e *harness.Env) {
 	f := newFollower(wired, wired.RemoteTraced(wired.Route, trace), start)
 	f.catchUp()
 	for range 3 {
-		wires.Last().Reset()
+		wires.ResetAll(false)
 		if err := <-lost; err == nil || err == io.EOF {
 			e.Errorf("the client takes %v from a connection that was cut", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// New returns the command listwatch conformance.
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conformance",

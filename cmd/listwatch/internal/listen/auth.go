@@ -19,6 +19,7 @@ type Auth struct {
 	insecure  bool
 }
 
+// ReadAuth reads the files that the flags of authentication name.
 func (o *Options) ReadAuth() (*Auth, error) {
 	a := &Auth{insecure: o.insecure}
 	if o.tokenFile != "" {

@@ -44,6 +44,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refused request")
 }
 
+// Logger returns a logger that writes to logs at the level that the flags ask for.
 func (o *Options) Logger(logs io.Writer) *slog.Logger {
 	level := slog.LevelInfo
 	if o.verbose {

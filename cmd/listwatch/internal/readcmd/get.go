@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// NewGet returns the command listwatch get.
 func NewGet() *cobra.Command {
 	var s collectionFlags
 	cmd := &cobra.Command{

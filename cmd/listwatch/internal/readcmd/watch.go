@@ -24,6 +24,7 @@ type watchOptions struct {
 	informer  bool
 }
 
+// NewWatch returns the command listwatch watch.
 func NewWatch() *cobra.Command {
 	var o watchOptions
 	cmd := &cobra.Command{

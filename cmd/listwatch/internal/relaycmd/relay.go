@@ -32,6 +32,7 @@ type relayOptions struct {
 	maxBehind    time.Duration
 }
 
+// New returns the command listwatch relay.
 func New() *cobra.Command {
 	o := relayOptions{historyBytes: 256 << 20}
 	cmd := &cobra.Command{

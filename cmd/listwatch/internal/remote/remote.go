@@ -32,6 +32,7 @@ type Connection struct {
 	Compress      bool
 }
 
+// AddFlags adds the flags that set the fields of c.
 func (c *Connection) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.Server, "server", "http://127.0.0.1:8080", "`URL` of the server, unless the argument is a URL")
 	f.StringVar(&c.Token, "token", "", "bearer `token`")
@@ -86,6 +87,7 @@ func (c *Connection) Transports(n transport.Network) ([]transport.Client, error)
 	return nil, cli.Usagef("--transport %q: must be auto, chunked, h2 or websocket", c.Transport)
 }
 
+// TLSConfig returns the TLS configuration for the connection, or an error that names the flag at fault.
 func (c *Connection) TLSConfig() (*tls.Config, error) {
 	if (c.Cert == "") != (c.Key == "") {
 		return nil, cli.Usagef("--cert and --key must be set together")

@@ -24,6 +24,7 @@ type serveOptions struct {
 	demo      bool
 }
 
+// New returns the command listwatch serve.
 func New() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
