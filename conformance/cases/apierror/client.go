@@ -43,7 +43,7 @@ func clientTyped(e *harness.Env) {
 		for what, err := range map[string]error{"dial": dialled, "watch": watched, "list": listed} {
 			got, ok := errors.AsType[*listwatch.Error](err)
 			if !ok || got.Code != test.want || got.Status != test.code || !got.Remote {
-				e.Errorf("%s: answered %d %q: got %#v, want the server's word, of code %v", what, test.code, test.body, err, test.want)
+				e.Errorf("%s: the server responded %d %q, the client returned %#v, want a remote error with code %v", what, test.code, test.body, err, test.want)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func html502(e *harness.Env) {
 		script, at := e.ServeInTurn(bad)
 		_, err := e.Remote(at).Watch(e.Context(), listwatch.Query{})
 		if got := err.Error(); !errors.Is(err, listwatch.Unavailable) || len(got) > 500 || !strings.Contains(got, "502 Bad Gateway") {
-			e.Errorf("got %d bytes %.200q, want a short message that says 502", len(got), got)
+			e.Errorf("got an error of %d bytes, %.200q, want at most 500 bytes with 502 Bad Gateway", len(got), got)
 		}
 		if n := len(script.RequestTimes()); n != 1 {
 			e.Errorf("the call made %d requests, want 1", n)
@@ -73,11 +73,12 @@ func html502(e *harness.Env) {
 			e.Fatalf("got %v, %v; want %s", got, err, want)
 		}
 	}
-	// The pause after a failure is random, but never longer than 0.8 s doubled for each failure, and 30 s.
+	// The backoff after a failure is random. Its upper bound is 0.8 s after the first failure,
+	// doubles with each further one, and never exceeds 30 s.
 	times, bound := script.RequestTimes(), 800*time.Millisecond
 	for i := 2; i <= failures+1; i++ {
 		if pause := times[i].Sub(times[i-1]); pause <= 0 || pause > bound+time.Millisecond {
-			e.Errorf("pause %d was %v, want up to %v", i, pause, bound)
+			e.Errorf("backoff %d was %v, want at most %v", i, pause, bound)
 		}
 		bound = min(2*bound, 30*time.Second)
 	}
@@ -105,9 +106,9 @@ func retryAfter(e *harness.Env) {
 			}
 		}
 		times := script.RequestTimes()
-		// A date has whole seconds.
+		// A date is rounded down to the second, so the client may retry that much earlier.
 		if pause := times[2].Sub(times[1]); pause < seconds-time.Second || pause > seconds+10*time.Second {
-			e.Errorf("%s: tried again after %v, want 45s and a little more", what, pause)
+			e.Errorf("%s: the client retried after %v, want 44s to 55s", what, pause)
 		}
 	}
 }
@@ -133,10 +134,10 @@ func noRetryOn4xx(e *harness.Env) {
 		}
 		for range 2 {
 			if got, err := e.NextOf(w); !errors.Is(err, test.want) {
-				e.Errorf("%s: got %v, %v; want %v, for ever", test.what, got, err, test.want)
+				e.Errorf("%s: got %v, %v; want code %v from every call", test.what, got, err, test.want)
 			}
 		}
-		<-time.After(time.Hour) // of the bubble's clock
+		<-time.After(time.Hour) // in fake time
 		if n := len(script.RequestTimes()); n != 2 {
 			e.Errorf("%s: %d requests within an hour, want 2", test.what, n)
 		}

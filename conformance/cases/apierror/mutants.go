@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases of errors and Status.
+// Mutants break the cases about errors.
 var Mutants = []mutation.Mutant{
 	{Name: "errors-without-a-reason", Breaks: []string{"error/status-shape"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, body []byte) (int, []byte) {
 		return status, bytes.Replace(body, []byte(`"reason"`), []byte(`"cause"`), 1)
@@ -28,25 +28,23 @@ var Mutants = []mutation.Mutant{
 	{Name: "errors-in-plain-text", Breaks: []string{"error/negotiated", "error/status-shape"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, _ []byte) (int, []byte) {
 		return status, []byte("no")
 	})}},
-	{Name: "fails-without-a-word", Breaks: []string{"error/in-stream"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
+	{Name: "fails-without-an-error-event", Breaks: []string{"error/in-stream"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
 	{Name: "client-errors-have-no-code", Breaks: []string{"error/client-typed", "error/html-502"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		return &codeless{r}
 	}}},
-	{Name: "client-hammers", Breaks: []string{"error/retry-after", "error/no-retry-on-4xx"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+	{Name: "client-retries-immediately", Breaks: []string{"error/retry-after", "error/no-retry-on-4xx"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		return &hammering{r}
 	}}},
 }
 
-// codeless is a client whose errors are words alone.
+// codeless is a client whose errors have a message but no code.
 type codeless struct{ *client.Remote }
 
-// List hides the code of an error.
 func (c *codeless) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, err := c.Remote.List(ctx, q)
 	return page, bare(err)
 }
 
-// Watch hides the code of an error.
 func (c *codeless) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := c.Remote.Watch(ctx, q)
 	return w, bare(err)
@@ -59,10 +57,9 @@ func bare(err error) error {
 	return errors.New(err.Error())
 }
 
-// hammering is a client that asks again at once, whatever it was told.
+// hammering is a client that retries after every error and ignores Retry-After.
 type hammering struct{ *client.Remote }
 
-// Watch opens another watch where one fails.
 func (h *hammering) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	h.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
 	w, err := h.Remote.Watch(ctx, q)
@@ -78,7 +75,7 @@ type hammeringWatcher struct {
 	query listwatch.Query
 }
 
-// Next asks again, once for each error.
+// Next opens a new watch after an error, or after a second without an event.
 func (w *hammeringWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

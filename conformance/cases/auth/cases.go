@@ -5,13 +5,13 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// secure is a server of TLS, guarded one that asks who its clients are.
+// A secure server uses TLS, a guarded one requires credentials.
 var (
 	secure  = harness.Setup{TLS: true}
 	guarded = harness.Setup{Access: harness.Access{RequireUser: true}}
 )
 
-// Cases are those of TLS and of credentials.
+// Cases lists the cases about TLS and credentials.
 var Cases = []harness.Case{
 	{
 		ID: "tls/versions", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
@@ -85,6 +85,6 @@ var Cases = []harness.Case{
 	{
 		ID: "auth/expiry-mid-stream", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
 		Rule:      "a watch whose credentials expire may end with an ERROR event of code 401",
-		CoveredBy: "needs credentials that say when they expire: those of the server, tokens in a file, don't",
+		CoveredBy: "needs credentials that expire; the static tokens of the server do not",
 	},
 }

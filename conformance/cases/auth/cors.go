@@ -14,7 +14,7 @@ func wsNoOrigin(e *harness.Env) {
 	}
 }
 
-// lookalikes are origins that are not own, though they look a bit like it. own has no port.
+// lookalikes returns origins that resemble own but must not be treated as own. own has no port.
 func lookalikes(own string) []string {
 	scheme, host, _ := strings.Cut(own, "://")
 	other := map[string]string{"http": "https", "https": "http"}[scheme]
@@ -25,7 +25,7 @@ func lookalikes(own string) []string {
 	}
 }
 
-// strangers are origins that a server for page does not let in.
+// strangers returns origins that a server must refuse if it allows page only.
 func strangers() []string { return append(lookalikes(page), "http://app.example.com", "null") }
 
 func wsForeignOrigin(e *harness.Env) {
@@ -35,7 +35,7 @@ func wsForeignOrigin(e *harness.Env) {
 	}
 	refuse(e, "Origin", "https://evil.example")
 	for _, origin := range lookalikes("http://things.example.com") {
-		if origin != "" { // that would be none
+		if origin != "" { // an empty value would omit the header
 			refuse(e, "Host", "things.example.com", "Origin", origin)
 		}
 	}
@@ -49,7 +49,7 @@ func wsForeignOrigin(e *harness.Env) {
 		refuse(e, "Host", host, "Origin", origin)
 	}
 	own := "http://" + e.URL.Host
-	refuse(e, "Origin", own, "Origin", own) // a request has one
+	refuse(e, "Origin", own, "Origin", own) // only one Origin is allowed
 	if !e.Can(harness.Configurable) {
 		return
 	}
@@ -83,29 +83,29 @@ func sameOrigin(e *harness.Env) {
 		{"[2001:DB8::A]:8001", "http://[2001:db8::a]:8001"},
 	} {
 		if e.WatchRaw("", "Host", test[0]).Status >= http.StatusBadRequest {
-			continue // a server need not go by every name
+			continue // a server may refuse unknown hosts
 		}
 		e.WatchRaw("", "Host", test[0], "Origin", test[1]).WantAccepted()
 	}
 }
 
-// wantAllowed says that the page may read the answer, with what it sent of credentials.
+// wantAllowed checks that a page of origin may read the response to a request with credentials.
 func wantAllowed(a *harness.Response, origin string) {
 	a.Helper()
 	for name, want := range map[string]string{"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true"} {
 		if got := a.Headers.Values(name); !slices.Equal(got, []string{want}) {
-			a.Errorf("status %d: got %s %q, want %q, once", a.Status, name, got, want)
+			a.Errorf("status %d: got %s %q, want exactly one value, %q", a.Status, name, got, want)
 		}
 	}
 	a.WantVary("Origin")
 }
 
-// wantUnreadable says that no page may read the answer.
+// wantUnreadable checks that the response allows no page to read it.
 func wantUnreadable(a *harness.Response, origin string) {
 	a.Helper()
 	for name, values := range a.Headers {
 		if strings.HasPrefix(http.CanonicalHeaderKey(name), "Access-Control-Allow-") {
-			a.Errorf("status %d to a page of %q: got %s %q, want none", a.Status, origin, name, values)
+			a.Errorf("status %d for origin %q: got %s %q, want no such header", a.Status, origin, name, values)
 		}
 	}
 	a.WantVary("Origin")
@@ -123,11 +123,11 @@ func corsPreflight(e *harness.Env) {
 		a.WantStatus(http.StatusNoContent)
 		wantAllowed(a, page)
 		if got := a.Headers.Values("Access-Control-Allow-Methods"); !harness.Contains(got, method) {
-			e.Errorf("got Access-Control-Allow-Methods %q, want %s in it", got, method)
+			e.Errorf("got Access-Control-Allow-Methods %q, want it to include %s", got, method)
 		}
 		for _, name := range asked {
 			if got := a.Headers.Values("Access-Control-Allow-Headers"); !harness.Contains(got, name) {
-				e.Errorf("got Access-Control-Allow-Headers %q, want %s in it", got, name)
+				e.Errorf("got Access-Control-Allow-Headers %q, want it to include %s", got, name)
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// page is the origin of pages that a server for browsers lets in.
+// page is the only origin that the setups below allow.
 const page = "https://app.example.com"
 
 var (
@@ -12,7 +12,7 @@ var (
 	forPagesOfUsers = harness.Setup{Access: harness.Access{AllowedOrigin: page, RequireUser: true}}
 )
 
-// CORSCases are those of pages in browsers.
+// CORSCases lists the cases about requests from web pages.
 var CORSCases = []harness.Case{
 	{
 		ID: "cors/ws-no-origin", Level: harness.Promise, Subject: harness.Server, Transports: "ws", Mode: "r",

@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// bearer are the headers of a request with a token.
+// bearer returns the Authorization header for a token.
 func bearer(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
 func unauthorized(e *harness.Env) {
@@ -32,19 +32,20 @@ func unauthorized(e *harness.Env) {
 		}
 	}
 	e.WatchRaw("", bearer(harness.Allowed)...).WantAccepted()
-	e.WatchRaw("", "authorization", "bEARER "+harness.Allowed).WantAccepted() // schemes have no case: RFC 9110, section 11.1
+	// The scheme is case-insensitive (RFC 9110, section 11.1).
+	e.WatchRaw("", "authorization", "bEARER "+harness.Allowed).WantAccepted()
 }
 
 func forbidden(e *harness.Env) {
 	for _, a := range []*harness.Response{e.WatchRaw("", bearer(harness.Denied)...), e.ListRaw("", bearer(harness.Denied)...)} {
 		if s := a.WantRefused(http.StatusForbidden, "Forbidden"); !strings.Contains(s.Message, harness.Denied) {
-			e.Errorf("got message %q, want one that names the user", s.Message)
+			e.Errorf("got message %q, want it to name the user", s.Message)
 		}
 	}
 	e.WatchRaw("", bearer(harness.Allowed)...).WantAccepted()
 }
 
-// asSubprotocol spells a token as kube-apiserver takes it.
+// asSubprotocol returns the WebSocket subprotocol in which kube-apiserver accepts a token.
 func asSubprotocol(token string) string {
 	return "base64url.bearer.authorization.k8s.io." + harness.Token68([]byte(token))
 }
@@ -62,7 +63,7 @@ func bearerSubprotocol(e *harness.Env) {
 		{[]string{"v1", asSubprotocol(harness.Allowed)}, "v1"},
 	} {
 		if got := offer(test.offer...).WantAccepted().Get("Sec-Websocket-Protocol"); got != test.chosen {
-			e.Errorf("offered %q: the server chose %q, want %q", test.offer, got, test.chosen)
+			e.Errorf("offered subprotocols %q: the server selected %q, want %q", test.offer, got, test.chosen)
 		}
 	}
 	offer("v1", asSubprotocol("nobody")).WantRefused(http.StatusUnauthorized, "Unauthorized")
@@ -72,8 +73,8 @@ func bearerSubprotocol(e *harness.Env) {
 	offer("v1", asSubprotocol(harness.Denied)).WantRefused(http.StatusForbidden, "Forbidden")
 }
 
-// tokens gives out one token until it is asked for fresh ones.
-type tokens struct{ asked atomic.Int32 } // how often for fresh ones
+// tokens returns a stale token until the client requests a fresh one.
+type tokens struct{ asked atomic.Int32 } // requests for a fresh token
 
 func (t *tokens) header(_ context.Context, refresh bool) (http.Header, error) {
 	token := "stale"
@@ -86,7 +87,8 @@ func (t *tokens) header(_ context.Context, refresh bool) (http.Header, error) {
 	return http.Header{"Authorization": {"Bearer " + token}}, nil
 }
 
-// knows is a step: next for requests with a token, and 401 for others.
+// knows returns a handler that passes requests with the token to next and answers others
+// with 401.
 func knows(token string, next http.HandlerFunc) http.HandlerFunc {
 	refuse := harness.Respond(http.StatusUnauthorized, harness.StatusJSON(http.StatusUnauthorized, "Unauthorized", nil), "WWW-Authenticate", "Bearer")
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -104,10 +106,10 @@ func tokenRefresh(e *harness.Env) {
 		known := new(tokens)
 		return script, known, e.Follow(e.RemoteWith(at, func(r *client.Remote) { r.Header = known.header }), 1)
 	}
-	// The newest may be one of several objects of one version, so the one before it is what the watch can be resumed from.
+	// More events of the newest version, 6, may be missing, so the client must resume from 5.
 	begins := knows("stale", e.SendThenEnd(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")))
 	expires := e.SendError(&listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"})
-	for what, then := range map[string]http.HandlerFunc{"refused": knows("fresh", nil), "in the stream": knows("stale", expires)} {
+	for what, then := range map[string]http.HandlerFunc{"HTTP 401": knows("fresh", nil), "ERROR event": knows("stale", expires)} {
 		asked := make(chan string)
 		_, known, w := follow(begins, then, knows("fresh", harness.RecordVersion(asked)))
 		for range 2 {
@@ -116,15 +118,15 @@ func tokenRefresh(e *harness.Env) {
 			}
 		}
 		if got := told(e, asked); got != "5" {
-			e.Errorf("%s: resumed from %q with a fresh token, want 5", what, got)
+			e.Errorf("%s: the client resumed from version %q with a fresh token, want 5", what, got)
 		}
 		if n := known.asked.Load(); n != 1 {
-			e.Errorf("%s: the client has asked for fresh credentials %d times, want once", what, n)
+			e.Errorf("%s: the client requested fresh credentials %d times, want 1", what, n)
 		}
 		w.Close()
 	}
 
-	script, known, w := follow(begins, knows("none is good any more", nil))
+	script, known, w := follow(begins, knows("no such token", nil))
 	for range 2 {
 		if _, err := e.NextOf(w); err != nil {
 			e.Fatal(err)
@@ -132,16 +134,16 @@ func tokenRefresh(e *harness.Env) {
 	}
 	for range 2 {
 		if got, err := e.NextOf(w); !errors.Is(err, listwatch.Unauthorized) {
-			e.Errorf("refused for ever: got %v, %v; want an error of code Unauthorized", got, err)
+			e.Errorf("all tokens refused: got %v, %v; want an error with code Unauthorized", got, err)
 		}
 	}
-	<-time.After(time.Hour) // of the bubble's clock
+	<-time.After(time.Hour) // in fake time
 	if n := len(script.RequestTimes()); n != 3 || known.asked.Load() != 1 {
-		e.Errorf("refused for ever: %d requests within an hour and fresh credentials %d times, want 3 and once", n, known.asked.Load())
+		e.Errorf("all tokens refused: got %d requests to the server and %d for fresh credentials within an hour, want 3 and 1", n, known.asked.Load())
 	}
 }
 
-// told returns what comes over c, or nothing where that takes too long.
+// told returns the next value from c, or an empty string after a timeout.
 func told(e *harness.Env, c <-chan string) string {
 	late, cancel := context.WithTimeout(context.Background(), e.Patience())
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// withTLS returns e with a client of its own, whose TLS is what change makes of it.
+// withTLS returns e with a new client whose TLS configuration is modified by change.
 func withTLS(e *harness.Env, change func(*tls.Config)) *harness.Env {
 	s := *e.Instance
 	s.Network.TLS = s.Network.TLS.Clone()
@@ -41,47 +41,49 @@ func tlsVersions(e *harness.Env) {
 			e.Fatal(err)
 		}
 		if err := tls.Client(c, old.Network.TLS).HandshakeContext(e.Context()); err == nil {
-			e.Errorf("the server speaks %s", tls.VersionName(version))
+			e.Errorf("the server accepts %s, want a failed handshake", tls.VersionName(version))
 		}
 		c.Close()
 	}
 }
 
 func badCA(e *harness.Env) {
-	refuses(e, "a certificate that nobody trusts", certs.Untrusted(), certs.ForServer)
+	refuses(e, "a certificate from an unknown authority", certs.Untrusted(), certs.ForServer)
 	server := certs.Trusted().Issue(certs.ForServer)
 	if key, ok := server.PrivateKey.(*ecdsa.PrivateKey); ok {
-		refuses(e, "a certificate that another server has signed", &certs.Authority{Key: key, Certificate: server.Leaf}, certs.ForServer)
+		refuses(e, "a certificate signed with another server's certificate", &certs.Authority{Key: key, Certificate: server.Leaf}, certs.ForServer)
 	}
 }
 
 func wrongName(e *harness.Env) {
-	refuses(e, "that of another address", certs.Trusted(), func(c *x509.Certificate) {
+	refuses(e, "a certificate for another address", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)}
 	})
-	refuses(e, "that of a host whose name is the address", certs.Trusted(), func(c *x509.Certificate) {
+	refuses(e, "a certificate with the address as its name", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.Subject.CommonName, c.IPAddresses, c.DNSNames = "127.0.0.1", nil, []string{"127.0.0.1", "*"}
 	})
-	refuses(e, "that of a client", certs.Trusted(), func(c *x509.Certificate) {
+	refuses(e, "a client certificate", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	})
 }
 
 func expiredCertificate(e *harness.Env) {
-	refuses(e, "one that is valid no more", certs.Trusted(), func(c *x509.Certificate) {
+	refuses(e, "an expired certificate", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.NotAfter = time.Now().Add(-time.Hour)
 	})
-	refuses(e, "one that is not valid yet", certs.Trusted(), func(c *x509.Certificate) {
+	refuses(e, "a certificate that is not yet valid", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.NotBefore = time.Now().Add(time.Hour)
 	})
 }
 
-// refuses has a server show a certificate that by signed, to the client, which must not ask it for anything; and before that a sound one.
+// refuses checks that the client sends no request to a server whose certificate was signed
+// by the authority by and modified by change. First it checks that the client accepts a
+// server with a valid certificate.
 func refuses(e *harness.Env, what string, by *certs.Authority, change func(*x509.Certificate)) {
 	e.Helper()
 	script := &harness.HandlerSequence{Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}}
@@ -99,15 +101,15 @@ func refuses(e *harness.Env, what string, by *certs.Authority, change func(*x509
 	_, listed := r.List(e.Context(), listwatch.Query{})
 	for call, err := range map[string]error{"dial": dialled, "watch": watched, "list": listed} {
 		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(fmt.Sprint(err), "certificate") {
-			e.Errorf("%s, %s: got %v, want an error of code Invalid that speaks of the certificate", what, call, err)
+			e.Errorf("%s, %s: got %v, want an error with code Invalid that mentions the certificate", what, call, err)
 		}
 	}
 	if n := len(script.RequestTimes()); n != 1 {
-		e.Errorf("%s: %d requests came through, want none", what, n-1)
+		e.Errorf("%s: the server received %d requests, want none", what, n-1)
 	}
 }
 
-// openSecure opens a site of TLS, of which secure changes what it serves with.
+// openSecure starts a TLS server for h whose configuration is modified by secure.
 func openSecure(e *harness.Env, h http.Handler, secure func(*tls.Config)) *harness.Route {
 	e.Helper()
 	e.Use(harness.InProcess)
@@ -123,13 +125,13 @@ func mutualTLS(e *harness.Env) {
 	}
 	showing(e.IssueCertificate(harness.Allowed)).Dial("").Want("ADDED a")
 	if _, err := showing(e.IssueCertificate(harness.Denied)).TryDial("", transport.Request{}); !errors.Is(err, listwatch.Forbidden) {
-		e.Errorf("the certificate of a user who may not watch: got %v, want an error of code Forbidden", err)
+		e.Errorf("certificate of a user without permission: got %v, want an error with code Forbidden", err)
 	}
 	if _, err := e.TryDial("", transport.Request{}); err == nil {
-		e.Error("without a certificate: got a watch")
+		e.Error("without a certificate: got a watch, want an error")
 	}
 	if _, err := showing(certs.Untrusted().Issue(certs.ForUser(harness.Allowed))).TryDial("", transport.Request{}); err == nil {
-		e.Error("with a certificate that nobody trusts: got a watch")
+		e.Error("certificate from an unknown authority: got a watch, want an error")
 	}
 }
 
@@ -138,7 +140,7 @@ func rotate(e *harness.Env) {
 	shown := func() string {
 		c, ok := e.Connect(e.ALPN()...).(*tls.Conn)
 		if !ok {
-			e.Fatal("the connection has no TLS")
+			e.Fatal("the connection does not use TLS")
 		}
 		return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
@@ -146,7 +148,7 @@ func rotate(e *harness.Env) {
 	for range 3 {
 		e.Internals.RotateCertificate()
 		if after := shown(); after == before {
-			e.Errorf("the server shows certificate %s after it has got another", before)
+			e.Errorf("the server still presents certificate %s after a rotation", before)
 		}
 		before = shown()
 		e.Put("a")
@@ -160,19 +162,20 @@ func tlsTruncation(e *harness.Env) {
 	event := harness.EventJSON("ADDED", "a", "5") + "\n"
 	endsTruncated(e, "a stream", harness.ResponseHeader{ContentType: harness.JSONMediaType}, harness.SendPieces(event))
 	if e.Transport == "h1" {
-		endsTruncated(e, "an answer that ends with the connection", harness.ResponseHeader{ContentType: harness.JSONMediaType, EndsWithConnection: true}, harness.SendBytes(event))
+		endsTruncated(e, "a response that ends with the connection", harness.ResponseHeader{ContentType: harness.JSONMediaType, EndsWithConnection: true}, harness.SendBytes(event))
 	}
 }
 
-// vanishes is a part over TLS: the connection below it ends, and TLS says nothing.
+// vanishes is a Step that closes the TCP connection for writing without a TLS close_notify.
 func vanishes(p *harness.ScriptedServer) {
 	if c, ok := p.Conn.(*tls.Conn).NetConn().(*net.TCPConn); ok {
-		_ = c.CloseWrite() // the client may have left
+		_ = c.CloseWrite() // fails if the client has closed the connection
 	}
 	harness.StayOpen(p)
 }
 
-// endsTruncated reads an event that play sends, and the end of the connection, which comes when the event has been read.
+// endsTruncated runs play, which sends one event, and then ends the connection without
+// close_notify. The client must return the event and then an error instead of a clean end.
 func endsTruncated(e *harness.Env, what string, h harness.ResponseHeader, play harness.Step) {
 	e.Helper()
 	read := make(chan struct{})
@@ -180,6 +183,6 @@ func endsTruncated(e *harness.Env, what string, h harness.ResponseHeader, play h
 	s.Want("ADDED a")
 	close(read)
 	if w, err := s.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable || errors.Is(err, io.EOF) {
-		e.Errorf("%s: got %s, %v; want an error of code Unavailable", what, w.Object, err)
+		e.Errorf("%s: got %s, %v; want an error with code Unavailable", what, w.Object, err)
 	}
 }

@@ -22,7 +22,9 @@ func bookmarkOptIn(e *harness.Env) {
 	} {
 		silent[query] = e.Dial(query)
 	}
-	for range 3 { // the others had as much time for theirs
+	// While this watch receives three bookmarks, the server has time to send unwanted ones to
+	// the others.
+	for range 3 {
 		asking.ReadBookmark()
 		e.Put("a")
 	}
@@ -30,14 +32,14 @@ func bookmarkOptIn(e *harness.Env) {
 	for _, s := range silent {
 		for _, ev := range s.ReadUntil(end) {
 			if ev.Type == listwatch.Bookmark || ev.Type == listwatch.Synced {
-				e.Errorf("got a bookmark at %d that nobody asked for", ev.Version)
+				e.Errorf("got a bookmark at version %d that was not requested", ev.Version)
 			}
 		}
 	}
 	e.DrainWatches()
 	for query, s := range silent {
 		if w, err := s.Receive(); err != io.EOF {
-			e.Errorf("%q: got %s %s, %v when the server drained; want nothing but the end", query, w.Type, w.Object, err)
+			e.Errorf("%q: got %s %s, %v when the server drained; want a clean end", query, w.Type, w.Object, err)
 		}
 	}
 }
@@ -51,14 +53,15 @@ func bookmarkShape(e *harness.Env) {
 			e.Fatal(err)
 		}
 		if w.Type != "BOOKMARK" {
-			e.Fatalf("got %s %s, want bookmarks alone", w.Type, w.Object)
+			e.Fatalf("got %s %s, want only bookmarks", w.Type, w.Object)
 		}
 		var object map[string]any
 		if err := json.Unmarshal(w.Object, &object); err != nil {
 			e.Fatal(err)
 		}
 		metadata, _ := object["metadata"].(map[string]any)
-		delete(metadata, "annotations") // the mark that ends the initial events is one, and a server may have others
+		// One annotation marks the end of the initial events, and a server may add others.
+		delete(metadata, "annotations")
 		want := map[string]any{
 			"kind": e.Kind, "apiVersion": object["apiVersion"], "metadata": map[string]any{"resourceVersion": metadata["resourceVersion"]},
 		}
@@ -68,10 +71,10 @@ func bookmarkShape(e *harness.Env) {
 	}
 }
 
-// mostBusyWrites bounds what busy writes while a reader is slow.
+// mostBusyWrites bounds the writes of busy, in case a reader is slow.
 const mostBusyWrites = 20_000
 
-// busy writes all the time, until the function that it returns is called, which returns all the versions.
+// busy writes in the background until stop is called. stop returns the versions of all writes.
 func busy(e *harness.Env) (stop func() []listwatch.Version) {
 	var wg sync.WaitGroup
 	quit := make(chan struct{})
@@ -98,11 +101,12 @@ func busy(e *harness.Env) (stop func() []listwatch.Version) {
 	})
 }
 
-// enoughMarks is how many bookmarks a case of bookmarks among writes wants to see, the ones before the first write not counted: those say
-// nothing.
+// enoughMarks is the number of bookmarks that a case reads during writes. Bookmarks before
+// the first write are not counted, because they prove nothing.
 const enoughMarks = 8
 
-// bookmarkSound counts what came before each bookmark.
+// bookmarkSound compares the number of events before each bookmark with the number of
+// writes up to the bookmark's version.
 func bookmarkSound(e *harness.Env) {
 	start := e.Put("a")
 	s := e.Dial(harness.AllowBookmarks + harness.From(start))
@@ -110,7 +114,7 @@ func bookmarkSound(e *harness.Env) {
 	defer stop()
 	type mark struct {
 		at     listwatch.Version
-		before int // events in all before it
+		before int // number of events received before it
 	}
 	var marks []mark
 	var seen []listwatch.Version
@@ -124,12 +128,12 @@ func bookmarkSound(e *harness.Env) {
 	written := stop()
 	for _, m := range marks {
 		if want := count(written, start, m.at); m.before != want {
-			e.Errorf("before the bookmark at %d came %d events, and there were %d writes up to it", m.at, m.before, want)
+			e.Errorf("before the bookmark at version %d: got %d events, want %d, one for each write", m.at, m.before, want)
 		}
 	}
 }
 
-// count returns how many versions are after and up to two others.
+// count returns the number of versions v with after < v <= upTo.
 func count(all []listwatch.Version, after, upTo listwatch.Version) (n int) {
 	for _, v := range all {
 		if v > after && v <= upTo {
@@ -149,7 +153,7 @@ func bookmarkMonotone(e *harness.Env) {
 		ev := s.Next()
 		switch isMark := ev.Type == listwatch.Bookmark; {
 		case ev.Version < last, !isMark && ev.Version == last:
-			e.Fatalf("got %s at %d after %d", harness.Line(ev), ev.Version, last)
+			e.Fatalf("got %s at version %d after version %d", harness.Line(ev), ev.Version, last)
 		case isMark && last > start:
 			marks++
 		}
@@ -167,7 +171,7 @@ func bookmarkIdleProgress(e *harness.Env) {
 		for at < written {
 			before, b := s.ReadBookmark()
 			if len(before) > 0 {
-				e.Fatalf("got %s, want nothing but bookmarks", harness.Line(before[0]))
+				e.Fatalf("got %s, want only bookmarks", harness.Line(before[0]))
 			}
 			at = b.Version
 		}
@@ -191,7 +195,7 @@ func bookmarkResume(e *harness.Env) {
 		next := e.Put("a", "on", "yes")
 		s = e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&" + harness.From(at))
 		if got := s.Next(); got.Version != next || got.Type != listwatch.Modified {
-			e.Fatalf("resumed from the bookmark at %d: got %s at %d first, want the write of %d", at, harness.Line(got), got.Version, next)
+			e.Fatalf("resumed from the bookmark at version %d: the first event is %s at version %d, want the write at version %d", at, harness.Line(got), got.Version, next)
 		}
 	}
 }
@@ -201,7 +205,7 @@ func bookmarkBeforeTimeout(e *harness.Env) {
 	e.Put("a", "on", "no")
 	s := e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&timeoutSeconds=40&" + harness.From(e.Newest()))
 	start := time.Now()
-	hidden := e.Put("b", "on", "no") // nothing tells of it but a bookmark
+	hidden := e.Put("b", "on", "no") // excluded by the selector: only a bookmark reports it
 	var marks []listwatch.Version
 	for {
 		w, err := s.Receive()
@@ -213,7 +217,7 @@ func bookmarkBeforeTimeout(e *harness.Env) {
 		}
 		ev, err := w.Event()
 		if err != nil || ev.Type != listwatch.Bookmark {
-			e.Fatalf("got %s %s, %v; want bookmarks alone", w.Type, w.Object, err)
+			e.Fatalf("got %s %s, %v; want only bookmarks", w.Type, w.Object, err)
 		}
 		marks = append(marks, ev.Version)
 	}
@@ -221,7 +225,7 @@ func bookmarkBeforeTimeout(e *harness.Env) {
 		e.Errorf("the watch ended after %v, want %d s", took, seconds)
 	}
 	if !slices.Contains(marks, hidden) {
-		e.Errorf("got bookmarks %d, want one at the newest version, %d", marks, hidden)
+		e.Errorf("got bookmarks at versions %d, want one at the newest version, %d", marks, hidden)
 	}
 }
 
@@ -232,7 +236,7 @@ func bookmarkNeverFromFuture(e *harness.Env) {
 	for range 20 {
 		_, b := s.ReadBookmark()
 		if b.Version > acked {
-			e.Fatalf("got a bookmark at %d when the newest write was %d", b.Version, acked)
+			e.Fatalf("got a bookmark at version %d when the newest write had version %d", b.Version, acked)
 		}
 		acked = e.Put("a")
 	}
@@ -250,13 +254,13 @@ func bookmarkNotToHandlers(e *harness.Env) {
 	for _, want := range []string{"a", "b"} {
 		got, err := e.NextOf(w)
 		for ; err == nil && got.Type == listwatch.Bookmark; got, err = e.NextOf(w) {
-			e.Errorf("the watcher, which did not ask for bookmarks, was shown one at %d", got.Version)
+			e.Errorf("the client returned a bookmark at version %d that the watcher did not request", got.Version)
 		}
 		if err != nil || got.Object.Key.Name != want {
 			e.Fatalf("got %v, %v; want %s", got, err, want)
 		}
 	}
 	if got := <-asked; got != "9" {
-		e.Errorf("the client resumed from %s, want 9: a bookmark moves it on", got)
+		e.Errorf("the client resumed from version %s, want 9, the version of the last bookmark", got)
 	}
 }

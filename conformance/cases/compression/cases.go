@@ -5,7 +5,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of compression.
+// Cases lists the cases about compression.
 var Cases = []harness.Case{
 	{
 		ID: "comp/gzip", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Mode: "r",
@@ -60,8 +60,8 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "comp/breach-opt-out", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule: "compression can be disabled, for responses that mix secrets with text of " +
-			"others",
+		Rule: "compression can be disabled, for responses that mix secrets with text that an " +
+			"attacker controls",
 		Setup: harness.Setup{NoCompression: true},
 		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Run: compOptOut,
 	},

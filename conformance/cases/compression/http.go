@@ -19,39 +19,41 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// decoders read what a content coding has made; each may ask for more before it is read.
+// decoders creates the decoder of each content coding. Creating a decoder may read from r.
 var decoders = map[string]func(io.Reader) (io.Reader, error){
 	"":     func(r io.Reader) (io.Reader, error) { return r, nil },
 	"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
 	"zstd": func(r io.Reader) (io.Reader, error) { return compress.NewReader("zstd", r) },
 }
 
-// A decoded answer is read event by event, whatever its coding.
+// A decodedAnswer reads the events of a response in any content coding.
 type decodedAnswer struct {
 	*harness.Response
 	in *bufio.Reader
 }
 
-// decoded returns the answer to be read without its coding, which must be the one that is wanted.
+// decoded checks the content coding of a response and returns a reader of its events.
 func decoded(a *harness.Response, want string) *decodedAnswer {
 	a.Helper()
 	a.WantStatus(http.StatusOK)
 	if got := a.Headers.Values("Content-Encoding"); strings.Join(got, ",") != want {
 		if want != "" && len(got) == 0 && !a.Can(harness.InProcess) {
-			a.Skipf("the server does not compress watches by %s", want)
+			a.Skipf("the server does not compress watches with %s", want)
 		}
 		a.Fatalf("got Content-Encoding %q, want %q", got, want)
 	}
-	if want != "" || a.Can(harness.InProcess) { // who never compresses has nothing that varies
+	// A server that never compresses need not send Vary.
+	if want != "" || a.Can(harness.InProcess) {
 		a.WantVary("Accept-Encoding")
 	}
 	return &decodedAnswer{Response: a}
 }
 
-// event reads a line, which an event is.
+// event reads the next event, which is one line.
 func (d *decodedAnswer) event() string {
 	d.Helper()
-	if d.in == nil { // the first bytes may come with the first event
+	// The first bytes may arrive with the first event only, so the decoder is created here.
+	if d.in == nil {
 		r, err := decoders[d.Headers.Get("Content-Encoding")](d.Body)
 		if err != nil {
 			d.Fatal(err)
@@ -65,15 +67,16 @@ func (d *decodedAnswer) event() string {
 	return event
 }
 
-// sizes are those of the texts of events: nothing, a little, more than a frame, and again a little.
+// sizes are the sizes of the texts in the events: from empty to larger than a frame, and
+// small again.
 var sizes = []int{0, 100, 3000, 100_000, 300, 1, 0}
 
 func compGzip(e *harness.Env) { compresses(e, "gzip") }
 
 func compZstd(e *harness.Env) { compresses(e, "zstd") }
 
-// compresses has two watches in a coding, one of them by hand, and one without. Each event is read in all of them before the next is
-// written.
+// compresses opens two compressed watches, one by hand and one through the client, and an
+// uncompressed one. All three must receive each event before the next is written.
 func compresses(e *harness.Env, name string) {
 	start := e.Put("start")
 	plain := decoded(e.WatchRaw(harness.From(start)), "")
@@ -86,7 +89,7 @@ func compresses(e *harness.Env, name string) {
 			e.Fatalf("event %d: got %.200q, want %.200q", i, got, want)
 		}
 		if got := client.Next(); got.Version != v || !strings.Contains(want, string(got.Object.Data)) {
-			e.Fatalf("event %d: the client got version %d, %.200q; want %d, %.200q", i, got.Version, got.Object.Data, v, want)
+			e.Fatalf("event %d: the client got version %d, %.200q; want version %d of %.200q", i, got.Version, got.Object.Data, v, want)
 		}
 	}
 	for _, offer := range []string{name + ";q=0.5", "br, " + name, "identity;q=0.1, " + name, strings.ToUpper(name), "x-unknown," + name + " ; q=1"} {
@@ -99,7 +102,7 @@ func compresses(e *harness.Env, name string) {
 		e.Error(err)
 	}
 	if rest, err := io.ReadAll(byHand.in); err != nil || len(rest) > 0 {
-		e.Errorf("the end is %q, %v; want that of a coding which is complete", rest, err)
+		e.Errorf("got %q, %v after the last event; want a complete compressed stream", rest, err)
 	}
 	client.WantEnd()
 }
@@ -118,7 +121,7 @@ func compNotAsked(e *harness.Env) {
 		{"Accept-Encoding", "identity, gzip;q=0.5, zstd;q=0.5"},
 	} {
 		if got := decoded(e.WatchRaw(harness.From(start), header...), "").event(); !strings.HasPrefix(got, harness.JSONEventPrefix) || !strings.Contains(got, "listwatch listwatch") {
-			e.Errorf("%q: got %.100q, want an event as it is", header, got)
+			e.Errorf("%q: got %.100q, want an uncompressed event", header, got)
 		}
 	}
 }
@@ -126,12 +129,12 @@ func compNotAsked(e *harness.Env) {
 func compFirstEvent(e *harness.Env) {
 	codings := [][]string{{"gzip"}, {"zstd"}}
 	if e.Transport == "ws" {
-		codings = codings[:1] // all ask for the one thing there is
+		codings = codings[:1] // any coding makes the client offer permessage-deflate
 	}
 	for _, names := range codings {
 		s := e.DialRequest(harness.From(e.Put("start")), transport.Request{Codings: names})
 		want := e.Put("a")
-		if got := s.Next().Version; got != want { // there is nothing behind it
+		if got := s.Next().Version; got != want { // no later event flushes it
 			e.Errorf("%s: got version %d, want %d", names, got, want)
 		}
 	}
@@ -145,11 +148,11 @@ func compFirstEvent(e *harness.Env) {
 	}
 }
 
-// member returns text as a gzip member.
+// member compresses text into one gzip member.
 func member(text string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = io.WriteString(z, text) // a Buffer takes everything
+	_, _ = io.WriteString(z, text) // writing to a Buffer never fails
 	_ = z.Close()
 	return b.String()
 }
@@ -167,23 +170,22 @@ func compMultiMember(e *harness.Env) {
 		h := harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{"Content-Encoding", name}}
 		s := e.Via(e.Serve(e.ScriptedWithHeader(h, harness.SendPieces(parts[:3]...), harness.WaitFor(read), harness.SendPieces(parts[3]), harness.EndCleanly))).
 			DialRequest("", transport.Request{Codings: []string{name}})
-		s.Want("ADDED a", "ADDED b", "ADDED c") // before more has come
+		s.Want("ADDED a", "ADDED b", "ADDED c") // before the server sends the rest
 		close(read)
 		s.Want("ADDED " + strings.Repeat("d", 2000))
 		s.WantEnd()
 	}
 }
 
-// A census notes which bytes a transport sends.
+// A census records the distinct frames that a transport sends.
 type census struct {
 	transport.Server
 
 	mu     sync.Mutex
-	frames map[*byte]bool // guarded by mu; the first byte of each
-	names  []string       // guarded by mu; of what streams were compressed with
+	frames map[*byte]bool // guarded by mu; the address of each frame's first byte
+	names  []string       // guarded by mu; the compression of each stream
 }
 
-// Accept has the stream's frames noted.
 func (c *census) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	s, err := c.Server.Accept(w, r, o)
 	if err != nil {
@@ -201,7 +203,6 @@ type counting struct {
 	census *census
 }
 
-// Send notes frames.
 func (s *counting) Send(frames [][]byte) error {
 	s.census.mu.Lock()
 	for _, f := range frames {
@@ -236,14 +237,15 @@ func compSharedOnce(e *harness.Env) {
 	census.mu.Lock()
 	defer census.mu.Unlock()
 	if got := len(census.frames); got != events {
-		e.Errorf("%d events became %d pieces of memory for %d watchers, want one for each", events, got, watchers)
+		e.Errorf("%d events were encoded as %d frames for %d watchers, want one frame for each event", events, got, watchers)
 	}
 	if want := compression(e); len(slices.Compact(slices.Sorted(slices.Values(census.names)))) != 1 || census.names[0] != want {
 		e.Errorf("streams are compressed with %q, want %q", slices.Compact(census.names), want)
 	}
 }
 
-// compression is what our server makes of a stream whose client asks for any.
+// compression returns the compression that this module's server applies for a client that
+// accepts gzip or offers permessage-deflate.
 func compression(e *harness.Env) string {
 	switch s := e.Variant.Server.(type) {
 	case *websocket.Server:
@@ -260,7 +262,7 @@ func compOptOut(e *harness.Env) {
 	e.PutJSON("a", `{"text":"`+strings.Repeat("listwatch ", 10_000)+`"}`)
 	if e.Transport == "ws" {
 		if a := offerDeflate(e, start, harness.Deflate); a.agreed {
-			e.Error("the server agrees to compress")
+			e.Error("the server accepts permessage-deflate, want it declined")
 		}
 		return
 	}

@@ -15,15 +15,16 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// deflate returns texts as messages of RFC 7692, section 7.2.1, of which each may refer to those before it.
+// deflate compresses texts into messages (RFC 7692, section 7.2.1). The messages share one
+// context, so each may refer to earlier ones.
 func deflate(texts ...string) (messages [][]byte) {
 	var b bytes.Buffer
 	z, err := flate.NewWriter(&b, flate.BestCompression)
 	if err != nil {
-		return nil // there is that level
+		return nil // unreachable: the level is valid
 	}
 	for _, text := range texts {
-		_, _ = io.WriteString(z, text) // a Buffer takes everything
+		_, _ = io.WriteString(z, text) // writing to a Buffer never fails
 		_ = z.Flush()
 		messages = append(messages, bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte(harness.SyncMarker))))
 		b.Reset()
@@ -31,33 +32,35 @@ func deflate(texts ...string) (messages [][]byte) {
 	return messages
 }
 
-// inflate reads a message that refers to none before it (section 7.2.2).
+// inflate decompresses a message that refers to no earlier message (section 7.2.2).
 func inflate(message []byte) (string, error) {
-	// The last block, which is empty, is there for the reader to find its end.
+	// The empty final block marks the end for the reader.
 	text, err := io.ReadAll(flate.NewReader(strings.NewReader(string(message) + harness.SyncMarker + "\x01\x00\x00\xff\xff")))
 	return string(text), err
 }
 
-// An offered watch is one over a WebSocket for which compression was offered.
+// An offered watch is a WebSocket watch whose handshake offered compression.
 type offered struct {
 	*harness.Response
 	offer  string
 	agreed bool
 }
 
-// offerDeflate opens a watch by hand and offers what is named. The answer, where there is one, must be to permessage-deflate.
+// offerDeflate opens a watch by hand and offers the extensions in offer. The server may accept
+// permessage-deflate only.
 func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *offered {
 	e.Helper()
 	a := e.WatchRaw(harness.From(start), harness.WebSocketExtensions, offer)
 	got := a.WantAccepted().Values(harness.WebSocketExtensions)
 	name, _, _ := strings.Cut(strings.Join(got, ","), ";")
 	if len(got) > 0 && strings.TrimSpace(name) != harness.Deflate {
-		e.Errorf("%q is answered with %q", offer, got)
+		e.Errorf("offered %q: the server selected %q", offer, got)
 	}
 	return &offered{a, offer, len(got) > 0}
 }
 
-// event reads a message and returns it inflated. RSV1 says that it was compressed, on its first frame alone and where that was agreed to.
+// event reads a message and inflates it if RSV1 marks it as compressed. RSV1 is allowed on
+// the first frame of a message only, and only after the server accepted the offer.
 func (o *offered) event() (text string, compressed bool) {
 	o.Helper()
 	var payload []byte
@@ -68,7 +71,7 @@ func (o *offered) event() (text string, compressed bool) {
 		}
 		reserved, control := f.First&(wsframe.RSV1|wsframe.RSV2|wsframe.RSV3), f.Opcode() >= wsframe.OpClose
 		if reserved != 0 && (!o.agreed || begun || control || reserved != wsframe.RSV1) {
-			o.Fatalf("%q: got a frame that begins %#02x", o.offer, f.First)
+			o.Fatalf("%q: got a frame with unexpected reserved bits in its first byte, %#02x", o.offer, f.First)
 		}
 		if control {
 			continue
@@ -85,12 +88,12 @@ func (o *offered) event() (text string, compressed bool) {
 	}
 	text, err := inflate(payload)
 	if err != nil {
-		o.Fatalf("%q: got %x, which can't be inflated by itself: %v", o.offer, payload, err)
+		o.Fatalf("%q: message %x cannot be inflated independently: %v", o.offer, payload, err)
 	}
 	return text, true
 }
 
-// wantEvents writes events that compress well and reads them.
+// wantEvents writes events that compress well and checks that they arrive.
 func (o *offered) wantEvents() {
 	o.Helper()
 	for i, words := range []int{0, 300, 300, 20_000} {
@@ -101,7 +104,7 @@ func (o *offered) wantEvents() {
 			o.Fatalf("%q: got %.200q, want the event of version %d", o.offer, got, v)
 		}
 		if ours := o.Can(harness.InProcess) && compression(o.Response.Env) != ""; ours && o.agreed && !compressed && len(text) > 0 {
-			o.Errorf("%q: an event of %d bytes is not compressed", o.offer, len(got))
+			o.Errorf("%q: got an uncompressed event of %d bytes, want it compressed", o.offer, len(got))
 		}
 	}
 }
@@ -113,10 +116,10 @@ func wsDeflate(e *harness.Env) {
 	} {
 		o := offerDeflate(e, e.Put("start"), offer)
 		if o.agreed && !fits {
-			e.Errorf("the server agrees to %q", offer)
+			e.Errorf("the server accepts %q, want it declined", offer)
 		}
 		if fits && !o.agreed && e.Can(harness.InProcess) && compression(e) != "" {
-			e.Errorf("the server declines %q", offer)
+			e.Errorf("the server declines %q, want it accepted", offer)
 		}
 		o.wantEvents()
 	}
@@ -125,14 +128,17 @@ func wsDeflate(e *harness.Env) {
 	}
 }
 
-// deflating returns e with a site that agrees and then plays.
+// deflating returns e with a scripted server that accepts the extensions in agrees and then
+// runs do.
 func deflating(e *harness.Env, agrees string, do ...harness.Step) *harness.Env {
 	return e.Via(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, agrees}}, do...)))
 }
 
+// compressing is the request of a client that accepts every coding.
 var compressing = transport.Request{Codings: transport.Codings()}
 
-// clientInflates has a client read messages compressed and not, whole and in fragments, and then what is none.
+// clientInflates checks that the client reads compressed and uncompressed messages, whole and in
+// fragments, and rejects invalid ones.
 func clientInflates(e *harness.Env) {
 	e.Helper()
 	text := func(name string) string { return harness.EventJSON("ADDED", name, "5") }
@@ -150,15 +156,15 @@ func clientInflates(e *harness.Env) {
 	s.Want("ADDED a", "ADDED b", "ADDED c", "ADDED a")
 	s.WantEnd()
 	for what, bad := range map[string][]wsframe.Frame{
-		"RSV1 on the second frame":  {{First: wsframe.OpText, Payload: []byte(`{"type"`)}, {First: wsframe.Final | wsframe.RSV1 | wsframe.OpContinuation, Payload: a}},
-		"RSV1 on a ping":            {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpPing, Payload: []byte("?")}},
-		"RSV2":                      {{First: wsframe.Final | wsframe.RSV1 | wsframe.RSV2 | wsframe.OpText, Payload: a}},
-		"RSV1 on what is no blocks": {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: []byte(text("c"))}},
-		"half a message":            {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a[:len(a)/2]}},
+		"RSV1 on the second frame": {{First: wsframe.OpText, Payload: []byte(`{"type"`)}, {First: wsframe.Final | wsframe.RSV1 | wsframe.OpContinuation, Payload: a}},
+		"RSV1 on a ping":           {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpPing, Payload: []byte("?")}},
+		"RSV2":                     {{First: wsframe.Final | wsframe.RSV1 | wsframe.RSV2 | wsframe.OpText, Payload: a}},
+		"RSV1 on plain text":       {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: []byte(text("c"))}},
+		"a truncated message":      {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a[:len(a)/2]}},
 	} {
 		s := deflating(e, harness.DeflateNoContext, harness.SendFrames(bad...), harness.StayOpen).DialRequest("", compressing)
 		if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("%s: got %s %s, %v; want an error of code Corrupt", what, w.Type, w.Object, err)
+			e.Errorf("%s: got %s %s, %v; want an error with code Corrupt", what, w.Type, w.Object, err)
 		}
 		s.Close()
 	}
@@ -168,7 +174,7 @@ func wsNoContext(e *harness.Env) {
 	for _, offer := range []string{harness.DeflateNoContext, harness.Deflate + "; server_no_context_takeover", harness.DeflateNoContext + "; client_max_window_bits=15"} {
 		o := offerDeflate(e, e.Put("start"), offer)
 		if got := o.Headers.Get(harness.WebSocketExtensions); o.agreed && !strings.Contains(got, "server_no_context_takeover") {
-			e.Errorf("%q is answered with %q, want server_no_context_takeover in it", offer, got)
+			e.Errorf("offered %q: the server selected %q, want it to include server_no_context_takeover", offer, got)
 		}
 		o.wantEvents()
 	}
@@ -182,11 +188,11 @@ func wsNoContext(e *harness.Env) {
 		plays(w, r)
 	})))
 	if s, err := keeps.TryDial("", compressing); err == nil {
-		e.Errorf("the client takes a server that keeps context, though it asked for none")
+		e.Errorf("the client accepts a server that did not agree to server_no_context_takeover, want an error")
 		s.Close()
 	}
 	if got := <-asked; !strings.Contains(got, "server_no_context_takeover") || !strings.Contains(got, "client_no_context_takeover") {
-		e.Errorf("the client offers %q, want it to keep no context and to ask for none", got)
+		e.Errorf("the client offers %q, want server_no_context_takeover and client_no_context_takeover", got)
 	}
 	var refers []wsframe.Frame
 	for _, message := range deflate(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "a", "5")) {
@@ -195,7 +201,7 @@ func wsNoContext(e *harness.Env) {
 	s := deflating(e, harness.DeflateNoContext, harness.SendFrames(refers...), harness.StayOpen).DialRequest("", compressing)
 	s.Want("ADDED a")
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("a message that refers to the one before: got %s %s, %v; want an error of code Corrupt", w.Type, w.Object, err)
+		e.Errorf("a message that refers to an earlier one: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
 	}
 }
 
@@ -206,7 +212,7 @@ func wsDeclined(e *harness.Env) {
 	} {
 		o := offerDeflate(e, e.Put("start"), harness.Deflate+"; "+params)
 		if o.agreed {
-			e.Errorf("%q: the server agrees by %q", o.offer, o.Headers.Get(harness.WebSocketExtensions))
+			e.Errorf("%q: the server answered %q, want it to decline", o.offer, o.Headers.Get(harness.WebSocketExtensions))
 		}
 		o.wantEvents()
 	}
@@ -219,11 +225,11 @@ func wsDeclined(e *harness.Env) {
 	s = e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0]}), harness.StayOpen))).
 		DialRequest("", compressing)
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("RSV1 that was not agreed to: got %s %s, %v; want an error of code Corrupt", w.Type, w.Object, err)
+		e.Errorf("RSV1 without an accepted offer: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
 	}
 	for _, answer := range []string{harness.DeflateNoContext + "; unknown", harness.DeflateNoContext + ", " + harness.DeflateNoContext, "foo", harness.DeflateNoContext + "; server_max_window_bits=99"} {
 		if s, err := deflating(e, answer, harness.StayOpen).TryDial("", compressing); err == nil {
-			e.Errorf("the client takes %q for an answer", answer)
+			e.Errorf("the client accepts the answer %q, want an error", answer)
 			s.Close()
 		}
 	}

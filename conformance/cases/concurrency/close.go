@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// closeDuringSend closes watches while they are sent a history and what is written meanwhile.
+// closeDuringSend closes watches while the server sends them the history and concurrent writes.
 func closeDuringSend(e *harness.Env) {
 	const atOnce, history = 8, 100
 	watches := harness.Scaled(200)
@@ -41,11 +41,12 @@ func closeDuringSend(e *harness.Env) {
 		err = harness.Diff(e.EventsAfter(start), got)
 	}
 	if err != nil {
-		e.Errorf("a watch after %d that were closed: %v", watches, err)
+		e.Errorf("a watch opened after %d others were closed: %v", watches, err)
 	}
 }
 
-// closeAmidst opens a watch, reads some events, which are to be those wanted, and closes it, while somebody reads or not.
+// closeAmidst opens a watch, checks that its first events are those in want, and closes it. If
+// reading is set, another goroutine is reading at that time.
 func closeAmidst(e *harness.Env, start listwatch.Version, want []harness.Seen, reading bool) error {
 	s, err := e.TryDial(harness.From(start), transport.Request{})
 	if err != nil {
@@ -77,13 +78,13 @@ func closeAmidst(e *harness.Env, start listwatch.Version, want []harness.Seen, r
 	case <-ended:
 		return err
 	case <-late.Done():
-		return fmt.Errorf("whoever reads a watch that is closed does not get to know")
+		return fmt.Errorf("a pending read did not return after the watch was closed")
 	}
 }
 
 func stopIdempotent(e *harness.Env) {
 	start := e.Put("a")
-	closesForGood(e, "before it was read", e.Follow(e.Remote(e.Route), start))
+	closesForGood(e, "before the first read", e.Follow(e.Remote(e.Route), start))
 
 	w := e.Follow(e.Remote(e.Route), start)
 	e.Put("a")
@@ -98,9 +99,9 @@ func stopIdempotent(e *harness.Env) {
 	for range 4 {
 		others.Go(func() { w.Close() })
 	}
-	wantOver(e, "by others, while its reader waits", w)
+	wantOver(e, "by other goroutines during a read", w)
 	others.Wait()
-	closesForGood(e, "by others, before", w)
+	closesForGood(e, "by other goroutines before the read", w)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	w, err := e.Remote(e.Route).Watch(ctx, listwatch.Query{Start: listwatch.At, Version: e.Newest()})
@@ -108,20 +109,20 @@ func stopIdempotent(e *harness.Env) {
 		e.Fatal(err)
 	}
 	cancel()
-	closesForGood(e, "after the context of the call", w)
+	closesForGood(e, "after the context of Watch was canceled", w)
 
 	s := e.Dial(harness.From(e.Newest()))
 	for range 3 {
 		if err := s.Close(); err != nil {
-			e.Errorf("got %v of a receiver's Close, want nil", err)
+			e.Errorf("Close of a receiver: got %v, want nil", err)
 		}
 		if got, err := s.Receive(); err == nil {
-			e.Errorf("got %s from a receiver that is closed", got.Type)
+			e.Errorf("got %s from a closed receiver, want an error", got.Type)
 		}
 	}
 }
 
-// closesForGood closes a watch twice.
+// closesForGood closes a watch twice and checks that each following read returns io.EOF.
 func closesForGood(e *harness.Env, when string, w listwatch.Watcher) {
 	e.Helper()
 	for range 2 {
@@ -135,6 +136,6 @@ func closesForGood(e *harness.Env, when string, w listwatch.Watcher) {
 func wantOver(e *harness.Env, when string, w listwatch.Watcher) {
 	e.Helper()
 	if got, err := e.NextOf(w); err != io.EOF {
-		e.Errorf("closed %s: got %s, %v behind that; want the end", when, got.Type, err)
+		e.Errorf("closed %s: the next read returned %s, %v; want io.EOF", when, got.Type, err)
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// frameSize is what one DATA frame holds at most where SETTINGS say nothing (RFC 9113, section 6.5.2).
+// frameSize is the largest size of a DATA frame by default (RFC 9113, section 6.5.2).
 const frameSize = 16 << 10
 
-// h2OneConn has a server send events of one frame each to many streams of a connection, of which the first has taken all the room. When
-// there is room again, no stream may get much more of it than another.
+// h2OneConn fills the window of a connection with an event on the first stream, and then
+// queues events of one frame each on all other streams. When the window opens, no stream
+// may get ahead of another by more than two events.
 func h2OneConn(e *harness.Env) {
 	const watches, events, most = 250, 4, 2
 	start := e.Put("start")
@@ -33,7 +34,7 @@ func h2OneConn(e *harness.Env) {
 	for range events {
 		e.PutLabelled("b", "others", frameSize-512)
 	}
-	<-time.After(time.Millisecond) // of the bubble's clock: all that the server can do is done
+	<-time.After(time.Millisecond) // fake time advances only when the server is blocked
 	p.OpenConnectionWindow()
 	for done := 0; done < (watches-1)*events; {
 		f, ok := p.NextFrame().(*http2.DataFrame)
@@ -47,7 +48,7 @@ func h2OneConn(e *harness.Env) {
 		done++
 		least, greatest := extremes(got)
 		if greatest-least > most {
-			e.Fatalf("when %d events had come, a stream had %d and another %d: want them at most %d apart", done, greatest, least, most)
+			e.Fatalf("after %d events, one stream had %d and another %d, want a difference of at most %d", done, greatest, least, most)
 		}
 	}
 }
@@ -60,7 +61,7 @@ func extremes(counts map[uint32]int) (least, greatest int) {
 	return least, greatest
 }
 
-// headOfLine has one watch, on a connection of its own, that is sent a lot and not read.
+// headOfLine leaves a large event unread on a separate connection.
 func headOfLine(e *harness.Env) {
 	start := e.Put("start")
 	big, err := e.WithVariant(e.Variant).TryDial(harness.LabelSelector("size=big")+"&"+harness.From(start), transport.Request{})

@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// crowd has several writers change the same objects at once.
+// crowd changes the same objects from several goroutines and waits for them.
 func crowd(e *harness.Env, writers, writes int) {
 	e.Helper()
 	seed := e.RandomSeeded().Uint64()
@@ -19,7 +19,8 @@ func crowd(e *harness.Env, writers, writes int) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		for range writes {
 			switch _, err := write(e, random); {
-			case err == nil, errors.Is(err, listwatch.Conflict), errors.Is(err, listwatch.NotFound): // somebody else was quicker
+			case err == nil, errors.Is(err, listwatch.Conflict), errors.Is(err, listwatch.NotFound):
+				// Another writer was faster.
 			default:
 				return err
 			}
@@ -45,7 +46,7 @@ func orderSameForAll(e *harness.Env) {
 	})
 	e.Concurrently(watchers, func(i int) error { return harness.Diff(saw[0], saw[i]) })
 
-	// Whoever begins in the middle sees the rest in the same order.
+	// A watch that starts in the middle must receive the remaining events in the same order.
 	late := rand.New(rand.NewPCG(uint64(last), 0))
 	for range 10 {
 		at := late.IntN(len(saw[0]) - 1)
@@ -54,12 +55,13 @@ func orderSameForAll(e *harness.Env) {
 			err = harness.Diff(saw[0][at+1:], got)
 		}
 		if err != nil {
-			e.Errorf("from %d: %v", saw[0][at].Version, err)
+			e.Errorf("a watch from version %d: %v", saw[0][at].Version, err)
 		}
 	}
 }
 
-// ordered says what is wrong with the order of events; nil: nothing.
+// ordered returns an error if versions decrease, or if an object's events cannot follow
+// each other.
 func ordered(events []harness.Seen) error {
 	newest, of := listwatch.Version(0), map[string]harness.Seen{}
 	for i, ev := range events {
@@ -68,11 +70,11 @@ func ordered(events []harness.Seen) error {
 		beforeKind, _, _ := strings.Cut(before.Line, " ")
 		switch there := known && beforeKind != "DELETED"; {
 		case ev.Version < newest:
-			return fmt.Errorf("event %d, %s, has version %d behind %d", i, ev.Line, ev.Version, newest)
+			return fmt.Errorf("event %d, %s, has version %d, but an earlier event has version %d", i, ev.Line, ev.Version, newest)
 		case known && ev.Version <= before.Version:
-			return fmt.Errorf("event %d, %s, has version %d behind %s at %d", i, ev.Line, ev.Version, before.Line, before.Version)
+			return fmt.Errorf("event %d, %s, has version %d, but its object had %s at version %d", i, ev.Line, ev.Version, before.Line, before.Version)
 		case there && kind == "ADDED", !there && kind != "ADDED" && known:
-			return fmt.Errorf("event %d, %s, comes behind %s", i, ev.Line, before.Line)
+			return fmt.Errorf("event %d, %s, cannot follow %s", i, ev.Line, before.Line)
 		}
 		newest, of[name] = ev.Version, ev
 	}
@@ -100,7 +102,7 @@ func orderPerKeyAndGlobal(e *harness.Env) {
 			err = ordered(saw)
 		}
 		if err == nil && len(saw) < 2 {
-			err = errors.New("there were no events to be in order")
+			err = errors.New("got fewer than two events, so their order cannot be checked")
 		}
 		if err != nil {
 			return fmt.Errorf("%q: %w", queries[i], err)

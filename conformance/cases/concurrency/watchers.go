@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// mixed returns views of the server over all transports, in turn.
+// mixed returns e and an Env for each other variant of the same server.
 func mixed(e *harness.Env) []*harness.Env {
 	views := []*harness.Env{e}
 	for _, w := range e.OtherVariants() {
@@ -21,7 +21,7 @@ func mixed(e *harness.Env) []*harness.Env {
 	return views
 }
 
-// write changes one of a few objects. It is for any goroutine.
+// write puts or deletes one of four objects at random. It may be called on any goroutine.
 func write(e *harness.Env, random *rand.Rand) (listwatch.Version, error) {
 	name := string(rune('a' + random.IntN(4)))
 	if random.IntN(4) == 0 {
@@ -66,14 +66,15 @@ func thousandWatchers(e *harness.Env) {
 	e.Concurrently(watchers, func(i int) error { return harness.Diff(want, saw[i]) })
 }
 
-// A late watcher begins while there are writes: at a version that it knows, or with the state.
+// A late watch starts during writes, either at a known version or with initial events.
 type late struct {
 	*harness.Watch
-	start listwatch.Version            // what it saw is what follows this
-	state map[string]listwatch.Version // as it was told; nil: it asked for none
+	start listwatch.Version            // the watch sees every event after this version
+	state map[string]listwatch.Version // versions of the initial events; nil if not requested
 }
 
-// join opens the i-th late watcher.
+// join opens the i-th late watch: at the newest version if i is even, otherwise with
+// initial events.
 func join(e *harness.Env, i int) (*late, error) {
 	if i%2 == 0 {
 		start := e.Newest()
@@ -98,7 +99,8 @@ func join(e *harness.Env, i int) (*late, error) {
 	}
 }
 
-// alongside returns what has a write made beside everything else, whenever it is called, and what waits for the last of them.
+// alongside starts a goroutine that makes one write for each call of begin. stop waits for
+// the last write.
 func alongside(e *harness.Env, random *rand.Rand, atOnce int) (begin, stop func()) {
 	begins, done := make(chan struct{}, atOnce), make(chan struct{})
 	go func() {
@@ -126,7 +128,7 @@ func subscribeRace(e *harness.Env) {
 	e.Concurrently(watchers, func(i int) (err error) {
 		places <- struct{}{}
 		defer func() { <-places }()
-		begin() // a write, while this one or others open
+		begin() // a write that races with the open below
 		open[i], err = join(e, i)
 		return err
 	})
@@ -135,18 +137,18 @@ func subscribeRace(e *harness.Env) {
 	e.Concurrently(watchers, func(i int) error { return open[i].check(last) })
 }
 
-// check reads up to the last version, and holds what came against the history.
+// check reads up to the last version and compares the events with the history.
 func (l *late) check(last listwatch.Version) error {
 	if l.state != nil {
 		if got, want := fmt.Sprint(l.state), fmt.Sprint(l.StateAt(l.start)); got != want {
-			return fmt.Errorf("the state at %d is %s, want %s", l.start, got, want)
+			return fmt.Errorf("initial events at version %d: got %s, want %s", l.start, got, want)
 		}
 	}
 	got, err := l.ReadThrough(last)
 	if err != nil {
 		return err
 	}
-	// Who asked for the bookmark that ends the state may get others.
+	// A watch with initial events requests bookmarks, so the server may send more than one.
 	got = slices.DeleteFunc(got, func(s harness.Seen) bool { return s.Line == "BOOKMARK" })
 	return harness.Diff(l.EventsAfter(l.start), got)
 }

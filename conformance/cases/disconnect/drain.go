@@ -17,7 +17,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// draining begins to drain; what it returns waits for the end of that.
+// draining starts to drain the server. wait returns when the drain has ended.
 func draining(e *harness.Env) (wait func()) {
 	done := make(chan struct{})
 	go func() {
@@ -29,7 +29,7 @@ func draining(e *harness.Env) (wait func()) {
 
 func drainEndsAll(e *harness.Env) {
 	start := e.Put("a")
-	watches := map[string]*harness.Watch{e.Variant.Name: e.Dial(harness.From(start)), "a second one": e.Dial(harness.From(start))}
+	watches := map[string]*harness.Watch{e.Variant.Name: e.Dial(harness.From(start)), "second watch": e.Dial(harness.From(start))}
 	for _, w := range e.OtherVariants() {
 		watches[w.Name] = e.WithVariant(w).Dial(harness.From(start))
 	}
@@ -53,7 +53,7 @@ func drainFinalBookmark(e *harness.Env) {
 		e.Put("a")
 	}
 	wait := draining(e)
-	for what, s := range map[string]*harness.Watch{"a watch with events": busy, "a silent watch": silent} {
+	for what, s := range map[string]*harness.Watch{"a watch with events": busy, "an idle watch": silent} {
 		var last listwatch.Event
 		for {
 			w, err := s.Receive()
@@ -68,7 +68,7 @@ func drainFinalBookmark(e *harness.Env) {
 			}
 		}
 		if last.Type != listwatch.Bookmark || last.Version != e.Newest() {
-			e.Errorf("%s: the last was %v at %d, want a bookmark at %d", what, last.Type, last.Version, e.Newest())
+			e.Errorf("%s: the last event is %v at version %d, want a bookmark at version %d", what, last.Type, last.Version, e.Newest())
 		}
 	}
 	wait()
@@ -102,7 +102,7 @@ func drainGoAway(e *harness.Env) {
 		if g, ok := f.(*http2.GoAwayFrame); ok {
 			said = true
 			if g.ErrCode != http2.ErrCodeNo || g.LastStreamID < 1 {
-				e.Errorf("got %v, want NO_ERROR for what comes after stream 1", g)
+				e.Errorf("got %v, want code NO_ERROR and a last stream of at least 1", g)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func drainRefuseNew(e *harness.Env) {
 	a.WantRefused(http.StatusServiceUnavailable, "ServiceUnavailable")
 	h := a.Headers
 	if n, err := strconv.Atoi(h.Get("Retry-After")); err != nil || n < 1 {
-		e.Errorf("got Retry-After %q, want a number of seconds", h.Get("Retry-After"))
+		e.Errorf("got Retry-After %q, want a positive number of seconds", h.Get("Retry-After"))
 	}
 	if got := h.Get("Connection"); e.Transport != "h2" && got != "close" {
 		e.Errorf("got Connection %q, want close", got)
@@ -157,14 +157,14 @@ func drainRateLimited(e *harness.Env) {
 		got[min(int((<-ends)/(drainSpread/parts)), parts-1)]++
 	}
 	for _, n := range got {
-		// That so few of 60 fall into a third by chance happens once in 30,000 runs.
+		// If the 60 ends are spread at random, a third has fewer than 6 in one of 30,000 runs.
 		if n < 6 {
-			e.Errorf("of %d watches these many ended in each third of %v: %v", watches, drainSpread, got)
+			e.Errorf("the ends of %d watches are not spread over %v: got %v in each third", watches, drainSpread, got)
 		}
 	}
 }
 
-// drainNoLoss has a front that leads to one of two servers over a collection.
+// drainNoLoss switches a proxy from a drained server to another one over the same collection.
 func drainNoLoss(e *harness.Env) {
 	other := e.WithReplica()
 	e.Use(harness.InProcess)
@@ -181,7 +181,7 @@ func drainNoLoss(e *harness.Env) {
 	wait := draining(e)
 	<-time.After(20 * time.Millisecond)
 	wait()
-	<-time.After(20 * time.Millisecond) // the client meets a server that has gone
+	<-time.After(20 * time.Millisecond) // the client retries at the drained server
 	behind.Store(other.Route)
 	for range 5 {
 		<-time.After(20 * time.Millisecond)
@@ -193,7 +193,7 @@ func drainNoLoss(e *harness.Env) {
 
 func drainDeadline(e *harness.Env) {
 	const grace = 5 * time.Second
-	e.Dial(harness.From(e.Put("a"))) // and not read
+	e.Dial(harness.From(e.Put("a"))) // the client never reads
 	e.PutMany(harness.FillsSockets)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -201,6 +201,6 @@ func drainDeadline(e *harness.Env) {
 	e.Use(harness.Drains)
 	err := e.Drain(ctx)
 	if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > grace+grace/10 {
-		e.Errorf("the drain ended after %v with %v, want its deadline after %v", took, err, grace)
+		e.Errorf("the drain returned after %v with %v, want context.DeadlineExceeded after %v", took, err, grace)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// DrainCases are those of graceful shutdown.
+// DrainCases lists the cases about graceful shutdown.
 var DrainCases = []harness.Case{
 	{
 		ID: "drain/ends-all", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",

@@ -14,20 +14,20 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// DrainMutants break the cases of graceful shutdown.
+// DrainMutants break the cases about graceful shutdown.
 var DrainMutants = []mutation.Mutant{
-	{Name: "leaves-streams-open", Breaks: []string{"drain/ends-all"}, Defect: reference.Interceptors{Transport: closesUnless(transport.GoingAway)}},
-	{Name: "waits-for-those-who-hang", Breaks: []string{"drain/deadline"}, Defect: reference.Interceptors{Transport: closesUnless(transport.Abort)}},
-	{Name: "says-that-all-is-told", Breaks: []string{"drain/ws-1001"}, Defect: reference.Interceptors{
+	{Name: "drain-leaves-streams-open", Breaks: []string{"drain/ends-all"}, Defect: reference.Interceptors{Transport: closesUnless(transport.GoingAway)}},
+	{Name: "never-aborts-stuck-streams", Breaks: []string{"drain/deadline"}, Defect: reference.Interceptors{Transport: closesUnless(transport.Abort)}},
+	{Name: "drains-with-the-normal-close-code", Breaks: []string{"drain/ws-1001"}, Defect: reference.Interceptors{
 		Transport: mutation.OnClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Finished) }),
 	}},
-	{Name: "loses-goaway", Breaks: []string{"drain/goaway"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
+	{Name: "sends-no-goaway", Breaks: []string{"drain/goaway"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
 		return &mutation.Sieve{Conn: c, Loses: http2.FrameGoAway, In: bufio.NewReader(c)}
 	})}},
-	{Name: "refuses-for-good", Breaks: []string{"drain/refuse-new"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
+	{Name: "drain-omits-retry-after", Breaks: []string{"drain/refuse-new"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&hasty503{w}, r) })
 	}}},
-	{Name: "ends-all-together", Breaks: []string{"drain/rate-limited"}, Defect: reference.Interceptors{Transport: func(s transport.Server) transport.Server {
+	{Name: "drain-ends-all-watches-at-once", Breaks: []string{"drain/rate-limited"}, Defect: reference.Interceptors{Transport: func(s transport.Server) transport.Server {
 		var once sync.Once
 		together := make(chan struct{})
 		return mutation.OnClose(func(next transport.Sender, end transport.End) error {
@@ -38,7 +38,7 @@ var DrainMutants = []mutation.Mutant{
 	}}},
 }
 
-// closesUnless returns a transport that closes its streams in all ways but one.
+// closesUnless returns a transport that ignores Close with the end left.
 func closesUnless(left transport.End) func(transport.Server) transport.Server {
 	return mutation.OnClose(func(next transport.Sender, end transport.End) error {
 		if end == left {
@@ -48,13 +48,12 @@ func closesUnless(left transport.End) func(transport.Server) transport.Server {
 	})
 }
 
-// hasty503 does not say when to come again.
+// hasty503 removes Retry-After from the response.
 type hasty503 struct{ http.ResponseWriter }
 
-// Unwrap leads to what else the writer can do.
+// Unwrap is for http.ResponseController.
 func (w *hasty503) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader forgets Retry-After.
 func (w *hasty503) WriteHeader(code int) {
 	w.Header().Del("Retry-After")
 	w.ResponseWriter.WriteHeader(code)

@@ -21,7 +21,7 @@ func clientClose(e *harness.Env) {
 		e.WaitForWatches(2)
 		leaves.Close()
 		if took := e.WaitForWatches(1); e.Setup.FakeTime && took > 250*time.Millisecond {
-			e.Errorf("the watch was given up after %v, want at once", took)
+			e.Errorf("the server released the watch after %v, want at most 250ms", took)
 		}
 		e.Put("a")
 		stays.Want("MODIFIED a")
@@ -30,7 +30,8 @@ func clientClose(e *harness.Env) {
 	}
 }
 
-// A follower is a watch of the client under test that goes on over whatever happens, and what it should have seen.
+// A follower is a watch of the client under test, which resumes by itself. at is the
+// version of the last event that it read.
 type follower struct {
 	*harness.Env
 	listwatch.Watcher
@@ -42,13 +43,13 @@ func newFollower(e *harness.Env, r listwatch.Source, at listwatch.Version) *foll
 	return &follower{e, e.Follow(r, at), at}
 }
 
-// catchUp reads up to the last write and holds it against what was written.
+// catchUp reads up to the last write. The client must return every write once and in order.
 func (f *follower) catchUp() {
 	f.Helper()
 	for last := f.Newest(); f.at != last; {
 		got, err := f.NextOf(f)
 		if want := f.NextWriteAfter(f.at); err != nil || got.Version != want {
-			f.Fatalf("after version %d got %d, %v; want %d", f.at, got.Version, err, want)
+			f.Fatalf("after version %d: got version %d, %v; want %d", f.at, got.Version, err, want)
 		}
 		f.at = got.Version
 	}
@@ -67,13 +68,13 @@ func dropReset(e *harness.Env) {
 		}
 		f.catchUp()
 		if wires.Count() == before {
-			e.Fatal("the connection was not cut")
+			e.Fatal("the client did not open a new connection after the reset")
 		}
 		e.WaitForWatches(1)
 	}
 }
 
-// mostVanished is how long a server may not notice that a client has vanished.
+// mostVanished is the time within which a server must detect that a client has vanished.
 const mostVanished = 2 * time.Minute
 
 func halfOpen(e *harness.Env) {
@@ -85,16 +86,18 @@ func halfOpen(e *harness.Env) {
 	defer lost.EndStall()
 	lost.Stall(true)
 	if e.Transport == "h1" {
-		// It has no pings. Between idle ends the kernel's keepalive finds out, which is not in memory; else what is not taken does.
+		// HTTP/1.1 has no pings. TCP keepalive would end an idle connection, but the
+		// network in memory has none. So write until the server is blocked and its write
+		// timeout expires.
 		e.PutMany(harness.FillsSockets)
 	}
 	if took := e.WaitForWatches(0); took > mostVanished {
-		e.Errorf("a client that vanished was noticed after %v, want within %v", took, mostVanished)
+		e.Errorf("the server detected the vanished client after %v, want at most %v", took, mostVanished)
 	}
 }
 
 func clientHalfOpen(e *harness.Env) {
-	const limit = 3 * time.Minute // two and a half and a while to come back
+	const limit = 3 * time.Minute // 2.5 minutes to detect the loss, the rest to reconnect
 	wired, wires := e.WithConnections()
 	f := newFollower(wired, wired.Remote(wired.Route), e.Put("a"))
 	e.Put("a")
@@ -106,7 +109,7 @@ func clientHalfOpen(e *harness.Env) {
 	e.Put("a")
 	f.catchUp()
 	if took := time.Since(start); took > limit {
-		e.Errorf("the client went on %v after the server vanished, want within %v", took, limit)
+		e.Errorf("the client resumed %v after the server vanished, want at most %v", took, limit)
 	}
 }
 
@@ -122,13 +125,13 @@ func storm(e *harness.Env) {
 			e.Fatal(err)
 		}
 	}
-	<-time.After(3 * time.Minute) // what was lived through makes up for what failed before
+	<-time.After(3 * time.Minute) // the backoff starts over after a connection of two minutes
 	start := time.Now()
 	close(cut)
 	<-time.After(time.Minute)
 	back := script.RequestTimes()[clients:]
 	if len(back) < clients {
-		e.Fatalf("%d of %d clients came back within a minute", len(back), clients)
+		e.Fatalf("%d of %d clients reconnected within a minute", len(back), clients)
 	}
 	waves := map[time.Duration]int{}
 	for _, t := range back[:clients] {
@@ -136,12 +139,12 @@ func storm(e *harness.Env) {
 	}
 	for at, n := range waves {
 		if n > clients/5 {
-			e.Errorf("%d of %d clients came back within %v, after %v", n, clients, slot, at*slot)
+			e.Errorf("%d of %d clients reconnected within the same %v, after %v", n, clients, slot, at*slot)
 		}
 	}
 }
 
-// noLeak has watches of all ends: closed, reset, and ended by the server.
+// noLeak closes half of the watches and resets the connections of the others.
 func noLeak(e *harness.Env) {
 	const cycles, more = 60, 15
 	wired, wires := e.WithConnections()
@@ -166,7 +169,7 @@ func noLeak(e *harness.Env) {
 	e.WaitForWatches(0)
 	for begin := time.Now(); runtime.NumGoroutine() > before+more; {
 		if time.Since(begin) > e.Patience() {
-			e.Fatalf("%d goroutines are left of %d watches, there were %d with one", runtime.NumGoroutine(), cycles, before)
+			e.Fatalf("%d goroutines remain after %d watches, there were %d with one watch", runtime.NumGoroutine(), cycles, before)
 		}
 		<-time.After(time.Millisecond + time.Since(begin)/8)
 	}
@@ -174,7 +177,9 @@ func noLeak(e *harness.Env) {
 
 func wsCloseEcho(e *harness.Env) {
 	for want, payload := range map[int][]byte{
-		wsframe.CloseNormal: wsframe.Close(wsframe.CloseNormal).Payload, wsframe.CloseGoingAway: wsframe.Close(wsframe.CloseGoingAway).Payload, 0: nil, // no code
+		wsframe.CloseNormal:    wsframe.Close(wsframe.CloseNormal).Payload,
+		wsframe.CloseGoingAway: wsframe.Close(wsframe.CloseGoingAway).Payload,
+		0:                      nil, // no code
 	} {
 		a := e.WatchRaw("")
 		a.WantAccepted()
@@ -186,9 +191,10 @@ func wsCloseEcho(e *harness.Env) {
 		if err != nil {
 			e.Fatalf("close %d: %v", want, err)
 		}
-		// To answer by the same code is what ends do "typically" (section 5.5.1): it is held against ours alone.
+		// RFC 6455 says that an endpoint "typically" echoes the code (section 5.5.1), so
+		// only this module's server must.
 		if got != want && (got != wsframe.CloseNormal || want != 0 && e.Can(harness.InProcess)) {
-			e.Errorf("close %d was answered by code %d, want the same", want, got)
+			e.Errorf("close %d: the server answered with code %d, want the same", want, got)
 		}
 		if rest, err := io.ReadAll(a.Body); err != nil || len(rest) > 0 {
 			e.Errorf("close %d: got % x, %v after the close frame, want the end of the connection", want, rest, err)
@@ -204,7 +210,7 @@ func ws1006(e *harness.Env) {
 	s.Want("MODIFIED a")
 	wires.Last().Reset()
 	if _, err := s.Receive(); !errors.Is(err, listwatch.Unavailable) {
-		e.Errorf("a connection that was cut is %v, want an error of code Unavailable", err)
+		e.Errorf("after a reset: got %v, want an error with code Unavailable", err)
 	}
 
 	lost := make(chan error, 10)
@@ -214,7 +220,7 @@ func ws1006(e *harness.Env) {
 	for range 3 {
 		wires.ResetAll(false)
 		if err := <-lost; err == nil || err == io.EOF {
-			e.Errorf("the client takes %v from a connection that was cut", err)
+			e.Errorf("the client reported %v after a reset, want an error", err)
 		}
 		e.Put("a")
 		f.catchUp()

@@ -1,11 +1,11 @@
-// Package disconnect has the cases about connections that are lost and servers that drain.
+// Package disconnect has the cases about lost connections and draining servers.
 package disconnect
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// DropCases are those of disconnects and peers that vanish.
+// DropCases lists the cases about disconnects and vanished peers.
 var DropCases = []harness.Case{
 	{
 		ID: "drop/client-close", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",
@@ -65,7 +65,7 @@ var DropCases = []harness.Case{
 	},
 	{
 		ID: "drop/no-leak", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "fr",
-		Rule:  "finished watches leave nothing behind, however they ended",
+		Rule:  "a finished watch leaves no goroutine behind, however it ended",
 		Needs: harness.Writes | harness.SoleWriter, Run: noLeak, RunsAlone: true,
 	},
 }

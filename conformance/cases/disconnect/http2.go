@@ -24,18 +24,19 @@ func h2ResetStream(e *harness.Env) {
 	e.WaitForWatches(2)
 	p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel))
 	if took := e.WaitForWatches(1); e.Setup.FakeTime && took > 250*time.Millisecond {
-		e.Errorf("the watch was given up after %v, want at once", took)
+		e.Errorf("the server released the watch after %v, want at most 250ms", took)
 	}
 	for i := range 3 {
 		e.Put("a")
 		p.WantEvents(3, i+1)
 	}
 	if n := len(p.Data[1]); n > 0 {
-		e.Errorf("got %d bytes of the stream that was reset", n)
+		e.Errorf("got %d bytes on the stream that was reset, want none", n)
 	}
 }
 
-// h2Server takes connections, each of which answers one watch by hand and is then sent on the channel.
+// h2Server starts a server that answers one watch on each connection by hand, and then sends the
+// connection on the channel.
 func h2Server(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 	e.Use(harness.InProcess)
 	l := memnet.Listen()
@@ -63,7 +64,8 @@ func h2Server(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 	return e.RouteTo(&harness.Instance{URL: &u, Network: transport.Network{Dial: l.Dial}}), peers
 }
 
-// answer waits for a request, and answers that a stream begins. It returns the number of that.
+// answer waits for a request, sends the response headers of a watch, and returns the
+// stream's number.
 func answer(p *harness.HTTP2Conn) uint32 {
 	p.Helper()
 	stream := p.ReadUntil(func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders }).Header().StreamID
@@ -73,7 +75,7 @@ func answer(p *harness.HTTP2Conn) uint32 {
 	return stream
 }
 
-// send writes an event of a stream, and its end after it.
+// send sends an ADDED event on a stream, and ends the stream if end is set.
 func send(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
 	p.Helper()
 	text := fmt.Sprintf(`{"type":"ADDED","object":%s}`+"\n", harness.AddedEvent(name, "5").Object.Data)
@@ -96,7 +98,7 @@ func h2GoAway(e *harness.Env) {
 	one := <-peers
 	one.Must(one.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))
 	send(one, 1, "a", false)
-	first.Want("ADDED a") // and so the GOAWAY has come before it
+	first.Want("ADDED a") // so the client has received the GOAWAY, too
 
 	second := dial()
 	two := <-peers // on another connection
@@ -124,7 +126,7 @@ func h2PingTimeout(e *harness.Env) {
 		f.catchUp()
 	}
 	if n := wires.Count(); n != 1 {
-		e.Fatalf("%d streams are on %d connections, want one", streams, n)
+		e.Fatalf("%d streams use %d connections, want one", streams, n)
 	}
 	lost := wires.Last()
 	defer lost.EndStall()
@@ -135,6 +137,6 @@ func h2PingTimeout(e *harness.Env) {
 		f.catchUp()
 	}
 	if took := time.Since(begin); took > time.Minute {
-		e.Errorf("the streams went on %v after the connection fell silent, want within a minute", took)
+		e.Errorf("the streams resumed %v after the connection stalled, want at most a minute", took)
 	}
 }
