@@ -21,11 +21,11 @@ func createUpdateDelete(e *harness.Env) {
 	want := []listwatch.Version{e.Put("a", "step", "one"), e.Put("a", "step", "two"), e.Delete("a")}
 	events := s.Want("ADDED a", "MODIFIED a", "DELETED a")
 	if got := harness.Versions(events); !slices.Equal(got, want) {
-		e.Errorf("got versions %d, want those of the writes, %d", got, want)
+		e.Errorf("got versions %d, want the versions of the writes, %d", got, want)
 	}
 	for i, step := range []string{"one", "two", "two"} {
 		if got := events[i].Object.Labels["step"]; got != step {
-			e.Errorf("the object of event %d is of step %q, want %q: %s", i, got, step, events[i].Object.Data)
+			e.Errorf("the object of event %d has the label step=%q, want %q: %s", i, got, step, events[i].Object.Data)
 		}
 	}
 }
@@ -38,14 +38,14 @@ func firstEventIsNext(e *harness.Env) {
 	for i, start := range writes[:len(writes)-1] {
 		s := e.Dial(harness.From(start))
 		if got := s.Next().Version; got != writes[i+1] {
-			e.Errorf("from %d: got version %d first, want %d", start, got, writes[i+1])
+			e.Errorf("watch from version %d: the first event has version %d, want %d", start, got, writes[i+1])
 		}
 		s.Close()
 	}
 	s := e.Dial(harness.From(writes[len(writes)-1]))
 	next := e.Put("a")
 	if got := s.Next().Version; got != next {
-		e.Errorf("from the newest version, %d: got %d first, want %d", writes[len(writes)-1], got, next)
+		e.Errorf("watch from the newest version, %d: the first event has version %d, want %d", writes[len(writes)-1], got, next)
 	}
 }
 
@@ -70,7 +70,7 @@ func recreate(e *harness.Env) {
 	events := s.Want("ADDED a", "DELETED a", "ADDED a")
 	first, gone, second := uid(e, events[0]), uid(e, events[1]), uid(e, events[2])
 	if first != gone || first == second || first == "" || second == "" {
-		e.Errorf("got uids %q, %q when it was deleted, and %q: want the first two equal and the third another one", first, gone, second)
+		e.Errorf("got uid %q when created, %q when deleted and %q when created again: want the first two equal and the third different", first, gone, second)
 	}
 }
 
@@ -90,7 +90,7 @@ func rvMatchesWrite(e *harness.Env) {
 		want := e.Put(name)
 		got := s.Next()
 		if rv := `"resourceVersion":"` + want.String() + `"`; got.Version != want || !bytes.Contains(got.Object.Data, []byte(rv)) {
-			e.Fatalf("write %d was answered version %d, and its event is %s", i, want, got.Object.Data)
+			e.Fatalf("write %d returned version %d, but its event is %s", i, want, got.Object.Data)
 		}
 	}
 }
@@ -115,9 +115,9 @@ func noopUpdate(e *harness.Env) {
 	before := s.ReadUntil(e.PutSentinel())
 	switch {
 	case second == first && len(before) > 0:
-		e.Errorf("the update kept version %d, and yet there is an event %s at %d", first, harness.Line(before[0]), before[0].Version)
+		e.Errorf("the update kept version %d, but sent the event %s at %d", first, harness.Line(before[0]), before[0].Version)
 	case second != first && (len(before) != 1 || before[0].Version != second):
-		e.Errorf("the update made version %d of %d: got events %d, want one of that version", second, first, harness.Versions(before))
+		e.Errorf("the update returned version %d after %d: got events with versions %d, want exactly one, with the new version", second, first, harness.Versions(before))
 	}
 }
 
@@ -128,7 +128,7 @@ func namespaceScope(e *harness.Env) {
 		e.ResourcePath("other"):                  {"ADDED other/a", "DELETED other/a"},
 		e.ResourcePath(""):                       {"ADDED a", "ADDED other/a", "MODIFIED a", "DELETED other/a"},
 		e.URL.EscapedPath():                      {"ADDED a", "ADDED other/a", "MODIFIED a", "DELETED other/a"},
-		e.ResourcePath("nobody-there"):           nil,
+		e.ResourcePath("empty"):                  nil,
 	}
 	streams := map[string]*harness.Watch{}
 	for path := range paths {
@@ -143,15 +143,15 @@ func namespaceScope(e *harness.Env) {
 	}
 	end := e.PutSentinel()
 	e.Put("other/" + end)
-	e.Put("nobody-there/" + end)
+	e.Put("empty/" + end)
 	for path, s := range streams {
 		if before := s.ReadUntil(end); len(before) > 0 {
-			e.Errorf("%s: got %s beside what belongs there", path, harness.Line(before[0]))
+			e.Errorf("%s: got the unexpected event %s", path, harness.Line(before[0]))
 		}
 	}
 }
 
-// dialAt is dial for another path of the same server.
+// dialAt opens a watch at another path of the same server.
 func dialAt(e *harness.Env, path, query string) *harness.Watch {
 	e.Helper()
 	there := *e.Instance
@@ -181,7 +181,8 @@ func objectHasTypeMeta(e *harness.Env) {
 	}
 }
 
-// textFramings are those that show an object's own bytes, on each transport.
+// textFramings returns the framings of e's transport that send the bytes of an object
+// unchanged.
 func textFramings(e *harness.Env) []framing.Framer {
 	if e.Transport == "ws" {
 		return []framing.Framer{framing.JSON{}}
@@ -189,7 +190,8 @@ func textFramings(e *harness.Env) []framing.Framer {
 	return []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.LengthPrefixed{}}
 }
 
-// oddValues are numbers and strings that a decoder and encoder would spell otherwise.
+// oddValues returns numbers and strings whose spelling changes if JSON is decoded and
+// encoded again.
 func oddValues() map[string]any {
 	return map[string]any{
 		"number": json.Number("1e400"), "zero": json.Number("-0"), "tenth": json.Number("0.10"), "big": json.Number("9007199254740993"),
@@ -197,7 +199,8 @@ func oddValues() map[string]any {
 	}
 }
 
-// putOdd puts an object of oddValues, without the number that is beyond a float64 where the server does not store it.
+// putOdd writes an object with oddValues. If another server than ours rejects the number
+// that exceeds the range of a float64, putOdd writes the object without it.
 func putOdd(e *harness.Env, name string) {
 	e.Helper()
 	values := oddValues()
@@ -259,7 +262,7 @@ func noMutationLeak(e *harness.Env) {
 
 func unknownType(e *harness.Env) {
 	future := harness.AddedEvent("b", "6")
-	future.Type = listwatch.EventType(200) // is spelt UNKNOWN
+	future.Type = listwatch.EventType(200) // is sent as UNKNOWN
 	script, at := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5"), future, harness.AddedEvent("c", "7")))
 	w := e.Follow(e.Remote(at), 1)
 	if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != "a" {
@@ -271,7 +274,7 @@ func unknownType(e *harness.Env) {
 		}
 	}
 	if n := len(script.RequestTimes()); n != 1 {
-		e.Errorf("the client asked %d times, want once: the answer would be the same", n)
+		e.Errorf("the client made %d requests, want 1: a retry would receive the same event", n)
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// changes writes what a watch from the version that it returns shows as the lines it returns.
+// changes writes to the collection. A watch from version before must then send the events
+// in lines.
 func changes(e *harness.Env) (before listwatch.Version, lines []string) {
 	e.Helper()
 	before = e.Put("before")
@@ -27,7 +28,7 @@ func changes(e *harness.Env) (before listwatch.Version, lines []string) {
 	return before, []string{"ADDED a", "ADDED b", "DELETED a"}
 }
 
-// prefixed is text as the length-prefixed framing has it.
+// prefixed returns text as one frame of the length-prefixed framing.
 func prefixed(text string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
 }
@@ -39,7 +40,7 @@ func lenPrefix(e *harness.Env) {
 	for _, want := range lines {
 		length := binary.BigEndian.Uint32(a.ReadBytes(4))
 		if length < 50 || length > 1<<16 {
-			e.Fatalf("got a length of %d, want that of %s", length, want)
+			e.Fatalf("got a length of %d bytes, want the length of the event %s", length, want)
 		}
 		if text := a.ReadBytes(int(length)); harness.LineOf(text) != want || text[len(text)-1] != '}' {
 			e.Fatalf("got %q, want %s", text, want)
@@ -52,16 +53,16 @@ func lenPrefixZero(e *harness.Env) {
 	f := framing.LengthPrefixed{}
 	event := prefixed(harness.EventJSON("ADDED", "a", "5"))
 	for what, stream := range map[string]string{
-		"one": prefixed("") + event, "many": strings.Repeat(prefixed(""), 1000) + event, "behind an event": event + prefixed("") + event,
+		"one empty frame": prefixed("") + event, "many empty frames": strings.Repeat(prefixed(""), 1000) + event, "after an event": event + prefixed("") + event,
 	} {
 		s := e.StartScript(f.MediaType(), harness.SendPieces(stream), harness.EndCleanly).DialIn(f, "")
 		w, err := s.Receive()
-		if err == nil && what == "behind an event" {
+		if err == nil && what == "after an event" {
 			w, err = s.Receive()
 		}
 		skipped := err == nil && strings.Contains(string(w.Object), `"a"`)
 		if !skipped && !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("%s: got %s, %v; want an error of code Corrupt, or the event behind", what, w.Object, err)
+			e.Errorf("%s: got %s, %v; want an error of code Corrupt, or the event after the empty frame", what, w.Object, err)
 		}
 	}
 }
@@ -78,16 +79,16 @@ func lenPrefixHuge(e *harness.Env) {
 		w, err := s.Receive()
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("length %d: got %s, %v; want an error of code Corrupt, at once", length, w.Object, err)
+			e.Errorf("length %d: got %s, %v; want an error of code Corrupt", length, w.Object, err)
 		}
 		if took := after.TotalAlloc - before.TotalAlloc; took > most {
-			e.Errorf("length %d: the client took %d bytes of memory", length, took)
+			e.Errorf("length %d: the client allocated %d bytes of memory", length, took)
 		}
 		s.Close()
 	}
 }
 
-// separator begins each element of a JSON text sequence (RFC 7464, section 2.2).
+// separator precedes each element of a JSON text sequence (RFC 7464, section 2.2).
 const separator = "\x1e"
 
 func jsonSeq(e *harness.Env) {
@@ -109,7 +110,7 @@ func jsonSeq(e *harness.Env) {
 		s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(first+cut+last), harness.EndCleanly).DialIn(f, "")
 		s.Want("ADDED a")
 		if w, err := s.Receive(); err == nil || err == io.EOF {
-			e.Errorf("%q between two events: got %s, %v; want an error that says what is missing", cut, w.Object, err)
+			e.Errorf("%q between two events: got %s, %v; want an error that reports the truncated event", cut, w.Object, err)
 		}
 	}
 	s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(separator+first+separator+separator+last), harness.EndCleanly).DialIn(f, "")
@@ -125,7 +126,7 @@ func cborSeq(e *harness.Env) {
 	for _, want := range lines {
 		var item bytes.Buffer
 		if first, err := copyItem(&item, a.Body); err != nil || first>>5 != 5 {
-			e.Fatalf("got % x, %v; want an item of CBOR that is a map", item.Bytes(), err)
+			e.Fatalf("got % x, %v; want a CBOR map", item.Bytes(), err)
 		}
 		w, err := f.DecodeMessage(item.Bytes())
 		if got := harness.LineOf([]byte(`{"type":"` + w.Type + `","object":` + string(w.Object) + `}`)); err != nil || got != want {
@@ -133,12 +134,13 @@ func cborSeq(e *harness.Env) {
 		}
 		got, plain := binary.Want(want)[0], text.Want(want)[0]
 		if diff := cmp.Diff(harness.DecodeJSON(plain.Object.Data), harness.DecodeJSON(got.Object.Data)); diff != "" || got.Version != plain.Version {
-			e.Errorf("%s in CBOR at %d and in JSON at %d (-JSON +CBOR):\n%s", want, got.Version, plain.Version, diff)
+			e.Errorf("%s has version %d in CBOR and version %d in JSON (-JSON +CBOR):\n%s", want, got.Version, plain.Version, diff)
 		}
 	}
 }
 
-// copyItem copies one item of CBOR (RFC 8949, section 3) of definite lengths, and returns its first byte.
+// copyItem copies one CBOR item (RFC 8949, section 3) and returns its first byte. It
+// supports items of definite length only.
 func copyItem(dst *bytes.Buffer, src io.Reader) (byte, error) {
 	begin := dst.Len()
 	if _, err := io.CopyN(dst, src, 1); err != nil {
@@ -148,7 +150,7 @@ func copyItem(dst *bytes.Buffer, src io.Reader) (byte, error) {
 	major, n := first>>5, uint64(first&31)
 	if n >= 24 {
 		if n > 27 {
-			return first, fmt.Errorf("no item of a definite length begins with %#02x", first)
+			return first, fmt.Errorf("first byte %#02x: must start a CBOR item of definite length", first)
 		}
 		size := 1 << (n - 24)
 		if _, err := io.CopyN(dst, src, int64(size)); err != nil {

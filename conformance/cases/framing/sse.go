@@ -19,10 +19,10 @@ var sseOnly = []framing.Framer{framing.SSE{}}
 
 func inSSE(r *client.Remote) { r.Framings = sseOnly }
 
-// A block is one event of server-sent events as it came: the values of its fields, in order.
+// A block is one server-sent event as received: the values of each field, in order.
 type block map[string][]string
 
-// readBlock reads the next block that has data.
+// readBlock returns the next block with data and skips blocks without.
 func readBlock(a *harness.Response) block {
 	a.Helper()
 	b := block{}
@@ -40,24 +40,24 @@ func readBlock(a *harness.Response) block {
 			b = block{}
 		case text[0] == ':':
 		case !ok || !strings.Contains(" id event data retry ", " "+name+" ") || strings.Contains(value, "\r"):
-			a.Fatalf("got the line %q, want id, event, data, retry or a comment", text)
+			a.Fatalf("got the line %q, want an id, event, data or retry field, or a comment", text)
 		default:
 			b[name] = append(b[name], value)
 		}
 	}
 }
 
-// is holds b against an event of a version.
+// is returns an error unless b is the event want with version v.
 func (b block) is(want string, v listwatch.Version) error {
 	event := strings.Join(b["data"], "\n")
 	kind, _, _ := strings.Cut(want, " ")
 	switch {
 	case harness.LineOf([]byte(event)) != want:
-		return fmt.Errorf("the data is %q, want %s", event, want)
+		return fmt.Errorf("the data is %q, want the event %s", event, want)
 	case len(b["event"]) != 1 || b["event"][0] != kind:
-		return fmt.Errorf("the event lines are %q, want %s", b["event"], kind)
+		return fmt.Errorf("the event fields are %q, want only %s", b["event"], kind)
 	case len(b["id"]) != 1 || b["id"][0] != v.String():
-		return fmt.Errorf("the id lines are %q, want %d", b["id"], v)
+		return fmt.Errorf("the id fields are %q, want only %d", b["id"], v)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func sseFields(e *harness.Env) {
 		}
 		w, err := s.Receive()
 		if err != nil || w.Version != want.v || harness.LineOf([]byte(`{"type":"`+w.Type+`","object":`+string(w.Object)+`}`)) != want.line {
-			e.Fatalf("got %+v, %v; want %s at %d", w, err, want.line, want.v)
+			e.Fatalf("got %+v, %v; want %s at version %d", w, err, want.line, want.v)
 		}
 		if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != want.v.String() {
 			e.Errorf("the last event ID is %q after %s, want %d", p.LastEventID(), want.line, want.v)
@@ -96,7 +96,7 @@ func sseNewlineInData(e *harness.Env) {
 		e.Fatalf("got %q: %v", b["data"], err)
 	}
 	if text := harness.DecodeJSON(harness.SpecOf(got.Object)["text"]); text != "a\nb\r\nc" {
-		e.Errorf("got %q, want the text as it was written", text)
+		e.Errorf("got the text %q, want the text as written", text)
 	}
 }
 
@@ -124,7 +124,8 @@ func sseContentType(e *harness.Env) {
 	}
 }
 
-// A vector is a stream of server-sent events and what is to be read in it.
+// A vector is a stream of server-sent events with the names of the objects and the last
+// event ID that a client must read from it.
 type vector struct{ says, stream, events, last string }
 
 func vectors() []vector {
@@ -134,25 +135,25 @@ func vectors() []vector {
 		{"lines end with LF", both, "a b", ""},
 		{"lines end with CR", strings.ReplaceAll(both, "\n", "\r"), "a b", ""},
 		{"lines end with CRLF", strings.ReplaceAll(both, "\n", "\r\n"), "a b", ""},
-		{"lines end in all ways", "id:1\rdata:" + a + "\r\n\ndata:" + b + "\n\r", "a b", "1"},
+		{"lines end with LF, CR and CRLF", "id:1\rdata:" + a + "\r\n\ndata:" + b + "\n\r", "a b", "1"},
 		{"one BOM is ignored", "\uFEFF" + both, "a b", ""},
 		{"a second BOM is the name of an unknown field", "\uFEFF\uFEFF" + both, "b", ""},
 		{"comments are ignored", ":\n: data: x\n" + data + ":id: 9\n\n:\n\n", "a", ""},
 		{"unknown fields are ignored", "what: x\nData: x\n data: x\n" + data + "more\n\n", "a", ""},
-		{"the space behind the colon is no part of the value", "data:" + a + "\nid:7\n\n", "a", "7"},
-		{"only one space is taken away", data + "id:  7\n\n", "a", " 7"},
-		{"several data lines are one text", "data: {\"type\":\"ADDED\",\ndata: \"object\":\ndata:" + harness.ObjectJSON("a", "5") + "\ndata: }\n\n", "a", ""},
+		{"the space after the colon is not part of the value", "data:" + a + "\nid:7\n\n", "a", "7"},
+		{"only one space after the colon is removed", data + "id:  7\n\n", "a", " 7"},
+		{"several data lines form one text", "data: {\"type\":\"ADDED\",\ndata: \"object\":\ndata:" + harness.ObjectJSON("a", "5") + "\ndata: }\n\n", "a", ""},
 		{"a data line without a colon is an empty line", "data\n" + data + "data\n\n", "a", ""},
 		{"blank lines dispatch nothing", "\n\n\n" + data + "\n\n\n\n", "a", ""},
-		{"an event without data is none", "event: ADDED\n\n" + data + "\n", "a", ""},
-		{"an id is kept", "id: 5\n" + data + "\n:\n\ndata: " + b + "\n\n", "a b", "5"},
+		{"a block without data is not an event", "event: ADDED\n\n" + data + "\n", "a", ""},
+		{"an id applies to later events", "id: 5\n" + data + "\n:\n\ndata: " + b + "\n\n", "a b", "5"},
 		{"an id without data is kept", "id: 8\n\n", "", "8"},
-		{"an empty id resets", "id: 5\n" + data + "\nid\ndata: " + b + "\n\n", "a b", ""},
-		{"the last of several ids counts", "id: 5\nid: 6\n" + data + "\n", "a", "6"},
+		{"an empty id resets the last event ID", "id: 5\n" + data + "\nid\ndata: " + b + "\n\n", "a b", ""},
+		{"the last of several ids wins", "id: 5\nid: 6\n" + data + "\n", "a", "6"},
 		{"an id with NUL is ignored", "id: 5\n" + data + "\nid: 6\x00\ndata: " + b + "\n\n", "a b", "5"},
-		{"retry is no event", "retry: 1000\n\nretry: x\n" + data + "\n", "a", ""},
+		{"retry is not an event", "retry: 1000\n\nretry: x\n" + data + "\n", "a", ""},
 		{"data without a blank line is dropped", "id: 5\n" + data + "\ndata: " + b + "\n", "a", "5"},
-		{"data in a line without an end is dropped", data + "\ndata: " + b, "a", ""},
+		{"data in an incomplete line is dropped", data + "\ndata: " + b, "a", ""},
 	}
 }
 

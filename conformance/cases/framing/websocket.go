@@ -23,13 +23,13 @@ func wsOneMessageOneEvent(e *harness.Env) {
 	want[0] = "ADDED a"
 	e.PutJSON("large", `{"text":"`+strings.Repeat("0123456789abcdef", 16<<10)+`"}`)
 	want = append(want, "ADDED large", "ADDED "+e.PutSentinel())
-	behind = e.WatchRaw(harness.From(before)) // gets all at once
+	behind = e.WatchRaw(harness.From(before)) // receives all events at once
 	behind.WantAccepted()
-	for name, a := range map[string]*harness.Response{"live": a, "behind": behind} {
+	for name, a := range map[string]*harness.Response{"live": a, "lagging": behind} {
 		for i, want := range want {
 			op, text := a.ReadMessage()
 			if got := harness.LineOf(text); op != wsframe.OpText || got != want {
-				e.Fatalf("%s: message %d has opcode %d and %.200s, want %s as text", name, i, op, got, want)
+				e.Fatalf("%s watch: message %d has opcode %d and the text %.200s, want %s in a text message", name, i, op, got, want)
 			}
 		}
 	}
@@ -46,51 +46,54 @@ func wsOpcode(e *harness.Env) {
 		}
 		a.WantAccepted()
 		if op, payload := a.ReadMessage(); op != want {
-			e.Errorf("%s: got opcode %d with %q, want %d", mediaType, op, payload, want)
+			e.Errorf("%s: got opcode %d with payload %q, want opcode %d", mediaType, op, payload, want)
 		}
 	}
 }
 
 func wsFragmentedIn(e *harness.Env) {
 	const event = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞"}}`
-	accent := strings.Index(event, "€") + 1 // within the letter
+	accent := strings.Index(event, "€") + 1 // inside the bytes of €
 	ponged := make(chan string, 1)
 	pings := func(p *harness.ScriptedServer) {
 		p.SendFrame(wsframe.Frame{First: wsframe.OpText, Payload: []byte(event[:30])})
 		p.SendFrame(wsframe.Whole(wsframe.OpPing, "are you there?"))
 		p.SendFrame(wsframe.Frame{First: wsframe.OpContinuation, Payload: []byte(event[30:accent])})
 		p.SendFrame(wsframe.Frame{First: wsframe.OpContinuation})
-		p.SendFrame(wsframe.Whole(wsframe.OpPong, "nobody asked"))
+		p.SendFrame(wsframe.Whole(wsframe.OpPong, "unsolicited"))
 		p.SendFrame(wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(event[accent:])})
 		f, err := wsframe.Read(p.In)
 		if err != nil || f.Opcode() != wsframe.OpPong {
-			ponged <- "no pong"
+			ponged <- "not a pong frame"
 			return
 		}
 		ponged <- string(f.Payload)
 	}
 	s := e.StartScript(harness.JSONMediaType, pings, harness.EndCleanly).Dial("")
 	if got := s.Want("ADDED a")[0].Object.Data; !strings.Contains(string(got), `"text":"é€𝄞"`) {
-		e.Errorf("got %s, want the text as it was sent", got)
+		e.Errorf("got %s, want the text as sent", got)
 	}
 	s.WantEnd()
 	if got := <-ponged; got != "are you there?" {
-		e.Errorf("got %q, want a pong with the ping's text", got)
+		e.Errorf("got %q, want a pong with the payload of the ping", got)
 	}
 }
 
-// violates has frames sent by a client, masked, where the server is to close with code, and by a server, where the client is to do
-// so.
+// violates sends frames that violate the protocol to the server, which must close the
+// connection with code. If the target has [harness.InProcess], a scripted server then sends
+// them to the client, which must close the connection in the same way. The frames are given
+// as a server sends them: violates inverts Masked for the frames that it sends to the
+// server.
 func violates(e *harness.Env, what string, code int, broken ...wsframe.Frame) {
 	e.Helper()
 	a := e.WatchRaw("")
 	a.WantAccepted()
 	for _, f := range broken {
 		f.Masked = !f.Masked
-		_, _ = a.Conn.Write(f.Bytes()) // it may be closed by now
+		_, _ = a.Conn.Write(f.Bytes()) // the server may have closed the connection
 	}
 	if got, err := wsframe.ReadCloseCode(a.Body); err != nil || got != code {
-		e.Errorf("%s: the server closes with %d, %v; want %d", what, got, err, code)
+		e.Errorf("%s: the server closed with code %d, %v; want %d", what, got, err, code)
 	}
 	if e.Can(harness.InProcess) {
 		clientRefuses(e, what, code, broken...)
@@ -112,7 +115,7 @@ func clientRefuses(e *harness.Env, what string, code int, broken ...wsframe.Fram
 		e.Errorf("%s: got %s %s, %v; want an error of code Corrupt", what, w.Type, w.Object, err)
 	}
 	if got := <-closed; got.code != code || got.err != nil {
-		e.Errorf("%s: the client closes with %d, %v; want %d", what, got.code, got.err, code)
+		e.Errorf("%s: the client closed with code %d, %v; want %d", what, got.code, got.err, code)
 	}
 }
 
@@ -121,8 +124,8 @@ func wsUnmaskedServer(e *harness.Env) {
 	e.Put("a")
 	a := e.WatchRaw(harness.From(before))
 	a.WantAccepted()
-	a.ReadMessage() // fails where it is masked
-	violates(e, "a ping masked by a server, or not by a client", wsframe.CloseProtocolError, wsframe.Frame{First: wsframe.Final | wsframe.OpPing, Masked: true})
+	a.ReadMessage() // fails if the frame is masked
+	violates(e, "a masked ping from a server, or an unmasked one from a client", wsframe.CloseProtocolError, wsframe.Frame{First: wsframe.Final | wsframe.OpPing, Masked: true})
 	if !e.Can(harness.InProcess) {
 		return
 	}
@@ -154,7 +157,8 @@ func wsControlRules(e *harness.Env) {
 	}
 }
 
-// badUTF8 are texts that are none, as the Autobahn suite has them in 6.3 and 6.4.
+// badUTF8 are byte sequences that are not valid UTF-8, as in sections 6.3 and 6.4 of the
+// Autobahn suite.
 var badUTF8 = []string{"\xce\xba\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\xaf", "\xff", "\xe2\x82"}
 
 func wsBadUTF8(e *harness.Env) {

@@ -18,14 +18,14 @@ func h1Chunked(e *harness.Env) {
 	a := e.WatchRaw("")
 	h := a.WantStatus(http.StatusOK)
 	if got := h.Values("Transfer-Encoding"); !slices.Equal(got, []string{"chunked"}) {
-		e.Errorf("got Transfer-Encoding %q, want chunked, once", got)
+		e.Errorf("got Transfer-Encoding %q, want chunked only", got)
 	}
 	if got := h.Values("Content-Length"); got != nil {
 		e.Errorf("got Content-Length %q, want none", got)
 	}
 	e.Put("a")
 	if got := string(a.ReadFirst()); got != harness.JSONEventPrefix {
-		e.Errorf("the body, decoded from its chunks, begins %q, want an event", got)
+		e.Errorf("the body, decoded from its chunks, starts with %q, want an event", got)
 	}
 }
 
@@ -39,11 +39,11 @@ func h2Headers(e *harness.Env) {
 }
 
 func headersBeforeEvents(e *harness.Env) {
-	a := e.WatchRaw("") // returns when the headers are there
+	a := e.WatchRaw("") // returns when it has received the headers
 	a.WantStatus(http.StatusOK)
 	e.Put("a")
 	if got := string(a.ReadFirst()); got != harness.JSONEventPrefix {
-		e.Errorf("got %q, want the event of a write that came after the headers", got)
+		e.Errorf("got %q, want the event of the write that followed the headers", got)
 	}
 }
 
@@ -60,7 +60,7 @@ func contentType(e *harness.Env) {
 	} {
 		a := e.WatchRaw("", "Accept", accept)
 		if want != harness.JSONMediaType && a.Status == http.StatusNotAcceptable && !e.Can(harness.InProcess) {
-			continue // a server has JSON, and what else it likes
+			continue // only JSON is mandatory
 		}
 		if got := a.WantStatus(http.StatusOK).Values("Content-Type"); !slices.Equal(got, []string{want}) {
 			e.Errorf("Accept %s: got Content-Type %q, want %s", accept, got, want)
@@ -79,18 +79,18 @@ func alpn(e *harness.Env) {
 		c := e.Connect(offer...)
 		got := c.(*tls.Conn).ConnectionState().NegotiatedProtocol
 		if got != want && (offer != nil || got != "") {
-			e.Fatalf("offered %q: got %q, want %q", offer, got, want)
+			e.Fatalf("offered protocols %q: got %q, want %q", offer, got, want)
 		}
 		a := e.RequestOn(c, "GET", "?watch=1", nil)
 		a.WantStatus(http.StatusOK)
 		if got := string(a.ReadFirst()); got != harness.JSONEventPrefix {
-			e.Errorf("offered %q: got %q, want an event", offer, got)
+			e.Errorf("offered %q: the body starts with %q, want an event", offer, got)
 		}
 	}
 }
 
 func h2cPriorKnowledge(e *harness.Env) {
-	a := e.WatchRaw("") // a preface in clear text is how it begins
+	a := e.WatchRaw("") // starts with the connection preface, without TLS
 	a.WantStatus(http.StatusOK)
 	e.Put("a")
 	if got := string(a.ReadFirst()); got != harness.JSONEventPrefix {
@@ -139,7 +139,7 @@ func wsVersion(e *harness.Env) {
 		a := e.WatchRaw("", "Sec-WebSocket-Version", version)
 		a.WantHandshakeRefused(http.StatusUpgradeRequired, "UpgradeRequired")
 		if got := a.Headers.Values("Sec-WebSocket-Version"); !slices.Equal(got, []string{"13"}) {
-			e.Errorf("asked for version %q: got Sec-WebSocket-Version %q, want 13", version, got)
+			e.Errorf("requested version %q: got Sec-WebSocket-Version %q, want 13", version, got)
 		}
 	}
 }
@@ -154,8 +154,8 @@ func wsBadKey(e *harness.Env) {
 		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25j"},                                             // 15 bytes
 		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZTE="},                                         // 17 bytes
 		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ"},                                           // no padding
-		{"Sec-WebSocket-Key", "this is no base64 at all"},                                         // as long as a key
-		{"Sec-WebSocket-Key", harness.SampleKey, "Sec-WebSocket-Key", "AQIDBAUGBwgJCgsMDQ4PEA=="}, // two
+		{"Sec-WebSocket-Key", "this is no base64 at all"},                                         // the length of a key
+		{"Sec-WebSocket-Key", harness.SampleKey, "Sec-WebSocket-Key", "AQIDBAUGBwgJCgsMDQ4PEA=="}, // two keys
 	} {
 		e.WatchRaw("", header...).WantHandshakeRefused(http.StatusBadRequest, "BadRequest")
 	}
@@ -186,11 +186,11 @@ func wsSubprotocolChosen(e *harness.Env) {
 		e.Skipf("the server does not speak %s", websocket.SubprotocolJSON)
 	}
 	if got := a.WantStatus(http.StatusSwitchingProtocols).Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{websocket.SubprotocolJSON}) {
-		e.Errorf("offered %s: got %q, want ours", offer, got)
+		e.Errorf("offered %s: got subprotocol %q, want ours", offer, got)
 	}
 	s := e.DialRequest("", transport.Request{Header: http.Header{"Sec-Websocket-Protocol": {offer}}})
 	if got := s.Header().Get("Sec-WebSocket-Protocol"); got != websocket.SubprotocolJSON {
-		e.Errorf("the client that offered %s got %q, want ours", offer, got)
+		e.Errorf("the client offered %s and got subprotocol %q, want ours", offer, got)
 	}
 	e.Put("a")
 	s.Want("ADDED a")
@@ -206,7 +206,7 @@ func acceptDefault(e *harness.Env) {
 	e.Put("a")
 	for _, accept := range []string{"", "*/*", "application/*", "application/json, */*", "text/html, */*;q=0.1"} {
 		a := e.WatchRaw("", "Accept", accept)
-		// That a WebSocket is opened with a type is our own affair.
+		// Only our server sets Content-Type in the response that opens a WebSocket.
 		if got := a.WantAccepted().Get("Content-Type"); got != "application/json" && (a.Transport != "ws" || e.Can(harness.InProcess)) {
 			e.Errorf("Accept %q: got Content-Type %q, want application/json", accept, got)
 		}
@@ -220,13 +220,13 @@ func accept406(e *harness.Env) {
 	for _, accept := range []string{"image/png", "application/xml, text/html;q=0.9", "application/json;as=Sculpture"} {
 		s := e.WatchRaw("", "Accept", accept).WantRefused(http.StatusNotAcceptable, "NotAcceptable")
 		if !strings.Contains(s.Message, "application/json") {
-			e.Errorf("Accept %s: got message %q, want one that says what there is", accept, s.Message)
+			e.Errorf("Accept %s: got message %q, want one that lists the available media types", accept, s.Message)
 		}
 	}
 }
 
 func acceptQ(e *harness.Env) {
-	e.WatchRawIn("application/cbor-seq", "") // skips where JSON is all there is
+	e.WatchRawIn("application/cbor-seq", "") // skips the case if the server does not offer CBOR
 	for accept, want := range map[string]string{
 		"application/json;q=0.1, application/cbor-seq":               "application/cbor-seq",
 		"application/json;q=0.5, application/cbor-seq;q=0.501":       "application/cbor-seq",
@@ -235,7 +235,7 @@ func acceptQ(e *harness.Env) {
 		"application/*;q=0.2, application/cbor-seq;q=0.1, */*;q=0.9": "application/json",
 	} {
 		if e.Transport != "ws" && strings.Contains(accept, "*/*") {
-			want = "text/event-stream" // the only one that is not application/…
+			want = "text/event-stream" // the only media type outside application/*
 		}
 		if got := e.WatchRaw("", "Accept", accept).WantAccepted().Get("Content-Type"); got != want {
 			e.Errorf("Accept %s: got Content-Type %q, want %s", accept, got, want)
@@ -261,7 +261,7 @@ func method405(e *harness.Env) {
 	for _, path := range paths {
 		for _, method := range []string{"HEAD", "PUT", "PATCH", "DELETE"} {
 			if method == "DELETE" && !e.Can(harness.InProcess) {
-				continue // somebody else's server may do it
+				continue // another server may delete the whole collection
 			}
 			a := e.RequestRaw(method, path+"?watch=1")
 			if method == "HEAD" {

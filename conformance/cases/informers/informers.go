@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-// mayhem is a random history of writes and faults, at the end of which the faults are over.
+// mayhem performs random writes and faults. At the end it lets the client connect again and
+// waits until the cache has caught up.
 func mayhem(c *harness.Copied, steps int) {
 	random := c.RandomSeeded()
 	for range steps {
@@ -23,7 +24,7 @@ func mayhem(c *harness.Copied, steps int) {
 		case 2:
 			c.CompactHistory()
 		case 3, 4:
-			_, _ = c.TryDelete(name) // it may not be there
+			_, _ = c.TryDelete(name) // the object may not exist
 		case 5:
 			<-time.After(time.Duration(random.IntN(120)) * time.Second)
 		default:
@@ -43,7 +44,8 @@ func informerStoreEqualsList(e *harness.Env) {
 	}
 }
 
-// Converge has several follow one collection, each with faults of its own.
+// Converge checks that several caches of one collection converge although each one's
+// connections fail at random.
 func Converge(e *harness.Env) {
 	var all []*harness.Copied
 	for range 3 {
@@ -64,7 +66,10 @@ func Converge(e *harness.Env) {
 	}
 }
 
-// cutOff has a cache synced with a, b and d, cut off while b goes, a changes and c comes, and back when the history is gone.
+// cutOff runs a cache through an outage that outlasts the history. The cache syncs with a,
+// b and d, and then its connections fail. During the outage b is updated and deleted, a is
+// updated, c is created, and the history is compacted. Then the cache can connect again.
+// unseen is the last version of b that the cache received.
 func cutOff(e *harness.Env) (c *harness.Copied, handler *harness.NotificationLog, unseen listwatch.Version) {
 	e.Put("a")
 	seen := e.Put("b")
@@ -96,7 +101,7 @@ func informerFinalStateUnknown(e *harness.Env) {
 		}
 	}
 	if len(gone) != 1 || gone[0].Key.Name != "b" || !gone[0].FinalStateUnknown || gone[0].New == nil || gone[0].New.Version != seen {
-		e.Errorf("b vanished while nobody looked: told %+v; want one deletion of b, its final state unknown, with the state of version %d", gone, seen)
+		e.Errorf("b was deleted during the outage: the handler received the deletions %+v; want one of b, marked FinalStateUnknown, with the object of version %d", gone, seen)
 	}
 }
 
@@ -119,14 +124,14 @@ func informerNoOldUpdate(e *harness.Env) {
 	known := map[listwatch.Key]*listwatch.Object{}
 	for _, t := range handler.Take() {
 		if t.Version < newest[t.Key] || t.Version == newest[t.Key] && t.Type != informer.ChangeDeleted {
-			e.Errorf("told %s %s at version %d after version %d", t.Type, t.Key, t.Version, newest[t.Key])
+			e.Errorf("the handler received %s %s at version %d after version %d", t.Type, t.Key, t.Version, newest[t.Key])
 		}
 		newest[t.Key] = t.Version
 		switch was := known[t.Key]; {
 		case t.Type == informer.ChangeAdded && was != nil, t.Type != informer.ChangeAdded && was == nil:
-			e.Errorf("told %s %s, and the handler held %v", t.Type, t.Key, was)
+			e.Errorf("the handler received %s %s, but its last state of the object is %v", t.Type, t.Key, was)
 		case t.Type == informer.ChangeUpdated && t.Old.Version != was.Version:
-			e.Errorf("told that %s changed from version %d, and the handler held %d", t.Key, t.Old.Version, was.Version)
+			e.Errorf("the handler received an update of %s from version %d, but its last state has version %d", t.Key, t.Old.Version, was.Version)
 		}
 		if known[t.Key] = t.New; t.Type == informer.ChangeDeleted {
 			delete(known, t.Key)
@@ -134,12 +139,12 @@ func informerNoOldUpdate(e *harness.Env) {
 	}
 	for _, o := range c.Cache.Objects() {
 		if held := known[o.Key]; held == nil || held.Version != o.Version {
-			e.Errorf("the store has %s at version %d, and the handler holds %v", o.Key, o.Version, held)
+			e.Errorf("the local store has %s at version %d, but the handler's last state is %v", o.Key, o.Version, held)
 		}
 		delete(known, o.Key)
 	}
 	for key := range known {
-		e.Errorf("the handler holds %s, and the store does not", key)
+		e.Errorf("the handler did not receive the deletion of %s, which is not in the local store", key)
 	}
 }
 
@@ -157,22 +162,22 @@ func informerHasSynced(e *harness.Env) {
 		})
 		c.ResetAll(true)
 		if c.Cache.HasSynced() {
-			e.Error("it has synced, and does not run")
+			e.Error("HasSynced is true before the cache runs")
 		}
 		e.RunCache(c.Cache)
 		e.Settle()
 		if c.Cache.HasSynced() {
-			e.Error("it has synced, and the server can't be reached")
+			e.Error("HasSynced is true although the server is unreachable")
 		}
 		c.AllowDials()
 		e.Settle()
 		if synced := c.Cache.HasSynced(); synced != empty {
-			e.Errorf("synced is %v while the handler has not returned; want %v: the collection is empty: %v", synced, empty, empty)
+			e.Errorf("HasSynced is %v while handlers are blocked; want %v, because the collection is empty: %v", synced, empty, empty)
 		}
 		close(goOn)
 		e.Settle()
 		if !c.Cache.HasSynced() || (handled.Load() == 0) != empty {
-			e.Errorf("synced is %v after %d calls of the handler; want true, the collection is empty: %v", c.Cache.HasSynced(), handled.Load(), empty)
+			e.Errorf("HasSynced is %v after %d calls of the handler; want true, and calls only if the collection is not empty (it is empty: %v)", c.Cache.HasSynced(), handled.Load(), empty)
 		}
 	}
 }
@@ -195,11 +200,12 @@ func informerLateHandler(e *harness.Env) {
 	e.WantNotifications(late, "updated a")
 }
 
-// backoffOf is how client-go's Reflector waits: from 0.8 s, doubled to 30 s, and anew after two good minutes.
+// The backoff of client-go's Reflector starts at 0.8 seconds, doubles with each failure up
+// to 30 seconds, and starts over after a stream that was healthy for two minutes.
 const (
 	firstWait  = 800 * time.Millisecond
-	longestGap = 31 * time.Second
-	others     = 2 * time.Second // Retry-After, and what a stream that ends at once costs
+	longestGap = 31 * time.Second // 30 seconds, and some tolerance
+	others     = 2 * time.Second  // Retry-After, or a stream that ends at once
 )
 
 func informerBackoff(e *harness.Env) {
@@ -237,7 +243,7 @@ func informerBackoff(e *harness.Env) {
 	e.WantCopy(c.Cache)
 }
 
-// gaps returns the times between requests.
+// gaps returns the time between each request and the next.
 func gaps(times []time.Time) []time.Duration {
 	var all []time.Duration
 	for i := 1; i < len(times); i++ {
@@ -246,20 +252,22 @@ func gaps(times []time.Time) []time.Duration {
 	return all
 }
 
-// wantGaps holds the gaps against the rule: the stream that follows so many failures was healthy.
+// wantGaps checks the gaps between requests: the first failures requests failed, the next
+// one opened a healthy stream, and later requests failed again.
 func wantGaps(e *harness.Env, what string, gaps []time.Duration, failures int) {
 	e.Helper()
 	if len(gaps) <= failures+2 {
-		e.Errorf("%s: %d requests in half an hour, want %d failures, one that is good and others after it", what, len(gaps)+1, failures)
+		e.Errorf("%s: %d requests in half an hour, want %d failures, a success and at least two more requests", what, len(gaps)+1, failures)
 		return
 	}
 	wantGrowth(e, what, gaps[:failures])
 	if after := gaps[failures+1]; after > 4*firstWait+others {
-		e.Errorf("%s: waited %v after a stream that was good for many minutes, want at most %v: what failed before is forgotten", what, after, 4*firstWait)
+		e.Errorf("%s: waited %v after a stream that was healthy for minutes, want about %v at most: a healthy stream resets the backoff", what, after, 4*firstWait)
 	}
 }
 
-// wantGrowth holds the gaps between failures against the rule.
+// wantGrowth checks that the gaps between failures grow up to the limit, and that they are
+// random.
 func wantGrowth(e *harness.Env, what string, gaps []time.Duration) {
 	e.Helper()
 	distinct := map[time.Duration]bool{}
@@ -273,9 +281,9 @@ func wantGrowth(e *harness.Env, what string, gaps []time.Duration) {
 		}
 	}
 	if early > 4*firstWait+others || late <= early || late > longestGap+others {
-		e.Errorf("%s: waited %v: want waits from %v, doubled, to 30 s", what, gaps, firstWait)
+		e.Errorf("%s: waited %v, want delays that start at %v and double up to 30 s", what, gaps, firstWait)
 	}
 	if len(distinct) < len(gaps)/2 {
-		e.Errorf("%s: waited %v: want waits at random, or all clients come back together", what, gaps)
+		e.Errorf("%s: waited %v, want random delays, so that clients do not all reconnect together", what, gaps)
 	}
 }

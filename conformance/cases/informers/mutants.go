@@ -11,25 +11,25 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-// Mutants break the cases of informers.
+// Mutants break the cases about informers.
 var Mutants = []mutation.Mutant{
-	{Name: "informer-forgets-deletions", Breaks: []string{"informer/relist-diff", "informer/final-state-unknown"}, Defect: onTold(func(t harness.Notification) []harness.Notification {
+	{Name: "informer-drops-deletions", Breaks: []string{"informer/relist-diff", "informer/final-state-unknown"}, Defect: onTold(func(t harness.Notification) []harness.Notification {
 		if t.Type == informer.ChangeDeleted {
 			return nil
 		}
 		return []harness.Notification{t}
 	})},
-	{Name: "informer-knows-every-final-state", Breaks: []string{"informer/final-state-unknown", "informer/relist-diff"}, Defect: onTold(func(t harness.Notification) []harness.Notification {
+	{Name: "informer-never-marks-final-state-unknown", Breaks: []string{"informer/final-state-unknown", "informer/relist-diff"}, Defect: onTold(func(t harness.Notification) []harness.Notification {
 		t.FinalStateUnknown = false
 		return []harness.Notification{t}
 	})},
-	{Name: "informer-adds-twice", Breaks: []string{"informer/relist-diff", "informer/late-handler", "informer/no-old-update"}, Defect: onTold(func(t harness.Notification) []harness.Notification {
+	{Name: "informer-sends-adds-twice", Breaks: []string{"informer/relist-diff", "informer/late-handler", "informer/no-old-update"}, Defect: onTold(func(t harness.Notification) []harness.Notification {
 		if t.Type == informer.ChangeAdded {
 			return []harness.Notification{t, t}
 		}
 		return []harness.Notification{t}
 	})},
-	{Name: "informer-tells-what-was", Breaks: []string{"informer/no-old-update"}, Defect: onTold(func(t harness.Notification) []harness.Notification {
+	{Name: "informer-sends-old-states", Breaks: []string{"informer/no-old-update"}, Defect: onTold(func(t harness.Notification) []harness.Notification {
 		if t.Type != informer.ChangeUpdated {
 			return []harness.Notification{t}
 		}
@@ -39,18 +39,18 @@ var Mutants = []mutation.Mutant{
 		return &stubborn{Cache: c, first: map[listwatch.Key]*listwatch.Object{}}
 	})},
 	{Name: "informer-has-synced-at-once", Breaks: []string{"informer/has-synced"}, Defect: onCaches(func(c harness.Cache) harness.Cache { return premature{c} })},
-	{Name: "informer-waits-the-same-each-time", Breaks: []string{"informer/backoff"}, Defect: reference.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) harness.Cache {
+	{Name: "informer-backoff-is-constant", Breaks: []string{"informer/backoff"}, Defect: reference.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) harness.Cache {
 		i.Backoff = listwatch.Backoff{Min: 10 * time.Second, Max: 10 * time.Second}
 		return harness.CacheOf(i)
 	}}},
 }
 
-// onCaches returns what puts change above our informer.
+// onCaches returns interceptors that replace our informer's cache with the result of change.
 func onCaches(change func(harness.Cache) harness.Cache) reference.Interceptors {
 	return reference.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) harness.Cache { return change(harness.CacheOf(i)) }}
 }
 
-// onTold returns what changes what handlers are told.
+// onTold returns interceptors that replace each notification with the results of change.
 func onTold(change func(harness.Notification) []harness.Notification) reference.Interceptors {
 	return onCaches(func(c harness.Cache) harness.Cache { return garbled{c, change} })
 }
@@ -60,7 +60,6 @@ type garbled struct {
 	change func(harness.Notification) []harness.Notification
 }
 
-// Notify changes what the handler is told.
 func (g garbled) Notify(handler func(harness.Notification)) {
 	g.Cache.Notify(func(t harness.Notification) {
 		for _, t := range g.change(t) {
@@ -69,7 +68,7 @@ func (g garbled) Notify(handler func(harness.Notification)) {
 	})
 }
 
-// A stubborn cache shows of each object what it was told of it first.
+// A stubborn cache keeps returning the first state that it has seen of each object.
 type stubborn struct {
 	harness.Cache
 
@@ -77,7 +76,6 @@ type stubborn struct {
 	first map[listwatch.Key]*listwatch.Object // guarded by mu
 }
 
-// Objects shows what was there once.
 func (s *stubborn) Objects() []*listwatch.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +89,7 @@ func (s *stubborn) Objects() []*listwatch.Object {
 	return all
 }
 
-// A premature cache says that it has synced whether it has or not.
+// A premature cache always reports that it has synced.
 type premature struct{ harness.Cache }
 
-// HasSynced is always true.
 func (premature) HasSynced() bool { return true }

@@ -14,7 +14,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// initial reads the initial events, and returns them by name with the version of the bookmark that ends them.
+// initial reads the initial events of s. It returns the versions of the objects by name,
+// and the version of the bookmark that ends the initial events.
 func initial(s *harness.Watch) (state map[string]listwatch.Version, at listwatch.Version) {
 	s.Helper()
 	state = map[string]listwatch.Version{}
@@ -24,11 +25,11 @@ func initial(s *harness.Watch) (state map[string]listwatch.Version, at listwatch
 		case e.Type == listwatch.Synced:
 			return state, e.Version
 		case e.Type != listwatch.Added:
-			s.Fatalf("got %s at %d among the initial events", harness.Line(e), e.Version)
+			s.Fatalf("got %s at version %d among the initial events", harness.Line(e), e.Version)
 		}
 		name := strings.TrimPrefix(harness.Line(e), "ADDED ")
 		if _, twice := state[name]; twice {
-			s.Fatalf("%s is twice among the initial events", name)
+			s.Fatalf("the initial events contain %s twice", name)
 		}
 		state[name] = e.Version
 	}
@@ -42,13 +43,13 @@ func initialStream(e *harness.Env) {
 	changed := e.Put("b")
 	got := s.Want("ADDED a", "ADDED b", "ADDED c", "BOOKMARK")
 	if end := got[3]; end.Type != listwatch.Synced {
-		e.Errorf("the bookmark that ends the initial events is not marked: %s", end.Object.Data)
+		e.Errorf("the bookmark that ends the initial events lacks the annotation: %s", end.Object.Data)
 	}
-	if got[1].Version == changed { // it was quicker than the request
+	if got[1].Version == changed { // the initial events already include the write
 		return
 	}
 	if next := s.Want("MODIFIED b")[0]; next.Version != changed {
-		e.Errorf("got version %d behind the initial events, want that of the next write, %d", next.Version, changed)
+		e.Errorf("got version %d after the initial events, want the version of the next write, %d", next.Version, changed)
 	}
 }
 
@@ -64,7 +65,7 @@ func initialSnapshotExact(e *harness.Env) {
 		s := e.Dial(harness.InitialEvents[1:])
 		state, at := initial(s)
 		if diff := cmp.Diff(e.StateAt(at), state); diff != "" {
-			e.Fatalf("the initial events are not the state at %d (-want +got):\n%s", at, diff)
+			e.Fatalf("the initial events differ from the state at version %d (-want +got):\n%s", at, diff)
 		}
 		s.Close()
 	}
@@ -75,7 +76,7 @@ func initialFresh(e *harness.Env) {
 		acked := e.Put("a")
 		s := e.Dial(harness.InitialEvents[1:])
 		if state, at := initial(s); at < acked || state["a"] != acked {
-			e.Fatalf("a write was acknowledged at %d, and the initial events show %v at %d", acked, state, at)
+			e.Fatalf("a write was acknowledged at version %d, but the initial events show %v at version %d", acked, state, at)
 		}
 		s.Close()
 	}
@@ -88,7 +89,7 @@ func initialNotOlderThan(e *harness.Env) {
 		for _, version := range []listwatch.Version{old, asked} {
 			s := e.Dial(harness.From(version) + harness.InitialEvents)
 			if state, at := initial(s); at < version || state["a"] < version {
-				e.Fatalf("asked for %d or later, and the initial events show %v at %d", version, state, at)
+				e.Fatalf("requested version %d or later, but the initial events show %v at version %d", version, state, at)
 			}
 			s.Close()
 		}
@@ -104,7 +105,7 @@ func initialOneEndMarker(e *harness.Env) {
 		for at := listwatch.Version(0); at < written; {
 			_, b := s.ReadBookmark()
 			if at = b.Version; b.Type == listwatch.Synced {
-				e.Fatalf("the mark of the end came again, at %d", at)
+				e.Fatalf("got a second end marker, at version %d", at)
 			}
 		}
 	}
@@ -139,7 +140,7 @@ func initialFalse(e *harness.Env) {
 	for _, version := range []string{"", "&resourceVersion=0"} {
 		s := e.Dial("sendInitialEvents=false&resourceVersionMatch=NotOlderThan" + version)
 		if before := s.ReadUntil(e.PutSentinel()); len(before) > 0 {
-			e.Errorf("%q: got %s first, want nothing but what is written from now on", version, harness.Line(before[0]))
+			e.Errorf("%q: got %s first, want only later writes", version, harness.Line(before[0]))
 		}
 	}
 }
@@ -152,7 +153,7 @@ func initialLegacy(e *harness.Env) {
 		s.Want("ADDED a", "ADDED b")
 		end := e.PutSentinel()
 		if before := s.ReadUntil(end); len(before) > 0 {
-			e.Errorf("%q: got %s behind the state, want the next write", query, harness.Line(before[0]))
+			e.Errorf("%q: got %s after the state, want the next write", query, harness.Line(before[0]))
 		}
 		e.Delete(end)
 		s.Close()
@@ -162,19 +163,21 @@ func initialLegacy(e *harness.Env) {
 func initialEmpty(e *harness.Env) {
 	s := e.Dial(harness.InitialEvents[1:])
 	if state, _ := initial(s); len(state) > 0 {
-		e.Errorf("got %v, want nothing", state)
+		e.Errorf("got %v in an empty collection, want no objects", state)
 	}
 	e.Put("a")
 	s.Want("ADDED a")
-	selective := e.Dial(harness.LabelSelector("nobody") + harness.InitialEvents)
+	selective := e.Dial(harness.LabelSelector("unused") + harness.InitialEvents)
 	if state, at := initial(selective); len(state) > 0 || at < e.Newest() {
-		e.Errorf("got %v at %d of a selection without objects, want nothing at %d", state, at, e.Newest())
+		e.Errorf("got %v at version %d for a selector without matches, want no objects, at version %d or later", state, at, e.Newest())
 	}
 }
 
-// initialWritesDuring opens watches while somebody writes; each must bring the state at its last event.
+// initialWritesDuring opens watches while another goroutine writes. The initial events and
+// the changes of each watch must add up to the state at its last event.
 func initialWritesDuring(e *harness.Env) {
-	// So many writes race with the opening of a session, and as many as it reads come behind its initial events: it need not wait for luck.
+	// 30 writes race with the opening of each session, and 20 writes follow its initial
+	// events, so that it always receives enough events.
 	const opened, before, read = 40, 30, 20
 	for i := range 20 {
 		e.Put(fmt.Sprintf("x%02d", i))
@@ -213,7 +216,7 @@ func initialWritesDuring(e *harness.Env) {
 	stop()
 	for _, s := range sessions {
 		if diff := cmp.Diff(e.StateAt(s.at), s.initial); diff != "" {
-			e.Fatalf("the initial events are not the state at %d (-want +got):\n%s", s.at, diff)
+			e.Fatalf("the initial events differ from the state at version %d (-want +got):\n%s", s.at, diff)
 		}
 		state, last := s.initial, s.at
 		for _, ev := range s.events {
@@ -222,19 +225,19 @@ func initialWritesDuring(e *harness.Env) {
 			}
 			name := ev.Object.Key.Name
 			if ev.Version <= last || (state[name] == 0) != (ev.Type == listwatch.Added) {
-				e.Fatalf("got %s at %d after %d, where its version was %d", harness.Line(ev), ev.Version, last, state[name])
+				e.Fatalf("got %s at version %d after version %d, but the object had version %d (0: it did not exist)", harness.Line(ev), ev.Version, last, state[name])
 			}
 			if last, state[name] = ev.Version, ev.Version; ev.Type == listwatch.Deleted {
 				delete(state, name)
 			}
 		}
 		if diff := cmp.Diff(e.StateAt(last), state); diff != "" {
-			e.Fatalf("initial events and changes don't make the state at %d (-want +got):\n%s", last, diff)
+			e.Fatalf("initial events and changes differ from the state at version %d (-want +got):\n%s", last, diff)
 		}
 	}
 }
 
-// churn does the write of number i: it creates, changes and deletes twenty objects.
+// churn performs write number i. Its writes create, update and delete twenty objects in turn.
 func churn(e *harness.Env, i int) error {
 	name := fmt.Sprintf("x%02d", i*7%20)
 	if i%3 == 0 {
@@ -283,7 +286,8 @@ func initialCutShort(e *harness.Env) {
 	for {
 		got, err := e.NextOf(w)
 		if err != nil {
-			// A client may tell that the state must be had again, as long as it does not go on from a part of it.
+			// A client may report an error instead of retrying, but it must not resume from
+			// a part of the state. Then request the state again, as its caller would.
 			again, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
 			if err != nil {
 				e.Fatal(err)
@@ -299,13 +303,13 @@ func initialCutShort(e *harness.Env) {
 		state[got.Object.Key.Name] = true
 	}
 	if !state["b"] || !state["c"] {
-		e.Errorf("got %v as the state, want a, b and c", state)
+		e.Errorf("got the objects %v, want at least b and c", state)
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	for _, query := range asked {
 		if query != " true" {
-			e.Errorf("asked for resourceVersion and sendInitialEvents %q, want none and true: there was no version to resume from", query)
+			e.Errorf("requested resourceVersion and sendInitialEvents %q, want \" true\": an incomplete state has no version to resume from", query)
 		}
 	}
 }
@@ -339,7 +343,7 @@ func initialFallback(e *harness.Env) {
 			}
 			for _, want := range []string{"a", "b"} {
 				if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
-					e.Fatalf("refused by %d: got %v, %v; want %s", code, got, err, want)
+					e.Fatalf("refused with status %d: got %v, %v; want %s", code, got, err, want)
 				}
 			}
 			w.Close()
@@ -348,7 +352,7 @@ func initialFallback(e *harness.Env) {
 		got := strings.Join(slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == "watch 6" }), ", ")
 		mu.Unlock()
 		if want := "initial, list, watch 5, list, watch 5"; got != want {
-			e.Errorf("refused by %d: asked for %s; want %s", code, got, want)
+			e.Errorf("refused with status %d: got the requests %s; want %s", code, got, want)
 		}
 	}
 }

@@ -19,49 +19,53 @@ import (
 )
 
 const (
-	// blocks of blockBytes zeros each are 1 GiB.
+	// A bomb has blocks of blockBytes zeros each, 1 GiB in total.
 	blocks, blockBytes = 1 << 10, 1 << 20
-	// mostMemory is what a client may take for a bomb.
+	// mostMemory is the number of bytes that a client may allocate to read a bomb.
 	mostMemory = 32 << 20
 )
 
-// A bomb is text of 1 GiB, compressed: head, and then block as often as there are blocks.
+// A bomb is 1 GiB of compressed text. It consists of head, followed by block repeated
+// blocks times.
 type bomb struct{ head, block []byte }
 
-// deflated compresses parts one behind another and returns what the last one becomes, which may refer to those before.
+// deflated compresses parts in one stream and returns the compressed form of the last part,
+// which may refer back to the earlier parts.
 func deflated(parts ...[]byte) []byte {
 	var out bytes.Buffer
 	w, err := flate.NewWriter(&out, flate.BestCompression)
 	if err != nil {
-		panic(err) // of the level, which is a constant
+		panic(err) // only an invalid level is an error
 	}
 	for _, p := range parts {
 		out.Reset()
-		_, _ = w.Write(p) // a Buffer takes everything
+		_, _ = w.Write(p) // writes to a bytes.Buffer do not fail
 		_ = w.Flush()
 	}
 	return out.Bytes()
 }
 
-// window are zeros, more than DEFLATE looks back at.
+// window returns more zeros than the window of DEFLATE holds.
 func window() []byte { return bytes.Repeat([]byte("0"), 64<<10) }
 
-// zeros is a block behind a window.
+// zeros returns a compressed block of zeros that must follow a window of zeros.
 var zeros = sync.OnceValue(func() []byte { return deflated(window(), bytes.Repeat([]byte("0"), blockBytes)) })
 
-// deflateBomb compresses a beginning and zeros behind it.
+// deflateBomb returns a DEFLATE stream of beginning, followed by zeros.
 func deflateBomb(beginning string) bomb {
 	return bomb{deflated(append([]byte(beginning), window()...)), zeros()}
 }
 
-// gzipBomb has the header of a member, of which nobody sees the end (RFC 1952 2.3).
+// gzipBomb returns a gzip member (RFC 1952, section 2.3) without a trailer, because the
+// client must stop reading before it gets there.
 func gzipBomb(beginning string) bomb {
 	b := deflateBomb(beginning)
 	b.head = append([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}, b.head...)
 	return b
 }
 
-// zstdBomb is a frame of which each block says, in four bytes, that 128 KiB are zeros (RFC 8878 3.1.1).
+// zstdBomb returns a zstd frame (RFC 8878, section 3.1.1) in which each block of four bytes
+// expands to 128 KiB of zeros.
 func zstdBomb(beginning string) bomb {
 	const raw, repeated, most = 0, 1, 128 << 10
 	header := func(kind, size int) []byte {
@@ -74,7 +78,7 @@ func zstdBomb(beginning string) bomb {
 	return bomb{head, bytes.Repeat(append(header(repeated, most), '0'), blockBytes/most)}
 }
 
-// bombs are by content coding.
+// bombs has the function that makes a bomb, by content coding.
 var bombs = map[string]func(beginning string) bomb{"gzip": gzipBomb, "zstd": zstdBomb}
 
 func bombed(e *harness.Env) {
@@ -86,7 +90,7 @@ func bombed(e *harness.Env) {
 			s, err := e.Via(at).TryDial("", transport.Request{Codings: []string{coding}, Limit: smallLimit})
 			switch {
 			case !asked.Load():
-				e.Logf("the client does not ask for %s", coding)
+				e.Logf("the client does not accept %s", coding)
 			case err != nil:
 				e.Fatalf("1 GiB in %s: %v", coding, err)
 			default:
@@ -94,7 +98,7 @@ func bombed(e *harness.Env) {
 			}
 		})
 		if took > mostMemory {
-			e.Errorf("1 GiB in %s: the client took %d bytes of memory", coding, took)
+			e.Errorf("1 GiB in %s: the client allocated %d bytes of memory", coding, took)
 		}
 
 		at = e.Serve(shatters(coding, pack(list), &asked))
@@ -105,13 +109,14 @@ func bombed(e *harness.Env) {
 			}
 		})
 		if took > mostMemory {
-			e.Errorf("a list of 1 GiB in %s: the client took %d bytes of memory", coding, took)
+			e.Errorf("a list of 1 GiB in %s: the client allocated %d bytes of memory", coding, took)
 		}
 	}
 }
 
-// explodes is a step: a watch that is a bomb, on WebSocket one message of permessage-deflate whatever the coding. asked is set if the
-// client asks for that.
+// explodes returns a handler that responds to a watch with a bomb. Over WebSocket the bomb
+// is one message with permessage-deflate, whatever the coding. The handler sets asked to
+// true if the client accepts the compression, and to false if not.
 func explodes(e *harness.Env, coding string, b bomb, asked *atomic.Bool) http.HandlerFunc {
 	if e.Transport != "ws" {
 		return shatters(coding, b, asked)
@@ -130,7 +135,8 @@ func explodes(e *harness.Env, coding string, b bomb, asked *atomic.Bool) http.Ha
 	}
 }
 
-// shatters is a step: an answer over HTTP that is a bomb.
+// shatters returns a handler that responds over HTTP with a bomb. It sets asked like
+// explodes does.
 func shatters(coding string, b bomb, asked *atomic.Bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if asked.Store(strings.Contains(r.Header.Get("Accept-Encoding"), coding)); !asked.Load() {
@@ -142,13 +148,13 @@ func shatters(coding string, b bomb, asked *atomic.Bool) http.HandlerFunc {
 		_, _ = w.Write(b.head)
 		for range blocks {
 			if _, err := w.Write(b.block); err != nil {
-				return // the client has left
+				return // the client has closed the connection
 			}
 		}
 	}
 }
 
-// allocated returns how many bytes of memory f takes, with all that goes on beside it.
+// allocated returns the number of bytes that the process allocates while f runs.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

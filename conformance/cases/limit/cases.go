@@ -1,11 +1,11 @@
-// Package limit has the cases about limits and hostile peers.
+// Package limit has the conformance cases about limits and hostile peers.
 package limit
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of limits, and of peers that mean harm.
+// Cases check limits, and that servers and clients withstand hostile peers.
 var Cases = []harness.Case{
 	{
 		ID: "limit/h1-header-bytes", Level: harness.Must, Subject: harness.Server, Transports: "h1", Mode: "r",

@@ -12,15 +12,17 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// An attack is a request that two parsers may read in two ways, so that one of them takes what is behind it for another request.
+// An attack is an ambiguous request. Two parsers may find its end at different positions,
+// so that one of them reads a part of its body as another request.
 type attack struct {
 	what, lines, body string
-	// also is an answer that is allowed beside 400: 200 where the server may make sense of it. stays: then it need not close.
+	// also is a status that is allowed in addition to 400. If stays is true, a server that
+	// responds with it may keep the connection open.
 	also  int
 	stays bool
 }
 
-// attacks are those of RFC 9112, sections 2.2, 3.2, 5.1, 5.2, 6.1 and 6.3.
+// attacks are the ambiguous requests of RFC 9112, sections 2.2, 3.2, 5.1, 5.2, 6.1 and 6.3.
 var attacks = []attack{
 	{what: "Content-Length and Transfer-Encoding", lines: "Content-Length: 6\r\nTransfer-Encoding: chunked", body: "0\r\n\r\n", also: 200},
 	{what: "Transfer-Encoding and Content-Length", lines: "Transfer-Encoding: chunked\r\nContent-Length: 5", body: "0\r\n\r\n", also: 200},
@@ -55,7 +57,7 @@ func smuggling(e *harness.Env) {
 	alive(e)
 }
 
-// fields are those that go with every request, as lines.
+// fields returns the header fields that every request to the target needs, as lines.
 func fields(e *harness.Env) string {
 	var text strings.Builder
 	all := harness.HeaderPairs(e.Header)
@@ -65,26 +67,27 @@ func fields(e *harness.Env) string {
 	return text.String()
 }
 
-// smuggles sends an attack and a request behind it, which must not be answered.
+// smuggles sends an attack, followed by a second request. The server must respond to the
+// attack as a allows, and must not respond to the second request unless a.stays allows it.
 func smuggles(e *harness.Env, a attack, text string) {
 	e.Helper()
 	behind := "GET " + e.URL.EscapedPath() + "?limit=1 HTTP/1.1\r\nHost: " + e.URL.Host + "\r\n" + fields(e) + "Connection: close\r\n\r\n"
 	c := e.Connect(e.ALPN()...)
-	_, _ = io.WriteString(c, text+behind) // it may be closed by now
+	_, _ = io.WriteString(c, text+behind) // the server may have closed it
 	answers, err := readAnswers(c)
 	switch {
 	case harness.IsTimeout(err):
-		e.Errorf("%s: got %d and the connection stays open, want it closed", a.what, answers)
+		e.Errorf("%s: got statuses %d on a connection that stays open, want the server to close it", a.what, answers)
 	case len(answers) == 0:
-		e.Errorf("%s: got no answer, %v; want 400", a.what, err)
+		e.Errorf("%s: got no response, %v; want status 400", a.what, err)
 	case answers[0] != http.StatusBadRequest && answers[0] != a.also:
-		e.Errorf("%s: got %d, want 400", a.what, answers)
+		e.Errorf("%s: got statuses %d, want 400", a.what, answers)
 	case len(answers) > 1 && !(a.stays && answers[0] == a.also):
-		e.Errorf("%s: got answers %d on one connection, want it closed behind the first", a.what, answers)
+		e.Errorf("%s: got statuses %d on one connection, want the server to close it after the first response", a.what, answers)
 	}
 }
 
-// readAnswers reads responses up to the end of the connection, and returns their status.
+// readAnswers reads responses until the connection ends, and returns their statuses.
 func readAnswers(c net.Conn) (status []int, err error) {
 	in := bufio.NewReader(c)
 	for {
@@ -99,7 +102,7 @@ func readAnswers(c net.Conn) (status []int, err error) {
 	}
 }
 
-// alive says that the server answers a sound request.
+// alive checks that the server still responds to a valid request.
 func alive(e *harness.Env) {
 	e.Helper()
 	e.ListRaw("limit=1").WantStatus(http.StatusOK)
@@ -113,12 +116,12 @@ func h1HeaderBytes(e *harness.Env) {
 		"many fields": strings.Repeat(line, size/len(line)+1),
 	} {
 		c := e.Connect(e.ALPN()...)
-		go func() { // until c is closed
+		go func() { // ends when c is closed
 			_, _ = io.WriteString(c, "GET "+e.URL.EscapedPath()+"?limit=1 HTTP/1.1\r\nHost: "+e.URL.Host+"\r\n"+fields+"\r\n")
 		}()
 		answers, err := readAnswers(c)
 		if len(answers) != 1 || answers[0] != http.StatusRequestHeaderFieldsTooLarge {
-			e.Errorf("%s of 1 MiB: got answers %d, %v; want 431", what, answers, err)
+			e.Errorf("%s of 1 MiB: got statuses %d, %v; want 431", what, answers, err)
 		}
 		c.Close()
 	}
@@ -129,34 +132,35 @@ func uriLong(e *harness.Env) {
 	const size = 20_000
 	a := e.WatchRaw(harness.LabelSelector("app=" + strings.Repeat("a", size)))
 	if a.Status < 400 || a.Status > 499 {
-		e.Errorf("got status %d, want an error of the client's", a.Status)
+		e.Errorf("got status %d, want a 4xx status", a.Status)
 	}
 	alive(e)
 }
 
-// mostHeaderTime is how long a client may take for the head of a request.
+// mostHeaderTime is the time after which a server must close a connection on which it has
+// not received all headers of a request.
 const mostHeaderTime = time.Minute
 
 func slowloris(e *harness.Env) {
 	s := e.Dial(harness.From(e.Put("a")))
 	start := "GET " + e.URL.EscapedPath() + " HTTP/1.1\r\n"
 	for what, text := range map[string]string{
-		"the first line":      "GET /" + strings.Repeat("a", 1<<10),
-		"the name of a field": start + strings.Repeat("X", 1<<10),
-		"a value":             start + "X-Slow: " + strings.Repeat("a", 1<<10),
-		"one field a time":    start + strings.Repeat("A: b\r\n", 1<<8),
-		"nothing at all":      "",
+		"the first line":    "GET /" + strings.Repeat("a", 1<<10),
+		"a field name":      start + strings.Repeat("X", 1<<10),
+		"a field value":     start + "X-Slow: " + strings.Repeat("a", 1<<10),
+		"many short fields": start + strings.Repeat("A: b\r\n", 1<<8),
+		"nothing at all":    "",
 	} {
 		if took := drips(e, text); took > mostHeaderTime {
-			e.Errorf("%s in drips: the connection was open for %v, want no more than %v", what, took, mostHeaderTime)
+			e.Errorf("%s, sent slowly: the connection was open for %v, want at most %v", what, took, mostHeaderTime)
 		}
 	}
 	e.Put("a")
 	s.Want("MODIFIED a")
 }
 
-// drips writes a byte a second until the server closes the connection, which must happen within twice the time it has. It returns how long
-// it took.
+// drips sends text at one byte per second and then waits, until the server closes the
+// connection or twice mostHeaderTime has passed. It returns the elapsed time.
 func drips(e *harness.Env, text string) time.Duration {
 	c := e.Connect(e.ALPN()...)
 	defer c.Close()
@@ -168,7 +172,7 @@ func drips(e *harness.Env, text string) time.Duration {
 	begin := time.Now()
 	for i := 0; time.Since(begin) < 2*mostHeaderTime; i++ {
 		if i < len(text) {
-			_, _ = io.WriteString(c, text[i:i+1]) // it may be closed by now
+			_, _ = io.WriteString(c, text[i:i+1]) // the server may have closed it
 		}
 		select {
 		case <-closed:

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// limitedTo returns e over a collection of its own, at a server with these limits.
+// limitedTo returns an env with a new collection on a server with the given limits.
 func limitedTo(e *harness.Env, l watchserver.Limits) *harness.Env {
 	e.Helper()
 	e.Use(harness.Configurable)
@@ -20,7 +20,7 @@ func limitedTo(e *harness.Env, l watchserver.Limits) *harness.Env {
 func maxWatches(e *harness.Env) {
 	const most = 3
 	for what, l := range map[string]watchserver.Limits{
-		"in all":     {Watches: most},
+		"in total":   {Watches: most},
 		"per client": {WatchesPerClient: most},
 	} {
 		at := limitedTo(e, l)
@@ -31,7 +31,7 @@ func maxWatches(e *harness.Env) {
 		a := at.WatchRaw("")
 		a.WantRefused(http.StatusTooManyRequests, "TooManyRequests")
 		if n, err := strconv.Atoi(a.Headers.Get("Retry-After")); err != nil || n < 1 {
-			e.Errorf("%s: got Retry-After %q, want seconds", what, a.Headers.Get("Retry-After"))
+			e.Errorf("%s: got Retry-After %q, want a positive number of seconds", what, a.Headers.Get("Retry-After"))
 		}
 		at.ListRaw("").WantStatus(http.StatusOK)
 		at.WaitForWatches(most)
