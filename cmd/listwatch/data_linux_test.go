@@ -96,7 +96,7 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 }
 
 func TestReadOnlyDataIsReported(t *testing.T) {
-	dir, err := os.MkdirTemp("", "listwatch-test-") // TempDir may lie in a directory that other users cannot enter
+	dir, err := os.MkdirTemp("", "listwatch-test-") // other users may not enter a TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
