@@ -4,12 +4,10 @@ go 1.26.0
 
 replace (
 	github.com/listwatch/listwatch => ../
-	github.com/listwatch/listwatch/kubeapi => ../kubeapi
 )
 
 require (
 	github.com/listwatch/listwatch v0.0.0
-	github.com/listwatch/listwatch/kubeapi v0.0.0
 )
 
 require (

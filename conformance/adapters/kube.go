@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/kubeapi"
 )
 
 // A Cluster is a server that speaks Kubernetes' API, on which a run works.
@@ -26,7 +24,7 @@ type KubeServer struct {
 	access   Options
 	header   http.Header // of what the cases ask
 	rest     *restClient
-	resource kubeapi.Resource
+	resource resource
 	// run is in every name that is made.
 	run string
 	// makesSpaces: namespaces are served, so that those used must be made.
@@ -67,7 +65,7 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 	c.Target = harness.Target{
 		Name: c.rest.base.Host, Patience: c.access.Timeout, Open: c.site,
 		Abilities: harness.Writes | harness.SoleWriter | harness.KubernetesPaths,
-		Notes:     []string{"the cases work on " + c.resource.QualifiedName()},
+		Notes:     []string{"the cases work on " + c.resource.String()},
 	}
 	if c.definition != "" {
 		c.Target.Abilities |= harness.FieldSelectors
@@ -101,7 +99,7 @@ func (c *KubeServer) Close() error {
 
 // choose finds the resource to work on.
 func (c *KubeServer) choose(ctx context.Context, name string) error {
-	core, err := c.discover(ctx, kubeapi.Resource{Version: "v1", Plural: "namespaces"})
+	core, err := c.discover(ctx, resource{version: "v1", plural: "namespaces"})
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
 		return err
 	}
@@ -109,7 +107,7 @@ func (c *KubeServer) choose(ctx context.Context, name string) error {
 	if name != "" {
 		return c.named(ctx, name)
 	}
-	found, err := c.discover(ctx, kubeapi.Resource{Version: "v1", Plural: "configmaps"})
+	found, err := c.discover(ctx, resource{version: "v1", plural: "configmaps"})
 	switch {
 	case err != nil && !errors.Is(err, listwatch.NotFound):
 		return err
@@ -126,28 +124,25 @@ func (c *KubeServer) publishesCA(ctx context.Context) bool {
 }
 
 func (c *KubeServer) named(ctx context.Context, name string) error {
-	r, known := kubeapi.FindResource(kubeapi.DefaultResources(), name)
-	if !known {
-		var err error
-		if r, err = kubeapi.ParseResourceName(name); err != nil {
-			return err
-		}
+	r, err := parseResource(name)
+	if err != nil {
+		return err
 	}
 	found, err := c.discover(ctx, r)
 	switch {
 	case err != nil:
 		return err
 	case found == nil:
-		return invalidf("the server has no resource %s", r.QualifiedName())
-	case !found.Namespaced:
-		return invalidf("%s is in no namespace, so that no case could have one of its own: name another resource", r.QualifiedName())
+		return invalidf("the server has no resource %s", r)
+	case !found.namespaced:
+		return invalidf("%s is in no namespace, so that no case could have one of its own: name another resource", r)
 	}
 	c.resource = *found
 	return nil
 }
 
 // discover returns r as the server has it, with its kind; nil: it has no such resource.
-func (c *KubeServer) discover(ctx context.Context, r kubeapi.Resource) (*kubeapi.Resource, error) {
+func (c *KubeServer) discover(ctx context.Context, r resource) (*resource, error) {
 	// An APIResourceList (Kubernetes, "The Kubernetes API", Discovery).
 	var list struct {
 		Resources []struct {
@@ -155,12 +150,12 @@ func (c *KubeServer) discover(ctx context.Context, r kubeapi.Resource) (*kubeapi
 			Namespaced bool
 		}
 	}
-	if err := c.rest.ask(ctx, "GET", path.Dir(r.Path("")), nil, nil, &list); err != nil {
+	if err := c.rest.ask(ctx, "GET", r.apiPath(), nil, nil, &list); err != nil {
 		return nil, err
 	}
 	for _, found := range list.Resources {
-		if found.Name == r.Plural {
-			r.Kind, r.Namespaced = found.Kind, found.Namespaced
+		if found.Name == r.plural {
+			r.kind, r.namespaced = found.Kind, found.Namespaced
 			return &r, nil
 		}
 	}

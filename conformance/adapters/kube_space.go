@@ -35,7 +35,7 @@ func (c *KubeServer) site(t harness.T, _ harness.Setup) *harness.Instance {
 func (c *KubeServer) siteIn(space string) *harness.Instance {
 	store := &kubeStore{KubeServer: c, space: space, last: map[string]string{}}
 	return &harness.Instance{
-		URL: c.rest.base.JoinPath(c.resource.Path(space)), Kind: c.resource.Kind, KubernetesPath: c.rest.base.JoinPath(c.resource.Path("")).Path,
+		URL: c.rest.base.JoinPath(c.resource.path(space)), Kind: c.resource.kind, KubernetesPath: c.rest.base.JoinPath(c.resource.path("")).Path,
 		Namespace: space, Network: c.access.network(), Header: c.header, Store: store,
 	}
 }
@@ -48,7 +48,7 @@ func (c *KubeServer) makeSpace(ctx context.Context, space string) error {
 	c.mu.Unlock()
 	if !c.makesSpaces {
 		// There is nothing to make, but a server that has gone must show before the case.
-		return c.rest.ask(ctx, "GET", c.resource.Path(space), nil, nil, nil)
+		return c.rest.ask(ctx, "GET", c.resource.path(space), nil, nil, nil)
 	}
 	body := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": space}}
 	return c.rest.ask(ctx, "POST", spacesPath, nil, body, nil)
@@ -59,7 +59,7 @@ func (c *KubeServer) dropSpace(ctx context.Context, space string) error {
 	c.mu.Lock()
 	delete(c.open, space)
 	c.mu.Unlock()
-	err := c.rest.ask(ctx, "DELETE", c.resource.Path(space), nil, nil, nil)
+	err := c.rest.ask(ctx, "DELETE", c.resource.path(space), nil, nil, nil)
 	if c.makesSpaces {
 		err = errors.Join(err, c.rest.ask(ctx, "DELETE", spacesPath+"/"+space, nil, nil, nil))
 	}

@@ -53,7 +53,7 @@ func (s *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (li
 
 // write creates the object, if it is not known to be there, or replaces it.
 func (s *kubeStore) write(ctx context.Context, name string, body map[string]any) (version string, err error) {
-	method, at := "POST", s.resource.Path(s.space)
+	method, at := "POST", s.resource.path(s.space)
 	metadata := body["metadata"].(map[string]any)
 	delete(metadata, "resourceVersion")
 	if last := s.lastOf(name); last != "" {
@@ -71,7 +71,7 @@ func (s *kubeStore) write(ctx context.Context, name string, body map[string]any)
 // refresh learns of which version an object is.
 func (s *kubeStore) refresh(ctx context.Context, name string) error {
 	var now object
-	err := s.rest.ask(ctx, "GET", s.resource.Path(s.space)+"/"+name, nil, nil, &now)
+	err := s.rest.ask(ctx, "GET", s.resource.path(s.space)+"/"+name, nil, nil, &now)
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
 		return err
 	}
@@ -95,8 +95,8 @@ func (s *kubeStore) body(key listwatch.Key, data []byte) (map[string]any, error)
 		return nil, fmt.Errorf("%s has no metadata", data)
 	}
 	in.Metadata["namespace"] = s.space
-	body := map[string]any{"apiVersion": s.resource.APIVersion(), "kind": s.resource.Kind, "metadata": in.Metadata}
-	if s.resource.QualifiedName() == "configmaps" {
+	body := map[string]any{"apiVersion": s.resource.apiVersion(), "kind": s.resource.kind, "metadata": in.Metadata}
+	if s.resource.String() == "configmaps" {
 		body["data"] = texts(in.Spec)
 	} else {
 		body["spec"] = in.Spec
@@ -131,7 +131,7 @@ func (s *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Ve
 	if before == "" {
 		return 0, &listwatch.Error{Code: listwatch.NotFound, Message: key.String()}
 	}
-	if err := s.rest.ask(ctx, "DELETE", s.resource.Path(s.space)+"/"+key.Name, nil, nil, nil); err != nil {
+	if err := s.rest.ask(ctx, "DELETE", s.resource.path(s.space)+"/"+key.Name, nil, nil, nil); err != nil {
 		return 0, err
 	}
 	s.setLast(key.Name, "")
@@ -143,7 +143,7 @@ func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwat
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	query := url.Values{"watch": {"1"}, "resourceVersion": {before}, "fieldSelector": {"metadata.name=" + name}}
-	resp, err := s.rest.send(ctx, "GET", s.resource.Path(s.space), query, nil)
+	resp, err := s.rest.send(ctx, "GET", s.resource.path(s.space), query, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -1,38 +1,50 @@
 package reference
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/certs"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// admit sets api up to know its users.
-func admit(a harness.Access, api *kubeapi.Handler) error {
+// authorize returns an error of code Unauthorized if the sender of r is unknown, and of code Forbidden if
+// it is not [harness.Allowed]. It returns nil if a requires no user.
+func authorize(a harness.Access, r *http.Request) error {
 	if !a.RequireUser {
 		return nil
 	}
-	tokens, err := kubeapi.ReadTokens(strings.NewReader(harness.Allowed + "," + harness.Allowed + ",1\n" + harness.Denied + "," + harness.Denied + ",2\n"))
-	if err != nil {
-		return err
+	user, err := userOf(r)
+	if err == nil && user != harness.Allowed {
+		err = &listwatch.Error{Code: listwatch.Forbidden, Message: "the user " + user + " may not use this server"}
 	}
-	api.Authenticate = kubeapi.FirstOf(kubeapi.ClientCertificate, tokens.Authenticate)
-	api.Authorize = func(_ context.Context, user kubeapi.User, _ kubeapi.Attributes) error {
-		if user.Name != harness.Allowed {
-			return errors.New("only one user may do anything")
+	return err
+}
+
+// userOf returns the common name of the client's certificate, or else the user of its bearer token.
+func userOf(r *http.Request) (string, error) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return r.TLS.VerifiedChains[0][0].Subject.CommonName, nil
+	}
+	// Schemes are case-insensitive (rfc9110#section-11.1).
+	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		var err error
+		if token, _, err = websocket.BearerToken(r); err != nil {
+			return "", err
 		}
-		return nil
 	}
-	return nil
+	if token != harness.Allowed && token != harness.Denied {
+		return "", &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request has no valid credentials"}
+	}
+	return token, nil
 }
 
 // origins are the patterns of those that are allowed.

@@ -13,7 +13,6 @@ import (
 	"github.com/listwatch/listwatch/conformance/certs"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/informer"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -69,11 +68,6 @@ func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Databa
 	}
 }
 
-// thing is the resource whose collection is tested; it is served alone at /things and, as all others, at its path in Kubernetes.
-var thing = kubeapi.Resource{
-	Group: "conformance.example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Fields: []string{"spec.phase"},
-}
-
 // referenceServer is a collection, and how it is to be served.
 type referenceServer struct {
 	harness.T
@@ -87,7 +81,7 @@ func newReferenceServer(t harness.T, s harness.Setup, w Interceptors, db Databas
 	t.Helper()
 	o := &referenceServer{T: t, setup: s, wrap: w, db: db}
 	var err error
-	if o.things, err = o.db.Collection(thing.CollectionSpec()); err != nil {
+	if o.things, err = o.db.Collection(thingSpec); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -135,12 +129,9 @@ func (o *referenceServer) transports() []transport.Server {
 // serve starts a server over the collection.
 func (o *referenceServer) serve() *harness.Instance {
 	o.Helper()
-	api := &kubeapi.Handler{Server: watchserver.Server{
+	api := &api{things: o.things, access: o.setup.Access, server: watchserver.Server{
 		Timing: o.setup.Timing, Limits: o.setup.Limits, Transports: o.transports(), NoCompression: o.setup.NoCompression,
 	}}
-	if err := errors.Join(api.Add(thing, o.things), admit(o.setup.Access, api)); err != nil {
-		o.Fatal(err)
-	}
 	var source listwatch.Source = o.things
 	if o.wrap.Source != nil {
 		source = o.wrap.Source(source)
@@ -148,14 +139,14 @@ func (o *referenceServer) serve() *harness.Instance {
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("/things", func(w http.ResponseWriter, r *http.Request) {
-		api.Server.Serve(w, r, watchserver.Endpoint{Source: source})
+		api.server.Serve(w, r, watchserver.Endpoint{Source: source})
 	})
 	handler := open(o.setup.Access, mux)
 	if o.wrap.Handler != nil {
 		handler = o.wrap.Handler(handler)
 	}
-	s := o.site(handler, source, api.Drain)
-	s.OpenWatches = func() int { return len(api.Server.Watches()) }
+	s := o.site(handler, source, api.server.Drain)
+	s.OpenWatches = func() int { return len(api.server.Watches()) }
 	return s
 }
 
@@ -170,13 +161,13 @@ func (o *referenceServer) site(handler http.Handler, source listwatch.Source, dr
 		}
 	}, o.wrap.HTTP)
 	if o.setup.Access.RequireUser {
-		s.URL.Path = thing.Path("") // what is at /things alone asks nobody
+		s.URL.Path = collectionPath // what is at /things alone asks nobody
 	}
 	s.IssueCertificate = func(user string) tls.Certificate { return certs.Trusted().Issue(certs.ForUser(user)) }
 	if o.wrap.Network != nil {
 		s.Network = o.wrap.Network(s.Network)
 	}
-	s.Kind, s.KubernetesPath, s.Store, s.Drain = thing.Kind, thing.Path(""), o, drain
+	s.Kind, s.KubernetesPath, s.Store, s.Drain = thingSpec.Kind, collectionPath, o, drain
 	s.Compact = func(context.Context) error {
 		o.db.Compact()
 		return nil

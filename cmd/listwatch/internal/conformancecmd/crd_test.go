@@ -1,4 +1,4 @@
-package adapters_test
+package conformancecmd_test
 
 import (
 	"encoding/json"
