@@ -15,35 +15,40 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// A Cluster is a server that speaks Kubernetes' API, on which a run works.
+// A KubeServer is a server with Kubernetes' API under test. The caller must close it.
 type KubeServer struct {
-	// Target is what to run the cases on.
+	// Target is the target for the conformance cases.
 	Target harness.Target
 
-	// Immutable once Kube has returned.
+	// Immutable after Kube has returned.
 	access   Options
-	header   http.Header // of what the cases ask
+	header   http.Header // for requests of the cases
 	rest     *restClient
 	resource resource
-	// run is in every name that is made.
+	// run is part of every name that the run creates.
 	run string
-	// makesSpaces: namespaces are served, so that those used must be made.
+	// makesSpaces reports whether namespaces must be created before they are used.
 	makesSpaces bool
-	definition  string // name of our own CustomResourceDefinition; empty: there is none
+	definition  string // name of the CustomResourceDefinition of this run; empty if there is none
 
-	spaces atomic.Int64 // how many namespaces were used
+	spaces atomic.Int64 // number of namespaces used so far
 
 	mu sync.Mutex
-	// open are the namespaces that are in use; guarded by mu. A case that was interrupted leaves its own behind.
+	// open contains the namespaces in use, including those of interrupted cases. It is
+	// guarded by mu.
 	open map[string]bool
 }
 
-// Kube returns the server at base as a target. It works on the objects of one resource, in a namespace of its own for each case: where the server
-// has namespaces, it makes and deletes those; else their names are all there is. An empty resource is configmaps; where the server has none,
-// or writes to every namespace of its own accord, a CustomResourceDefinition is made, and removed by Close. Others are named as in
-// widgets.v1.demo.example.com; their objects get a spec, of which the server must keep phase, a string, and n, a number.
+// Kube returns a target for the server at base. Each case works on the objects of one
+// resource in its own namespace. Kube creates and deletes namespaces if the server has
+// them.
 //
-// A server that can't be reached, has no such resource or does not let us work on it is an error.
+// If resource is empty, ConfigMaps are used. If the server has none, or a controller writes
+// one into every namespace, Kube creates a CustomResourceDefinition, which Close removes.
+// Otherwise resource is a name such as widgets.v1.demo.example.com. The server must
+// preserve a spec with a string phase and a number n in its objects.
+//
+// An unreachable server, an unknown resource and missing permissions are errors.
 func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, error) {
 	u, err := parseURL(base)
 	if err != nil {
@@ -65,13 +70,13 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 	c.Target = harness.Target{
 		Name: c.rest.base.Host, Patience: c.access.Timeout, Open: c.site,
 		Abilities: harness.Writes | harness.SoleWriter | harness.KubernetesPaths,
-		Notes:     []string{"the cases work on " + c.resource.String()},
+		Notes:     []string{"the cases use the resource " + c.resource.String()},
 	}
 	if c.definition != "" {
 		c.Target.Abilities |= harness.FieldSelectors
-		c.Target.Notes[0] += ", a custom resource of their own"
+		c.Target.Notes[0] += ", a custom resource created for this run"
 	}
-	// The ways are tried where the cases will watch.
+	// Probe the variants where the cases will watch.
 	space := c.nextSpace()
 	if err := c.makeSpace(ctx, space); err != nil {
 		return err
@@ -82,7 +87,7 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 	return err
 }
 
-// Close removes what was made for the run as a whole, and what cases that did not come to their end have left.
+// Close removes everything that the run created, including what interrupted cases left.
 func (c *KubeServer) Close() error {
 	defer c.rest.close()
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
@@ -97,7 +102,7 @@ func (c *KubeServer) Close() error {
 	return errors.Join(append(errs, c.removeDefinition(ctx))...)
 }
 
-// choose finds the resource to work on.
+// choose determines the resource to work on.
 func (c *KubeServer) choose(ctx context.Context, name string) error {
 	core, err := c.discover(ctx, resource{version: "v1", plural: "namespaces"})
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
@@ -118,7 +123,8 @@ func (c *KubeServer) choose(ctx context.Context, name string) error {
 	return nil
 }
 
-// publishesCA reports whether something writes a ConfigMap to every namespace, as kube-controller-manager does.
+// publishesCA reports whether a controller writes a ConfigMap into every namespace, as
+// kube-controller-manager does.
 func (c *KubeServer) publishesCA(ctx context.Context) bool {
 	return c.rest.ask(ctx, "GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", nil, nil, nil) == nil
 }
@@ -135,15 +141,16 @@ func (c *KubeServer) named(ctx context.Context, name string) error {
 	case found == nil:
 		return invalidf("the server has no resource %s", r)
 	case !found.namespaced:
-		return invalidf("%s is in no namespace, so that no case could have one of its own: name another resource", r)
+		return invalidf("%s has no namespaces, but each case needs its own: use another resource", r)
 	}
 	c.resource = *found
 	return nil
 }
 
-// discover returns r as the server has it, with its kind; nil: it has no such resource.
+// discover returns r with the properties that the server reports, or nil if the server has
+// no such resource.
 func (c *KubeServer) discover(ctx context.Context, r resource) (*resource, error) {
-	// An APIResourceList (Kubernetes, "The Kubernetes API", Discovery).
+	// The response is an APIResourceList (Kubernetes, "The Kubernetes API", Discovery).
 	var list struct {
 		Resources []struct {
 			Name, Kind string

@@ -11,7 +11,7 @@ import (
 
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// define makes a custom resource for this run and waits until it is served.
+// define creates a custom resource for this run and waits until it is served.
 func (c *KubeServer) define(ctx context.Context) error {
 	suffix := strings.TrimPrefix(c.run, "conformance-")
 	r := resource{
@@ -21,7 +21,7 @@ func (c *KubeServer) define(ctx context.Context) error {
 	name := r.String()
 	if err := c.rest.ask(ctx, "POST", definitionsPath, nil, definition(name, r), nil); err != nil {
 		if errors.Is(err, listwatch.NotFound) {
-			return invalidf("the server has no configmaps to work on and no custom resources: name a resource of it")
+			return invalidf("the server has neither ConfigMaps nor custom resources: set --resource to one of its resources")
 		}
 		return err
 	}
@@ -29,8 +29,8 @@ func (c *KubeServer) define(ctx context.Context) error {
 	return c.awaitServed(ctx, r)
 }
 
-// definition is a CustomResourceDefinition for r, whose objects keep any spec (Kubernetes, "Extend the Kubernetes API with
-// CustomResourceDefinitions").
+// definition returns a CustomResourceDefinition for r whose objects may have any spec
+// (Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions").
 func definition(name string, r resource) map[string]any {
 	type m = map[string]any
 	spec := m{
@@ -49,7 +49,7 @@ func definition(name string, r resource) map[string]any {
 	}
 }
 
-// awaitServed asks until the objects of r can be listed.
+// awaitServed waits until the objects of r can be listed.
 func (c *KubeServer) awaitServed(ctx context.Context, r resource) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

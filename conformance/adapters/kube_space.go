@@ -10,17 +10,17 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// cleanTime is how long it may take to remove what a case has made.
+// cleanupTimeout limits the time to remove what a case has created.
 const cleanupTimeout = 10 * time.Second
 
 func (c *KubeServer) nextSpace() string { return fmt.Sprintf("%s-%d", c.run, c.spaces.Add(1)) }
 
-// site gives a case a namespace of its own.
+// site creates a namespace for a case.
 func (c *KubeServer) site(t harness.T, _ harness.Setup) *harness.Instance {
 	t.Helper()
 	space := c.nextSpace()
 	if err := c.makeSpace(t.Context(), space); err != nil {
-		t.Fatalf("make namespace %s: %v", space, err)
+		t.Fatalf("create namespace %s: %v", space, err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanupTimeout)
@@ -47,14 +47,15 @@ func (c *KubeServer) makeSpace(ctx context.Context, space string) error {
 	c.open[space] = true
 	c.mu.Unlock()
 	if !c.makesSpaces {
-		// There is nothing to make, but a server that has gone must show before the case.
+		// There is nothing to create, but an unreachable server must be detected before the
+		// case starts.
 		return c.rest.ask(ctx, "GET", c.resource.path(space), nil, nil, nil)
 	}
 	body := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": space}}
 	return c.rest.ask(ctx, "POST", spacesPath, nil, body, nil)
 }
 
-// dropSpace deletes the objects of a namespace, and it.
+// dropSpace deletes a namespace and its objects.
 func (c *KubeServer) dropSpace(ctx context.Context, space string) error {
 	c.mu.Lock()
 	delete(c.open, space)

@@ -36,7 +36,7 @@ func TestUntestableTargetIsRefused(t *testing.T) {
 		}
 	}
 	for resource, want := range map[string]string{
-		"namespaces": "is in no namespace", "widgets.v1.example.com": "not found", "nothing": "widgets.v1.demo.example.com",
+		"namespaces": "has no namespaces", "widgets.v1.example.com": "not found", "nothing": "widgets.v1.demo.example.com",
 	} {
 		if _, err := adapters.Kube(t.Context(), base, resource, adapters.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("resource %s: got %v, want an error with %q", resource, err, want)

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// serve starts a server of the resources that every cluster has and returns its URL.
+// serve starts a server with the built-in resources and returns its URL.
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	db := memory.Open(memory.Options{})
@@ -44,7 +44,7 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	return "http://" + l.Addr().String()
 }
 
-// judge fails t for every outcome that is bad, and returns how many passed.
+// judge reports every bad outcome, and returns the number of runs that passed.
 func judge(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
 	t.Helper()
 	o.Subject = harness.Server
@@ -69,7 +69,7 @@ func TestOurServerPassesAsACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The crowds of group conc and the large objects are for servers that somebody doubts.
+	// The cases with many watchers and large objects add nothing for our own server.
 	o := conformance.Options{Skip: []string{"conc", "large", "order", "limit", "timeout", "slow", "drop", "*/*/h2", "*/*/ws-nhooyr"}}
 	if n := judge(t, c.Target, o); n < 80 {
 		t.Errorf("only %d runs passed", n)
@@ -89,7 +89,7 @@ func TestOurServerPassesByItsURL(t *testing.T) {
 	}
 }
 
-// wantsOrigin refuses WebSockets without an Origin, as kube-apiserver does.
+// wantsOrigin refuses WebSockets without an Origin header, as kube-apiserver does.
 func wantsOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" && r.Header.Get("Origin") == "" {
@@ -118,7 +118,7 @@ func TestWebSocketsHaveAnOriginWhereTheServerWantsOne(t *testing.T) {
 		}
 		for _, o := range r.Outcomes {
 			want := runner.Pass
-			if o.ID == "cors/ws-no-origin" { // is asked without one all the same
+			if o.ID == "cors/ws-no-origin" { // sends requests without an Origin header
 				want = runner.Warn
 			}
 			if o.Verdict != want {
