@@ -21,17 +21,17 @@ type KubeServer struct {
 	Target harness.Target
 
 	// Immutable after Kube has returned.
-	access   Options
+	options  Options
 	header   http.Header // for requests of the cases
 	rest     *restClient
 	resource resource
 	// run is part of every name that the run creates.
 	run string
-	// makesSpaces reports whether namespaces must be created before they are used.
-	makesSpaces bool
-	definition  string // name of the CustomResourceDefinition of this run; empty if there is none
+	// createsNamespaces reports whether namespaces must be created before they are used.
+	createsNamespaces bool
+	definition        string // name of the CustomResourceDefinition of this run; empty if there is none
 
-	spaces atomic.Int64 // number of namespaces used so far
+	namespaces atomic.Int64 // number of namespaces used so far
 
 	mu sync.Mutex
 	// open contains the namespaces in use, including those of interrupted cases. It is
@@ -54,7 +54,7 @@ func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, e
 	if err != nil {
 		return nil, err
 	}
-	c := &KubeServer{access: a, header: a.Header, rest: newREST(u, a), open: map[string]bool{}, run: "conformance-" + strings.ToLower(rand.Text()[:6])}
+	c := &KubeServer{options: a, header: a.Header, rest: newREST(u, a), open: map[string]bool{}, run: "conformance-" + strings.ToLower(rand.Text()[:6])}
 	if err := c.prepare(ctx, resource); err != nil {
 		return nil, errors.Join(untestable(base, err), c.Close())
 	}
@@ -64,11 +64,11 @@ func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, e
 func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
-	if err := c.choose(ctx, resource); err != nil {
+	if err := c.chooseResource(ctx, resource); err != nil {
 		return err
 	}
 	c.Target = harness.Target{
-		Name: c.rest.base.Host, Patience: c.access.Timeout, Open: c.site,
+		Name: c.rest.base.Host, Patience: c.options.Timeout, Open: c.openInstance,
 		Abilities: harness.Writes | harness.SoleWriter | harness.KubernetesPaths,
 		Notes:     []string{"the cases use the resource " + c.resource.String()},
 	}
@@ -77,13 +77,13 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 		c.Target.Notes[0] += ", a custom resource created for this run"
 	}
 	// Probe the variants where the cases will watch.
-	space := c.nextSpace()
-	if err := c.makeSpace(ctx, space); err != nil {
+	namespace := c.nextNamespace()
+	if err := c.createNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	site := c.siteIn(space)
-	err := errors.Join(probeVariants(ctx, &c.Target, site), c.dropSpace(ctx, space))
-	c.header = site.Header
+	instance := c.instanceIn(namespace)
+	err := errors.Join(probeVariants(ctx, &c.Target, instance), c.deleteNamespace(ctx, namespace))
+	c.header = instance.Header
 	return err
 }
 
@@ -96,21 +96,21 @@ func (c *KubeServer) Close() error {
 	left := slices.Collect(maps.Keys(c.open))
 	c.mu.Unlock()
 	var errs []error
-	for _, space := range left {
-		errs = append(errs, c.dropSpace(ctx, space))
+	for _, namespace := range left {
+		errs = append(errs, c.deleteNamespace(ctx, namespace))
 	}
 	return errors.Join(append(errs, c.removeDefinition(ctx))...)
 }
 
-// choose determines the resource to work on.
-func (c *KubeServer) choose(ctx context.Context, name string) error {
+// chooseResource determines the resource to work on.
+func (c *KubeServer) chooseResource(ctx context.Context, name string) error {
 	core, err := c.discover(ctx, resource{version: "v1", plural: "namespaces"})
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
 		return err
 	}
-	c.makesSpaces = core != nil
+	c.createsNamespaces = core != nil
 	if name != "" {
-		return c.named(ctx, name)
+		return c.useResource(ctx, name)
 	}
 	found, err := c.discover(ctx, resource{version: "v1", plural: "configmaps"})
 	switch {
@@ -126,10 +126,10 @@ func (c *KubeServer) choose(ctx context.Context, name string) error {
 // publishesCA reports whether a controller writes a ConfigMap into every namespace, as
 // kube-controller-manager does.
 func (c *KubeServer) publishesCA(ctx context.Context) bool {
-	return c.rest.ask(ctx, "GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", nil, nil, nil) == nil
+	return c.rest.do(ctx, "GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", nil, nil, nil) == nil
 }
 
-func (c *KubeServer) named(ctx context.Context, name string) error {
+func (c *KubeServer) useResource(ctx context.Context, name string) error {
 	r, err := parseResource(name)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (c *KubeServer) discover(ctx context.Context, r resource) (*resource, error
 			Namespaced bool
 		}
 	}
-	if err := c.rest.ask(ctx, "GET", r.apiPath(), nil, nil, &list); err != nil {
+	if err := c.rest.do(ctx, "GET", r.apiPath(), nil, nil, &list); err != nil {
 		return nil, err
 	}
 	for _, found := range list.Resources {

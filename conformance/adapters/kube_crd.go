@@ -19,7 +19,7 @@ func (c *KubeServer) define(ctx context.Context) error {
 		kind: "Thing" + suffix, namespaced: true,
 	}
 	name := r.String()
-	if err := c.rest.ask(ctx, "POST", definitionsPath, nil, definition(name, r), nil); err != nil {
+	if err := c.rest.do(ctx, "POST", definitionsPath, nil, definition(name, r), nil); err != nil {
 		if errors.Is(err, listwatch.NotFound) {
 			return invalidf("the server has neither ConfigMaps nor custom resources: set --resource to one of its resources")
 		}
@@ -56,7 +56,7 @@ func (c *KubeServer) awaitServed(ctx context.Context, r resource) error {
 	for {
 		found, err := c.discover(ctx, r)
 		if err == nil && found != nil {
-			if err = c.rest.ask(ctx, "GET", r.path("default"), nil, nil, nil); err == nil {
+			if err = c.rest.do(ctx, "GET", r.path("default"), nil, nil, nil); err == nil {
 				c.resource = *found
 				return nil
 			}
@@ -76,5 +76,5 @@ func (c *KubeServer) removeDefinition(ctx context.Context) error {
 	if c.definition == "" {
 		return nil
 	}
-	return c.rest.ask(ctx, "DELETE", definitionsPath+"/"+c.definition, nil, nil, nil)
+	return c.rest.do(ctx, "DELETE", definitionsPath+"/"+c.definition, nil, nil, nil)
 }

@@ -18,10 +18,10 @@ import (
 // A kubeStore writes to one namespace of the server.
 type kubeStore struct {
 	*KubeServer
-	space string
+	namespace string
 
-	mu   sync.Mutex
-	last map[string]string // current versions of the existing objects by name; guarded by mu
+	mu       sync.Mutex
+	versions map[string]string // current versions of the existing objects by name; guarded by mu
 }
 
 // object contains the fields of an object that the store reads.
@@ -54,29 +54,29 @@ func (s *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (li
 
 // write creates the object, or replaces it if it is known to exist.
 func (s *kubeStore) write(ctx context.Context, name string, body map[string]any) (version string, err error) {
-	method, at := "POST", s.resource.path(s.space)
+	method, at := "POST", s.resource.path(s.namespace)
 	metadata := body["metadata"].(map[string]any)
 	delete(metadata, "resourceVersion")
-	if last := s.lastOf(name); last != "" {
+	if last := s.version(name); last != "" {
 		method, at = "PUT", at+"/"+name
 		metadata["resourceVersion"] = last
 	}
 	var written object
-	if err := s.rest.ask(ctx, method, at, nil, body, &written); err != nil {
+	if err := s.rest.do(ctx, method, at, nil, body, &written); err != nil {
 		return "", err
 	}
-	s.setLast(name, written.Metadata.ResourceVersion)
+	s.setVersion(name, written.Metadata.ResourceVersion)
 	return written.Metadata.ResourceVersion, nil
 }
 
 // refresh fetches the current version of an object.
 func (s *kubeStore) refresh(ctx context.Context, name string) error {
 	var now object
-	err := s.rest.ask(ctx, "GET", s.resource.path(s.space)+"/"+name, nil, nil, &now)
+	err := s.rest.do(ctx, "GET", s.resource.path(s.namespace)+"/"+name, nil, nil, &now)
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
 		return err
 	}
-	s.setLast(name, now.Metadata.ResourceVersion)
+	s.setVersion(name, now.Metadata.ResourceVersion)
 	return nil
 }
 
@@ -95,18 +95,18 @@ func (s *kubeStore) body(key listwatch.Key, data []byte) (map[string]any, error)
 	if in.Metadata == nil {
 		return nil, fmt.Errorf("%s has no metadata", data)
 	}
-	in.Metadata["namespace"] = s.space
+	in.Metadata["namespace"] = s.namespace
 	body := map[string]any{"apiVersion": s.resource.apiVersion(), "kind": s.resource.kind, "metadata": in.Metadata}
 	if s.resource.String() == "configmaps" {
-		body["data"] = texts(in.Spec)
+		body["data"] = stringValues(in.Spec)
 	} else {
 		body["spec"] = in.Spec
 	}
 	return body, nil
 }
 
-// texts returns the values of a spec as strings for a ConfigMap.
-func texts(spec map[string]json.RawMessage) map[string]string {
+// stringValues returns the values of a spec as strings for a ConfigMap.
+func stringValues(spec map[string]json.RawMessage) map[string]string {
 	all := map[string]string{}
 	for name, value := range spec {
 		var text string
@@ -129,14 +129,14 @@ func keyRune(r rune) rune {
 // Delete deletes an object. The response to a DELETE may lack the version of the deletion,
 // so a watch finds it.
 func (s *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	before := s.lastOf(key.Name)
+	before := s.version(key.Name)
 	if before == "" {
 		return 0, &listwatch.Error{Code: listwatch.NotFound, Message: key.String()}
 	}
-	if err := s.rest.ask(ctx, "DELETE", s.resource.path(s.space)+"/"+key.Name, nil, nil, nil); err != nil {
+	if err := s.rest.do(ctx, "DELETE", s.resource.path(s.namespace)+"/"+key.Name, nil, nil, nil); err != nil {
 		return 0, err
 	}
-	s.setLast(key.Name, "")
+	s.setVersion(key.Name, "")
 	return s.deletedAt(ctx, key.Name, before)
 }
 
@@ -146,7 +146,7 @@ func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwat
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	query := url.Values{"watch": {"1"}, "resourceVersion": {before}, "fieldSelector": {"metadata.name=" + name}}
-	resp, err := s.rest.send(ctx, "GET", s.resource.path(s.space), query, nil)
+	resp, err := s.rest.send(ctx, "GET", s.resource.path(s.namespace), query, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -171,14 +171,14 @@ func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwat
 	}
 }
 
-func (s *kubeStore) lastOf(name string) string {
+func (s *kubeStore) version(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last[name]
+	return s.versions[name]
 }
 
-func (s *kubeStore) setLast(name, version string) {
+func (s *kubeStore) setVersion(name, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last[name] = version
+	s.versions[name] = version
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// authorize returns an error of code Unauthorized if the sender of r is unknown, and of code Forbidden if
-// it is not [harness.Allowed]. It returns nil if a requires no user.
+// authorize returns an error of code Unauthorized if r has no known user, and of code Forbidden
+// if the user is not [harness.Allowed]. It returns nil if a requires no user.
 func authorize(a harness.Access, r *http.Request) error {
 	if !a.RequireUser {
 		return nil
@@ -47,45 +47,45 @@ func userOf(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// origins are the patterns of those that are allowed.
-func origins(a harness.Access) []string {
+// allowedOrigins returns the patterns of the allowed origins.
+func allowedOrigins(a harness.Access) []string {
 	if a.AllowedOrigin == "" {
 		return nil
 	}
 	return []string{a.AllowedOrigin}
 }
 
-// serverOf returns the server's half of a transport with what a allows.
-func serverOf(a harness.Access, s transport.Server) transport.Server {
+// serverTransport returns s with the access rules of a.
+func serverTransport(a harness.Access, s transport.Server) transport.Server {
 	if ws, ok := s.(*websocket.Server); ok {
-		return &websocket.Server{Backend: ws.Backend, AllowOrigins: origins(a)}
+		return &websocket.Server{Backend: ws.Backend, AllowOrigins: allowedOrigins(a)}
 	}
 	return s
 }
 
-// open lets pages in before next.
-func open(a harness.Access, next http.Handler) http.Handler {
+// withCORS allows pages of the allowed origin to use next.
+func withCORS(a harness.Access, next http.Handler) http.Handler {
 	if a.AllowedOrigin == "" {
 		return next
 	}
-	return watchserver.CORS(next, origins(a))
+	return watchserver.CORS(next, allowedOrigins(a))
 }
 
-// A certificateHolder has the certificate that a server shows. It is safe for concurrent use.
+// A certificateHolder holds the current certificate of a server. It is safe for concurrent use.
 type certificateHolder struct {
-	shown atomic.Pointer[tls.Certificate]
+	current atomic.Pointer[tls.Certificate]
 }
 
-// renew puts a new one there.
-func (s *certificateHolder) renew() { s.shown.Store(new(certs.Trusted().Issue(certs.ForServer))) }
+// renew replaces the certificate by a new one.
+func (s *certificateHolder) renew() { s.current.Store(new(certs.Trusted().Issue(certs.ForServer))) }
 
-// serve makes c show what is on the shelf, and ask for what a says.
-func (s *certificateHolder) serve(c *tls.Config, a harness.Access) {
+// configure makes c present the current certificate, and request the client's if a requires it.
+func (s *certificateHolder) configure(c *tls.Config, a harness.Access) {
 	s.renew()
-	c.Certificates = nil // else they would be shown to clients that name no host
-	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.shown.Load(), nil }
+	c.Certificates = nil // otherwise clients that send no server name would get these
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.current.Load(), nil }
 	if a.ClientCertificates {
-		// Who shows none may have a token.
+		// A client without a certificate may send a token.
 		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, certs.Trusted().Pool
 	}
 }

@@ -23,8 +23,8 @@ var thingSpec = store.CollectionSpec{
 	APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true, Fields: []string{"spec.phase"},
 }
 
-// An api serves the collection at its paths in Kubernetes' API, as far as cases need it: lists and watches
-// of all namespaces or one, reading and creating an object, and authentication.
+// An api serves the collection at its paths in Kubernetes' API with the operations that cases need:
+// list, watch, get and create, with authentication.
 type api struct {
 	server watchserver.Server
 	things *store.Collection

@@ -1,5 +1,6 @@
-// Package reference is the server that the conformance cases are developed against: this module's server
-// over a store in memory, or over any [Database]. [Interceptors] change its parts, for mutants.
+// Package reference provides the server that the conformance cases are developed against: a
+// watchserver over a store in memory or over another [Database]. Mutants change its parts with
+// [Interceptors].
 package reference
 
 import (
@@ -22,42 +23,44 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A Wrap puts something between the parts of [Own]: a mutant does, to break a rule. Nil functions change nothing.
+// Interceptors wrap the parts of the reference server and of its clients. Mutants use them to break
+// a rule. Nil functions change nothing.
 type Interceptors struct {
-	// Source stands between the store and the server.
+	// Source wraps the store that the server reads.
 	Source func(listwatch.Source) listwatch.Source
-	// Transport stands between the server and the one transport that is tested.
+	// Transport wraps the transport under test.
 	Transport func(transport.Server) transport.Server
-	// Handler stands between the server and its clients.
+	// Handler wraps the HTTP handler.
 	Handler func(http.Handler) http.Handler
-	// TLS changes what a secure server serves with, and HTTP the server.
+	// TLS changes the configuration of a server with TLS, and HTTP that of any server.
 	TLS  func(*tls.Config)
 	HTTP func(*http.Server)
-	// Network stands between the server and its clients, below HTTP.
+	// Network wraps the network between the clients and the server.
 	Network func(transport.Network) transport.Network
-	// Dialler, Client and Informer are those of the Target.
+	// TransportClient, Client and Informer become the fields of the same names in the Target.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
 	Informer        func(*informer.Informer[*listwatch.Object]) harness.Cache
 }
 
-// A Database makes collections. Every one that a case opens is new and empty, and knows nothing of the others.
+// A Database creates collections. Each case opens its own, which is empty at first.
 type Database interface {
-	// Collection makes one of a resource.
+	// Collection creates the collection that r describes.
 	Collection(r store.CollectionSpec) (*store.Collection, error)
-	// Compact forgets the history so far.
+	// Compact discards the history up to the current version.
 	Compact()
 }
 
-// New returns this module's server over a store in memory, with w in between.
+// New returns the reference server over a store in memory, with the given interceptors.
 func New(name string, w Interceptors) harness.Target {
 	return NewWithDatabase(name, func(_ harness.T, s harness.Setup) Database {
 		return memory.Open(memory.Options{HistoryBytes: s.HistoryBytes})
 	}, w)
 }
 
-// NewWithDatabase returns this module's server over databases that open makes, with w in between. open fails t or returns one; the history of its
-// collections is bounded by Setup.HistoryBytes, as in [memory.Options].
+// NewWithDatabase returns the reference server over the databases that open returns. open must limit
+// the history of collections to Setup.HistoryBytes, with the meaning of [memory.Options], and fail t if
+// it cannot create a database.
 func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Database, w Interceptors) harness.Target {
 	return harness.Target{
 		Name: name, Abilities: ^harness.Ability(0), SupportsFakeTime: true, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
@@ -68,7 +71,7 @@ func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Databa
 	}
 }
 
-// referenceServer is a collection, and how it is to be served.
+// A referenceServer serves one collection for one case.
 type referenceServer struct {
 	harness.T
 	setup  harness.Setup
@@ -108,10 +111,11 @@ func (o *referenceServer) Delete(ctx context.Context, key listwatch.Key) (listwa
 	return object.Version, nil
 }
 
-// transports returns those that the server asks in turn; that of HTTP/1.1 claims whatever is left.
+// transports returns the transports in the order in which the server tries them. HTTP/1.1 is last
+// because it accepts every request.
 func (o *referenceServer) transports() []transport.Server {
 	h1, second, ws := transport.Server(chunked.Server{}), transport.Server(h2.Server{}), transport.Server(&websocket.Server{})
-	over := serverOf(o.setup.Access, o.setup.ServerTransport)
+	over := serverTransport(o.setup.Access, o.setup.ServerTransport)
 	if wrap := o.wrap.Transport; wrap != nil {
 		over = wrap(over)
 	}
@@ -141,27 +145,28 @@ func (o *referenceServer) serve() *harness.Instance {
 	mux.HandleFunc("/things", func(w http.ResponseWriter, r *http.Request) {
 		api.server.Serve(w, r, watchserver.Endpoint{Source: source})
 	})
-	handler := open(o.setup.Access, mux)
+	handler := withCORS(o.setup.Access, mux)
 	if o.wrap.Handler != nil {
 		handler = o.wrap.Handler(handler)
 	}
-	s := o.site(handler, source, api.server.Drain)
+	s := o.startInstance(handler, source, api.server.Drain)
 	s.OpenWatches = func() int { return len(api.server.Watches()) }
 	return s
 }
 
-// site serves handler; drain ends its watches, and what a case leaves open is cut off.
-func (o *referenceServer) site(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
+// startInstance serves handler until the end of the case. Then drain closes the watches that the case
+// has left open.
+func (o *referenceServer) startInstance(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
 	o.Helper()
 	certificates := new(certificateHolder)
 	s := harness.StartServer(o.T, o.setup, handler, func(c *tls.Config) {
-		certificates.serve(c, o.setup.Access)
+		certificates.configure(c, o.setup.Access)
 		if o.wrap.TLS != nil {
 			o.wrap.TLS(c)
 		}
 	}, o.wrap.HTTP)
 	if o.setup.Access.RequireUser {
-		s.URL.Path = collectionPath // what is at /things alone asks nobody
+		s.URL.Path = collectionPath // because /things requires no credentials
 	}
 	s.IssueCertificate = func(user string) tls.Certificate { return certs.Trusted().Issue(certs.ForUser(user)) }
 	if o.wrap.Network != nil {

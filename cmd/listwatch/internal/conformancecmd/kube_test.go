@@ -44,8 +44,8 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	return "http://" + l.Addr().String()
 }
 
-// judge reports every bad outcome, and returns the number of runs that passed.
-func judge(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
+// countPasses runs the server cases, fails t for each bad outcome, and returns the number of passes.
+func countPasses(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
 	t.Helper()
 	o.Subject = harness.Server
 	r, err := conformance.Execute(t.Context(), target, o, nil)
@@ -63,7 +63,7 @@ func judge(t *testing.T, target conformance.Target, o conformance.Options) (pass
 	return passed
 }
 
-func TestOurServerPassesAsACluster(t *testing.T) {
+func TestKubernetesTargetPasses(t *testing.T) {
 	base := serve(t, nil)
 	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{})
 	if err != nil {
@@ -71,7 +71,7 @@ func TestOurServerPassesAsACluster(t *testing.T) {
 	}
 	// The cases with many watchers and large objects add nothing for our own server.
 	o := conformance.Options{Skip: []string{"conc", "large", "order", "limit", "timeout", "slow", "drop", "*/*/h2", "*/*/ws-nhooyr"}}
-	if n := judge(t, c.Target, o); n < 80 {
+	if n := countPasses(t, c.Target, o); n < 80 {
 		t.Errorf("only %d runs passed", n)
 	}
 	if err := c.Close(); err != nil {
@@ -79,18 +79,18 @@ func TestOurServerPassesAsACluster(t *testing.T) {
 	}
 }
 
-func TestOurServerPassesByItsURL(t *testing.T) {
+func TestURLTargetPasses(t *testing.T) {
 	target, err := adapters.URL(t.Context(), serve(t, nil)+"/api/v1/pods", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := judge(t, target, conformance.Options{Skip: []string{"timeout"}}); n < 40 {
+	if n := countPasses(t, target, conformance.Options{Skip: []string{"timeout"}}); n < 40 {
 		t.Errorf("only %d runs passed", n)
 	}
 }
 
-// wantsOrigin refuses WebSockets without an Origin header, as kube-apiserver does.
-func wantsOrigin(next http.Handler) http.Handler {
+// requireOrigin refuses WebSockets without an Origin header, as kube-apiserver does.
+func requireOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" && r.Header.Get("Origin") == "" {
 			w.WriteHeader(http.StatusForbidden)
@@ -100,8 +100,8 @@ func wantsOrigin(next http.Handler) http.Handler {
 	})
 }
 
-func TestWebSocketsHaveAnOriginWhereTheServerWantsOne(t *testing.T) {
-	at := serve(t, wantsOrigin)
+func TestRequiredOriginIsSent(t *testing.T) {
+	at := serve(t, requireOrigin)
 	cluster, err := adapters.Kube(t.Context(), at, "configmaps", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestWebSocketsHaveAnOriginWhereTheServerWantsOne(t *testing.T) {
 			}
 		}
 		if len(r.Outcomes) != 4 {
-			t.Errorf("%d runs, want two cases on two ways", len(r.Outcomes))
+			t.Errorf("%d runs, want two cases in two variants", len(r.Outcomes))
 		}
 	}
 	if err := cluster.Close(); err != nil {
