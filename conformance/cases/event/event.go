@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/framing"
 )
 
 func createUpdateDelete(e *harness.Env) {
@@ -52,10 +48,10 @@ func firstEventIsNext(e *harness.Env) {
 func deletedCarriesDeleteRV(e *harness.Env) {
 	created := e.Put("a", "state", "last")
 	s := e.Dial(harness.From(created))
-	gone := e.Delete("a")
+	deleted := e.Delete("a")
 	got := s.Want("DELETED a")[0]
-	if got.Version != gone || !bytes.Contains(got.Object.Data, []byte(`"resourceVersion":"`+gone.String()+`"`)) {
-		e.Errorf("got %s, want the version of the delete, %d", got.Object.Data, gone)
+	if got.Version != deleted || !bytes.Contains(got.Object.Data, []byte(`"resourceVersion":"`+deleted.String()+`"`)) {
+		e.Errorf("got %s, want the version of the delete, %d", got.Object.Data, deleted)
 	}
 	if got.Object.Labels["state"] != "last" {
 		e.Errorf("got %s, want the last state of the object", got.Object.Data)
@@ -68,9 +64,9 @@ func recreate(e *harness.Env) {
 	e.Delete("a")
 	e.Put("a")
 	events := s.Want("ADDED a", "DELETED a", "ADDED a")
-	first, gone, second := uid(e, events[0]), uid(e, events[1]), uid(e, events[2])
-	if first != gone || first == second || first == "" || second == "" {
-		e.Errorf("got uid %q when created, %q when deleted and %q when created again: want the first two equal and the third different", first, gone, second)
+	first, deleted, second := uid(e, events[0]), uid(e, events[1]), uid(e, events[2])
+	if first != deleted || first == second || first == "" || second == "" {
+		e.Errorf("got uid %q when created, %q when deleted and %q when created again: want the first two equal and the third different", first, deleted, second)
 	}
 }
 
@@ -154,110 +150,13 @@ func namespaceScope(e *harness.Env) {
 // dialAt opens a watch at another path of the same server.
 func dialAt(e *harness.Env, path, query string) *harness.Watch {
 	e.Helper()
-	there := *e.Instance
+	instance := *e.Instance
 	u := *e.URL
 	u.Path = path
-	there.URL = &u
-	other := *e
-	other.Route = &harness.Route{Instance: &there, Client: e.Client}
-	return other.Dial(query)
-}
-
-func objectHasTypeMeta(e *harness.Env) {
-	s := e.Dial("allowWatchBookmarks=true" + harness.InitialEvents)
-	e.Put("type-meta")
-	e.Put("type-meta")
-	e.Delete("type-meta")
-	for deleted := false; !deleted; {
-		w, err := s.Receive()
-		if err != nil {
-			e.Fatal(err)
-		}
-		var object struct{ Kind, APIVersion string }
-		if err := json.Unmarshal(w.Object, &object); err != nil || object.APIVersion == "" || object.Kind != e.Kind {
-			e.Fatalf("got %s %s, want kind %s and an apiVersion: %v", w.Type, w.Object, e.Kind, err)
-		}
-		deleted = w.Type == "DELETED" && bytes.Contains(w.Object, []byte(`"type-meta"`))
-	}
-}
-
-// textFramings returns the framings of e's transport that send the bytes of an object
-// unchanged.
-func textFramings(e *harness.Env) []framing.Framer {
-	if e.Transport == "ws" {
-		return []framing.Framer{framing.JSON{}}
-	}
-	return []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.LengthPrefixed{}}
-}
-
-// oddValues returns numbers and strings whose spelling changes if JSON is decoded and
-// encoded again.
-func oddValues() map[string]any {
-	return map[string]any{
-		"number": json.Number("1e400"), "zero": json.Number("-0"), "tenth": json.Number("0.10"), "big": json.Number("9007199254740993"),
-		"text": "<&>\u2028 \U0001F600 é ", "list": []any{nil, true, map[string]any{}},
-	}
-}
-
-// putOdd writes an object with oddValues. If another server than ours rejects the number
-// that exceeds the range of a float64, putOdd writes the object without it.
-func putOdd(e *harness.Env, name string) {
-	e.Helper()
-	values := oddValues()
-	_, err := e.TryPutSpec(name, map[string]string{"x": "y"}, values)
-	if errors.Is(err, listwatch.Invalid) && !e.Can(harness.InProcess) {
-		delete(values, "number")
-		_, err = e.TryPutSpec(name, map[string]string{"x": "y"}, values)
-	}
-	if err != nil {
-		e.Fatal(err)
-	}
-}
-
-func bytesEqualGet(e *harness.Env) {
-	before := e.Put("before")
-	putOdd(e, "a")
-	a := e.GetRaw(e.ResourcePath(harness.DefaultNamespace) + "/a")
-	a.WantStatus(http.StatusOK)
-	want := strings.TrimSpace(string(a.ReadAll()))
-	for _, f := range textFramings(e) {
-		s, err := e.TryDialIn(f, harness.From(before))
-		if errors.Is(err, listwatch.Unsupported) && !e.Can(harness.InProcess) {
-			continue
-		}
-		if err != nil {
-			e.Fatal(err)
-		}
-		if got := string(s.Want("ADDED a")[0].Object.Data); got != want {
-			e.Errorf("%s: GET and the event differ (-get +event):\n%s", f.MediaType(), cmp.Diff(want, got))
-		}
-		s.Close()
-	}
-}
-
-func bytesEqualAcrossTransports(e *harness.Env) {
-	before := e.Put("before")
-	putOdd(e, "a")
-	want := e.Dial(harness.From(before)).Want("ADDED a")[0].Object.Data
-	for _, w := range e.OtherVariants() {
-		if got := e.WithVariant(w).Dial(harness.From(before)).Want("ADDED a")[0].Object.Data; !bytes.Equal(got, want) {
-			e.Errorf("%s and %s differ:\n%s", e.Variant.Name, w.Name, cmp.Diff(string(want), string(got)))
-		}
-	}
-}
-
-func noMutationLeak(e *harness.Env) {
-	before := e.Put("before")
-	spoilt, first := e.Dial(harness.From(before)), e.Dial(harness.From(before))
-	e.Put("a")
-	data := spoilt.Want("ADDED a")[0].Object.Data
-	want := bytes.Clone(data)
-	clear(data)
-	for name, s := range map[string]*harness.Watch{"open": first, "new": e.Dial(harness.From(before))} {
-		if got := s.Want("ADDED a")[0].Object.Data; !bytes.Equal(got, want) {
-			e.Errorf("the %s watch got %s, want %s", name, got, want)
-		}
-	}
+	instance.URL = &u
+	env := *e
+	env.Route = &harness.Route{Instance: &instance, Client: e.Client}
+	return env.Dial(query)
 }
 
 func unknownType(e *harness.Env) {
@@ -280,13 +179,13 @@ func unknownType(e *harness.Env) {
 
 func eventLatency(e *harness.Env) {
 	s := e.Dial("")
-	var took []time.Duration
+	var latencies []time.Duration
 	for range 200 {
 		e.Put("a")
 		start := time.Now() // after the acknowledgement
 		s.Next()
-		took = append(took, time.Since(start))
+		latencies = append(latencies, time.Since(start))
 	}
-	slices.Sort(took)
-	e.Logf("p50 %v, p99 %v", took[len(took)/2].Round(time.Microsecond), took[len(took)*99/100].Round(time.Microsecond))
+	slices.Sort(latencies)
+	e.Logf("p50 %v, p99 %v", latencies[len(latencies)/2].Round(time.Microsecond), latencies[len(latencies)*99/100].Round(time.Microsecond))
 }

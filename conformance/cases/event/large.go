@@ -33,14 +33,14 @@ func putLarge(e *harness.Env, name, text string) listwatch.Version {
 	return v
 }
 
-func large1MiB(e *harness.Env) { carries(e, 1<<20) }
+func large1MiB(e *harness.Env) { checkLargeObject(e, 1<<20) }
 
-func large3MiB(e *harness.Env) { carries(e, 3<<20) }
+func large3MiB(e *harness.Env) { checkLargeObject(e, 3<<20) }
 
-// carries writes an object of the given size and checks that it arrives intact: in a watch
-// that was opened before the write, in a watch of each framing that was opened after it,
-// and in a raw watch, whose HTTP/2 flow control windows have the default size.
-func carries(e *harness.Env, size int) {
+// checkLargeObject writes an object of the given size and checks that it arrives intact: in
+// a watch that was opened before the write, in a watch of each framing that was opened
+// after it, and in a raw watch, whose HTTP/2 flow control windows have the default size.
+func checkLargeObject(e *harness.Env, size int) {
 	before := e.Put("before")
 	live, text := e.Dial(harness.From(before)), harness.RandomText(size, 1)
 	putLarge(e, "a", text)
@@ -57,9 +57,9 @@ func carries(e *harness.Env, size int) {
 			e.Errorf("%s: %v", f.MediaType(), err)
 		}
 	}
-	for what, s := range watches {
+	for name, s := range watches {
 		if got := s.Want("ADDED a", "ADDED b")[0].Object.Data; !bytes.Contains(got, []byte(text)) {
-			e.Errorf("%s: got an object of %d bytes that starts with %.100s, want the text as written", what, len(got), got)
+			e.Errorf("%s: got an object of %d bytes that starts with %.100s, want the text as written", name, len(got), got)
 		}
 		s.Close()
 	}
@@ -111,15 +111,15 @@ func largeInitial50k(e *harness.Env) {
 	tested := map[string]bool{}
 	for _, w := range append(e.OtherVariants(), e.Variant) {
 		if !tested[w.Transport] {
-			initialIsCheap(e.WithVariant(w), objects)
+			checkInitialEventsMemory(e.WithVariant(w), objects)
 			tested[w.Transport] = true
 		}
 	}
 }
 
-func initialIsCheap(e *harness.Env, objects int) {
+func checkInitialEventsMemory(e *harness.Env, objects int) {
 	e.Helper()
-	const watches, most = 5, 512 << 10
+	const watches, maxBytes = 5, 512 << 10
 	before := harness.HeapBytes()
 	var open []*harness.Response
 	for range watches {
@@ -128,8 +128,8 @@ func initialIsCheap(e *harness.Env, objects int) {
 		a.ReadEvent() // The server still has to send the remaining events.
 		open = append(open, a)
 	}
-	if each := (harness.HeapBytes() - before) / watches; each > most {
-		e.Errorf("%s: %d watches of the initial events of %d objects used %d KiB of memory each, want at most %d", e.Variant.Name, watches, objects, each>>10, most>>10)
+	if each := (harness.HeapBytes() - before) / watches; each > maxBytes {
+		e.Errorf("%s: %d watches of the initial events of %d objects used %d KiB of memory each, want at most %d", e.Variant.Name, watches, objects, each>>10, maxBytes>>10)
 	}
 	runtime.KeepAlive(open)
 }

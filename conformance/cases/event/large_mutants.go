@@ -3,8 +3,6 @@ package event
 import (
 	"bytes"
 	"context"
-	"net/http"
-	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/mutation"
@@ -29,48 +27,15 @@ var LargeMutants = []mutation.Mutant{
 		}
 		return []listwatch.Event{e}
 	})}},
-	{Name: "copies-the-state-for-each-watch", Breaks: []string{"large/initial-50k"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &copying{s} }}},
+	{Name: "copies-the-state-for-each-watch", Breaks: []string{"large/initial-50k"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &copyingSource{s} }}},
 }
 
-// UnicodeMutants break the cases about text and numbers.
-var UnicodeMutants = []mutation.Mutant{
-	{Name: "normalizes-unicode", Breaks: []string{"unicode/roundtrip"}, Defect: reference.Interceptors{Source: mutation.OnData("e\u0301", "é")}},
-	{Name: "drops-unpaired-surrogates", Breaks: []string{"unicode/surrogates"}, Defect: reference.Interceptors{Source: mutation.OnData(`\udc00"`, `"`)}},
-	{Name: "rewrites-exponents", Breaks: []string{"unicode/numbers"}, Defect: reference.Interceptors{Source: mutation.OnData(`1e400`, `1e+400`)}},
-	{Name: "repairs-queries", Breaks: []string{"unicode/names-in-selectors"}, Defect: reference.Interceptors{Handler: onQueries(func(value string) string { return strings.ToValidUTF8(value, "") })}},
-	{Name: "reads-queries-as-ascii", Breaks: []string{"unicode/names-in-selectors"}, Defect: reference.Interceptors{Handler: onQueries(func(value string) string {
-		return strings.Map(func(r rune) rune {
-			if r > 0x7f && r != '\uFFFD' {
-				return 'o'
-			}
-			return r
-		}, value)
-	})}},
-}
+// copyingSource is a source whose watches each hold a copy of the state.
+type copyingSource struct{ listwatch.Source }
 
-// onQueries returns a middleware that replaces each value of the URL's query with the
-// result of change.
-func onQueries(change func(string) string) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			query := r.URL.Query()
-			for _, values := range query {
-				for i := range values {
-					values[i] = change(values[i])
-				}
-			}
-			r.URL.RawQuery = query.Encode()
-			next.ServeHTTP(w, r)
-		})
-	}
-}
+func (c *copyingSource) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
 
-// copying is a source whose watches each hold a copy of the state.
-type copying struct{ listwatch.Source }
-
-func (c *copying) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
-
-func (c *copying) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (c *copyingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	page, err := c.List(ctx, listwatch.Query{})
 	if err != nil {
 		return nil, err
@@ -79,14 +44,14 @@ func (c *copying) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watch
 	if err != nil {
 		return nil, err
 	}
-	full := &fullWatcher{Watcher: w}
+	full := &copyingWatcher{Watcher: w}
 	for _, o := range page.Items {
 		full.state = append(full.state, bytes.Clone(o.Data))
 	}
 	return full, nil
 }
 
-type fullWatcher struct {
+type copyingWatcher struct {
 	listwatch.Watcher
 	state [][]byte
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// scripts are texts that encoders often damage, by a name in ASCII.
-var scripts = map[string]string{
+// unicodeTexts are texts that encoders often damage, by a name in ASCII.
+var unicodeTexts = map[string]string{
 	"two bytes":      "é ß Ж א",
 	"three bytes":    "€ 漢字 ‰",
 	"astral":         "\U0001D11E \U0001F600 \U0010FFFF",
@@ -35,7 +35,7 @@ var scripts = map[string]string{
 
 func unicodeRoundtrip(e *harness.Env) {
 	spec, keys := map[string]any{}, map[string]string{}
-	for name, text := range scripts {
+	for name, text := range unicodeTexts {
 		spec[name], keys["key "+text] = text, name
 	}
 	spec["keys"] = keys
@@ -44,12 +44,12 @@ func unicodeRoundtrip(e *harness.Env) {
 		e.Fatal(err)
 	}
 	e.Put("before")
-	for name, spec := range map[string]string{"plain": string(text), "escaped": escaped(string(text))} {
+	for name, spec := range map[string]string{"plain": string(text), "escaped": escapeNonASCII(string(text))} {
 		before := e.Newest()
 		e.PutJSON(name, spec)
-		inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
-			found, want := map[string]bool{}, slices.Concat(slices.Collect(maps.Values(scripts)), slices.Collect(maps.Keys(keys)))
-			collect(harness.DecodeJSON(object), found)
+		checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+			found, want := map[string]bool{}, slices.Concat(slices.Collect(maps.Values(unicodeTexts)), slices.Collect(maps.Keys(keys)))
+			collectStrings(harness.DecodeJSON(object), found)
 			for _, text := range want {
 				if !found[text] {
 					e.Errorf("%s, %s: got %s, want it to contain %+q", mediaType, name, object, text)
@@ -59,30 +59,30 @@ func unicodeRoundtrip(e *harness.Env) {
 	}
 }
 
-// collect adds every string in v to found, keys included. It also searches strings that
+// collectStrings adds every string in v to found, keys included. It also searches strings that
 // contain a JSON object: the data of a ConfigMap can only hold strings.
-func collect(v any, found map[string]bool) {
+func collectStrings(v any, found map[string]bool) {
 	switch v := v.(type) {
 	case string:
 		found[v] = true
 		var inner map[string]any
 		if json.Unmarshal([]byte(v), &inner) == nil {
-			collect(inner, found)
+			collectStrings(inner, found)
 		}
 	case []any:
 		for _, element := range v {
-			collect(element, found)
+			collectStrings(element, found)
 		}
 	case map[string]any:
 		for key, value := range v {
 			found[key] = true
-			collect(value, found)
+			collectStrings(value, found)
 		}
 	}
 }
 
-// escaped returns JSON text with \u escapes for all characters outside ASCII.
-func escaped(text string) string {
+// escapeNonASCII returns JSON text with \u escapes for all characters outside ASCII.
+func escapeNonASCII(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
@@ -97,9 +97,9 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// inAllFramings opens a watch in each framing and calls check with the object of the first
+// checkAllFramings opens a watch in each framing and calls check with the object of the first
 // event. In all text framings that object must consist of the same bytes.
-func inAllFramings(e *harness.Env, query string, check func(mediaType string, object []byte)) {
+func checkAllFramings(e *harness.Env, query string, check func(mediaType string, object []byte)) {
 	e.Helper()
 	var text []byte
 	for _, f := range framings(e) {
@@ -123,13 +123,13 @@ func inAllFramings(e *harness.Env, query string, check func(mediaType string, ob
 	}
 }
 
-// surrogates is an object with unpaired surrogates: JSON can escape them, but they are not
+// surrogatesSpec is an object with unpaired surrogates: JSON can escape them, but they are not
 // valid Unicode.
-const surrogates = `{"high":"a\ud800b","low":"\udc00","swapped":"\udc00\ud800","end":"\ud83d","pair":"\ud83d\ude00","\udfff":"key"}`
+const surrogatesSpec = `{"high":"a\ud800b","low":"\udc00","swapped":"\udc00\ud800","end":"\ud83d","pair":"\ud83d\ude00","\udfff":"key"}`
 
 func unicodeSurrogates(e *harness.Env) {
 	before := e.Put("before")
-	if _, err := e.TryPutJSON("a", surrogates); err != nil {
+	if _, err := e.TryPutJSON("a", surrogatesSpec); err != nil {
 		e.Logf("the server rejects unpaired surrogates: %v", err)
 		return
 	}
@@ -145,16 +145,16 @@ func unicodeSurrogates(e *harness.Env) {
 	}
 	// Go's JSON decoder replaces an unpaired surrogate with U+FFFD, so a server may keep or
 	// replace it.
-	want := meanings(page.Items[i])
-	inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
-		if diff := cmp.Diff(want, meanings(object)); diff != "" {
+	want := decodeSpec(page.Items[i])
+	checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+		if diff := cmp.Diff(want, decodeSpec(object)); diff != "" {
 			e.Errorf("%s differs from the list (-list +event):\n%s", mediaType, diff)
 		}
 	})
 }
 
-// meanings returns the decoded values of the spec that a case wrote.
-func meanings(object []byte) map[string]any {
+// decodeSpec returns the decoded values of the spec that a case wrote.
+func decodeSpec(object []byte) map[string]any {
 	all := map[string]any{}
 	for key, value := range harness.SpecOf(object) {
 		all[key] = harness.DecodeJSON(value)
@@ -175,7 +175,7 @@ func unicodeNumbers(e *harness.Env) {
 	}
 	before := e.Put("before")
 	e.PutJSON("a", "{"+strings.Join(members, ",")+"}")
-	inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+	checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
 		got := harness.SpecOf(object)
 		for name, want := range numbers {
 			switch number := strings.Trim(string(got[name]), `"`); {
@@ -206,8 +206,8 @@ func namesInSelectors(e *harness.Env) {
 	}
 	phase := "größer €/𝄞 +%"
 	for query, want := range map[string][]string{
-		"fieldSelector=" + everyByte("metadata.name=b"):                         {"ADDED b"},
-		everyByte("labelSelector") + "=" + everyByte("color==red"):              {"ADDED a", "ADDED c"},
+		"fieldSelector=" + percentEncode("metadata.name=b"):                     {"ADDED b"},
+		percentEncode("labelSelector") + "=" + percentEncode("color==red"):      {"ADDED a", "ADDED c"},
 		"labelSelector=color%20in%20%28red%2Cgr%65en%29":                        {"ADDED a", "ADDED c"},
 		"labelSelector=color+in+(blue)":                                         {"ADDED b"},
 		harness.FieldSelector("spec.phase=" + phase):                            {"ADDED c"},
@@ -228,8 +228,8 @@ func namesInSelectors(e *harness.Env) {
 	}
 }
 
-// everyByte returns text with every byte percent-encoded.
-func everyByte(text string) string {
+// percentEncode returns text with every byte percent-encoded.
+func percentEncode(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
 		fmt.Fprintf(&b, "%%%02x", text[i])

@@ -10,13 +10,13 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// spread is a spec with raw line breaks between its JSON tokens and escaped ones in its
+// multilineSpec is a spec with raw line breaks between its JSON tokens and escaped ones in its
 // strings.
-const spread = "{\n\t\"text\": \"a\\nb\\r\\nc\",\r\n  \"list\": [\n1,\r2\n],\n\"key\\n\": {\n}\n}"
+const multilineSpec = "{\n\t\"text\": \"a\\nb\\r\\nc\",\r\n  \"list\": [\n1,\r2\n],\n\"key\\n\": {\n}\n}"
 
 func ndjsonLines(e *harness.Env) {
 	before := e.Put("before")
-	e.PutJSON("a", spread)
+	e.PutJSON("a", multilineSpec)
 	e.Put("b")
 	e.Delete("a")
 	a := e.WatchRaw(harness.From(before))
@@ -35,7 +35,7 @@ func ndjsonLines(e *harness.Env) {
 func jsonStreamDecoder(e *harness.Env) {
 	a, b := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("DELETED", "b", "6")
 	spaced := strings.NewReplacer(":", " :\n", ",", "\t,\r\n ", "{", "{ ", "}", "\n}").Replace
-	for what, stream := range map[string][]string{
+	for name, stream := range map[string][]string{
 		"no newline":              {a, b},
 		"two events in one piece": {a + b},
 		"two lines in one piece":  {a + "\n" + b + "\n"},
@@ -46,7 +46,7 @@ func jsonStreamDecoder(e *harness.Env) {
 		s := e.StartScript(harness.JSONMediaType, harness.SendPieces(stream...), harness.EndCleanly).Dial("")
 		for _, want := range []string{"ADDED a", "DELETED b"} {
 			if got := harness.Line(s.Next()); got != want {
-				e.Fatalf("%s: got %s, want %s", what, got, want)
+				e.Fatalf("%s: got %s, want %s", name, got, want)
 			}
 		}
 		s.WantEnd()
@@ -66,13 +66,13 @@ func fieldOrderFree(e *harness.Env) {
 	}
 }
 
-// inPieces returns e with a client whose connections limit the size of each read. next
+// withReadSizes returns e with a client whose connections limit the size of each read. next
 // returns that size for the number of bytes read so far. The connections copy all bytes
-// that they read to saw.
-func inPieces(e *harness.Env, next func(read int) int, saw io.Writer) *harness.Env {
+// that they read to tee.
+func withReadSizes(e *harness.Env, next func(read int) int, tee io.Writer) *harness.Env {
 	s := *e.Instance
 	dial := s.Network.Dial
-	s.Network.Dial = harness.WrapDial(dial, func(c *harness.SplitConn) { c.NextSize, c.Tee = next, saw })
+	s.Network.Dial = harness.WrapDial(dial, func(c *harness.SplitConn) { c.NextSize, c.Tee = next, tee })
 	return e.Via(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)})
 }
 
@@ -90,13 +90,13 @@ func tinyEvents() []listwatch.Event {
 
 func byteDrip(e *harness.Env) {
 	events := tinyEvents()
-	played := e.Via(e.Serve(e.SendThenEnd(events...)))
-	watch := func(what string, next func(int) int) []byte {
+	scripted := e.Via(e.Serve(e.SendThenEnd(events...)))
+	watch := func(name string, next func(int) int) []byte {
 		var seen bytes.Buffer
-		s := inPieces(played, next, &seen).Dial("")
+		s := withReadSizes(scripted, next, &seen).Dial("")
 		for _, want := range events {
 			if got := s.Next().Object.Data; !bytes.Equal(got, want.Object.Data) {
-				e.Fatalf("%s: got %s, want %s", what, got, want.Object.Data)
+				e.Fatalf("%s: got %s, want %s", name, got, want.Object.Data)
 			}
 		}
 		s.WantEnd()

@@ -63,7 +63,7 @@ var Mutants = []mutation.Mutant{
 	{Name: "client-reads-CR-as-space", Breaks: []string{"framing/sse-parse-vectors"}, Defect: reference.Interceptors{TransportClient: mutation.Decoding(framing.SSE{}, func(r io.Reader) framing.Decoder {
 		return framing.SSE{}.NewDecoder(&withoutCR{r}, 0)
 	})}},
-	{Name: "client-reconnects-after-204", Breaks: []string{"framing/sse-204"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &tireless{r} }}},
+	{Name: "client-reconnects-after-204", Breaks: []string{"framing/sse-204"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &reconnectingClient{r} }}},
 	{Name: "client-changes-pong-data", Breaks: []string{"framing/ws-fragmented-in"}, Defect: reference.Interceptors{TransportClient: mutation.OverNetwork(func(c *mutation.AlteredConn) {
 		c.OnWrite = func(p []byte) []byte {
 			if p[0] == mutation.BitFinal|mutation.OpPong {
@@ -86,25 +86,25 @@ func (r *withoutCR) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tireless is a client that opens another watch whenever a stream ends cleanly, even after
-// 204.
-type tireless struct{ *client.Remote }
+// reconnectingClient is a client that opens another watch whenever a stream ends cleanly,
+// even after 204.
+type reconnectingClient struct{ *client.Remote }
 
-func (t *tireless) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (t *reconnectingClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := t.Remote.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &tirelessWatcher{w, t.Remote, q}, nil
+	return &reconnectingWatcher{w, t.Remote, q}, nil
 }
 
-type tirelessWatcher struct {
+type reconnectingWatcher struct {
 	listwatch.Watcher
 	from *client.Remote
 	q    listwatch.Query
 }
 
-func (w *tirelessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (w *reconnectingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst)
 	if err != io.EOF {
 		return n, err

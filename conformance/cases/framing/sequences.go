@@ -17,25 +17,25 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// changes writes to the collection. A watch from version before must then send the events
+// writeChanges writes to the collection. A watch from version before must then send the events
 // in lines.
-func changes(e *harness.Env) (before listwatch.Version, lines []string) {
+func writeChanges(e *harness.Env) (before listwatch.Version, lines []string) {
 	e.Helper()
 	before = e.Put("before")
-	e.PutJSON("a", spread)
+	e.PutJSON("a", multilineSpec)
 	e.Put("b")
 	e.Delete("a")
 	return before, []string{"ADDED a", "ADDED b", "DELETED a"}
 }
 
-// prefixed returns text as one frame of the length-prefixed framing.
-func prefixed(text string) string {
+// lengthPrefixed returns text as one frame of the length-prefixed framing.
+func lengthPrefixed(text string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
 }
 
 func lenPrefix(e *harness.Env) {
 	f := framing.LengthPrefixed{}
-	before, lines := changes(e)
+	before, lines := writeChanges(e)
 	a := e.WatchRawIn(f.MediaType(), harness.From(before))
 	for _, want := range lines {
 		length := binary.BigEndian.Uint32(a.ReadBytes(4))
@@ -51,38 +51,38 @@ func lenPrefix(e *harness.Env) {
 
 func lenPrefixZero(e *harness.Env) {
 	f := framing.LengthPrefixed{}
-	event := prefixed(harness.EventJSON("ADDED", "a", "5"))
-	for what, stream := range map[string]string{
-		"one empty frame": prefixed("") + event, "many empty frames": strings.Repeat(prefixed(""), 1000) + event, "after an event": event + prefixed("") + event,
+	event := lengthPrefixed(harness.EventJSON("ADDED", "a", "5"))
+	for name, stream := range map[string]string{
+		"one empty frame": lengthPrefixed("") + event, "many empty frames": strings.Repeat(lengthPrefixed(""), 1000) + event, "after an event": event + lengthPrefixed("") + event,
 	} {
 		s := e.StartScript(f.MediaType(), harness.SendPieces(stream), harness.EndCleanly).DialIn(f, "")
 		w, err := s.Receive()
-		if err == nil && what == "after an event" {
+		if err == nil && name == "after an event" {
 			w, err = s.Receive()
 		}
 		skipped := err == nil && strings.Contains(string(w.Object), `"a"`)
 		if !skipped && !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("%s: got %s, %v; want an error of code Corrupt, or the event after the empty frame", what, w.Object, err)
+			e.Errorf("%s: got %s, %v; want an error of code Corrupt, or the event after the empty frame", name, w.Object, err)
 		}
 	}
 }
 
 func lenPrefixHuge(e *harness.Env) {
-	const limit, most = 1 << 20, 8 << 20
+	const limit, maxBytes = 1 << 20, 8 << 20
 	f := framing.LengthPrefixed{}
 	for _, length := range []uint32{limit + 1, 1 << 31, 1<<32 - 1} {
-		promise := string(binary.BigEndian.AppendUint32(nil, length)) + `{"type":`
-		played := e.StartScript(f.MediaType(), harness.SendPieces(promise), harness.StayOpen)
+		truncated := string(binary.BigEndian.AppendUint32(nil, length)) + `{"type":`
+		scripted := e.StartScript(f.MediaType(), harness.SendPieces(truncated), harness.StayOpen)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		s := played.DialRequest("", transport.Request{Framings: []framing.Framer{f}, Limit: limit})
+		s := scripted.DialRequest("", transport.Request{Framings: []framing.Framer{f}, Limit: limit})
 		w, err := s.Receive()
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, listwatch.Corrupt) {
 			e.Errorf("length %d: got %s, %v; want an error of code Corrupt", length, w.Object, err)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > most {
-			e.Errorf("length %d: the client allocated %d bytes of memory", length, took)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > maxBytes {
+			e.Errorf("length %d: the client allocated %d bytes of memory", length, allocated)
 		}
 		s.Close()
 	}
@@ -93,7 +93,7 @@ const separator = "\x1e"
 
 func jsonSeq(e *harness.Env) {
 	f := framing.JSONSeq{}
-	before, lines := changes(e)
+	before, lines := writeChanges(e)
 	a := e.WatchRawIn(f.MediaType(), harness.From(before))
 	for _, want := range lines {
 		text, err := a.Body.ReadString('\n')
@@ -106,7 +106,7 @@ func jsonSeq(e *harness.Env) {
 		return
 	}
 	first, last := separator+harness.EventJSON("ADDED", "a", "5")+"\n", separator+harness.EventJSON("ADDED", "c", "7")+"\n"
-	for _, cut := range []string{separator + half, separator + half + "\n", separator + `{"type":"ADDED"` + "\n"} {
+	for _, cut := range []string{separator + halfEvent, separator + halfEvent + "\n", separator + `{"type":"ADDED"` + "\n"} {
 		s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(first+cut+last), harness.EndCleanly).DialIn(f, "")
 		s.Want("ADDED a")
 		if w, err := s.Receive(); err == nil || err == io.EOF {
@@ -120,7 +120,7 @@ func jsonSeq(e *harness.Env) {
 
 func cborSeq(e *harness.Env) {
 	f := framing.CBORSeq{}
-	before, lines := changes(e)
+	before, lines := writeChanges(e)
 	a := e.WatchRawIn(f.MediaType(), harness.From(before))
 	binary, text := e.DialIn(f, harness.From(before)), e.Dial(harness.From(before))
 	for _, want := range lines {

@@ -17,15 +17,15 @@ import (
 
 var sseOnly = []framing.Framer{framing.SSE{}}
 
-func inSSE(r *client.Remote) { r.Framings = sseOnly }
+func useSSE(r *client.Remote) { r.Framings = sseOnly }
 
-// A block is one server-sent event as received: the values of each field, in order.
-type block map[string][]string
+// An sseEvent is one server-sent event as received: the values of each field, in order.
+type sseEvent map[string][]string
 
-// readBlock returns the next block with data and skips blocks without.
-func readBlock(a *harness.Response) block {
+// readSSEEvent returns the next event with data and skips events without.
+func readSSEEvent(a *harness.Response) sseEvent {
 	a.Helper()
-	b := block{}
+	b := sseEvent{}
 	for {
 		text, err := a.Body.ReadString('\n')
 		if err != nil {
@@ -37,7 +37,7 @@ func readBlock(a *harness.Response) block {
 		case text == "" && b["data"] != nil:
 			return b
 		case text == "":
-			b = block{}
+			b = sseEvent{}
 		case text[0] == ':':
 		case !ok || !strings.Contains(" id event data retry ", " "+name+" ") || strings.Contains(value, "\r"):
 			a.Fatalf("got the line %q, want an id, event, data or retry field, or a comment", text)
@@ -47,8 +47,8 @@ func readBlock(a *harness.Response) block {
 	}
 }
 
-// is returns an error unless b is the event want with version v.
-func (b block) is(want string, v listwatch.Version) error {
+// check returns an error unless b is the event want with version v.
+func (b sseEvent) check(want string, v listwatch.Version) error {
 	event := strings.Join(b["data"], "\n")
 	kind, _, _ := strings.Cut(want, " ")
 	switch {
@@ -65,13 +65,13 @@ func (b block) is(want string, v listwatch.Version) error {
 func sseFields(e *harness.Env) {
 	before := e.Put("before")
 	a, b := e.Put("a"), e.Put("b")
-	gone := e.Delete("a")
+	deleted := e.Delete("a")
 	raw, s := e.WatchRawIn(harness.SSEMediaType, harness.From(before)), e.DialIn(framing.SSE{}, harness.From(before))
 	for _, want := range []struct {
 		line string
 		v    listwatch.Version
-	}{{"ADDED a", a}, {"ADDED b", b}, {"DELETED a", gone}} {
-		if err := readBlock(raw).is(want.line, want.v); err != nil {
+	}{{"ADDED a", a}, {"ADDED b", b}, {"DELETED a", deleted}} {
+		if err := readSSEEvent(raw).check(want.line, want.v); err != nil {
 			e.Error(err)
 		}
 		w, err := s.Receive()
@@ -86,9 +86,9 @@ func sseFields(e *harness.Env) {
 
 func sseNewlineInData(e *harness.Env) {
 	before := e.Put("before")
-	v := e.PutJSON("a", spread)
-	b := readBlock(e.WatchRawIn(harness.SSEMediaType, harness.From(before)))
-	if err := b.is("ADDED a", v); err != nil {
+	v := e.PutJSON("a", multilineSpec)
+	b := readSSEEvent(e.WatchRawIn(harness.SSEMediaType, harness.From(before)))
+	if err := b.check("ADDED a", v); err != nil {
 		e.Fatal(err)
 	}
 	var got struct{ Object json.RawMessage }
@@ -124,14 +124,14 @@ func sseContentType(e *harness.Env) {
 	}
 }
 
-// A vector is a stream of server-sent events with the names of the objects and the last
+// An sseVector is a stream of server-sent events with the names of the objects and the last
 // event ID that a client must read from it.
-type vector struct{ says, stream, events, last string }
+type sseVector struct{ name, stream, events, lastID string }
 
-func vectors() []vector {
+func sseVectors() []sseVector {
 	a, b := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")
 	data, both := "data: "+a+"\n", "data: "+a+"\n\ndata: "+b+"\n\n"
-	return []vector{
+	return []sseVector{
 		{"lines end with LF", both, "a b", ""},
 		{"lines end with CR", strings.ReplaceAll(both, "\n", "\r"), "a b", ""},
 		{"lines end with CRLF", strings.ReplaceAll(both, "\n", "\r\n"), "a b", ""},
@@ -145,7 +145,7 @@ func vectors() []vector {
 		{"several data lines form one text", "data: {\"type\":\"ADDED\",\ndata: \"object\":\ndata:" + harness.ObjectJSON("a", "5") + "\ndata: }\n\n", "a", ""},
 		{"a data line without a colon is an empty line", "data\n" + data + "data\n\n", "a", ""},
 		{"blank lines dispatch nothing", "\n\n\n" + data + "\n\n\n\n", "a", ""},
-		{"a block without data is not an event", "event: ADDED\n\n" + data + "\n", "a", ""},
+		{"an event without data is dropped", "event: ADDED\n\n" + data + "\n", "a", ""},
 		{"an id applies to later events", "id: 5\n" + data + "\n:\n\ndata: " + b + "\n\n", "a b", "5"},
 		{"an id without data is kept", "id: 8\n\n", "", "8"},
 		{"an empty id resets the last event ID", "id: 5\n" + data + "\nid\ndata: " + b + "\n\n", "a b", ""},
@@ -158,14 +158,14 @@ func vectors() []vector {
 }
 
 func sseParseVectors(e *harness.Env) {
-	for _, v := range vectors() {
-		for _, payloads := range [][]string{{v.stream}, bytewise(v.stream)} {
+	for _, v := range sseVectors() {
+		for _, payloads := range [][]string{{v.stream}, splitBytes(v.stream)} {
 			s := e.StartScript(harness.SSEMediaType, harness.SendPieces(payloads...), harness.EndCleanly).DialIn(framing.SSE{}, "")
 			var got []string
 			for {
 				w, err := s.Receive()
 				if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-					e.Errorf("%s: %v", v.says, err)
+					e.Errorf("%s: %v", v.name, err)
 				}
 				if err != nil {
 					break
@@ -174,16 +174,16 @@ func sseParseVectors(e *harness.Env) {
 				got = append(got, name)
 			}
 			if got := strings.Join(got, " "); got != v.events {
-				e.Errorf("%s: %q in %d pieces: got events %q, want %q", v.says, v.stream, len(payloads), got, v.events)
+				e.Errorf("%s: %q in %d pieces: got events %q, want %q", v.name, v.stream, len(payloads), got, v.events)
 			}
-			if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != v.last {
-				e.Errorf("%s: %q: the last event ID is %q, want %q", v.says, v.stream, p.LastEventID(), v.last)
+			if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != v.lastID {
+				e.Errorf("%s: %q: the last event ID is %q, want %q", v.name, v.stream, p.LastEventID(), v.lastID)
 			}
 		}
 	}
 }
 
-func bytewise(s string) []string {
+func splitBytes(s string) []string {
 	var all []string
 	for i := range len(s) {
 		all = append(all, s[i:i+1])

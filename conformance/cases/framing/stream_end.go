@@ -15,19 +15,19 @@ import (
 type ending struct {
 	name  string
 	clean bool
-	do    []harness.Step
+	steps []harness.Step
 }
 
-// endings returns the ways in which a server can end a stream between two events. A reset
-// may discard bytes that the client has not read yet, so a case must wait for the client
-// before it resets.
-func endings(on string) []ending {
+// endingsBetweenEvents returns the ways in which a server can end a stream between two
+// events. A reset may discard bytes that the client has not read yet, so a case must wait
+// for the client before it resets.
+func endingsBetweenEvents(transportName string) []ending {
 	all := []ending{
 		{"a clean end", true, []harness.Step{harness.EndCleanly}},
 		{"the connection is closed", false, []harness.Step{harness.CutConnection}},
 		{"the stream is reset", false, []harness.Step{harness.ResetStream}},
 	}
-	switch on {
+	switch transportName {
 	case "h1":
 		return append(all,
 			ending{"the connection is closed inside the last chunk", false, []harness.Step{harness.SendBytes("0\r\n"), harness.CutConnection}},
@@ -39,9 +39,9 @@ func endings(on string) []ending {
 }
 
 func cleanEndVsAbort(e *harness.Env) {
-	for _, end := range endings(e.Transport) {
+	for _, end := range endingsBetweenEvents(e.Transport) {
 		read := make(chan struct{})
-		s := e.StartScript(harness.JSONMediaType, append([]harness.Step{harness.SendPieces(harness.EventJSON("ADDED", "a", "5")), harness.WaitFor(read)}, end.do...)...).Dial("")
+		s := e.StartScript(harness.JSONMediaType, append([]harness.Step{harness.SendPieces(harness.EventJSON("ADDED", "a", "5")), harness.WaitFor(read)}, end.steps...)...).Dial("")
 		s.Want("ADDED a")
 		close(read)
 		w, err := s.Receive()
@@ -59,32 +59,32 @@ func cleanEndVsAbort(e *harness.Env) {
 	}
 }
 
-// half is the first half of an event.
-const half = `{"type":"MODIFIED","object":{"metadata":{"name":"c","resourceVers`
+// halfEvent is the first half of an event.
+const halfEvent = `{"type":"MODIFIED","object":{"metadata":{"name":"c","resourceVers`
 
-// endingsWithin returns the ways in which a server can end a stream after it has sent half
-// an event.
-func endingsWithin(on string) []ending {
-	all := []ending{{"a clean end", true, []harness.Step{harness.SendPieces(half), harness.EndCleanly}}}
-	fragment, message := wsframe.Frame{First: wsframe.OpText, Payload: []byte(half)}, wsframe.Whole(wsframe.OpText, half).Bytes()
-	switch on {
+// endingsInsideEvent returns the ways in which a server can end a stream after it has sent
+// half an event.
+func endingsInsideEvent(transportName string) []ending {
+	all := []ending{{"a clean end", true, []harness.Step{harness.SendPieces(halfEvent), harness.EndCleanly}}}
+	fragment, message := wsframe.Frame{First: wsframe.OpText, Payload: []byte(halfEvent)}, wsframe.Whole(wsframe.OpText, halfEvent).Bytes()
+	switch transportName {
 	case "h1":
 		return append(all,
-			ending{"the connection is closed", false, []harness.Step{harness.SendPieces(half), harness.CutConnection}},
-			ending{"the connection is closed inside a chunk", false, []harness.Step{harness.SendBytes("ff\r\n" + half), harness.CutConnection}})
+			ending{"the connection is closed", false, []harness.Step{harness.SendPieces(halfEvent), harness.CutConnection}},
+			ending{"the connection is closed inside a chunk", false, []harness.Step{harness.SendBytes("ff\r\n" + halfEvent), harness.CutConnection}})
 	case "ws":
 		return append(all,
-			ending{"the connection is closed", false, []harness.Step{harness.SendPieces(half), harness.CutConnection}},
+			ending{"the connection is closed", false, []harness.Step{harness.SendPieces(halfEvent), harness.CutConnection}},
 			ending{"the connection is closed inside a frame", false, []harness.Step{harness.SendBytes(string(message[:len(message)-3])), harness.CutConnection}},
 			ending{"the connection is closed between two fragments", false, []harness.Step{harness.SendFrames(fragment), harness.CutConnection}})
 	}
-	return append(all, ending{"the stream is reset", false, []harness.Step{harness.SendPieces(half), harness.ResetStream}})
+	return append(all, ending{"the stream is reset", false, []harness.Step{harness.SendPieces(halfEvent), harness.ResetStream}})
 }
 
 func truncatedFinal(e *harness.Env) {
 	a, b, c := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6"), harness.EventJSON("MODIFIED", "c", "7")
-	for _, end := range endingsWithin(e.Transport) {
-		cut := append([]harness.Step{harness.SendPieces(a, b)}, end.do...)
+	for _, end := range endingsInsideEvent(e.Transport) {
+		cut := append([]harness.Step{harness.SendPieces(a, b)}, end.steps...)
 		s := e.StartScript(harness.JSONMediaType, cut...).Dial("")
 		s.Want("ADDED a", "ADDED b")
 		for range 2 {
@@ -92,22 +92,22 @@ func truncatedFinal(e *harness.Env) {
 				e.Errorf("%s: got %s %s, %v; want an error that wraps io.ErrUnexpectedEOF", end.name, w.Type, w.Object, err)
 			}
 		}
-		resumesBefore(e, end.name, cut, []string{a, b, c})
+		checkResume(e, end.name, cut, []string{a, b, c})
 	}
 }
 
-// resumesBefore checks that a client reconnects after the script cut and receives all of
+// checkResume checks that a client reconnects after the script cut and receives all of
 // events, whose versions are 5, 6 and so on. It must not resume from the last of them,
 // which cut does not complete.
-func resumesBefore(e *harness.Env, name string, cut []harness.Step, events []string) {
+func checkResume(e *harness.Env, name string, cut []harness.Step, events []string) {
 	e.Helper()
 	rest := func(p *harness.ScriptedServer) {
-		asked, err := listwatch.ParseVersion(p.Request.URL.Query().Get("resourceVersion"))
-		if last := listwatch.Version(5 + len(events) - 1); err != nil || asked < 4 || asked >= last {
+		version, err := listwatch.ParseVersion(p.Request.URL.Query().Get("resourceVersion"))
+		if last := listwatch.Version(5 + len(events) - 1); err != nil || version < 4 || version >= last {
 			e.Errorf("%s: the client resumes with %s, want a version before the truncated event, %d", name, p.Request.URL.RawQuery, last)
-			asked = 4
+			version = 4
 		}
-		harness.SendPieces(events[asked-4:]...)(p)
+		harness.SendPieces(events[version-4:]...)(p)
 	}
 	_, at := e.ServeInTurn(e.Scripted(harness.JSONMediaType, cut...), e.Scripted(harness.JSONMediaType, rest, harness.StayOpen))
 	w := e.Follow(e.Remote(at), 4)
@@ -125,7 +125,7 @@ func resumesBefore(e *harness.Env, name string, cut []harness.Step, events []str
 func sse204(e *harness.Env) {
 	event := "id: 5\nevent: ADDED\ndata: " + harness.EventJSON("ADDED", "a", "5") + "\n\n"
 	script, at := e.ServeInTurn(e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.EndCleanly), harness.Respond(http.StatusNoContent, ""), e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.StayOpen))
-	w := e.Follow(e.RemoteWith(at, inSSE), 4)
+	w := e.Follow(e.RemoteWith(at, useSSE), 4)
 	if got, err := e.NextOf(w); err != nil || harness.Line(got) != "ADDED a" {
 		e.Fatalf("got an event of version %d, %v; want ADDED a", got.Version, err)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// refusals are the statuses with which servers and proxies refuse a transport that they do
-// not support.
-var refusals = map[string][]int{
+// refusalStatuses are the statuses with which servers and proxies refuse a transport that
+// they do not support.
+var refusalStatuses = map[string][]int{
 	"h1": {http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported},
 	"h2": {http.StatusHTTPVersionNotSupported, http.StatusNotImplemented, http.StatusUpgradeRequired},
 	"ws": {http.StatusForbidden, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUpgradeRequired, http.StatusNotImplemented},
@@ -19,7 +19,7 @@ var refusals = map[string][]int{
 
 // fallback runs a client against a server that refuses the client's first transport.
 func fallback(e *harness.Env) {
-	for _, code := range refusals[e.Transport] {
+	for _, code := range refusalStatuses[e.Transport] {
 		var used []string
 		at := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if kind := transportOf(r); kind == e.Transport {

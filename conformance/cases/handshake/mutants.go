@@ -17,7 +17,7 @@ var Mutants = []mutation.Mutant{
 		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Content-Length", "1000") }),
 	}},
 	{Name: "sends-headers-with-the-first-event", Breaks: []string{"handshake/headers-before-events"}, Defect: reference.Interceptors{
-		Source: func(s listwatch.Source) listwatch.Source { return &hesitant{s} },
+		Source: func(s listwatch.Source) listwatch.Source { return &hesitantSource{s} },
 	}},
 	{Name: "json-has-a-charset", Breaks: []string{"handshake/content-type"}, Defect: reference.Interceptors{
 		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Content-Type", h.Get("Content-Type")+"; charset=utf-8") }),
@@ -57,12 +57,12 @@ var Mutants = []mutation.Mutant{
 	}}},
 }
 
-// hesitant is a source whose Watch returns only when the first event has arrived.
-type hesitant struct{ listwatch.Source }
+// hesitantSource is a source whose Watch returns only when the first event has arrived.
+type hesitantSource struct{ listwatch.Source }
 
-func (h *hesitant) Describe() listwatch.Description { return listwatch.Describe(h.Source) }
+func (h *hesitantSource) Describe() listwatch.Description { return listwatch.Describe(h.Source) }
 
-func (h *hesitant) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (h *hesitantSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := h.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
@@ -71,6 +71,6 @@ func (h *hesitant) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 	if _, err := w.Next(ctx, one[:]); err != nil {
 		return nil, err
 	}
-	same := func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
-	return &mutation.ChangedWatcher{Watcher: w, Change: same, Pending: one[:]}, nil
+	unchanged := func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
+	return &mutation.ChangedWatcher{Watcher: w, Change: unchanged, Pending: one[:]}, nil
 }

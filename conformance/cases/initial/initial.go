@@ -1,7 +1,6 @@
 package initial
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,9 +13,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// initial reads the initial events of s. It returns the versions of the objects by name,
-// and the version of the bookmark that ends the initial events.
-func initial(s *harness.Watch) (state map[string]listwatch.Version, at listwatch.Version) {
+// readInitialEvents reads the initial events of s. It returns the versions of the objects
+// by name, and the version of the bookmark that ends the initial events.
+func readInitialEvents(s *harness.Watch) (state map[string]listwatch.Version, at listwatch.Version) {
 	s.Helper()
 	state = map[string]listwatch.Version{}
 	for {
@@ -63,7 +62,7 @@ func initialSnapshotExact(e *harness.Env) {
 			continue
 		}
 		s := e.Dial(harness.InitialEvents[1:])
-		state, at := initial(s)
+		state, at := readInitialEvents(s)
 		if diff := cmp.Diff(e.StateAt(at), state); diff != "" {
 			e.Fatalf("the initial events differ from the state at version %d (-want +got):\n%s", at, diff)
 		}
@@ -73,10 +72,10 @@ func initialSnapshotExact(e *harness.Env) {
 
 func initialFresh(e *harness.Env) {
 	for range 30 {
-		acked := e.Put("a")
+		written := e.Put("a")
 		s := e.Dial(harness.InitialEvents[1:])
-		if state, at := initial(s); at < acked || state["a"] != acked {
-			e.Fatalf("a write was acknowledged at version %d, but the initial events show %v at version %d", acked, state, at)
+		if state, at := readInitialEvents(s); at < written || state["a"] != written {
+			e.Fatalf("a write was acknowledged at version %d, but the initial events show %v at version %d", written, state, at)
 		}
 		s.Close()
 	}
@@ -85,10 +84,10 @@ func initialFresh(e *harness.Env) {
 func initialNotOlderThan(e *harness.Env) {
 	old := e.Put("a")
 	for range 5 {
-		asked := e.Put("a")
-		for _, version := range []listwatch.Version{old, asked} {
+		newest := e.Put("a")
+		for _, version := range []listwatch.Version{old, newest} {
 			s := e.Dial(harness.From(version) + harness.InitialEvents)
-			if state, at := initial(s); at < version || state["a"] < version {
+			if state, at := readInitialEvents(s); at < version || state["a"] < version {
 				e.Fatalf("requested version %d or later, but the initial events show %v at version %d", version, state, at)
 			}
 			s.Close()
@@ -99,7 +98,7 @@ func initialNotOlderThan(e *harness.Env) {
 func initialOneEndMarker(e *harness.Env) {
 	e.Put("a")
 	s := e.Dial(harness.InitialEvents[1:])
-	initial(s)
+	readInitialEvents(s)
 	for range 4 {
 		written := e.Put("a")
 		for at := listwatch.Version(0); at < written; {
@@ -162,13 +161,13 @@ func initialLegacy(e *harness.Env) {
 
 func initialEmpty(e *harness.Env) {
 	s := e.Dial(harness.InitialEvents[1:])
-	if state, _ := initial(s); len(state) > 0 {
+	if state, _ := readInitialEvents(s); len(state) > 0 {
 		e.Errorf("got %v in an empty collection, want no objects", state)
 	}
 	e.Put("a")
 	s.Want("ADDED a")
 	selective := e.Dial(harness.LabelSelector("unused") + harness.InitialEvents)
-	if state, at := initial(selective); len(state) > 0 || at < e.Newest() {
+	if state, at := readInitialEvents(selective); len(state) > 0 || at < e.Newest() {
 		e.Errorf("got %v at version %d for a selector without matches, want no objects, at version %d or later", state, at, e.Newest())
 	}
 }
@@ -204,14 +203,14 @@ func initialWritesDuring(e *harness.Env) {
 	for range opened {
 		harness.SendN(writes, before)
 		s := e.Dial(harness.InitialEvents[1:])
-		var one session
-		one.initial, one.at = initial(s)
+		var current session
+		current.initial, current.at = readInitialEvents(s)
 		harness.SendN(writes, read)
 		for range read {
-			one.events = append(one.events, s.Next())
+			current.events = append(current.events, s.Next())
 		}
 		s.Close()
-		sessions = append(sessions, one)
+		sessions = append(sessions, current)
 	}
 	stop()
 	for _, s := range sessions {
@@ -247,112 +246,4 @@ func churn(e *harness.Env, i int) error {
 	}
 	_, err := e.TryPut(name)
 	return err
-}
-
-func initialCutShort(e *harness.Env) {
-	initial := func(events ...listwatch.Event) []listwatch.Event {
-		for i := range events {
-			events[i].Initial = true
-		}
-		return events
-	}
-	var mu sync.Mutex
-	var asked []string
-	watch := func(step http.HandlerFunc) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			asked = append(asked, r.URL.Query().Get("resourceVersion")+" "+r.URL.Query().Get("sendInitialEvents"))
-			mu.Unlock()
-			step(w, r)
-		}
-	}
-	whole := append(initial(harness.AddedEvent("a", "7"), harness.AddedEvent("b", "5"), harness.AddedEvent("c", "6")), harness.InitialEventsEnd(9), harness.AddedEvent("d", "10"))
-	cut := make(chan struct{})
-	_, at := e.ServeInTurn(watch(e.SendThenHold(cut, initial(harness.AddedEvent("a", "7"), harness.AddedEvent("z", "2"))...)), watch(e.SendThenEnd(whole...)), harness.RecordVersion(make(chan string, 1)))
-	ctx, cancel := context.WithTimeout(e.Context(), e.Patience())
-	defer cancel()
-	w, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
-	if err != nil {
-		e.Fatal(err)
-	}
-	defer func() { w.Close() }()
-	for range 2 {
-		if _, err := e.NextOf(w); err != nil {
-			e.Fatal(err)
-		}
-	}
-	close(cut)
-	state := map[string]bool{}
-	for {
-		got, err := e.NextOf(w)
-		if err != nil {
-			// A client may report an error instead of retrying, but it must not resume from
-			// a part of the state. Then request the state again, as its caller would.
-			again, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
-			if err != nil {
-				e.Fatal(err)
-			}
-			w.Close()
-			w = again
-			clear(state)
-			continue
-		}
-		if got.Type == listwatch.Synced {
-			break
-		}
-		state[got.Object.Key.Name] = true
-	}
-	if !state["b"] || !state["c"] {
-		e.Errorf("got the objects %v, want at least b and c", state)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for _, query := range asked {
-		if query != " true" {
-			e.Errorf("requested resourceVersion and sendInitialEvents %q, want \" true\": an incomplete state has no version to resume from", query)
-		}
-	}
-}
-
-func initialFallback(e *harness.Env) {
-	for _, code := range []int{http.StatusUnprocessableEntity, http.StatusBadRequest} {
-		reason := map[int]string{422: "Invalid", 400: "BadRequest"}[code]
-		var kinds []string
-		var mu sync.Mutex
-		at := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			q, kind, step := r.URL.Query(), "list", e.SendThenEnd(harness.AddedEvent("b", "6"))
-			switch {
-			case q.Has("sendInitialEvents"):
-				kind, step = "initial", harness.Respond(code, harness.StatusJSON(code, reason, nil), "Content-Type", "application/json")
-			case q.Get("watch") == "":
-				step = harness.Respond(200, `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[`+string(harness.AddedEvent("a", "5").Object.Data)+`]}`,
-					"Content-Type", "application/json")
-			default:
-				kind = "watch " + q.Get("resourceVersion")
-			}
-			mu.Lock()
-			kinds = append(kinds, kind)
-			mu.Unlock()
-			step(w, r)
-		}))
-		r := e.Remote(at)
-		for range 2 {
-			w, err := r.Watch(e.Context(), listwatch.Query{})
-			if err != nil {
-				e.Fatal(err)
-			}
-			for _, want := range []string{"a", "b"} {
-				if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
-					e.Fatalf("refused with status %d: got %v, %v; want %s", code, got, err, want)
-				}
-			}
-			w.Close()
-		}
-		mu.Lock()
-		got := strings.Join(slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == "watch 6" }), ", ")
-		mu.Unlock()
-		if want := "initial, list, watch 5, list, watch 5"; got != want {
-			e.Errorf("refused with status %d: got the requests %s; want %s", code, got, want)
-		}
-	}
 }

@@ -43,14 +43,14 @@ var Mutants = []mutation.Mutant{
 		}
 		return []listwatch.Event{e}
 	})}},
-	{Name: "client-resumes-from-initial-events", Breaks: []string{"initial/cut-short"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &hasty{r} }}},
-	{Name: "client-forgets-refused-parameters", Breaks: []string{"initial/fallback"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &forgetful{r} }}},
+	{Name: "client-resumes-from-initial-events", Breaks: []string{"initial/cut-short"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &hastyClient{r} }}},
+	{Name: "client-forgets-refused-parameters", Breaks: []string{"initial/fallback"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &forgetfulClient{r} }}},
 }
 
-// hasty is a client that resumes from the version of an initial event.
-type hasty struct{ *client.Remote }
+// hastyClient is a client that resumes from the version of an initial event.
+type hastyClient struct{ *client.Remote }
 
-func (h *hasty) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (h *hastyClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := h.Remote.Watch(ctx, q)
 	if err != nil {
 		return nil, err
@@ -78,15 +78,15 @@ func (w *hastyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, er
 	return n, err
 }
 
-// forgetful is a client that forgets which parameters a server has refused: it opens each
-// watch with a new Remote.
-type forgetful struct{ remote *client.Remote }
+// forgetfulClient is a client that forgets which parameters a server has refused: it opens
+// each watch with a new Remote.
+type forgetfulClient struct{ remote *client.Remote }
 
-func (f *forgetful) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+func (f *forgetfulClient) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	return f.remote.List(ctx, q)
 }
 
-func (f *forgetful) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (f *forgetfulClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	fresh := &client.Remote{URL: f.remote.URL, Network: f.remote.Network, Transports: f.remote.Transports}
 	return fresh.Watch(ctx, q)
 }

@@ -11,7 +11,7 @@ import (
 
 // A flood calls write repeatedly without waiting for responses; n counts the calls from 0.
 type flood struct {
-	what  string
+	name  string
 	times int
 	write func(p *harness.HTTP2Conn, n uint32) error
 }
@@ -31,36 +31,36 @@ var floods = []flood{
 	}},
 }
 
-// theEnd is the payload of the ping that follows a flood.
-var theEnd = [8]byte{'t', 'h', 'e', ' ', 'e', 'n', 'd'}
+// lastPing is the payload of the ping that follows a flood.
+var lastPing = [8]byte{'t', 'h', 'e', ' ', 'e', 'n', 'd'}
 
-func isEnd(f http2.Frame) bool {
+func isLastPingAck(f http2.Frame) bool {
 	ack, ok := f.(*http2.PingFrame)
-	return ok && ack.IsAck() && ack.Data == theEnd
+	return ok && ack.IsAck() && ack.Data == lastPing
 }
 
 func h2RapidReset(e *harness.Env) {
 	start := e.Put("a")
 	s := e.Dial(harness.From(start))
 	for _, f := range floods {
-		written, closed := flooded(e, f.times, f.write, func(p *harness.HTTP2Conn) error { return p.Framer.WritePing(false, theEnd) }, isEnd)
-		e.Logf("%s: %d sent; the server closed the connection: %v", f.what, written, closed)
+		written, closed := sendFlood(e, f.times, f.write, func(p *harness.HTTP2Conn) error { return p.Framer.WritePing(false, lastPing) }, isLastPingAck)
+		e.Logf("%s: %d sent; the server closed the connection: %v", f.name, written, closed)
 		e.Put("a")
 		s.Want("MODIFIED a")
 		e.WaitForWatches(1)
 	}
-	alive(e)
+	checkAlive(e)
 }
 
-// flooded calls write the given number of times, or until the server closes the connection,
-// and then last. It returns when a frame matches isOver, which is the server's response to
+// sendFlood calls write the given number of times, or until the server closes the connection,
+// and then last. It returns when a frame matches isLast, which is the server's response to
 // last, or when the server has closed the connection. written is the number of successful
 // calls of write.
-func flooded(e *harness.Env, times int, write func(p *harness.HTTP2Conn, n uint32) error, last func(p *harness.HTTP2Conn) error, isOver func(http2.Frame) bool) (written int, closed bool) {
+func sendFlood(e *harness.Env, times int, write func(p *harness.HTTP2Conn, n uint32) error, last func(p *harness.HTTP2Conn) error, isLast func(http2.Frame) bool) (written int, closed bool) {
 	e.Helper()
 	p := e.DialHTTP2()
-	ended := make(chan bool, 1)
-	go func() { ended <- drained(p, isOver) }()
+	closedFirst := make(chan bool, 1)
+	go func() { closedFirst <- readUntil(p, isLast) }()
 	out := bufio.NewWriterSize(p.Conn, 64<<10)
 	p.Framer = http2.NewFramer(out, nil)
 	for ; written < times; written++ {
@@ -70,12 +70,12 @@ func flooded(e *harness.Env, times int, write func(p *harness.HTTP2Conn, n uint3
 	}
 	_ = last(p)
 	_ = out.Flush()
-	return written, <-ended
+	return written, <-closedFirst
 }
 
-// drained reads frames until one matches isOver or is a GOAWAY, or until reading fails, and
+// readUntil reads frames until one matches isLast or is a GOAWAY, or until reading fails, and
 // then closes the connection. It reports whether the server closed the connection first.
-func drained(p *harness.HTTP2Conn, isOver func(http2.Frame) bool) (closed bool) {
+func readUntil(p *harness.HTTP2Conn, isLast func(http2.Frame) bool) (closed bool) {
 	defer p.Conn.Close()
 	frames := http2.NewFramer(nil, p.Conn)
 	frames.SetReuseFrames()
@@ -87,45 +87,45 @@ func drained(p *harness.HTTP2Conn, isOver func(http2.Frame) bool) (closed bool) 
 		if f.Header().Type == http2.FrameGoAway {
 			return true
 		}
-		if isOver(f) {
+		if isLast(f) {
 			return false
 		}
 	}
 }
 
-// fieldsOf is a named header block fragment, which a flood repeats in CONTINUATION frames.
-type fieldsOf struct {
-	what  string
-	block []byte
+// headerBlock is a named header block fragment, which a flood repeats in CONTINUATION frames.
+type headerBlock struct {
+	name     string
+	fragment []byte
 }
 
 func h2ContinuationFlood(e *harness.Env) {
-	const most, frame = 8 << 20, 8 << 10
+	const maxBytes, frameSize = 8 << 20, 8 << 10
 	const acceptEncoding = "\x90" // one field in one byte (RFC 7541, appendix A)
-	long := harness.EncodeFields("x-flood", strings.Repeat("a", frame))
-	for _, f := range []fieldsOf{{"long fields", long}, {"indexed fields", []byte(strings.Repeat(acceptEncoding, frame))}} {
-		written, closed := flooded(e, most/frame, func(p *harness.HTTP2Conn, n uint32) error {
+	long := harness.EncodeFields("x-flood", strings.Repeat("a", frameSize))
+	for _, f := range []headerBlock{{"long fields", long}, {"indexed fields", []byte(strings.Repeat(acceptEncoding, frameSize))}} {
+		written, closed := sendFlood(e, maxBytes/frameSize, func(p *harness.HTTP2Conn, n uint32) error {
 			if n == 0 {
 				return p.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, BlockFragment: e.HTTP2RequestFields("watch=1")})
 			}
-			return p.Framer.WriteContinuation(1, false, f.block)
+			return p.Framer.WriteContinuation(1, false, f.fragment)
 		}, func(p *harness.HTTP2Conn) error { return p.Framer.WriteContinuation(1, true, nil) }, harness.IsHeadersOf(1))
 		if !closed {
-			e.Fatalf("%s: the server accepted %d frames of %d bytes and responded, want it to close the connection", f.what, written, frame)
+			e.Fatalf("%s: the server accepted %d frames of %d bytes and responded, want it to close the connection", f.name, written, frameSize)
 		}
 	}
-	alive(e)
+	checkAlive(e)
 }
 
-// mostStreams is the greatest limit of concurrent streams that h2ConcurrentStreams tests.
-const mostStreams = 1000
+// maxTestedStreams is the greatest limit of concurrent streams that h2ConcurrentStreams tests.
+const maxTestedStreams = 1000
 
 func h2ConcurrentStreams(e *harness.Env) {
 	start := e.Put("a")
 	p := e.DialHTTP2()
-	limit, said := p.ReadUntil(isSettings).(*http2.SettingsFrame).Value(http2.SettingMaxConcurrentStreams)
-	if !said || limit > mostStreams {
-		e.Skipf("the server allows %d streams per connection (announced: %v), more than this case opens", limit, said)
+	limit, announced := p.ReadUntil(isSettings).(*http2.SettingsFrame).Value(http2.SettingMaxConcurrentStreams)
+	if !announced || limit > maxTestedStreams {
+		e.Skipf("the server allows %d streams per connection (announced: %v), more than this case opens", limit, announced)
 	}
 	p.AwaitServer() // the server has applied our SETTINGS
 	p.OpenConnectionWindow()
@@ -141,15 +141,15 @@ func h2ConcurrentStreams(e *harness.Env) {
 	e.Put("a")
 	p.WantEvents(1, 1)
 
-	wired, wires := e.WithConnections()
-	var all []*harness.Watch
+	env, conns := e.WithConnections()
+	var watches []*harness.Watch
 	for range limit + 1 {
-		all = append(all, wired.Dial(harness.From(start)))
+		watches = append(watches, env.Dial(harness.From(start)))
 	}
-	if n := wires.Count(); n < 2 {
-		e.Errorf("the client has %d watches on %d connection, but the server allows %d per connection", len(all), n, limit)
+	if n := conns.Count(); n < 2 {
+		e.Errorf("the client has %d watches on %d connections, but the server allows %d per connection", len(watches), n, limit)
 	}
-	for _, s := range all {
+	for _, s := range watches {
 		s.Want("MODIFIED a")
 	}
 }

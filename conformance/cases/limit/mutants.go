@@ -31,7 +31,7 @@ var Mutants = []mutation.Mutant{
 	})}},
 	{Name: "keeps-ambiguous-connections-open", Breaks: []string{"limit/smuggling"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
 	{Name: "no-header-timeout", Breaks: []string{"limit/slowloris"}, Defect: reference.Interceptors{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
-	{Name: "leaks-a-slot-per-reset", Breaks: []string{"limit/h2-rapid-reset"}, Defect: reference.Interceptors{Handler: hoarding}},
+	{Name: "leaks-a-slot-per-reset", Breaks: []string{"limit/h2-rapid-reset"}, Defect: reference.Interceptors{Handler: leakingSlots}},
 	{Name: "closes-large-frames-with-1000", Breaks: []string{"limit/ws-client-talks"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.ClosesNormally)}},
 	{Name: "changes-pong-data", Breaks: []string{"limit/ws-ping-flood"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(pongsWrongly)}},
 	{Name: "refuses-with-503", Breaks: []string{"limit/max-watches"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, body []byte) (int, []byte) {
@@ -52,20 +52,20 @@ var Mutants = []mutation.Mutant{
 	})}},
 }
 
-// hoarding returns a handler that serves 100 requests at once, and never frees the slot of
+// leakingSlots returns a handler that serves 100 requests at once, and never frees the slot of
 // a request that was reset.
-func hoarding(next http.Handler) http.Handler {
-	places := make(chan struct{}, 100)
+func leakingSlots(next http.Handler) http.Handler {
+	slots := make(chan struct{}, 100)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case places <- struct{}{}:
+		case slots <- struct{}{}:
 		default:
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
 		defer func() {
 			if r.Context().Err() == nil {
-				<-places
+				<-slots
 			}
 		}()
 		next.ServeHTTP(w, r)
@@ -83,9 +83,9 @@ func pongsWrongly(p []byte) []byte {
 // oneConnection returns a dial function that fails once it has dialed the number of streams
 // that fit on one connection.
 func oneConnection() mutation.DialsAs {
-	var dialled atomic.Int64
+	var dialed atomic.Int64
 	return func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-		if dialled.Add(1) > 250 {
+		if dialed.Add(1) > 250 {
 			return nil, &listwatch.Error{Code: listwatch.Unavailable, Message: "the connection has no free stream"}
 		}
 		return c.Dial(ctx, r)

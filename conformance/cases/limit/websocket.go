@@ -10,7 +10,7 @@ import (
 
 func wsClientTalks(e *harness.Env) {
 	start := e.Put("a")
-	for what, said := range map[string][]wsframe.Frame{
+	for name, frames := range map[string][]wsframe.Frame{
 		"text":             {wsframe.Whole(wsframe.OpText, "hello")},
 		"binary":           {wsframe.Whole(wsframe.OpBinary, "\x00\x01")},
 		"an empty message": {wsframe.Whole(wsframe.OpText, "")},
@@ -18,26 +18,26 @@ func wsClientTalks(e *harness.Env) {
 	} {
 		a := e.WatchRaw(harness.From(start))
 		a.WantAccepted()
-		say(a, said...)
+		sendMasked(a, frames...)
 		e.Put("a")
 		if f, err := wsframe.Read(a.Body); err != nil || f.Opcode() != wsframe.OpText && !isClose(f, wsframe.ClosePolicyViolation) {
-			e.Errorf("%s: got a frame that starts with %#02x and has the payload %q, %v; want the next event, or close 1008", what, f.First, f.Payload, err)
+			e.Errorf("%s: got a frame that starts with %#02x and has the payload %q, %v; want the next event, or close 1008", name, f.First, f.Payload, err)
 		}
 		a.Conn.Close()
 	}
 
 	a := e.WatchRaw(harness.From(e.Newest()))
 	a.WantAccepted()
-	go say(a, wsframe.Whole(wsframe.OpBinary, strings.Repeat("x", 16<<20))) // ends when the connection is closed
+	go sendMasked(a, wsframe.Whole(wsframe.OpBinary, strings.Repeat("x", 16<<20))) // ends when the connection is closed
 	if code, err := wsframe.ReadCloseCode(a.Body); code != wsframe.CloseTooBig {
 		e.Errorf("a frame of 16 MiB: got close code %d, %v; want 1009", code, err)
 	}
 	a.Conn.Close()
-	alive(e)
+	checkAlive(e)
 }
 
-// say sends frames as a client does: masked.
-func say(a *harness.Response, frames ...wsframe.Frame) {
+// sendMasked sends frames as a client does: masked.
+func sendMasked(a *harness.Response, frames ...wsframe.Frame) {
 	for _, f := range frames {
 		f.Masked = true
 		_, _ = a.Conn.Write(f.Bytes()) // the server may have closed it
