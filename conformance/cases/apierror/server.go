@@ -12,19 +12,20 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// A mistake is a request that the server must refuse, with the expected response.
-type mistake struct {
+// An invalidRequest is a request that the server must refuse, with the expected response.
+type invalidRequest struct {
 	target string
 	header []string
 	code   int
 	reason string
-	// ours limits the check to this module's server, because Kubernetes accepts the request or
-	// returns a different error. Separate cases define what every server must do with it.
-	ours bool
+	// ourServerOnly limits the check to this module's server, because Kubernetes accepts
+	// the request or returns a different error. Separate cases define what every server
+	// must do with it.
+	ourServerOnly bool
 }
 
-// mistakes are watch requests that must fail before a stream starts.
-var mistakes = []mistake{
+// invalidRequests are watch requests that must fail before a stream starts.
+var invalidRequests = []invalidRequest{
 	{"?watch=maybe", nil, http.StatusBadRequest, "BadRequest", true},
 	{"?watch=1&resourceVersion=abc", nil, http.StatusBadRequest, "BadRequest", true},
 	{"?watch=1&labelSelector=!!", nil, http.StatusBadRequest, "BadRequest", false},
@@ -44,17 +45,17 @@ var mistakes = []mistake{
 	{"/apis/conformance.example.com/v1/gadgets?watch=1", nil, http.StatusNotFound, "NotFound", true},
 }
 
-// make sends m and checks the HTTP status and the Status of the response.
-func make(e *harness.Env, m mistake) {
+// wantRefused sends r and checks the HTTP status and the Status of the response.
+func wantRefused(e *harness.Env, r invalidRequest) {
 	e.Helper()
-	if !m.ours || e.Can(harness.InProcess) {
-		e.RequestRaw("GET", m.target, m.header...).WantRefused(m.code, m.reason)
+	if !r.ourServerOnly || e.Can(harness.InProcess) {
+		e.RequestRaw("GET", r.target, r.header...).WantRefused(r.code, r.reason)
 	}
 }
 
 func statusShape(e *harness.Env) {
-	for _, m := range mistakes {
-		make(e, m)
+	for _, r := range invalidRequests {
+		wantRefused(e, r)
 	}
 	// Check the raw JSON: Kubernetes always writes these members, under these names.
 	var fields map[string]json.RawMessage
@@ -117,15 +118,15 @@ func httpCodeEqualsStatus(e *harness.Env) {
 	old := e.Put("a")
 	e.Put("a")
 	e.CompactHistory()
-	more := []mistake{
+	more := []invalidRequest{
 		{"?" + harness.From(old) + "&resourceVersionMatch=Exact", nil, http.StatusGone, "Expired", false},
 		{"?resourceVersion=x", nil, http.StatusBadRequest, "BadRequest", true},
 		{"", []string{"Accept", "text/event-stream"}, http.StatusNotAcceptable, "NotAcceptable", true},
 		{e.ResourcePath(harness.DefaultNamespace) + "/nobody", nil, http.StatusNotFound, "NotFound", false},
 		{"/nowhere", nil, http.StatusNotFound, "NotFound", true},
 	}
-	for _, m := range append(more, mistakes...) {
-		make(e, m)
+	for _, r := range append(more, invalidRequests...) {
+		wantRefused(e, r)
 	}
 	e.RequestRaw("PUT", "").WantRefused(http.StatusMethodNotAllowed, "MethodNotAllowed")
 	e.RequestRaw("PATCH", e.ResourcePath(harness.DefaultNamespace)).WantRefused(http.StatusMethodNotAllowed, "MethodNotAllowed")

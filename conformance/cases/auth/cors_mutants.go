@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// CORSMutants break the cases about requests from web pages.
+// CORSMutants are servers with one defect each, which the cases about requests from web pages
+// must detect.
 var CORSMutants = []mutation.Mutant{
 	{Name: "requires-an-origin", Breaks: []string{"cors/ws-no-origin"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if r.Header.Get("Origin") == "" {
@@ -29,8 +30,8 @@ var CORSMutants = []mutation.Mutant{
 		}
 	})}},
 	{Name: "compares-origins-by-prefix", Breaks: []string{"cors/ws-foreign-origin"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
-		if strings.HasPrefix(r.Header.Get("Origin"), foreignPage) {
-			r.Header.Set("Origin", foreignPage)
+		if strings.HasPrefix(r.Header.Get("Origin"), allowedOrigin) {
+			r.Header.Set("Origin", allowedOrigin)
 		}
 	})}},
 	{Name: "requires-credentials-for-preflights", Breaks: []string{"cors/preflight"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
@@ -43,7 +44,7 @@ var CORSMutants = []mutation.Mutant{
 		})
 	}}},
 	{Name: "names-the-allowed-origin-in-every-response", Breaks: []string{"cors/preflight", "cors/simple", "cors/eventsource"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) {
-		h.Set("Access-Control-Allow-Origin", foreignPage)
+		h.Set("Access-Control-Allow-Origin", allowedOrigin)
 		h.Set("Access-Control-Allow-Credentials", "true")
 	})}},
 	{Name: "allows-origins-by-wildcard", Breaks: []string{"cors/simple", "cors/eventsource"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) {
@@ -51,6 +52,3 @@ var CORSMutants = []mutation.Mutant{
 	})}},
 	{Name: "omits-vary", Breaks: []string{"cors/simple"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) { h.Del("Vary") })}},
 }
-
-// foreignPage is the origin that the cases allow.
-const foreignPage = "https://app.example.com"

@@ -16,7 +16,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases about TLS and credentials.
+// Mutants are servers and clients with one defect each, which the cases about TLS and
+// credentials must detect.
 var Mutants = []mutation.Mutant{
 	{Name: "accepts-old-tls", Breaks: []string{"tls/versions"}, Defect: reference.Interceptors{TLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 }}},
 	{Name: "client-skips-certificate-verification", Breaks: []string{"tls/bad-ca", "tls/wrong-name", "tls/expired"}, Defect: reference.Interceptors{

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,29 +14,29 @@ import (
 
 func bookmarkOptIn(e *harness.Env) {
 	e.Put("a")
-	asking := e.Dial(harness.AllowBookmarks)
-	silent := map[string]*harness.Watch{}
+	requested := e.Dial(harness.AllowBookmarks)
+	others := map[string]*harness.Watch{}
 	for _, query := range []string{
 		"", "resourceVersion=0", "allowWatchBookmarks=false", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan", harness.From(e.Newest()),
 	} {
-		silent[query] = e.Dial(query)
+		others[query] = e.Dial(query)
 	}
 	// While this watch receives three bookmarks, the server has time to send unwanted ones to
 	// the others.
 	for range 3 {
-		asking.ReadBookmark()
+		requested.ReadBookmark()
 		e.Put("a")
 	}
-	end := e.PutSentinel()
-	for _, s := range silent {
-		for _, ev := range s.ReadUntil(end) {
+	sentinel := e.PutSentinel()
+	for _, s := range others {
+		for _, ev := range s.ReadUntil(sentinel) {
 			if ev.Type == listwatch.Bookmark || ev.Type == listwatch.Synced {
 				e.Errorf("got a bookmark at version %d that was not requested", ev.Version)
 			}
 		}
 	}
 	e.DrainWatches()
-	for query, s := range silent {
+	for query, s := range others {
 		if w, err := s.Receive(); err != io.EOF {
 			e.Errorf("%q: got %s %s, %v when the server drained; want a clean end", query, w.Type, w.Object, err)
 		}
@@ -71,96 +70,6 @@ func bookmarkShape(e *harness.Env) {
 	}
 }
 
-// mostBusyWrites bounds the writes of busy, in case a reader is slow.
-const mostBusyWrites = 20_000
-
-// busy writes in the background until stop is called. stop returns the versions of all writes.
-func busy(e *harness.Env) (stop func() []listwatch.Version) {
-	var wg sync.WaitGroup
-	quit := make(chan struct{})
-	var written []listwatch.Version
-	wg.Go(func() {
-		for i := range mostBusyWrites {
-			select {
-			case <-quit:
-				return
-			default:
-			}
-			v, err := e.TryPut([]string{"busy-a", "busy-b"}[i%2])
-			if err != nil {
-				e.Errorf("put: %v", err)
-				return
-			}
-			written = append(written, v)
-		}
-	})
-	return sync.OnceValue(func() []listwatch.Version {
-		close(quit)
-		wg.Wait()
-		return written
-	})
-}
-
-// enoughMarks is the number of bookmarks that a case reads during writes. Bookmarks before
-// the first write are not counted, because they prove nothing.
-const enoughMarks = 8
-
-// bookmarkSound compares the number of events before each bookmark with the number of
-// writes up to the bookmark's version.
-func bookmarkSound(e *harness.Env) {
-	start := e.Put("a")
-	s := e.Dial(harness.AllowBookmarks + harness.From(start))
-	stop := busy(e)
-	defer stop()
-	type mark struct {
-		at     listwatch.Version
-		before int // number of events received before it
-	}
-	var marks []mark
-	var seen []listwatch.Version
-	for len(marks) < enoughMarks {
-		before, b := s.ReadBookmark()
-		if seen = append(seen, harness.Versions(before)...); len(seen) == 0 {
-			continue
-		}
-		marks = append(marks, mark{b.Version, len(seen)})
-	}
-	written := stop()
-	for _, m := range marks {
-		if want := count(written, start, m.at); m.before != want {
-			e.Errorf("before the bookmark at version %d: got %d events, want %d, one for each write", m.at, m.before, want)
-		}
-	}
-}
-
-// count returns the number of versions v with after < v <= upTo.
-func count(all []listwatch.Version, after, upTo listwatch.Version) (n int) {
-	for _, v := range all {
-		if v > after && v <= upTo {
-			n++
-		}
-	}
-	return n
-}
-
-func bookmarkMonotone(e *harness.Env) {
-	start := e.Put("a")
-	s := e.Dial(harness.AllowBookmarks + harness.From(start))
-	stop := busy(e)
-	defer stop()
-	last := start
-	for marks := 0; marks < enoughMarks; {
-		ev := s.Next()
-		switch isMark := ev.Type == listwatch.Bookmark; {
-		case ev.Version < last, !isMark && ev.Version == last:
-			e.Fatalf("got %s at version %d after version %d", harness.Line(ev), ev.Version, last)
-		case isMark && last > start:
-			marks++
-		}
-		last = ev.Version
-	}
-}
-
 func bookmarkIdleProgress(e *harness.Env) {
 	e.Put("a")
 	s := e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&" + harness.From(e.Newest()))
@@ -175,8 +84,8 @@ func bookmarkIdleProgress(e *harness.Env) {
 			}
 			at = b.Version
 		}
-		if took := time.Since(start); took > mostBookmarkPeriod {
-			e.Errorf("the bookmark came %v after the write, want at most %v", took, mostBookmarkPeriod)
+		if took := time.Since(start); took > maxBookmarkPeriod {
+			e.Errorf("the bookmark came %v after the write, want at most %v", took, maxBookmarkPeriod)
 		}
 	}
 }
@@ -206,7 +115,7 @@ func bookmarkBeforeTimeout(e *harness.Env) {
 	s := e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&timeoutSeconds=40&" + harness.From(e.Newest()))
 	start := time.Now()
 	hidden := e.Put("b", "on", "no") // excluded by the selector: only a bookmark reports it
-	var marks []listwatch.Version
+	var bookmarks []listwatch.Version
 	for {
 		w, err := s.Receive()
 		if err == io.EOF {
@@ -219,38 +128,25 @@ func bookmarkBeforeTimeout(e *harness.Env) {
 		if err != nil || ev.Type != listwatch.Bookmark {
 			e.Fatalf("got %s %s, %v; want only bookmarks", w.Type, w.Object, err)
 		}
-		marks = append(marks, ev.Version)
+		bookmarks = append(bookmarks, ev.Version)
 	}
 	if took := time.Since(start); took < (seconds-4)*time.Second || took > (seconds+4)*time.Second {
 		e.Errorf("the watch ended after %v, want %d s", took, seconds)
 	}
-	if !slices.Contains(marks, hidden) {
-		e.Errorf("got bookmarks at versions %d, want one at the newest version, %d", marks, hidden)
-	}
-}
-
-func bookmarkNeverFromFuture(e *harness.Env) {
-	start := e.Put("a")
-	s := e.Dial(harness.AllowBookmarks + harness.LabelSelector("nobody") + "&" + harness.From(start))
-	acked := start
-	for range 20 {
-		_, b := s.ReadBookmark()
-		if b.Version > acked {
-			e.Fatalf("got a bookmark at version %d when the newest write had version %d", b.Version, acked)
-		}
-		acked = e.Put("a")
+	if !slices.Contains(bookmarks, hidden) {
+		e.Errorf("got bookmarks at versions %d, want one at the newest version, %d", bookmarks, hidden)
 	}
 }
 
 func bookmarkNotToHandlers(e *harness.Env) {
-	mark := func(rv string) listwatch.Event {
+	bookmark := func(rv string) listwatch.Event {
 		b := harness.AddedEvent("", rv)
 		b.Type = listwatch.Bookmark
 		return b
 	}
-	asked := make(chan string, 1)
-	_, at := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5"), mark("7"), harness.AddedEvent("b", "8"), mark("9")), harness.RecordVersion(asked))
-	w := e.Follow(e.Remote(at), 1)
+	versions := make(chan string, 1)
+	_, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5"), bookmark("7"), harness.AddedEvent("b", "8"), bookmark("9")), harness.RecordVersion(versions))
+	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		got, err := e.NextOf(w)
 		for ; err == nil && got.Type == listwatch.Bookmark; got, err = e.NextOf(w) {
@@ -260,7 +156,7 @@ func bookmarkNotToHandlers(e *harness.Env) {
 			e.Fatalf("got %v, %v; want %s", got, err, want)
 		}
 	}
-	if got := <-asked; got != "9" {
+	if got := <-versions; got != "9" {
 		e.Errorf("the client resumed from version %s, want 9, the version of the last bookmark", got)
 	}
 }

@@ -62,6 +62,6 @@ var Cases = []harness.Case{
 	},
 }
 
-// mostBookmarkPeriod is the longest allowed time between two bookmarks. A server should send one
+// maxBookmarkPeriod is the longest allowed time between two bookmarks. A server should send one
 // about every minute.
-const mostBookmarkPeriod = 2 * time.Minute
+const maxBookmarkPeriod = 2 * time.Minute

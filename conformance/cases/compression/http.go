@@ -7,50 +7,45 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/transport/websocket"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
-// decoders creates the decoder of each content coding. Creating a decoder may read from r.
+// decoders maps each content coding to its decoder. Creating a decoder may read from r.
 var decoders = map[string]func(io.Reader) (io.Reader, error){
 	"":     func(r io.Reader) (io.Reader, error) { return r, nil },
 	"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
 	"zstd": func(r io.Reader) (io.Reader, error) { return compress.NewReader("zstd", r) },
 }
 
-// A decodedAnswer reads the events of a response in any content coding.
-type decodedAnswer struct {
+// A decodedResponse reads the events of a response in any content coding.
+type decodedResponse struct {
 	*harness.Response
 	in *bufio.Reader
 }
 
-// decoded checks the content coding of a response and returns a reader of its events.
-func decoded(a *harness.Response, want string) *decodedAnswer {
+// decode checks the content coding of a response and returns a reader of its events.
+func decode(a *harness.Response, coding string) *decodedResponse {
 	a.Helper()
 	a.WantStatus(http.StatusOK)
-	if got := a.Headers.Values("Content-Encoding"); strings.Join(got, ",") != want {
-		if want != "" && len(got) == 0 && !a.Can(harness.InProcess) {
-			a.Skipf("the server does not compress watches with %s", want)
+	if got := a.Headers.Values("Content-Encoding"); strings.Join(got, ",") != coding {
+		if coding != "" && len(got) == 0 && !a.Can(harness.InProcess) {
+			a.Skipf("the server does not compress watches with %s", coding)
 		}
-		a.Fatalf("got Content-Encoding %q, want %q", got, want)
+		a.Fatalf("got Content-Encoding %q, want %q", got, coding)
 	}
 	// A server that never compresses need not send Vary.
-	if want != "" || a.Can(harness.InProcess) {
+	if coding != "" || a.Can(harness.InProcess) {
 		a.WantVary("Accept-Encoding")
 	}
-	return &decodedAnswer{Response: a}
+	return &decodedResponse{Response: a}
 }
 
 // event reads the next event, which is one line.
-func (d *decodedAnswer) event() string {
+func (d *decodedResponse) event() string {
 	d.Helper()
 	// The first bytes may arrive with the first event only, so the decoder is created here.
 	if d.in == nil {
@@ -67,20 +62,19 @@ func (d *decodedAnswer) event() string {
 	return event
 }
 
-// sizes are the sizes of the texts in the events: from empty to larger than a frame, and
-// small again.
+// sizes are the text sizes of successive events: empty, larger than a frame, and small again.
 var sizes = []int{0, 100, 3000, 100_000, 300, 1, 0}
 
-func compGzip(e *harness.Env) { compresses(e, "gzip") }
+func gzipCoding(e *harness.Env) { checkCoding(e, "gzip") }
 
-func compZstd(e *harness.Env) { compresses(e, "zstd") }
+func zstdCoding(e *harness.Env) { checkCoding(e, "zstd") }
 
-// compresses opens two compressed watches, one by hand and one through the client, and an
+// checkCoding opens two compressed watches, one by hand and one through the client, and an
 // uncompressed one. All three must receive each event before the next is written.
-func compresses(e *harness.Env, name string) {
+func checkCoding(e *harness.Env, name string) {
 	start := e.Put("start")
-	plain := decoded(e.WatchRaw(harness.From(start)), "")
-	byHand := decoded(e.WatchRaw(harness.From(start), "Accept-Encoding", name), name)
+	plain := decode(e.WatchRaw(harness.From(start)), "")
+	byHand := decode(e.WatchRaw(harness.From(start), "Accept-Encoding", name), name)
 	client := e.DialRequest(harness.From(start), transport.Request{Codings: []string{name}})
 	for i, size := range sizes {
 		v := e.PutJSON("a", fmt.Sprintf(`{"n":%d,"text":%q}`, i, harness.RandomText(size/2, 1)+strings.Repeat("listwatch ", size/20)))
@@ -93,7 +87,7 @@ func compresses(e *harness.Env, name string) {
 		}
 	}
 	for _, offer := range []string{name + ";q=0.5", "br, " + name, "identity;q=0.1, " + name, strings.ToUpper(name), "x-unknown," + name + " ; q=1"} {
-		decoded(e.WatchRaw(harness.From(start), "Accept-Encoding", offer), name).event()
+		decode(e.WatchRaw(harness.From(start), "Accept-Encoding", offer), name).event()
 	}
 	if !e.Can(harness.Drains) {
 		return
@@ -107,7 +101,7 @@ func compresses(e *harness.Env, name string) {
 	client.WantEnd()
 }
 
-func compNotAsked(e *harness.Env) {
+func notRequested(e *harness.Env) {
 	start := e.Put("start")
 	e.PutJSON("a", `{"text":"`+strings.Repeat("listwatch ", 1000)+`"}`)
 	for _, header := range [][]string{
@@ -120,13 +114,13 @@ func compNotAsked(e *harness.Env) {
 		{"Accept-Encoding", "br"},
 		{"Accept-Encoding", "identity, gzip;q=0.5, zstd;q=0.5"},
 	} {
-		if got := decoded(e.WatchRaw(harness.From(start), header...), "").event(); !strings.HasPrefix(got, harness.JSONEventPrefix) || !strings.Contains(got, "listwatch listwatch") {
+		if got := decode(e.WatchRaw(harness.From(start), header...), "").event(); !strings.HasPrefix(got, harness.JSONEventPrefix) || !strings.Contains(got, "listwatch listwatch") {
 			e.Errorf("%q: got %.100q, want an uncompressed event", header, got)
 		}
 	}
 }
 
-func compFirstEvent(e *harness.Env) {
+func firstEventLatency(e *harness.Env) {
 	codings := [][]string{{"gzip"}, {"zstd"}}
 	if e.Transport == "ws" {
 		codings = codings[:1] // any coding makes the client offer permessage-deflate
@@ -144,12 +138,12 @@ func compFirstEvent(e *harness.Env) {
 	for _, names := range codings {
 		a := e.WatchRaw(harness.From(e.Newest()), "Accept-Encoding", names[0])
 		e.Put("a")
-		decoded(a, names[0]).event()
+		decode(a, names[0]).event()
 	}
 }
 
-// member compresses text into one gzip member.
-func member(text string) string {
+// gzipMember compresses text into one gzip member.
+func gzipMember(text string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, _ = io.WriteString(z, text) // writing to a Buffer never fails
@@ -157,117 +151,37 @@ func member(text string) string {
 	return b.String()
 }
 
-func compMultiMember(e *harness.Env) {
+func multiMember(e *harness.Env) {
 	zstd := func(text string) string { return string(compress.AppendZstd(nil, []byte(text))) }
-	for name, part := range map[string]func(string) string{"gzip": member, "zstd": zstd} {
+	for name, encode := range map[string]func(string) string{"gzip": gzipMember, "zstd": zstd} {
 		var all []string
 		for i := range 3 {
 			all = append(all, harness.EventJSON("ADDED", string(rune('a'+i)), fmt.Sprint(5+i))+"\n")
 		}
 		long := harness.EventJSON("ADDED", strings.Repeat("d", 2000), "8") + "\n"
-		parts := []string{part(all[0]), part(""), part(all[1] + all[2]), part(long[:1000]) + part(long[1000:])}
+		parts := []string{encode(all[0]), encode(""), encode(all[1] + all[2]), encode(long[:1000]) + encode(long[1000:])}
 		read := make(chan struct{})
 		h := harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{"Content-Encoding", name}}
 		s := e.Via(e.Serve(e.ScriptedWithHeader(h, harness.SendPieces(parts[:3]...), harness.WaitFor(read), harness.SendPieces(parts[3]), harness.EndCleanly))).
 			DialRequest("", transport.Request{Codings: []string{name}})
-		s.Want("ADDED a", "ADDED b", "ADDED c") // before the server sends the rest
+		s.Want("ADDED a", "ADDED b", "ADDED c") // the server has not sent the rest yet
 		close(read)
 		s.Want("ADDED " + strings.Repeat("d", 2000))
 		s.WantEnd()
 	}
 }
 
-// A census records the distinct frames that a transport sends.
-type census struct {
-	transport.Server
-
-	mu     sync.Mutex
-	frames map[*byte]bool // guarded by mu; the address of each frame's first byte
-	names  []string       // guarded by mu; the compression of each stream
-}
-
-func (c *census) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
-	s, err := c.Server.Accept(w, r, o)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.names = append(c.names, s.Encoder.Compression())
-	s.Sender = &counting{s.Sender, c}
-	return s, nil
-}
-
-type counting struct {
-	transport.Sender
-	census *census
-}
-
-func (s *counting) Send(frames [][]byte) error {
-	s.census.mu.Lock()
-	for _, f := range frames {
-		s.census.frames[&f[0]] = true
-	}
-	s.census.mu.Unlock()
-	return s.Sender.Send(frames)
-}
-
-func compSharedOnce(e *harness.Env) {
-	const events = 5
-	watchers := harness.Scaled(200)
-	e.Use(harness.InProcess)
-	start := e.Put("start")
-	census := &census{Server: e.Variant.Server, frames: map[*byte]bool{}}
-	at := e.Via(e.ServeWatches(&watchserver.Server{Source: e.Internals.Source, Transports: []transport.Server{census}}))
-	var open []*harness.Watch
-	for range watchers {
-		open = append(open, at.DialRequest(harness.From(start), transport.Request{Codings: []string{"gzip"}}))
-	}
-	var last listwatch.Version
-	for i := range events {
-		last = e.PutJSON(fmt.Sprint("a-", i), `{"text":"`+strings.Repeat("listwatch ", 300)+`"}`)
-	}
-	e.Concurrently(watchers, func(i int) error {
-		saw, err := open[i].ReadThrough(last)
-		if err == nil {
-			err = harness.Diff(e.EventsAfter(start), saw)
-		}
-		return err
-	})
-	census.mu.Lock()
-	defer census.mu.Unlock()
-	if got := len(census.frames); got != events {
-		e.Errorf("%d events were encoded as %d frames for %d watchers, want one frame for each event", events, got, watchers)
-	}
-	if want := compression(e); len(slices.Compact(slices.Sorted(slices.Values(census.names)))) != 1 || census.names[0] != want {
-		e.Errorf("streams are compressed with %q, want %q", slices.Compact(census.names), want)
-	}
-}
-
-// compression returns the compression that this module's server applies for a client that
-// accepts gzip or offers permessage-deflate.
-func compression(e *harness.Env) string {
-	switch s := e.Variant.Server.(type) {
-	case *websocket.Server:
-		if s.Backend == websocket.Nhooyr {
-			return ""
-		}
-		return harness.Deflate
-	}
-	return "gzip"
-}
-
-func compOptOut(e *harness.Env) {
+func optOut(e *harness.Env) {
 	start := e.Put("start")
 	e.PutJSON("a", `{"text":"`+strings.Repeat("listwatch ", 10_000)+`"}`)
 	if e.Transport == "ws" {
-		if a := offerDeflate(e, start, harness.Deflate); a.agreed {
+		if a := offerDeflate(e, start, harness.Deflate); a.accepted {
 			e.Error("the server accepts permessage-deflate, want it declined")
 		}
 		return
 	}
 	for _, offer := range []string{"gzip", "zstd", "gzip, zstd, *"} {
-		decoded(e.WatchRaw(harness.From(start), "Accept-Encoding", offer), "").event()
-		decoded(e.ListRaw("", "Accept-Encoding", offer), "")
+		decode(e.WatchRaw(harness.From(start), "Accept-Encoding", offer), "").event()
+		decode(e.ListRaw("", "Accept-Encoding", offer), "")
 	}
 }

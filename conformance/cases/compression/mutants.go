@@ -14,9 +14,10 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases about compression.
+// Mutants are servers and clients with one defect each, which the cases about compression must
+// detect.
 var Mutants = []mutation.Mutant{
-	{Name: "never-flushes-its-compressor", Breaks: []string{"comp/gzip", "comp/first-event-latency", "comp/breach-opt-out"}, Defect: reference.Interceptors{Handler: keeping}},
+	{Name: "never-flushes-its-compressor", Breaks: []string{"comp/gzip", "comp/first-event-latency", "comp/breach-opt-out"}, Defect: reference.Interceptors{Handler: withoutFlush}},
 	{Name: "answers-zstd-with-gzip", Breaks: []string{"comp/zstd"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "zstd") {
 			r.Header.Set("Accept-Encoding", "gzip")
@@ -29,7 +30,7 @@ var Mutants = []mutation.Mutant{
 		}
 	})}},
 	{Name: "client-stops-after-one-event", Breaks: []string{"comp/multi-member"}, Defect: reference.Interceptors{
-		TransportClient: mutation.Asks(nil, func(r transport.Receiver) transport.Receiver { return &sated{Receiver: r} }),
+		TransportClient: mutation.Asks(nil, func(r transport.Receiver) transport.Receiver { return &oneEventReceiver{Receiver: r} }),
 	}},
 	{Name: "always-deflates", Breaks: []string{"comp/ws-deflate", "comp/ws-declined"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Sec-WebSocket-Extensions", "permessage-deflate")}},
 	{Name: "omits-server-no-context-takeover", Breaks: []string{"comp/ws-no-context"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
@@ -40,9 +41,9 @@ var Mutants = []mutation.Mutant{
 	})}},
 }
 
-// keeping returns a handler that compresses every response to a client that accepts gzip
+// withoutFlush returns a handler that compresses every response to a client that accepts gzip
 // only, and never flushes the compressor.
-func keeping(next http.Handler) http.Handler {
+func withoutFlush(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept-Encoding") != "gzip" {
 			next.ServeHTTP(w, r)
@@ -51,30 +52,32 @@ func keeping(next http.Handler) http.Handler {
 		r.Header.Del("Accept-Encoding")
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Vary", "Accept-Encoding")
-		next.ServeHTTP(&keeper{w, gzip.NewWriter(w)}, r)
+		next.ServeHTTP(&unflushedWriter{w, gzip.NewWriter(w)}, r)
 	})
 }
 
-type keeper struct {
+type unflushedWriter struct {
 	http.ResponseWriter
 	gzip *gzip.Writer
 }
 
-func (k *keeper) Write(p []byte) (int, error) { return k.gzip.Write(p) }
+func (w *unflushedWriter) Write(p []byte) (int, error) { return w.gzip.Write(p) }
 
 // FlushError flushes the response, but not the compressor.
-func (k *keeper) FlushError() error { return http.NewResponseController(k.ResponseWriter).Flush() }
-
-// sated is a receiver that ends after one event.
-type sated struct {
-	transport.Receiver
-	full bool
+func (w *unflushedWriter) FlushError() error {
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-func (s *sated) Receive() (framing.WatchEvent, error) {
-	if s.full {
+// oneEventReceiver is a receiver that ends after one event.
+type oneEventReceiver struct {
+	transport.Receiver
+	done bool
+}
+
+func (r *oneEventReceiver) Receive() (framing.WatchEvent, error) {
+	if r.done {
 		return framing.WatchEvent{}, io.EOF
 	}
-	s.full = true
-	return s.Receiver.Receive()
+	r.done = true
+	return r.Receiver.Receive()
 }

@@ -39,16 +39,16 @@ func inflate(message []byte) (string, error) {
 	return string(text), err
 }
 
-// An offered watch is a WebSocket watch whose handshake offered compression.
-type offered struct {
+// A deflateWatch is a WebSocket watch whose handshake offered compression.
+type deflateWatch struct {
 	*harness.Response
-	offer  string
-	agreed bool
+	offer    string
+	accepted bool
 }
 
 // offerDeflate opens a watch by hand and offers the extensions in offer. The server may accept
 // permessage-deflate only.
-func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *offered {
+func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *deflateWatch {
 	e.Helper()
 	a := e.WatchRaw(harness.From(start), harness.WebSocketExtensions, offer)
 	got := a.WantAccepted().Values(harness.WebSocketExtensions)
@@ -56,28 +56,28 @@ func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *offere
 	if len(got) > 0 && strings.TrimSpace(name) != harness.Deflate {
 		e.Errorf("offered %q: the server selected %q", offer, got)
 	}
-	return &offered{a, offer, len(got) > 0}
+	return &deflateWatch{a, offer, len(got) > 0}
 }
 
 // event reads a message and inflates it if RSV1 marks it as compressed. RSV1 is allowed on
 // the first frame of a message only, and only after the server accepted the offer.
-func (o *offered) event() (text string, compressed bool) {
+func (o *deflateWatch) event() (text string, compressed bool) {
 	o.Helper()
 	var payload []byte
-	for begun := false; ; {
+	for started := false; ; {
 		f, err := wsframe.Read(o.Body)
 		if err != nil {
 			o.Fatalf("%q: read a message: %v", o.offer, err)
 		}
 		reserved, control := f.First&(wsframe.RSV1|wsframe.RSV2|wsframe.RSV3), f.Opcode() >= wsframe.OpClose
-		if reserved != 0 && (!o.agreed || begun || control || reserved != wsframe.RSV1) {
+		if reserved != 0 && (!o.accepted || started || control || reserved != wsframe.RSV1) {
 			o.Fatalf("%q: got a frame with unexpected reserved bits in its first byte, %#02x", o.offer, f.First)
 		}
 		if control {
 			continue
 		}
-		if !begun {
-			begun, compressed = true, reserved != 0
+		if !started {
+			started, compressed = true, reserved != 0
 		}
 		if payload = append(payload, f.Payload...); f.First&wsframe.Final != 0 {
 			break
@@ -94,7 +94,7 @@ func (o *offered) event() (text string, compressed bool) {
 }
 
 // wantEvents writes events that compress well and checks that they arrive.
-func (o *offered) wantEvents() {
+func (o *deflateWatch) wantEvents() {
 	o.Helper()
 	for i, words := range []int{0, 300, 300, 20_000} {
 		text := strings.Repeat("listwatch ", words)
@@ -103,47 +103,46 @@ func (o *offered) wantEvents() {
 		if !strings.HasPrefix(got, `{"type":"`) || !strings.Contains(got, `"resourceVersion":"`+v.String()+`"`) || !strings.Contains(got, `"text":"`+text+`"`) {
 			o.Fatalf("%q: got %.200q, want the event of version %d", o.offer, got, v)
 		}
-		if ours := o.Can(harness.InProcess) && compression(o.Response.Env) != ""; ours && o.agreed && !compressed && len(text) > 0 {
+		if mustCompress := o.Can(harness.InProcess) && defaultCompression(o.Response.Env) != ""; mustCompress && o.accepted && !compressed && len(text) > 0 {
 			o.Errorf("%q: got an uncompressed event of %d bytes, want it compressed", o.offer, len(got))
 		}
 	}
 }
 
 func wsDeflate(e *harness.Env) {
-	for offer, fits := range map[string]bool{
+	for offer, acceptable := range map[string]bool{
 		"": false, "x-webkit-deflate-frame": false, "permessage-bzip2": false, "foo; bar=1": false,
 		harness.Deflate: true, harness.DeflateNoContext: true, harness.Deflate + "; client_max_window_bits": true, "foo; bar=1, " + harness.Deflate: true,
 	} {
 		o := offerDeflate(e, e.Put("start"), offer)
-		if o.agreed && !fits {
+		if o.accepted && !acceptable {
 			e.Errorf("the server accepts %q, want it declined", offer)
 		}
-		if fits && !o.agreed && e.Can(harness.InProcess) && compression(e) != "" {
+		if acceptable && !o.accepted && e.Can(harness.InProcess) && defaultCompression(e) != "" {
 			e.Errorf("the server declines %q, want it accepted", offer)
 		}
 		o.wantEvents()
 	}
 	if e.Can(harness.InProcess) {
-		clientInflates(e)
+		checkClientInflates(e)
 	}
 }
 
-// deflating returns e with a scripted server that accepts the extensions in agrees and then
-// runs do.
-func deflating(e *harness.Env, agrees string, do ...harness.Step) *harness.Env {
-	return e.Via(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, agrees}}, do...)))
+// serveDeflate returns e with a scripted server that selects extensions and then runs steps.
+func serveDeflate(e *harness.Env, extensions string, steps ...harness.Step) *harness.Env {
+	return e.Via(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, extensions}}, steps...)))
 }
 
-// compressing is the request of a client that accepts every coding.
-var compressing = transport.Request{Codings: transport.Codings()}
+// anyCoding is the request of a client that accepts every coding.
+var anyCoding = transport.Request{Codings: transport.Codings()}
 
-// clientInflates checks that the client reads compressed and uncompressed messages, whole and in
-// fragments, and rejects invalid ones.
-func clientInflates(e *harness.Env) {
+// checkClientInflates checks that the client reads compressed and uncompressed messages,
+// whole and in fragments, and rejects invalid ones.
+func checkClientInflates(e *harness.Env) {
 	e.Helper()
 	text := func(name string) string { return harness.EventJSON("ADDED", name, "5") }
 	a, b := deflate(text("a"))[0], deflate(text("b"))[0]
-	sound := []wsframe.Frame{
+	valid := []wsframe.Frame{
 		{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a},
 		{First: wsframe.RSV1 | wsframe.OpText, Payload: b[:3]},
 		wsframe.Whole(wsframe.OpPing, "?"),
@@ -152,19 +151,19 @@ func clientInflates(e *harness.Env) {
 		wsframe.Whole(wsframe.OpText, text("c")),
 		{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a},
 	}
-	s := deflating(e, harness.DeflateNoContext, harness.SendFrames(sound...), harness.CloseWith(wsframe.CloseNormal)).DialRequest("", compressing)
+	s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(valid...), harness.CloseWith(wsframe.CloseNormal)).DialRequest("", anyCoding)
 	s.Want("ADDED a", "ADDED b", "ADDED c", "ADDED a")
 	s.WantEnd()
-	for what, bad := range map[string][]wsframe.Frame{
+	for name, frames := range map[string][]wsframe.Frame{
 		"RSV1 on the second frame": {{First: wsframe.OpText, Payload: []byte(`{"type"`)}, {First: wsframe.Final | wsframe.RSV1 | wsframe.OpContinuation, Payload: a}},
 		"RSV1 on a ping":           {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpPing, Payload: []byte("?")}},
 		"RSV2":                     {{First: wsframe.Final | wsframe.RSV1 | wsframe.RSV2 | wsframe.OpText, Payload: a}},
 		"RSV1 on plain text":       {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: []byte(text("c"))}},
 		"a truncated message":      {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a[:len(a)/2]}},
 	} {
-		s := deflating(e, harness.DeflateNoContext, harness.SendFrames(bad...), harness.StayOpen).DialRequest("", compressing)
+		s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.StayOpen).DialRequest("", anyCoding)
 		if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("%s: got %s %s, %v; want an error with code Corrupt", what, w.Type, w.Object, err)
+			e.Errorf("%s: got %s %s, %v; want an error with code Corrupt", name, w.Type, w.Object, err)
 		}
 		s.Close()
 	}
@@ -173,7 +172,7 @@ func clientInflates(e *harness.Env) {
 func wsNoContext(e *harness.Env) {
 	for _, offer := range []string{harness.DeflateNoContext, harness.Deflate + "; server_no_context_takeover", harness.DeflateNoContext + "; client_max_window_bits=15"} {
 		o := offerDeflate(e, e.Put("start"), offer)
-		if got := o.Headers.Get(harness.WebSocketExtensions); o.agreed && !strings.Contains(got, "server_no_context_takeover") {
+		if got := o.Headers.Get(harness.WebSocketExtensions); o.accepted && !strings.Contains(got, "server_no_context_takeover") {
 			e.Errorf("offered %q: the server selected %q, want it to include server_no_context_takeover", offer, got)
 		}
 		o.wantEvents()
@@ -181,24 +180,24 @@ func wsNoContext(e *harness.Env) {
 	if !e.Can(harness.InProcess) {
 		return
 	}
-	asked := make(chan string, 1)
-	plays := e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.Deflate}}, harness.StayOpen)
-	keeps := e.Via(e.ServeOnAnyTarget(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.Header.Get(harness.WebSocketExtensions)
-		plays(w, r)
+	offers := make(chan string, 1)
+	script := e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.Deflate}}, harness.StayOpen)
+	env := e.Via(e.ServeOnAnyTarget(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		offers <- r.Header.Get(harness.WebSocketExtensions)
+		script(w, r)
 	})))
-	if s, err := keeps.TryDial("", compressing); err == nil {
+	if s, err := env.TryDial("", anyCoding); err == nil {
 		e.Errorf("the client accepts a server that did not agree to server_no_context_takeover, want an error")
 		s.Close()
 	}
-	if got := <-asked; !strings.Contains(got, "server_no_context_takeover") || !strings.Contains(got, "client_no_context_takeover") {
+	if got := <-offers; !strings.Contains(got, "server_no_context_takeover") || !strings.Contains(got, "client_no_context_takeover") {
 		e.Errorf("the client offers %q, want server_no_context_takeover and client_no_context_takeover", got)
 	}
-	var refers []wsframe.Frame
+	var frames []wsframe.Frame
 	for _, message := range deflate(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "a", "5")) {
-		refers = append(refers, wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: message})
+		frames = append(frames, wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: message})
 	}
-	s := deflating(e, harness.DeflateNoContext, harness.SendFrames(refers...), harness.StayOpen).DialRequest("", compressing)
+	s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.StayOpen).DialRequest("", anyCoding)
 	s.Want("ADDED a")
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
 		e.Errorf("a message that refers to an earlier one: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
@@ -211,7 +210,7 @@ func wsDeclined(e *harness.Env) {
 		"client_max_window_bits=7", "client_max_window_bits=08", "server_max_window_bits", "server_max_window_bits=0",
 	} {
 		o := offerDeflate(e, e.Put("start"), harness.Deflate+"; "+params)
-		if o.agreed {
+		if o.accepted {
 			e.Errorf("%q: the server answered %q, want it to decline", o.offer, o.Headers.Get(harness.WebSocketExtensions))
 		}
 		o.wantEvents()
@@ -219,16 +218,16 @@ func wsDeclined(e *harness.Env) {
 	if !e.Can(harness.InProcess) {
 		return
 	}
-	s := e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", compressing)
+	s := e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", anyCoding)
 	s.Want("ADDED a", "ADDED b")
 	s.WantEnd()
 	s = e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0]}), harness.StayOpen))).
-		DialRequest("", compressing)
+		DialRequest("", anyCoding)
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
 		e.Errorf("RSV1 without an accepted offer: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
 	}
 	for _, answer := range []string{harness.DeflateNoContext + "; unknown", harness.DeflateNoContext + ", " + harness.DeflateNoContext, "foo", harness.DeflateNoContext + "; server_max_window_bits=99"} {
-		if s, err := deflating(e, answer, harness.StayOpen).TryDial("", compressing); err == nil {
+		if s, err := serveDeflate(e, answer, harness.StayOpen).TryDial("", anyCoding); err == nil {
 			e.Errorf("the client accepts the answer %q, want an error", answer)
 			s.Close()
 		}

@@ -13,9 +13,10 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases about concurrent watches and writes.
+// Mutants are servers and clients with one defect each, which the cases about concurrent watches
+// and writes must detect.
 var Mutants = []mutation.Mutant{
-	{Name: "one-watcher-misses-an-event", Breaks: []string{"conc/1000-watchers"}, Defect: reference.Interceptors{Source: onWatchers(func(n int64) eventChange {
+	{Name: "one-watcher-misses-an-event", Breaks: []string{"conc/1000-watchers"}, Defect: reference.Interceptors{Source: onEachWatcher(func(n int64) eventChange {
 		return func(e listwatch.Event, seen int) []listwatch.Event {
 			if n == 150 && seen == 50 {
 				return nil
@@ -50,28 +51,28 @@ var Mutants = []mutation.Mutant{
 			return next.Send(frames)
 		})(s))
 	}}},
-	{Name: "client-fails-the-second-close", Breaks: []string{"conc/stop-idempotent"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &touchy{r} }}},
+	{Name: "client-fails-the-second-close", Breaks: []string{"conc/stop-idempotent"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &closeOnceClient{r} }}},
 }
 
 // An eventChange returns the events that a watcher receives in place of e, as in
 // mutation.OnEvents.
 type eventChange = func(e listwatch.Event, seen int) []listwatch.Event
 
-// onWatchers is mutation.OnEvents with a separate change for each watcher. n is the number
-// of the watcher, from 1.
-func onWatchers(change func(n int64) eventChange) func(listwatch.Source) listwatch.Source {
-	return func(s listwatch.Source) listwatch.Source { return &counted{Source: s, change: change} }
+// onEachWatcher is like mutation.OnEvents with a separate change for each watcher. n is the
+// number of the watcher, from 1.
+func onEachWatcher(change func(n int64) eventChange) func(listwatch.Source) listwatch.Source {
+	return func(s listwatch.Source) listwatch.Source { return &perWatcherSource{Source: s, change: change} }
 }
 
-type counted struct {
+type perWatcherSource struct {
 	listwatch.Source
 	change func(n int64) eventChange
 	n      atomic.Int64
 }
 
-func (c *counted) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
+func (c *perWatcherSource) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
 
-func (c *counted) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (c *perWatcherSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := c.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
@@ -79,38 +80,39 @@ func (c *counted) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watch
 	return &mutation.ChangedWatcher{Watcher: w, Change: c.change(c.n.Add(1))}, nil
 }
 
-// touchy is a client whose watches fail the second Close.
-type touchy struct{ *client.Remote }
+// closeOnceClient is a client whose watches fail the second Close.
+type closeOnceClient struct{ *client.Remote }
 
-func (t *touchy) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := t.Remote.Watch(ctx, q)
-	return &touchyWatcher{Watcher: w}, err
+func (c *closeOnceClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := c.Remote.Watch(ctx, q)
+	return &closeOnceWatcher{Watcher: w}, err
 }
 
-type touchyWatcher struct {
+type closeOnceWatcher struct {
 	listwatch.Watcher
 	once sync.Once
 }
 
-func (w *touchyWatcher) Close() error {
+func (w *closeOnceWatcher) Close() error {
 	err := errors.New("already closed")
 	w.once.Do(func() { err = w.Watcher.Close() })
 	return err
 }
 
-// OrderMutants break the cases about the order of events.
+// OrderMutants are servers with one defect each, which the cases about the order of events must
+// detect.
 var OrderMutants = []mutation.Mutant{
-	{Name: "every-other-watcher-has-a-different-order", Breaks: []string{"order/same-for-all"}, Defect: reference.Interceptors{Source: onWatchers(func(n int64) eventChange {
+	{Name: "every-other-watcher-has-a-different-order", Breaks: []string{"order/same-for-all"}, Defect: reference.Interceptors{Source: onEachWatcher(func(n int64) eventChange {
 		if n%2 == 0 {
-			return swapping()
+			return swapEvents()
 		}
 		return func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
 	})}},
-	{Name: "swaps-events", Breaks: []string{"order/per-key-and-global"}, Defect: reference.Interceptors{Source: onWatchers(func(int64) eventChange { return swapping() })}},
+	{Name: "swaps-events", Breaks: []string{"order/per-key-and-global"}, Defect: reference.Interceptors{Source: onEachWatcher(func(int64) eventChange { return swapEvents() })}},
 }
 
-// swapping returns a change that delivers one event in ten after the next one.
-func swapping() eventChange {
+// swapEvents returns a change that swaps one event in ten with the next one.
+func swapEvents() eventChange {
 	var held []listwatch.Event
 	return func(e listwatch.Event, seen int) []listwatch.Event {
 		if seen%10 == 4 {

@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// draining starts to drain the server. wait returns when the drain has ended.
-func draining(e *harness.Env) (wait func()) {
+// startDrain starts to drain the server. wait returns when the drain has ended.
+func startDrain(e *harness.Env) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -35,7 +35,7 @@ func drainEndsAll(e *harness.Env) {
 	}
 	e.Put("a")
 	begin := time.Now()
-	wait := draining(e)
+	wait := startDrain(e)
 	for _, s := range watches {
 		s.Want("MODIFIED a")
 		s.WantEnd()
@@ -48,12 +48,12 @@ func drainEndsAll(e *harness.Env) {
 
 func drainFinalBookmark(e *harness.Env) {
 	start := e.Put("a")
-	busy, silent := e.Dial(harness.AllowBookmarks+harness.From(start)), e.Dial(harness.AllowBookmarks+harness.LabelSelector("nobody")+"&"+harness.From(start))
+	busy, idle := e.Dial(harness.AllowBookmarks+harness.From(start)), e.Dial(harness.AllowBookmarks+harness.LabelSelector("nobody")+"&"+harness.From(start))
 	for range 5 {
 		e.Put("a")
 	}
-	wait := draining(e)
-	for what, s := range map[string]*harness.Watch{"a watch with events": busy, "an idle watch": silent} {
+	wait := startDrain(e)
+	for name, s := range map[string]*harness.Watch{"a watch with events": busy, "an idle watch": idle} {
 		var last listwatch.Event
 		for {
 			w, err := s.Receive()
@@ -61,14 +61,14 @@ func drainFinalBookmark(e *harness.Env) {
 				break
 			}
 			if err != nil {
-				e.Fatalf("%s: got %v, want a clean end", what, err)
+				e.Fatalf("%s: got %v, want a clean end", name, err)
 			}
 			if last, err = w.Event(); err != nil {
-				e.Fatalf("%s: got %v", what, err)
+				e.Fatalf("%s: got %v", name, err)
 			}
 		}
 		if last.Type != listwatch.Bookmark || last.Version != e.Newest() {
-			e.Errorf("%s: the last event is %v at version %d, want a bookmark at version %d", what, last.Type, last.Version, e.Newest())
+			e.Errorf("%s: the last event is %v at version %d, want a bookmark at version %d", name, last.Type, last.Version, e.Newest())
 		}
 	}
 	wait()
@@ -81,40 +81,40 @@ func drainGoAway(e *harness.Env) {
 	p.Watch(1, harness.From(start))
 	p.ReadUntil(harness.IsHeadersOf(1))
 	e.Put("a")
-	wait := draining(e)
+	wait := startDrain(e)
 	p.ReadUntil(func(f http2.Frame) bool {
 		d, ok := f.(*http2.DataFrame)
 		return ok && d.StreamID == 1 && d.StreamEnded()
 	})
 	wait()
-	down := make(chan error, 1)
+	shutdown := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 	defer cancel()
-	go func() { down <- e.Shutdown(ctx) }()
-	for said := false; ; {
+	go func() { shutdown <- e.Shutdown(ctx) }()
+	for gotGoAway := false; ; {
 		f, err := p.Framer.ReadFrame()
 		if err != nil {
-			if !said {
+			if !gotGoAway {
 				e.Errorf("got %v, want GOAWAY before the end of the connection", err)
 			}
 			break
 		}
 		if g, ok := f.(*http2.GoAwayFrame); ok {
-			said = true
+			gotGoAway = true
 			if g.ErrCode != http2.ErrCodeNo || g.LastStreamID < 1 {
 				e.Errorf("got %v, want code NO_ERROR and a last stream of at least 1", g)
 			}
 		}
 	}
-	if err := <-down; err != nil {
+	if err := <-shutdown; err != nil {
 		e.Error(err)
 	}
 }
 
-func drain1001(e *harness.Env) {
+func drainWSGoingAway(e *harness.Env) {
 	a := e.WatchRaw("")
 	a.WantAccepted()
-	wait := draining(e)
+	wait := startDrain(e)
 	if code, err := wsframe.ReadCloseCode(a.Body); err != nil || code != wsframe.CloseGoingAway {
 		e.Errorf("got close code %d, %v; want %d", code, err, wsframe.CloseGoingAway)
 	}
@@ -157,7 +157,8 @@ func drainRateLimited(e *harness.Env) {
 		got[min(int((<-ends)/(drainSpread/parts)), parts-1)]++
 	}
 	for _, n := range got {
-		// If the 60 ends are spread at random, a third has fewer than 6 in one of 30,000 runs.
+		// With 60 random ends, a third of the time has fewer than 6 of them in one of
+		// 30,000 runs.
 		if n < 6 {
 			e.Errorf("the ends of %d watches are not spread over %v: got %v in each third", watches, drainSpread, got)
 		}
@@ -168,21 +169,21 @@ func drainRateLimited(e *harness.Env) {
 func drainNoLoss(e *harness.Env) {
 	other := e.WithReplica()
 	e.Use(harness.InProcess)
-	var behind atomic.Pointer[harness.Route]
-	behind.Store(e.Route)
-	front := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { behind.Load().Internals.Handler.ServeHTTP(w, r) }))
-	f := newFollower(e, e.Remote(front), e.Put("a"))
+	var backend atomic.Pointer[harness.Route]
+	backend.Store(e.Route)
+	proxy := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { backend.Load().Internals.Handler.ServeHTTP(w, r) }))
+	f := newResumingWatch(e, e.Remote(proxy), e.Put("a"))
 	stop := e.WriteEvery(time.Millisecond)
 	defer stop()
 	for range 5 {
 		<-time.After(20 * time.Millisecond)
 		f.catchUp()
 	}
-	wait := draining(e)
+	wait := startDrain(e)
 	<-time.After(20 * time.Millisecond)
 	wait()
 	<-time.After(20 * time.Millisecond) // the client retries at the drained server
-	behind.Store(other.Route)
+	backend.Store(other.Route)
 	for range 5 {
 		<-time.After(20 * time.Millisecond)
 		f.catchUp()

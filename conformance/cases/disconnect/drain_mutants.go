@@ -14,10 +14,11 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// DrainMutants break the cases about graceful shutdown.
+// DrainMutants are servers with one defect each, which the cases about graceful shutdown must
+// detect.
 var DrainMutants = []mutation.Mutant{
-	{Name: "drain-leaves-streams-open", Breaks: []string{"drain/ends-all"}, Defect: reference.Interceptors{Transport: closesUnless(transport.GoingAway)}},
-	{Name: "never-aborts-stuck-streams", Breaks: []string{"drain/deadline"}, Defect: reference.Interceptors{Transport: closesUnless(transport.Abort)}},
+	{Name: "drain-leaves-streams-open", Breaks: []string{"drain/ends-all"}, Defect: reference.Interceptors{Transport: ignoreClose(transport.GoingAway)}},
+	{Name: "never-aborts-stuck-streams", Breaks: []string{"drain/deadline"}, Defect: reference.Interceptors{Transport: ignoreClose(transport.Abort)}},
 	{Name: "drains-with-the-normal-close-code", Breaks: []string{"drain/ws-1001"}, Defect: reference.Interceptors{
 		Transport: mutation.OnClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Finished) }),
 	}},
@@ -25,7 +26,7 @@ var DrainMutants = []mutation.Mutant{
 		return &mutation.Sieve{Conn: c, Loses: http2.FrameGoAway, In: bufio.NewReader(c)}
 	})}},
 	{Name: "drain-omits-retry-after", Breaks: []string{"drain/refuse-new"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&hasty503{w}, r) })
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&withoutRetryAfter{w}, r) })
 	}}},
 	{Name: "drain-ends-all-watches-at-once", Breaks: []string{"drain/rate-limited"}, Defect: reference.Interceptors{Transport: func(s transport.Server) transport.Server {
 		var once sync.Once
@@ -38,23 +39,23 @@ var DrainMutants = []mutation.Mutant{
 	}}},
 }
 
-// closesUnless returns a transport that ignores Close with the end left.
-func closesUnless(left transport.End) func(transport.Server) transport.Server {
+// ignoreClose returns a transport whose streams ignore Close with the given end.
+func ignoreClose(ignored transport.End) func(transport.Server) transport.Server {
 	return mutation.OnClose(func(next transport.Sender, end transport.End) error {
-		if end == left {
+		if end == ignored {
 			return nil
 		}
 		return next.Close(end)
 	})
 }
 
-// hasty503 removes Retry-After from the response.
-type hasty503 struct{ http.ResponseWriter }
+// withoutRetryAfter removes Retry-After from the response.
+type withoutRetryAfter struct{ http.ResponseWriter }
 
 // Unwrap is for http.ResponseController.
-func (w *hasty503) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *withoutRetryAfter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *hasty503) WriteHeader(code int) {
+func (w *withoutRetryAfter) WriteHeader(code int) {
 	w.Header().Del("Retry-After")
 	w.ResponseWriter.WriteHeader(code)
 }

@@ -16,7 +16,7 @@ var DropCases = []harness.Case{
 		ID: "drop/rst", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "fr",
 		Rule: "after a connection reset within an event the server releases the watch, and " +
 			"the client resumes exactly",
-		Needs: harness.Writes | harness.SoleWriter, Run: dropReset,
+		Needs: harness.Writes | harness.SoleWriter, Run: resetWithinEvent,
 	},
 	{
 		ID: "drop/half-open", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
@@ -55,17 +55,17 @@ var DropCases = []harness.Case{
 		ID: "drop/ws-1006", Level: harness.Must, Subject: harness.Client, Transports: "ws", Mode: "fr",
 		Rule: "a connection that ends without a close frame is not a clean end; the client " +
 			"resumes (RFC 6455 7.1.5)",
-		Needs: harness.Writes | harness.SoleWriter, Run: ws1006,
+		Needs: harness.Writes | harness.SoleWriter, Run: wsLostConnection,
 	},
 	{
 		ID: "drop/storm", Level: harness.Promise, Subject: harness.Client, Transports: harness.AllTransports, Mode: "f",
 		Rule: "clients that lose their connections at the same time do not reconnect at the " +
 			"same time",
-		Needs: harness.InProcess, Run: storm,
+		Needs: harness.InProcess, Run: reconnectStorm,
 	},
 	{
 		ID: "drop/no-leak", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "fr",
 		Rule:  "a finished watch leaves no goroutine behind, however it ended",
-		Needs: harness.Writes | harness.SoleWriter, Run: noLeak, RunsAlone: true,
+		Needs: harness.Writes | harness.SoleWriter, Run: noLeaks, RunsAlone: true,
 	},
 }

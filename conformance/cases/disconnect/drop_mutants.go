@@ -15,7 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// DropMutants break the cases about disconnects.
+// DropMutants are servers and clients with one defect each, which the cases about disconnects
+// must detect.
 var DropMutants = []mutation.Mutant{
 	{Name: "ignores-that-clients-disconnect", Breaks: []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, Defect: reference.Interceptors{
 		Transport: mutation.OnAccept(nil, func(s *transport.Stream) { s.Done = nil }),
@@ -28,7 +29,7 @@ var DropMutants = []mutation.Mutant{
 			var dials atomic.Int64
 			return mutation.OnDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 				if dials.Add(1) > 1 {
-					r = later(r)
+					r = skipVersions(r)
 				}
 				return c.Dial(ctx, r)
 			})(c)
@@ -37,7 +38,7 @@ var DropMutants = []mutation.Mutant{
 	{Name: "client-takes-a-reset-for-a-clean-end", Breaks: []string{"drop/ws-1006", "drop/no-leak"}, Defect: reference.Interceptors{
 		TransportClient: mutation.OnDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 			receiver, err := c.Dial(ctx, r)
-			return &blithe{receiver}, err
+			return &cleanEndReceiver{receiver}, err
 		}),
 	}},
 	{Name: "client-keeps-one-stream-only", Breaks: []string{"drop/h2-goaway"}, Defect: reference.Interceptors{TransportClient: func(c transport.Client) transport.Client {
@@ -63,9 +64,9 @@ var DropMutants = []mutation.Mutant{
 	}}},
 }
 
-// later returns r with a resourceVersion that is higher by two. One would not skip an
-// event, because a client may resume from the version before its last event.
-func later(r *transport.Request) *transport.Request {
+// skipVersions returns r with a resourceVersion that is higher by two. Raising it by one might
+// skip no event, because a client may resume from the version before its last event.
+func skipVersions(r *transport.Request) *transport.Request {
 	changed, u := *r, *r.URL
 	q := u.Query()
 	if v, err := listwatch.ParseVersion(q.Get("resourceVersion")); err == nil && v > 0 {
@@ -76,11 +77,11 @@ func later(r *transport.Request) *transport.Request {
 	return &changed
 }
 
-// blithe is a receiver that reports every error as a clean end.
-type blithe struct{ transport.Receiver }
+// cleanEndReceiver is a receiver that reports every error as a clean end.
+type cleanEndReceiver struct{ transport.Receiver }
 
-func (b *blithe) Receive() (framing.WatchEvent, error) {
-	e, err := b.Receiver.Receive()
+func (r *cleanEndReceiver) Receive() (framing.WatchEvent, error) {
+	e, err := r.Receiver.Receive()
 	if err != nil {
 		err = io.EOF
 	}

@@ -35,9 +35,9 @@ func h2ResetStream(e *harness.Env) {
 	}
 }
 
-// h2Server starts a server that answers one watch on each connection by hand, and then sends the
-// connection on the channel.
-func h2Server(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
+// serveH2Script starts a server that answers one watch on each connection by hand, and then
+// sends the connection on the channel.
+func serveH2Script(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 	e.Use(harness.InProcess)
 	l := memnet.Listen()
 	e.Cleanup(func() { l.Close() })
@@ -55,7 +55,7 @@ func h2Server(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 				return
 			}
 			p.Must(p.Framer.WriteSettings())
-			answer(p)
+			acceptWatch(p)
 			peers <- p
 		}
 	}()
@@ -64,30 +64,28 @@ func h2Server(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 	return e.RouteTo(&harness.Instance{URL: &u, Network: transport.Network{Dial: l.Dial}}), peers
 }
 
-// answer waits for a request, sends the response headers of a watch, and returns the
-// stream's number.
-func answer(p *harness.HTTP2Conn) uint32 {
+// acceptWatch waits for a request and sends the response headers of a watch.
+func acceptWatch(p *harness.HTTP2Conn) {
 	p.Helper()
 	stream := p.ReadUntil(func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders }).Header().StreamID
 	p.Must(p.Framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: stream, EndHeaders: true, BlockFragment: harness.EncodeFields(":status", "200", "content-type", harness.JSONMediaType),
 	}))
-	return stream
 }
 
-// send sends an ADDED event on a stream, and ends the stream if end is set.
-func send(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
+// sendEvent sends an ADDED event on a stream, and ends the stream if end is set.
+func sendEvent(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
 	p.Helper()
 	text := fmt.Sprintf(`{"type":"ADDED","object":%s}`+"\n", harness.AddedEvent(name, "5").Object.Data)
 	p.Must(p.Framer.WriteData(stream, end, []byte(text)))
 }
 
 func h2GoAway(e *harness.Env) {
-	at, peers := h2Server(e)
+	route, peers := serveH2Script(e)
 	dial := func() *harness.Watch {
 		ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 		e.Cleanup(cancel)
-		r, err := at.Client.Dial(ctx, &transport.Request{URL: at.WatchURL("watch=1")})
+		r, err := route.Client.Dial(ctx, &transport.Request{URL: route.WatchURL("watch=1")})
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -97,38 +95,38 @@ func h2GoAway(e *harness.Env) {
 	first := dial()
 	one := <-peers
 	one.Must(one.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))
-	send(one, 1, "a", false)
+	sendEvent(one, 1, "a", false)
 	first.Want("ADDED a") // so the client has received the GOAWAY, too
 
 	second := dial()
 	two := <-peers // on another connection
-	send(two, 1, "b", false)
+	sendEvent(two, 1, "b", false)
 	second.Want("ADDED b")
-	send(one, 1, "c", true)
+	sendEvent(one, 1, "c", true)
 	first.Want("ADDED c")
 	first.WantEnd()
-	send(two, 1, "d", true)
+	sendEvent(two, 1, "d", true)
 	second.Want("ADDED d")
 	second.WantEnd()
 }
 
 func h2PingTimeout(e *harness.Env) {
 	const streams = 4
-	wired, wires := e.WithConnections()
-	r := wired.Remote(wired.Route)
+	env, conns := e.WithConnections()
+	r := env.Remote(env.Route)
 	start := e.Put("a")
-	var all []*follower
+	var all []*resumingWatch
 	for range streams {
-		all = append(all, newFollower(wired, r, start))
+		all = append(all, newResumingWatch(env, r, start))
 	}
 	e.Put("a")
 	for _, f := range all {
 		f.catchUp()
 	}
-	if n := wires.Count(); n != 1 {
+	if n := conns.Count(); n != 1 {
 		e.Fatalf("%d streams use %d connections, want one", streams, n)
 	}
-	lost := wires.Last()
+	lost := conns.Last()
 	defer lost.EndStall()
 	lost.Stall(true)
 	begin := time.Now()
