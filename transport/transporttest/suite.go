@@ -20,7 +20,8 @@ type Pair struct {
 	Client func(n transport.Network) transport.Client
 	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server, transport.Options)
-	// Framings are the framings to test. If nil, only JSON is tested.
+	// Framings are the framings to test, which need not be registered elsewhere. If nil, only JSON is
+	// tested.
 	Framings []framing.Framer
 	// Compressions are the names of the content codings, or of the extension, that Server supports.
 	// It may be nil.
@@ -146,6 +147,9 @@ func (f *fixture) open() {
 			configure(srv, f.config.Options)
 		}
 	}
+	if f.config.Options.Framings == nil {
+		f.config.Options.Framings = f.offer()
+	}
 	f.server = StartServer(f, f.config)
 	f.client = f.pair.Client(f.server.Network)
 	f.Cleanup(func() {
@@ -153,6 +157,22 @@ func (f *fixture) open() {
 			c.CloseIdleConnections()
 		}
 	})
+}
+
+// offer returns the default framings and those of the pair.
+func (f *fixture) offer() *framing.Registry {
+	f.Helper()
+	framers := framing.Default().Framers()
+	for _, framer := range f.pair.Framings {
+		if !slices.Contains(framers, framer) {
+			framers = append(framers, framer)
+		}
+	}
+	offer, err := framing.NewRegistry(framers...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return offer
 }
 
 // dial opens a stream and returns both of its ends.
