@@ -15,15 +15,12 @@ import (
 	"testing"
 )
 
-// loadEnv makes this program a load process, which holds the clients. They run in a process
-// of their own so that the CPU time of the benchmark's process is the server's. The load
-// process opens connections, discards the received bytes and counts one mark for each
-// event. The two processes exchange lines over pipes.
-const loadEnv = "LISTWATCH_BENCH_LOAD" // its value is "kind addr watchers"
+// The clients live in a process of their own, so that what the benchmark reads of its own process is the server's CPU. The
+// child opens connections, throws away what comes and counts one mark for each event; parent and child talk in lines.
+const loadEnv = "LISTWATCH_BENCH_LOAD" // "kind addr watchers"
 
-// mark occurs exactly once in every event that the benchmarks send, and nowhere else in a
-// stream: not in other members of the object, and not in the header of a WebSocket frame,
-// which contains the byte 126 and the payload's length.
+// mark stands once in every event that the benchmarks send, and nowhere else in a stream: neither in another object member nor
+// in the header of a WebSocket frame, which holds the byte 126 and the payload's length.
 const mark = '!'
 
 func TestMain(m *testing.M) {
@@ -37,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// load controls a load process.
+// A load is the parent's end of a child with clients.
 type load struct {
 	testing.TB
 	in      io.Writer
@@ -46,8 +43,7 @@ type load struct {
 	sent    int
 }
 
-// startLoad starts a load process with the given number of clients and returns when all of
-// them have received their response headers.
+// startLoad starts a child with watchers clients of a kind, and returns when all have their response headers.
 func startLoad(tb testing.TB, kind, addr string, watchers int) *load {
 	tb.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -73,7 +69,7 @@ func startLoad(tb testing.TB, kind, addr string, watchers int) *load {
 	return l
 }
 
-// wait blocks until every client has received the given number of further events.
+// wait returns when every client has got events more events.
 func (l *load) wait(events int) {
 	l.sent += events
 	fmt.Fprintln(l.in, l.sent*l.watched)
@@ -83,11 +79,11 @@ func (l *load) wait(events int) {
 func (l *load) expect(word string) {
 	l.Helper()
 	if line, err := l.out.ReadString('\n'); err != nil || strings.TrimSpace(line) != word {
-		l.Fatalf("the load process wrote %q, error %v; want %q", line, err, word)
+		l.Fatalf("the load process said %q, %v; want %q", line, err, word)
 	}
 }
 
-// serveLoad is the main function of a load process.
+// serveLoad is the child.
 func serveLoad(spec string) error {
 	var kind, addr string
 	var watchers int
@@ -102,14 +98,14 @@ func serveLoad(spec string) error {
 	for {
 		var total int
 		if _, err := fmt.Scan(&total); err != nil {
-			return nil // the parent has closed the pipe
+			return nil // the parent is done
 		}
 		c.wait(total)
 		fmt.Println("got")
 	}
 }
 
-// counter counts marks.
+// A counter counts marks.
 type counter struct {
 	mu    sync.Mutex
 	cond  sync.Cond
@@ -153,8 +149,7 @@ func (c *counter) drain(r io.Reader) {
 	}
 }
 
-// requests holds the requests of clients that use plain TCP connections. All other kinds
-// use HTTP/2.
+// requests are what the raw clients send. Kinds that are not here speak HTTP/2.
 var requests = map[string]string{
 	"tcp":       "\r\n\r\n",
 	"chunked":   "GET /?" + benchQuery + " HTTP/1.1\r\nHost: bench\r\n\r\n",
@@ -163,15 +158,15 @@ var requests = map[string]string{
 
 const benchQuery = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
-// requestOf returns the request of the kind's clients, empty for HTTP/2, and the header
-// that requests compression if the kind names a coding, such as "chunked+gzip".
+// requestOf returns what a raw client of a kind sends, and the header by which it asks for compression, where the kind says that as
+// "chunked+gzip".
 func requestOf(kind string) (request, name, value string) {
-	kind, coding, compressed := strings.Cut(kind, "+")
+	kind, coding, asks := strings.Cut(kind, "+")
 	request, name, value = requests[kind], "Accept-Encoding", coding
 	if kind == "websocket" {
 		name, value = "Sec-WebSocket-Extensions", "permessage-deflate"
 	}
-	if !compressed {
+	if !asks {
 		return request, "", ""
 	}
 	if request != "" {
@@ -225,11 +220,11 @@ func openRaw(addr, request string, c *counter) error {
 			break
 		}
 	}
-	go c.drain(conn) // r buffers nothing more: the server flushes the headers before it sends events
+	go c.drain(conn) // nothing is in r: the headers are flushed alone
 	return nil
 }
 
-// streamsPerConn is the number of HTTP/2 watches on one connection.
+// streamsPerConn is how many HTTP/2 watches share a connection.
 const streamsPerConn = 100
 
 func h2Opener(addr, name, value string, c *counter) func() error {

@@ -1,8 +1,7 @@
-// Package benchmarks compares the cost of listwatch with the cost of bare TCP or bare bbolt
-// in the same run: go test -bench . ./benchmarks
+// Package benchmarks measures what listwatch promises, beside the physical limit in the same run: go test -bench . ./benchmarks
 //
-// Absolute figures depend on the machine, so compare ratios within one run.
-// docs/performance.md explains how to read them.
+// The machine that runs them is never the one that reads the figures, so ratios within one run are what counts; docs/performance.md
+// says how to read them.
 package benchmarks
 
 import (
@@ -11,7 +10,7 @@ import (
 	"time"
 )
 
-// samples holds durations. Benchmarks report their median and 99th percentile.
+// samples are single durations, of which the median and the 99th percentile are reported.
 type samples []time.Duration
 
 func (s samples) quantile(q float64) time.Duration {

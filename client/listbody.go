@@ -80,8 +80,7 @@ func (b *listBody) member(name json.Token) error {
 			return err
 		}
 		var ok bool
-		// Items of the kind List may be of any kind, and each has its own kind member.
-		// b.kind is then empty.
+		// The kind List has items of any kind, which name their own. Then b.kind becomes empty.
 		if b.kind, ok = strings.CutSuffix(kind, "List"); !ok {
 			return &listwatch.Error{Code: listwatch.Unsupported, Message: fmt.Sprintf("the response has kind %.64q, want a kind that ends in List", kind)}
 		}
@@ -153,8 +152,8 @@ func parseItem(data []byte) (*listwatch.Object, error) {
 	return e.Object, nil
 }
 
-// finish checks that the list is complete, and adds kind and apiVersion to the objects. It
-// cannot add them earlier, because the list's kind may follow its items.
+// finish checks that the list is complete, and adds kind and apiVersion to the objects. The
+// list's own kind may have come after them.
 func (b *listBody) finish() error {
 	switch {
 	case !b.hasItems:
@@ -199,8 +198,8 @@ func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 	return parseItem(slices.Concat(head, []byte{','}, o.Data[1:]))
 }
 
-// more reports whether the array or object has another element. The decoder may have to
-// read ahead.
+// more reports whether the array or object has another element. The decoder may read ahead for
+// that.
 func (b *listBody) more() bool {
 	b.allow()
 	return b.dec.More()

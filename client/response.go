@@ -47,8 +47,7 @@ func (f *follower) request(ctx context.Context, p params) (*response, error) {
 	return resp, nil
 }
 
-// checkEpoch returns an error if the header h names another epoch than the epoch of the
-// version to resume from.
+// checkEpoch returns an error if the header h names another epoch than the version to resume from.
 func (f *follower) checkEpoch(h http.Header) error {
 	epoch, before := h.Get(transport.EpochHeader), f.epoch
 	if epoch == "" {
@@ -83,8 +82,7 @@ func (resp *response) Next(_ context.Context, dst []listwatch.Event) (int, error
 	}
 	f.remote.learnFrom(e.Object)
 	if e.Type == listwatch.Bookmark && !f.reflector.Resume.Synced {
-		// Some servers send their first bookmark after the initial events without marking
-		// their end.
+		// This server sends its first bookmark after the initial events without marking their end.
 		e = listwatch.NewBookmark(listwatch.Describe(f.remote), e.Version, true)
 	}
 	dst[0] = e
@@ -108,7 +106,7 @@ func (resp *response) receive() (framing.WatchEvent, error) {
 func (resp *response) Close() error {
 	resp.idle.stop()
 	if resp.receiver != nil {
-		_ = resp.receiver.Close() // the response is not read any further
+		_ = resp.receiver.Close() // no one reads the response from here on
 	}
 	resp.cancel()
 	return nil

@@ -1,4 +1,4 @@
-// Command client prints the changes of the flags that examples/server serves.
+// Follows the flags of examples/server.
 package main
 
 import (

@@ -14,20 +14,19 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// App declares how many instances should exist.
+// An App is what is wanted: so many instances.
 type App struct {
 	listwatch.Metadata `json:"metadata"`
 	Replicas           int `json:"replicas"`
 }
 
-// Instance is one instance of an app.
+// An Instance is what is there.
 type Instance struct {
 	listwatch.Metadata `json:"metadata"`
 	App                string `json:"app"`
 }
 
-// controller creates and deletes instances until each app has as many as it declares. It
-// reads from informers, so reads cost the server nothing, and writes to the store.
+// A controller makes what is there into what is wanted. It reads from informers, which cost the server nothing, and writes to the store.
 type controller struct {
 	apps      *informer.Informer[App]
 	instances *informer.Informer[Instance]
@@ -35,7 +34,7 @@ type controller struct {
 	queue     *queue
 }
 
-// byApp is the name of the index of instances by app.
+// byApp is an index of instances.
 const byApp = "app"
 
 func newController(apps, instances listwatch.Source, writes *store.Typed[Instance]) (*controller, error) {
@@ -45,8 +44,7 @@ func newController(apps, instances listwatch.Source, writes *store.Typed[Instanc
 	if err := c.instances.AddIndex(byApp, func(i *informer.Item[Instance]) []string { return []string{i.Value.App} }); err != nil {
 		return nil, err
 	}
-	// Handlers only add the app's key to the queue. reconcile compares the current state
-	// with the desired state, so it does not matter which event added the key.
+	// Handlers only say which app has to be looked at: reconcile looks at what is there, not at what has happened.
 	c.apps.Handle(informer.Handler[App]{
 		OnAdd:    func(a App, _ bool) { c.queue.add(a.Key()) },
 		OnUpdate: func(_, a App) { c.queue.add(a.Key()) },
@@ -59,14 +57,14 @@ func newController(apps, instances listwatch.Source, writes *store.Typed[Instanc
 	return c, nil
 }
 
-// run reconciles until ctx ends.
+// run works until ctx ends.
 func (c *controller) run(ctx context.Context, workers int) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { _ = c.apps.Run(ctx) })
 	all.Go(func() { _ = c.instances.Run(ctx) })
 	if c.apps.WaitForSync(ctx) != nil || c.instances.WaitForSync(ctx) != nil {
-		return // WaitForSync fails only if ctx has ended
+		return // ctx has ended
 	}
 	for range workers {
 		all.Go(func() { c.work(ctx) })
@@ -86,43 +84,41 @@ func (c *controller) work(ctx context.Context) {
 	}
 }
 
-// reconcile creates and deletes instances until the app has the declared number. It is
-// idempotent.
+// reconcile makes as many instances as the app wants. It may be called at any time, and again.
 func (c *controller) reconcile(ctx context.Context, key listwatch.Key) error {
-	app, _ := c.apps.Get(key) // if the app was deleted, app.Replicas is 0
-	existing, err := c.instances.ByIndex(byApp, key.Name)
+	app, _ := c.apps.Get(key) // one that is gone wants none
+	there, err := c.instances.ByIndex(byApp, key.Name)
 	if err != nil {
 		return err
 	}
-	found := map[string]bool{}
-	var written listwatch.Version
-	for _, i := range existing {
-		found[i.Name] = true
+	has := map[string]bool{}
+	var wrote listwatch.Version
+	for _, i := range there {
+		has[i.Name] = true
 		if n := number(key.Name, i.Name); n < 0 || n >= app.Replicas {
-			deleted, err := c.writes.Delete(ctx, i.Key())
+			gone, err := c.writes.Delete(ctx, i.Key())
 			if err != nil && !errors.Is(err, listwatch.NotFound) {
 				return err
 			}
-			written = max(written, deleted.Version())
+			wrote = max(wrote, gone.Version())
 		}
 	}
 	for n := range app.Replicas {
 		name := fmt.Sprintf("%s-%d", key.Name, n)
-		if found[name] {
+		if has[name] {
 			continue
 		}
-		created, err := c.writes.Create(ctx, Instance{Metadata: listwatch.Metadata{Name: name}, App: key.Name})
+		made, err := c.writes.Create(ctx, Instance{Metadata: listwatch.Metadata{Name: name}, App: key.Name})
 		if err != nil && !errors.Is(err, listwatch.AlreadyExists) {
 			return err
 		}
-		written = max(written, created.Version())
+		wrote = max(wrote, made.Version())
 	}
-	// Wait until the informer has these writes, so that the next call for this app sees
-	// them.
-	return c.instances.WaitForVersion(ctx, written)
+	// The next look at this app is to see what this one wrote.
+	return c.instances.WaitForVersion(ctx, wrote)
 }
 
-// number returns n if name is "app-n", and -1 otherwise.
+// number returns n where name is "app-n", and -1 where it isn't.
 func number(app, name string) int {
 	text, ok := strings.CutPrefix(name, app+"-")
 	n, err := strconv.Atoi(text)

@@ -1,4 +1,4 @@
-// Command server serves feature flags and toggles one of them every second.
+// Serves feature flags that change every second.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Package apierror has the cases about errors: HTTP error responses and ERROR events.
+// Package apierror has the cases about errors: HTTP errors before a stream, and ERROR events in it.
 package apierror
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases lists the cases about errors.
+// Cases are those of errors and Status.
 var Cases = []harness.Case{
 	{
 		ID: "error/status-shape", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",

@@ -14,8 +14,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants are servers and clients with one defect each, which the cases about errors must
-// detect.
+// Mutants break the cases of errors and Status.
 var Mutants = []mutation.Mutant{
 	{Name: "errors-without-a-reason", Breaks: []string{"error/status-shape"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, body []byte) (int, []byte) {
 		return status, bytes.Replace(body, []byte(`"reason"`), []byte(`"cause"`), 1)
@@ -29,66 +28,69 @@ var Mutants = []mutation.Mutant{
 	{Name: "errors-in-plain-text", Breaks: []string{"error/negotiated", "error/status-shape"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, _ []byte) (int, []byte) {
 		return status, []byte("no")
 	})}},
-	{Name: "fails-without-an-error-event", Breaks: []string{"error/in-stream"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
+	{Name: "fails-without-a-word", Breaks: []string{"error/in-stream"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
 	{Name: "client-errors-have-no-code", Breaks: []string{"error/client-typed", "error/html-502"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
-		return &codelessClient{r}
+		return &codeless{r}
 	}}},
-	{Name: "client-retries-immediately", Breaks: []string{"error/retry-after", "error/no-retry-on-4xx"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
-		return &eagerClient{r}
+	{Name: "client-hammers", Breaks: []string{"error/retry-after", "error/no-retry-on-4xx"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+		return &hammering{r}
 	}}},
 }
 
-// codelessClient is a client whose errors have a message but no code.
-type codelessClient struct{ *client.Remote }
+// codeless is a client whose errors are words alone.
+type codeless struct{ *client.Remote }
 
-func (c *codelessClient) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+// List hides the code of an error.
+func (c *codeless) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, err := c.Remote.List(ctx, q)
-	return page, withoutCode(err)
+	return page, bare(err)
 }
 
-func (c *codelessClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+// Watch hides the code of an error.
+func (c *codeless) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := c.Remote.Watch(ctx, q)
-	return w, withoutCode(err)
+	return w, bare(err)
 }
 
-func withoutCode(err error) error {
+func bare(err error) error {
 	if err == nil {
 		return nil
 	}
 	return errors.New(err.Error())
 }
 
-// eagerClient is a client that retries after every error and ignores Retry-After.
-type eagerClient struct{ *client.Remote }
+// hammering is a client that asks again at once, whatever it was told.
+type hammering struct{ *client.Remote }
 
-func (c *eagerClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	c.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
-	w, err := c.Remote.Watch(ctx, q)
+// Watch opens another watch where one fails.
+func (h *hammering) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	h.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
+	w, err := h.Remote.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &eagerWatcher{Watcher: w, remote: c.Remote, query: q}, nil
+	return &hammeringWatcher{Watcher: w, from: h.Remote, query: q}, nil
 }
 
-type eagerWatcher struct {
+type hammeringWatcher struct {
 	listwatch.Watcher
-	remote *client.Remote
-	query  listwatch.Query
+	from  *client.Remote
+	query listwatch.Query
 }
 
-// Next opens a new watch after an error, or after a second without an event.
-func (w *eagerWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	limited, cancel := context.WithTimeout(ctx, time.Second)
+// Next asks again, once for each error.
+func (w *hammeringWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	n, err := w.Watcher.Next(limited, dst)
+	n, err := w.Watcher.Next(soon, dst)
 	if err == nil {
 		return n, nil
 	}
-	replacement, watchErr := w.remote.Watch(ctx, w.query)
-	if watchErr != nil {
+	again, failed := w.from.Watch(ctx, w.query)
+	if failed != nil {
 		return 0, err
 	}
 	_ = w.Watcher.Close()
-	w.Watcher = replacement
+	w.Watcher = again
 	return w.Watcher.Next(ctx, dst)
 }

@@ -5,35 +5,35 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases lists the cases about compression.
+// Cases are those of compression.
 var Cases = []harness.Case{
 	{
 		ID: "comp/gzip", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Mode: "r",
 		Rule: "a client that accepts gzip gets it, with Content-Encoding, and can read each " +
 			"event before the next is written (RFC 9110, sections 8.4 and 12.5)",
-		Needs: harness.Writes | harness.SoleWriter, Run: gzipCoding,
+		Needs: harness.Writes | harness.SoleWriter, Run: compGzip,
 	},
 	{
 		ID: "comp/zstd", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Mode: "r",
 		Rule: "a client that accepts zstd gets it, with Content-Encoding, and can read each " +
 			"event before the next is written (RFC 8878)",
-		Needs: harness.Writes | harness.SoleWriter, Run: zstdCoding,
+		Needs: harness.Writes | harness.SoleWriter, Run: compZstd,
 	},
 	{
 		ID: "comp/not-asked", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Mode: "r",
 		Rule:  "a client that requests no compression gets none (RFC 9110, section 12.5.3)",
-		Needs: harness.Writes | harness.SoleWriter, Run: notRequested,
+		Needs: harness.Writes | harness.SoleWriter, Run: compNotAsked,
 	},
 	{
 		ID: "comp/first-event-latency", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
 		Rule:  "a compressor does not hold back a small event",
-		Needs: harness.Writes | harness.SoleWriter, Run: firstEventLatency,
+		Needs: harness.Writes | harness.SoleWriter, Run: compFirstEvent,
 	},
 	{
 		ID: "comp/multi-member", Level: harness.Must, Subject: harness.Client, Transports: "h1 h2", Mode: "f",
 		Rule: "a client reads gzip with several members and zstd with several frames, each " +
 			"as it arrives (RFC 1952, section 2.2)",
-		Needs: harness.InProcess, Run: multiMember,
+		Needs: harness.InProcess, Run: compMultiMember,
 	},
 	{
 		ID: "comp/ws-deflate", Level: harness.Must, Subject: harness.Both, Transports: "ws", Mode: "r",
@@ -56,13 +56,13 @@ var Cases = []harness.Case{
 	{
 		ID: "comp/shared-once", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
 		Rule:  "an event is encoded and compressed once, however many clients watch it",
-		Needs: harness.Writes | harness.SoleWriter | harness.InProcess, Run: sharedOnce,
+		Needs: harness.Writes | harness.SoleWriter | harness.InProcess, Run: compSharedOnce,
 	},
 	{
 		ID: "comp/breach-opt-out", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule: "compression can be disabled, for responses that mix secrets with text that an " +
-			"attacker controls",
+		Rule: "compression can be disabled, for responses that mix secrets with text of " +
+			"others",
 		Setup: harness.Setup{NoCompression: true},
-		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Run: optOut,
+		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Run: compOptOut,
 	},
 }

@@ -1,12 +1,11 @@
-// Package concurrency has the cases about concurrent watches and writes, and about the order of
-// events.
+// Package concurrency has the cases about many watches and writers, and about the order of events.
 package concurrency
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases lists the cases about concurrent watches and writes.
+// Cases are those of many at once.
 var Cases = []harness.Case{
 	{
 		ID: "conc/1000-watchers", Level: harness.Must, Subject: harness.Both, Transports: "h2", Mode: "r",
@@ -34,7 +33,7 @@ var Cases = []harness.Case{
 	{
 		ID: "conc/stop-idempotent", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Mode: "f",
 		Rule: "a watch may be closed twice, before and during a read, and from several " +
-			"goroutines; every later read returns the end of the watch",
+			"goroutines; then it is over",
 		Needs: harness.Writes | harness.SoleWriter, Run: stopIdempotent,
 	},
 	{

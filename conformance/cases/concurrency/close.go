@@ -12,24 +12,24 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// closeDuringSend closes watches while the server sends them the history and concurrent writes.
+// closeDuringSend closes watches while they are sent a history and what is written meanwhile.
 func closeDuringSend(e *harness.Env) {
 	const atOnce, history = 8, 100
 	watches := harness.Scaled(200)
 	random := e.RandomSeeded()
 	start := e.Put("start")
 	for range history {
-		if _, err := writeRandom(e, random); err != nil {
+		if _, err := write(e, random); err != nil {
 			e.Fatal(err)
 		}
 	}
 	want, seed := e.EventsAfter(start), random.Uint64()
-	write, stop := writeOnRequest(e, random, atOnce)
+	begin, stop := alongside(e, random, atOnce)
 	e.Concurrently(atOnce, func(i int) error {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		for range watches / atOnce {
-			write()
-			if err := readAndClose(e, start, want[:random.IntN(len(want))], random.IntN(2) == 0); err != nil {
+			begin()
+			if err := closeAmidst(e, start, want[:random.IntN(len(want))], random.IntN(2) == 0); err != nil {
 				return err
 			}
 		}
@@ -41,13 +41,12 @@ func closeDuringSend(e *harness.Env) {
 		err = harness.Diff(e.EventsAfter(start), got)
 	}
 	if err != nil {
-		e.Errorf("a watch opened after %d others were closed: %v", watches, err)
+		e.Errorf("a watch after %d that were closed: %v", watches, err)
 	}
 }
 
-// readAndClose opens a watch, compares its first events with want, and closes it. If reading is
-// set, a goroutine reads during the close.
-func readAndClose(e *harness.Env, start listwatch.Version, want []harness.Seen, reading bool) error {
+// closeAmidst opens a watch, reads some events, which are to be those wanted, and closes it, while somebody reads or not.
+func closeAmidst(e *harness.Env, start listwatch.Version, want []harness.Seen, reading bool) error {
 	s, err := e.TryDial(harness.From(start), transport.Request{})
 	if err != nil {
 		return err
@@ -64,27 +63,27 @@ func readAndClose(e *harness.Env, start listwatch.Version, want []harness.Seen, 
 	if !reading {
 		return s.Close()
 	}
-	done := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(done)
+		defer close(ended)
 		for err := error(nil); err == nil; {
 			_, err = s.Receive()
 		}
 	}()
 	err = s.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
+	late, cancel := context.WithTimeout(context.Background(), e.Patience())
 	defer cancel()
 	select {
-	case <-done:
+	case <-ended:
 		return err
-	case <-ctx.Done():
-		return fmt.Errorf("a pending read did not return after the watch was closed")
+	case <-late.Done():
+		return fmt.Errorf("whoever reads a watch that is closed does not get to know")
 	}
 }
 
 func stopIdempotent(e *harness.Env) {
 	start := e.Put("a")
-	wantClosed(e, "before the first read", e.Follow(e.Remote(e.Route), start))
+	closesForGood(e, "before it was read", e.Follow(e.Remote(e.Route), start))
 
 	w := e.Follow(e.Remote(e.Route), start)
 	e.Put("a")
@@ -92,16 +91,16 @@ func stopIdempotent(e *harness.Env) {
 		e.Fatal(err)
 	}
 	e.Put("a")
-	wantClosed(e, "by its reader", w)
+	closesForGood(e, "by its reader", w)
 
 	w = e.Follow(e.Remote(e.Route), e.Newest())
-	var closers sync.WaitGroup
+	var others sync.WaitGroup
 	for range 4 {
-		closers.Go(func() { w.Close() })
+		others.Go(func() { w.Close() })
 	}
-	wantEOF(e, "by other goroutines during a read", w)
-	closers.Wait()
-	wantClosed(e, "by other goroutines before the read", w)
+	wantOver(e, "by others, while its reader waits", w)
+	others.Wait()
+	closesForGood(e, "by others, before", w)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	w, err := e.Remote(e.Route).Watch(ctx, listwatch.Query{Start: listwatch.At, Version: e.Newest()})
@@ -109,33 +108,33 @@ func stopIdempotent(e *harness.Env) {
 		e.Fatal(err)
 	}
 	cancel()
-	wantClosed(e, "after the context of Watch was canceled", w)
+	closesForGood(e, "after the context of the call", w)
 
 	s := e.Dial(harness.From(e.Newest()))
 	for range 3 {
 		if err := s.Close(); err != nil {
-			e.Errorf("Close of a receiver: got %v, want nil", err)
+			e.Errorf("got %v of a receiver's Close, want nil", err)
 		}
 		if got, err := s.Receive(); err == nil {
-			e.Errorf("got %s from a closed receiver, want an error", got.Type)
+			e.Errorf("got %s from a receiver that is closed", got.Type)
 		}
 	}
 }
 
-// wantClosed closes a watch twice and checks that each following read returns io.EOF.
-func wantClosed(e *harness.Env, when string, w listwatch.Watcher) {
+// closesForGood closes a watch twice.
+func closesForGood(e *harness.Env, when string, w listwatch.Watcher) {
 	e.Helper()
 	for range 2 {
 		if err := w.Close(); err != nil {
 			e.Errorf("closed %s: got %v, want nil", when, err)
 		}
-		wantEOF(e, when, w)
+		wantOver(e, when, w)
 	}
 }
 
-func wantEOF(e *harness.Env, when string, w listwatch.Watcher) {
+func wantOver(e *harness.Env, when string, w listwatch.Watcher) {
 	e.Helper()
 	if got, err := e.NextOf(w); err != io.EOF {
-		e.Errorf("closed %s: the next read returned %s, %v; want io.EOF", when, got.Type, err)
+		e.Errorf("closed %s: got %s, %v behind that; want the end", when, got.Type, err)
 	}
 }

@@ -11,16 +11,15 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// writeConcurrently changes the same objects from several goroutines and waits for them.
-func writeConcurrently(e *harness.Env, writers, writes int) {
+// crowd has several writers change the same objects at once.
+func crowd(e *harness.Env, writers, writes int) {
 	e.Helper()
 	seed := e.RandomSeeded().Uint64()
 	e.Concurrently(writers, func(i int) error {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		for range writes {
-			switch _, err := writeRandom(e, random); {
-			case err == nil, errors.Is(err, listwatch.Conflict), errors.Is(err, listwatch.NotFound):
-				// Another writer was faster.
+			switch _, err := write(e, random); {
+			case err == nil, errors.Is(err, listwatch.Conflict), errors.Is(err, listwatch.NotFound): // somebody else was quicker
 			default:
 				return err
 			}
@@ -31,52 +30,51 @@ func writeConcurrently(e *harness.Env, writers, writes int) {
 
 func orderSameForAll(e *harness.Env) {
 	watchers := harness.Scaled(100)
-	start, envs := e.Put("start"), allVariants(e)
-	watches := make([]*harness.Watch, watchers)
+	start, views := e.Put("start"), mixed(e)
+	open := make([]*harness.Watch, watchers)
 	e.Concurrently(watchers, func(i int) (err error) {
-		watches[i], err = envs[i%len(envs)].TryDial(harness.From(start), transport.Request{})
+		open[i], err = views[i%len(views)].TryDial(harness.From(start), transport.Request{})
 		return err
 	})
-	writeConcurrently(e, 4, 25)
+	crowd(e, 4, 25)
 	last := e.Put("last")
-	seen := make([][]harness.Seen, watchers)
+	saw := make([][]harness.Seen, watchers)
 	e.Concurrently(watchers, func(i int) (err error) {
-		seen[i], err = watches[i].ReadThrough(last)
+		saw[i], err = open[i].ReadThrough(last)
 		return err
 	})
-	e.Concurrently(watchers, func(i int) error { return harness.Diff(seen[0], seen[i]) })
+	e.Concurrently(watchers, func(i int) error { return harness.Diff(saw[0], saw[i]) })
 
-	// A watch that starts in the middle must receive the remaining events in the same order.
-	random := rand.New(rand.NewPCG(uint64(last), 0))
+	// Whoever begins in the middle sees the rest in the same order.
+	late := rand.New(rand.NewPCG(uint64(last), 0))
 	for range 10 {
-		i := random.IntN(len(seen[0]) - 1)
-		got, err := e.Dial(harness.From(seen[0][i].Version)).ReadThrough(last)
+		at := late.IntN(len(saw[0]) - 1)
+		got, err := e.Dial(harness.From(saw[0][at].Version)).ReadThrough(last)
 		if err == nil {
-			err = harness.Diff(seen[0][i+1:], got)
+			err = harness.Diff(saw[0][at+1:], got)
 		}
 		if err != nil {
-			e.Errorf("a watch from version %d: %v", seen[0][i].Version, err)
+			e.Errorf("from %d: %v", saw[0][at].Version, err)
 		}
 	}
 }
 
-// checkOrder returns an error if versions decrease, or if the events of an object are not a
-// valid sequence.
-func checkOrder(events []harness.Seen) error {
-	newest, last := listwatch.Version(0), map[string]harness.Seen{}
+// ordered says what is wrong with the order of events; nil: nothing.
+func ordered(events []harness.Seen) error {
+	newest, of := listwatch.Version(0), map[string]harness.Seen{}
 	for i, ev := range events {
 		kind, name, _ := strings.Cut(ev.Line, " ")
-		before, seen := last[name]
+		before, known := of[name]
 		beforeKind, _, _ := strings.Cut(before.Line, " ")
-		switch exists := seen && beforeKind != "DELETED"; {
+		switch there := known && beforeKind != "DELETED"; {
 		case ev.Version < newest:
-			return fmt.Errorf("event %d, %s, has version %d, but an earlier event has version %d", i, ev.Line, ev.Version, newest)
-		case seen && ev.Version <= before.Version:
-			return fmt.Errorf("event %d, %s, has version %d, but its object had %s at version %d", i, ev.Line, ev.Version, before.Line, before.Version)
-		case exists && kind == "ADDED", !exists && kind != "ADDED" && seen:
-			return fmt.Errorf("event %d, %s, cannot follow %s", i, ev.Line, before.Line)
+			return fmt.Errorf("event %d, %s, has version %d behind %d", i, ev.Line, ev.Version, newest)
+		case known && ev.Version <= before.Version:
+			return fmt.Errorf("event %d, %s, has version %d behind %s at %d", i, ev.Line, ev.Version, before.Line, before.Version)
+		case there && kind == "ADDED", !there && kind != "ADDED" && known:
+			return fmt.Errorf("event %d, %s, comes behind %s", i, ev.Line, before.Line)
 		}
-		newest, last[name] = ev.Version, ev
+		newest, of[name] = ev.Version, ev
 	}
 	return nil
 }
@@ -84,25 +82,25 @@ func checkOrder(events []harness.Seen) error {
 func orderPerKeyAndGlobal(e *harness.Env) {
 	start := e.Put("start")
 	queries := []string{"", harness.LabelSelector("!no-such-label"), harness.FieldSelector("metadata.name!=b"), "allowWatchBookmarks=true"}
-	watches := make([]*harness.Watch, len(queries))
+	open := make([]*harness.Watch, len(queries))
 	for i, query := range queries {
-		watches[i] = e.Dial(query + "&" + harness.From(start))
+		open[i] = e.Dial(query + "&" + harness.From(start))
 	}
-	writeConcurrently(e, 4, 50)
+	crowd(e, 4, 50)
 	middle := e.Newest()
-	writeConcurrently(e, 4, 50)
+	crowd(e, 4, 50)
 	last := e.Put("last")
 	for _, query := range queries {
 		queries = append(queries, query+" from the middle")
-		watches = append(watches, e.Dial(query+"&"+harness.From(middle)))
+		open = append(open, e.Dial(query+"&"+harness.From(middle)))
 	}
-	e.Concurrently(len(watches), func(i int) error {
-		events, err := watches[i].ReadThrough(last)
+	e.Concurrently(len(open), func(i int) error {
+		saw, err := open[i].ReadThrough(last)
 		if err == nil {
-			err = checkOrder(events)
+			err = ordered(saw)
 		}
-		if err == nil && len(events) < 2 {
-			err = errors.New("got fewer than two events, so their order cannot be checked")
+		if err == nil && len(saw) < 2 {
+			err = errors.New("there were no events to be in order")
 		}
 		if err != nil {
 			return fmt.Errorf("%q: %w", queries[i], err)

@@ -12,17 +12,17 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// allVariants returns e and an Env for each other variant of the same server.
-func allVariants(e *harness.Env) []*harness.Env {
-	envs := []*harness.Env{e}
+// mixed returns views of the server over all transports, in turn.
+func mixed(e *harness.Env) []*harness.Env {
+	views := []*harness.Env{e}
 	for _, w := range e.OtherVariants() {
-		envs = append(envs, e.WithVariant(w))
+		views = append(views, e.WithVariant(w))
 	}
-	return envs
+	return views
 }
 
-// writeRandom puts or deletes one of four objects at random. It may be called on any goroutine.
-func writeRandom(e *harness.Env, random *rand.Rand) (listwatch.Version, error) {
+// write changes one of a few objects. It is for any goroutine.
+func write(e *harness.Env, random *rand.Rand) (listwatch.Version, error) {
 	name := string(rune('a' + random.IntN(4)))
 	if random.IntN(4) == 0 {
 		if v, err := e.TryDelete(name); !errors.Is(err, listwatch.NotFound) {
@@ -35,17 +35,17 @@ func writeRandom(e *harness.Env, random *rand.Rand) (listwatch.Version, error) {
 func thousandWatchers(e *harness.Env) {
 	const writes = 100
 	watchers := harness.Scaled(1000)
-	start, envs := e.Put("start"), allVariants(e)
-	watches := make([]*harness.Watch, watchers)
+	start, views := e.Put("start"), mixed(e)
+	open := make([]*harness.Watch, watchers)
 	e.Concurrently(watchers, func(i int) (err error) {
-		watches[i], err = envs[i%len(envs)].TryDial(harness.From(start), transport.Request{})
+		open[i], err = views[i%len(views)].TryDial(harness.From(start), transport.Request{})
 		return err
 	})
 	random, written := e.RandomSeeded(), make(chan listwatch.Version, 1)
 	go func() {
 		defer close(written)
 		for range writes - 1 {
-			if _, err := writeRandom(e, random); err != nil {
+			if _, err := write(e, random); err != nil {
 				return
 			}
 		}
@@ -53,39 +53,38 @@ func thousandWatchers(e *harness.Env) {
 			written <- v
 		}
 	}()
-	seen := make([][]harness.Seen, watchers)
+	saw := make([][]harness.Seen, watchers)
 	last := <-written
 	if last == 0 {
 		e.Fatal("a write failed")
 	}
 	e.Concurrently(watchers, func(i int) (err error) {
-		seen[i], err = watches[i].ReadThrough(last)
+		saw[i], err = open[i].ReadThrough(last)
 		return err
 	})
 	want := e.EventsAfter(start)
-	e.Concurrently(watchers, func(i int) error { return harness.Diff(want, seen[i]) })
+	e.Concurrently(watchers, func(i int) error { return harness.Diff(want, saw[i]) })
 }
 
-// A lateWatch starts during writes, either at a known version or with initial events.
-type lateWatch struct {
+// A late watcher begins while there are writes: at a version that it knows, or with the state.
+type late struct {
 	*harness.Watch
-	start   listwatch.Version            // the watch sees every event after this version
-	initial map[string]listwatch.Version // versions of the initial events; nil if not requested
+	start listwatch.Version            // what it saw is what follows this
+	state map[string]listwatch.Version // as it was told; nil: it asked for none
 }
 
-// openLateWatch opens the i-th late watch: at the newest version if i is even, otherwise with
-// initial events.
-func openLateWatch(e *harness.Env, i int) (*lateWatch, error) {
+// join opens the i-th late watcher.
+func join(e *harness.Env, i int) (*late, error) {
 	if i%2 == 0 {
 		start := e.Newest()
 		s, err := e.TryDial(harness.From(start), transport.Request{})
-		return &lateWatch{Watch: s, start: start}, err
+		return &late{Watch: s, start: start}, err
 	}
 	s, err := e.TryDial(harness.InitialEvents[1:], transport.Request{})
 	if err != nil {
 		return nil, err
 	}
-	l := &lateWatch{Watch: s, initial: map[string]listwatch.Version{}}
+	l := &late{Watch: s, state: map[string]listwatch.Version{}}
 	for {
 		ev, err := s.ReceiveEvent()
 		switch {
@@ -95,60 +94,59 @@ func openLateWatch(e *harness.Env, i int) (*lateWatch, error) {
 			l.start = ev.Version
 			return l, nil
 		}
-		l.initial[ev.Object.Key.Name] = ev.Version
+		l.state[ev.Object.Key.Name] = ev.Version
 	}
 }
 
-// writeOnRequest starts a goroutine that changes an object for each call of write. stop
-// waits for the last change.
-func writeOnRequest(e *harness.Env, random *rand.Rand, atOnce int) (write, stop func()) {
-	requests, done := make(chan struct{}, atOnce), make(chan struct{})
+// alongside returns what has a write made beside everything else, whenever it is called, and what waits for the last of them.
+func alongside(e *harness.Env, random *rand.Rand, atOnce int) (begin, stop func()) {
+	begins, done := make(chan struct{}, atOnce), make(chan struct{})
 	go func() {
 		defer close(done)
-		for range requests {
-			if _, err := writeRandom(e, random); err != nil {
+		for range begins {
+			if _, err := write(e, random); err != nil {
 				e.Errorf("write: %v", err)
 			}
 		}
 	}()
 	stop = sync.OnceFunc(func() {
-		close(requests)
+		close(begins)
 		<-done
 	})
 	e.Cleanup(stop)
-	return func() { requests <- struct{}{} }, stop
+	return func() { begins <- struct{}{} }, stop
 }
 
 func subscribeRace(e *harness.Env) {
 	const atOnce = 16
 	watchers := harness.Scaled(200)
 	e.Put("start")
-	write, stop := writeOnRequest(e, e.RandomSeeded(), atOnce)
-	watches, slots := make([]*lateWatch, watchers), make(chan struct{}, atOnce)
+	begin, stop := alongside(e, e.RandomSeeded(), atOnce)
+	open, places := make([]*late, watchers), make(chan struct{}, atOnce)
 	e.Concurrently(watchers, func(i int) (err error) {
-		slots <- struct{}{}
-		defer func() { <-slots }()
-		write() // a write that races with the open below
-		watches[i], err = openLateWatch(e, i)
+		places <- struct{}{}
+		defer func() { <-places }()
+		begin() // a write, while this one or others open
+		open[i], err = join(e, i)
 		return err
 	})
 	stop()
 	last := e.Put("last")
-	e.Concurrently(watchers, func(i int) error { return watches[i].check(last) })
+	e.Concurrently(watchers, func(i int) error { return open[i].check(last) })
 }
 
-// check reads up to the last version and compares the events with the history.
-func (l *lateWatch) check(last listwatch.Version) error {
-	if l.initial != nil {
-		if got, want := fmt.Sprint(l.initial), fmt.Sprint(l.StateAt(l.start)); got != want {
-			return fmt.Errorf("initial events at version %d: got %s, want %s", l.start, got, want)
+// check reads up to the last version, and holds what came against the history.
+func (l *late) check(last listwatch.Version) error {
+	if l.state != nil {
+		if got, want := fmt.Sprint(l.state), fmt.Sprint(l.StateAt(l.start)); got != want {
+			return fmt.Errorf("the state at %d is %s, want %s", l.start, got, want)
 		}
 	}
 	got, err := l.ReadThrough(last)
 	if err != nil {
 		return err
 	}
-	// A watch with initial events requests bookmarks, so the server may send more than one.
+	// Who asked for the bookmark that ends the state may get others.
 	got = slices.DeleteFunc(got, func(s harness.Seen) bool { return s.Line == "BOOKMARK" })
 	return harness.Diff(l.EventsAfter(l.start), got)
 }

@@ -1,12 +1,11 @@
-// Package event has the conformance cases about the content of events, including large
-// objects, Unicode text and numbers.
+// Package event has the cases about the content of events, large objects and Unicode among them.
 package event
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases check the type, version and object of events.
+// Cases are those of what events mean.
 var Cases = []harness.Case{
 	{
 		ID: "event/create-update-delete", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
@@ -77,7 +76,7 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "event/unknown-type", Level: harness.Should, Subject: harness.Client, Transports: harness.AllTransports, Mode: "rf",
-		Rule: "an event of an unknown type is an error that names the type, and never crashes " +
+		Rule: "an event of an unknown type is an error that names the type, and never ends " +
 			"the program (KEP-956)",
 		Needs: harness.InProcess, Run: unknownType,
 	},

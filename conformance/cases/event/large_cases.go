@@ -4,7 +4,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// LargeCases check large objects and large numbers of objects.
+// LargeCases are those of large objects and of many.
 var LargeCases = []harness.Case{
 	{
 		ID: "large/1MiB", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",

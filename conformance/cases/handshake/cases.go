@@ -1,12 +1,11 @@
-// Package handshake has the conformance cases about the request that opens a watch, the
-// response to it, and content negotiation.
+// Package handshake has the cases about the request that opens a watch, and the response to it.
 package handshake
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases check the handshake of a watch, and content negotiation.
+// Cases are those of handshake and negotiation.
 var Cases = []harness.Case{
 	{
 		ID: "handshake/h1-chunked", Level: harness.Must, Subject: harness.Server, Transports: "h1", Mode: "r",

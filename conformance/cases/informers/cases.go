@@ -1,12 +1,11 @@
-// Package informers has the conformance cases about informers: clients that keep a copy of
-// a collection.
+// Package informers has the cases about a client that keeps a copy of a collection.
 package informers
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases check the whole client stack: an informer over a client that retries and resumes.
+// Cases are those of the client stack: an informer over the client that resumes.
 var Cases = []harness.Case{
 	{
 		ID: "informer/store-equals-list", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Mode: "f",

@@ -1,12 +1,11 @@
-// Package initial has the conformance cases about initial events, which Kubernetes also
-// calls a streaming list (KEP-3157).
+// Package initial has the cases about initial events (streaming lists, KEP-3157).
 package initial
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases check initial events.
+// Cases are those of initial events, also called a streaming list (KEP-3157).
 var Cases = []harness.Case{
 	{
 		ID: "initial/stream", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",

@@ -19,55 +19,51 @@ import (
 )
 
 const (
-	// A bomb has blocks of blockBytes zeros each, 1 GiB in total.
+	// blocks of blockBytes zeros each are 1 GiB.
 	blocks, blockBytes = 1 << 10, 1 << 20
-	// maxMemory is the number of bytes that a client may allocate to read a bomb.
-	maxMemory = 32 << 20
+	// mostMemory is what a client may take for a bomb.
+	mostMemory = 32 << 20
 )
 
-// A bomb is 1 GiB of compressed text. It consists of head, followed by block repeated
-// blocks times.
+// A bomb is text of 1 GiB, compressed: head, and then block as often as there are blocks.
 type bomb struct{ head, block []byte }
 
-// deflateLast compresses parts in one stream and returns the compressed form of the last part,
-// which may refer back to the earlier parts.
-func deflateLast(parts ...[]byte) []byte {
+// deflated compresses parts one behind another and returns what the last one becomes, which may refer to those before.
+func deflated(parts ...[]byte) []byte {
 	var out bytes.Buffer
 	w, err := flate.NewWriter(&out, flate.BestCompression)
 	if err != nil {
-		panic(err) // only an invalid level is an error
+		panic(err) // of the level, which is a constant
 	}
 	for _, p := range parts {
 		out.Reset()
-		_, _ = w.Write(p) // writes to a bytes.Buffer do not fail
+		_, _ = w.Write(p) // a Buffer takes everything
 		_ = w.Flush()
 	}
 	return out.Bytes()
 }
 
-// zeroWindow returns more zeros than the window of DEFLATE holds.
-func zeroWindow() []byte { return bytes.Repeat([]byte("0"), 64<<10) }
+// window are zeros, more than DEFLATE looks back at.
+func window() []byte { return bytes.Repeat([]byte("0"), 64<<10) }
 
-// zeroBlock returns a compressed block of zeros that must follow a window of zeros.
-var zeroBlock = sync.OnceValue(func() []byte { return deflateLast(zeroWindow(), bytes.Repeat([]byte("0"), blockBytes)) })
+// zeros is a block behind a window.
+var zeros = sync.OnceValue(func() []byte { return deflated(window(), bytes.Repeat([]byte("0"), blockBytes)) })
 
-// deflateBomb returns a DEFLATE stream of beginning, followed by zeros.
+// deflateBomb compresses a beginning and zeros behind it.
 func deflateBomb(beginning string) bomb {
-	return bomb{deflateLast(append([]byte(beginning), zeroWindow()...)), zeroBlock()}
+	return bomb{deflated(append([]byte(beginning), window()...)), zeros()}
 }
 
-// gzipBomb returns a gzip member (RFC 1952, section 2.3) without a trailer, because the
-// client must stop reading before it gets there.
+// gzipBomb has the header of a member, of which nobody sees the end (RFC 1952 2.3).
 func gzipBomb(beginning string) bomb {
 	b := deflateBomb(beginning)
 	b.head = append([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}, b.head...)
 	return b
 }
 
-// zstdBomb returns a zstd frame (RFC 8878, section 3.1.1) in which each block of four bytes
-// expands to 128 KiB of zeros.
+// zstdBomb is a frame of which each block says, in four bytes, that 128 KiB are zeros (RFC 8878 3.1.1).
 func zstdBomb(beginning string) bomb {
-	const raw, repeated, maxBlock = 0, 1, 128 << 10
+	const raw, repeated, most = 0, 1, 128 << 10
 	header := func(kind, size int) []byte {
 		n := size<<3 | kind<<1
 		return []byte{byte(n), byte(n >> 8), byte(n >> 16)}
@@ -75,59 +71,58 @@ func zstdBomb(beginning string) bomb {
 	const windowSize = 10 << 3 // 1 MiB
 	head := append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, windowSize}, header(raw, len(beginning))...)
 	head = append(head, beginning...)
-	return bomb{head, bytes.Repeat(append(header(repeated, maxBlock), '0'), blockBytes/maxBlock)}
+	return bomb{head, bytes.Repeat(append(header(repeated, most), '0'), blockBytes/most)}
 }
 
-// bombs has the function that makes a bomb, by content coding.
+// bombs are by content coding.
 var bombs = map[string]func(beginning string) bomb{"gzip": gzipBomb, "zstd": zstdBomb}
 
-func decompressionBomb(e *harness.Env) {
+func bombed(e *harness.Env) {
 	const list = `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a"},"text":"`
 	for coding, pack := range bombs {
-		var accepted atomic.Bool
-		at := e.Serve(watchBombHandler(e, coding, pack(eventStart), &accepted))
-		took := allocatedBytes(func() {
+		var asked atomic.Bool
+		at := e.Serve(explodes(e, coding, pack(endless), &asked))
+		took := allocated(func() {
 			s, err := e.Via(at).TryDial("", transport.Request{Codings: []string{coding}, Limit: smallLimit})
 			switch {
-			case !accepted.Load():
-				e.Logf("the client does not accept %s", coding)
+			case !asked.Load():
+				e.Logf("the client does not ask for %s", coding)
 			case err != nil:
 				e.Fatalf("1 GiB in %s: %v", coding, err)
 			default:
-				wantEventRejected(e, "1 GiB in "+coding, s)
+				refusedEvent(e, "1 GiB in "+coding, s)
 			}
 		})
-		if took > maxMemory {
-			e.Errorf("1 GiB in %s: the client allocated %d bytes of memory", coding, took)
+		if took > mostMemory {
+			e.Errorf("1 GiB in %s: the client took %d bytes of memory", coding, took)
 		}
 
-		at = e.Serve(httpBombHandler(coding, pack(list), &accepted))
+		at = e.Serve(shatters(coding, pack(list), &asked))
 		r := e.RemoteWith(at, func(r *client.Remote) { r.Compress, r.MaxObjectBytes = true, smallLimit })
-		took = allocatedBytes(func() {
-			if _, err := r.List(e.Context(), listwatch.Query{}); accepted.Load() && !errors.Is(err, listwatch.Corrupt) {
+		took = allocated(func() {
+			if _, err := r.List(e.Context(), listwatch.Query{}); asked.Load() && !errors.Is(err, listwatch.Corrupt) {
 				e.Errorf("a list of 1 GiB in %s: got %v, want an error of code Corrupt", coding, err)
 			}
 		})
-		if took > maxMemory {
-			e.Errorf("a list of 1 GiB in %s: the client allocated %d bytes of memory", coding, took)
+		if took > mostMemory {
+			e.Errorf("a list of 1 GiB in %s: the client took %d bytes of memory", coding, took)
 		}
 	}
 }
 
-// watchBombHandler returns a handler that responds to a watch with a bomb. Over WebSocket
-// the bomb is one message with permessage-deflate, whatever the coding. The handler sets
-// accepted to true if the client accepts the compression, and to false if not.
-func watchBombHandler(e *harness.Env, coding string, b bomb, accepted *atomic.Bool) http.HandlerFunc {
+// explodes is a step: a watch that is a bomb, on WebSocket one message of permessage-deflate whatever the coding. asked is set if the
+// client asks for that.
+func explodes(e *harness.Env, coding string, b bomb, asked *atomic.Bool) http.HandlerFunc {
 	if e.Transport != "ws" {
-		return httpBombHandler(coding, b, accepted)
+		return shatters(coding, b, asked)
 	}
-	b = deflateBomb(eventStart)
+	b = deflateBomb(endless)
 	explode := e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.DeflateNoContext}}, harness.SendFrames(slices.Concat(
 		[]wsframe.Frame{{First: wsframe.OpText | wsframe.RSV1, Payload: b.head}},
 		slices.Repeat([]wsframe.Frame{{First: wsframe.OpContinuation, Payload: b.block}}, blocks),
 	)...))
 	return func(w http.ResponseWriter, r *http.Request) {
-		if accepted.Store(r.Header.Get(harness.WebSocketExtensions) != ""); !accepted.Load() {
+		if asked.Store(r.Header.Get(harness.WebSocketExtensions) != ""); !asked.Load() {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
@@ -135,11 +130,10 @@ func watchBombHandler(e *harness.Env, coding string, b bomb, accepted *atomic.Bo
 	}
 }
 
-// httpBombHandler returns a handler that responds over HTTP with a bomb. It sets accepted like
-// watchBombHandler does.
-func httpBombHandler(coding string, b bomb, accepted *atomic.Bool) http.HandlerFunc {
+// shatters is a step: an answer over HTTP that is a bomb.
+func shatters(coding string, b bomb, asked *atomic.Bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if accepted.Store(strings.Contains(r.Header.Get("Accept-Encoding"), coding)); !accepted.Load() {
+		if asked.Store(strings.Contains(r.Header.Get("Accept-Encoding"), coding)); !asked.Load() {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
@@ -148,14 +142,14 @@ func httpBombHandler(coding string, b bomb, accepted *atomic.Bool) http.HandlerF
 		_, _ = w.Write(b.head)
 		for range blocks {
 			if _, err := w.Write(b.block); err != nil {
-				return // the client has closed the connection
+				return // the client has left
 			}
 		}
 	}
 }
 
-// allocatedBytes returns the number of bytes that the process allocates while f runs.
-func allocatedBytes(f func()) uint64 {
+// allocated returns how many bytes of memory f takes, with all that goes on beside it.
+func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()

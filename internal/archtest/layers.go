@@ -134,6 +134,11 @@ var dependencies = []dependency{
 	},
 	{"github.com/klauspost/compress", []string{"internal/compress"}, "all compression is in one package"},
 	{"github.com/fxamacker/cbor", []string{"framing"}, "codecs of the wire belong to framing"},
+	{
+		"github.com/vmihailenco/msgpack",
+		[]string{"examples/extending/msgpackframing"},
+		"the example of a framing that needs a library; our own framings need none",
+	},
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "patches are a verb of Kubernetes' API"},
 	{
 		"go.yaml.in/yaml",

@@ -48,7 +48,7 @@ var moduleRules = []moduleRule{
 	},
 	{
 		dir:    "conformance",
-		ours:   []string{"."},
+		ours:   []string{".", "kubeapi"},
 		others: []string{"github.com/google/go-cmp", "golang.org/x/net", "go.yaml.in/yaml"},
 	},
 	{
@@ -56,6 +56,11 @@ var moduleRules = []moduleRule{
 		ours:   []string{".", "conformance", "kubeapi", "store/etcd"},
 		others: []string{"golang.org/x/term"},
 		heavy:  append([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient...),
+	},
+	{
+		dir:    "examples/extending",
+		ours:   []string{".", "conformance", "kubeapi"},
+		others: []string{"github.com/vmihailenco/msgpack"},
 	},
 	{dir: interopModule, anything: true},
 	{dir: toolsModule, anything: true},
@@ -69,5 +74,7 @@ var internalImports = map[string][]string{
 	"kubeapi":       {"internal/rawjson"},
 	"conformance":   {"internal/compress", "internal/memnet", "internal/reflector"},
 	"cmd/listwatch": nil,
-	"interop":       {"internal/history", "internal/rawjson"},
+	// This module shows what a stranger can write, so its tests are checked too.
+	"examples/extending": nil,
+	"interop":            {"internal/history", "internal/rawjson"},
 }

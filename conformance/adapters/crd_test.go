@@ -1,4 +1,4 @@
-package conformancecmd_test
+package adapters_test
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// A crdServer is a server that has nothing but what is defined: Kubernetes' extension server without the rest, as far as a run needs it.
-type crdServer struct {
+// A definer is a server that has nothing but what is defined: Kubernetes' extension server without the rest, as far as a run needs it.
+type definer struct {
 	db *memory.DB
 
 	mu sync.RWMutex
@@ -25,7 +25,7 @@ type crdServer struct {
 	defined, removed []string
 }
 
-func (d *crdServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *definer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	switch name, ok := strings.CutPrefix(r.URL.Path, definitions); {
 	case ok && r.Method == http.MethodPost:
@@ -43,7 +43,7 @@ func (d *crdServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (d *crdServer) define(w http.ResponseWriter, r *http.Request) {
+func (d *definer) define(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Metadata struct{ Name string }
 		Spec     struct {
@@ -75,8 +75,8 @@ func (d *crdServer) define(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-func TestServerWithoutConfigMapsUsesCustomResource(t *testing.T) {
-	d := &crdServer{db: memory.Open(memory.Options{}), api: &kubeapi.Handler{}}
+func TestAServerWithoutConfigMapsIsTestedOnACustomResource(t *testing.T) {
+	d := &definer{db: memory.Open(memory.Options{}), api: &kubeapi.Handler{}}
 	server := httptest.NewServer(d)
 	defer server.Close()
 	c, err := adapters.Kube(t.Context(), server.URL, "", adapters.Options{})
@@ -84,10 +84,10 @@ func TestServerWithoutConfigMapsUsesCustomResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	// httptest's server speaks no HTTP/2 in clear text.
-	if notes := strings.Join(c.Target.Notes, "\n"); !strings.Contains(notes, "a custom resource created for this run") || !strings.Contains(notes, "h2 is not tested") {
+	if notes := strings.Join(c.Target.Notes, "\n"); !strings.Contains(notes, "a custom resource of their own") || !strings.Contains(notes, "h2 is not tested") {
 		t.Errorf("got notes %q", notes)
 	}
-	if n := countPasses(t, c.Target, conformance.Options{Run: []string{"select", "event/create-update-delete"}}); n < 20 {
+	if n := judge(t, c.Target, conformance.Options{Run: []string{"select", "event/create-update-delete"}}); n < 20 {
 		t.Errorf("only %d runs passed", n)
 	}
 	if err := c.Close(); err != nil {

@@ -1,4 +1,4 @@
-package conformancecmd_test
+package adapters_test
 
 import (
 	"net"
@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// serve starts a server with the built-in resources and returns its URL.
+// serve starts a server of the resources that every cluster has and returns its URL.
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	db := memory.Open(memory.Options{})
@@ -44,8 +44,8 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	return "http://" + l.Addr().String()
 }
 
-// countPasses runs the server cases, fails t for each bad outcome, and returns the number of passes.
-func countPasses(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
+// judge fails t for every outcome that is bad, and returns how many passed.
+func judge(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
 	t.Helper()
 	o.Subject = harness.Server
 	r, err := conformance.Execute(t.Context(), target, o, nil)
@@ -63,15 +63,15 @@ func countPasses(t *testing.T, target conformance.Target, o conformance.Options)
 	return passed
 }
 
-func TestKubernetesTargetPasses(t *testing.T) {
+func TestOurServerPassesAsACluster(t *testing.T) {
 	base := serve(t, nil)
 	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The cases with many watchers and large objects add nothing for our own server.
+	// The crowds of group conc and the large objects are for servers that somebody doubts.
 	o := conformance.Options{Skip: []string{"conc", "large", "order", "limit", "timeout", "slow", "drop", "*/*/h2", "*/*/ws-nhooyr"}}
-	if n := countPasses(t, c.Target, o); n < 80 {
+	if n := judge(t, c.Target, o); n < 80 {
 		t.Errorf("only %d runs passed", n)
 	}
 	if err := c.Close(); err != nil {
@@ -79,18 +79,18 @@ func TestKubernetesTargetPasses(t *testing.T) {
 	}
 }
 
-func TestURLTargetPasses(t *testing.T) {
+func TestOurServerPassesByItsURL(t *testing.T) {
 	target, err := adapters.URL(t.Context(), serve(t, nil)+"/api/v1/pods", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := countPasses(t, target, conformance.Options{Skip: []string{"timeout"}}); n < 40 {
+	if n := judge(t, target, conformance.Options{Skip: []string{"timeout"}}); n < 40 {
 		t.Errorf("only %d runs passed", n)
 	}
 }
 
-// requireOrigin refuses WebSockets without an Origin header, as kube-apiserver does.
-func requireOrigin(next http.Handler) http.Handler {
+// wantsOrigin refuses WebSockets without an Origin, as kube-apiserver does.
+func wantsOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" && r.Header.Get("Origin") == "" {
 			w.WriteHeader(http.StatusForbidden)
@@ -100,8 +100,8 @@ func requireOrigin(next http.Handler) http.Handler {
 	})
 }
 
-func TestRequiredOriginIsSent(t *testing.T) {
-	at := serve(t, requireOrigin)
+func TestWebSocketsHaveAnOriginWhereTheServerWantsOne(t *testing.T) {
+	at := serve(t, wantsOrigin)
 	cluster, err := adapters.Kube(t.Context(), at, "configmaps", adapters.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestRequiredOriginIsSent(t *testing.T) {
 		}
 		for _, o := range r.Outcomes {
 			want := runner.Pass
-			if o.ID == "cors/ws-no-origin" { // sends requests without an Origin header
+			if o.ID == "cors/ws-no-origin" { // is asked without one all the same
 				want = runner.Warn
 			}
 			if o.Verdict != want {
@@ -126,7 +126,7 @@ func TestRequiredOriginIsSent(t *testing.T) {
 			}
 		}
 		if len(r.Outcomes) != 4 {
-			t.Errorf("%d runs, want two cases in two variants", len(r.Outcomes))
+			t.Errorf("%d runs, want two cases on two ways", len(r.Outcomes))
 		}
 	}
 	if err := cluster.Close(); err != nil {
