@@ -51,7 +51,7 @@ type cell struct {
 	tls     bool
 	client  clientConfig
 	framing framing.Framer
-	// compression is what the client requests.
+	// compression is the compression that the client requests.
 	compression compression
 }
 
@@ -73,8 +73,8 @@ func cells() []cell {
 }
 
 // cellsWhere returns the cells for which include returns true.
-func cellsWhere(belong func(cell) bool) []cell {
-	return slices.DeleteFunc(cells(), func(c cell) bool { return !belong(c) })
+func cellsWhere(include func(cell) bool) []cell {
+	return slices.DeleteFunc(cells(), func(c cell) bool { return !include(c) })
 }
 
 // String returns the name of c in a form that go test -run accepts unchanged.
@@ -114,5 +114,6 @@ func (c cell) canRequestFraming() bool {
 
 func (c cell) transportsMatch() bool { return c.server.Name() == c.client.transport }
 
-// isCBOR reports whether objects arrive with the same values instead of the same bytes.
+// isCBOR reports whether the framing is CBOR, which preserves the values of objects but not
+// their bytes.
 func (c cell) isCBOR() bool { return c.framing == framing.Framer(framing.CBORSeq{}) }

@@ -36,7 +36,7 @@ func browserPath(t *testing.T) string {
 func openBrowser(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	home := t.TempDir()
-	var said bytes.Buffer
+	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, browserPath(t),
 		"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+home, "--remote-debugging-port=0",
 		"--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -48,7 +48,7 @@ func openBrowser(ctx context.Context, t *testing.T, url string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
-	cmd.Stderr = &said
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func openBrowser(ctx context.Context, t *testing.T, url string) {
 		_ = cmd.Cancel() // if the browser has exited by itself, the test has already failed
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("standard error of the browser:\n%s", said.Bytes()[max(0, said.Len()-4<<10):])
+			t.Logf("standard error of the browser:\n%s", stderr.Bytes()[max(0, stderr.Len()-4<<10):])
 		}
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A compression is a compression that a client requests.
+// A compression is a compression method that a client can request.
 type compression struct {
-	name, transport string // if empty, it is a content coding for HTTP streams
+	name, transport string // transport is empty for the content codings of HTTP
 }
 
 var compressions = []compression{{"none", ""}, {"gzip", ""}, {"zstd", ""}, {"permessage-deflate", "websocket"}}
@@ -28,8 +28,8 @@ func (c cell) isCompressed() bool {
 	return c.compression.name != "none" && c.compression.appliesTo(c.client.transport) && c.server.name != "websocket-nhooyr"
 }
 
-// addTo adds the compression to r. If the transport does not support it, addTo sets the
-// header of another transport.
+// addTo requests the compression in r. If the transport does not support it, addTo sets the
+// header by which another transport would request it, which the server must ignore.
 func (c cell) addTo(r *transport.Request) {
 	z := c.compression
 	switch ours := z.appliesTo(c.client.transport); {
@@ -41,7 +41,7 @@ func (c cell) addTo(r *transport.Request) {
 	case z.transport == "websocket":
 		r.Header = r.Header.Clone()
 		r.Header.Set(extensionsHeader, z.name)
-		r.Header.Set("Accept-Encoding", "deflate") // has another meaning in HTTP, and is not offered
+		r.Header.Set("Accept-Encoding", "deflate") // an HTTP coding that the server does not offer
 	default:
 		r.Header = r.Header.Clone()
 		r.Header.Set("Accept-Encoding", z.name)
@@ -50,7 +50,7 @@ func (c cell) addTo(r *transport.Request) {
 
 // verifyResponse returns an error unless the response header names the expected compression
 // and no other.
-func (c cell) verifyResponse(answer http.Header) error {
+func (c cell) verifyResponse(header http.Header) error {
 	coding, extension := "", ""
 	switch z := c.compression; {
 	case !c.isCompressed():
@@ -59,11 +59,11 @@ func (c cell) verifyResponse(answer http.Header) error {
 	default:
 		coding = z.name
 	}
-	if got := answer.Get("Content-Encoding"); got != coding {
+	if got := header.Get("Content-Encoding"); got != coding {
 		return fmt.Errorf("got Content-Encoding %q, want %q", got, coding)
 	}
-	if got, _, _ := strings.Cut(answer.Get(extensionsHeader), ";"); got != extension {
-		return fmt.Errorf("got Sec-WebSocket-Extensions %q, want %q", answer.Get(extensionsHeader), extension)
+	if got, _, _ := strings.Cut(header.Get(extensionsHeader), ";"); got != extension {
+		return fmt.Errorf("got Sec-WebSocket-Extensions %q, want %q", header.Get(extensionsHeader), extension)
 	}
 	return nil
 }

@@ -53,11 +53,11 @@ func table() string {
 			group = c.Group()
 			fmt.Fprintf(&b, "\n## %s\n\n| case | level | subject | transports | mode | rule |\n|---|---|---|---|---|---|\n", group)
 		}
-		says := strings.ReplaceAll(c.Rule, "|", `\|`)
+		rule := strings.ReplaceAll(c.Rule, "|", `\|`)
 		if c.CoveredBy != "" {
-			says += " — *" + c.CoveredBy + "*"
+			rule += " — *" + c.CoveredBy + "*"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.Mode, says)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.Mode, rule)
 	}
 	return b.String() + "\n"
 }
@@ -111,7 +111,7 @@ func TestProtocolRulesAndCasesMatch(t *testing.T) {
 	for _, r := range rules {
 		covered := false
 		for _, m := range caseID.FindAllStringSubmatch(r.text, -1) {
-			if _, known := documented[m[1]]; known {
+			if _, exists := documented[m[1]]; exists {
 				documented[m[1]], covered = true, true
 			} else if !mediaType.MatchString(m[1]) {
 				t.Errorf("docs/protocol.md, section %q: case %s does not exist", r.section, m[1])

@@ -56,8 +56,8 @@ func ReadKnownFailures(name string) (*KnownFailures, error) {
 	return ParseKnownFailures(f)
 }
 
-// Reason returns the reason of the first known failure that matches the name of a run. A
-// nil KnownFailures matches none.
+// Reason returns the reason of the first known failure that matches the name of a run. If k
+// is nil, no name matches.
 func (k *KnownFailures) Reason(name string) (reason string, known bool) {
 	if k == nil {
 		return "", false

@@ -50,11 +50,11 @@ func (m *matrix) markOpened(number int) {
 	}
 }
 
-// One history is written once and watched in all supported cells at the same time, on
-// sockets. Each watcher is cut off after a random number of bytes, and resumes over other
-// transports. It must see the history byte for byte, or value for value with CBOR.
+// All supported cells watch one history at the same time, over sockets. Each watcher is cut
+// off after a random number of bytes, and resumes over another transport. It must receive
+// the history byte for byte, or value for value with CBOR.
 //
-// All watchers run, whatever -run selects. A subtest reports the result of one watcher.
+// All watchers run regardless of -run. Each subtest reports the result of one watcher.
 func TestEveryCellDeliversTheSameHistory(t *testing.T) {
 	t.Logf("seed %d; repeat with -seed %[1]d", seed())
 	m := newMatrix(t)
@@ -91,10 +91,10 @@ func TestEveryCellDeliversTheSameHistory(t *testing.T) {
 	m.verifyUnmodified(t, history)
 	t.Logf("%d cells, %d writes, %d events in own cells, %d cuts, %d in the middle of an event, %d resumes replayed %d events",
 		len(watchers), len(history), all.ownCellEvents, all.cuts, all.cutsInEvent, all.replayingResumes, all.replayedEvents)
-	for name, tally := range groups {
-		if tally.cutsInEvent == 0 || tally.replayingResumes == 0 {
+	for name, counts := range groups {
+		if counts.cutsInEvent == 0 || counts.replayingResumes == 0 {
 			t.Errorf("%s: %d cuts in the middle of an event and %d resumes with replay, want both to be positive",
-				name, tally.cutsInEvent, tally.replayingResumes)
+				name, counts.cutsInEvent, counts.replayingResumes)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type matrixWatcher struct {
 	counts      watchCounts
 }
 
-// watchCounts counts what happened to watchers.
+// watchCounts counts events, cuts and resumes of watchers.
 type watchCounts struct {
 	ownCellEvents    int // events in the watcher's own cell
 	cuts             int // sessions that were cut off
@@ -58,13 +58,13 @@ func (t *watchCounts) add(o watchCounts) {
 	t.replayingResumes += o.replayingResumes
 }
 
-// A session in the own cell is cut after ownCellMinBytes and up to ownCellExtraBytes more.
-// All of them together must be shorter than the compressed history, in which an event takes
-// more than 400 bytes.
+// A session in the watcher's own cell is cut after ownCellMinBytes and up to
+// ownCellExtraBytes more. The sessions together must read less than the compressed history,
+// in which an event takes more than 400 bytes.
 const ownCellMinBytes, ownCellExtraBytes = 32 << 10, minEvents*80 - 32<<10
 
-// newMatrixWatcher plans the sessions of a watcher. Most sessions end long before the
-// history does, so that all cuts take place.
+// newMatrixWatcher plans the sessions of a watcher. Most sessions are cut long before the
+// end of the history, so that all cuts occur.
 func newMatrixWatcher(m *matrix, number int, home cell) *matrixWatcher {
 	w := &matrixWatcher{home: home, number: number, selector: selectors[number%len(selectors)], matrix: m, rand: newRandom(firstWatcherActor + uint64(number))}
 	for range minCuts + w.rand.IntN(2) {

@@ -20,9 +20,9 @@ import (
 )
 
 // An unsupported combination must fail with an error that tells the client to request
-// something else. It must not open a stream, hang, or fail with an error that the client
-// retries. The test covers a port that speaks HTTP/1.1 and HTTP/2 but serves one transport,
-// and a port that speaks only one protocol.
+// something else. It must not open a stream, hang, or fail with an error on which the
+// client retries. The test covers a port that speaks HTTP/1.1 and HTTP/2 but serves one
+// transport, and a port that speaks only one protocol.
 func TestUnsupportedCellsAreRefused(t *testing.T) {
 	things := newCollection(t)
 	for _, port := range []string{"shared", "own"} {
@@ -46,14 +46,14 @@ func newCollection(t *testing.T) *store.Collection {
 	return things
 }
 
-func protocolsOf(end serverConfig, port string) *http.Protocols {
+func protocolsOf(config serverConfig, port string) *http.Protocols {
 	if port == "shared" {
 		return nil
 	}
 	p := new(http.Protocols)
-	p.SetHTTP1(end.Name() != "h2")
-	p.SetHTTP2(end.Name() == "h2")
-	p.SetUnencryptedHTTP2(end.Name() == "h2")
+	p.SetHTTP1(config.Name() != "h2")
+	p.SetHTTP2(config.Name() == "h2")
+	p.SetUnencryptedHTTP2(config.Name() == "h2")
 	return p
 }
 
@@ -85,7 +85,7 @@ func testRefusal(t *testing.T, c cell, s *servertest.Server, port string) {
 		t.Errorf("got status %d with %v, want one of %v", e.Status, err, refusalStatuses)
 	}
 	if c.transportsMatch() {
-		// Our client does not even send the request. Other clients may.
+		// This module's client does not send such a request, but other clients may.
 		if status := upgradeStatus(ctx, t, s, c.framing.MediaType()); status != http.StatusNotAcceptable {
 			t.Errorf("upgrade with Accept: %s: got status %d, want 406", c.framing.MediaType(), status)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// These types are declared in package cases.
+// These types are declared in the packages harness and runner.
 type (
 	// A Target is a server or a client under test.
 	Target = harness.Target
@@ -27,9 +27,9 @@ type (
 	Instance = harness.Instance
 	// A Store writes to the collection of an Instance.
 	Store = harness.Store
-	// An Ability is something that a Target supports, or a set of such things.
+	// An Ability is a capability of a Target, or a set of capabilities.
 	Ability = harness.Ability
-	// A T receives the results of a case. A *testing.T is one.
+	// A T receives the results of a case. *testing.T implements it.
 	T = harness.T
 	// A Case is a rule of the protocol and its test.
 	Case = harness.Case
@@ -58,7 +58,8 @@ type Options struct {
 	Run, Skip []string
 	// KnownFailures are the expected failures. It may be nil.
 	KnownFailures *KnownFailures
-	// Strict reports a broken rule that is not a must as a failure instead of a warning.
+	// Strict reports violations of should rules and of promises as failures instead of
+	// warnings.
 	Strict bool
 }
 
@@ -74,16 +75,16 @@ type Report struct {
 	// if the run was not started from a command line.
 	Notes   []string `json:"notes,omitempty"`
 	Command []string `json:"command,omitempty"`
-	// Outcomes are in the order of [List]. Cases that were not selected have none.
+	// Outcomes are in the order of [List]. Cases that were not selected are absent.
 	Outcomes []Outcome `json:"outcomes"`
 	// UnmatchedPatterns are the patterns of known failures that match no run.
 	UnmatchedPatterns []string `json:"unmatched,omitempty"`
-	// Mutants and Robustness are the results of testing the suite itself and this module
-	// under faults. They are nil unless the run included those tests.
+	// Mutants and Robustness are the results of the tests of the suite itself, and of the
+	// tests of this module under faults. They are nil if these tests were not run.
 	Mutants    *mutants.Result    `json:"mutants,omitempty"`
 	Robustness *robustness.Result `json:"faults,omitempty"`
-	// Unfinished is the reason why the tests after the cases did not finish. It is empty if
-	// they did.
+	// Unfinished is the reason for which the mutant or robustness tests did not finish. It
+	// is empty if they finished.
 	Unfinished string `json:"unfinished,omitempty"`
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// testTimeout is how long a test waits for anything. It ends a hang and is not a performance
-// limit.
+// testTimeout limits every wait of a test. It only ends a test that hangs, and is not a
+// performance limit.
 const testTimeout = 8 * time.Minute
 
 // A serverKey identifies a server of the matrix.

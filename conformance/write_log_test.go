@@ -1,88 +1,15 @@
 package conformance_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/listwatch/listwatch"
 )
-
-// A recordedWrite is one acknowledged change of one object.
-type recordedWrite struct {
-	version       listwatch.Version
-	key           listwatch.Key
-	before, after map[string]string // labels; nil if the object did not or does not exist
-	now, last     *objectContent    // the object after the write, and the previous object with the version of the write
-}
-
-// An objectContent is the content of an object at one version.
-type objectContent struct {
-	data          []byte // the bytes that the store holds
-	sum, valueSum [sha256.Size]byte
-
-	// verified is the hash of another encoding that was found to have the same value. Most
-	// watchers receive the same encoding.
-	verified atomic.Pointer[[sha256.Size]byte]
-}
-
-// hasValue reports whether object, a JSON text, has the same value as c.
-func (c *objectContent) hasValue(object []byte) (bool, error) {
-	sum := sha256.Sum256(object)
-	if verified := c.verified.Load(); verified != nil && *verified == sum {
-		return true, nil
-	}
-	value, err := appendExact(nil, object)
-	if err != nil || sha256.Sum256(value) != c.valueSum {
-		return false, err
-	}
-	c.verified.Store(&sum)
-	return true, nil
-}
-
-func newObjectContent(data []byte) (*objectContent, error) {
-	exact, err := appendExact(nil, data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", excerptAt(data, 0), err)
-	}
-	return &objectContent{data: data, sum: sha256.Sum256(data), valueSum: sha256.Sum256(exact)}, nil
-}
-
-// A selector selects objects by label. matches is independent of the parser under test.
-type selector struct {
-	text    string
-	matches func(labels map[string]string) bool
-}
-
-var selectors = []selector{
-	{"tier=gold", func(l map[string]string) bool { return l["tier"] == "gold" }},
-	{"tier in (gold,silver),shade!=dark", func(l map[string]string) bool {
-		return (l["tier"] == "gold" || l["tier"] == "silver") && l["shade"] != "dark"
-	}},
-	{"tier!=bronze,!canary", func(l map[string]string) bool { _, canary := l["canary"]; return l["tier"] != "bronze" && !canary }},
-}
-
-// expectedEvent returns the event that a watcher of s must see for w. The type is empty if
-// it must see none.
-func (w *recordedWrite) expectedEvent(s selector) (eventType string, object *objectContent) {
-	was := w.before != nil && s.matches(w.before)
-	is := w.after != nil && s.matches(w.after)
-	switch {
-	case was && is:
-		return "MODIFIED", w.now
-	case is:
-		return "ADDED", w.now
-	case was:
-		return "DELETED", w.last
-	}
-	return "", nil
-}
 
 // A writeLog contains the acknowledged writes as their writers recorded them. It is safe
 // for concurrent use.
@@ -167,78 +94,7 @@ func (l *writeLog) history() []*recordedWrite {
 	return all
 }
 
-// A receivedEvent is an event as a client received it.
-type receivedEvent struct {
-	eventType string
-	version   listwatch.Version
-	object    []byte
-}
-
-// verify compares a with the event that a watcher of s must see for w: by bytes, or by
-// value if exact is true.
-func (w *recordedWrite) verify(a receivedEvent, s selector, exact bool) error {
-	eventType, object := w.expectedEvent(s)
-	if eventType == "" {
-		return fmt.Errorf("got %s of %s at version %d, want no event: labels %v before and %v after do not match %q", a.eventType, w.key, w.version, w.before, w.after, s.text)
-	}
-	if a.eventType != eventType {
-		return fmt.Errorf("%s at version %d: got type %s, want %s (labels %v before, %v after, selector %q)",
-			w.key, w.version, a.eventType, eventType, w.before, w.after, s.text)
-	}
-	if !exact {
-		if bytes.Equal(a.object, object.data) {
-			return nil
-		}
-		return fmt.Errorf("%s %s at version %d: %s", eventType, w.key, w.version, firstDifference(a.object, object.data))
-	}
-	same, err := object.hasValue(a.object)
-	if err != nil {
-		return fmt.Errorf("%s %s at version %d: invalid JSON: %w", eventType, w.key, w.version, err)
-	}
-	if same {
-		return nil
-	}
-	got, _ := appendExact(nil, a.object)
-	want, _ := appendExact(nil, object.data) // both were valid before
-	return fmt.Errorf("%s %s at version %d has another value: %s", eventType, w.key, w.version, firstDifference(got, want))
-}
-
-func firstDifference(got, want []byte) string {
-	at := 0
-	for at < len(got) && at < len(want) && got[at] == want[at] {
-		at++
-	}
-	return fmt.Sprintf("got %d bytes, want %d; they differ at byte %d:\n got %s\nwant %s", len(got), len(want), at, excerptAt(got, at), excerptAt(want, at))
-}
-
-func excerptAt(b []byte, at int) string {
-	from, to := max(0, at-24), min(len(b), at+72)
-	return fmt.Sprintf("…%q…", b[from:to])
-}
-
-// verifyOrder compares the versions that a watcher of s saw with the history.
-func verifyOrder(history []*recordedWrite, s selector, got []listwatch.Version) error {
-	n := 0
-	for _, w := range history {
-		eventType, _ := w.expectedEvent(s)
-		if eventType == "" {
-			continue
-		}
-		if n == len(got) {
-			return fmt.Errorf("event %d is missing: %s %s at version %d", n, eventType, w.key, w.version)
-		}
-		if got[n] != w.version {
-			return fmt.Errorf("event %d: got version %d, want %s %s at version %d", n, got[n], eventType, w.key, w.version)
-		}
-		n++
-	}
-	if n < len(got) {
-		return fmt.Errorf("unexpected event %d of version %d", n, got[n])
-	}
-	return nil
-}
-
-// The matrix test is only as good as its write log.
+// The matrix test relies on the write log, so the log must detect every kind of defect.
 func TestWriteLogDetectsEveryDefect(t *testing.T) {
 	object := func(data string) *objectContent {
 		c, err := newObjectContent([]byte(data))
@@ -264,19 +120,19 @@ func TestWriteLogDetectsEveryDefect(t *testing.T) {
 		{"ADDED", 5, []byte(`{"n":5}`)},
 		{"DELETED", 6, []byte(`{"n":5}`)},
 	}
-	verifyAll := func(exact bool, events ...receivedEvent) error {
+	verifyAll := func(byValue bool, events ...receivedEvent) error {
 		var versions []listwatch.Version
 		for _, a := range events {
-			if err := history[a.version-1].verify(a, s, exact); err != nil {
+			if err := history[a.version-1].verify(a, s, byValue); err != nil {
 				return err
 			}
 			versions = append(versions, a.version)
 		}
 		return verifyOrder(history, s, versions)
 	}
-	for _, exact := range []bool{false, true} {
-		if err := verifyAll(exact, correct...); err != nil {
-			t.Errorf("correct events (exact %v): %v", exact, err)
+	for _, byValue := range []bool{false, true} {
+		if err := verifyAll(byValue, correct...); err != nil {
+			t.Errorf("correct events (by value: %v): %v", byValue, err)
 		}
 		for i := range correct {
 			defects := map[string][]receivedEvent{
@@ -290,8 +146,8 @@ func TestWriteLogDetectsEveryDefect(t *testing.T) {
 				defects["swapped"] = slices.Replace(slices.Clone(correct), i-1, i+1, correct[i], correct[i-1])
 			}
 			for what, events := range defects {
-				if verifyAll(exact, events...) == nil {
-					t.Errorf("event %d %s was not detected (exact %v)", i, what, exact)
+				if verifyAll(byValue, events...) == nil {
+					t.Errorf("%s event %d was not detected (by value: %v)", what, i, byValue)
 				}
 			}
 		}

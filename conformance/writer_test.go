@@ -178,15 +178,16 @@ func (w *writer) text(size int) []byte {
 	return text
 }
 
-// A throttle keeps the writers close to the slowest watcher, so that watchers follow live.
+// A throttle limits the lag of the slowest watcher by delaying the writers, so that most
+// events are delivered live.
 type throttle struct {
 	mu        sync.Mutex
 	moved     *sync.Cond
 	positions []listwatch.Version // the position of each watcher; guarded by mu
 }
 
-// maxLag is the maximum lag of a watcher in writes. Watchers that resume still read
-// history.
+// maxLag is the maximum lag of a watcher in writes. It is large enough for a watcher that
+// resumes to read events from the history.
 const maxLag = 1000
 
 func newThrottle(watchers int) *throttle {

@@ -1,5 +1,5 @@
-// Package cases lists the conformance cases and their mutants. Each subject has a package of its own
-// below, in which the rules, the cases and the mutants are side by side.
+// Package cases lists the conformance cases and their mutants. Each subject has a package
+// below this directory that holds its rules, cases and mutants.
 package cases
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// All returns every case, by groups, in the order of the catalogue.
+// All returns every case, grouped by subject, in the order of docs/conformance-cases.md.
 func All() []harness.Case {
 	return slices.Concat(
 		handshake.Cases,
@@ -54,14 +54,15 @@ func All() []harness.Case {
 	)
 }
 
-// Run runs every case that the target's abilities allow, each as subtests of t: GROUP/NAME/WAY. Others are skipped, with the reason.
+// Run runs every case that the target's abilities allow as subtests of t, named
+// GROUP/NAME/VARIANT. It skips the other cases and logs the reason.
 func Run(t *testing.T, target harness.Target) {
 	for _, c := range All() {
 		t.Run(c.ID, func(t *testing.T) { runner.Test(t, c, target) })
 	}
 }
 
-// Mutants returns every mutant, by the groups of the cases that it breaks first.
+// Mutants returns every mutant.
 func Mutants() []mutation.Mutant {
 	return slices.Concat(
 		handshake.Mutants,

@@ -56,9 +56,10 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// racedVariants returns the variants in which a case is run under the race detector: all of them if the
-// case is about a single transport, and otherwise one variant of each transport, in turn. Thus every
-// variant still meets every group of cases.
+// racedVariants returns the variants in which a case runs under the race detector. These
+// are all variants if the case uses a single transport, and otherwise one variant per
+// transport. The choice rotates with turn, so that each group of cases still covers all
+// variants.
 func racedVariants(c harness.Case, turn int) []string {
 	if len(strings.Fields(c.Transports)) == 1 {
 		return harness.Variants()
@@ -105,7 +106,7 @@ func TestRacedVariantsCoverTransportsAndGroups(t *testing.T) {
 	}
 }
 
-// undetected are the abilities whose use cannot be observed.
+// undetected are abilities whose use by a case cannot be observed.
 const undetected = harness.SoleWriter | harness.ConsecutiveVersions | harness.KubernetesPaths | harness.Namespaces | harness.FieldSelectors
 
 // setupNeeds returns the abilities that the setup of c needs.

@@ -4,76 +4,83 @@ import (
 	"strings"
 )
 
-// An Ability is what a target can do for a case, or a set of that.
+// An Ability is a capability of a target that a case can require, or a set of them.
 type Ability uint
 
 const (
-	// Writes: objects can be written, by [Site.Store].
+	// Writes means that [Instance.Store] writes objects.
 	Writes Ability = 1 << iota
-	// Alone: the collection begins empty, and nobody else writes to it.
+	// SoleWriter means that the collection starts empty and that only the case writes to
+	// it.
 	SoleWriter
-	// Dense: its versions have no holes, so that the write after N is N+1.
+	// ConsecutiveVersions means that the write after version N has version N+1.
 	ConsecutiveVersions
-	// Compacts: history can be forgotten, by [Site.Compact].
+	// Compacts means that [Instance.Compact] drops the history.
 	Compacts
-	// Kubernetes: the collection is at its path in Kubernetes, where objects can be read and written as well.
+	// KubernetesPaths means that the collection is also served at its Kubernetes API paths,
+	// where objects can be read and written.
 	KubernetesPaths
-	// Spaces: there are namespaces, any number of them, and the URL is that of all.
+	// Namespaces means that any number of namespaces can be used, and that the URL covers
+	// all of them.
 	Namespaces
-	// Fields: spec.phase is a field that a selector may name.
+	// FieldSelectors means that field selectors can name spec.phase.
 	FieldSelectors
-	// Setups: the server can be set up as the case wants it.
+	// Configurable means that the target applies the [Setup] of the case.
 	Configurable
-	// Replicas: there can be a second server over the same collection, by [Site.Replica].
+	// Replicas means that [Instance.Replica] starts a second server for the same
+	// collection.
 	Replicas
-	// Lives: there can be a second, unrelated collection at the same time, as after a restart that lost everything.
+	// UnrelatedCollection means that a second, unrelated collection can be opened. It
+	// stands for the same server after a restart that lost all data.
 	UnrelatedCollection
-	// Drains: the server can be told to end all watches, by [Site.Drain].
+	// Drains means that [Instance.Drain] ends all watches.
 	Drains
-	// Counts: the server tells how many watches are open, by [Site.Watches].
+	// CountsWatches means that [Instance.OpenWatches] returns the number of open watches.
 	CountsWatches
-	// Inside: the case reaches into this module's server, so that it can have no other target.
+	// InProcess means that the case uses internals of this module's server, so that it
+	// cannot run against any other target.
 	InProcess
 )
 
 var abilityNames = []string{"writes", "alone", "dense", "compacts", "kubernetes", "spaces", "fields", "setups", "replicas", "lives", "drains", "counts", "inside"}
 
-// lacks say in a report that an ability is not there.
-var lacks = map[Ability]string{
-	Writes:              "nobody can write objects here",
-	SoleWriter:          "others may write here as well",
-	ConsecutiveVersions: "versions may have holes here",
-	Compacts:            "history can't be told to go here",
-	KubernetesPaths:     "there are no paths of Kubernetes' API here",
-	Namespaces:          "the URL is that of one namespace",
-	FieldSelectors:      "there is no field to select by here",
-	Configurable:        "the server can't be set up as the case wants it",
-	Replicas:            "there is no second server over the same objects",
-	UnrelatedCollection: "there is no second collection that is unrelated",
-	Drains:              "the server can't be told to end its watches",
-	CountsWatches:       "the server does not tell how many watches are open",
-	InProcess:           "the case reaches into the server of this module",
+// lacks holds the text that a report shows for each missing ability.
+var lackTexts = map[Ability]string{
+	Writes:              "the target does not let the suite write objects",
+	SoleWriter:          "other clients may write to the collection",
+	ConsecutiveVersions: "versions need not be consecutive",
+	Compacts:            "the target cannot drop its history on request",
+	KubernetesPaths:     "the target does not serve Kubernetes API paths",
+	Namespaces:          "the URL covers a single namespace",
+	FieldSelectors:      "the target has no field for field selectors",
+	Configurable:        "the target cannot be configured for the case",
+	Replicas:            "the target has no second server for the same objects",
+	UnrelatedCollection: "the target cannot open a second, unrelated collection",
+	Drains:              "the target cannot end its watches on request",
+	CountsWatches:       "the server does not report the number of open watches",
+	InProcess:           "the case uses internals of this module's server",
 }
 
-// Lack says what it means that nothing in the set is there. Where nobody can write, nothing else counts, and the same goes for what is
-// only inside.
+// Lack returns the reasons for which a case that needs the abilities in a is skipped. If
+// InProcess or Writes is missing, Lack returns only that reason, because it implies the
+// others.
 func (a Ability) Lack() string {
 	switch {
 	case a&InProcess != 0:
-		return lacks[InProcess]
+		return lackTexts[InProcess]
 	case a&Writes != 0:
-		return lacks[Writes]
+		return lackTexts[Writes]
 	}
 	var all []string
 	for i := range abilityNames {
 		if a&(1<<i) != 0 {
-			all = append(all, lacks[1<<i])
+			all = append(all, lackTexts[1<<i])
 		}
 	}
 	return strings.Join(all, "; ")
 }
 
-// String names what is in the set.
+// String returns the names of the abilities in the set, separated by spaces.
 func (a Ability) String() string {
 	var names []string
 	for i, name := range abilityNames {

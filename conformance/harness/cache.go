@@ -14,18 +14,20 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-// Notification is what a handler of a cache is told of one object.
+// Notification is one call of an event handler.
 type Notification = informer.Change[*listwatch.Object]
 
-// A Cache is a client's copy of a collection: an [informer.Informer], or another in its place.
+// A Cache is a client's copy of a collection: an [informer.Informer] or an implementation
+// that the target substitutes for it.
 type Cache interface {
 	// Run keeps the copy up to date until ctx ends.
 	Run(ctx context.Context) error
-	// HasSynced reports whether the first state is there, and every handler has returned from it.
+	// HasSynced reports whether the initial state is stored and every handler has processed
+	// it.
 	HasSynced() bool
-	// Tell registers a handler, which is called by one goroutine.
+	// Notify registers a handler. One goroutine makes all calls of it.
 	Notify(handler func(Notification))
-	// Objects returns the copy, in key order.
+	// Objects returns the objects of the copy, ordered by key.
 	Objects() []*listwatch.Object
 }
 
@@ -60,22 +62,23 @@ func (c cache) Objects() []*listwatch.Object {
 	return all
 }
 
-// A Copied env follows its collection with a cache, over connections that can be made to fail.
+// Copied is an Env with a cache of its collection. The cache uses connections that can be
+// made to fail.
 type Copied struct {
 	*Env
 	*Connections
 	Cache Cache
 }
 
-// CopyCollection makes a cache of the collection, which runs until the case ends.
+// CopyCollection returns an Env with a cache of the collection. The cache is not running
+// yet; call RunCache.
 func (e *Env) CopyCollection() *Copied {
 	e.Helper()
 	wired, ws := e.WithConnections()
-	c := &Copied{e, ws, wired.CacheOf(wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} }))}
-	return c
+	return &Copied{e, ws, wired.CacheOf(wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} }))}
 }
 
-// CacheOf returns the cache under test of a source. It does not run yet.
+// CacheOf returns the cache under test for a source. It is not running yet.
 func (e *Env) CacheOf(source listwatch.Source) Cache {
 	e.Use(InProcess)
 	i := &informer.Informer[*listwatch.Object]{
@@ -90,24 +93,24 @@ func (e *Env) CacheOf(source listwatch.Source) Cache {
 // RunCache runs c until the case ends.
 func (e *Env) RunCache(c Cache) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		_ = c.Run(ctx)
 	}()
 	e.Cleanup(func() {
 		cancel()
-		<-ended
+		<-done
 	})
 }
 
-// settleTime is longer than anything takes to come back from a fault that is over.
+// settleTime is longer than any recovery takes after a fault has ended.
 const settleTime = 5 * time.Minute
 
-// Settle waits until nothing happens any more.
+// Settle waits for longer than any recovery takes, so that all work in progress completes.
 func (e *Env) Settle() { <-time.After(settleTime) }
 
-// WantCopy compares a cache with a list.
+// WantCopy reports an error if the objects in c differ from a list of the collection.
 func (e *Env) WantCopy(c Cache) {
 	e.Helper()
 	page, err := e.Remote(e.Route).List(e.Context(), listwatch.Query{})
@@ -123,33 +126,34 @@ func (e *Env) WantCopy(c Cache) {
 		got = append(got, line(o))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		e.Errorf("the store differs from a list at %d (-list +store):\n%s", page.Version, diff)
+		e.Errorf("the cache differs from a list at version %d (-list +cache):\n%s", page.Version, diff)
 	}
 }
 
-// A NotificationLog is what a handler was told.
+// A NotificationLog collects the notifications of a handler.
 type NotificationLog struct {
-	mu   sync.Mutex
-	told []Notification
+	mu            sync.Mutex
+	notifications []Notification
 }
 
 // Add appends a notification.
-func (b *NotificationLog) Add(t Notification) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.told = append(b.told, t)
+func (l *NotificationLog) Add(t Notification) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notifications = append(l.notifications, t)
 }
 
-// Take returns what was told since the last call.
-func (b *NotificationLog) Take() []Notification {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	told := b.told
-	b.told = nil
-	return told
+// Take returns the notifications since the last call.
+func (l *NotificationLog) Take() []Notification {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.notifications
+	l.notifications = nil
+	return taken
 }
 
-// describeNotifications returns a line for each of all, in order of keys: "updated a", "deleted b: final state unknown".
+// describeNotifications returns one sorted line per notification, such as "updated a" or
+// "deleted b: final state unknown".
 func describeNotifications(all []Notification) []string {
 	var lines []string
 	for _, t := range all {
@@ -163,10 +167,11 @@ func describeNotifications(all []Notification) []string {
 	return lines
 }
 
-// WantNotifications compares what a handler was told since the last call, in any order.
-func (e *Env) WantNotifications(b *NotificationLog, want ...string) {
+// WantNotifications compares the notifications since the last call with want, in sorted
+// order.
+func (e *Env) WantNotifications(l *NotificationLog, want ...string) {
 	e.Helper()
-	if diff := cmp.Diff(want, describeNotifications(b.Take())); diff != "" {
-		e.Errorf("what the handler was told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, describeNotifications(l.Take())); diff != "" {
+		e.Errorf("notifications of the handler (-want +got):\n%s", diff)
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// A Level says how much a rule counts.
+// A Level is the strength of a rule.
 type Level string
 
-// A server or client must, should; or this module alone promises it; a Figure is measured, not judged.
+// The levels: an implementation must or should follow the rule, only this module promises
+// to follow it, or the case measures something without a verdict.
 const (
 	Must        Level = "M"
 	Should      Level = "S"
@@ -16,7 +17,7 @@ const (
 	Measurement Level = "I"
 )
 
-// Word is l in a word: must, should, promise or figure.
+// Name returns the English name of l: must, should, promise or figure.
 func (l Level) Name() string {
 	switch l {
 	case Must:
@@ -31,22 +32,22 @@ func (l Level) Name() string {
 	return string(l)
 }
 
-// Meaning is l in a sentence.
+// Meaning explains l in one sentence.
 func (l Level) Meaning() string {
 	switch l {
 	case Must:
-		return "every implementation keeps the rule"
+		return "every implementation must follow the rule"
 	case Should:
-		return "an implementation keeps the rule unless it has a reason"
+		return "an implementation should follow the rule unless it has a good reason not to"
 	case Promise:
-		return "this module keeps the rule; nobody else has to"
+		return "this module follows the rule; other implementations need not"
 	case Measurement:
-		return "it is measured, not judged"
+		return "the case measures a value and has no verdict"
 	}
 	return ""
 }
 
-// Word is s in a word: server, client or both.
+// Name returns the English name of s: server, client or both.
 func (s Subject) Name() string {
 	switch s {
 	case Server:
@@ -59,38 +60,42 @@ func (s Subject) Name() string {
 	return string(s)
 }
 
-// A Subject is what a rule is about.
+// A Subject is the side of the protocol that a rule constrains.
 type Subject string
 
-// A rule is about servers, about clients, or about what both make of it.
+// The subjects: the server, the client, or both ends together.
 const (
 	Server Subject = "S"
 	Client Subject = "C"
 	Both   Subject = "E"
 )
 
-// AllTransports are the transports, as [Case.On] has them.
+// AllTransports is the value of [Case.Transports] that names every transport.
 const AllTransports = "h1 h2 ws"
 
-// A Case is a rule of the protocol and what tests it.
+// A Case is a rule of the protocol and the function that tests it.
 type Case struct {
-	// ID names it, for ever: group/name.
+	// ID identifies the case. It has the form group/name and never changes.
 	ID      string
 	Level   Level
 	Subject Subject
-	// On are the transports it is about, of h1, h2 and ws. Lane is r for real sockets, f for a bubble with a clock of its own, x for
-	// a run under faults.
+	// Transports lists the transports to which the rule applies: any of h1, h2 and ws. Mode
+	// says how the case runs: r with real sockets, f with a fake clock in a synctest
+	// bubble, x under injected faults.
 	Transports, Mode string
-	// Says is the rule in one sentence, with its authority.
+	// Rule states the rule in one sentence and cites its authority.
 	Rule string
-	// Elsewhere says where the case is, "lives in PACKAGE TestName", or what it still "needs"; empty where it is here.
+	// CoveredBy is set if another test covers the rule ("lives in PACKAGE TestName") or if
+	// the test is missing ("needs ..."). It is empty if Run tests the rule.
 	CoveredBy string
 
-	// needs are what the target must offer, setup is what the case wants otherwise than usual.
+	// Needs are the abilities that the target must have. Setup is the server configuration
+	// that the case requires.
 	Needs Ability
 	Setup Setup
 	Run   func(*Env)
-	// measures: what it looks at are the memory or the goroutines of the whole process.
+	// RunsAlone is set if the case measures the memory or the goroutines of the whole
+	// process, so that no other case may run at the same time.
 	RunsAlone bool
 }
 
@@ -100,22 +105,23 @@ func (c Case) Group() string {
 	return group
 }
 
-// A T is whom a case tells what it finds. A *testing.T is one; the methods mean what they mean there.
+// A T receives the results of a case. Its methods have the same meaning as those of
+// *testing.T, which implements it.
 type T interface {
-	// Name is that of the run; Context ends with it.
+	// Name returns the name of the run.
 	Name() string
-	Context() context.Context // ends with the run
-	// Cleanup has f called at the end of the run, the last one first.
+	Context() context.Context // is canceled at the end of the run
+	// Cleanup registers f to be called at the end of the run, in last-in, first-out order.
 	Cleanup(f func())
-	// Helper marks the caller as one whose lines don't matter.
+	// Helper marks the caller as a helper, whose lines are not reported.
 	Helper()
-	// Failed reports whether an error was told.
+	// Failed reports whether the run has failed.
 	Failed() bool
-	Log(args ...any)                   // keeps a line for the report
-	Logf(format string, args ...any)   // is Log with a format
-	Error(args ...any)                 // tells what is wrong, and the case goes on
-	Errorf(format string, args ...any) // is Error with a format
-	Fatal(args ...any)                 // tells what is wrong, and ends the case
-	Fatalf(format string, args ...any) // is Fatal with a format
-	Skipf(format string, args ...any)  // ends the case, which can't be run, and tells why
+	Log(args ...any)                   // adds a line to the report
+	Logf(format string, args ...any)   // is Log with a format string
+	Error(args ...any)                 // reports a failure and continues the case
+	Errorf(format string, args ...any) // is Error with a format string
+	Fatal(args ...any)                 // reports a failure and ends the case
+	Fatalf(format string, args ...any) // is Fatal with a format string
+	Skipf(format string, args ...any)  // ends a case that cannot run, with the reason
 }

@@ -10,26 +10,27 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Collection is a collection and what was written to it.
+// Collection is a collection under test, with a record of what the case wrote to it.
 type Collection struct {
 	Objects Store
 	usage   *usage
 
 	Mu sync.Mutex
-	// Guarded by mu.
+	// Guarded by Mu.
 	counter int
 	History []Write
 }
 
-// A Write is one change: labels are nil where it was a delete.
+// A Write is one change of an object. Labels is nil if the object was deleted.
 type Write struct {
 	Version listwatch.Version
 	Name    string
 	Labels  map[string]string
 }
 
-// Put creates or changes the object of a name, or namespace/name, and returns the version of that. labels are pairs; that of "phase" is a
-// field, spec.phase, too.
+// Put creates or changes an object and returns the version of the write. The name may have
+// the form namespace/name. labels are pairs of keys and values. Put also copies the label
+// "phase" to the field spec.phase.
 func (e *Env) Put(name string, labels ...string) listwatch.Version {
 	e.Helper()
 	v, err := e.TryPut(name, labels...)
@@ -40,7 +41,7 @@ func (e *Env) Put(name string, labels ...string) listwatch.Version {
 	return v
 }
 
-// TryPut is Put for any goroutine: it returns the error.
+// TryPut is like Put but returns the error, so that any goroutine may call it.
 func (d *Collection) TryPut(name string, labels ...string) (listwatch.Version, error) {
 	set := map[string]string{}
 	for i := 0; i < len(labels); i += 2 {
@@ -49,7 +50,8 @@ func (d *Collection) TryPut(name string, labels ...string) (listwatch.Version, e
 	return d.TryPutSpec(name, set, map[string]any{"phase": set["phase"]})
 }
 
-// TryPutSpec is tryPut with a spec, to which it adds a number that makes every write a change.
+// TryPutSpec is like TryPut with a spec. It adds a counter to the spec so that every write
+// is a change.
 func (d *Collection) TryPutSpec(name string, labels map[string]string, spec map[string]any) (listwatch.Version, error) {
 	d.Use(Writes)
 	d.Mu.Lock()
@@ -69,7 +71,7 @@ func (d *Collection) TryPutSpec(name string, labels map[string]string, spec map[
 	return d.Record(Write{v, name, labels}), nil
 }
 
-// Delete removes the object of a name and returns the version of that.
+// Delete deletes an object and returns the version of the deletion.
 func (e *Env) Delete(name string) listwatch.Version {
 	e.Helper()
 	v, err := e.TryDelete(name)
@@ -80,7 +82,7 @@ func (e *Env) Delete(name string) listwatch.Version {
 	return v
 }
 
-// TryDelete is Delete for any goroutine: it returns the error.
+// TryDelete is like Delete but returns the error, so that any goroutine may call it.
 func (d *Collection) TryDelete(name string) (listwatch.Version, error) {
 	d.Use(Writes)
 	v, err := d.Objects.Delete(context.Background(), KeyOf(name))
@@ -108,15 +110,17 @@ func (d *Collection) Newest() listwatch.Version {
 	return d.History[len(d.History)-1].Version
 }
 
-// KeyOf returns the key for a name or namespace/name. Without a namespace, it is the default one.
+// KeyOf returns the key for a name or namespace/name. If the namespace is missing,
+// DefaultNamespace is used.
 func KeyOf(name string) listwatch.Key {
-	if space, name, ok := strings.Cut(name, "/"); ok {
-		return listwatch.Key{Namespace: space, Name: name}
+	if namespace, name, ok := strings.Cut(name, "/"); ok {
+		return listwatch.Key{Namespace: namespace, Name: name}
 	}
 	return listwatch.Key{Namespace: DefaultNamespace, Name: name}
 }
 
-// PutSentinel writes an object that nobody else writes: what a stream gets before it is all that came before.
+// PutSentinel writes an object with a new name and returns the name. A watch that receives
+// it has received all earlier events.
 func (e *Env) PutSentinel(labels ...string) string {
 	e.Helper()
 	e.Mu.Lock()
@@ -126,7 +130,7 @@ func (e *Env) PutSentinel(labels ...string) string {
 	return name
 }
 
-// PutJSON is put for a spec in JSON, which is written as it is.
+// PutJSON is like Put with a JSON spec that is stored unchanged.
 func (e *Env) PutJSON(name, spec string) listwatch.Version {
 	e.Helper()
 	v, err := e.TryPutJSON(name, spec)
@@ -136,7 +140,7 @@ func (e *Env) PutJSON(name, spec string) listwatch.Version {
 	return v
 }
 
-// TryPutJSON is PutJSON for any goroutine: it returns the error.
+// TryPutJSON is like PutJSON but returns the error, so that any goroutine may call it.
 func (e *Env) TryPutJSON(name, spec string) (listwatch.Version, error) {
 	e.Use(Writes)
 	key := KeyOf(name)
@@ -148,7 +152,8 @@ func (e *Env) TryPutJSON(name, spec string) (listwatch.Version, error) {
 	return e.Record(Write{v, name, map[string]string{}}), nil
 }
 
-// NextWriteAfter returns the version of the first write after another.
+// NextWriteAfter returns the version of the first recorded write after v, or 0 if there is
+// none.
 func (d *Collection) NextWriteAfter(v listwatch.Version) listwatch.Version {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()

@@ -12,17 +12,18 @@ import (
 	"time"
 )
 
-// Connections are the connections of one client, which can be made to fail.
+// Connections holds the connections of one client, which a case can break.
 type Connections struct {
-	unreachable atomic.Bool // nobody can be reached
+	unreachable atomic.Bool // dials fail
 
 	mu sync.Mutex
 	// Guarded by mu.
 	open      []*Connection
-	dialTimes []time.Time // when a connection was asked for
+	dialTimes []time.Time // of all dials, including failed ones
 }
 
-// WithConnections returns e with a client of its own, whose connections are the wires.
+// WithConnections returns e with a client of its own, and the connections that this client
+// opens.
 func (e *Env) WithConnections() (*Env, *Connections) {
 	ws, s := &Connections{}, *e.Instance
 	dial := s.Network.Dial
@@ -53,16 +54,17 @@ func (ws *Connections) add(c net.Conn) *Connection {
 	return w
 }
 
-// Count returns how many connections there have been.
+// Count returns the number of connections opened so far.
 func (ws *Connections) Count() int {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return len(ws.open)
 }
 
-// ResetAll resets all connections; away: nobody can be reached until back.
-func (ws *Connections) ResetAll(away bool) {
-	ws.unreachable.Store(away)
+// ResetAll resets all connections. If unreachable is true, dials fail until AllowDials is
+// called.
+func (ws *Connections) ResetAll(unreachable bool) {
+	ws.unreachable.Store(unreachable)
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, w := range ws.open {
@@ -81,14 +83,14 @@ func (ws *Connections) ResetAllAfter(n int64) {
 	}
 }
 
-// DialTimes returns when connections were asked for.
+// DialTimes returns the times of all dials.
 func (ws *Connections) DialTimes() []time.Time {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return slices.Clone(ws.dialTimes)
 }
 
-// AllowDials lets connections be opened again.
+// AllowDials lets dials succeed again.
 func (ws *Connections) AllowDials() { ws.unreachable.Store(false) }
 
 // Last returns the connection that was opened last.
@@ -98,14 +100,15 @@ func (ws *Connections) Last() *Connection {
 	return ws.open[len(ws.open)-1]
 }
 
-// A Connection is a connection that can be made to fail, in whose reader the fault shows as that of the network.
+// A Connection is a connection that a case can break. The reader gets the same errors as
+// after a real network fault.
 type Connection struct {
 	net.Conn
-	remaining atomic.Int64 // how many bytes may come before it is reset
-	Reads     atomic.Int64 // that brought something
+	remaining atomic.Int64 // bytes that may be read before the connection is reset
+	Reads     atomic.Int64 // reads that returned data
 }
 
-// Read reads until the connection is cut.
+// Read resets the connection once the bytes allowed by ResetAfter have been read.
 func (w *Connection) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if n > 0 {
@@ -121,30 +124,32 @@ func (w *Connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unlimited is what is left of a wire that is not to be cut.
+// unlimited is the initial value of Connection.remaining. It allows more bytes than any
+// case reads.
 const unlimited = 1 << 60
 
-// BytesRead returns how many bytes have been read, while the wire is unlimited.
+// BytesRead returns the number of bytes read. It is only valid until ResetAfter is called.
 func (w *Connection) BytesRead() int64 { return unlimited - w.remaining.Load() }
 
-// ResetAfter has the connection reset when n more bytes have come.
+// ResetAfter resets the connection after n more bytes have been read.
 func (w *Connection) ResetAfter(n int64) { w.remaining.Store(n) }
 
-// Reset breaks the connection: either end sees that it was reset.
+// Reset resets the connection, so that both ends get a connection reset error.
 func (w *Connection) Reset() {
 	w.remaining.Store(0)
 	if c, ok := innermost(w.Conn).(interface{ SetLinger(int) error }); ok {
-		_ = c.SetLinger(0) // a connection that is closed can't be reset any more
+		_ = c.SetLinger(0) // fails if the connection is already closed
 	}
 	_ = w.Close()
 }
 
-// Stall makes the network go silent: neither end hears of the other. It is for connections in memory.
+// Stall starts or ends a stall, during which no bytes pass in either direction. It works
+// only on connections in memory.
 func (w *Connection) Stall(stalled bool) { stallConn(w.Conn, stalled) }
 
 func stallConn(c net.Conn, stalled bool) { innermost(c).(interface{ Stall(bool) }).Stall(stalled) }
 
-// innermost returns the connection below those that are wrapped around it.
+// innermost returns the connection inside all wrappers of c.
 func innermost(c net.Conn) net.Conn {
 	for {
 		above, ok := c.(interface{ NetConn() net.Conn })
@@ -155,8 +160,9 @@ func innermost(c net.Conn) net.Conn {
 	}
 }
 
-// EndStall ends what stall began: both ends learn that the connection is gone. In a bubble nothing may be left behind that waits for it, also
-// where the case has failed.
+// EndStall ends a stall and resets the connection, so that both ends notice. Call it even
+// if the case has failed: a synctest bubble cannot end while goroutines wait for a stalled
+// connection.
 func (w *Connection) EndStall() {
 	w.Stall(false)
 	w.Reset()
@@ -164,7 +170,8 @@ func (w *Connection) EndStall() {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// WrapDial returns dial with connections that change prepares.
+// WrapDial returns a dial function that wraps each connection in a SplitConn, which change
+// configures.
 func WrapDial(dial dialFunc, change func(*SplitConn)) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -177,16 +184,17 @@ func WrapDial(dial dialFunc, change func(*SplitConn)) dialFunc {
 	}
 }
 
-// A SplitConn connection is one whose reads are cut otherwise than the network did. It has one reader.
+// A SplitConn divides the bytes of a connection into other reads than the network did. Only
+// one goroutine may read it.
 type SplitConn struct {
 	net.Conn
-	NextSize func(read int) int // how many bytes a read may bring, given how many came before; nil: any
-	Tee      io.Writer          // is told what was read; nil: nobody
-	Held     *HeldBytes         // nil: nothing is held back
+	NextSize func(read int) int // maximum size of the next read after read bytes; nil means no limit
+	Tee      io.Writer          // if not nil, receives a copy of all bytes read
+	Held     *HeldBytes         // if not nil, delays the bytes
 	read     int
 }
 
-// Read reads as much as next says.
+// Read reads at most NextSize bytes.
 func (c *SplitConn) Read(p []byte) (int, error) {
 	if c.NextSize != nil {
 		p = p[:min(len(p), c.NextSize(c.read))]
@@ -205,7 +213,8 @@ func (c *SplitConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// HeldBytes holds back what comes, from the first event on, until it is enough, so that what was written in many pieces comes in one.
+// HeldBytes delays everything after the first event until Enough bytes have arrived, so
+// that many small writes reach the client in one read.
 type HeldBytes struct {
 	Enough int
 

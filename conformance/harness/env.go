@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// An Env is what a case has: a collection, a server in front of it, and a way to reach it over one transport.
+// An Env is the environment of a case: a collection, a server for it, and a client for one
+// transport.
 type Env struct {
 	T
 	Variant
@@ -27,10 +28,11 @@ type Route struct {
 	Client transport.Client
 }
 
-// DefaultNamespace is where objects are unless a case says otherwise; see [Site.Namespace] for what a server calls it.
+// DefaultNamespace is the namespace of objects whose names contain none. The server may use
+// another name for it; see [Instance.Namespace].
 const DefaultNamespace = "default"
 
-// NewEnv opens a collection of the target with a server in front.
+// NewEnv opens a collection of the target, with a server and a client.
 func NewEnv(t T, target Target, w Variant, s Setup, log *timeline) *Env {
 	t.Helper()
 	s.ServerTransport = w.Server
@@ -40,7 +42,7 @@ func NewEnv(t T, target Target, w Variant, s Setup, log *timeline) *Env {
 	return e
 }
 
-// WithNewCollection returns an env with a collection of its own.
+// WithNewCollection returns an Env with a new, unrelated collection.
 func (e *Env) WithNewCollection() *Env {
 	e.Helper()
 	e.Use(UnrelatedCollection)
@@ -53,11 +55,11 @@ func (e *Env) WithNewCollection() *Env {
 func (e *Env) RouteTo(s *Instance) *Route {
 	e.Helper()
 	e.Timeline.hide(s.Header)
-	s.Network = e.Timeline.tap(s.Network)
+	s.Network = e.Timeline.recordConns(s.Network)
 	return &Route{s, e.NewClient(s, e.Variant)}
 }
 
-// NewClient returns a client of another way for s.
+// NewClient returns a client of variant w for the instance s.
 func (e *Env) NewClient(s *Instance, w Variant) transport.Client {
 	c := w.newClient(s.Network)
 	if wrap := e.Target.TransportClient; wrap != nil {
@@ -72,22 +74,22 @@ func (e *Env) NewClient(s *Instance, w Variant) transport.Client {
 	return c
 }
 
-// A unsupportedSkipper client ends the case where the client under test can't do what that asks of it.
+// unsupportedSkipper skips the case if the client under test reports a MissingAbility.
 type unsupportedSkipper struct {
 	transport.Client
 	t T
 }
 
-// Dial opens a stream.
+// Dial implements transport.Client.
 func (s *unsupportedSkipper) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	receiver, err := s.Client.Dial(ctx, r)
-	if cannot, ok := errors.AsType[MissingAbility](err); ok {
-		s.t.Skipf("%s", cannot)
+	if missing, ok := errors.AsType[MissingAbility](err); ok {
+		s.t.Skipf("%s", missing)
 	}
 	return receiver, err
 }
 
-// WithReplica returns e with another server over the same collection.
+// WithReplica returns e with a second server for the same collection.
 func (e *Env) WithReplica() *Env {
 	e.Helper()
 	e.Use(Replicas)
@@ -96,14 +98,14 @@ func (e *Env) WithReplica() *Env {
 	return &other
 }
 
-// WithVariant returns e with another way to the same server.
+// WithVariant returns e with a client of variant w for the same server.
 func (e *Env) WithVariant(w Variant) *Env {
 	other := *e
 	other.Variant, other.Route = w, &Route{e.Instance, e.NewClient(e.Instance, w)}
 	return &other
 }
 
-// OtherVariants returns the ways to reach the target that are not e's.
+// OtherVariants returns the other variants that the target supports.
 func (e *Env) OtherVariants() []Variant {
 	var others []Variant
 	for _, w := range (Case{Transports: AllTransports}).WaysOf(e.Target) {
@@ -114,7 +116,7 @@ func (e *Env) OtherVariants() []Variant {
 	return others
 }
 
-// CompactHistory forgets all history.
+// CompactHistory drops the whole history.
 func (e *Env) CompactHistory() {
 	e.Helper()
 	e.Use(Compacts)
@@ -133,7 +135,7 @@ func (e *Env) DrainWatches() {
 	}
 }
 
-// Patience is how long a case may wait for something that must come.
+// Patience returns the time that a case waits for an expected event.
 func (e *Env) Patience() time.Duration {
 	if e.Setup.FakeTime {
 		return time.Hour
@@ -144,10 +146,10 @@ func (e *Env) Patience() time.Duration {
 	return 10 * time.Second
 }
 
-// Can reports whether the target has an ability that the case can do without.
+// Can reports whether the target has an optional ability.
 func (e *Env) Can(a Ability) bool { return e.Target.Abilities&a == a }
 
-// Random returns a source of numbers, and tells its seed.
+// Random returns a random number generator and logs its seed.
 func (e *Env) Random() *rand.Rand {
 	seed := e.Target.Seed
 	if seed == 0 {
@@ -157,13 +159,13 @@ func (e *Env) Random() *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// A usage is which abilities a case has used.
+// usage records the abilities that a case has used.
 type usage struct {
 	mu   sync.Mutex
 	used Ability // guarded by mu
 }
 
-// Use records that the case uses an ability.
+// Use records that the case uses the ability a.
 func (d *Collection) Use(a Ability) {
 	d.usage.mu.Lock()
 	defer d.usage.mu.Unlock()

@@ -15,23 +15,25 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A HandlerSequence answers the first request with its first step, the next with the second; when it is over, the last step answers all.
+// A HandlerSequence answers the first request with its first handler, the second request
+// with its second, and so on. The last handler answers all further requests.
 type HandlerSequence struct {
 	*Env
 	Handlers []http.HandlerFunc
 
 	mu           sync.Mutex
-	requestTimes []time.Time // guarded by mu; of all requests so far
+	requestTimes []time.Time // guarded by mu; one for each request so far
 }
 
-// Serve starts an http.Server of ours with h.
+// Serve starts an http.Server with the handler h, and returns a route to it.
 func (e *Env) Serve(h http.Handler) *Route {
 	e.Helper()
 	e.Use(InProcess)
 	return e.ServeOnAnyTarget(h)
 }
 
-// ServeOnAnyTarget is open in a case that can do without.
+// ServeOnAnyTarget is like Serve, for cases that also run against targets without
+// InProcess.
 func (e *Env) ServeOnAnyTarget(h http.Handler) *Route {
 	e.Helper()
 	s := e.Setup
@@ -39,13 +41,13 @@ func (e *Env) ServeOnAnyTarget(h http.Handler) *Route {
 	return e.RouteTo(StartServer(e.T, s, h, certs.ServeTrusted))
 }
 
-// ServeInTurn opens a site that does steps.
+// ServeInTurn starts a server that answers successive requests with successive handlers.
 func (e *Env) ServeInTurn(steps ...http.HandlerFunc) (*HandlerSequence, *Route) {
 	s := &HandlerSequence{Env: e, Handlers: steps}
 	return s, e.Serve(s)
 }
 
-// ServeHTTP does the next step.
+// ServeHTTP calls the handler whose turn it is.
 func (s *HandlerSequence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requestTimes = append(s.requestTimes, time.Now())
@@ -54,14 +56,15 @@ func (s *HandlerSequence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step(w, r)
 }
 
-// RequestTimes returns when the requests came.
+// RequestTimes returns the arrival times of all requests.
 func (s *HandlerSequence) RequestTimes() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requestTimes)
 }
 
-// Accept is a step: a watch, with which f goes on. It ends when f returns.
+// Accept returns a handler that accepts a watch and calls f with its stream. The watch ends
+// when f returns.
 func (w Variant) Accept(o transport.Options, f func(*transport.Stream)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		stream, err := w.Server.Accept(rw, r, o)
@@ -73,7 +76,8 @@ func (w Variant) Accept(o transport.Options, f func(*transport.Stream)) http.Han
 	}
 }
 
-// sendEvents sends events to a client, which may have left.
+// sendEvents sends events. It ignores send errors, because the client may have
+// disconnected.
 func sendEvents(s *transport.Stream, events ...listwatch.Event) {
 	for _, e := range events {
 		if frame, err := s.Encoder.Event(e); err == nil {
@@ -82,7 +86,7 @@ func sendEvents(s *transport.Stream, events ...listwatch.Event) {
 	}
 }
 
-// SendThenEnd is a step: a watch that has these events and then a clean end.
+// SendThenEnd returns a handler that sends events and ends the watch cleanly.
 func (w Variant) SendThenEnd(events ...listwatch.Event) http.HandlerFunc {
 	return w.Accept(transport.Options{}, func(s *transport.Stream) {
 		sendEvents(s, events...)
@@ -90,7 +94,7 @@ func (w Variant) SendThenEnd(events ...listwatch.Event) http.HandlerFunc {
 	})
 }
 
-// SendError is a step: a watch that ends with an ERROR event.
+// SendError returns a handler that ends the watch with an ERROR event.
 func (w Variant) SendError(cause error) http.HandlerFunc {
 	return w.Accept(transport.Options{}, func(s *transport.Stream) {
 		if frame, err := s.Encoder.Error(cause); err == nil {
@@ -100,7 +104,8 @@ func (w Variant) SendError(cause error) http.HandlerFunc {
 	})
 }
 
-// SendThenHold is a step: a watch that has these events, and is cut off when the channel is closed.
+// SendThenHold returns a handler that sends events and aborts the watch when until is
+// closed.
 func (w Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) http.HandlerFunc {
 	return w.Accept(transport.Options{}, func(s *transport.Stream) {
 		sendEvents(s, events...)
@@ -114,7 +119,8 @@ func (w Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) 
 	})
 }
 
-// SendThenFallSilent is a step: a watch that has these events, and then not even a ping.
+// SendThenFallSilent returns a handler that sends events and then nothing more, not even
+// pings.
 func (w Variant) SendThenFallSilent(events ...listwatch.Event) http.HandlerFunc {
 	return w.Accept(transport.Options{PingInterval: -1}, func(s *transport.Stream) {
 		sendEvents(s, events...)
@@ -123,18 +129,20 @@ func (w Variant) SendThenFallSilent(events ...listwatch.Event) http.HandlerFunc 
 	})
 }
 
-// RecordVersion is a step: it tells the resourceVersion that it is asked for, and does not answer.
-func RecordVersion(asked chan<- string) http.HandlerFunc {
+// RecordVersion returns a handler that sends the resourceVersion of the request to a
+// channel and does not respond.
+func RecordVersion(versions chan<- string) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) {
 		select {
-		case asked <- r.URL.Query().Get("resourceVersion"):
+		case versions <- r.URL.Query().Get("resourceVersion"):
 			<-r.Context().Done()
 		case <-r.Context().Done():
 		}
 	}
 }
 
-// Respond is a step: an answer that is no stream. header are pairs.
+// Respond returns a handler that sends a plain response. header are pairs of names and
+// values.
 func Respond(code int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(header); i += 2 {
@@ -145,7 +153,7 @@ func Respond(code int, body string, header ...string) http.HandlerFunc {
 	}
 }
 
-// StatusJSON is the JSON of a Status.
+// StatusJSON returns a Status as JSON.
 func StatusJSON(code int, reason string, details *listwatch.StatusDetails) string {
 	s := listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Failure", Message: "on purpose", Reason: reason, Code: code, Details: details}
 	body, err := json.Marshal(s)
@@ -155,7 +163,8 @@ func StatusJSON(code int, reason string, details *listwatch.StatusDetails) strin
 	return string(body)
 }
 
-// AddedEvent is an ADDED event of a thing; rv is what it bears as its version.
+// AddedEvent returns an ADDED event for an object whose resourceVersion is rv. If rv is not
+// a valid version, the event itself has version 1.
 func AddedEvent(name, rv string) listwatch.Event {
 	v, err := listwatch.ParseVersion(rv)
 	if err != nil {
@@ -165,12 +174,13 @@ func AddedEvent(name, rv string) listwatch.Event {
 	return listwatch.Event{Type: listwatch.Added, Version: v, Object: &listwatch.Object{Key: KeyOf(name), Version: v, Data: []byte(data)}}
 }
 
-// InitialEventsEnd is the bookmark that ends initial events.
+// InitialEventsEnd returns the bookmark that ends the initial events.
 func InitialEventsEnd(v listwatch.Version) listwatch.Event {
 	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, true)
 }
 
-// ServeWatches opens a site with a server of the case's own. What is left open is cut off.
+// ServeWatches starts a server that the case configured itself. At the end of the case, the
+// watches that are still open are aborted.
 func (e *Env) ServeWatches(server *watchserver.Server) *Route {
 	s := e.Serve(server)
 	s.Internals, s.Drain = &Internals{Source: server.Source, Handler: server}, server.Drain

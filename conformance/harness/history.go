@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Diff tells where a watcher saw something else than it should; nil: nowhere.
+// Diff returns an error that describes the first difference between want and got, or nil if
+// they are equal.
 func Diff(want, got []Seen) error {
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
@@ -20,7 +21,8 @@ func Diff(want, got []Seen) error {
 	return nil
 }
 
-// EventsAfter returns what a watcher of everything sees of history from v on. The writes must have been made one after another.
+// EventsAfter returns the events that a watch without a selector receives for the history
+// after v. It requires that the writes were made one after another.
 func (d *Collection) EventsAfter(v listwatch.Version) []Seen {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -29,13 +31,14 @@ func (d *Collection) EventsAfter(v listwatch.Version) []Seen {
 	return slices.DeleteFunc(all, func(s Seen) bool { return s.Version <= v })
 }
 
-// A Model replays a history. Its writes must have been made one after another.
+// A Model replays a history to compute the state at a version. The writes must have been
+// made one after another.
 type Model struct {
 	History []Write
 	State   map[string]listwatch.Version
 }
 
-// Advance makes state what it was at v, which must not be older than before.
+// Advance updates State to version v. Versions must not decrease between calls.
 func (m *Model) Advance(v listwatch.Version) {
 	for len(m.History) > 0 && m.History[0].Version <= v {
 		w := m.History[0]
@@ -46,7 +49,7 @@ func (m *Model) Advance(v listwatch.Version) {
 	}
 }
 
-// StateAt returns the versions of the objects that there were at v.
+// StateAt returns the objects that existed at version v, with their versions.
 func (d *Collection) StateAt(v listwatch.Version) map[string]listwatch.Version {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -55,13 +58,14 @@ func (d *Collection) StateAt(v listwatch.Version) map[string]listwatch.Version {
 	return m.State
 }
 
-// A Seen is an event, shortly.
+// Seen is a short form of an event that a watcher received.
 type Seen struct {
 	Line    string
 	Version listwatch.Version
 }
 
-// Project returns what a watcher of the objects that match sees of history, and moves labels, the state before it, on.
+// Project returns the events that a watch of the matching objects receives for history.
+// labels holds the labels of all objects before the first write; Project updates it.
 func Project(history []Write, labels map[string]map[string]string, matches func(map[string]string) bool) (events []Seen) {
 	for _, w := range history {
 		old, existed := labels[w.Name]

@@ -10,23 +10,24 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// An HTTP2Conn is one end of an HTTP/2 connection with any number of streams. It acknowledges SETTINGS and PING and gives no window back
-// unless the case does.
+// An HTTP2Conn is one end of an HTTP/2 connection with any number of streams. It
+// acknowledges SETTINGS and PING frames. It sends no WINDOW_UPDATE frames of its own.
 type HTTP2Conn struct {
 	*Env
 	Conn   net.Conn
 	Framer *http2.Framer
-	Data   map[uint32][]byte // what came of each stream
+	Data   map[uint32][]byte // DATA received so far, by stream
 }
 
-// NewHTTP2Conn returns an end of HTTP/2 on c. Nothing has been sent yet.
+// NewHTTP2Conn returns an HTTP2Conn on c. It sends nothing.
 func (e *Env) NewHTTP2Conn(c net.Conn) *HTTP2Conn {
 	p := &HTTP2Conn{Env: e, Conn: c, Framer: http2.NewFramer(c, c), Data: map[uint32][]byte{}}
 	p.Framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	return p
 }
 
-// DialHTTP2 connects to the server as a client.
+// DialHTTP2 connects to the server as a client and sends the preface with the given
+// settings.
 func (e *Env) DialHTTP2(settings ...http2.Setting) *HTTP2Conn {
 	e.Helper()
 	p := e.NewHTTP2Conn(e.Connect("h2"))
@@ -44,20 +45,20 @@ func (p *HTTP2Conn) Must(err error) {
 	}
 }
 
-// Watch opens a stream that is a watch.
+// Watch opens a stream with a watch request.
 func (p *HTTP2Conn) Watch(stream uint32, query string) {
 	p.Helper()
 	p.Must(p.Request(stream, "watch=1&"+query))
 }
 
-// Request opens a stream, and does not wait for the answer.
+// Request opens a stream with a GET request and does not wait for the response.
 func (p *HTTP2Conn) Request(stream uint32, query string) error {
 	return p.Framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: stream, EndHeaders: true, EndStream: true, BlockFragment: p.HTTP2RequestFields(query),
 	})
 }
 
-// HTTP2RequestFields returns the fields of a request.
+// HTTP2RequestFields returns the encoded header fields of a GET request.
 func (e *Env) HTTP2RequestFields(query string) []byte {
 	target := e.WatchURL(query)
 	fields := []string{":method", "GET", ":scheme", target.Scheme, ":authority", target.Host, ":path", target.RequestURI()}
@@ -68,17 +69,17 @@ func (e *Env) HTTP2RequestFields(query string) []byte {
 	return EncodeFields(fields...)
 }
 
-// EncodeFields encodes pairs of names and values.
+// EncodeFields returns the HPACK encoding of pairs of names and values.
 func EncodeFields(fields ...string) []byte {
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
 	for i := 0; i < len(fields); i += 2 {
-		_ = enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // a Buffer takes everything
+		_ = enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // a bytes.Buffer never fails
 	}
 	return block.Bytes()
 }
 
-// NextFrame returns the next frame. It is valid until the one after it.
+// NextFrame returns the next frame. The frame is valid until the next call.
 func (p *HTTP2Conn) NextFrame() http2.Frame {
 	p.Helper()
 	f, err := p.Framer.ReadFrame()
@@ -98,25 +99,28 @@ func (p *HTTP2Conn) NextFrame() http2.Frame {
 	return f
 }
 
-// ReadUntil reads frames up to one that is wanted.
-func (p *HTTP2Conn) ReadUntil(wanted func(http2.Frame) bool) http2.Frame {
+// ReadUntil reads frames until match returns true, and returns the matching frame.
+func (p *HTTP2Conn) ReadUntil(match func(http2.Frame) bool) http2.Frame {
 	p.Helper()
 	for {
-		if f := p.NextFrame(); wanted(f) {
+		if f := p.NextFrame(); match(f) {
 			return f
 		}
 	}
 }
 
-// OpenConnectionWindow opens the connection's window, so that each stream has its own alone: the 65,535 bytes of RFC 9113, section 6.9.2, are less than one
-// event for each of the streams that a connection may have.
+// OpenConnectionWindow enlarges the flow-control window of the connection so that only the
+// windows of the streams limit the server. The default window of 65,535 bytes (RFC 9113,
+// section 6.9.2) has no room for one event on each of the streams that a connection may
+// have.
 func (p *HTTP2Conn) OpenConnectionWindow() {
 	p.Helper()
 	p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
 }
 
-// AwaitServer returns when the server has done all that was asked of it so far: what it writes for that comes before the answer to a second
-// ping, while the answer to a first one may overtake it.
+// AwaitServer returns when the server has processed everything sent so far and written its
+// responses. The acknowledgment of the first ping may overtake these responses, the
+// acknowledgment of the second one cannot.
 func (p *HTTP2Conn) AwaitServer() {
 	p.Helper()
 	for i := range byte(2) {
@@ -129,10 +133,10 @@ func (p *HTTP2Conn) AwaitServer() {
 	}
 }
 
-// EventCount returns how many events of a stream have come whole.
+// EventCount returns the number of complete events received on a stream.
 func (p *HTTP2Conn) EventCount(stream uint32) int { return bytes.Count(p.Data[stream], []byte("\n")) }
 
-// WantEvents reads until so many events of a stream have come.
+// WantEvents reads until n events of a stream have been received.
 func (p *HTTP2Conn) WantEvents(stream uint32, n int) {
 	p.Helper()
 	for p.EventCount(stream) < n {
@@ -152,5 +156,6 @@ func isFrame(t http2.FrameType, stream uint32) func(http2.Frame) bool {
 	return func(f http2.Frame) bool { return f.Header().Type == t && f.Header().StreamID == stream }
 }
 
-// HTTP2StreamWindow is the window of a stream where SETTINGS say nothing (RFC 9113 6.9.2).
+// HTTP2StreamWindow is the initial window of a stream without other SETTINGS (RFC 9113,
+// section 6.9.2).
 const HTTP2StreamWindow = 65535

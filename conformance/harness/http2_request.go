@@ -14,14 +14,15 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A http2Request is one request on an HTTP/2 connection of its own, made of frames by hand.
+// http2Request sends one request, frame by frame, on an HTTP/2 connection of its own.
 type http2Request struct {
 	framer *http2.Framer
-	data   []byte // of DATA frames, not read yet
-	ended  bool   // END_STREAM has come
+	data   []byte // payload of DATA frames that Read has not returned yet
+	ended  bool   // END_STREAM has been received
 }
 
-// requestHTTP2 sends a request with prior knowledge and returns the answer, once its headers are there.
+// requestHTTP2 sends a request over c with prior knowledge of HTTP/2. It returns the
+// response when its headers have been received.
 func (e *Env) requestHTTP2(c net.Conn, method, target string, header []string) *Response {
 	e.Helper()
 	r := &http2Request{framer: http2.NewFramer(c, c)}
@@ -31,7 +32,7 @@ func (e *Env) requestHTTP2(c net.Conn, method, target string, header []string) *
 	}
 	head, err := r.readHeaders()
 	if err != nil {
-		e.Fatalf("read the head of the answer: %v", err)
+		e.Fatalf("read the response headers: %v", err)
 	}
 	a := &Response{Env: e, Headers: http.Header{}, Body: bufio.NewReader(r)}
 	if a.Status, err = strconv.Atoi(head.PseudoValue("status")); err != nil {
@@ -55,7 +56,7 @@ func (r *http2Request) send(c net.Conn, scheme, method, target string, header []
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
 	field := func(name, value string) {
-		_ = enc.WriteField(hpack.HeaderField{Name: name, Value: value}) // a Buffer takes everything
+		_ = enc.WriteField(hpack.HeaderField{Name: name, Value: value}) // a bytes.Buffer never fails
 	}
 	field(":method", method)
 	field(":scheme", scheme)
@@ -71,10 +72,11 @@ func (r *http2Request) send(c net.Conn, scheme, method, target string, header []
 	return writeHead(r.framer, block.Bytes())
 }
 
-// minMaxFrameSize is how large a frame every peer takes (RFC 9113 4.2).
+// minMaxFrameSize is the frame size that every peer must accept (RFC 9113, section 4.2).
 const minMaxFrameSize = 16 << 10
 
-// writeHead writes a request without a body, in as many frames as it takes.
+// writeHead writes the header block of a request without a body, with CONTINUATION frames
+// if it is too large for one frame.
 func writeHead(f *http2.Framer, block []byte) error {
 	first := block[:min(len(block), minMaxFrameSize)]
 	block = block[len(first):]
@@ -100,7 +102,8 @@ func (r *http2Request) readHeaders() (*http2.MetaHeadersFrame, error) {
 	}
 }
 
-// readFrame reads a frame and answers what a peer must.
+// readFrame reads a frame, acknowledges SETTINGS and PING frames, and turns RST_STREAM and
+// GOAWAY frames into errors.
 func (r *http2Request) readFrame() (http2.Frame, error) {
 	f, err := r.framer.ReadFrame()
 	if err != nil {
@@ -118,12 +121,12 @@ func (r *http2Request) readFrame() (http2.Frame, error) {
 	case *http2.RSTStreamFrame:
 		err = fmt.Errorf("the server reset the stream: %v", f.ErrCode)
 	case *http2.GoAwayFrame:
-		err = fmt.Errorf("the server goes away: %v", f.ErrCode)
+		err = fmt.Errorf("the server sent GOAWAY: %v", f.ErrCode)
 	}
 	return f, err
 }
 
-// Read returns what DATA frames bring, and gives the window back.
+// Read returns the payload of DATA frames, and sends WINDOW_UPDATE frames for it.
 func (r *http2Request) Read(p []byte) (int, error) {
 	for len(r.data) == 0 {
 		if r.ended {

@@ -15,23 +15,28 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Access is what a server asks of its clients. The zero Access lets everybody in who is no foreign page.
+// Access is the access control of a server. The zero Access accepts every client except
+// pages of other origins.
 type Access struct {
-	// Users: whoever shows no credentials is answered 401. There are two users, [Allowed] and [Denied].
+	// RequireUser rejects requests without credentials with status 401. The server knows
+	// the users [Allowed] and [Denied].
 	RequireUser bool
-	// Certificates: clients may show certificates, those of [Site.Certify], as their credentials. The server is a secure one.
+	// ClientCertificates lets clients authenticate with certificates from
+	// [Instance.IssueCertificate]. The server then uses TLS.
 	ClientCertificates bool
-	// Origin is that of foreign pages that may use the server; empty: none may.
+	// AllowedOrigin is the origin whose pages may use the server in addition to the
+	// server's own origin. If empty, no other origin may.
 	AllowedOrigin string
 }
 
-// The users that a server knows where Access.Users is set. A user's name is the user's bearer token, too.
+// The users of a server if Access.RequireUser is set. The bearer token of a user is the
+// user's name.
 const (
 	Allowed = "allowed" // may do everything
 	Denied  = "denied"  // may do nothing
 )
 
-// DialAddress is where to dial.
+// DialAddress returns the host and port of the server.
 func (s *Instance) DialAddress() string {
 	switch port := s.URL.Port(); {
 	case port != "":
@@ -42,10 +47,10 @@ func (s *Instance) DialAddress() string {
 	return net.JoinHostPort(s.URL.Hostname(), "80")
 }
 
-// FrequentBookmarks is for cases in real time.
+// FrequentBookmarks is a setup for cases in real time that wait for bookmarks.
 var FrequentBookmarks = Setup{Timing: watchserver.Timing{Bookmark: 5 * time.Millisecond}}
 
-// WithHeader returns h and what goes with every request.
+// WithHeader returns h with the headers that every request to s needs. Values in h win.
 func (s *Instance) WithHeader(h http.Header) http.Header {
 	if s.Header == nil {
 		return h
@@ -55,54 +60,63 @@ func (s *Instance) WithHeader(h http.Header) http.Header {
 	return all
 }
 
-// A Setup is what a case wants of the server otherwise than usual. The zero Setup is what every target has.
+// A Setup is the server configuration that a case requires. Every target supports the zero
+// Setup.
 type Setup struct {
 	Timing        watchserver.Timing
 	Limits        watchserver.Limits
 	HistoryBytes  int64
 	TLS           bool
 	Access        Access
-	NoCompression bool // nothing is compressed
-	// Narrow: connections hold few bytes that are not read yet.
+	NoCompression bool
+	// SmallBuffers limits the socket buffers, so that a client that does not read blocks
+	// the server after few bytes.
 	SmallBuffers bool
 
-	// Fake: the case runs in a bubble, so the site must be in memory.
+	// FakeTime means that the case runs in a synctest bubble, so that the instance must use
+	// connections in memory.
 	FakeTime bool
-	// Over is the server's half of the transport that is tested, where the target has several.
+	// ServerTransport is the server's half of the transport under test.
 	ServerTransport transport.Server
 }
 
-// A Site is a server that runs, and a collection behind it.
+// An Instance is a running server with its collection.
 type Instance struct {
-	// URL is where the collection is listed and watched, without a query.
+	// URL is the URL for lists and watches of the collection, without a query.
 	URL *url.URL
-	// Kind is that of the objects, and Root the path of the collection in Kubernetes' API without a namespace; empty where
-	// there is no such path.
+	// Kind is the kind of the objects. KubernetesPath is the path of the collection in the
+	// Kubernetes API, without a namespace. It is empty if the server has no such path.
 	Kind, KubernetesPath string
-	// Namespace is where objects are that a case means to be in namespace "default"; empty: there.
+	// Namespace is the server's namespace for objects that cases put into namespace
+	// "default". If empty, the server uses "default" too.
 	Namespace string
-	// Network reaches the server, and Header goes with every request, as credentials do.
+	// Network connects to the server. Header is sent with every request; it holds
+	// credentials, for example.
 	Network transport.Network
 	Header  http.Header
 
-	// Store writes to the collection; nil: nobody does.
+	// Store writes to the collection. It is nil if the target does not have the ability
+	// Writes.
 	Store Store
-	// Compact makes the server forget the history so far; nil: it can't be told.
+	// Compact drops the history so far. It is nil without the ability Compacts.
 	Compact func(context.Context) error
-	// Replica opens another server over the same collection; nil: there is none.
+	// Replica starts another server for the same collection. It is nil without the ability
+	// Replicas.
 	Replica func() *Instance
-	// Drain ends all watches in an orderly way; nil: it can't be told.
+	// Drain ends all watches in an orderly way. It is nil without the ability Drains.
 	Drain func(context.Context) error
-	// Certify returns a client certificate of a user, where Access.Certificates is set.
+	// IssueCertificate returns a client certificate for a user. It is set if
+	// Access.ClientCertificates is set.
 	IssueCertificate func(user string) tls.Certificate
-	// Watches returns how many watches are open at this server; nil: it does not tell.
+	// OpenWatches returns the number of open watches of this server. It is nil without the
+	// ability CountsWatches.
 	OpenWatches func() int
 
 	Internals *Internals
-	Shutdown  func(context.Context) error // that of the http.Server, where it is one of ours
+	Shutdown  func(context.Context) error // shuts down the http.Server, if the suite started it
 }
 
-// UsesTLS: the site is served over TLS.
+// UsesTLS reports whether the server uses TLS.
 func (s *Instance) UsesTLS() bool { return s.URL.Scheme == "https" }
 
 // WatchURL returns the URL of the collection with a query.
@@ -112,19 +126,20 @@ func (s *Instance) WatchURL(query string) *url.URL {
 	return &u
 }
 
-// ResourcePath returns where the objects of a namespace are in Kubernetes' API; of all, if it is empty.
-func (s *Instance) ResourcePath(space string) string {
-	if space == "" {
+// ResourcePath returns the Kubernetes API path of the objects in a namespace, or of all
+// objects if the namespace is empty.
+func (s *Instance) ResourcePath(namespace string) string {
+	if namespace == "" {
 		return s.KubernetesPath
 	}
-	if space == DefaultNamespace {
-		space = s.HomeNamespace()
+	if namespace == DefaultNamespace {
+		namespace = s.HomeNamespace()
 	}
 	i := strings.LastIndexByte(s.KubernetesPath, '/')
-	return s.KubernetesPath[:i] + "/namespaces/" + space + s.KubernetesPath[i:]
+	return s.KubernetesPath[:i] + "/namespaces/" + namespace + s.KubernetesPath[i:]
 }
 
-// HomeNamespace is what the namespace "default" of cases is called here.
+// HomeNamespace returns the server's namespace for objects that cases put into "default".
 func (s *Instance) HomeNamespace() string {
 	if s.Namespace == "" {
 		return DefaultNamespace
@@ -132,36 +147,37 @@ func (s *Instance) HomeNamespace() string {
 	return s.Namespace
 }
 
-// CaseNamespace is the namespace that a case knows the one of the server by.
-func (s *Instance) CaseNamespace(space string) string {
-	if space == s.HomeNamespace() {
+// CaseNamespace is the inverse of HomeNamespace: it maps a namespace of the server to the
+// name that cases use for it.
+func (s *Instance) CaseNamespace(namespace string) string {
+	if namespace == s.HomeNamespace() {
 		return DefaultNamespace
 	}
-	return space
+	return namespace
 }
 
-// InCaseNamespace returns e as a case knows it: with its object in namespace "default", if it is in that of the site.
+// InCaseNamespace returns e with its object moved to the namespace that cases use for it.
 func (s *Instance) InCaseNamespace(e listwatch.Event) listwatch.Event {
 	o := e.Object
-	if space := s.CaseNamespace(o.Key.Namespace); space != o.Key.Namespace {
-		key := listwatch.Key{Namespace: space, Name: o.Key.Name}
+	if namespace := s.CaseNamespace(o.Key.Namespace); namespace != o.Key.Namespace {
+		key := listwatch.Key{Namespace: namespace, Name: o.Key.Name}
 		e.Object = &listwatch.Object{Key: key, Version: o.Version, Labels: o.Labels, Fields: o.Fields, Data: o.Data}
 	}
 	return e
 }
 
-// A Store writes to the collection of a site. It is safe for concurrent use.
+// A Store writes to the collection of an instance. It is safe for concurrent use.
 type Store interface {
-	// Put creates or replaces an object, given as JSON without a version, and returns its new version. Namespace "default" is that
-	// of the site.
+	// Put creates or replaces an object, given as JSON without a version, and returns its
+	// new version. Namespace "default" stands for HomeNamespace.
 	Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error)
-	// Delete removes an object and returns the version of that.
+	// Delete deletes an object and returns the version of the deletion.
 	Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error)
 }
 
-// Internals is what only this module's server gives.
+// Internals holds parts of this module's server that other servers do not have.
 type Internals struct {
 	Source            listwatch.Source
 	Handler           http.Handler
-	RotateCertificate func() // makes a secure server show another certificate
+	RotateCertificate func() // replaces the certificate of a TLS server
 }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Scaled returns how many of something to have where n are wanted: the race detector needs no crowd.
+// Scaled reduces a number of objects or clients under the race detector, which finds races
+// with fewer of them.
 func Scaled(n int) int {
 	if Raced {
 		return n / 5
@@ -19,7 +20,8 @@ func Scaled(n int) int {
 	return n
 }
 
-// Concurrently does n things at once and tells what goes wrong.
+// Concurrently calls do for 0 to n-1 in parallel and fails the case if any call returns an
+// error.
 func (e *Env) Concurrently(n int, do func(i int) error) {
 	e.Helper()
 	errs := make([]error, n)
@@ -34,23 +36,24 @@ func (e *Env) Concurrently(n int, do func(i int) error) {
 	}
 }
 
-// RandomSeeded returns a source of random numbers, and tells its seed.
+// RandomSeeded returns a random number generator with a new seed, and logs the seed.
 func (e *Env) RandomSeeded() *rand.Rand {
 	seed := rand.Uint64()
 	e.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// RandomText is text of about n bytes that says nothing twice.
+// RandomText returns about n bytes of hexadecimal text without repetitions, which
+// compresses badly.
 func RandomText(n int, seed uint64) string {
 	var from [32]byte
 	binary.LittleEndian.PutUint64(from[:], seed)
 	random := make([]byte, (n+1)/2)
-	_, _ = rand.NewChaCha8(from).Read(random) // it never fails
+	_, _ = rand.NewChaCha8(from).Read(random) // never fails
 	return hex.EncodeToString(random)
 }
 
-// HeapBytes returns how many bytes are in use.
+// HeapBytes collects garbage and returns the bytes of live heap objects.
 func HeapBytes() int {
 	runtime.GC()
 	var m runtime.MemStats
@@ -58,13 +61,13 @@ func HeapBytes() int {
 	return int(m.HeapAlloc)
 }
 
-// IsTimeout reports whether err is a timeout of the network.
+// IsTimeout reports whether err is a network timeout.
 func IsTimeout(err error) bool {
 	t, ok := err.(interface{ Timeout() bool })
 	return ok && t.Timeout()
 }
 
-// PutPadded is put with an object that is large.
+// PutPadded writes an object with padding.
 func (e *Env) PutPadded(name, padding string) {
 	e.Helper()
 	if _, err := e.TryPutSpec(name, nil, map[string]any{"padding": padding}); err != nil {
@@ -79,7 +82,8 @@ func SendN(writes chan<- struct{}, n int) {
 	}
 }
 
-// WaitForWatches returns when so many watches are open at the server, and how long that took; at once, where the server does not tell.
+// WaitForWatches waits until the server has want open watches, and returns the time that
+// this took. It returns at once if the target lacks the ability CountsWatches.
 func (e *Env) WaitForWatches(want int) time.Duration {
 	e.Helper()
 	if !e.Can(CountsWatches) {
@@ -98,10 +102,11 @@ func (e *Env) WaitForWatches(want int) time.Duration {
 	}
 }
 
-// FillsSockets changes of putMany fill what is between a server and a client that does not read.
+// FillsSockets is the number of PutMany writes that fill all buffers between a server and a
+// client that does not read.
 const FillsSockets = 14
 
-// PutMany writes n changes of 64 KiB.
+// PutMany writes an object n times, with 64 KiB of padding each time.
 func (e *Env) PutMany(n int) {
 	e.Helper()
 	padding := strings.Repeat("x", 64<<10)
@@ -110,7 +115,7 @@ func (e *Env) PutMany(n int) {
 	}
 }
 
-// PutLabelled writes a change of a size with label "to".
+// PutLabelled writes an object with the label "to" and size bytes of padding.
 func (e *Env) PutLabelled(name, to string, size int) {
 	e.Helper()
 	if _, err := e.TryPutSpec(name, map[string]string{"to": to}, map[string]any{"padding": strings.Repeat("x", size)}); err != nil {
@@ -118,7 +123,7 @@ func (e *Env) PutLabelled(name, to string, size int) {
 	}
 }
 
-// WriteEvery writes a change each pause, until the function it returns is called.
+// WriteEvery writes an object after each pause until stop is called.
 func (e *Env) WriteEvery(pause time.Duration) (stop func()) {
 	var wg sync.WaitGroup
 	quit := make(chan struct{})

@@ -2,5 +2,5 @@
 
 package harness
 
-// Raced is false: cases about many bytes have them all.
+// Raced reports whether the race detector is enabled.
 const Raced = false

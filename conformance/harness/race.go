@@ -2,5 +2,6 @@
 
 package harness
 
-// Raced is true: the race detector observes every access to memory, so cases that handle many bytes handle fewer.
+// Raced reports whether the race detector is enabled. It makes memory accesses slow, so
+// cases that move a lot of data move less of it.
 const Raced = true

@@ -9,17 +9,19 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Remote returns the client under test for the collection at s, over s's client and others.
+// Remote returns the client under test for the collection at s. It uses the transport
+// client of s, with others as fallbacks.
 func (e *Env) Remote(s *Route, others ...transport.Client) listwatch.Source {
 	return e.RemoteWith(s, func(*client.Remote) {}, others...)
 }
 
-// RemoteTraced is Remote with a trace.
+// RemoteTraced is like Remote with a trace.
 func (e *Env) RemoteTraced(s *Route, trace *client.Trace, others ...transport.Client) listwatch.Source {
 	return e.RemoteWith(s, func(r *client.Remote) { r.Trace = trace }, others...)
 }
 
-// RemoteWith is remote with what configure changes. In real time the client does not wait before it comes back.
+// RemoteWith is like Remote with a configuration function. In real time the client has no
+// backoff.
 func (e *Env) RemoteWith(s *Route, configure func(*client.Remote), others ...transport.Client) listwatch.Source {
 	r := &client.Remote{
 		URL: s.WatchURL("").String(), Network: s.Network, Transports: append([]transport.Client{s.Client}, others...),
@@ -35,14 +37,14 @@ func (e *Env) RemoteWith(s *Route, configure func(*client.Remote), others ...tra
 	if e.Target.Client == nil {
 		return r
 	}
-	under := e.Target.Client(r)
-	if under == nil {
+	wrapped := e.Target.Client(r)
+	if wrapped == nil {
 		e.Skipf("%s has no client that resumes by itself", e.Target.Name)
 	}
-	return under
+	return wrapped
 }
 
-// Follow opens a watch of r from a version.
+// Follow opens a watch of r that starts at a version.
 func (e *Env) Follow(r listwatch.Source, version listwatch.Version) listwatch.Watcher {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())

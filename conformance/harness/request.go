@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// WatchRawIn is watch in another framing. A server that is not ours need not have it.
+// WatchRawIn is like WatchRaw for another framing. It skips the case if the server does not
+// offer the framing and is not this module's.
 func (e *Env) WatchRawIn(mediaType, query string) *Response {
 	e.Helper()
 	a := e.WatchRaw(query, "Accept", mediaType)
@@ -28,50 +29,55 @@ func (e *Env) WatchRawIn(mediaType, query string) *Response {
 	return a
 }
 
-// sampleKey and its answer are those of RFC 6455, section 1.3.
+// SampleKey is the sample key in RFC 6455, section 1.3, and SampleAccept the matching
+// Sec-WebSocket-Accept.
 const (
 	SampleKey    = "dGhlIHNhbXBsZSBub25jZQ=="
 	SampleAccept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 )
 
-// upgradeHeaders is what a WebSocket handshake has beside the request line.
+// upgradeHeaders are the headers of a WebSocket handshake.
 var upgradeHeaders = []string{
 	"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", SampleKey,
 }
 
-// WatchRaw sends the request of a watch by hand, on e's transport. header are pairs, which go out in order; on ws the headers of a sound
-// handshake come first, but for those named in header, of which an empty value is not sent.
+// WatchRaw sends a watch request without a client library and returns the response. header
+// are pairs of names and values, sent in order. For WebSocket, the handshake headers come
+// first. A pair in header replaces the handshake header with the same name, and an empty
+// value removes it.
 func (e *Env) WatchRaw(query string, header ...string) *Response {
 	e.Helper()
 	return e.RequestRaw("GET", "?watch=1&"+query, header...)
 }
 
-// RequestRaw is watch for any method and target: a path, or the query of one for the collection.
+// RequestRaw is like WatchRaw for any method and target. The target is a path, or a query
+// of the collection's URL.
 func (e *Env) RequestRaw(method, target string, header ...string) *Response {
 	e.Helper()
-	asked := describeRequest(method, target, header)
+	description := describeRequest(method, target, header)
 	if e.Transport == "ws" {
 		header = withDefaults(upgradeHeaders, header)
 	}
 	a := e.RequestOn(e.Connect(e.ALPN()...), method, target, header)
-	a.Request = asked
+	a.Request = description
 	return a
 }
 
-// describeRequest puts a request into words; a long one is cut short.
+// describeRequest returns a request as text for messages, cut to 200 characters.
 func describeRequest(method, target string, header []string) string {
 	text := method + " " + target
 	for i := 0; i < len(header); i += 2 {
 		text += fmt.Sprintf(", %s: %q", header[i], header[i+1])
 	}
-	const most = 200
-	if len(text) > most {
-		text = text[:most] + "…"
+	const maxLength = 200
+	if len(text) > maxLength {
+		text = text[:maxLength] + "…"
 	}
 	return text + ": "
 }
 
-// ListRaw asks for a list, for which no transport but HTTP itself is needed.
+// ListRaw sends a list request. It is a plain HTTP request on every transport, without a
+// WebSocket handshake.
 func (e *Env) ListRaw(query string, header ...string) *Response {
 	e.Helper()
 	a := e.RequestOn(e.Connect(e.ALPN()...), "GET", "?"+query, header)
@@ -79,13 +85,13 @@ func (e *Env) ListRaw(query string, header ...string) *Response {
 	return a
 }
 
-// GetRaw is list for another path.
+// GetRaw is like ListRaw for another path.
 func (e *Env) GetRaw(target string) *Response {
 	e.Helper()
 	return e.RequestOn(e.Connect(e.ALPN()...), "GET", target, nil)
 }
 
-// ALPN returns the protocols that a TLS handshake offers for the tested transport.
+// ALPN returns the protocols that a TLS client offers for the transport under test.
 func (e *Env) ALPN() []string {
 	if e.Transport == "h2" {
 		return []string{"h2"}
@@ -93,7 +99,7 @@ func (e *Env) ALPN() []string {
 	return []string{"http/1.1"}
 }
 
-// RequestOn sends a request on c and reads the response up to its body.
+// RequestOn sends a request on c and reads the response headers.
 func (e *Env) RequestOn(c net.Conn, method, target string, header []string) *Response {
 	e.Helper()
 	if target == "" || target[0] == '?' {
@@ -117,22 +123,23 @@ func (e *Env) RequestOn(c net.Conn, method, target string, header []string) *Res
 	return e.readResponse(c, method)
 }
 
-// withDefaults returns defaults, without those that header names, and then header.
+// withDefaults returns header, preceded by the defaults that it does not override.
 func withDefaults(defaults, header []string) []string {
 	var all []string
 	for i := 0; i < len(defaults); i += 2 {
-		named := false
+		overridden := false
 		for j := 0; j < len(header); j += 2 {
-			named = named || strings.EqualFold(header[j], defaults[i])
+			overridden = overridden || strings.EqualFold(header[j], defaults[i])
 		}
-		if !named {
+		if !overridden {
 			all = append(all, defaults[i:i+2]...)
 		}
 	}
 	return append(all, header...)
 }
 
-// Connect opens a connection; where the site is a secure one, with TLS that offers protocols.
+// Connect opens a connection to the server. If the server uses TLS, the handshake offers
+// protocols.
 func (e *Env) Connect(protocols ...string) net.Conn {
 	e.Helper()
 	dial := e.Network.Dial
@@ -163,7 +170,7 @@ func (e *Env) Connect(protocols ...string) net.Conn {
 	return secure
 }
 
-// HeaderPairs returns the headers of h as names and values in turn.
+// HeaderPairs returns the headers of h as a list of alternating names and values.
 func HeaderPairs(h http.Header) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
@@ -173,5 +180,5 @@ func HeaderPairs(h http.Header) (all []string) {
 	return all
 }
 
-// Token68 is base64 as HTTP2-Settings has it.
+// Token68 returns p in the base64 form that the HTTP2-Settings header uses.
 func Token68(p []byte) string { return base64.RawURLEncoding.EncodeToString(p) }

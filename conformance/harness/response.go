@@ -14,21 +14,24 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// An Response is a response as it came over a connection that no library has touched.
+// A Response is a response as received from the connection, without processing by a client
+// library.
 type Response struct {
 	*Env
 	Status int
-	// header holds the headers of the response, all of them.
+	// Headers holds all headers of the response.
 	Headers http.Header
-	// body is what follows: decoded from its chunks or DATA frames; after 101, the bytes of the connection.
+	// Body is the decoded body (without chunk or DATA framing), or the bytes of the
+	// connection after a 101 response.
 	Body *bufio.Reader
-	// conn is what to write on, once the connection is a WebSocket.
+	// Conn is used to write to a WebSocket.
 	Conn net.Conn
-	// asked is what the case asked for, for messages.
+	// Request describes the request in failure messages.
 	Request string
 }
 
-// readResponse reads the head of a response over HTTP/1. It keeps the headers that net/http would take away.
+// readResponse reads the head of an HTTP/1.1 response. Unlike net/http, it keeps all
+// headers.
 func (e *Env) readResponse(c net.Conn, method string) *Response {
 	e.Helper()
 	in := bufio.NewReader(c)
@@ -36,14 +39,14 @@ func (e *Env) readResponse(c net.Conn, method string) *Response {
 	for !strings.HasSuffix(head.String(), "\r\n\r\n") {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			e.Fatalf("read the head of the answer: %q, %v", head.String()+line, err)
+			e.Fatalf("read the response headers: %q, %v", head.String()+line, err)
 		}
 		head.WriteString(line)
 	}
 	_, fields, _ := strings.Cut(head.String(), "\r\n")
 	mime, err := textproto.NewReader(bufio.NewReader(strings.NewReader(fields))).ReadMIMEHeader()
 	if err != nil {
-		e.Fatalf("the headers of the answer, %q: %v", fields, err)
+		e.Fatalf("parse the response headers %q: %v", fields, err)
 	}
 	all := bufio.NewReader(io.MultiReader(strings.NewReader(head.String()), in))
 	resp, err := http.ReadResponse(all, &http.Request{Method: method})
@@ -57,12 +60,12 @@ func (e *Env) readResponse(c net.Conn, method string) *Response {
 	return a
 }
 
-// WantStatus holds the answer against a status and returns the headers.
+// WantStatus fails the case if the status is not want. It returns the headers.
 func (a *Response) WantStatus(want int) http.Header {
 	a.Helper()
 	if a.Status != want {
 		var body []byte
-		if a.Status >= 400 { // not a stream, which may have nothing to say
+		if a.Status >= 400 { // a stream might have no bytes yet
 			body, _ = a.Body.Peek(200)
 		}
 		a.Fatalf("%sgot status %d %s, want %d", a.Request, a.Status, body, want)
@@ -70,7 +73,8 @@ func (a *Response) WantStatus(want int) http.Header {
 	return a.Headers
 }
 
-// WantAccepted says that a watch was: 101 on ws and 200 elsewhere.
+// WantAccepted fails the case if the watch was not accepted, with status 101 for WebSocket
+// and 200 otherwise.
 func (a *Response) WantAccepted() http.Header {
 	a.Helper()
 	if a.Transport == "ws" {
@@ -79,8 +83,8 @@ func (a *Response) WantAccepted() http.Header {
 	return a.WantStatus(http.StatusOK)
 }
 
-// WantRefused says that the answer is an error before any stream: an HTTP error with a Status in JSON that says the same, and no word of
-// an upgrade. It returns the Status.
+// WantRefused fails the case if the response is not an HTTP error with a matching Status in
+// JSON and without a WebSocket upgrade. It returns the Status.
 func (a *Response) WantRefused(code int, reason string) listwatch.Status {
 	a.Helper()
 	h := a.WantStatus(code)
@@ -111,7 +115,7 @@ func (a *Response) ReadAll() []byte {
 	return body
 }
 
-// ReadMessage reads one frame of a WebSocket, which must be a whole message.
+// ReadMessage reads a WebSocket frame that must hold a whole, unmasked message.
 func (a *Response) ReadMessage() (op byte, payload []byte) {
 	a.Helper()
 	f, err := wsframe.Read(a.Body)
@@ -119,7 +123,7 @@ func (a *Response) ReadMessage() (op byte, payload []byte) {
 		a.Fatalf("read a message: %v", err)
 	}
 	if f.First&^0x0f != wsframe.Final || f.Masked {
-		a.Fatalf("got a frame that begins %#02x, masked: %v; want a whole message, unmasked", f.First, f.Masked)
+		a.Fatalf("got a frame with first byte %#02x, masked: %v; want a whole, unmasked message", f.First, f.Masked)
 	}
 	return f.Opcode(), f.Payload
 }
@@ -134,7 +138,8 @@ func (a *Response) ReadBytes(n int) []byte {
 	return p
 }
 
-// ReadFirst returns how the stream goes on: the whole message on ws, and as many bytes elsewhere as it takes to know.
+// ReadFirst reads the first bytes of a stream: the whole message for WebSocket, otherwise
+// the length of JSONEventPrefix.
 func (a *Response) ReadFirst() []byte {
 	a.Helper()
 	if a.Transport == "ws" {
@@ -144,7 +149,7 @@ func (a *Response) ReadFirst() []byte {
 	return a.ReadBytes(len(JSONEventPrefix))
 }
 
-// WantVary says that caches must know that the answer depends on a header.
+// WantVary reports an error if the Vary header does not contain name.
 func (a *Response) WantVary(name string) {
 	a.Helper()
 	if !Contains(a.Headers.Values("Vary"), name) {
@@ -152,14 +157,15 @@ func (a *Response) WantVary(name string) {
 	}
 }
 
-// Contains reports whether a header that is a list has an item, whatever the case of its letters.
+// Contains reports whether a comma-separated header contains item, ignoring case.
 func Contains(values []string, item string) bool {
 	return slices.ContainsFunc(strings.Split(strings.Join(values, ","), ","), func(s string) bool {
 		return strings.EqualFold(strings.TrimSpace(s), item)
 	})
 }
 
-// WantHandshakeRefused is refused for a handshake that is none. RFC 6455 asks no more of a server than a code "such as" the one we have
+// WantHandshakeRefused is like WantRefused for an invalid WebSocket handshake. Other
+// servers may use any 4xx status, because RFC 6455 names status codes only as examples
 // (sections 4.2.2 and 4.4).
 func (a *Response) WantHandshakeRefused(code int, reason string) {
 	a.Helper()
@@ -170,7 +176,7 @@ func (a *Response) WantHandshakeRefused(code int, reason string) {
 	}
 }
 
-// ReadEvent reads one event in JSON by hand.
+// ReadEvent reads one event of the JSON framing from the raw body.
 func (a *Response) ReadEvent() []byte {
 	a.Helper()
 	if a.Transport == "ws" {

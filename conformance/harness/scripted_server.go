@@ -13,31 +13,31 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// A ScriptedServer is a server's end of one watch, played by hand: on HTTP/1.1 and WebSocket it writes the connection's own bytes, on HTTP/2 what
-// goes into DATA frames.
+// A ScriptedServer is the server's end of one watch, which a script controls. With HTTP/1.1
+// and WebSocket the script writes the raw bytes of the connection, with HTTP/2 the payload
+// of DATA frames.
 type ScriptedServer struct {
 	*Env
 	Request  *http.Request
-	response http.ResponseWriter // of HTTP/2
+	response http.ResponseWriter // HTTP/2 only
 	Conn     net.Conn
-	In       *bufio.Reader   // what the client sends; not on HTTP/2
-	text     bool            // messages are text
-	done     context.Context // ends with the case
+	In       *bufio.Reader   // bytes from the client; not with HTTP/2
+	text     bool            // send text messages instead of binary ones
+	done     context.Context // canceled at the end of the case
 }
 
-// A Step is what a peer does.
-type Step func(p *ScriptedServer)
-
-// A script is the peers of a step. None begins once it is over.
+// A script tracks the scripted servers of one handler, so that all of them end before the
+// case does.
 type script struct {
 	running sync.WaitGroup
 	done    context.Context
 	end     context.CancelFunc
 
-	mu sync.Mutex // makes a peer begin before the end or not at all
+	mu sync.Mutex // orders start and stop: no server starts after stop
 }
 
-// start reports whether a peer may begin; it is done by playing.Done.
+// start reports whether a scripted server may start. If it returns true, the caller must
+// call running.Done.
 func (c *script) start() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,20 +55,22 @@ func (c *script) stop() {
 	c.running.Wait()
 }
 
-// Scripted is a step: a watch of a content type, played by do. Where do returns the stream is not ended yet: that is another part. The
-// case does not end before its peers.
+// Scripted returns a handler that accepts a watch with a content type and runs steps. After
+// the last step, an HTTP/1.1 or WebSocket connection is closed; the stream is not ended
+// cleanly unless a step such as EndCleanly does so. The case waits for its scripted servers
+// to end.
 func (e *Env) Scripted(contentType string, do ...Step) http.HandlerFunc {
 	return e.ScriptedWithHeader(ResponseHeader{ContentType: contentType}, do...)
 }
 
-// A ResponseHeader is how the answer to a watch begins.
+// A ResponseHeader describes the headers of a scripted response.
 type ResponseHeader struct {
 	ContentType        string
-	Extra              []string // headers, in pairs
-	EndsWithConnection bool     // over HTTP/1.1: nothing tells the end of the body but that of the connection
+	Extra              []string // pairs of names and values
+	EndsWithConnection bool     // HTTP/1.1: the body is not chunked and ends when the connection closes
 }
 
-// ScriptedWithHeader is byHand with another beginning.
+// ScriptedWithHeader is like Scripted with other response headers.
 func (e *Env) ScriptedWithHeader(h ResponseHeader, do ...Step) http.HandlerFunc {
 	all := new(script)
 	all.done, all.end = context.WithTimeout(context.Background(), e.Patience())
@@ -81,7 +83,7 @@ func (e *Env) ScriptedWithHeader(h ResponseHeader, do ...Step) http.HandlerFunc 
 		p := &ScriptedServer{Env: e, Request: r, response: w, text: h.ContentType == JSONMediaType, done: all.done}
 		p.Conn, _ = r.Context().Value(ConnKey{}).(net.Conn)
 		if err := p.writeHeader(h); err != nil {
-			return // the client has left
+			return // the client has disconnected
 		}
 		for _, d := range do {
 			d(p)
@@ -92,10 +94,10 @@ func (e *Env) ScriptedWithHeader(h ResponseHeader, do ...Step) http.HandlerFunc 
 	}
 }
 
-// JSONMediaType is the media type of the framing that every server has.
+// JSONMediaType is the media type of the JSON framing, which every server has.
 const JSONMediaType = "application/json"
 
-// writeHeader answers the request: a stream begins.
+// writeHeader sends the response headers of a stream.
 func (p *ScriptedServer) writeHeader(h ResponseHeader) error {
 	header := append([]string{"Content-Type", h.ContentType}, h.Extra...)
 	if p.Transport == "h2" {
@@ -129,21 +131,12 @@ func (p *ScriptedServer) writeHeader(h ResponseHeader) error {
 	return err
 }
 
-// SendPieces is a part: each payload is one chunk, one DATA frame or one message.
-func SendPieces(payloads ...string) Step {
-	return func(p *ScriptedServer) {
-		for _, payload := range payloads {
-			p.Send(payload)
-		}
-	}
-}
-
 // Send sends a payload as one chunk, one DATA frame or one message.
 func (p *ScriptedServer) Send(payload string) {
 	switch {
 	case p.Transport == "h2":
 		_, _ = io.WriteString(p.response, payload)
-		_ = http.NewResponseController(p.response).Flush() // the client may have left
+		_ = http.NewResponseController(p.response).Flush() // the client may have disconnected
 	case p.Transport == "h1":
 		p.SendRaw(fmt.Sprintf("%x\r\n%s\r\n", len(payload), payload))
 	case p.text:
@@ -154,105 +147,38 @@ func (p *ScriptedServer) Send(payload string) {
 	p.settle()
 }
 
-// SendRaw writes bytes of the connection itself.
-func (p *ScriptedServer) SendRaw(bytes string) { _, _ = io.WriteString(p.Conn, bytes) } // the client may have left
+// SendRaw writes bytes to the connection. It ignores errors, because the client may have
+// disconnected.
+func (p *ScriptedServer) SendRaw(bytes string) { _, _ = io.WriteString(p.Conn, bytes) }
 
-// SendFrame sends a frame of WebSocket.
+// SendFrame sends a WebSocket frame.
 func (p *ScriptedServer) SendFrame(f wsframe.Frame) { p.SendRaw(string(f.Bytes())) }
 
-// SendBytes and frames are parts of HTTP/1.1 and of WebSocket.
-func SendBytes(bytes ...string) Step {
-	return func(p *ScriptedServer) {
-		for _, b := range bytes {
-			p.SendRaw(b)
-			p.settle()
-		}
-	}
-}
-
-// SendFrames is a step for WebSocket: it sends frames.
-func SendFrames(frames ...wsframe.Frame) Step {
-	return func(p *ScriptedServer) {
-		for _, f := range frames {
-			p.SendFrame(f)
-			p.settle()
-		}
-	}
-}
-
-// settle lets the client read what has been sent so far by itself, where the clock is a bubble's.
+// settle gives the client time to read what has been sent, so that the next bytes arrive in
+// another read. It sleeps only under a fake clock, where this costs nothing.
 func (p *ScriptedServer) settle() {
 	if p.Setup.FakeTime && p.done.Err() == nil {
 		<-time.After(time.Millisecond)
 	}
 }
 
-// EndCleanly is a part: a clean end.
-func EndCleanly(p *ScriptedServer) {
-	switch p.Transport {
-	case "h1":
-		p.SendRaw("0\r\n\r\n")
-	case "ws":
-		CloseWith(wsframe.CloseNormal)(p)
-	}
-}
-
-// CloseWith is a part: a close frame, and the wait for the answer to it.
-func CloseWith(code uint16) Step {
-	return func(p *ScriptedServer) {
-		p.SendFrame(wsframe.Close(code))
-		_, _ = wsframe.ReadCloseCode(p.In) // that of a client that lives
-	}
-}
-
-// CutConnection is a part: the connection is closed, with nothing said.
-func CutConnection(p *ScriptedServer) { p.Conn.Close() }
-
-// ResetStream is a part: RST_STREAM on HTTP/2, and elsewhere a connection that is reset.
-func ResetStream(p *ScriptedServer) {
-	if p.Transport == "h2" {
-		panic(http.ErrAbortHandler)
-	}
-	if l, ok := p.Conn.(interface{ SetLinger(int) error }); ok {
-		_ = l.SetLinger(0)
-	}
-	p.Conn.Close()
-}
-
-// StayOpen is a part: the stream stays open until the client leaves it.
-func StayOpen(p *ScriptedServer) {
-	if p.Transport == "h2" {
-		<-p.Request.Context().Done()
-		return
-	}
-	_, _ = io.Copy(io.Discard, p.In)
-}
-
-// WaitFor is a part: a wait until the case closes ready, or ends.
-func WaitFor(ready <-chan struct{}) Step {
-	return func(p *ScriptedServer) {
-		select {
-		case <-ready:
-		case <-p.done.Done():
-		}
-	}
-}
-
-// Via returns e with another site, and its client.
+// Via returns e with another route.
 func (e *Env) Via(s *Route) *Env {
 	other := *e
 	other.Route = s
 	return &other
 }
 
-// StartScript opens a site where every watch is played by do, and returns e there.
+// StartScript starts a server that handles every watch by steps, and returns e with a route
+// to it.
 func (e *Env) StartScript(contentType string, do ...Step) *Env {
 	e.Helper()
 	e.Use(InProcess)
 	return e.StartScriptOnAnyTarget(contentType, do...)
 }
 
-// StartScriptOnAnyTarget is hand in a case that can do without: one about servers too, of which the target may be of another make.
+// StartScriptOnAnyTarget is like StartScript, for cases that also run against targets
+// without InProcess.
 func (e *Env) StartScriptOnAnyTarget(contentType string, do ...Step) *Env {
 	e.Helper()
 	return e.Via(e.ServeOnAnyTarget(e.Scripted(contentType, do...)))

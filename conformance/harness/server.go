@@ -12,7 +12,8 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-// StartServer starts an http.Server with h, as s wants it and changes make it. Where it is a secure one, secure changes what it serves with.
+// StartServer starts an http.Server with the handler h and the options in s. If the server
+// uses TLS, secure adjusts its TLS configuration. changes adjust the server.
 func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes ...func(*http.Server)) *Instance {
 	t.Helper()
 	var shutdown func(context.Context) error
@@ -21,7 +22,7 @@ func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes
 		shutdown = srv.Shutdown
 		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 			if s.SmallBuffers {
-				_ = c.(*net.TCPConn).SetWriteBuffer(narrow) // a hint
+				_ = c.(*net.TCPConn).SetWriteBuffer(socketBufferBytes) // the kernel may choose another size
 			}
 			return context.WithValue(ctx, ConnKey{}, c)
 		}
@@ -41,21 +42,21 @@ func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes
 		at.Network.TLS = &tls.Config{RootCAs: certs.Trusted().Pool}
 	}
 	if s.SmallBuffers {
-		at.Network.Dial = dialNarrow
+		at.Network.Dial = dialSmallBuffers
 	}
 	return &Instance{URL: &u, Network: at.Network, Shutdown: shutdown}
 }
 
-// ConnKey is where the context of a request has its net.Conn.
+// ConnKey is the key of a request's net.Conn in the request context.
 type ConnKey struct{}
 
-// narrow is about how many bytes a socket may hold.
-const narrow = 64 << 10
+// narrow is the approximate size of a socket buffer in bytes if Setup.SmallBuffers is set.
+const socketBufferBytes = 64 << 10
 
-func dialNarrow(ctx context.Context, network, addr string) (net.Conn, error) {
+func dialSmallBuffers(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err == nil {
-		err = c.(*net.TCPConn).SetReadBuffer(narrow)
+		err = c.(*net.TCPConn).SetReadBuffer(socketBufferBytes)
 	}
 	return c, err
 }

@@ -9,33 +9,38 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Target is a server under test.
+// A Target describes a server or client under test.
 type Target struct {
-	// Name is short, without spaces: it is part of the names of runs.
+	// Name is part of the test names. It must be short and must not contain spaces.
 	Name string
-	// Ways are the names of the ways to reach it that are to be tested; see [Ways]. Nil: all.
+	// Variants are the names of the variants to test, such as those that [ProbeVariants]
+	// finds. If nil, all variants are tested; see [Variants].
 	Variants []string
-	// Offers is what it can do.
+	// Abilities are the capabilities of the target. Cases that need others are skipped.
 	Abilities Ability
-	// Open returns a site for one case, or fails t. It is closed by t.Cleanup.
+	// Open starts an instance for one case, or fails t. It registers cleanup with
+	// t.Cleanup.
 	Open func(t T, s Setup) *Instance
-	// Notes are what a reader of the report must know, such as why a way is not among Ways.
+	// Notes are shown in the report, for example the reason for which a variant is not
+	// tested.
 	Notes []string
-	// Dialler and Client, where they are not nil, put another client in the place of ours: Dialler that of one transport,
-	// Client the one that resumes; it returns nil where there is none.
+	// TransportClient, if not nil, replaces this module's client of a transport. Client, if
+	// not nil, replaces the client that resumes watches; it returns nil if the target has
+	// no such client.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
-	// Informer, where it is not nil, puts another in the place of our informer.
+	// Informer, if not nil, replaces this module's informer.
 	Informer func(*informer.Informer[*listwatch.Object]) Cache
-	// Patience is how long a case waits for what must come. Zero: 10 s.
+	// Patience is the time that a case waits for an expected event. If zero, 10 s.
 	Patience time.Duration
-	// Seed is what random cases begin from. Zero: another one each time.
+	// Seed is the seed of random cases. If zero, each case chooses a random seed.
 	Seed uint64
-	// Bubbles: Open works within a bubble of testing/synctest, where Setup.Fake is set.
+	// SupportsFakeTime means that Open works in a synctest bubble if Setup.FakeTime is set.
 	SupportsFakeTime bool
 }
 
-// A Cannot is the error of a client under test that has no means to do what a case asks of it. The case is skipped, and this is why.
+// MissingAbility is the error of a client under test that cannot do what a case requires.
+// The case is skipped with this text as the reason.
 type MissingAbility string
 
 // Error returns the reason.

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// EventJSON is a small event, and tinyObject its object.
+// EventJSON returns a small event in the JSON framing.
 func EventJSON(kind, name, version string) string {
 	return `{"type":"` + kind + `","object":` + ObjectJSON(name, version) + `}`
 }
@@ -18,7 +18,8 @@ func ObjectJSON(name, version string) string {
 	return `{"metadata":{"name":"` + name + `","resourceVersion":"` + version + `"}}`
 }
 
-// LineOf is line for an event in JSON; anything else is shown as it is.
+// LineOf returns a JSON event in the form of Line, such as "ADDED a". Anything else is
+// returned quoted.
 func LineOf(event []byte) string {
 	var w struct {
 		Type   string
@@ -30,7 +31,7 @@ func LineOf(event []byte) string {
 	return w.Type + " " + w.Object.Metadata.Name
 }
 
-// DecodeJSON is what JSON means.
+// DecodeJSON returns the decoded JSON value, or the error text if data is not valid JSON.
 func DecodeJSON(data []byte) any {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -42,10 +43,10 @@ func DecodeJSON(data []byte) any {
 // SSEMediaType is the media type of server-sent events.
 const SSEMediaType = "text/event-stream"
 
-// JSONEventPrefix begins every event of a watch in JSON that has a state.
+// JSONEventPrefix is the start of an ADDED event in the JSON framing.
 const JSONEventPrefix = `{"type":"ADDED","object":{`
 
-// SpecOf is what a case wrote as the spec of an object; a ConfigMap has it as data.
+// SpecOf returns the spec of an object. For a ConfigMap, it returns the data.
 func SpecOf(object []byte) map[string]json.RawMessage {
 	var o struct{ Spec, Data map[string]json.RawMessage }
 	if err := json.Unmarshal(object, &o); err != nil {
@@ -57,29 +58,31 @@ func SpecOf(object []byte) map[string]json.RawMessage {
 	return o.Spec
 }
 
-// AllowBookmarks is the part of a query that asks for bookmarks.
+// AllowBookmarks is the query parameter that requests bookmarks.
 const AllowBookmarks = "allowWatchBookmarks=true&"
 
-// WebSocketExtensions is the header that negotiates extensions of WebSocket.
+// WebSocketExtensions is the header that negotiates WebSocket extensions.
 const WebSocketExtensions = "Sec-WebSocket-Extensions"
 
 const (
 	// Deflate offers permessage-deflate (RFC 7692).
 	Deflate = "permessage-deflate"
-	// DeflateNoContext offers it without a context that outlives a message.
+	// DeflateNoContext offers it without a compression context that spans messages.
 	DeflateNoContext = Deflate + "; server_no_context_takeover; client_no_context_takeover"
-	// SyncMarker ends each compressed message. It is not sent (RFC 7692, section 7.2.1).
+	// SyncMarker is the end of each compressed message, which is not sent (RFC 7692,
+	// section 7.2.1).
 	SyncMarker = "\x00\x00\xff\xff"
 )
 
-// From is the query of a watch that starts after v.
+// From returns the query parameter of a watch that starts after version v.
 func From(v listwatch.Version) string { return "resourceVersion=" + v.String() }
 
-// LabelSelector is the query of a watch with a label selector; fields is that for a field selector.
+// LabelSelector returns the query parameter for a label selector.
 func LabelSelector(selector string) string { return "labelSelector=" + url.QueryEscape(selector) }
 
-// FieldSelector returns the part of a query that sets a field selector.
+// FieldSelector returns the query parameter for a field selector.
 func FieldSelector(selector string) string { return "fieldSelector=" + url.QueryEscape(selector) }
 
-// InitialEvents asks for the state and for a bookmark that ends it.
+// InitialEvents holds the query parameters that request initial events and the bookmark
+// after them.
 const InitialEvents = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"

@@ -13,59 +13,64 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A timeline is the last of what a case did and saw: what it wrote to the collection, and the bytes on its connections.
+// A timeline records the latest actions and observations of a case: writes to the
+// collection, received events, and the bytes on its connections. It is printed if the case
+// fails.
 type timeline struct {
 	start time.Time
 
-	mu    sync.Mutex
-	lines []moment // guarded by mu
-	lost  int      // guarded by mu; lines that were dropped from the front
-	conns int      // guarded by mu
-	// secrets are never shown; guarded by mu.
+	mu      sync.Mutex
+	lines   []timelineEntry // guarded by mu
+	dropped int             // guarded by mu; number of lines dropped from the front
+	conns   int             // guarded by mu
+	// secrets are values that must not be printed; guarded by mu.
 	secrets []string
 }
 
-// A moment is a line of a timeline, which is put into words when somebody wants to see it: most are never seen.
-type moment struct {
+// A moment is a line of a timeline. The text is built only when the timeline is printed,
+// because most timelines never are.
+type timelineEntry struct {
 	at   time.Duration
 	text func() string
 }
 
-func (m moment) String() string { return fmt.Sprintf("%8.1f ms  %s", m.at.Seconds()*1000, m.text()) }
+func (m timelineEntry) String() string {
+	return fmt.Sprintf("%8.1f ms  %s", m.at.Seconds()*1000, m.text())
+}
 
 const (
 	timelineLines = 60
-	// timelineBytes is how much of a read or write is shown.
+	// timelineBytes is the maximum number of bytes shown for one read or write.
 	timelineBytes = 320
 )
 
 // NewTimeline returns an empty timeline that starts now.
 func NewTimeline() *timeline { return &timeline{start: time.Now()} }
 
-// notef adds a line. The arguments are put into words now, for they may change.
+// notef adds a line. It formats the arguments immediately, because they may change later.
 func (t *timeline) notef(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	t.note(func() string { return text })
 }
 
-// note adds a line, which text may be asked for later.
+// note adds a line. text may be called later, from another goroutine.
 func (t *timeline) note(text func() string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.lines) == timelineLines {
 		t.lines = append(t.lines[:0], t.lines[1:]...)
-		t.lost++
+		t.dropped++
 	}
-	t.lines = append(t.lines, moment{time.Since(t.start), text})
+	t.lines = append(t.lines, timelineEntry{time.Since(t.start), text})
 }
 
-// String returns the lines, the oldest first.
+// String returns the recorded lines, oldest first.
 func (t *timeline) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	if t.lost > 0 {
-		all = append(all, fmt.Sprintf("   … %d earlier lines", t.lost))
+	if t.dropped > 0 {
+		all = append(all, fmt.Sprintf("   … %d earlier lines", t.dropped))
 	}
 	for _, m := range t.lines {
 		all = append(all, m.String())
@@ -73,7 +78,7 @@ func (t *timeline) String() string {
 	return strings.Join(all, "\n")
 }
 
-// hide keeps the values of h out of the timeline.
+// hide prevents the values of h from being printed.
 func (t *timeline) hide(h http.Header) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,8 +87,8 @@ func (t *timeline) hide(h http.Header) {
 	}
 }
 
-// censored returns p, as it may be shown.
-func (t *timeline) censored(p []byte) []byte {
+// censored returns p with all secrets replaced.
+func (t *timeline) redact(p []byte) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.secrets {
@@ -92,8 +97,8 @@ func (t *timeline) censored(p []byte) []byte {
 	return p
 }
 
-// tap returns n with connections whose bytes are in the timeline.
-func (t *timeline) tap(n transport.Network) transport.Network {
+// tap returns n with connections that record their bytes in the timeline.
+func (t *timeline) recordConns(n transport.Network) transport.Network {
 	dial := n.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -108,45 +113,46 @@ func (t *timeline) tap(n transport.Network) transport.Network {
 		t.conns++
 		number := t.conns
 		t.mu.Unlock()
-		return &tapped{c, t, number}, nil
+		return &recordedConn{c, t, number}, nil
 	}
 	return n
 }
 
-// A tapped connection tells a timeline what goes over it.
-type tapped struct {
+// tapped is a connection that records its bytes in a timeline.
+type recordedConn struct {
 	net.Conn
 	log    *timeline
 	number int
 }
 
-// NetConn returns the connection below, as that of a tls.Conn does.
-func (c *tapped) NetConn() net.Conn { return c.Conn }
+// NetConn returns the wrapped connection, like the method of tls.Conn.
+func (c *recordedConn) NetConn() net.Conn { return c.Conn }
 
-// Read tells what came.
-func (c *tapped) Read(p []byte) (int, error) {
+// Read records the bytes that it reads.
+func (c *recordedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.tell("←", p[:n], err)
+	c.record("←", p[:n], err)
 	return n, err
 }
 
-// Write tells what goes before it is gone: the answer may be quicker than the word of it.
-func (c *tapped) Write(p []byte) (int, error) {
-	c.tell("→", p, nil)
+// Write records the bytes before it writes them, because the response may arrive before
+// Write returns.
+func (c *recordedConn) Write(p []byte) (int, error) {
+	c.record("→", p, nil)
 	n, err := c.Conn.Write(p)
-	c.tell("→", nil, err)
+	c.record("→", nil, err)
 	return n, err
 }
 
-// Close tells that we closed it.
-func (c *tapped) Close() error {
+// Close records that the client closed the connection.
+func (c *recordedConn) Close() error {
 	c.log.notef("conn %d closed by the client", c.number)
 	return c.Conn.Close()
 }
 
-func (c *tapped) tell(direction string, p []byte, err error) {
+func (c *recordedConn) record(direction string, p []byte, err error) {
 	if len(p) > 0 {
-		shown, more := c.log.censored(p), ""
+		shown, more := c.log.redact(p), ""
 		if len(shown) > timelineBytes {
 			shown, more = shown[:timelineBytes], "…"
 		}

@@ -11,16 +11,17 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A Variant is how a server is reached: a transport, the client's half of it, and the server's half, where the server is ours.
+// A Variant is a transport with a particular implementation of its client and, if the
+// server is this module's, of its server.
 type Variant struct {
 	Name       string
 	Transport  string // h1, h2 or ws
 	Server     transport.Server
 	newClient  func(transport.Network) transport.Client
-	serverOnly bool // it differs from another way only in our server
+	serverOnly bool // it differs from another variant only in this module's server
 }
 
-// AllVariants are the variants that cases are run in.
+// AllVariants lists all variants in which cases run.
 var AllVariants = []Variant{
 	{"h1", "h1", chunked.Server{}, newH1, false},
 	{"h1-standard", "h1", chunked.Server{DisableHijack: true}, newH1, true},
@@ -37,7 +38,7 @@ func newWS(b websocket.Backend) func(transport.Network) transport.Client {
 	return func(n transport.Network) transport.Client { return &websocket.Client{Network: n, Backend: b} }
 }
 
-// Ways returns the names of all the ways to reach a server.
+// Variants returns the names of all variants.
 func Variants() []string {
 	var names []string
 	for _, w := range AllVariants {
@@ -46,7 +47,8 @@ func Variants() []string {
 	return names
 }
 
-// TransportOf returns the transport of a way, by its name: h1, h2 or ws; empty: there is no such way.
+// TransportOf returns the transport of a variant (h1, h2 or ws), or "" if no variant has
+// that name.
 func TransportOf(name string) string {
 	for _, w := range AllVariants {
 		if w.Name == name {
@@ -56,7 +58,8 @@ func TransportOf(name string) string {
 	return ""
 }
 
-// Reach opens a watch of s in every way, and returns the names of the ways that it serves and, for the others, why it does not.
+// ProbeVariants opens a watch of s in each variant. It returns the names of the variants
+// that work, and the errors of the others.
 func ProbeVariants(ctx context.Context, s *Instance) (served []string, refused map[string]error) {
 	refused = map[string]error{}
 	for _, w := range AllVariants {
@@ -84,10 +87,10 @@ func (w Variant) probe(ctx context.Context, s *Instance) error {
 	return r.Close()
 }
 
-// WaysOf returns the ways in which c is tested on t.
+// WaysOf returns the variants in which c runs against t.
 func (c Case) WaysOf(t Target) []Variant {
 	return slices.DeleteFunc(slices.Clone(AllVariants), func(w Variant) bool {
-		known := t.Variants == nil && (!w.serverOnly || t.Abilities&InProcess != 0) || slices.Contains(t.Variants, w.Name)
-		return !known || !slices.Contains(strings.Fields(c.Transports), w.Transport)
+		supported := t.Variants == nil && (!w.serverOnly || t.Abilities&InProcess != 0) || slices.Contains(t.Variants, w.Name)
+		return !supported || !slices.Contains(strings.Fields(c.Transports), w.Transport)
 	})
 }

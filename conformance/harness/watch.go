@@ -12,19 +12,19 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Watch is a watch as a client of this module reads it.
+// A Watch is a watch that the case reads with this module's transport client.
 type Watch struct {
 	*Env
 	transport.Receiver
 }
 
-// Dial opens a watch; query is what comes beside watch=1.
+// Dial opens a watch. query holds the parameters other than watch=1.
 func (e *Env) Dial(query string) *Watch {
 	e.Helper()
 	return e.DialRequest(query, transport.Request{})
 }
 
-// DialRequest is dial with a request that has more than a URL.
+// DialRequest is like Dial with further request options.
 func (e *Env) DialRequest(query string, r transport.Request) *Watch {
 	e.Helper()
 	s, err := e.TryDial(query, r)
@@ -34,7 +34,7 @@ func (e *Env) DialRequest(query string, r transport.Request) *Watch {
 	return s
 }
 
-// TryDial is DialRequest for any goroutine: it returns the error.
+// TryDial is like DialRequest but returns the error, so that any goroutine may call it.
 func (e *Env) TryDial(query string, r transport.Request) (*Watch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 	r.URL, r.Header = e.WatchURL("watch=1&"+query), e.WithHeader(r.Header)
@@ -50,14 +50,14 @@ func (e *Env) TryDial(query string, r transport.Request) (*Watch, error) {
 	return &Watch{e, receiver}, nil
 }
 
-// Receive is that of the Receiver, and tells the timeline what came.
+// Receive calls Receiver.Receive and records the result in the timeline.
 func (s *Watch) Receive() (framing.WatchEvent, error) {
 	w, err := s.Receiver.Receive()
 	s.Timeline.note(func() string { return s.describeReceived(w, err) })
 	return w, err
 }
 
-// describeReceived puts into words what came.
+// describeReceived returns the result of Receive as text for the timeline.
 func (s *Instance) describeReceived(w framing.WatchEvent, err error) string {
 	if err != nil {
 		return fmt.Sprintf("the watch ended: %v", err)
@@ -74,12 +74,12 @@ func (s *Watch) Next() listwatch.Event {
 	return s.expect("an event")
 }
 
-// expect is next; what says what must come.
+// expect returns the next event. what describes the expected event in failure messages.
 func (s *Watch) expect(what string) listwatch.Event {
 	s.Helper()
 	w, err := s.Receive()
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.Fatalf("got nothing within %v, want %s", s.Patience(), what)
+		s.Fatalf("got no event within %v, want %s", s.Patience(), what)
 	}
 	if err != nil {
 		s.Fatalf("got %v, want %s", err, what)
@@ -91,7 +91,7 @@ func (s *Watch) expect(what string) listwatch.Event {
 	return s.InCaseNamespace(e)
 }
 
-// Line spells e shortly: "ADDED name".
+// Line returns a short form of e, such as "ADDED name".
 func Line(e listwatch.Event) string {
 	name := e.Object.Key.Name
 	if e.Object.Key.Namespace != DefaultNamespace {
@@ -100,21 +100,21 @@ func Line(e listwatch.Event) string {
 	return strings.TrimSpace(e.Type.String() + " " + name)
 }
 
-// Want reads events and holds them against lines such as "ADDED a".
+// Want reads events and compares them with lines such as "ADDED a".
 func (s *Watch) Want(lines ...string) []listwatch.Event {
 	s.Helper()
 	var events []listwatch.Event
 	for _, want := range lines {
 		e := s.expect(fmt.Sprintf("%q", want))
 		if got := Line(e); got != want {
-			s.Fatalf("got %q at %d, want %q", got, e.Version, want)
+			s.Fatalf("got %q at version %d, want %q", got, e.Version, want)
 		}
 		events = append(events, e)
 	}
 	return events
 }
 
-// ReadUntil reads up to the event of a sentinel and returns what came before it.
+// ReadUntil reads up to the event of a sentinel and returns the events before it.
 func (s *Watch) ReadUntil(sentinel string) (before []listwatch.Event) {
 	s.Helper()
 	for {
@@ -126,7 +126,8 @@ func (s *Watch) ReadUntil(sentinel string) (before []listwatch.Event) {
 	}
 }
 
-// WantError reads the ERROR event that must come now, and the clean end behind it.
+// WantError reads an ERROR event of the given code and the clean end of the stream after
+// it.
 func (s *Watch) WantError(code listwatch.Code) *listwatch.Error {
 	s.Helper()
 	w, err := s.Receive()
@@ -149,7 +150,7 @@ func (s *Watch) WantEnd() {
 	}
 }
 
-// Versions returns those of events.
+// Versions returns the versions of events.
 func Versions(events []listwatch.Event) []listwatch.Version {
 	all := make([]listwatch.Version, len(events))
 	for i, e := range events {
@@ -158,7 +159,8 @@ func Versions(events []listwatch.Event) []listwatch.Version {
 	return all
 }
 
-// ReadBookmark reads up to the next bookmark, and returns it and the events before it.
+// ReadBookmark reads up to the next bookmark. It returns the bookmark and the events before
+// it.
 func (s *Watch) ReadBookmark() (before []listwatch.Event, b listwatch.Event) {
 	s.Helper()
 	for {
@@ -170,7 +172,7 @@ func (s *Watch) ReadBookmark() (before []listwatch.Event, b listwatch.Event) {
 	}
 }
 
-// ReceiveEvent is next for other goroutines than the case's.
+// ReceiveEvent is like Next but returns the error, so that any goroutine may call it.
 func (s *Watch) ReceiveEvent() (listwatch.Event, error) {
 	w, err := s.Receive()
 	if err != nil {
@@ -183,7 +185,8 @@ func (s *Watch) ReceiveEvent() (listwatch.Event, error) {
 	return s.InCaseNamespace(ev), nil
 }
 
-// ReadThrough reads events until a version has come, and returns them, shortly. It is for any goroutine.
+// ReadThrough reads events up to version last and returns all of them. Any goroutine may
+// call it.
 func (s *Watch) ReadThrough(last listwatch.Version) (all []Seen, err error) {
 	for {
 		e, err := s.ReceiveEvent()
@@ -197,13 +200,13 @@ func (s *Watch) ReadThrough(last listwatch.Version) (all []Seen, err error) {
 	}
 }
 
-// DialIn is dial in one framing.
+// DialIn is like Dial with a given framing.
 func (e *Env) DialIn(f framing.Framer, query string) *Watch {
 	e.Helper()
 	return e.DialRequest(query, transport.Request{Framings: []framing.Framer{f}})
 }
 
-// TryDialIn is DialIn for any goroutine: it returns the error.
+// TryDialIn is like DialIn but returns the error, so that any goroutine may call it.
 func (e *Env) TryDialIn(f framing.Framer, query string) (*Watch, error) {
 	return e.TryDial(query, transport.Request{Framings: []framing.Framer{f}})
 }

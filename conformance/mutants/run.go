@@ -1,5 +1,5 @@
-// Package mutants runs the conformance cases against mutants, to show that the cases can fail: each case
-// that a mutant breaks must notice it.
+// Package mutants runs the conformance cases against mutants, to show that the cases can
+// fail: each case that a mutant breaks must detect it.
 package mutants
 
 import (
@@ -14,27 +14,30 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// A Trial is what the cases made of one mutant.
+// A MutantResult holds the results of the cases that one mutant breaks.
 type MutantResult struct {
-	// Name is that of the mutant.
+	// Name is the name of the mutant.
 	Name string `json:"name"`
-	// Killers are the cases that failed, as they must; Blind those that did not; Left those that need a clock of their own to fail,
-	// so that only go test can tell.
+	// DetectedBy lists the cases that failed, as they must, and MissedBy the cases that
+	// passed. NotTried lists the cases that need a fake clock to fail, so that only go test
+	// can run them.
 	DetectedBy []string `json:"killers,omitempty"`
 	MissedBy   []string `json:"blind,omitempty"`
 	NotTried   []string `json:"left,omitempty"`
 }
 
-// Killed reports whether every case that was run has noticed, and one was.
+// Killed reports whether at least one case was run and all of these cases detected the
+// mutant.
 func (t MutantResult) Killed() bool { return len(t.DetectedBy) > 0 && len(t.MissedBy) == 0 }
 
-// A Result is what the cases made of all mutants.
+// A Result holds the results of all mutants.
 type Result struct {
 	Trials  []MutantResult `json:"trials"`
 	Seconds float64        `json:"seconds"`
 }
 
-// Counts returns how many mutants were killed, how many survived, and of how many only go test can tell.
+// Counts returns the number of mutants that were killed, that survived, and that only go
+// test can judge.
 func (r *Result) Counts() (killed, survived, left int) {
 	for _, t := range r.Trials {
 		switch {
@@ -55,25 +58,27 @@ func (r *Result) OK() bool {
 	return survived == 0
 }
 
-// workers is how many mutants are tried at a time. Most of what a trial does is waiting for what the mutant keeps back.
+// workers is the number of mutants tried in parallel. A trial spends most of its time
+// waiting for events that the mutant withholds.
 const workers = 6
 
-// Run tries every mutant on real sockets of this machine, and tells each trial to progress, if it is not nil. Where ctx ends it returns why.
+// Run tries every mutant over real sockets on this machine. If progress is not nil, Run
+// calls it after each mutant. If ctx is canceled, Run returns the cause.
 func Run(ctx context.Context, progress func(MutantResult)) (*Result, error) {
-	begun, all := time.Now(), cases.Mutants()
+	start, all := time.Now(), cases.Mutants()
 	r := &Result{Trials: make([]MutantResult, len(all))}
-	known := map[string]harness.Case{}
+	byID := map[string]harness.Case{}
 	for _, c := range cases.All() {
-		known[c.ID] = c
+		byID[c.ID] = c
 	}
 	next := make(chan int)
 	var mu sync.Mutex      // guards progress
-	var alone sync.RWMutex // held for writing by a case that measures
+	var alone sync.RWMutex // held for writing by cases with RunsAlone
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				t := try(all[i], ctx, known, &alone)
+				t := try(all[i], ctx, byID, &alone)
 				r.Trials[i] = t
 				mu.Lock()
 				if progress != nil && ctx.Err() == nil {
@@ -91,26 +96,26 @@ func Run(ctx context.Context, progress func(MutantResult)) (*Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	r.Seconds = time.Since(begun).Seconds()
+	r.Seconds = time.Since(start).Seconds()
 	return r, nil
 }
 
-// try runs the cases that m breaks, those that measure alone.
-func try(m mutation.Mutant, ctx context.Context, known map[string]harness.Case, alone *sync.RWMutex) MutantResult {
+// try runs the cases that m breaks. Cases with RunsAlone run while no other case does.
+func try(m mutation.Mutant, ctx context.Context, byID map[string]harness.Case, alone *sync.RWMutex) MutantResult {
 	t := MutantResult{Name: m.Name}
 	for _, id := range m.Breaks {
-		c := known[id]
+		c := byID[id]
 		lock := alone.RLocker()
 		if c.RunsAlone {
 			lock = alone
 		}
 		lock.Lock()
-		noticed := runner.Detects(ctx, c, m.Target(), nil)
+		detected := runner.Detects(ctx, c, m.Target(), nil)
 		lock.Unlock()
 		switch {
-		case noticed:
+		case detected:
 			t.DetectedBy = append(t.DetectedBy, id)
-		case strings.Contains(c.Mode, "f"): // with a clock of its own it may notice
+		case strings.Contains(c.Mode, "f"): // may detect the mutant with a fake clock
 			t.NotTried = append(t.NotTried, id)
 		default:
 			t.MissedBy = append(t.MissedBy, id)

@@ -13,7 +13,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// OnFrames returns a transport whose events are what change makes of their bytes; what the transport puts around them stays sound.
+// OnFrames returns a transport that sends changed event payloads. The envelope that the
+// transport puts around a payload stays valid.
 func OnFrames(change func(payload []byte) []byte) func(transport.Server) transport.Server {
 	return func(s transport.Server) transport.Server { return &reframedServer{s, change} }
 }
@@ -23,7 +24,7 @@ type reframedServer struct {
 	change func([]byte) []byte
 }
 
-// Accept changes what is sent.
+// Accept replaces the sender of the stream.
 func (s *reframedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	stream, err := s.Server.Accept(w, r, o)
 	if err != nil {
@@ -56,7 +57,7 @@ type reframedSender struct {
 	change func([]byte) []byte
 }
 
-// Send sends copies.
+// Send sends changed copies, because the caller may share the frames.
 func (s *reframedSender) Send(frames [][]byte) error {
 	changed := make([][]byte, len(frames))
 	for i, f := range frames {
@@ -65,36 +66,37 @@ func (s *reframedSender) Send(frames [][]byte) error {
 	return s.Sender.Send(changed)
 }
 
-// OnWrites returns a handler that changes, where it can take the connection over, each write to it.
+// OnWrites returns a handler that changes each write to a hijacked connection.
 func OnWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(&takenWriter{w, change}, r)
+			next.ServeHTTP(&hijackWriter{w, change}, r)
 		})
 	}
 }
 
-type takenWriter struct {
+type hijackWriter struct {
 	http.ResponseWriter
 	change func([]byte) []byte
 }
 
-// Unwrap leads to what else the writer can do.
-func (w *takenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+// Unwrap is for http.ResponseController.
+func (w *hijackWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack takes the connection over.
-func (w *takenWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+// Hijack returns a connection that changes writes.
+func (w *hijackWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	return &AlteredConn{Conn: c, OnWrite: w.change}, buffers, err
 }
 
-// An AlteredConn changes bytes on their way. What onWrite makes may be longer or shorter; what onRead makes has the same length.
+// An AlteredConn changes the bytes that it reads and writes. OnWrite may change the length,
+// OnRead must not.
 type AlteredConn struct {
 	net.Conn
 	OnRead, OnWrite func([]byte) []byte
 }
 
-// Read changes what came.
+// Read applies OnRead.
 func (c *AlteredConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.OnRead != nil {
@@ -103,7 +105,7 @@ func (c *AlteredConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write changes what goes.
+// Write applies OnWrite.
 func (c *AlteredConn) Write(p []byte) (int, error) {
 	changed := p
 	if c.OnWrite != nil {
@@ -115,7 +117,7 @@ func (c *AlteredConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// OverNetwork returns a client like the one it is given, whose connections change prepares.
+// OverNetwork returns a copy of a client whose connections are changed by change.
 func OverNetwork(change func(*AlteredConn)) func(transport.Client) transport.Client {
 	return OnNetwork(OnConns(func(c net.Conn) net.Conn {
 		altered := &AlteredConn{Conn: c}
@@ -124,7 +126,7 @@ func OverNetwork(change func(*AlteredConn)) func(transport.Client) transport.Cli
 	}))
 }
 
-// OnNetwork returns a client like the one it is given, over what alter makes of its network.
+// OnNetwork returns a copy of a client with an altered network.
 func OnNetwork(alter func(transport.Network) transport.Network) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client {
 		switch c := c.(type) {
@@ -139,31 +141,31 @@ func OnNetwork(alter func(transport.Network) transport.Network) func(transport.C
 	}
 }
 
-// ClosesNormally makes every close frame one of code 1000; p is one write.
+// ClosesNormally replaces the code of a close frame by 1000. p is the data of one write.
 func ClosesNormally(p []byte) []byte {
 	head, payload, ok := SplitFrame(p)
 	switch {
 	case !ok || head[0] != BitFinal|OpClose || len(payload) < 2:
 		return p
 	case head[1]&0x80 != 0:
-		return []byte{head[0], 0x82, 0, 0, 0, 0, 0x03, 0xe8} // a mask of zeros changes nothing
+		return []byte{head[0], 0x82, 0, 0, 0, 0, 0x03, 0xe8} // masked with zeros
 	}
 	return JoinFrame(head[0], []byte{0x03, 0xe8})
 }
 
-// Replace is a change of text.
+// Replace returns a function that replaces text.
 func Replace(old, text string) func([]byte) []byte {
 	return func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(old), []byte(text)) }
 }
 
-// WithoutLine is a change that drops lines of server-sent events.
+// WithoutLine returns a function that removes a field from server-sent events.
 func WithoutLine(name string) func([]byte) []byte {
 	return func(p []byte) []byte {
 		before, rest, ok := bytes.Cut(p, []byte(name+": "))
 		if !ok || len(before) > 0 && before[len(before)-1] != '\n' {
 			return p
 		}
-		_, behind, _ := bytes.Cut(rest, []byte("\n"))
-		return append(before, behind...)
+		_, after, _ := bytes.Cut(rest, []byte("\n"))
+		return append(before, after...)
 	}
 }

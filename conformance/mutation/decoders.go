@@ -15,7 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Asks returns a client like the one it is given, whose requests and receivers change alters; nil functions alter nothing.
+// Asks returns a copy of a client that alters its requests and receivers. A nil function
+// alters nothing.
 func Asks(request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client { return &alteredClient{c, request, receiver} }
 }
@@ -26,7 +27,7 @@ type alteredClient struct {
 	receiver func(transport.Receiver) transport.Receiver
 }
 
-// Dial asks for something else.
+// Dial sends the altered request and returns the altered receiver.
 func (c *alteredClient) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	altered := *r
 	if c.request != nil {
@@ -39,14 +40,14 @@ func (c *alteredClient) Dial(ctx context.Context, r *transport.Request) (transpo
 	return c.receiver(receiver), nil
 }
 
-// CloseIdleConnections closes those of the client below.
+// CloseIdleConnections is forwarded to the wrapped client.
 func (c *alteredClient) CloseIdleConnections() {
 	if idle, ok := c.Client.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
 }
 
-// Decoding returns a client that reads one framing with another decoder.
+// Decoding returns a copy of a client that uses another decoder for one framing.
 func Decoding(f framing.Framer, decoder func(io.Reader) framing.Decoder) func(transport.Client) transport.Client {
 	return Asks(func(r *transport.Request) {
 		all := r.Framings
@@ -56,28 +57,28 @@ func Decoding(f framing.Framer, decoder func(io.Reader) framing.Decoder) func(tr
 		r.Framings = nil
 		for _, g := range all {
 			if g == f {
-				g = &oddFramer{f, decoder}
+				g = &replacedDecoder{f, decoder}
 			}
 			r.Framings = append(r.Framings, g)
 		}
 	}, nil)
 }
 
-type oddFramer struct {
+type replacedDecoder struct {
 	framing.Framer
 	decoder func(io.Reader) framing.Decoder
 }
 
-// NewDecoder returns the other decoder.
-func (f *oddFramer) NewDecoder(r io.Reader, _ int) framing.Decoder { return f.decoder(r) }
+// NewDecoder returns the replacement decoder.
+func (f *replacedDecoder) NewDecoder(r io.Reader, _ int) framing.Decoder { return f.decoder(r) }
 
-// A decodeFunc is a Decoder.
+// decodeFunc implements framing.Decoder.
 type decodeFunc func() (framing.WatchEvent, error)
 
 // Decode calls f.
 func (f decodeFunc) Decode() (framing.WatchEvent, error) { return f() }
 
-// ReadWise takes what one read brings for one event.
+// ReadWise decodes each read as exactly one event.
 func ReadWise(r io.Reader) framing.Decoder {
 	buf := make([]byte, 1<<20)
 	return decodeFunc(func() (framing.WatchEvent, error) {
@@ -89,7 +90,7 @@ func ReadWise(r io.Reader) framing.Decoder {
 	})
 }
 
-// LineWise takes a line for an event, and wants its type first.
+// LineWise decodes each line as one event and requires the type as its first member.
 func LineWise(r io.Reader) framing.Decoder {
 	in := bufio.NewReader(r)
 	return decodeFunc(func() (framing.WatchEvent, error) {
@@ -104,7 +105,7 @@ func LineWise(r io.Reader) framing.Decoder {
 	})
 }
 
-// firstEvent reads the event that text begins with.
+// firstEvent decodes the event at the start of text.
 func firstEvent(text []byte) (framing.WatchEvent, error) {
 	var e struct {
 		Type   string
@@ -116,7 +117,7 @@ func firstEvent(text []byte) (framing.WatchEvent, error) {
 	return framing.WatchEvent{Type: e.Type, Object: e.Object}, nil
 }
 
-// Eager takes memory for what a prefix promises, up to a bound, before it refuses.
+// Eager allocates the length in a prefix, up to 16 MiB, before it rejects the event.
 func Eager(r io.Reader) framing.Decoder {
 	return decodeFunc(func() (framing.WatchEvent, error) {
 		var length [4]byte
@@ -128,7 +129,7 @@ func Eager(r io.Reader) framing.Decoder {
 	})
 }
 
-// Skipping passes over elements of a JSON text sequence that are none.
+// Skipping ignores invalid elements of a JSON text sequence.
 func Skipping(r io.Reader) framing.Decoder {
 	in := bufio.NewReader(r)
 	return decodeFunc(func() (framing.WatchEvent, error) {
@@ -144,13 +145,13 @@ func Skipping(r io.Reader) framing.Decoder {
 	})
 }
 
-// An alteredReceiver changes the errors of a Receiver.
+// alteredReceiver changes the errors of a Receiver.
 type alteredReceiver struct {
 	transport.Receiver
 	end func(error) error
 }
 
-// Receive changes the error.
+// Receive applies end to the error.
 func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
 	e, err := r.Receiver.Receive()
 	if err != nil {
@@ -159,15 +160,15 @@ func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
 	return e, err
 }
 
-// EndingIn returns a client whose streams end with what end makes of the error.
+// EndingIn returns a client that applies end to the error that ends a stream.
 func EndingIn(end func(error) error) func(transport.Client) transport.Client {
 	return Asks(nil, func(r transport.Receiver) transport.Receiver { return &alteredReceiver{r, end} })
 }
 
-// Deaf is a client that tells an event it does not understand as no error of the protocol.
+// Deaf is a client whose watchers hide the error codes of the protocol.
 type Deaf struct{ *client.Remote }
 
-// Watch hides the error's code.
+// Watch wraps the watcher.
 func (d *Deaf) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := d.Remote.Watch(ctx, q)
 	return &deafWatcher{w}, err
@@ -175,7 +176,7 @@ func (d *Deaf) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher,
 
 type deafWatcher struct{ listwatch.Watcher }
 
-// Next hides the error's code.
+// Next replaces every error by one without a code.
 func (w *deafWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst)
 	if err != nil {

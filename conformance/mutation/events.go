@@ -7,23 +7,23 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// OnEvents returns a source whose watchers show what change makes of each event, which may be nothing. seen counts the events of the
-// watcher before.
+// OnEvents returns a source whose watchers replace each event by the result of change,
+// which may be empty. seen is the number of earlier events of the watcher.
 func OnEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(listwatch.Source) listwatch.Source {
-	return func(s listwatch.Source) listwatch.Source { return &changed{s, change} }
+	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
 }
 
-// A changed source has the lists of the one below.
-type changed struct {
+// changed wraps a source. Only its watches differ.
+type eventChanger struct {
 	listwatch.Source
 	change func(e listwatch.Event, seen int) []listwatch.Event
 }
 
-// Describe is that of the source below.
-func (c *changed) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
+// Describe returns the description of the wrapped source.
+func (c *eventChanger) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
 
-// Watch changes events.
-func (c *changed) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+// Watch wraps the watcher.
+func (c *eventChanger) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := c.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (c *changed) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watch
 	return &ChangedWatcher{Watcher: w, Change: c.change}, nil
 }
 
-// A ChangedWatcher shows what change makes of each event.
+// A ChangedWatcher replaces each event by the result of Change. It returns Pending first.
 type ChangedWatcher struct {
 	listwatch.Watcher
 	Change  func(e listwatch.Event, seen int) []listwatch.Event
@@ -39,7 +39,7 @@ type ChangedWatcher struct {
 	Pending []listwatch.Event
 }
 
-// Next returns what change made of the next event.
+// Next returns pending events, or the replacement of the next event.
 func (w *ChangedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	for len(w.Pending) == 0 {
 		var one [1]listwatch.Event
@@ -54,34 +54,34 @@ func (w *ChangedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, 
 	return n, nil
 }
 
-// OnWatches returns a source whose watches are asked for with the query that change makes.
+// OnWatches returns a source whose watches use an altered query.
 func OnWatches(change func(q *listwatch.Query)) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &Reasked{s, change} }
 }
 
-// A Reasked source opens its watches with another query than it was asked for.
+// A Reasked source alters the queries of its watches.
 type Reasked struct {
 	listwatch.Source
 	Change func(q *listwatch.Query)
 }
 
-// Describe is that of the source below.
+// Describe returns the description of the wrapped source.
 func (r *Reasked) Describe() listwatch.Description { return listwatch.Describe(r.Source) }
 
-// Watch asks for something else.
+// Watch opens a watch with the altered query.
 func (r *Reasked) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	r.Change(&q)
 	return r.Source.Watch(ctx, q)
 }
 
-// OnData replaces text in every object.
+// OnData returns a source that replaces the first occurrence of old in every object.
 func OnData(old, text string) func(listwatch.Source) listwatch.Source {
 	return OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		return []listwatch.Event{WithData(e, bytes.Replace(e.Object.Data, []byte(old), []byte(text), 1))}
 	})
 }
 
-// WithData returns e with other bytes, which nobody shares.
+// WithData returns a copy of e with other data. Other watchers keep the original object.
 func WithData(e listwatch.Event, data []byte) listwatch.Event {
 	o := &listwatch.Object{Key: e.Object.Key, Version: e.Object.Version, Labels: e.Object.Labels, Data: data}
 	return listwatch.Event{Type: e.Type, Initial: e.Initial, Object: o, Version: e.Version}

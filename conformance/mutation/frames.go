@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// What is in the first byte of a frame of WebSocket (RFC 6455, section 5.2).
+// Bits and opcodes in the first byte of a WebSocket frame (RFC 6455, section 5.2).
 const (
 	BitFinal byte = 0x80
 	OpText   byte = 1
@@ -16,7 +16,8 @@ const (
 	OpPong   byte = 10
 )
 
-// SplitFrame parts the head of a frame, its mask included, from what it bears, which stays masked.
+// SplitFrame splits a WebSocket frame into its header, which includes the mask, and its
+// payload, which stays masked.
 func SplitFrame(frame []byte) (head, payload []byte, ok bool) {
 	if len(frame) < 2 {
 		return nil, nil, false
@@ -31,7 +32,7 @@ func SplitFrame(frame []byte) (head, payload []byte, ok bool) {
 	return frame[:n], frame[n:], true
 }
 
-// JoinFrame is the frame of a server with a first byte and a payload.
+// JoinFrame returns an unmasked frame.
 func JoinFrame(first byte, payload []byte) []byte {
 	b := []byte{first}
 	switch n := len(payload); {
@@ -45,12 +46,12 @@ func JoinFrame(first byte, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// Synced is the bookmark that ends initial events.
+// Synced returns the bookmark that ends the initial events.
 func Synced(v listwatch.Version) listwatch.Event {
 	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, true)
 }
 
-// Ghost is a change of what nobody has written.
+// Ghost returns a change of an object that was never written.
 func Ghost(v listwatch.Version) listwatch.Event {
 	data := fmt.Sprintf(`{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"name":"ghost","resourceVersion":%q}}`, v.String())
 	key := listwatch.Key{Namespace: "default", Name: "ghost"}

@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// OnRequest returns a handler that changes a request before the server sees it.
+// OnRequest returns a handler that changes each request before the server handles it.
 func OnRequest(change func(r *http.Request)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -16,7 +16,7 @@ func OnRequest(change func(r *http.Request)) func(http.Handler) http.Handler {
 	}
 }
 
-// OnQuery is onRequest for the parameters.
+// OnQuery is like OnRequest for the query parameters.
 func OnQuery(change func(q url.Values)) func(http.Handler) http.Handler {
 	return OnRequest(func(r *http.Request) {
 		q := r.URL.Query()
@@ -25,39 +25,40 @@ func OnQuery(change func(q url.Values)) func(http.Handler) http.Handler {
 	})
 }
 
-// WithHeader returns a handler that sets a header of every request.
+// WithHeader returns a handler that sets a header in every request.
 func WithHeader(name, value string) func(http.Handler) http.Handler {
 	return OnRequest(func(r *http.Request) { r.Header.Set(name, value) })
 }
 
-// OnHeader returns a handler that changes the headers of a response before they go out. It can't do that to one that is taken over.
+// OnHeader returns a handler that changes the response headers before they are sent. It has
+// no effect on hijacked connections.
 func OnHeader(change func(h http.Header)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(&headed{w, change}, r)
+			next.ServeHTTP(&headerWriter{w, change}, r)
 		})
 	}
 }
 
-type headed struct {
+type headerWriter struct {
 	http.ResponseWriter
 	change func(h http.Header)
 }
 
-// WriteHeader changes the headers.
-func (w *headed) WriteHeader(status int) {
+// WriteHeader sends the changed headers.
+func (w *headerWriter) WriteHeader(status int) {
 	w.change(w.Header())
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap is for http.ResponseController.
-func (w *headed) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *headerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// OnErrors returns a handler that changes the responses whose status is an error.
+// OnErrors returns a handler that changes the status and body of error responses.
 func OnErrors(change func(status int, body []byte) (int, []byte)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			f := &failing{ResponseWriter: w}
+			f := &errorWriter{ResponseWriter: w}
 			next.ServeHTTP(f, r)
 			if f.status != 0 {
 				status, body := change(f.status, f.body.Bytes())
@@ -69,15 +70,15 @@ func OnErrors(change func(status int, body []byte) (int, []byte)) func(http.Hand
 	}
 }
 
-// failing keeps back a response that is an error.
-type failing struct {
+// failing buffers a response if it is an error.
+type errorWriter struct {
 	http.ResponseWriter
-	status int // 0: no error
+	status int // of the error; 0 if the response is not an error
 	body   bytes.Buffer
 }
 
-// WriteHeader keeps back an error.
-func (f *failing) WriteHeader(status int) {
+// WriteHeader buffers the status of an error.
+func (f *errorWriter) WriteHeader(status int) {
 	if status >= 400 {
 		f.status = status
 		return
@@ -85,8 +86,8 @@ func (f *failing) WriteHeader(status int) {
 	f.ResponseWriter.WriteHeader(status)
 }
 
-// Write keeps back the body of an error.
-func (f *failing) Write(p []byte) (int, error) {
+// Write buffers the body of an error.
+func (f *errorWriter) Write(p []byte) (int, error) {
 	if f.status != 0 {
 		return f.body.Write(p)
 	}
@@ -94,9 +95,10 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 // Unwrap is for http.ResponseController.
-func (f *failing) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+func (f *errorWriter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// Upgrading returns a handler that answers whoever asks for an upgrade with 101 and these lines, and says nothing more.
+// Upgrading returns a handler that answers upgrade requests with 101 and the given header
+// lines, and then closes the connection.
 func Upgrading(lines func(r *http.Request) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

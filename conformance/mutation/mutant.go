@@ -1,6 +1,6 @@
-// Package mutation has what the mutants of the conformance cases are made of. A [Mutant] is this module's
-// server or client with one defect; the cases that it breaks must fail. Functions such as [OnEvents],
-// [OnHeader] or [OnSend] build the defects.
+// Package mutation provides the building blocks of mutants. A [Mutant] is this module's
+// server or client with one defect, and the conformance cases that it breaks must fail.
+// Functions such as [OnEvents], [OnHeader] or [OnSend] build the defects.
 package mutation
 
 import (
@@ -10,20 +10,20 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// A Mutant is our server or client with one defect.
+// A Mutant is this module's server or client with one defect.
 type Mutant struct {
-	// Name says what is wrong with it.
+	// Name describes the defect.
 	Name string
-	// Breaks are the ids of cases. Each of them must fail.
+	// Breaks lists the IDs of the cases that must fail.
 	Breaks []string
-	// Wrap is the defect.
+	// Defect wraps parts of the server or client.
 	Defect reference.Interceptors
 }
 
-// patience is short: what a mutant keeps back never comes.
+// patience is short because a mutant that withholds an event never sends it.
 const patience = time.Second
 
-// Target is what the cases are run on.
+// Target returns the target with the defect.
 func (m Mutant) Target() harness.Target {
 	t := reference.New(m.Name, m.Defect)
 	t.Patience = patience

@@ -8,13 +8,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Mute is a source whose watches end where they fail.
+// Mute is a source whose watches end with io.EOF instead of an error.
 type Mute struct{ listwatch.Source }
 
-// Describe is that of the source below.
+// Describe returns the description of the wrapped source.
 func (m *Mute) Describe() listwatch.Description { return listwatch.Describe(m.Source) }
 
-// Watch hides errors.
+// Watch returns a watcher that ends at once if the watch cannot be opened.
 func (m *Mute) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := m.Source.Watch(ctx, q)
 	if err != nil {
@@ -25,7 +25,7 @@ func (m *Mute) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher,
 
 type muteWatcher struct{ listwatch.Watcher }
 
-// Next ends where it fails.
+// Next replaces errors by io.EOF.
 func (w *muteWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	if w.Watcher == nil {
 		return 0, io.EOF
@@ -37,7 +37,7 @@ func (w *muteWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, err
 	return n, err
 }
 
-// Close closes the watcher, if there is one.
+// Close closes the wrapped watcher, if any.
 func (w *muteWatcher) Close() error {
 	if w.Watcher == nil {
 		return nil
@@ -45,7 +45,7 @@ func (w *muteWatcher) Close() error {
 	return w.Watcher.Close()
 }
 
-// Stale returns a source whose watches show the state as it was when the source was first asked.
+// Stale returns a source whose watches start with the state at the time of the first watch.
 func Stale(s listwatch.Source) listwatch.Source { return &staleSource{Source: s} }
 
 type staleSource struct {
@@ -55,10 +55,10 @@ type staleSource struct {
 	first listwatch.Page // guarded by mu
 }
 
-// Describe is that of the source below.
+// Describe returns the description of the wrapped source.
 func (s *staleSource) Describe() listwatch.Description { return listwatch.Describe(s.Source) }
 
-// Watch begins with the state of the first call.
+// Watch sends the state of the first call as initial events and then the later changes.
 func (s *staleSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,20 +14,20 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// OnAccept returns a transport whose streams are accepted with what options makes of theirs, and are what change then makes of them. Nil
-// functions change nothing.
+// OnAccept returns a transport that alters the options of each stream with options, and the
+// accepted stream with change. A nil function alters nothing.
 func OnAccept(options func(*transport.Options), change func(*transport.Stream)) func(transport.Server) transport.Server {
-	return func(s transport.Server) transport.Server { return &accepting{s, options, change} }
+	return func(s transport.Server) transport.Server { return &interceptedServer{s, options, change} }
 }
 
-type accepting struct {
+type interceptedServer struct {
 	transport.Server
 	options func(*transport.Options)
 	change  func(*transport.Stream)
 }
 
-// Accept changes options and stream.
-func (a *accepting) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+// Accept applies options and change.
+func (a *interceptedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	if a.options != nil {
 		a.options(&o)
 	}
@@ -38,33 +38,33 @@ func (a *accepting) Accept(w http.ResponseWriter, r *http.Request, o transport.O
 	return stream, err
 }
 
-// OnSend returns a transport whose streams are sent by send.
+// OnSend returns a transport that sends frames by calling send.
 func OnSend(send func(next transport.Sender, frames [][]byte) error) func(transport.Server) transport.Server {
-	return OnAccept(nil, func(s *transport.Stream) { s.Sender = &sending{s.Sender, send} })
+	return OnAccept(nil, func(s *transport.Stream) { s.Sender = &interceptedSender{s.Sender, send} })
 }
 
-type sending struct {
+type interceptedSender struct {
 	transport.Sender
 	send func(next transport.Sender, frames [][]byte) error
 }
 
-// Send is the other one.
-func (s *sending) Send(frames [][]byte) error { return s.send(s.Sender, frames) }
+// Send calls send.
+func (s *interceptedSender) Send(frames [][]byte) error { return s.send(s.Sender, frames) }
 
-// OnClose returns a transport whose streams are closed by close.
+// OnClose returns a transport that closes streams by calling close.
 func OnClose(close func(next transport.Sender, end transport.End) error) func(transport.Server) transport.Server {
-	return OnAccept(nil, func(s *transport.Stream) { s.Sender = &closable{s.Sender, close} })
+	return OnAccept(nil, func(s *transport.Stream) { s.Sender = &closeInterceptor{s.Sender, close} })
 }
 
-type closable struct {
+type closeInterceptor struct {
 	transport.Sender
 	close func(next transport.Sender, end transport.End) error
 }
 
-// Close is the other one.
-func (c *closable) Close(end transport.End) error { return c.close(c.Sender, end) }
+// Close calls close.
+func (c *closeInterceptor) Close(end transport.End) error { return c.close(c.Sender, end) }
 
-// OnConns returns a network with connections that change wraps.
+// OnConns returns a function that wraps all connections of a network.
 func OnConns(change func(net.Conn) net.Conn) func(transport.Network) transport.Network {
 	return func(n transport.Network) transport.Network {
 		dial := n.Dial
@@ -82,16 +82,16 @@ func OnConns(change func(net.Conn) net.Conn) func(transport.Network) transport.N
 	}
 }
 
-// A Muffled connection passes over some of what a client writes.
+// A Muffled connection discards the writes for which Keeps returns false.
 type Muffled struct {
 	net.Conn
 	Keeps func(written []byte) bool
 }
 
-// NetConn returns the connection below.
+// NetConn returns the wrapped connection.
 func (m *Muffled) NetConn() net.Conn { return m.Conn }
 
-// Write writes p, or says that it did.
+// Write reports success even if it discards p.
 func (m *Muffled) Write(p []byte) (int, error) {
 	if !m.Keeps(p) {
 		return len(p), nil
@@ -99,18 +99,18 @@ func (m *Muffled) Write(p []byte) (int, error) {
 	return m.Conn.Write(p)
 }
 
-// A Sieve is a connection of HTTP/2 that loses the server's frames of one type.
+// A Sieve is an HTTP/2 connection that drops incoming frames of one type.
 type Sieve struct {
 	net.Conn
 	Loses http2.FrameType
 	In    *bufio.Reader
-	frame []byte // not read yet
+	frame []byte // rest of a frame that Read has not returned yet
 }
 
-// FrameHead is the size of the header of an HTTP/2 frame.
+// FrameHead is the size of an HTTP/2 frame header.
 const FrameHead = 9
 
-// Read reads frames.
+// Read returns the frames that are not dropped.
 func (s *Sieve) Read(p []byte) (int, error) {
 	for len(s.frame) == 0 {
 		head, err := s.In.Peek(FrameHead)
@@ -130,30 +130,30 @@ func (s *Sieve) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// OnDials returns a client whose streams are opened by dial.
+// OnDials returns a client that opens streams by calling dial.
 func OnDials(dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)) func(transport.Client) transport.Client {
-	return func(c transport.Client) transport.Client { return &dialling{c, dial} }
+	return func(c transport.Client) transport.Client { return &dialInterceptor{c, dial} }
 }
 
-type dialling struct {
+type dialInterceptor struct {
 	transport.Client
 	dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
 }
 
-// Dial is the other one.
-func (d *dialling) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+// Dial calls dial.
+func (d *dialInterceptor) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	return d.dial(d.Client, ctx, r)
 }
 
-// Greedy returns a source whose watchers read all that there is, whether or not somebody wants it.
+// Greedy returns a source whose watchers read all events ahead into a large queue.
 func Greedy(s listwatch.Source) listwatch.Source { return &greedySource{s} }
 
 type greedySource struct{ listwatch.Source }
 
-// Describe is that of the source below.
+// Describe returns the description of the wrapped source.
 func (s *greedySource) Describe() listwatch.Description { return listwatch.Describe(s.Source) }
 
-// Watch begins to read.
+// Watch starts a goroutine that reads all events.
 func (s *greedySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := s.Source.Watch(ctx, q)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *greedySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.
 
 type greedyWatcher struct {
 	listwatch.Watcher
-	queue  chan listwatch.Event // as good as without bound
+	queue  chan listwatch.Event // large enough to never block in a case
 	closed chan struct{}
 }
 
@@ -183,7 +183,7 @@ func (g *greedyWatcher) read() {
 	}
 }
 
-// Next returns the event that was read first.
+// Next returns the oldest event in the queue.
 func (g *greedyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	select {
 	case dst[0] = <-g.queue:
@@ -195,20 +195,20 @@ func (g *greedyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 	}
 }
 
-// Close ends both halves.
+// Close stops Next and closes the wrapped watcher.
 func (g *greedyWatcher) Close() error {
 	close(g.closed)
 	return g.Watcher.Close()
 }
 
-// DialsAs is how [onDials] opens a stream.
+// DialsAs is the type of function that [OnDials] uses to open a stream.
 type DialsAs = func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
 
-// WithLimit dials with another limit.
+// WithLimit returns a function that dials with another size limit.
 func WithLimit(limit int) DialsAs {
 	return func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-		more := *r
-		more.Limit = limit
-		return c.Dial(ctx, &more)
+		altered := *r
+		altered.Limit = limit
+		return c.Dial(ctx, &altered)
 	}
 }

@@ -1,11 +1,11 @@
-// Package resume has the cases about resourceVersion, lists, and watches that resume.
+// Package resume has the cases for resourceVersion, lists, and watches that resume.
 package resume
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of resourceVersion and resuming.
+// Cases tests resourceVersion, lists and resuming.
 var Cases = []harness.Case{
 	{
 		ID: "resume/from-rv", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
@@ -65,7 +65,7 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "resume/expired-never-skips-bytes", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "the same if the size of the history is what limits it",
+		Rule:  "the same holds if the history is limited by its size",
 		Setup: slidingWindow,
 		Needs: harness.Writes | harness.Configurable | harness.SoleWriter | harness.ConsecutiveVersions, Run: expiredBytesNeverSkips,
 	},
@@ -119,7 +119,7 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "resume/store-reset", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "if versions went back, a client learns that it must list again",
+		Rule:  "if the versions of the server decrease, a client learns that it must list again",
 		Needs: harness.Writes | harness.UnrelatedCollection | harness.Drains | harness.InProcess | harness.SoleWriter, Run: storeReset,
 	},
 	{

@@ -14,62 +14,65 @@ import (
 )
 
 func rvOpaqueClient(e *harness.Env) {
-	const version, newest = "18446744073709551614", "18446744073709551615" // no float64 holds them
-	asked := make(chan string)
-	_, at := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)), harness.RecordVersion(asked))
-	w := e.Follow(e.Remote(at), 7)
-	// The newest may be one of several objects of one version, so the one before it is what the watch can be resumed from.
-	if got := <-asked; got != version {
-		e.Errorf("resumed from %s, want %s, as it came", got, version)
+	const version, newest = "18446744073709551614", "18446744073709551615" // a float64 cannot represent them
+	requestedVersion := make(chan string)
+	_, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)), harness.RecordVersion(requestedVersion))
+	w := e.Follow(e.Remote(route), 7)
+	// More events of the newest version may follow, so the client can resume only from the
+	// version before it.
+	if got := <-requestedVersion; got != version {
+		e.Errorf("the client resumed from version %s, want the unchanged version %s", got, version)
 	}
 	w.Close()
 
 	for _, rv := range []string{"abc-1", "1.5", "0x10", "-3", "18446744073709551616", "007"} {
-		script, at := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", rv)))
-		w := e.Follow(e.Remote(at), 7)
+		requests, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", rv)))
+		w := e.Follow(e.Remote(route), 7)
 		for range 2 {
 			if got, err := e.NextOf(w); !errors.Is(err, listwatch.Unsupported) {
-				e.Errorf("an event of version %s: got %v, %v; want an error of code Unsupported", rv, got, err)
+				e.Errorf("event with version %s: got %v, %v; want an error of code Unsupported", rv, got, err)
 			}
 		}
 		<-time.After(time.Hour)
-		if n := len(script.RequestTimes()); n != 1 {
-			e.Errorf("an event of version %s: %d requests within an hour, want 1", rv, n)
+		if n := len(requests.RequestTimes()); n != 1 {
+			e.Errorf("event with version %s: got %d requests within an hour, want 1", rv, n)
 		}
 		list := fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":%q},"items":[]}`, rv)
-		_, at = e.ServeInTurn(harness.Respond(200, list, "Content-Type", "application/json"))
-		if _, err := e.Remote(at).List(e.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unsupported) {
-			e.Errorf("a list of version %s: got %v, want an error of code Unsupported", rv, err)
+		_, route = e.ServeInTurn(harness.Respond(200, list, "Content-Type", "application/json"))
+		if _, err := e.Remote(route).List(e.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unsupported) {
+			e.Errorf("list with version %s: got %v, want an error of code Unsupported", rv, err)
 		}
 	}
 }
 
-// A nameless source does not tell its epoch, as servers of other makes.
-type nameless struct{ listwatch.Source }
+// sourceWithoutEpoch hides the epoch of a source, as many servers of other vendors have
+// none.
+type sourceWithoutEpoch struct{ listwatch.Source }
 
-// Describe hides the epoch.
-func (n nameless) Describe() listwatch.Description {
-	d := listwatch.Describe(n.Source)
+// Describe returns the description without the epoch.
+func (s sourceWithoutEpoch) Describe() listwatch.Description {
+	d := listwatch.Describe(s.Source)
 	d.Epoch = ""
 	return d
 }
 
-// storeReset puts another collection behind the URL. Where its epoch tells, its versions are even ahead of those of the first; where
-// there are no epochs they are behind, as after a backup was restored.
+// storeReset replaces the collection behind a URL. With epochs, the versions of the new
+// collection are even greater than those of the old one, so that only the epoch reveals the
+// change. Without epochs they are smaller, as after a restore from a backup.
 func storeReset(e *harness.Env) {
 	for _, epochs := range []bool{true, false} {
 		old, restored := e.WithNewCollection(), e.WithNewCollection()
 		writes := 10
 		if !epochs {
-			old.Route, restored.Route = serveNameless(old), serveNameless(restored)
+			old.Route, restored.Route = serveWithoutEpoch(old), serveWithoutEpoch(restored)
 			writes = 1
 		}
-		var behind atomic.Pointer[harness.Route]
-		behind.Store(old.Route)
-		front := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { behind.Load().Internals.Handler.ServeHTTP(w, r) }))
+		var current atomic.Pointer[harness.Route]
+		current.Store(old.Route)
+		proxy := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().Internals.Handler.ServeHTTP(w, r) }))
 
 		start := old.Put("a")
-		w := e.Follow(e.Remote(front), start)
+		w := e.Follow(e.Remote(proxy), start)
 		for range 5 {
 			old.Put("a")
 			if _, err := e.NextOf(w); err != nil {
@@ -80,22 +83,22 @@ func storeReset(e *harness.Env) {
 			restored.Put("a")
 		}
 		if now := restored.Newest(); (now > start+5) != epochs {
-			e.Fatalf("the second collection is at %d, the first at %d", now, start+5)
+			e.Fatalf("the new collection is at version %d, the old one at %d", now, start+5)
 		}
-		behind.Store(restored.Route)
+		current.Store(restored.Route)
 		old.DrainWatches()
 		if got, err := e.NextOf(w); !errors.Is(err, listwatch.Expired) {
-			e.Errorf("epochs %v: got %v, %v; want to be told to begin again", epochs, got, err)
+			e.Errorf("epochs %v: got %v, %v; want an error of code Expired", epochs, got, err)
 		}
-		page, err := e.Remote(front).List(e.Context(), listwatch.Query{})
+		page, err := e.Remote(proxy).List(e.Context(), listwatch.Query{})
 		if err != nil || page.Version != restored.Newest() {
-			e.Errorf("a new list is at %d, %v; want %d", page.Version, err, restored.Newest())
+			e.Errorf("new list: got version %d, %v; want %d", page.Version, err, restored.Newest())
 		}
 	}
 }
 
-// serveNameless is serve for a source without an epoch.
-func serveNameless(e *harness.Env) *harness.Route {
+// serveWithoutEpoch serves the collection of e without an epoch.
+func serveWithoutEpoch(e *harness.Env) *harness.Route {
 	e.Use(harness.InProcess)
-	return e.ServeWatches(&watchserver.Server{Source: nameless{e.Internals.Source}, Transports: []transport.Server{e.Variant.Server}})
+	return e.ServeWatches(&watchserver.Server{Source: sourceWithoutEpoch{e.Internals.Source}, Transports: []transport.Server{e.Variant.Server}})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases of resourceVersion and resuming.
+// Mutants break the cases of this package.
 var Mutants = []mutation.Mutant{
 	{Name: "resumes-one-late", Breaks: []string{
 		"resume/from-rv", "resume/restart", "resume/cross-transport", "resume/cross-replica", "resume/list-then-watch", "resume/expired-never-skips",
@@ -28,17 +28,17 @@ var Mutants = []mutation.Mutant{
 			}
 		}),
 	}},
-	{Name: "shows-an-old-state", Breaks: []string{"resume/rv-unset"}, Defect: reference.Interceptors{Source: mutation.Stale}},
-	{Name: "repeats-everything", Breaks: []string{"resume/rv-zero", "resume/from-rv"}, Defect: reference.Interceptors{
+	{Name: "sends-stale-initial-state", Breaks: []string{"resume/rv-unset"}, Defect: reference.Interceptors{Source: mutation.Stale}},
+	{Name: "repeats-every-event", Breaks: []string{"resume/rv-zero", "resume/from-rv"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
 	}},
-	{Name: "makes-up-a-state", Breaks: []string{"resume/rv-exact-no-synthetic"}, Defect: reference.Interceptors{
+	{Name: "sends-unrequested-initial-events", Breaks: []string{"resume/rv-exact-no-synthetic"}, Defect: reference.Interceptors{
 		Source: mutation.OnWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.Yes }),
 	}},
-	{Name: "goes-on-where-history-begins", Breaks: []string{
+	{Name: "skips-expired-history", Breaks: []string{
 		"resume/expired", "resume/expired-never-skips", "resume/expired-never-skips-bytes", "resume/server-restart",
 	}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &lenient{s} }}},
-	{Name: "ends-where-it-was-overrun", Breaks: []string{"resume/expired-during-replay"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
+	{Name: "hides-expiry-during-replay", Breaks: []string{"resume/expired-during-replay"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
 	{Name: "loses-the-twentieth-event", Breaks: []string{"resume/compact-while-watching"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 			if seen == 21 || e.Type == listwatch.Modified && seen == 1 {
@@ -47,30 +47,30 @@ var Mutants = []mutation.Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{Name: "takes-the-future-for-now", Breaks: []string{"resume/future-rv", "resume/list-future-rv", "resume/match-rules"}, Defect: reference.Interceptors{
+	{Name: "ignores-resource-version", Breaks: []string{"resume/future-rv", "resume/list-future-rv", "resume/match-rules"}, Defect: reference.Interceptors{
 		Handler: mutation.OnQuery(func(q url.Values) { q.Del("resourceVersion"); q.Del("resourceVersionMatch") }),
 	}},
-	{Name: "takes-any-version", Breaks: []string{"resume/bad-rv"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
+	{Name: "accepts-invalid-versions", Breaks: []string{"resume/bad-rv"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
 		if _, err := listwatch.ParseVersion(q.Get("resourceVersion")); err != nil {
 			q.Del("resourceVersion")
 		}
 	})}},
-	{Name: "versions-have-a-zero-in-front", Breaks: []string{"resume/rv-comparable"}, Defect: reference.Interceptors{Source: mutation.OnData(`"resourceVersion":"`, `"resourceVersion":"0`)}},
-	{Name: "knows-no-last-event-id", Breaks: []string{"resume/last-event-id"}, Defect: reference.Interceptors{
+	{Name: "versions-have-a-leading-zero", Breaks: []string{"resume/rv-comparable"}, Defect: reference.Interceptors{Source: mutation.OnData(`"resourceVersion":"`, `"resourceVersion":"0`)}},
+	{Name: "ignores-last-event-id", Breaks: []string{"resume/last-event-id"}, Defect: reference.Interceptors{
 		Handler: mutation.OnRequest(func(r *http.Request) { r.Header.Del("Last-Event-Id") }),
 	}},
-	{Name: "client-does-not-say-what-is-wrong", Breaks: []string{"resume/rv-opaque-client", "resume/store-reset"}, Defect: reference.Interceptors{
+	{Name: "client-hides-error-codes", Breaks: []string{"resume/rv-opaque-client", "resume/store-reset"}, Defect: reference.Interceptors{
 		Client: func(r *client.Remote) listwatch.Source { return &mutation.Deaf{Remote: r} },
 	}},
 }
 
-// lenient is a source that takes a version it knows nothing of for the newest.
+// lenient is a source that treats an expired version as the newest one.
 type lenient struct{ listwatch.Source }
 
-// Describe is that of the source below.
+// Describe returns the description of the wrapped source.
 func (l *lenient) Describe() listwatch.Description { return listwatch.Describe(l.Source) }
 
-// Watch begins now where it can't begin there.
+// Watch starts at the newest version if the requested version has expired.
 func (l *lenient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := l.Source.Watch(ctx, q)
 	if err == nil {
@@ -93,17 +93,17 @@ type lenientWatcher struct {
 	query listwatch.Query
 }
 
-// Next goes on from now where history is gone.
+// Next continues at the newest version if the history has expired.
 func (w *lenientWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst)
 	if !errors.Is(err, listwatch.Expired) {
 		return n, err
 	}
-	again, failed := w.from.Watch(ctx, (&lenient{}).now(w.query))
-	if failed != nil {
-		return 0, failed
+	next, err := w.from.Watch(ctx, (&lenient{}).now(w.query))
+	if err != nil {
+		return 0, err
 	}
 	_ = w.Watcher.Close()
-	w.Watcher = again
+	w.Watcher = next
 	return w.Watcher.Next(ctx, dst)
 }

@@ -1,11 +1,11 @@
-// Package selector has the cases about label and field selectors.
+// Package selector has the cases for label and field selectors.
 package selector
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of selectors.
+// Cases tests label and field selectors.
 var Cases = []harness.Case{
 	{
 		ID: "select/label-ops", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
@@ -20,7 +20,7 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "select/leaves-carries-new-rv", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
-		Rule:  "that DELETED event has the version of the update and the content that matched",
+		Rule:  "the DELETED event of an object that stops matching has the version of the update and the last content that matched",
 		Needs: harness.Writes | harness.SoleWriter, Run: leavesCarriesNewRV,
 	},
 	{
@@ -57,7 +57,7 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "select/property", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a selector shows a random history as the model does",
+		Rule:  "a watch with a selector receives the events of a random history that a model predicts",
 		Needs: harness.Writes | harness.SoleWriter, Run: selectProperty,
 	},
 }

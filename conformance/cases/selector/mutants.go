@@ -8,15 +8,15 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases of selectors.
+// Mutants break the cases of this package.
 var Mutants = []mutation.Mutant{
-	{Name: "selects-every-label", Breaks: []string{
+	{Name: "ignores-label-selectors", Breaks: []string{
 		"select/label-ops", "select/leaves-selector", "select/non-matching-silent", "select/combined-resume", "select/property", "select/empty-result",
 	}, Defect: reference.Interceptors{Source: mutation.OnWatches(func(q *listwatch.Query) { q.Labels = listwatch.LabelSelector{} })}},
-	{Name: "selects-every-field", Breaks: []string{"select/field-name", "select/non-matching-silent"}, Defect: reference.Interceptors{
+	{Name: "ignores-field-selectors", Breaks: []string{"select/field-name", "select/non-matching-silent"}, Defect: reference.Interceptors{
 		Source: mutation.OnWatches(func(q *listwatch.Query) { q.Fields = listwatch.FieldSelector{} }),
 	}},
-	{Name: "leaves-at-the-version-before", Breaks: []string{"select/leaves-carries-new-rv"}, Defect: reference.Interceptors{
+	{Name: "deletes-at-the-previous-version", Breaks: []string{"select/leaves-carries-new-rv"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Object = e.Object.At(e.Version - 1)
@@ -25,7 +25,7 @@ var Mutants = []mutation.Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{Name: "takes-any-selector", Breaks: []string{"select/field-unknown", "select/bad-syntax"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
+	{Name: "accepts-invalid-selectors", Breaks: []string{"select/field-unknown", "select/bad-syntax"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
 		q.Del("labelSelector")
 		q.Del("fieldSelector")
 	})}},

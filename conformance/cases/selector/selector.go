@@ -20,7 +20,7 @@ func labelOps(e *harness.Env) {
 	for selector, want := range map[string]string{
 		"color=red":                     "a",
 		"color==red":                    "a",
-		"color!=red":                    "b c d", // also those without the label
+		"color!=red":                    "b c d", // includes objects without the label
 		"color in (red,blue)":           "a b",
 		"color in ( blue )":             "b",
 		"color notin (red,blue)":        "c d",
@@ -70,7 +70,7 @@ func leavesCarriesNewRV(e *harness.Env) {
 	gone := s.Want("ADDED a", "DELETED a")[1]
 	data := string(gone.Object.Data)
 	if gone.Version != left || !strings.Contains(data, `"resourceVersion":"`+left.String()+`"`) {
-		e.Errorf("got %s at %d, want the version of the update, %d", data, gone.Version, left)
+		e.Errorf("got %s at version %d, want the version %d of the update", data, gone.Version, left)
 	}
 	if gone.Object.Labels["on"] != "yes" || !strings.Contains(data, `"phase":"first"`) || strings.Contains(data, "second") {
 		e.Errorf("got %s, want the last state that matched", data)
@@ -81,7 +81,7 @@ func nonMatchingSilent(e *harness.Env) {
 	e.Put("a", "on", "no")
 	queries := []string{harness.LabelSelector("on=yes"), harness.LabelSelector("on,on!=no")}
 	if e.Can(harness.FieldSelectors) {
-		queries = append(queries, harness.FieldSelector("spec.phase=wanted"))
+		queries = append(queries, harness.FieldSelector("spec.phase=matching"))
 	}
 	elsewhere := "elsewhere"
 	if e.Can(harness.Namespaces) {
@@ -94,8 +94,8 @@ func nonMatchingSilent(e *harness.Env) {
 		e.Put(elsewhere, "phase", "other")
 		e.Delete("b")
 		e.Delete(elsewhere)
-		if before := s.ReadUntil(e.PutSentinel("on", "yes", "phase", "wanted")); len(before) > 0 {
-			e.Errorf("%s: got %s, want silence", query, harness.Line(before[0]))
+		if before := s.ReadUntil(e.PutSentinel("on", "yes", "phase", "matching")); len(before) > 0 {
+			e.Errorf("%s: got %s, want no event", query, harness.Line(before[0]))
 		}
 		s.Close()
 	}
@@ -156,10 +156,10 @@ func combinedResume(e *harness.Env) {
 	e.Put("b", "on", "no", "kind", "x")
 	e.Put("a", "on", "yes", "kind", "y")
 	e.Put("b", "on", "yes", "kind", "x")
-	// Another selector from the same version is answered as if it had been there all the time.
+	// With another selector, the events are the same as if the watch had always used it.
 	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(at)).Want("ADDED b", "DELETED a", "MODIFIED b")
 	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(start)).Want("MODIFIED a", "ADDED b", "DELETED a", "MODIFIED b")
-	// And the first one goes on where it was.
+	// The first selector continues without a gap.
 	e.Dial(harness.LabelSelector("on=yes")+"&"+harness.From(at)).Want("DELETED b", "ADDED a", "ADDED b")
 	e.Dial(harness.From(at)).Want("MODIFIED b", "MODIFIED a", "MODIFIED b")
 }
@@ -168,18 +168,18 @@ func emptyResult(e *harness.Env) {
 	e.Put("a")
 	s := e.Dial(harness.LabelSelector("on=yes") + "&allowWatchBookmarks=true")
 	s.Want("BOOKMARK")
-	written := e.Put("b", "on", "no")
-	for at := listwatch.Version(0); at < written; at = s.Want("BOOKMARK")[0].Version {
+	want := e.Put("b", "on", "no")
+	for at := listwatch.Version(0); at < want; at = s.Want("BOOKMARK")[0].Version {
 	}
 	e.Put("c", "on", "yes")
 	for got := "BOOKMARK"; got != "ADDED c"; got = harness.Line(s.Next()) {
 		if got != "BOOKMARK" {
-			e.Fatalf("got %q, want bookmarks and then the object that matches", got)
+			e.Fatalf("got %q, want bookmarks and then ADDED c", got)
 		}
 	}
 }
 
-// selectors are those that selectProperty follows, with what they mean.
+// selectors maps the selectors that selectProperty uses to functions that implement them.
 var selectors = map[string]func(map[string]string) bool{
 	"color=red":             func(l map[string]string) bool { return l["color"] == "red" },
 	"color!=red":            func(l map[string]string) bool { return l["color"] != "red" },
@@ -187,7 +187,8 @@ var selectors = map[string]func(map[string]string) bool{
 	"!size,color in (blue)": func(l map[string]string) bool { return l["size"] == "" && l["color"] == "blue" },
 }
 
-// selectProperty holds four watches of a random history against the projection of that history: 10,000 steps over all variants.
+// selectProperty compares four watches of a random history with the events that
+// harness.Project predicts.
 func selectProperty(e *harness.Env) {
 	const burst = 50
 	steps := 2000
@@ -221,7 +222,7 @@ func selectProperty(e *harness.Env) {
 				e.Fatalf("%s after %d steps (-want +got):\n%s", selector, done, diff)
 			}
 		}
-		harness.Project(e.History[since:], labels, selectors["size"]) // moves labels on
+		harness.Project(e.History[since:], labels, selectors["size"]) // updates labels
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package slow has the cases about readers that do not keep up.
+// Package slow has the cases for readers that do not keep up.
 package slow
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Cases are those of flow control, back-pressure and slow consumers.
+// Cases tests flow control, backpressure and slow readers.
 var Cases = []harness.Case{
 	{
 		ID: "slow/one-slow-others-fast", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a stalled reader does not delay the others",
+		Rule:  "a stalled reader does not delay other readers",
 		Needs: harness.Writes | harness.SoleWriter, Run: oneSlowOthersFast,
 	},
 	{
@@ -30,7 +30,7 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "slow/no-silent-drop", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
-		Rule:  "a slow watcher is exact up to its end, whatever ends it",
+		Rule:  "a slow watch has no gap before its end, whatever ends it",
 		Setup: harness.Setup{HistoryBytes: 512 << 10},
 		Needs: harness.Writes | harness.Configurable | harness.SoleWriter, Run: noSilentDrop,
 	},
@@ -79,5 +79,5 @@ var Cases = []harness.Case{
 	},
 }
 
-// writeTimeout is one that a server is set up with.
+// writeTimeout is the server's write timeout in writeDeadline.
 const writeTimeout = 5 * time.Second

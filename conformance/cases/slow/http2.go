@@ -39,7 +39,8 @@ func h2WindowZero(e *harness.Env) {
 	p.WantEvents(stalled, 2)
 }
 
-// h2WindowDrip: the window is opened by one byte a time, and each brings one byte. How long a server bears that is its own affair.
+// h2WindowDrip enlarges the window by one byte at a time, and expects one more byte of the
+// event each time.
 func h2WindowDrip(e *harness.Env) {
 	p := e.DialHTTP2(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	p.Watch(1, harness.From(e.Put("a")))
@@ -50,11 +51,11 @@ func h2WindowDrip(e *harness.Env) {
 		before := len(p.Data[1])
 		for len(p.Data[1]) == before {
 			if f := p.NextFrame(); harness.IsResetOf(1)(f) {
-				e.Fatalf("the stream was reset after %d bytes that came one by one", before)
+				e.Fatalf("the stream was reset after %d single bytes", before)
 			}
 		}
 		if got := len(p.Data[1]) - before; got != 1 {
-			e.Fatalf("got %d bytes for a window of one", got)
+			e.Fatalf("got %d bytes after the window grew by one byte", got)
 		}
 		if e.Setup.FakeTime {
 			<-time.After(time.Millisecond)
@@ -71,13 +72,13 @@ func h2SettingsShrink(e *harness.Env) {
 	for len(p.Data[1]) < first {
 		p.NextFrame()
 	}
-	// The window is 900 below zero now, then zero.
+	// The new setting makes the window -900, and the WINDOW_UPDATE raises it to zero.
 	p.Must(p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: shrunk}))
 	p.AwaitServer()
 	p.Must(p.Framer.WriteWindowUpdate(1, first-shrunk))
 	p.AwaitServer()
 	if n := len(p.Data[1]); n != first {
-		e.Errorf("got %d bytes, want %d: the window is used up", n, first)
+		e.Errorf("got %d bytes, want %d, because the window is exhausted", n, first)
 	}
 	p.Must(p.Framer.WriteWindowUpdate(1, 10*first))
 	p.WantEvents(1, 1)

@@ -14,9 +14,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases of slow readers.
+// Mutants break the cases of this package.
 var Mutants = []mutation.Mutant{
-	{Name: "sends-to-one-at-a-time", Breaks: []string{"slow/one-slow-others-fast", "slow/h2-window-zero"}, Defect: reference.Interceptors{Transport: func(s transport.Server) transport.Server {
+	{Name: "sends-to-one-reader-at-a-time", Breaks: []string{"slow/one-slow-others-fast", "slow/h2-window-zero"}, Defect: reference.Interceptors{Transport: func(s transport.Server) transport.Server {
 		turn := make(chan struct{}, 1)
 		return mutation.OnSend(func(next transport.Sender, frames [][]byte) error {
 			turn <- struct{}{}
@@ -24,24 +24,24 @@ var Mutants = []mutation.Mutant{
 			return next.Send(frames)
 		})(s)
 	}}},
-	{Name: "waits-for-any-reader", Breaks: []string{"slow/terminated", "slow/write-deadline"}, Defect: reference.Interceptors{
+	{Name: "has-no-write-timeout", Breaks: []string{"slow/terminated", "slow/write-deadline"}, Defect: reference.Interceptors{
 		Transport: mutation.OnAccept(func(o *transport.Options) { o.WriteTimeout = -1 }, nil),
 	}},
-	{Name: "waits-for-no-reader", Breaks: []string{"slow/h2-window-drip", "slow/write-deadline"}, Defect: reference.Interceptors{
+	{Name: "write-timeout-too-short", Breaks: []string{"slow/h2-window-drip", "slow/write-deadline"}, Defect: reference.Interceptors{
 		Transport: mutation.OnAccept(func(o *transport.Options) { o.WriteTimeout = 1 }, nil),
 	}},
-	{Name: "queues-without-bound", Breaks: []string{"slow/bounded-memory"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
+	{Name: "queues-without-limit", Breaks: []string{"slow/bounded-memory"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
 		return mutation.Greedy(mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
-			return []listwatch.Event{mutation.WithData(e, bytes.Clone(e.Object.Data))} // as the frames of each connection
+			return []listwatch.Event{mutation.WithData(e, bytes.Clone(e.Object.Data))} // a copy per watch, like separately encoded frames
 		})(s))
 	}}},
-	{Name: "drops-what-is-too-much", Breaks: []string{"slow/no-silent-drop"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+	{Name: "drops-an-event-of-slow-watches", Breaks: []string{"slow/no-silent-drop"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 		if seen == 20 {
 			return nil
 		}
 		return []listwatch.Event{e}
 	})}},
-	{Name: "is-deaf-to-later-settings", Breaks: []string{"slow/h2-settings-shrink"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
+	{Name: "ignores-later-settings", Breaks: []string{"slow/h2-settings-shrink"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
 		settings := 0
 		return &mutation.Muffled{Conn: c, Keeps: func(p []byte) bool {
 			if len(p) >= mutation.FrameHead && http2.FrameType(p[3]) == http2.FrameSettings && http2.Flags(p[4]) != http2.FlagSettingsAck {
@@ -51,11 +51,11 @@ var Mutants = []mutation.Mutant{
 		}}
 	})}},
 	{Name: "client-reads-ahead", Breaks: []string{"slow/client-backpressure"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return mutation.Greedy(r) }}},
-	{Name: "holds-events-back", Breaks: []string{"slow/flush-latency"}, Defect: reference.Interceptors{Transport: mutation.OnSend(func(next transport.Sender, frames [][]byte) error {
+	{Name: "delays-events", Breaks: []string{"slow/flush-latency"}, Defect: reference.Interceptors{Transport: mutation.OnSend(func(next transport.Sender, frames [][]byte) error {
 		<-time.After(40 * time.Millisecond)
 		return next.Send(frames)
 	})}},
-	{Name: "writes-each-event-alone", Breaks: []string{"slow/flush-latency"}, Defect: reference.Interceptors{Transport: mutation.OnSend(func(next transport.Sender, frames [][]byte) error {
+	{Name: "writes-each-event-separately", Breaks: []string{"slow/flush-latency"}, Defect: reference.Interceptors{Transport: mutation.OnSend(func(next transport.Sender, frames [][]byte) error {
 		for _, f := range frames {
 			if err := next.Send([][]byte{f}); err != nil {
 				return err

@@ -13,9 +13,10 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// exact reads what there is and holds it against what was written after a version, one after another. It returns the version that it has
-// come to, and why the stream ended: an ERROR event is an error, too.
-func exact(s *harness.Watch, at listwatch.Version) (listwatch.Version, error) {
+// exact reads the events after version at and compares them with the writes, up to the
+// newest one. It returns the last version that it read, and the error that ended the
+// stream, if any. An ERROR event is an error too.
+func readExactly(s *harness.Watch, at listwatch.Version) (listwatch.Version, error) {
 	s.Helper()
 	last := s.Newest()
 	for at != last {
@@ -28,7 +29,7 @@ func exact(s *harness.Watch, at listwatch.Version) (listwatch.Version, error) {
 			return at, err
 		}
 		if want := s.NextWriteAfter(at); ev.Version != want {
-			s.Fatalf("got version %d after %d, want %d", ev.Version, at, want)
+			s.Fatalf("got version %d after version %d, want %d", ev.Version, at, want)
 		}
 		at = ev.Version
 	}
@@ -37,7 +38,7 @@ func exact(s *harness.Watch, at listwatch.Version) (listwatch.Version, error) {
 
 func oneSlowOthersFast(e *harness.Env) {
 	start := e.Put("a")
-	e.Dial(harness.From(start)) // and not read
+	e.Dial(harness.From(start)) // the stalled reader
 	var fast []*harness.Watch
 	for range 3 {
 		fast = append(fast, e.Dial(harness.From(start)))
@@ -57,26 +58,26 @@ func oneSlowOthersFast(e *harness.Env) {
 	}
 }
 
-// mostStalled is how long a reader may take nothing.
-const mostStalled = 2 * time.Minute
+// maxStall is the time within which the server must end the watch of a stalled reader.
+const maxStall = 2 * time.Minute
 
 func slowTerminated(e *harness.Env) {
 	start := e.Put("a")
 	s := e.Dial(harness.From(start))
 	e.PutMany(harness.FillsSockets)
 	e.Use(harness.CountsWatches)
-	if took := e.WaitForWatches(0); took > mostStalled {
-		e.Errorf("the stalled reader was given up after %v, want within %v", took, mostStalled)
+	if took := e.WaitForWatches(0); took > maxStall {
+		e.Errorf("the watch of the stalled reader ended after %v, want at most %v", took, maxStall)
 	}
-	at, err := exact(s, start)
+	at, err := readExactly(s, start)
 	if err == nil {
-		e.Fatal("the whole history came: nothing was kept back from the reader")
+		e.Fatal("the reader received the whole history, so it was never slow")
 	}
 	if err == io.EOF {
-		e.Error("the stream that was cut off ended cleanly")
+		e.Error("the stream ended cleanly, want an error")
 	}
-	if at, err = exact(e.Dial(harness.From(at)), at); err != nil {
-		e.Errorf("resumed, got %v after version %d", err, at)
+	if at, err = readExactly(e.Dial(harness.From(at)), at); err != nil {
+		e.Errorf("resumed watch: got %v after version %d", err, at)
 	}
 }
 
@@ -85,25 +86,25 @@ func writeDeadline(e *harness.Env) {
 	stalled, pausing := e.Dial(harness.From(start)), e.Dial(harness.From(start)+"&"+harness.LabelSelector("!other"))
 	e.PutMany(harness.FillsSockets)
 	<-time.After(writeTimeout - time.Second)
-	if at, err := exact(pausing, start); err != nil {
+	if at, err := readExactly(pausing, start); err != nil {
 		e.Errorf("the reader that paused got %v after version %d", err, at)
 	}
-	// At most three times as long may be taken to notice (transport.Options).
+	// The server may take up to three times the timeout to notice (see transport.Options).
 	<-time.After(2*writeTimeout + 2*time.Second)
-	if at, err := exact(stalled, start); err == nil || err == io.EOF {
-		e.Errorf("the stalled reader got %v after version %d, want it to be cut off", err, at)
+	if at, err := readExactly(stalled, start); err == nil || err == io.EOF {
+		e.Errorf("the stalled reader got %v after version %d, want the connection to be broken", err, at)
 	}
 }
 
-// boundedMemory: what was written is much more than the history keeps.
+// boundedMemory writes much more than the history retains.
 func boundedMemory(e *harness.Env) {
 	e.Use(harness.InProcess)
-	const watches, writes, most = 5, 56, 5 << 19
+	const watches, writes, maxGrowth = 5, 56, 5 << 19
 	start := e.Put("a")
 	for range watches {
-		e.WatchRaw(harness.From(start)).WantAccepted() // and not read
+		e.WatchRaw(harness.From(start)).WantAccepted() // the stalled readers
 	}
-	paced := e.Dial(harness.From(start)) // whoever is woken by a write has had the time to take it
+	paced := e.Dial(harness.From(start)) // gives the watches time to process each write
 	before := harness.HeapBytes()
 	for range writes {
 		e.PutMany(1)
@@ -111,12 +112,13 @@ func boundedMemory(e *harness.Env) {
 	}
 	grown := harness.HeapBytes() - before
 	e.Logf("the heap grew by %d KiB", grown>>10)
-	if grown > most {
-		e.Errorf("that is because of %d KiB that were written beside %d readers that stalled; want at most %d KiB", writes*64, watches, most>>10)
+	if grown > maxGrowth {
+		e.Errorf("the heap grew by %d KiB after writes of %d KiB with %d stalled readers, want at most %d KiB", grown>>10, writes*64, watches, maxGrowth>>10)
 	}
 }
 
-// noSilentDrop: the readers read now and then, the first one always and the last one never, and the window is soon past those that don't.
+// noSilentDrop has three readers that read at random times: the first one always, the last
+// one never. The history soon drops the events that a reader has not read.
 func noSilentDrop(e *harness.Env) {
 	const readers, rounds, burst = 3, 14, 4
 	seed := rand.Uint64()
@@ -134,20 +136,20 @@ func noSilentDrop(e *harness.Env) {
 		<-time.After(time.Duration(random.IntN(1000)) * time.Millisecond)
 		for i, s := range streams {
 			if ended[i] == nil && random.IntN(readers-1) >= i {
-				at[i], ended[i] = exact(s, at[i])
+				at[i], ended[i] = readExactly(s, at[i])
 			}
 		}
 	}
 	for i, s := range streams {
 		if ended[i] == nil {
-			at[i], ended[i] = exact(s, at[i])
+			at[i], ended[i] = readExactly(s, at[i])
 		}
 		if ended[i] == io.EOF {
 			e.Errorf("reader %d: the stream ended cleanly at version %d, before %d", i, at[i], e.Newest())
 		}
 	}
 	if ended[0] != nil || ended[readers-1] == nil {
-		e.Errorf("the reader that always read got %v, the one that never did %v; want that one alone to be ended", ended[0], ended[readers-1])
+		e.Errorf("the reader that always read got %v, want no error; the reader that never read got %v, want an error", ended[0], ended[readers-1])
 	}
 }
 
@@ -155,30 +157,30 @@ func clientBackpressure(e *harness.Env) {
 	const count = 3000
 	name := strings.Repeat("a", 500)
 	var sent atomic.Int64
-	step := e.Accept(transport.Options{WriteTimeout: -1, PingInterval: -1}, func(stream *transport.Stream) {
+	handler := e.Accept(transport.Options{WriteTimeout: -1, PingInterval: -1}, func(stream *transport.Stream) {
 		for i := range count {
 			frame, err := stream.Encoder.Event(harness.AddedEvent(name, fmt.Sprint(i+2)))
 			if err != nil || stream.Sender.Send([][]byte{frame}) != nil {
-				break // the client has left
+				break // the client has disconnected
 			}
 			sent.Add(1)
 		}
 		<-stream.Done
 		_ = stream.Sender.Close(transport.Abort)
 	})
-	script, at := e.ServeInTurn(step)
-	w := e.Follow(e.Remote(at), 1)
+	requests, route := e.ServeInTurn(handler)
+	w := e.Follow(e.Remote(route), 1)
 	<-time.After(20 * time.Minute)
 	if n := sent.Load(); n > count/2 {
-		e.Errorf("the client took %d of %d events that nobody read", n, count)
+		e.Errorf("the client buffered %d of %d events while its reader was idle", n, count)
 	}
 	for want := listwatch.Version(2); want < count+2; want++ {
 		if got, err := e.NextOf(w); err != nil || got.Version != want {
 			e.Fatalf("got version %d, %v; want %d", got.Version, err, want)
 		}
 	}
-	if n := len(script.RequestTimes()); n != 1 {
-		e.Errorf("the client asked %d times, want once: a slow reader is no silence", n)
+	if n := len(requests.RequestTimes()); n != 1 {
+		e.Errorf("the client sent %d requests, want 1: it must not reconnect because its own reader is slow", n)
 	}
 }
 
@@ -197,12 +199,12 @@ func flushLatency(e *harness.Env) {
 	for range events {
 		e.Put("a")
 	}
-	wired, wires := e.WithConnections()
-	if _, err := exact(wired.Dial(harness.From(start)), start); err != nil {
+	remote, conns := e.WithConnections()
+	if _, err := readExactly(remote.Dial(harness.From(start)), start); err != nil {
 		e.Fatal(err)
 	}
-	// A reader that is quick sees a write in several pieces, so that the bound is a wide one.
-	if reads := wires.Last().Reads.Load(); reads > events*2/3 {
-		e.Errorf("%d events that were ready came in %d pieces: want many in one", events, reads)
+	// A fast reader may see one write in several reads, so the limit is generous.
+	if reads := conns.Last().Reads.Load(); reads > events*2/3 {
+		e.Errorf("got %d pending events in %d reads, want many events per read", events, reads)
 	}
 }

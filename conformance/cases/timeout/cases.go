@@ -1,4 +1,4 @@
-// Package timeout has the cases about timeouts, pings and idle streams.
+// Package timeout has the cases for timeouts, pings and idle streams.
 package timeout
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Cases are those of time-outs and heartbeats.
+// Cases tests timeouts and heartbeats.
 var Cases = []harness.Case{
 	{
 		ID: "timeout/seconds", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Mode: "fr",
@@ -31,7 +31,7 @@ var Cases = []harness.Case{
 		ID: "timeout/default-jitter", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Mode: "f",
 		Rule: "watches without timeoutSeconds end at a random time between once and twice " +
 			"the server's minimum",
-		Setup: harness.Setup{Timing: watchserver.Timing{Timeout: leastTime}},
+		Setup: harness.Setup{Timing: watchserver.Timing{Timeout: minTimeout}},
 		Needs: harness.Configurable, Run: timeoutDefaultJitter,
 	},
 	{
@@ -66,4 +66,4 @@ var Cases = []harness.Case{
 	},
 }
 
-const leastTime = 10 * time.Minute
+const minTimeout = 10 * time.Minute

@@ -10,31 +10,31 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases of time-outs and heartbeats.
+// Mutants break the cases of this package.
 var Mutants = []mutation.Mutant{
-	{Name: "forgets-timeoutSeconds", Breaks: []string{"timeout/seconds", "timeout/activity-independent", "timeout/bad-values"}, Defect: reference.Interceptors{
+	{Name: "ignores-timeoutSeconds", Breaks: []string{"timeout/seconds", "timeout/activity-independent", "timeout/bad-values"}, Defect: reference.Interceptors{
 		Handler: withTimeout(func(string) string { return "" }),
 	}},
-	{Name: "cuts-off-what-is-complete", Breaks: []string{"timeout/clean-end-form", "drain/ends-all"}, Defect: reference.Interceptors{
+	{Name: "aborts-completed-watches", Breaks: []string{"timeout/clean-end-form", "drain/ends-all"}, Defect: reference.Interceptors{
 		Transport: mutation.OnClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Abort) }),
 	}},
-	{Name: "has-one-time-for-all", Breaks: []string{"timeout/default-jitter"}, Defect: reference.Interceptors{Handler: withTimeout(func(asked string) string {
-		if asked == "" {
+	{Name: "has-a-fixed-default-timeout", Breaks: []string{"timeout/default-jitter"}, Defect: reference.Interceptors{Handler: withTimeout(func(requested string) string {
+		if requested == "" {
 			return "900"
 		}
-		return asked
+		return requested
 	})}},
 	{Name: "never-pings", Breaks: []string{"timeout/heartbeat", "timeout/ws-pong-missing", "drop/half-open"}, Defect: reference.Interceptors{
 		Transport: mutation.OnAccept(func(o *transport.Options) { o.PingInterval = -1 }, nil),
 	}},
-	{Name: "client-bears-any-silence", Breaks: []string{"timeout/client-idle", "drop/client-half-open"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+	{Name: "client-has-no-idle-timeout", Breaks: []string{"timeout/client-idle", "drop/client-half-open"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		r.IdleTimeout = -1
 		return r
 	}}},
 }
 
-// withTimeout returns a handler that is asked for another timeoutSeconds.
-func withTimeout(change func(asked string) string) func(http.Handler) http.Handler {
+// withTimeout returns a handler that replaces the timeoutSeconds of each request.
+func withTimeout(change func(requested string) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			q := r.URL.Query()

@@ -16,16 +16,16 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// takesTime skips the case in real time where a bubble runs it, too.
-func takesTime(e *harness.Env) {
+// skipIfSlow skips a run in real time if the case also runs with a fake clock.
+func skipIfSlow(e *harness.Env) {
 	if !e.Setup.FakeTime && e.Target.SupportsFakeTime {
-		e.Skipf("it takes time: a bubble runs it")
+		e.Skipf("slow in real time: the case also runs with a fake clock")
 	}
 }
 
-// inTime holds how long something took since start against what it should take: a tenth more or less, and in real time what a busy
-// machine adds.
-func inTime(e *harness.Env, start time.Time, want time.Duration) {
+// wantDuration compares the time since start with want. It allows a deviation of a tenth,
+// and in real time an additional second for a busy machine.
+func wantDuration(e *harness.Env, start time.Time, want time.Duration) {
 	e.Helper()
 	took, late := time.Since(start), want/10
 	if !e.Setup.FakeTime {
@@ -37,7 +37,7 @@ func inTime(e *harness.Env, start time.Time, want time.Duration) {
 }
 
 func timeoutSeconds(e *harness.Env) {
-	takesTime(e)
+	skipIfSlow(e)
 	seconds := []int{1, 10, 300}
 	if !e.Setup.FakeTime {
 		seconds = seconds[:1]
@@ -46,7 +46,7 @@ func timeoutSeconds(e *harness.Env) {
 		start := time.Now()
 		s := e.Dial(fmt.Sprintf("timeoutSeconds=%d", n))
 		for {
-			w, err := s.Receive() // of what there is before
+			w, err := s.Receive() // initial events
 			if err == io.EOF {
 				break
 			}
@@ -54,16 +54,16 @@ func timeoutSeconds(e *harness.Env) {
 				e.Fatalf("got %s %s, %v; want a clean end", w.Type, w.Object, err)
 			}
 		}
-		inTime(e, start, time.Duration(n)*time.Second)
+		wantDuration(e, start, time.Duration(n)*time.Second)
 	}
 }
 
 func timeoutCleanEnd(e *harness.Env) {
-	takesTime(e)
+	skipIfSlow(e)
 	a := e.WatchRaw("timeoutSeconds=1")
 	a.WantAccepted()
 	if a.Transport != "ws" {
-		a.ReadAll() // fails where the last chunk or END_STREAM is missing
+		a.ReadAll() // fails if the last chunk or END_STREAM is missing
 		return
 	}
 	if code, err := wsframe.ReadCloseCode(a.Body); err != nil || code != wsframe.CloseNormal {
@@ -79,7 +79,7 @@ func timeoutBadValues(e *harness.Env) {
 		}
 		e.ListRaw("timeoutSeconds="+url.QueryEscape(value)).WantRefused(http.StatusBadRequest, "BadRequest")
 	}
-	e.WatchRaw("timeoutSeconds=0").WantAccepted() // is as good as none
+	e.WatchRaw("timeoutSeconds=0").WantAccepted() // zero means no timeout
 	e.WatchRaw("timeoutSeconds=").WantAccepted()
 }
 
@@ -99,17 +99,18 @@ func timeoutDefaultJitter(e *harness.Env) {
 	}
 	wg.Wait()
 	shortest, longest := slices.Min(lasted[:]), slices.Max(lasted[:])
-	if shortest < leastTime || longest > 2*leastTime+time.Second {
-		e.Errorf("watches ended after %v to %v, want %v to %v", shortest, longest, leastTime, 2*leastTime)
+	if shortest < minTimeout || longest > 2*minTimeout+time.Second {
+		e.Errorf("watches ended after %v to %v, want %v to %v", shortest, longest, minTimeout, 2*minTimeout)
 	}
-	// That 16 fall within a quarter of the time by chance happens once in 10 million runs.
-	if longest-shortest < leastTime/4 {
-		e.Errorf("all %d watches ended within %v: want them spread", watches, longest-shortest)
+	// The probability that 16 random times fall within a quarter of the range is 1 in 10
+	// million.
+	if longest-shortest < minTimeout/4 {
+		e.Errorf("all %d watches ended within %v of each other, want random times", watches, longest-shortest)
 	}
 }
 
 func timeoutWhileBusy(e *harness.Env) {
-	takesTime(e)
+	skipIfSlow(e)
 	seconds := 1
 	if e.Setup.FakeTime {
 		seconds = 20
@@ -129,40 +130,41 @@ func timeoutWhileBusy(e *harness.Env) {
 			e.Fatalf("got %s %s, %v after %d events; want a clean end", w.Type, w.Object, err, events)
 		}
 		if events++; time.Since(start) > 2*time.Duration(seconds)*time.Second {
-			e.Fatalf("the watch goes on after %v", time.Since(start))
+			e.Fatalf("the watch is still open after %v", time.Since(start))
 		}
 	}
-	inTime(e, start, time.Duration(seconds)*time.Second)
+	wantDuration(e, start, time.Duration(seconds)*time.Second)
 	if events == 0 {
-		e.Error("the watch was not busy")
+		e.Error("the watch received no event")
 	}
 }
 
 func clientIdle(e *harness.Env) {
-	const limit = 3 * time.Minute // two and a half and a while to come back
-	script, at := e.ServeInTurn(e.SendThenFallSilent(harness.AddedEvent("a", "5")), e.SendThenFallSilent(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")), e.SendThenFallSilent())
-	w := e.Follow(e.Remote(at), 1)
+	const limit = 3 * time.Minute // idle timeout of 2.5 minutes and time to reconnect
+	requests, route := e.ServeInTurn(e.SendThenFallSilent(harness.AddedEvent("a", "5")), e.SendThenFallSilent(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")), e.SendThenFallSilent())
+	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
 			e.Fatalf("got %v, %v; want %s", got, err, want)
 		}
 	}
-	times := script.RequestTimes()
+	times := requests.RequestTimes()
 	if pause := times[1].Sub(times[0]); pause < 10*time.Second || pause > limit {
-		e.Errorf("the client came back after %v of silence, want at most %v, and not for a mere pause", pause, limit)
+		e.Errorf("the client reconnected after %v without events, want 10 s to %v", pause, limit)
 	}
 }
 
-// mostSilence is how long a stream may be silent: proxies cut after a minute.
-const mostSilence = 45 * time.Second
+// maxSilence is the time after which an idle stream must have sent something, because
+// proxies close silent connections after a minute.
+const maxSilence = 45 * time.Second
 
 func heartbeat(e *harness.Env) {
-	var beat func() error
+	var awaitHeartbeat func() error
 	switch e.Transport {
 	case "h1":
 		a := e.WatchRaw("", "Accept", "text/event-stream")
 		a.WantAccepted()
-		beat = func() error {
+		awaitHeartbeat = func() error {
 			for {
 				if line, err := a.Body.ReadString('\n'); err != nil || strings.HasPrefix(line, ":") {
 					return err
@@ -173,14 +175,14 @@ func heartbeat(e *harness.Env) {
 		p := e.DialHTTP2()
 		p.Watch(1, "")
 		p.ReadUntil(harness.IsHeadersOf(1))
-		beat = func() error {
+		awaitHeartbeat = func() error {
 			p.ReadUntil(func(f http2.Frame) bool { return f.Header().Type == http2.FramePing })
 			return nil
 		}
 	case "ws":
 		a := e.WatchRaw("")
 		a.WantAccepted()
-		beat = func() error {
+		awaitHeartbeat = func() error {
 			op, payload := a.ReadMessage()
 			if op != wsframe.OpPing {
 				return fmt.Errorf("got opcode %d, want a ping", op)
@@ -192,11 +194,11 @@ func heartbeat(e *harness.Env) {
 	}
 	for range 5 {
 		start := time.Now()
-		if err := beat(); err != nil {
+		if err := awaitHeartbeat(); err != nil {
 			e.Fatal(err)
 		}
-		if took := time.Since(start); took > mostSilence {
-			e.Errorf("nothing came for %v, want something within %v", took, mostSilence)
+		if took := time.Since(start); took > maxSilence {
+			e.Errorf("got no heartbeat for %v, want one within %v", took, maxSilence)
 		}
 	}
 }
@@ -208,18 +210,18 @@ func pongMissing(e *harness.Env) {
 	if op, _ := a.ReadMessage(); op != wsframe.OpPing {
 		e.Fatalf("got opcode %d, want a ping", op)
 	}
-	_, _ = io.Copy(io.Discard, a.Body) // a reset is as good as an end
+	_, _ = io.Copy(io.Discard, a.Body) // the server may also reset the connection
 	if took := time.Since(start); took > time.Minute {
-		e.Errorf("a client that answers no ping was cut off after %v, want at most a minute", took)
+		e.Errorf("a client that answers no pings was disconnected after %v, want at most a minute", took)
 	}
 
-	// The client's end answers: it is there after many pings.
+	// A client that answers pings stays connected.
 	s := e.Dial(harness.From(e.Put("a")))
 	later(e, 10*time.Minute, "b")
 	s.Want("ADDED b")
 }
 
-// later writes an object after a while.
+// later writes an object after wait.
 func later(e *harness.Env, wait time.Duration, name string) {
 	done := make(chan struct{})
 	e.Cleanup(func() { <-done })

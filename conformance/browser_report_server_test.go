@@ -1,0 +1,116 @@
+//go:build unix
+
+package conformance_test
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
+)
+
+//go:embed testdata/page.html
+var page []byte
+
+// A pageReport is a report that the page posts: the stage that it has reached and the
+// events that it has received.
+type pageReport struct {
+	Stage                  string
+	EventSource, WebSocket []string
+}
+
+// A reportServer serves the page at its own origin and collects the page's reports.
+type reportServer struct {
+	url        string
+	server     *httptest.Server
+	conns      *resettableListener
+	reports    chan pageReport
+	seenStages sync.Map // a browser repeats a report if the connection breaks before the response
+}
+
+// newReportServer starts a reportServer. If watch is not nil, it is served at the same
+// origin.
+func newReportServer(t *testing.T, watch http.Handler) *reportServer {
+	t.Helper()
+	o := &reportServer{reports: make(chan pageReport, 8)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /page", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write(page)
+	})
+	mux.HandleFunc("POST /report", func(w http.ResponseWriter, r *http.Request) {
+		var got pageReport
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			t.Errorf("invalid report from the page: %v", err)
+		}
+		if _, again := o.seenStages.LoadOrStore(got.Stage, true); !again {
+			o.reports <- got
+		}
+	})
+	if watch != nil {
+		mux.Handle("/things", watch)
+	}
+	o.server = httptest.NewUnstartedServer(mux)
+	o.conns = &resettableListener{Listener: o.server.Listener}
+	o.server.Listener = o.conns
+	h2.Configure(o.server.Config, transport.Options{})
+	o.server.Start()
+	o.url = o.server.URL
+	t.Cleanup(o.server.Close)
+	return o
+}
+
+// awaitReport returns the next report, which must be of the given stage.
+func (o *reportServer) awaitReport(ctx context.Context, t *testing.T, stage string) pageReport {
+	t.Helper()
+	select {
+	case r := <-o.reports:
+		if r.Stage != stage {
+			t.Fatalf("the page reported stage %q, want %q; it saw %d events over EventSource and %d over WebSocket",
+				r.Stage, stage, len(r.EventSource), len(r.WebSocket))
+		}
+		return r
+	case <-ctx.Done():
+		t.Fatalf("the page did not report stage %q: %v", stage, ctx.Err())
+	}
+	return pageReport{}
+}
+
+// A resettableListener can reset the connections that it accepted.
+type resettableListener struct {
+	net.Listener
+
+	mu   sync.Mutex
+	open []net.Conn // guarded by mu
+}
+
+func (c *resettableListener) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = append(c.open, conn)
+	return conn, nil
+}
+
+// reset resets all connections.
+func (c *resettableListener) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.open {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		conn.Close()
+	}
+	c.open = nil
+}

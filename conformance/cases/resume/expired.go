@@ -1,0 +1,139 @@
+package resume
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/harness"
+)
+
+func expired(e *harness.Env) {
+	old := e.Put("a")
+	e.Put("a")
+	e.CompactHistory()
+	for _, v := range []listwatch.Version{1, old} {
+		err := e.Dial(harness.From(v)).WantError(listwatch.Expired)
+		if err.Status != http.StatusGone || err.Reason != "Expired" {
+			e.Errorf("from version %d: got status %d and reason %s, want 410 and Expired", v, err.Status, err.Reason)
+		}
+	}
+	e.ListRaw(harness.From(old)+"&resourceVersionMatch=Exact").WantRefused(http.StatusGone, "Expired")
+}
+
+// expiredNeverSkips opens watches at every version around the start of the retained
+// history.
+func expiredNeverSkips(e *harness.Env) {
+	first := e.Put("a")
+	for range 30 {
+		e.Put("a")
+		e.Put("b")
+	}
+	edge := e.Newest()
+	e.CompactHistory()
+	watchFromEveryVersion(e, first-2, func(floor listwatch.Version) bool { return floor == edge })
+}
+
+// slidingWindow limits the history to a part of what expiredBytesNeverSkips writes.
+var slidingWindow = harness.Setup{HistoryBytes: 16 << 10}
+
+// expiredBytesNeverSkips does the same for a history that is limited by its size.
+func expiredBytesNeverSkips(e *harness.Env) {
+	first := e.Put("a")
+	for range 80 {
+		e.Put("a")
+		e.Put("b")
+	}
+	watchFromEveryVersion(e, first-2, func(floor listwatch.Version) bool { return floor > first })
+}
+
+// sweep opens a watch at every version from first on. Watches below some version, the
+// floor, must get 410. Watches at or above the floor must receive every event after their
+// start. isValid checks the floor.
+func watchFromEveryVersion(e *harness.Env, first listwatch.Version, isValid func(floor listwatch.Version) bool) {
+	e.Helper()
+	var floor listwatch.Version // the oldest version from which a watch was served
+	last := e.Put("a")
+	for start := first; start < last; start++ {
+		s := e.Dial(harness.From(start))
+		at := start
+		for at < last {
+			w, err := s.Receive()
+			if err != nil {
+				e.Fatalf("watch from version %d, after version %d: %v", start, at, err)
+			}
+			ev, err := w.Event()
+			if errors.Is(err, listwatch.Expired) && at == start && floor == 0 {
+				break
+			}
+			if err != nil || ev.Version != at+1 {
+				e.Fatalf("watch from version %d (floor %d): got %s of version %d after version %d, %v", start, floor, w.Type, ev.Version, at, err)
+			}
+			at++
+		}
+		if at == last && floor == 0 {
+			floor = start
+		}
+		s.Close()
+	}
+	if !isValid(floor) {
+		e.Errorf("the oldest version that a watch could start from was %d, out of %d to %d", floor, first, last)
+	}
+}
+
+func compactWhileWatching(e *harness.Env) {
+	all, selective := e.Dial("resourceVersion=0"), e.Dial("resourceVersion=0&labelSelector=on%3Dyes")
+	e.Put("a", "on", "yes")
+	all.Want("ADDED a")
+	selective.Want("ADDED a")
+	for range 20 {
+		e.Put("b", "on", "no")
+		all.Next()
+	}
+	e.CompactHistory()
+	changed := e.Put("a", "on", "yes")
+	for name, s := range map[string]*harness.Watch{"all": all, "selective": selective} {
+		if got := s.Want("MODIFIED a")[0].Version; got != changed {
+			e.Errorf("%s: got version %d after the compaction, want %d", name, got, changed)
+		}
+	}
+}
+
+// expiredDuringReplay writes more than the connections can buffer, so that part of it is
+// still unsent when the history is compacted. One watch was opened before the writes, and
+// one replays them.
+func expiredDuringReplay(e *harness.Env) {
+	start := e.Put("a")
+	live := e.Dial(harness.From(start) + "&" + harness.LabelSelector("!nothing")) // another selector, so that the server cannot share its position with the other watch
+	padding := strings.Repeat("x", 4<<10)
+	const count = 400
+	for range count {
+		e.PutPadded("a", padding)
+	}
+	replaying := e.Dial(harness.From(start))
+	for _, s := range []*harness.Watch{live, replaying} {
+		if got := s.Want("MODIFIED a")[0].Version; got != start+1 {
+			e.Fatalf("first event: got version %d, want %d", got, start+1)
+		}
+	}
+	e.CompactHistory()
+	for name, s := range map[string]*harness.Watch{"live": live, "replaying": replaying} {
+		at := start + 1
+		w, err := s.Receive()
+		for ; err == nil && w.Type == "MODIFIED"; w, err = s.Receive() {
+			ev, err := w.Event()
+			if err != nil || ev.Version != at+1 {
+				e.Fatalf("%s: got version %d after version %d, %v", name, ev.Version, at, err)
+			}
+			at++
+		}
+		if err != nil || !errors.Is(listwatch.ParseStatus(w.Object), listwatch.Expired) {
+			e.Fatalf("%s: got %s %s, %v after version %d; want an ERROR event of code Expired", name, w.Type, w.Object, err, at)
+		}
+		s.WantEnd()
+		if at == start+count {
+			e.Errorf("%s: the watch received the whole history, so the compaction did not overtake it", name)
+		}
+	}
+}

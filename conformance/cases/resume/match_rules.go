@@ -1,0 +1,197 @@
+package resume
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/harness"
+)
+
+// A paging selects the paging parameters of a list request.
+type paging int
+
+const (
+	unpaged paging = iota
+	withLimit
+	withContinue
+)
+
+// A listRule is a row of the table "the resourceVersion parameter" in Kubernetes' API
+// concepts.
+type listRule struct {
+	match  string
+	paging paging
+	// The expected responses if resourceVersion is empty, "0", or another version.
+	unset, zero, other listExpectation
+}
+
+// listRules is that table. In addition to its rows, it requires what the validation in
+// Kubernetes' apimachinery does: resourceVersionMatch has no other values, and it cannot be
+// combined with a continue token.
+var listRules = []listRule{
+	{"", unpaged, wantMostRecent, wantAny, wantNotOlderThan},
+	{"", withLimit, wantMostRecent, wantAny, wantExact},
+	{"", withContinue, wantNextPage, wantNextPage, wantBadRequest},
+	{"Exact", unpaged, wantInvalid, wantInvalid, wantExact},
+	{"Exact", withLimit, wantInvalid, wantInvalid, wantExact},
+	{"NotOlderThan", unpaged, wantInvalid, wantAny, wantNotOlderThan},
+	{"NotOlderThan", withLimit, wantInvalid, wantAny, wantNotOlderThan},
+	{"Exact", withContinue, wantInvalid, wantInvalid, wantInvalid},
+	{"NotOlderThan", withContinue, wantInvalid, wantInvalid, wantInvalid},
+	{"Newest", unpaged, wantInvalid, wantInvalid, wantInvalid},
+}
+
+func matchRules(e *harness.Env) {
+	old := e.Put("a")
+	for _, name := range []string{"b", "c", "d", "a"} {
+		e.Put(name)
+	}
+	past := e.Newest()
+	first := readPage(e.ListRaw("limit=2"))
+	e.Delete("b")
+	s := listState{e, past, e.Put("d"), first}
+	for _, r := range listRules {
+		s.check(r, "", r.unset)
+		s.check(r, "0", r.zero)
+		s.check(r, past.String(), r.other)
+	}
+	checkContinue(e, first)
+
+	e.CompactHistory()
+	e.Put("a")
+	readPage(e.ListRaw(harness.From(old) + "&resourceVersionMatch=NotOlderThan"))
+	e.ListRaw(harness.From(old)+"&resourceVersionMatch=Exact").WantRefused(http.StatusGone, "Expired")
+	e.ListRaw(harness.From(old)+"&limit=2").WantRefused(http.StatusGone, "Expired")
+	status := e.ListRaw("limit=2&continue="+first.continueToken).WantRefused(http.StatusGone, "Expired")
+	if status.Metadata.Continue == "" {
+		e.Error("the response to an expired continue token has no new token")
+		return
+	}
+	if rest := readPage(e.ListRaw("limit=2&continue=" + status.Metadata.Continue)); rest.version <= s.newest {
+		e.Errorf("the new continue token lists version %d, want a version after %d", rest.version, s.newest)
+	}
+}
+
+// listState is the state of the collection in matchRules.
+type listState struct {
+	*harness.Env
+	past, newest listwatch.Version
+	firstPage    listPage // of a list at version past, with the limit 2
+}
+
+// check sends a list request with the parameters of a rule and checks the response.
+func (s listState) check(r listRule, rv string, want listExpectation) {
+	s.Helper()
+	query := "resourceVersion=" + rv
+	if rv == "" {
+		query = "x=" // an unknown parameter, so that resourceVersion is missing
+	}
+	if r.match != "" {
+		query += "&resourceVersionMatch=" + r.match
+	}
+	switch r.paging {
+	case withLimit:
+		query += "&limit=2"
+	case withContinue:
+		query += "&limit=2&continue=" + s.firstPage.continueToken
+	}
+	want(listResponse{s.ListRaw(query), s, query, r.paging})
+}
+
+// checkContinue reads the remaining pages of a list. Together, all pages must show the state
+// at the version of the first page, in spite of later writes.
+func checkContinue(e *harness.Env, first listPage) {
+	e.Helper()
+	items, p := maps.Clone(first.items), first
+	if first.remainingItemCount == nil || *first.remainingItemCount != 2 {
+		e.Errorf("the first page has remainingItemCount %v, want 2", first.remainingItemCount)
+	}
+	for p.continueToken != "" {
+		p = readPage(e.ListRaw("limit=1&continue=" + p.continueToken))
+		maps.Copy(items, p.items)
+		if p.version != first.version || len(p.items) != 1 {
+			e.Fatalf("got a page of version %d with %d items, want version %d with 1 item", p.version, len(p.items), first.version)
+		}
+	}
+	if diff := cmp.Diff(e.StateAt(first.version), items); diff != "" {
+		e.Errorf("items of all pages (-want +got):\n%s", diff)
+	}
+	e.ListRaw("limit=2&continue=garbage").WantRefused(http.StatusBadRequest, "BadRequest")
+}
+
+// A listResponse is the response to a list request of matchRules.
+type listResponse struct {
+	*harness.Response
+	state  listState
+	query  string
+	paging paging
+}
+
+// A listExpectation checks a response. Its name is the entry in the table of Kubernetes.
+type listExpectation func(listResponse)
+
+func wantMostRecent(r listResponse) { r.wantVersion(r.state.newest, r.state.newest) }
+
+func wantAny(r listResponse) { r.wantVersion(0, r.state.newest) }
+
+func wantNotOlderThan(r listResponse) { r.wantVersion(r.state.past, r.state.newest) }
+
+func wantExact(r listResponse) { r.wantVersion(r.state.past, r.state.past) }
+
+// wantNextPage expects the objects after the first page, at the version of the first page.
+func wantNextPage(r listResponse) {
+	r.Helper()
+	p, first := readPage(r.Response), r.state.firstPage
+	if p.version != first.version {
+		r.Errorf("%s: got version %d, want the version %d of the first page", r.query, p.version, first.version)
+	}
+	want := r.StateAt(p.version)
+	for name := range first.items {
+		delete(want, name)
+	}
+	r.wantItems(p, want)
+}
+
+// wantBadRequest expects 400, for a continue token together with a version.
+func wantBadRequest(r listResponse) {
+	r.Helper()
+	r.WantRefused(http.StatusBadRequest, "BadRequest")
+}
+
+// wantInvalid expects 422 with causes, for other parameters that cannot be combined.
+func wantInvalid(r listResponse) {
+	r.Helper()
+	s := r.WantRefused(http.StatusUnprocessableEntity, "Invalid")
+	if s.Details == nil || len(s.Details.Causes) == 0 {
+		r.Errorf("%s: got details %+v, want causes", r.query, s.Details)
+	}
+}
+
+// wantVersion expects a list whose version is in a range, with the objects at that version.
+// If the request has a limit, the list must have only the first two objects.
+func (r listResponse) wantVersion(oldest, newest listwatch.Version) {
+	r.Helper()
+	p := readPage(r.Response)
+	if p.version < oldest || p.version > newest {
+		r.Errorf("%s: got version %d, want %d to %d", r.query, p.version, oldest, newest)
+	}
+	want := r.StateAt(p.version)
+	if r.paging == withLimit {
+		names := slices.Sorted(maps.Keys(want))
+		for _, name := range names[min(2, len(names)):] {
+			delete(want, name)
+		}
+	}
+	r.wantItems(p, want)
+}
+
+func (r listResponse) wantItems(p listPage, want map[string]listwatch.Version) {
+	r.Helper()
+	if diff := cmp.Diff(want, p.items); diff != "" {
+		r.Errorf("%s: items at version %d (-want +got):\n%s", r.query, p.version, diff)
+	}
+}

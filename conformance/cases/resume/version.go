@@ -1,0 +1,80 @@
+package resume
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/harness"
+)
+
+func futureRV(e *harness.Env) {
+	now := e.Put("a")
+	if e.Setup.FakeTime {
+		start := time.Now()
+		err := e.Dial(harness.From(now + 100)).WantError(listwatch.NotYet)
+		if took := time.Since(start); took > 4*time.Second {
+			e.Errorf("refused after %v, want a few seconds", took)
+		}
+		if err.Status != http.StatusGatewayTimeout || err.RetryAfter() != time.Second || err.Details.Causes[0].Reason != listwatch.CauseTooLarge {
+			e.Errorf("got %+v %+v, want 504 with cause ResourceVersionTooLarge and a Retry-After of 1 s", err, err.Details)
+		}
+		return
+	}
+	s := e.Dial(harness.From(now + 2))
+	for range 4 {
+		e.Put("a")
+	}
+	for want := now + 3; want <= now+4; want++ {
+		if got := s.Want("MODIFIED a")[0].Version; got != want {
+			e.Fatalf("watch from future version %d: got version %d, want %d", now+2, got, want)
+		}
+	}
+}
+
+func listFutureRV(e *harness.Env) {
+	future := e.Put("a") + 100
+	for _, match := range []string{"", "&resourceVersionMatch=NotOlderThan", "&resourceVersionMatch=Exact"} {
+		start := time.Now()
+		a := e.ListRaw(harness.From(future) + match)
+		s := a.WantRefused(http.StatusGatewayTimeout, "Timeout")
+		if s.Details == nil || len(s.Details.Causes) != 1 || s.Details.Causes[0].Reason != listwatch.CauseTooLarge {
+			e.Errorf("%s: got details %+v, want the cause ResourceVersionTooLarge", match, s.Details)
+		}
+		if got := a.Headers.Get("Retry-After"); got != "1" {
+			e.Errorf("%s: got Retry-After %q, want 1", match, got)
+		}
+		if took := time.Since(start); took > 4*time.Second {
+			e.Errorf("%s: refused after %v, want a few seconds", match, took)
+		}
+	}
+}
+
+func badRV(e *harness.Env) {
+	for _, rv := range []string{"abc", "-1", "1.5", "18446744073709551616", "0x10", "%201", "1%20", "01", "00", "%2B1", "1e3", "%D9%A1", "1,2"} {
+		e.WatchRaw("resourceVersion="+rv).WantRefused(http.StatusBadRequest, "BadRequest")
+		e.ListRaw("resourceVersion="+rv).WantRefused(http.StatusBadRequest, "BadRequest")
+	}
+}
+
+// decimal matches a positive number below 10^38, which is less than 2^128.
+var decimal = regexp.MustCompile(`^[1-9][0-9]{0,37}$`)
+
+func rvComparable(e *harness.Env) {
+	s := e.Dial("resourceVersion=0")
+	last := listwatch.Version(0)
+	for i := range 20 {
+		if e.Put("a"); i%5 == 4 {
+			s.Next()
+			e.Delete("a")
+		}
+		ev := s.Next()
+		rv := ev.Object.Version.String()
+		if !decimal.MatchString(rv) || ev.Version <= last || !strings.Contains(string(ev.Object.Data), `"resourceVersion":"`+rv+`"`) {
+			e.Fatalf("got %s after version %d, want a greater decimal version", ev.Object.Data, last)
+		}
+		last = ev.Version
+	}
+}
