@@ -44,7 +44,7 @@ const (
 
 var abilityNames = []string{"writes", "alone", "dense", "compacts", "kubernetes", "spaces", "fields", "setups", "replicas", "lives", "drains", "counts", "inside"}
 
-// lacks holds the text that a report shows for each missing ability.
+// lackTexts holds the text that a report shows for each missing ability.
 var lackTexts = map[Ability]string{
 	Writes:              "the target does not let the suite write objects",
 	SoleWriter:          "other clients may write to the collection",

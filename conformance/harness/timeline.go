@@ -27,7 +27,7 @@ type timeline struct {
 	secrets []string
 }
 
-// A moment is a line of a timeline. The text is built only when the timeline is printed,
+// A timelineEntry is a line of a timeline. The text is built only when the timeline is printed,
 // because most timelines never are.
 type timelineEntry struct {
 	at   time.Duration
@@ -87,7 +87,7 @@ func (t *timeline) hide(h http.Header) {
 	}
 }
 
-// censored returns p with all secrets replaced.
+// redact returns p with all secrets replaced.
 func (t *timeline) redact(p []byte) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +97,7 @@ func (t *timeline) redact(p []byte) []byte {
 	return p
 }
 
-// tap returns n with connections that record their bytes in the timeline.
+// recordConns returns n with connections that record their bytes in the timeline.
 func (t *timeline) recordConns(n transport.Network) transport.Network {
 	dial := n.Dial
 	if dial == nil {
@@ -118,7 +118,7 @@ func (t *timeline) recordConns(n transport.Network) transport.Network {
 	return n
 }
 
-// tapped is a connection that records its bytes in a timeline.
+// recordedConn is a connection that records its bytes in a timeline.
 type recordedConn struct {
 	net.Conn
 	log    *timeline

@@ -13,7 +13,7 @@ func OnEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(l
 	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
 }
 
-// changed wraps a source. Only its watches differ.
+// eventChanger wraps a source. Only its watches differ.
 type eventChanger struct {
 	listwatch.Source
 	change func(e listwatch.Event, seen int) []listwatch.Event

@@ -70,7 +70,7 @@ func OnErrors(change func(status int, body []byte) (int, []byte)) func(http.Hand
 	}
 }
 
-// failing buffers a response if it is an error.
+// errorWriter buffers a response if it is an error.
 type errorWriter struct {
 	http.ResponseWriter
 	status int // of the error; 0 if the response is not an error

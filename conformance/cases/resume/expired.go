@@ -48,7 +48,7 @@ func expiredBytesNeverSkips(e *harness.Env) {
 	watchFromEveryVersion(e, first-2, func(floor listwatch.Version) bool { return floor > first })
 }
 
-// sweep opens a watch at every version from first on. Watches below some version, the
+// watchFromEveryVersion opens a watch at every version from first on. Watches below some version, the
 // floor, must get 410. Watches at or above the floor must receive every event after their
 // start. isValid checks the floor.
 func watchFromEveryVersion(e *harness.Env, first listwatch.Version, isValid func(floor listwatch.Version) bool) {

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// exact reads the events after version at and compares them with the writes, up to the
+// readExactly reads the events after version at and compares them with the writes, up to the
 // newest one. It returns the last version that it read, and the error that ended the
 // stream, if any. An ERROR event is an error too.
 func readExactly(s *harness.Watch, at listwatch.Version) (listwatch.Version, error) {
