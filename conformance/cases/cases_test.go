@@ -17,6 +17,8 @@ import (
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
+var seed = flag.Uint64("seed", 0, "seed of the random cases; if 0, each draws its own")
+
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestCases runs every case in every variant of its transports: TestCases/handshake/accept-q/ws-gorilla. A
@@ -27,6 +29,7 @@ func TestCases(t *testing.T) {
 	targets := map[string]harness.Target{}
 	for i, c := range All() {
 		target := reference.New("listwatch", reference.Interceptors{})
+		target.Seed = *seed
 		if harness.Raced {
 			target.Variants = racedVariants(c, i)
 		}
@@ -137,7 +140,7 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 			t.Errorf("%s: the ID is invalid or used twice", c.ID)
 		}
 		seen[c.ID] = true
-		if len(runner.Variants(c, reference.New("", reference.Interceptors{}))) == 0 || strings.Trim(c.Mode, "rfx") != "" || c.Mode == "" || c.Rule == "" ||
+		if len(runner.Variants(c, reference.New("", reference.Interceptors{}))) == 0 || strings.Trim(c.ModeLetters(), "rfx") != "" || len(c.Modes) == 0 || c.Rule == "" ||
 			!strings.Contains("MSQI", string(c.Level)) || !strings.Contains("SCE", string(c.Subject)) {
 			t.Errorf("%s: the declaration is incomplete: %+v", c.ID, c)
 		}

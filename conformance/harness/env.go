@@ -108,7 +108,7 @@ func (e *Env) WithVariant(w Variant) *Env {
 // OtherVariants returns the other variants that the target supports.
 func (e *Env) OtherVariants() []Variant {
 	var others []Variant
-	for _, w := range (Case{Transports: AllTransports}).WaysOf(e.Target) {
+	for _, w := range (Case{Transports: AllTransports}).VariantsOn(e.Target) {
 		if w.Name != e.Variant.Name {
 			others = append(others, w)
 		}
@@ -155,7 +155,7 @@ func (e *Env) Random() *rand.Rand {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	e.Logf("seed %d", seed)
+	e.Logf("seed %d; to repeat, set Target.Seed, or --seed of listwatch conformance", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 

@@ -4,7 +4,6 @@ package mutants
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 

@@ -75,7 +75,7 @@ func location(r *conformance.Report, f Finding) string {
 	if len(ids) > 1 {
 		return fmt.Sprintf("%s and %d other runs", f.Names[0], len(f.Names)-1)
 	}
-	if f.Way == "" {
+	if f.Variant == "" {
 		return f.ID
 	}
 	return f.ID + " over " + summarizeVariants(variants, variantsOf(r, f.ID))
@@ -109,8 +109,8 @@ func splitName(name string) (id, variant string) {
 // variantsOf returns the variants in which a case ran.
 func variantsOf(r *conformance.Report, id string) (variants []string) {
 	for _, o := range r.Outcomes {
-		if o.ID == id && o.Way != "" {
-			variants = append(variants, o.Way)
+		if o.ID == id && o.Variant != "" {
+			variants = append(variants, o.Variant)
 		}
 	}
 	return variants

@@ -30,7 +30,7 @@ type groupView struct {
 }
 
 type rowView struct {
-	ID, Says, Level, Verdicts string
+	ID, Rule, Level, Verdicts string
 	Cells                     []cellView
 }
 
@@ -72,8 +72,8 @@ func newHeatMap(r *conformance.Report, s Summary) heatMap {
 // variantColumns returns all variants of a report in the order of the suite.
 func variantColumns(r *conformance.Report) (variants []string) {
 	for _, o := range r.Outcomes {
-		if o.Way != "" && !slices.Contains(variants, o.Way) {
-			variants = append(variants, o.Way)
+		if o.Variant != "" && !slices.Contains(variants, o.Variant) {
+			variants = append(variants, o.Variant)
 		}
 	}
 	order := harness.Variants()
@@ -85,7 +85,7 @@ func variantColumns(r *conformance.Report) (variants []string) {
 }
 
 func (m *heatMap) row(c []conformance.Outcome) rowView {
-	row := rowView{ID: c[0].ID, Says: c[0].Says, Level: c[0].Level.Name()}
+	row := rowView{ID: c[0].ID, Rule: c[0].Rule, Level: c[0].Level.Name()}
 	var verdicts []string
 	for _, o := range c {
 		if v := string(o.Verdict); !slices.Contains(verdicts, v) {
@@ -93,7 +93,7 @@ func (m *heatMap) row(c []conformance.Outcome) rowView {
 		}
 	}
 	row.Verdicts = strings.Join(verdicts, " ")
-	if c[0].Way == "" {
+	if c[0].Variant == "" {
 		o := c[0]
 		row.Cells = []cellView{{o.Name(), o.Verdict, mapSigns[o.Verdict], o.Reason, true}}
 		return row
@@ -101,7 +101,7 @@ func (m *heatMap) row(c []conformance.Outcome) rowView {
 	for _, variant := range m.Variants {
 		var cell cellView
 		for _, o := range c {
-			if o.Way == variant {
+			if o.Variant == variant {
 				cell = cellView{o.Name(), o.Verdict, mapSigns[o.Verdict], o.Reason, false}
 			}
 		}

@@ -95,7 +95,7 @@ type runView struct {
 	Verdict  runner.Verdict `json:"verdict"`
 	Meaning  string         `json:"meaning"`
 	Level    string         `json:"level"`
-	Says     string         `json:"says"`
+	Rule     string         `json:"says"`
 	Messages []string       `json:"messages,omitempty"`
 	Reason   string         `json:"reason,omitempty"`
 	Log      []string       `json:"log,omitempty"`
@@ -130,7 +130,7 @@ func newView(r *conformance.Report) view {
 	v.Verdicts, v.Levels = s.figures()
 	for _, o := range r.Outcomes {
 		v.Runs = append(v.Runs, runView{
-			o.Name(), o.Verdict, verdictMeanings[o.Verdict], o.Level.Name(), o.Says, o.Messages, o.Reason, o.Log, o.Timeline, o.Seconds, rerunCommand(r, o.Name()),
+			o.Name(), o.Verdict, verdictMeanings[o.Verdict], o.Level.Name(), o.Rule, o.Messages, o.Reason, o.Log, o.Timeline, o.Seconds, rerunCommand(r, o.Name()),
 		})
 	}
 	return v

@@ -110,7 +110,7 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 func selfTestSuites(r *conformance.Report) (all []*suite) {
 	wrong := map[string]*problem{}
 	for _, f := range selfTestFindings(r) {
-		wrong[f.Name] = &problem{Message: f.Says, Text: strings.Join(f.Messages, "\n")}
+		wrong[f.Name] = &problem{Message: f.Rule, Text: strings.Join(f.Messages, "\n")}
 	}
 	add := func(name string, seconds float64, tests ...testcase) {
 		s := &suite{Name: name, Tests: len(tests), Timestamp: r.Started.Format("2006-01-02T15:04:05"), Cases: tests, seconds: seconds}
@@ -153,7 +153,7 @@ func firstLine(o conformance.Outcome) string {
 // details returns everything there is to say about an outcome.
 func details(r *conformance.Report, o conformance.Outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", o.Level.Name(), o.Says)
+	fmt.Fprintf(&b, "%s: %s\n", o.Level.Name(), o.Rule)
 	for _, line := range append(o.Messages, o.Log...) {
 		b.WriteString(line + "\n")
 	}

@@ -22,7 +22,7 @@ func Markdown(w io.Writer, r *conformance.Report) error {
 		writeMarkdownFinding(out, f)
 	}
 	for _, f := range selfTestFindings(r) {
-		fmt.Fprintf(out, "## FAIL: %s\n\n%s.\n\n", inline(f.Name), inline(f.Says))
+		fmt.Fprintf(out, "## FAIL: %s\n\n%s.\n\n", inline(f.Name), inline(f.Rule))
 		writeFence(out, strings.Join(f.Messages, "\n"))
 	}
 	if len(r.UnmatchedPatterns) > 0 {
@@ -89,7 +89,7 @@ func writeMarkdownSelfTest(out io.Writer, r *conformance.Report) {
 }
 
 func writeMarkdownFinding(out io.Writer, f Finding) {
-	fmt.Fprintf(out, "## %s: %s\n\n**%s**: %s.\n\n", verdictLabel(f.Verdict), inline(f.Location), f.Level.Name(), inline(f.Says))
+	fmt.Fprintf(out, "## %s: %s\n\n**%s**: %s.\n\n", verdictLabel(f.Verdict), inline(f.Location), f.Level.Name(), inline(f.Rule))
 	var text strings.Builder
 	for _, m := range f.Messages {
 		text.WriteString(m + "\n")
@@ -102,7 +102,7 @@ func writeMarkdownFinding(out io.Writer, f Finding) {
 	}
 	writeFence(out, text.String())
 	if shown, _ := lastLines(f.Timeline); len(shown) > 0 {
-		fmt.Fprintf(out, "<details><summary>Timeline over %s</summary>\n\n", f.Way)
+		fmt.Fprintf(out, "<details><summary>Timeline over %s</summary>\n\n", f.Variant)
 		lines := slices.Clone(shown)
 		for i, yes := range highlightedLines(f.Messages, shown) {
 			lines[i] = lineMark(yes) + lines[i]

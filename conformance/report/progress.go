@@ -155,9 +155,9 @@ func (p *Progress) writeCase() {
 		seconds += o.Seconds
 	}
 	for _, o := range p.current {
-		all = append(all, o.Way)
+		all = append(all, o.Variant)
 		if o.Verdict == worst.Verdict {
-			variants = append(variants, o.Way)
+			variants = append(variants, o.Variant)
 		}
 	}
 	p.current = nil

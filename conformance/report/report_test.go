@@ -21,9 +21,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-func outcome(id, way string, v runner.Verdict, messages ...string) conformance.Outcome {
+func outcome(id, variant string, v runner.Verdict, messages ...string) conformance.Outcome {
 	return conformance.Outcome{
-		ID: id, Way: way, Target: "here", Level: harness.Must, Subject: harness.Server, Says: "rule of " + id, Verdict: v, Messages: messages, Seconds: 0.25,
+		ID: id, Variant: variant, Target: "here", Level: harness.Must, Subject: harness.Server, Rule: "rule of " + id, Verdict: v, Messages: messages, Seconds: 0.25,
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 
 // A selfTestFinding is a problem with the suite itself or with this module under faults.
 type selfTestFinding struct {
-	Name, Says string
+	Name, Rule string
 	Messages   []string
 }
 
@@ -162,7 +162,7 @@ func writeSelfTestFigures(out io.Writer, r *conformance.Report) {
 
 func writeSelfTestFindings(out io.Writer, r *conformance.Report) {
 	for _, f := range selfTestFindings(r) {
-		fmt.Fprintf(out, "%-5s %s\n      %s\n\n", verdictLabel(runner.Fail), f.Name, f.Says)
+		fmt.Fprintf(out, "%-5s %s\n      %s\n\n", verdictLabel(runner.Fail), f.Name, f.Rule)
 		for _, m := range f.Messages {
 			writeBlock(out, "      ", m)
 		}

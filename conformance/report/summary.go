@@ -56,7 +56,7 @@ func Summarize(r *conformance.Report) Summary {
 		worst := c[0]
 		for _, o := range c {
 			s.RunsByVerdict[o.Verdict]++
-			if o.Way != "" && o.Verdict != runner.NotRun && o.Verdict != runner.Skip {
+			if o.Variant != "" && o.Verdict != runner.NotRun && o.Verdict != runner.Skip {
 				s.Runs++
 			}
 			if rank(o.Verdict) < rank(worst.Verdict) {

@@ -39,7 +39,7 @@ func verdictLabel(v runner.Verdict) string { return cmp.Or(verdictLabels[v], str
 
 func writeFinding(out io.Writer, f Finding) {
 	fmt.Fprintf(out, "%-5s %s\n", verdictLabel(f.Verdict), f.Location)
-	fmt.Fprintf(out, "      %s: %s\n\n", f.Level.Name(), f.Says)
+	fmt.Fprintf(out, "      %s: %s\n\n", f.Level.Name(), f.Rule)
 	for _, m := range f.Messages {
 		writeBlock(out, "      ", m)
 	}
@@ -50,7 +50,7 @@ func writeFinding(out io.Writer, f Finding) {
 		writeBlock(out, "      note: ", line)
 	}
 	if shown, lost := lastLines(f.Timeline); len(shown) > 0 {
-		fmt.Fprintf(out, "\n      timeline over %s:\n", cmp.Or(f.Way, "all"))
+		fmt.Fprintf(out, "\n      timeline over %s:\n", cmp.Or(f.Variant, "all"))
 		if lost > 0 {
 			fmt.Fprintf(out, "        (%d earlier lines omitted)\n", lost)
 		}

@@ -12,13 +12,13 @@ func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble 
 	if c.Run == nil || c.Needs&^target.Abilities != 0 {
 		return false
 	}
-	for _, w := range c.WaysOf(target) {
-		for _, lane := range c.Mode {
+	for _, w := range c.VariantsOn(target) {
+		for _, mode := range c.Modes {
 			failed := false
 			switch {
 			case ctx.Err() != nil:
 				return false
-			case lane != 'f':
+			case mode != harness.FakeTime:
 				o := outcome(c, target, w.Name)
 				executeOn(ctx, c, target, w, &o)
 				failed = o.Verdict == Fail || o.Verdict == Warn

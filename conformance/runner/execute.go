@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Execute runs c on the target in every way that wants chooses by its name, ID/WAY, one after another, and tells each outcome to report.
+// Execute runs c on the target in every way that wants chooses by its name, ID/VARIANT, one after another, and tells each outcome to report.
 // It returns when all are told; where ctx ends, those that are left are not run. A case that hangs or panics is a failure, and does not keep others from
 // running.
 //
@@ -25,7 +25,7 @@ func Execute(ctx context.Context, c harness.Case, target harness.Target, wants f
 		}
 		return
 	}
-	for _, w := range c.WaysOf(target) {
+	for _, w := range c.VariantsOn(target) {
 		o := outcome(c, target, w.Name)
 		if !wants(o.Name()) {
 			continue
@@ -48,9 +48,9 @@ func skipReason(c harness.Case, target harness.Target) string {
 		return coveredElsewhere(c)
 	case missing != 0:
 		return missing.Lack()
-	case !strings.Contains(c.Mode, "r"):
+	case !c.RunsIn(harness.RealTime):
 		return "it needs a clock of its own: go test runs it"
-	case len(c.WaysOf(target)) == 0:
+	case len(c.VariantsOn(target)) == 0:
 		return "it is about transports that are not tested: " + c.Transports
 	}
 	return ""
@@ -67,7 +67,7 @@ func coveredElsewhere(c harness.Case) string {
 // Ways returns the names of the ways in which c is tested on the target.
 func Variants(c harness.Case, target harness.Target) []string {
 	var names []string
-	for _, w := range c.WaysOf(target) {
+	for _, w := range c.VariantsOn(target) {
 		names = append(names, w.Name)
 	}
 	return names

@@ -40,7 +40,7 @@ func TestReferenceServerPassesOutsideGoTest(t *testing.T) {
 func execute(ctx context.Context, run func(*harness.Env)) (all []runner.Outcome) {
 	target := reference.New("listwatch", reference.Interceptors{})
 	target.Variants = []string{"h1"}
-	c := harness.Case{ID: "test/case", Level: harness.Must, Subject: harness.Server, Transports: "h1", Mode: "r", Rule: "x", Run: run}
+	c := harness.Case{ID: "test/case", Level: harness.Must, Subject: harness.Server, Transports: "h1", Modes: []harness.Mode{harness.RealTime}, Rule: "x", Run: run}
 	runner.Execute(ctx, c, target, func(string) bool { return true }, func(o runner.Outcome) { all = append(all, o) })
 	return all
 }

@@ -27,13 +27,13 @@ const (
 
 // An Outcome is one run of a case in one way.
 type Outcome struct {
-	ID  string `json:"id"`
-	Way string `json:"way"` // that to reach the server: h1, ws-gorilla; empty where the case was not begun on any
-	// Target, Level, Subject and Says are those of the target and the case.
+	ID      string `json:"id"`
+	Variant string `json:"way"` // such as h1 or ws-gorilla; empty if the case ran in no variant
+	// Target is the name of the target. Level, Subject and Rule are those of the case.
 	Target  string          `json:"target"`
 	Level   harness.Level   `json:"level"`
 	Subject harness.Subject `json:"subject"`
-	Says    string          `json:"says"`
+	Rule    string          `json:"says"`
 	Verdict Verdict         `json:"verdict"`
 	// Messages are what the case found wrong, in order, or figures of an Info; Reason is why it was skipped or not run.
 	Messages []string `json:"messages,omitempty"`
@@ -45,17 +45,17 @@ type Outcome struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Name is how the run is called: ID/WAY.
+// Name is how the run is called: ID/VARIANT.
 func (o Outcome) Name() string {
-	if o.Way == "" {
+	if o.Variant == "" {
 		return o.ID
 	}
-	return o.ID + "/" + o.Way
+	return o.ID + "/" + o.Variant
 }
 
 // outcome returns what every run of c in w has.
 func outcome(c harness.Case, target harness.Target, w string) Outcome {
-	return Outcome{ID: c.ID, Way: w, Target: target.Name, Level: c.Level, Subject: c.Subject, Says: c.Rule}
+	return Outcome{ID: c.ID, Variant: w, Target: target.Name, Level: c.Level, Subject: c.Subject, Rule: c.Rule}
 }
 
 // caseTime is how long a case may run at the least; those that wait for something give up before.

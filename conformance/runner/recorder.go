@@ -88,7 +88,7 @@ func (r *recorder) say(fails bool, text string) {
 	}
 }
 
-// Name is ID/WAY.
+// Name is ID/VARIANT.
 func (r *recorder) Name() string { return r.name }
 
 // Context ends when the case has taken too long.

@@ -15,9 +15,9 @@ func TestVariants(t *testing.T, c harness.Case, target harness.Target, tested fu
 	if missing := c.Needs &^ target.Abilities; missing != 0 {
 		t.Skipf("%s can't: %s", target.Name, missing)
 	}
-	for _, w := range c.WaysOf(target) {
-		for _, lane := range c.Mode {
-			fake := lane == 'f'
+	for _, w := range c.VariantsOn(target) {
+		for _, mode := range c.Modes {
+			fake := mode == harness.FakeTime
 			if fake && !target.SupportsFakeTime {
 				continue
 			}

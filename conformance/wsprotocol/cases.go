@@ -16,13 +16,13 @@ func Cases() []harness.Case {
 	var all []harness.Case
 	for _, trial := range serverTrials() {
 		all = append(all, harness.Case{
-			ID: "torture-server/" + trial.name, Level: harness.Must, Subject: harness.Server, Transports: "ws", Mode: "r", Rule: trial.says(), Needs: harness.Writes | harness.SoleWriter,
+			ID: "torture-server/" + trial.name, Level: harness.Must, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime}, Rule: trial.rule(), Needs: harness.Writes | harness.SoleWriter,
 			Run: trial.onServer,
 		})
 	}
 	for _, trial := range clientTrials() {
 		all = append(all, harness.Case{
-			ID: "torture-client/" + trial.name, Level: harness.Must, Subject: harness.Client, Transports: "ws", Mode: "r", Rule: trial.says(), Needs: harness.InProcess,
+			ID: "torture-client/" + trial.name, Level: harness.Must, Subject: harness.Client, Transports: "ws", Modes: []harness.Mode{harness.RealTime}, Rule: trial.rule(), Needs: harness.InProcess,
 			Run: trial.onClient,
 		})
 	}
@@ -48,7 +48,7 @@ type trial struct {
 	clean  bool
 }
 
-func (t *trial) says() string {
+func (t *trial) rule() string {
 	switch {
 	case len(t.codes) == 0:
 		return fmt.Sprintf("%s: the stream goes on", t.name)

@@ -42,7 +42,7 @@ func TestKubernetesIsConformant(t *testing.T) {
 		counts[o.Verdict]++
 		names = append(names, o.Name())
 		if o.Verdict.IsFailure() || o.Verdict == runner.Warn {
-			t.Errorf("%s: %s: %s\n%s %q", o.Name(), o.Verdict, o.Says, o.Reason, o.Messages)
+			t.Errorf("%s: %s: %s\n%s %q", o.Name(), o.Verdict, o.Rule, o.Reason, o.Messages)
 		}
 	}
 	for _, p := range known.Unmatched(names) {

@@ -8,58 +8,58 @@ import (
 // Cases are those of compression.
 var Cases = []harness.Case{
 	{
-		ID: "comp/gzip", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Mode: "r",
+		ID: "comp/gzip", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
 		Rule: "a client that accepts gzip gets it, with Content-Encoding, and can read each " +
 			"event before the next is written (RFC 9110, sections 8.4 and 12.5)",
 		Needs: harness.Writes | harness.SoleWriter, Run: compGzip,
 	},
 	{
-		ID: "comp/zstd", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Mode: "r",
+		ID: "comp/zstd", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
 		Rule: "a client that accepts zstd gets it, with Content-Encoding, and can read each " +
 			"event before the next is written (RFC 8878)",
 		Needs: harness.Writes | harness.SoleWriter, Run: compZstd,
 	},
 	{
-		ID: "comp/not-asked", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Mode: "r",
+		ID: "comp/not-asked", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
 		Rule:  "a client that requests no compression gets none (RFC 9110, section 12.5.3)",
 		Needs: harness.Writes | harness.SoleWriter, Run: compNotAsked,
 	},
 	{
-		ID: "comp/first-event-latency", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Mode: "r",
+		ID: "comp/first-event-latency", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule:  "a compressor does not hold back a small event",
 		Needs: harness.Writes | harness.SoleWriter, Run: compFirstEvent,
 	},
 	{
-		ID: "comp/multi-member", Level: harness.Must, Subject: harness.Client, Transports: "h1 h2", Mode: "f",
+		ID: "comp/multi-member", Level: harness.Must, Subject: harness.Client, Transports: "h1 h2", Modes: []harness.Mode{harness.FakeTime},
 		Rule: "a client reads gzip with several members and zstd with several frames, each " +
 			"as it arrives (RFC 1952, section 2.2)",
 		Needs: harness.InProcess, Run: compMultiMember,
 	},
 	{
-		ID: "comp/ws-deflate", Level: harness.Must, Subject: harness.Both, Transports: "ws", Mode: "r",
+		ID: "comp/ws-deflate", Level: harness.Must, Subject: harness.Both, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
 		Rule: "the server accepts an offer of permessage-deflate, and RSV1 is set on the " +
 			"first frame of a message only (RFC 7692, sections 5.1 and 6)",
 		Needs: harness.Writes | harness.SoleWriter, Run: wsDeflate,
 	},
 	{
-		ID: "comp/ws-no-context", Level: harness.Must, Subject: harness.Both, Transports: "ws", Mode: "r",
+		ID: "comp/ws-no-context", Level: harness.Must, Subject: harness.Both, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
 		Rule: "without context takeover each message is compressed independently (RFC 7692, " +
 			"section 7.1.1)",
 		Needs: harness.Writes | harness.SoleWriter, Run: wsNoContext,
 	},
 	{
-		ID: "comp/ws-declined", Level: harness.Must, Subject: harness.Both, Transports: "ws", Mode: "r",
+		ID: "comp/ws-declined", Level: harness.Must, Subject: harness.Both, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
 		Rule: "the server declines an unacceptable offer, and messages stay uncompressed " +
 			"(RFC 7692, sections 5.1 and 7.1)",
 		Needs: harness.Writes | harness.SoleWriter, Run: wsDeclined,
 	},
 	{
-		ID: "comp/shared-once", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
+		ID: "comp/shared-once", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule:  "an event is encoded and compressed once, however many clients watch it",
 		Needs: harness.Writes | harness.SoleWriter | harness.InProcess, Run: compSharedOnce,
 	},
 	{
-		ID: "comp/breach-opt-out", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Mode: "r",
+		ID: "comp/breach-opt-out", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule: "compression can be disabled, for responses that mix secrets with text of " +
 			"others",
 		Setup: harness.Setup{NoCompression: true},

@@ -16,7 +16,7 @@ import (
 func closeDuringSend(e *harness.Env) {
 	const atOnce, history = 8, 100
 	watches := harness.Scaled(200)
-	random := e.RandomSeeded()
+	random := e.Random()
 	start := e.Put("start")
 	for range history {
 		if _, err := write(e, random); err != nil {

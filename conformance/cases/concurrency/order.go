@@ -14,7 +14,7 @@ import (
 // crowd has several writers change the same objects at once.
 func crowd(e *harness.Env, writers, writes int) {
 	e.Helper()
-	seed := e.RandomSeeded().Uint64()
+	seed := e.Random().Uint64()
 	e.Concurrently(writers, func(i int) error {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		for range writes {

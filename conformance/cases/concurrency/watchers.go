@@ -41,7 +41,7 @@ func thousandWatchers(e *harness.Env) {
 		open[i], err = views[i%len(views)].TryDial(harness.From(start), transport.Request{})
 		return err
 	})
-	random, written := e.RandomSeeded(), make(chan listwatch.Version, 1)
+	random, written := e.Random(), make(chan listwatch.Version, 1)
 	go func() {
 		defer close(written)
 		for range writes - 1 {
@@ -121,7 +121,7 @@ func subscribeRace(e *harness.Env) {
 	const atOnce = 16
 	watchers := harness.Scaled(200)
 	e.Put("start")
-	begin, stop := alongside(e, e.RandomSeeded(), atOnce)
+	begin, stop := alongside(e, e.Random(), atOnce)
 	open, places := make([]*late, watchers), make(chan struct{}, atOnce)
 	e.Concurrently(watchers, func(i int) (err error) {
 		places <- struct{}{}

@@ -12,7 +12,7 @@ import (
 
 // mayhem is a random history of writes and faults, at the end of which the faults are over.
 func mayhem(c *harness.Copied, steps int) {
-	random := c.RandomSeeded()
+	random := c.Random()
 	for range steps {
 		name := string(rune('a' + random.IntN(6)))
 		switch random.IntN(12) {

@@ -3,7 +3,6 @@ package slow
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -121,9 +120,7 @@ func boundedMemory(e *harness.Env) {
 // one never. The history soon drops the events that a reader has not read.
 func noSilentDrop(e *harness.Env) {
 	const readers, rounds, burst = 3, 14, 4
-	seed := rand.Uint64()
-	e.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := e.Random()
 	start := e.Put("a")
 	var streams [readers]*harness.Watch
 	var at [readers]listwatch.Version

@@ -20,10 +20,10 @@ type listedCase struct {
 	Level     string   `json:"level"`
 	Subject   string   `json:"subject"`
 	On        []string `json:"on"`
-	Lane      string   `json:"lane"`
-	Says      string   `json:"says"`
+	Modes     string   `json:"lane"`
+	Rule      string   `json:"says"`
 	Needs     []string `json:"needs,omitempty"`
-	Elsewhere string   `json:"elsewhere,omitempty"`
+	CoveredBy string   `json:"elsewhere,omitempty"`
 }
 
 func newConformanceList() *cobra.Command {
@@ -61,7 +61,7 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.Transports), c.Mode, c.Rule, strings.Fields(c.Needs.String()), c.CoveredBy,
+			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.Transports), c.ModeLetters(), c.Rule, strings.Fields(c.Needs.String()), c.CoveredBy,
 		})
 	}
 	e := json.NewEncoder(w)
@@ -108,12 +108,14 @@ func newConformanceExplain() *cobra.Command {
 }
 
 // modeNames explains the modes of cases.
-var modeNames = map[rune]string{'r': "real sockets", 'f': "a fake clock, under go test only", 'x': "a system under faults"}
+var modeNames = map[harness.Mode]string{
+	harness.RealTime: "real sockets", harness.FakeTime: "a fake clock, under go test only", harness.UnderFaults: "a system under faults",
+}
 
 func modeText(c conformance.Case) string {
 	var all []string
-	for _, l := range c.Mode {
-		all = append(all, modeNames[l])
+	for _, m := range c.Modes {
+		all = append(all, modeNames[m])
 	}
 	return strings.Join(all, "; ")
 }
@@ -139,7 +141,7 @@ func explain(w io.Writer, c conformance.Case) error {
 		line("test", "none: it "+c.CoveredBy)
 	case c.Subject == harness.Client:
 		line("run it", "listwatch conformance client --exec COMMAND --run "+c.ID)
-	case strings.Contains(c.Mode, "r"):
+	case c.RunsIn(harness.RealTime):
 		line("run it", "listwatch conformance server --kube URL --run "+c.ID)
 	default:
 		line("run it", "go test ./conformance/cases -run 'TestCases/"+c.ID+"'")
