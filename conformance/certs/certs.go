@@ -18,12 +18,13 @@ import (
 type Authority struct {
 	Key         *ecdsa.PrivateKey
 	Certificate *x509.Certificate
-	Pool        *x509.CertPool // has cert alone
+	Pool        *x509.CertPool // contains only Certificate
 }
 
-// ours is whom clients and servers trust here, strange is whom nobody does.
 var (
-	Trusted   = sync.OnceValue(newAuthority)
+	// Trusted returns the authority that the clients and servers of the cases trust.
+	Trusted = sync.OnceValue(newAuthority)
+	// Untrusted returns an authority that no client or server trusts.
 	Untrusted = sync.OnceValue(newAuthority)
 )
 
@@ -38,10 +39,12 @@ func newAuthority() *Authority {
 	return a
 }
 
-// valid is when: in a bubble it is the year 2000.
+// valid is the default validity period. It includes the year 2000, in which a synctest
+// bubble starts.
 var valid = [2]time.Time{time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)}
 
-// Issue returns a new certificate of the kind that change makes it.
+// Issue returns a new certificate with a new key. change completes the template before it is
+// signed.
 func (a *Authority) Issue(change func(*x509.Certificate)) tls.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: newSerial(), NotBefore: valid[0], NotAfter: valid[1], KeyUsage: x509.KeyUsageDigitalSignature,
@@ -52,20 +55,20 @@ func (a *Authority) Issue(change func(*x509.Certificate)) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{leaf.Raw, a.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
-// ForServer makes a certificate that of a server at 127.0.0.1.
+// ForServer makes c the certificate of a server at 127.0.0.1.
 func ForServer(c *x509.Certificate) {
 	c.Subject.CommonName, c.IPAddresses = "server", []net.IP{net.IPv4(127, 0, 0, 1)}
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 }
 
-// ForUser makes a certificate that of a user.
+// ForUser returns a function that makes a certificate the client certificate of a user.
 func ForUser(user string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) {
 		c.Subject.CommonName, c.ExtKeyUsage = user, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	}
 }
 
-// The three below fail only where the machine has no randomness.
+// The functions below panic on errors, which occur only if the system has no randomness.
 
 func newKey() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -95,5 +98,5 @@ func sign(template, parent *x509.Certificate, key, by *ecdsa.PrivateKey) *x509.C
 	return leaf
 }
 
-// ServeTrusted makes a server one that clients trust.
+// ServeTrusted configures a server with a certificate that clients trust.
 func ServeTrusted(c *tls.Config) { c.Certificates = []tls.Certificate{Trusted().Issue(ForServer)} }

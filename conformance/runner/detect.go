@@ -6,24 +6,26 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Notices reports whether c fails on the target in any of its ways: what fails nobody proves nothing. bubble runs a function with a clock of
-// its own and a context that ends with that; where it is nil, the lane that needs one is left out. A case without a test here notices nothing.
+// Detects reports whether c fails on the target in any variant. It tests the case itself: a
+// case that no defect can fail proves nothing. bubble calls run with a fake clock and a
+// context that ends with the bubble; if bubble is nil, runs with a fake clock are left out.
+// A case without a function detects nothing.
 func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble func(run func(ctx context.Context))) bool {
 	if c.Run == nil || c.Needs&^target.Abilities != 0 {
 		return false
 	}
-	for _, w := range c.VariantsOn(target) {
+	for _, variant := range c.VariantsOn(target) {
 		for _, mode := range c.Modes {
 			failed := false
 			switch {
 			case ctx.Err() != nil:
 				return false
 			case mode != harness.FakeTime:
-				o := outcome(c, target, w.Name)
-				executeOn(ctx, c, target, w, &o)
+				o := outcome(c, target, variant.Name)
+				executeOn(ctx, c, target, variant, &o)
 				failed = o.Verdict == Fail || o.Verdict == Warn
 			case bubble != nil:
-				bubble(func(ctx context.Context) { failed = failsInBubble(ctx, c, target, w) })
+				bubble(func(ctx context.Context) { failed = failsInBubble(ctx, c, target, variant) })
 			}
 			if failed {
 				return true
@@ -33,17 +35,17 @@ func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble 
 	return false
 }
 
-func failsInBubble(ctx context.Context, c harness.Case, target harness.Target, w harness.Variant) bool {
+func failsInBubble(ctx context.Context, c harness.Case, target harness.Target, variant harness.Variant) bool {
 	r := newRecorder(ctx, c.ID)
-	begun := false
+	started := false
 	go r.run(func() {
 		s := c.Setup
 		s.FakeTime = true
-		e := harness.NewEnv(r, target, w, s, harness.NewTimeline())
-		begun = true
+		e := harness.NewEnv(r, target, variant, s, harness.NewTimeline())
+		started = true
 		c.Run(e)
 	})
 	<-r.done
-	v := verdictOf(c, r, begun)
+	v := verdictOf(c, r, started)
 	return v == Fail || v == Warn
 }

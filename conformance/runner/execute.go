@@ -11,11 +11,11 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Execute runs c on the target in every way that wants chooses by its name, ID/VARIANT, one after another, and tells each outcome to report.
-// It returns when all are told; where ctx ends, those that are left are not run. A case that hangs or panics is a failure, and does not keep others from
-// running.
+// Execute runs c on the target in each selected variant, one after another, and calls report
+// with each outcome. wants selects a run by its name, ID/VARIANT. If ctx ends, the remaining
+// runs have the verdict NotRun. A case that hangs or panics fails, and the next one runs.
 //
-// Cases that need time to pass can't be run here, but by [Run] in a test.
+// Execute skips cases that need a fake clock: only [Test] can run them.
 func Execute(ctx context.Context, c harness.Case, target harness.Target, wants func(name string) bool, report func(Outcome)) {
 	if reason := skipReason(c, target); reason != "" {
 		o := outcome(c, target, "")
@@ -25,8 +25,8 @@ func Execute(ctx context.Context, c harness.Case, target harness.Target, wants f
 		}
 		return
 	}
-	for _, w := range c.VariantsOn(target) {
-		o := outcome(c, target, w.Name)
+	for _, variant := range c.VariantsOn(target) {
+		o := outcome(c, target, variant.Name)
 		if !wants(o.Name()) {
 			continue
 		}
@@ -35,12 +35,12 @@ func Execute(ctx context.Context, c harness.Case, target harness.Target, wants f
 			report(o)
 			continue
 		}
-		executeOn(ctx, c, target, w, &o)
+		executeOn(ctx, c, target, variant, &o)
 		report(o)
 	}
 }
 
-// skipReason returns why c can't be run on the target; empty where it can.
+// skipReason returns the reason why c cannot run on the target, or "" if it can.
 func skipReason(c harness.Case, target harness.Target) string {
 	missing := c.Needs &^ target.Abilities
 	switch {
@@ -49,58 +49,60 @@ func skipReason(c harness.Case, target harness.Target) string {
 	case missing != 0:
 		return missing.Lack()
 	case !c.RunsIn(harness.RealTime):
-		return "it needs a clock of its own: go test runs it"
+		return "it needs a fake clock: only go test runs it"
 	case len(c.VariantsOn(target)) == 0:
-		return "it is about transports that are not tested: " + c.Transports
+		return "none of its transports is tested: " + c.Transports
 	}
 	return ""
 }
 
-// coveredElsewhere says why a case that has no test here can't be run. Where it lives is of use to those who work on this module: explain tells.
+// coveredElsewhere returns the reason why a case without a function cannot run. It does not
+// name the test that covers the rule, because only developers of this module can run it;
+// listwatch conformance explain names it.
 func coveredElsewhere(c harness.Case) string {
 	if strings.HasPrefix(c.CoveredBy, "lives in ") {
-		return "only go test of this module runs it; explain says which"
+		return "only a Go test of this module covers it; listwatch conformance explain names the test"
 	}
-	return "nothing tests it yet: it " + c.CoveredBy
+	return "no test yet: it " + c.CoveredBy
 }
 
-// Ways returns the names of the ways in which c is tested on the target.
+// Variants returns the names of the variants in which c is tested on the target.
 func Variants(c harness.Case, target harness.Target) []string {
 	var names []string
-	for _, w := range c.VariantsOn(target) {
-		names = append(names, w.Name)
+	for _, variant := range c.VariantsOn(target) {
+		names = append(names, variant.Name)
 	}
 	return names
 }
 
-func executeOn(ctx context.Context, c harness.Case, target harness.Target, w harness.Variant, o *Outcome) {
-	limit := max(caseTime, 3*target.Patience)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, hung(limit))
+func executeOn(ctx context.Context, c harness.Case, target harness.Target, variant harness.Variant, o *Outcome) {
+	limit := max(minCaseTimeout, 3*target.Patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, timedOut(limit))
 	defer cancel()
 	start := time.Now()
 	r := newRecorder(ctx, o.Name())
 	log := harness.NewTimeline()
 	ready := make(chan struct{})
 	go r.run(func() {
-		e := harness.NewEnv(r, target, w, c.Setup, log)
+		e := harness.NewEnv(r, target, variant, c.Setup, log)
 		close(ready)
 		c.Run(e)
 	})
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		r.giveUp(context.Cause(ctx))
+		r.abandon(context.Cause(ctx))
 	}
 	o.Seconds = time.Since(start).Seconds()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	begun := false
+	started := false
 	select {
 	case <-ready:
-		begun = true
+		started = true
 	default:
 	}
-	o.Verdict = verdictOf(c, r, begun)
+	o.Verdict = verdictOf(c, r, started)
 	if r.interrupted != nil {
 		o.Verdict, o.Reason = NotRun, r.interrupted.Error()
 	}
@@ -116,18 +118,20 @@ func executeOn(ctx context.Context, c harness.Case, target harness.Target, w har
 	if lines := log.String(); lines != "" {
 		o.Timeline = strings.Split(lines, "\n")
 		if v := o.Verdict; v == Pass || v == Info {
-			o.Timeline = o.Timeline[max(0, len(o.Timeline)-shownOfPass):]
+			o.Timeline = o.Timeline[max(0, len(o.Timeline)-passedTimelineLines):]
 		}
 	}
 }
 
-// shownOfPass is how much of its timeline a run that passed keeps: enough to see what the case does.
-const shownOfPass = 20
+// passedTimelineLines is the number of timeline lines that a passed run keeps: enough to see
+// what the case does.
+const passedTimelineLines = 20
 
-// verdictOf turns what r recorded into a verdict. begun: there was a site.
-func verdictOf(c harness.Case, r *recorder, begun bool) Verdict {
+// verdictOf returns the verdict for what r recorded. started is false if opening the target
+// failed, so that the case did not start.
+func verdictOf(c harness.Case, r *recorder, started bool) Verdict {
 	switch {
-	case r.failed && !begun:
+	case r.failed && !started:
 		return SetupError
 	case r.failed && c.Level == harness.Must:
 		return Fail

@@ -7,12 +7,13 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// A Verdict is how a run of a case ended.
+// A Verdict is the result of a run of a case.
 type Verdict string
 
-// The verdicts. Warn is a failure of a rule that is no must; XFail is one that was expected and XPass one that was expected and did not
-// come. SetupError: the target could not be brought to where the case begins, so that nothing was learnt. NotRun: the run ended
-// before it.
+// Warn is a failure of a rule that is not a must. XFail is an expected failure; XPass is a pass
+// where a failure was expected. SetupError means that the target could not be prepared for
+// the case, so that the rule was not tested. NotRun means that the run was interrupted before
+// the case finished.
 const (
 	Pass       Verdict = "pass"
 	Fail       Verdict = "fail"
@@ -25,7 +26,7 @@ const (
 	NotRun     Verdict = "not-run"
 )
 
-// An Outcome is one run of a case in one way.
+// An Outcome is the result of one run of a case in one variant.
 type Outcome struct {
 	ID      string `json:"id"`
 	Variant string `json:"way"` // such as h1 or ws-gorilla; empty if the case ran in no variant
@@ -35,17 +36,18 @@ type Outcome struct {
 	Subject harness.Subject `json:"subject"`
 	Rule    string          `json:"says"`
 	Verdict Verdict         `json:"verdict"`
-	// Messages are what the case found wrong, in order, or figures of an Info; Reason is why it was skipped or not run.
+	// Messages are the failures of the case in order, or the measurements of an Info. Reason
+	// is the reason why the case was skipped or not run, or why the failure was expected.
 	Messages []string `json:"messages,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
-	// Log is what the case told beside, for failures alone; Timeline what it did and saw at the end, a line each: a few where it passed.
+	// Log contains the log lines of a failed case. Timeline contains the requests, writes and
+	// events of the case, one per line; a passed case keeps only the last lines.
 	Log      []string `json:"log,omitempty"`
 	Timeline []string `json:"timeline,omitempty"`
-	// Seconds is the time it took.
-	Seconds float64 `json:"seconds"`
+	Seconds  float64  `json:"seconds"`
 }
 
-// Name is how the run is called: ID/VARIANT.
+// Name returns the name of the run: ID/VARIANT, or only the ID if there is no variant.
 func (o Outcome) Name() string {
 	if o.Variant == "" {
 		return o.ID
@@ -53,21 +55,24 @@ func (o Outcome) Name() string {
 	return o.ID + "/" + o.Variant
 }
 
-// outcome returns what every run of c in w has.
-func outcome(c harness.Case, target harness.Target, w string) Outcome {
-	return Outcome{ID: c.ID, Variant: w, Target: target.Name, Level: c.Level, Subject: c.Subject, Rule: c.Rule}
+// outcome returns the outcome of c in a variant, without its result.
+func outcome(c harness.Case, target harness.Target, variant string) Outcome {
+	return Outcome{ID: c.ID, Variant: variant, Target: target.Name, Level: c.Level, Subject: c.Subject, Rule: c.Rule}
 }
 
-// caseTime is how long a case may run at the least; those that wait for something give up before.
-const caseTime = 30 * time.Second
+// minCaseTimeout is the minimum of the timeout of a case. Waiting for an event within a case
+// has a shorter timeout.
+const minCaseTimeout = 30 * time.Second
 
-// hung is the error of a case that did not come to its end in the time it had.
-type hung time.Duration
+// timedOut is the error of a case that did not finish within its timeout.
+type timedOut time.Duration
 
-// Error says how long that was.
-func (h hung) Error() string { return fmt.Sprintf("the case did not end within %v", time.Duration(h)) }
+// Error names the timeout.
+func (t timedOut) Error() string {
+	return fmt.Sprintf("the case did not finish within %v", time.Duration(t))
+}
 
-// Bad reports whether a verdict makes a run fail.
+// IsFailure reports whether the verdict makes the whole run fail.
 func (v Verdict) IsFailure() bool {
 	return v == Fail || v == XPass || v == SetupError || v == NotRun
 }

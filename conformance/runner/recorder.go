@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A recorder is a [T] outside of go test.
+// A recorder is a [harness.T] for runs outside of go test.
 type recorder struct {
 	ctx  context.Context
 	name string
@@ -18,8 +18,8 @@ type recorder struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	failed, skipped bool
-	over            bool  // nobody listens any more
-	interrupted     error // why it was not run to its end
+	abandoned       bool  // the runner no longer waits for the case
+	interrupted     error // why the runner stopped waiting, unless the case timed out
 	messages, log   []string
 	cleanups        []func()
 }
@@ -28,7 +28,8 @@ func newRecorder(ctx context.Context, name string) *recorder {
 	return &recorder{ctx: ctx, name: name, done: make(chan struct{})}
 }
 
-// run calls f, and then what f asked to be called at its end. It must have a goroutine of its own, which Fatal ends.
+// run calls f and then the cleanup functions that f registered. It must run in a goroutine
+// of its own, because Fatal and Skipf end the goroutine.
 func (r *recorder) run(f func()) {
 	defer close(r.done)
 	defer r.cleanUp()
@@ -36,7 +37,7 @@ func (r *recorder) run(f func()) {
 	f()
 }
 
-// catch makes a panic a failure.
+// catch reports a panic as a failure.
 func (r *recorder) catch() {
 	if p := recover(); p != nil {
 		r.Errorf("the case panicked: %v\n%s", p, debug.Stack())
@@ -61,25 +62,26 @@ func (r *recorder) cleanUp() {
 	}
 }
 
-// giveUp ends the listening to a case that has not ended: where it took too long it is a failure, and else the run was interrupted.
-func (r *recorder) giveUp(cause error) {
-	_, late := cause.(hung)
+// abandon ignores everything that the case reports from now on. If it timed out, it fails;
+// otherwise the run was interrupted.
+func (r *recorder) abandon(cause error) {
+	_, late := cause.(timedOut)
 	if late {
 		r.Error(cause)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over = true; !late {
+	if r.abandoned = true; !late {
 		r.interrupted = cause
 	}
 }
 
-func (r *recorder) say(fails bool, text string) {
+func (r *recorder) record(fails bool, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text = strings.TrimRight(text, "\n")
 	switch {
-	case r.over:
+	case r.abandoned:
 	case fails:
 		r.failed = true
 		r.messages = append(r.messages, text)
@@ -88,57 +90,59 @@ func (r *recorder) say(fails bool, text string) {
 	}
 }
 
-// Name is ID/VARIANT.
+// Name returns the name of the run.
 func (r *recorder) Name() string { return r.name }
 
-// Context ends when the case has taken too long.
+// Context returns a context that ends when the case times out.
 func (r *recorder) Context() context.Context { return r.ctx }
 
-// Cleanup has f called at the end of the case, the last one first.
+// Cleanup registers f to be called at the end of the case, the last one first.
 func (r *recorder) Cleanup(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cleanups = append(r.cleanups, f)
 }
 
-// Helper does nothing: a message needs no line of the source.
+// Helper does nothing, because messages contain no source lines.
 func (r *recorder) Helper() {}
 
-// Failed reports whether an error was told.
+// Failed reports whether the case has failed.
 func (r *recorder) Failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed
 }
 
-// Log and Logf keep a line for the report of a failure.
-func (r *recorder) Log(args ...any) { r.say(false, fmt.Sprintln(args...)) }
+// Log records a line that the report shows if the case fails.
+func (r *recorder) Log(args ...any) { r.record(false, fmt.Sprintln(args...)) }
 
-func (r *recorder) Logf(format string, args ...any) { r.say(false, fmt.Sprintf(format, args...)) }
+// Logf formats a line and records it like Log.
+func (r *recorder) Logf(format string, args ...any) { r.record(false, fmt.Sprintf(format, args...)) }
 
-// Error and Errorf say what is wrong, and the case goes on.
-func (r *recorder) Error(args ...any) { r.say(true, fmt.Sprintln(args...)) }
+// Error reports a failure. The case continues.
+func (r *recorder) Error(args ...any) { r.record(true, fmt.Sprintln(args...)) }
 
-func (r *recorder) Errorf(format string, args ...any) { r.say(true, fmt.Sprintf(format, args...)) }
+// Errorf formats a failure and reports it like Error.
+func (r *recorder) Errorf(format string, args ...any) { r.record(true, fmt.Sprintf(format, args...)) }
 
-// Fatal and Fatalf say what is wrong, and the case ends.
+// Fatal reports a failure and ends the case.
 func (r *recorder) Fatal(args ...any) {
-	r.say(true, fmt.Sprintln(args...))
+	r.record(true, fmt.Sprintln(args...))
 	runtime.Goexit()
 }
 
-// Fatalf is Fatal with a format.
+// Fatalf formats a failure and reports it like Fatal.
 func (r *recorder) Fatalf(format string, args ...any) {
-	r.say(true, fmt.Sprintf(format, args...))
+	r.record(true, fmt.Sprintf(format, args...))
 	runtime.Goexit()
 }
 
-// Skipf ends the case, which can't be run here.
+// Skipf ends the case as skipped, unless it has failed.
 func (r *recorder) Skipf(format string, args ...any) {
 	r.mu.Lock()
 	reason := fmt.Sprintf(format, args...)
 	if r.skipped = true; r.failed {
-		r.log = append(r.log, reason) // a message would be one of what is wrong
+		r.log = append(r.log, reason) // the messages are failures
 	} else {
 		r.messages = append(r.messages, reason)
 	}

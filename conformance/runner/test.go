@@ -13,20 +13,20 @@ func TestVariants(t *testing.T, c harness.Case, target harness.Target, tested fu
 		t.Skip(c.CoveredBy)
 	}
 	if missing := c.Needs &^ target.Abilities; missing != 0 {
-		t.Skipf("%s can't: %s", target.Name, missing)
+		t.Skipf("%s does not support: %s", target.Name, missing)
 	}
-	for _, w := range c.VariantsOn(target) {
+	for _, variant := range c.VariantsOn(target) {
 		for _, mode := range c.Modes {
 			fake := mode == harness.FakeTime
 			if fake && !target.SupportsFakeTime {
 				continue
 			}
-			name := w.Name
+			name := variant.Name
 			if fake {
 				name += "/fake"
 			}
 			t.Run(name, func(t *testing.T) {
-				used := testVariant(t, c, target, w, fake)
+				used := testVariant(t, c, target, variant, fake)
 				if tested != nil && !t.Skipped() {
 					tested(name, used)
 				}
@@ -35,8 +35,9 @@ func TestVariants(t *testing.T, c harness.Case, target harness.Target, tested fu
 	}
 }
 
-// testVariant runs c in one way; where it fails, it shows the timeline.
-func testVariant(t *testing.T, c harness.Case, target harness.Target, w harness.Variant, fake bool) (used harness.Ability) {
+// testVariant runs c in one variant and returns the abilities that it used. If the case
+// fails, the test log contains the timeline.
+func testVariant(t *testing.T, c harness.Case, target harness.Target, variant harness.Variant, fake bool) (used harness.Ability) {
 	run := func(t *testing.T) {
 		s := c.Setup
 		s.FakeTime = fake
@@ -46,7 +47,7 @@ func testVariant(t *testing.T, c harness.Case, target harness.Target, w harness.
 				t.Logf("%s: %s\n%s", c.ID, c.Rule, log)
 			}
 		})
-		e := harness.NewEnv(t, target, w, s, log)
+		e := harness.NewEnv(t, target, variant, s, log)
 		c.Run(e)
 		used = e.UsedAbilities()
 	}
@@ -58,5 +59,6 @@ func testVariant(t *testing.T, c harness.Case, target harness.Target, w harness.
 	return used
 }
 
-// Test runs c as subtests of t, one for each way to reach the target, or skips it and says why.
+// Test runs c as subtests of t, one for each variant of the target. If c cannot run on the
+// target, Test skips it with the reason.
 func Test(t *testing.T, c harness.Case, target harness.Target) { TestVariants(t, c, target, nil) }

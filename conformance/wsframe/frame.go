@@ -1,4 +1,5 @@
-// Package wsframe encodes and decodes single frames of WebSocket (RFC 6455), valid or not.
+// Package wsframe encodes and decodes single WebSocket frames (RFC 6455). Tests can also
+// build invalid frames with it.
 package wsframe
 
 import (
@@ -22,33 +23,37 @@ const (
 	CloseGoingAway     = 1001
 	CloseProtocolError = 1002
 	CloseInvalidData   = 1007
-	CloseInternalError = 1011
+	// A watch server closes with ClosePolicyViolation if the client sends data, and with
+	// CloseTooBig if the message exceeds the read limit.
+	ClosePolicyViolation = 1008
+	CloseTooBig          = 1009
+	CloseInternalError   = 1011
 )
 
-// A Frame is one frame of a WebSocket.
+// A Frame is one WebSocket frame.
 type Frame struct {
-	First   byte // the bits and the opcode
+	First   byte // FIN, RSV1 to RSV3, and the opcode
 	Masked  bool
-	Payload []byte // without the mask
+	Payload []byte // unmasked
 }
 
-// Opcode returns the opcode.
+// Opcode returns the opcode of the first byte.
 func (f Frame) Opcode() byte { return f.First & 0x0f }
 
-// Whole returns a message, or a control frame, in one frame.
+// Whole returns an unfragmented message or control frame.
 func Whole(op byte, payload string) Frame {
 	return Frame{First: Final | op, Payload: []byte(payload)}
 }
 
-// Close returns a close frame.
+// Close returns a close frame with a code and no reason.
 func Close(code uint16) Frame {
 	return Frame{First: Final | OpClose, Payload: binary.BigEndian.AppendUint16(nil, code)}
 }
 
-// maskingKey is what is put on by hand.
+// maskingKey masks every frame that Bytes encodes. A constant makes tests reproducible.
 var maskingKey = [4]byte{0xA5, 0x5A, 0x0F, 0xF0}
 
-// Bytes returns how the frame goes over the wire.
+// Bytes returns the encoded frame.
 func (f Frame) Bytes() []byte {
 	b := []byte{f.First}
 	switch n := len(f.Payload); {
@@ -70,7 +75,7 @@ func (f Frame) Bytes() []byte {
 	return b
 }
 
-// maxPayload is how large a frame the reader by hand takes.
+// maxPayload is the largest payload that Read accepts.
 const maxPayload = 64 << 20
 
 // Read reads one frame and removes its mask.
@@ -89,7 +94,7 @@ func Read(r io.Reader) (f Frame, err error) {
 		length = binary.BigEndian.Uint64(head[:])
 	}
 	if length > maxPayload {
-		return f, fmt.Errorf("a frame of %d bytes", length)
+		return f, fmt.Errorf("WebSocket frame of %d bytes: must be at most %d", length, maxPayload)
 	}
 	var key [4]byte
 	if f.Masked {
@@ -107,7 +112,8 @@ func Read(r io.Reader) (f Frame, err error) {
 	return f, nil
 }
 
-// ReadCloseCode reads frames up to a close frame and returns its code; zero: it has none.
+// ReadCloseCode reads frames up to a close frame and returns its code, or zero if it has
+// none.
 func ReadCloseCode(r io.Reader) (int, error) {
 	for {
 		f, err := Read(r)
@@ -122,14 +128,9 @@ func ReadCloseCode(r io.Reader) (int, error) {
 	}
 }
 
-// AcceptKey returns what answers the key of a handshake (RFC 6455, section 4.2.2).
+// AcceptKey returns the Sec-WebSocket-Accept header for a Sec-WebSocket-Key (RFC 6455,
+// section 4.2.2).
 func AcceptKey(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
-
-// What is too big for a server of watches, and what closes tell it: RFC 6455, section 7.4.1.
-const (
-	ClosePolicyViolation = 1008
-	CloseTooBig          = 1009
-)

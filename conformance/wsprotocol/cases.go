@@ -9,41 +9,47 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// Cases returns what is asked of WebSockets beyond the rules of the catalogue, in the manner of the Autobahn suite: fragments, control
-// frames between them, UTF-8 at every split, close codes, lengths. The groups are torture-server, where a client by hand meets the server,
-// and torture-client, where a server by hand meets the client. They are no part of [All].
+// Cases returns the cases of this package. Cases in the group torture-server send frames from
+// a scripted client to the server, cases in the group torture-client from a scripted server
+// to the client. [cases.All] does not include them.
 func Cases() []harness.Case {
 	var all []harness.Case
 	for _, trial := range serverTrials() {
 		all = append(all, harness.Case{
-			ID: "torture-server/" + trial.name, Level: harness.Must, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime}, Rule: trial.rule(), Needs: harness.Writes | harness.SoleWriter,
-			Run: trial.onServer,
+			ID: "torture-server/" + trial.name, Level: harness.Must, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime}, Rule: trial.rule(),
+			Needs: harness.Writes | harness.SoleWriter,
+			Run:   trial.onServer,
 		})
 	}
 	for _, trial := range clientTrials() {
 		all = append(all, harness.Case{
-			ID: "torture-client/" + trial.name, Level: harness.Must, Subject: harness.Client, Transports: "ws", Modes: []harness.Mode{harness.RealTime}, Rule: trial.rule(), Needs: harness.InProcess,
-			Run: trial.onClient,
+			ID: "torture-client/" + trial.name, Level: harness.Must, Subject: harness.Client, Transports: "ws", Modes: []harness.Mode{harness.RealTime}, Rule: trial.rule(),
+			Needs: harness.InProcess,
+			Run:   trial.onClient,
 		})
 	}
 	slices.SortFunc(all, func(a, b harness.Case) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }
 
-// A trial is what one end sends and what the other is to make of it.
+// A trial is a sequence of frames that one end sends, and the expected reaction of the other
+// end, which is under test.
 type trial struct {
 	name string
 	sent []wsframe.Frame
-	// raw, where it is not nil, are the bytes to send instead.
+	// raw, if not nil, is sent instead of the frames.
 	raw []byte
-	// drips: the bytes go one by one.
-	drips bool
+	// byteByByte sends each byte with a write of its own.
+	byteByByte bool
 
-	// pongs are the texts of those that answer, in order; the last of them must come.
+	// pongs are the payloads of the expected pongs, in order. All but the last may be
+	// missing.
 	pongs []string
-	// codes are the close codes that are right, 0 being a close frame without one; none: the stream goes on.
+	// codes are the acceptable close codes; 0 stands for a close frame without a code. If
+	// empty, the stream must continue.
 	codes []int
-	// A client is to return event, so often; and then, where codes are not empty, an end that is clean or not.
+	// events is the number of events that a client must return before the stream ends. clean
+	// is whether the end must be reported as clean; it matters only if codes is not empty.
 	events int
 	clean  bool
 }
@@ -51,38 +57,39 @@ type trial struct {
 func (t *trial) rule() string {
 	switch {
 	case len(t.codes) == 0:
-		return fmt.Sprintf("%s: the stream goes on", t.name)
+		return fmt.Sprintf("%s: the stream continues", t.name)
 	case t.clean:
 		return fmt.Sprintf("%s: the stream ends cleanly", t.name)
 	}
 	return fmt.Sprintf("%s: the connection is closed with %d", t.name, t.codes)
 }
 
-// bytes returns what goes over the wire.
+// bytes returns the bytes to send. masked is true for frames of a client.
 func (t *trial) bytes(masked bool) []byte {
 	if t.raw != nil {
 		return t.raw
 	}
 	var all []byte
 	for _, f := range t.sent {
-		f.Masked = f.Masked != masked // one that is marked does what its end must not
+		f.Masked = f.Masked != masked // in a trial, Masked inverts the mask, which is an error
 		all = append(all, f.Bytes()...)
 	}
 	return all
 }
 
-// writes returns how bytes are handed to the connection.
+// writes returns the bytes to send, split into writes.
 func (t *trial) writes(masked bool) [][]byte {
 	all := t.bytes(masked)
-	if t.drips {
+	if t.byteByByte {
 		return slices.Collect(slices.Chunk(all, 1))
 	}
 	return [][]byte{all}
 }
 
-// rightPong reports whether a pong is right behind those that came before, of which as many of the pongs are done with. It returns how many
-// are then: the answer to one of several may stand for all before it (RFC 6455, section 5.5.3).
-func (t *trial) rightPong(text string, done int) (int, bool) {
+// matchPong reports whether a pong is expected after the first done pongs, and returns the new
+// number of pongs that are done. An end may answer only the last of several pings (RFC 6455,
+// section 5.5.3), so pongs may be left out.
+func (t *trial) matchPong(text string, done int) (int, bool) {
 	i := slices.Index(t.pongs[done:], text)
 	return done + i + 1, i >= 0
 }

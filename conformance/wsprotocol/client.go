@@ -13,32 +13,34 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// letters have one to four bytes each, among them the last ones of each length and some that are no characters.
-const letters = "aé€𝄞\u007f\u0080\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff\ufeff\ufffd\ufffe"
+// sampleText has characters of one to four bytes, including the boundaries of each length,
+// the neighbors of the surrogates, a byte order mark and noncharacters.
+const sampleText = "aé€𝄞\u007f\u0080\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff\ufeff\ufffd\ufffe"
 
-// told is the event of trials. The client takes none that is longer.
-var told = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"` + letters + `"}}`
+// eventJSON is the event of the trials. Its length is the size limit of the client.
+var eventJSON = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"` + sampleText + `"}}`
 
-// goodbye is what a server by hand has got from a client.
-type goodbye struct {
+// A clientReaction records the pongs and the close frame of a client.
+type clientReaction struct {
 	pongs []string
-	code  int // of the close frame; -1: there was none
+	code  int // of the close frame; -1 if there was none
 	err   error
 }
 
-// onClient has a server by hand send it all, and then, where the stream is to go on, an event and an end.
+// onClient runs t against the client. If the stream must continue, the scripted server also
+// sends an event and closes.
 func (t *trial) onClient(e *harness.Env) {
-	left := make(chan goodbye, 1)
+	left := make(chan clientReaction, 1)
 	s := e.StartScript(harness.JSONMediaType, func(p *harness.ScriptedServer) {
 		for _, b := range t.writes(false) {
 			p.SendRaw(string(b))
 		}
 		if len(t.codes) == 0 {
-			p.SendFrame(wsframe.Whole(wsframe.OpText, told))
+			p.SendFrame(wsframe.Whole(wsframe.OpText, eventJSON))
 			p.SendFrame(wsframe.Close(wsframe.CloseNormal))
 		}
-		left <- readGoodbye(p)
-	}).DialRequest("", transport.Request{Limit: len(told)})
+		left <- readReaction(p)
+	}).DialRequest("", transport.Request{Limit: len(eventJSON)})
 	want := t.events
 	if len(t.codes) == 0 {
 		want++
@@ -48,15 +50,15 @@ func (t *trial) onClient(e *harness.Env) {
 		if err != nil {
 			e.Fatalf("event %d: %v", i, err)
 		}
-		if got := string(w.Object); w.Type != "ADDED" || !strings.HasSuffix(got, letters+`"}`) {
+		if got := string(w.Object); w.Type != "ADDED" || !strings.HasSuffix(got, sampleText+`"}`) {
 			e.Errorf("event %d: got %s %s", i, w.Type, got)
 		}
 	}
-	t.judgeEnd(e, s)
-	t.judgeGoodbye(e, <-left)
+	t.checkEnd(e, s)
+	t.checkReaction(e, <-left)
 }
 
-func (t *trial) judgeEnd(e *harness.Env, s *harness.Watch) {
+func (t *trial) checkEnd(e *harness.Env, s *harness.Watch) {
 	e.Helper()
 	w, err := s.Receive()
 	switch clean := len(t.codes) == 0 || t.clean; {
@@ -69,30 +71,30 @@ func (t *trial) judgeEnd(e *harness.Env, s *harness.Watch) {
 	}
 }
 
-func (t *trial) judgeGoodbye(e *harness.Env, g goodbye) {
+func (t *trial) checkReaction(e *harness.Env, g clientReaction) {
 	e.Helper()
 	codes := t.codes
 	if len(codes) == 0 {
 		codes = []int{wsframe.CloseNormal}
 	}
 	if !slices.Contains(codes, g.code) {
-		e.Errorf("the client closes with %d, %v; want %d", g.code, g.err, codes)
+		e.Errorf("got close code %d from the client, error %v; want one of %d", g.code, g.err, codes)
 	}
 	done := 0
 	for _, text := range g.pongs {
 		right := false
-		if done, right = t.rightPong(text, done); !right {
-			e.Fatalf("got pongs %q, want of %q in order", g.pongs, t.pongs)
+		if done, right = t.matchPong(text, done); !right {
+			e.Fatalf("got pongs %q, want a subsequence of %q", g.pongs, t.pongs)
 		}
 	}
 	if done < len(t.pongs) {
-		e.Errorf("got pongs %q, want the last of %q", g.pongs, t.pongs)
+		e.Errorf("got pongs %q, want them to end with the last of %q", g.pongs, t.pongs)
 	}
 }
 
-// readGoodbye reads what the client sends up to its close frame.
-func readGoodbye(p *harness.ScriptedServer) goodbye {
-	g := goodbye{code: -1}
+// readReaction reads the frames of the client up to its close frame.
+func readReaction(p *harness.ScriptedServer) clientReaction {
+	g := clientReaction{code: -1}
 	for g.code < 0 {
 		f, err := wsframe.Read(p.In)
 		switch {
@@ -100,10 +102,10 @@ func readGoodbye(p *harness.ScriptedServer) goodbye {
 			g.err = err
 			return g
 		case !f.Masked:
-			g.err = errors.New("a frame of a client without a mask")
+			g.err = errors.New("the client sent a frame without a mask")
 			return g
 		case f.Opcode() == wsframe.OpClose:
-			g.code = codeOf(f)
+			g.code = closeCode(f)
 		case f.Opcode() == wsframe.OpPong:
 			g.pongs = append(g.pongs, string(f.Payload))
 		}
@@ -111,22 +113,22 @@ func readGoodbye(p *harness.ScriptedServer) goodbye {
 	return g
 }
 
-// clientTrials are what a server sends.
+// clientTrials returns the trials in which a scripted server sends the frames.
 func clientTrials() []*trial {
-	event := wsframe.Whole(wsframe.OpText, told)
+	event := wsframe.Whole(wsframe.OpText, eventJSON)
 	long := strings.Repeat("x", 125)
-	half := wsframe.Frame{First: wsframe.OpText, Payload: []byte(told[:10])}
+	half := wsframe.Frame{First: wsframe.OpText, Payload: []byte(eventJSON[:10])}
 	protocol, normally := []int{wsframe.CloseProtocolError}, []int{wsframe.CloseNormal}
 	all := []*trial{
 		{name: "ping-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "")}, pongs: []string{""}},
 		{name: "ping-of-125", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, long)}, pongs: []string{long}},
 		{name: "pings", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "one"), event, wsframe.Whole(wsframe.OpPing, "two"), wsframe.Whole(wsframe.OpPing, "three")}, pongs: []string{"one", "two", "three"}, events: 1},
 		{name: "pong-unasked", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPong, ""), wsframe.Whole(wsframe.OpPong, long)}},
-		{name: "event-in-drips", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "x"), event}, drips: true, pongs: []string{"x"}, events: 1},
-		{name: "fragments-in-drips", sent: fragments(told, 3, wsframe.Whole(wsframe.OpPing, "x")), drips: true, pongs: repeated("x", len(told)/3), events: 1},
-		{name: "fragments-of-one-byte", sent: fragments(told, 1), events: 1},
-		{name: "fragments-with-pings-between", sent: fragments(told, 7, wsframe.Whole(wsframe.OpPing, "x"), wsframe.Whole(wsframe.OpPong, "y")), pongs: repeated("x", len(told)/7), events: 1},
-		{name: "fragments-with-nothing-between", sent: fragments(told, 7, wsframe.Frame{First: wsframe.OpContinuation}), events: 1},
+		{name: "event-in-drips", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "x"), event}, byteByByte: true, pongs: []string{"x"}, events: 1},
+		{name: "fragments-in-drips", sent: fragments(eventJSON, 3, wsframe.Whole(wsframe.OpPing, "x")), byteByByte: true, pongs: repeated("x", len(eventJSON)/3), events: 1},
+		{name: "fragments-of-one-byte", sent: fragments(eventJSON, 1), events: 1},
+		{name: "fragments-with-pings-between", sent: fragments(eventJSON, 7, wsframe.Whole(wsframe.OpPing, "x"), wsframe.Whole(wsframe.OpPong, "y")), pongs: repeated("x", len(eventJSON)/7), events: 1},
+		{name: "fragments-with-nothing-between", sent: fragments(eventJSON, 7, wsframe.Frame{First: wsframe.OpContinuation}), events: 1},
 		{name: "event-within-an-event", sent: []wsframe.Frame{half, event}, codes: protocol},
 		{name: "binary-within-an-event", sent: []wsframe.Frame{half, wsframe.Whole(wsframe.OpBinary, "x")}, codes: protocol},
 		{name: "close-within-an-event", sent: []wsframe.Frame{half, wsframe.Close(wsframe.CloseNormal)}, codes: []int{wsframe.CloseNormal, wsframe.CloseProtocolError}},
@@ -135,28 +137,28 @@ func clientTrials() []*trial {
 		{name: "close-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "")}, codes: []int{0, wsframe.CloseNormal}},
 		{name: "close-and-event", sent: []wsframe.Frame{event, wsframe.Close(wsframe.CloseNormal), event}, events: 1, codes: normally, clean: true},
 		{name: "close-twice", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Close(wsframe.CloseProtocolError)}, codes: normally, clean: true},
-		{name: "too-large", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, told+" ")}, codes: []int{wsframe.CloseTooBig}},
-		{name: "too-large-in-fragments", sent: fragments(told+" ", 40), codes: []int{wsframe.CloseTooBig}},
-		{name: "too-large-after-others", sent: []wsframe.Frame{event, event, wsframe.Whole(wsframe.OpText, told+" ")}, events: 2, codes: []int{wsframe.CloseTooBig}},
+		{name: "too-large", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, eventJSON+" ")}, codes: []int{wsframe.CloseTooBig}},
+		{name: "too-large-in-fragments", sent: fragments(eventJSON+" ", 40), codes: []int{wsframe.CloseTooBig}},
+		{name: "too-large-after-others", sent: []wsframe.Frame{event, event, wsframe.Whole(wsframe.OpText, eventJSON+" ")}, events: 2, codes: []int{wsframe.CloseTooBig}},
 		{name: "too-large-in-name-alone", raw: []byte{wsframe.Final | wsframe.OpText, 127, 0x40, 0, 0, 0, 0, 0, 0, 0}, codes: []int{wsframe.CloseTooBig}},
 	}
 	for _, code := range validCodes {
 		all = append(all, &trial{name: closeName(code), sent: []wsframe.Frame{wsframe.Close(code)}, codes: []int{int(code), wsframe.CloseNormal}, clean: code <= 1001})
 	}
-	for i := 1; i < len(told); i++ {
-		if first := strings.Index(told, letters); i < first-1 || i > first+len(letters) {
-			continue // there are no letters
+	for i := 1; i < len(eventJSON); i++ {
+		if first := strings.Index(eventJSON, sampleText); i < first-1 || i > first+len(sampleText) {
+			continue // outside sampleText
 		}
 		all = append(all, &trial{
 			name: "split-at-" + strconv.Itoa(i), events: 1, pongs: []string{"x"},
-			sent: []wsframe.Frame{{First: wsframe.OpText, Payload: []byte(told[:i])}, wsframe.Whole(wsframe.OpPing, "x"), {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(told[i:])}},
+			sent: []wsframe.Frame{{First: wsframe.OpText, Payload: []byte(eventJSON[:i])}, wsframe.Whole(wsframe.OpPing, "x"), {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(eventJSON[i:])}},
 		})
 	}
-	all = append(all, badTexts()...)
-	return append(all, wrongTrials()...)
+	all = append(all, invalidUTF8Trials()...)
+	return append(all, violationTrials()...)
 }
 
-// fragments returns a message in fragments of size bytes, with other frames between.
+// fragments returns a message in fragments of size bytes, with other frames between them.
 func fragments(text string, size int, between ...wsframe.Frame) (all []wsframe.Frame) {
 	op := byte(wsframe.OpText)
 	for len(text) > size {
@@ -168,7 +170,7 @@ func fragments(text string, size int, between ...wsframe.Frame) (all []wsframe.F
 
 func repeated(text string, n int) []string { return slices.Repeat([]string{text}, n) }
 
-// notUTF8 are sequences that are not UTF-8 (RFC 3629, sections 3 and 4), by what is wrong.
+// notUTF8 contains invalid UTF-8 sequences (RFC 3629, sections 3 and 4) by the kind of error.
 var notUTF8 = map[string]string{
 	"continuation":         "\x80",
 	"continuations":        "\x80\xbf",
@@ -194,9 +196,10 @@ var notUTF8 = map[string]string{
 	"word-of-the-autobahn": "\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5\xed\xa0\x80edited",
 }
 
-// badTexts are events with text that is not UTF-8, in one frame and in one for each byte of it.
-func badTexts() (all []*trial) {
-	before, behind, _ := strings.Cut(told, letters)
+// invalidUTF8Trials returns trials with events that contain invalid UTF-8: in one frame, and
+// with a frame for each invalid byte.
+func invalidUTF8Trials() (all []*trial) {
+	before, behind, _ := strings.Cut(eventJSON, sampleText)
 	for name, bad := range notUTF8 {
 		apart := append([]wsframe.Frame{{First: wsframe.OpText, Payload: []byte(before)}}, fragments(bad, 1)...)
 		for i := range apart[1:] {

@@ -1,5 +1,6 @@
-// Package wsprotocol tests both ends of this module's WebSockets beyond the rules of package cases, in the
-// manner of the Autobahn suite: fragments, control frames between them, UTF-8 at every split, close codes,
-// lengths. Its mutants show that the cases can fail. What the libraries are known to do otherwise is in
-// known_failures.txt, with the reason.
+// Package wsprotocol tests the WebSocket server and client of this module in more detail than
+// package cases does, in the manner of the Autobahn suite: fragments, control frames between
+// them, UTF-8 split at every byte, close codes and lengths. Its mutants show that the cases
+// can fail. The file known_failures.txt lists where the WebSocket libraries are known to
+// deviate, with the reasons.
 package wsprotocol

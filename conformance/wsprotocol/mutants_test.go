@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// brokenBy returns the trials that m is to fail.
+// brokenBy returns the cases that m must fail.
 func brokenBy(t *testing.T, m mutation.Mutant) (trials []harness.Case) {
 	t.Helper()
 	for _, pattern := range m.Breaks {
@@ -24,36 +24,37 @@ func brokenBy(t *testing.T, m mutation.Mutant) (trials []harness.Case) {
 			}
 		}
 		if len(trials) == before {
-			t.Errorf("%s: no trial is called %s", m.Name, pattern)
+			t.Errorf("%s: the pattern %s matches no case", m.Name, pattern)
 		}
 	}
 	return trials
 }
 
-// The runs are parallel: much of their time is waiting for what a mutant keeps back.
-func TestEveryTrialNoticesItsMutants(t *testing.T) {
+// The mutants run in parallel because most of the time is spent waiting for frames that a
+// mutant does not send.
+func TestCasesDetectTheirMutants(t *testing.T) {
 	for _, m := range Mutants() {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range brokenBy(t, m) {
 				if !runner.Detects(t.Context(), c, m.Target(), nil) {
-					t.Errorf("%s does not notice", c.ID)
+					t.Errorf("%s passes with the mutant", c.ID)
 				}
 			}
 		})
 	}
 }
 
-func TestEveryTrialHasAMutant(t *testing.T) {
-	noticed := map[string]bool{}
+func TestEveryCaseHasAMutant(t *testing.T) {
+	detected := map[string]bool{}
 	for _, m := range Mutants() {
 		for _, c := range brokenBy(t, m) {
-			noticed[c.ID] = true
+			detected[c.ID] = true
 		}
 	}
 	for _, c := range Cases() {
-		if !noticed[c.ID] {
-			t.Errorf("no mutant breaks %s: does it prove anything?", c.ID)
+		if !detected[c.ID] {
+			t.Errorf("no mutant breaks %s, so nothing shows that the case can fail", c.ID)
 		}
 	}
 }

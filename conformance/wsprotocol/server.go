@@ -11,21 +11,22 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// onServer has a client by hand send it all, and then an event be written.
+// onServer runs t against the server. If the stream must continue, it then writes an object
+// and expects the event.
 func (t *trial) onServer(e *harness.Env) {
 	a := e.WatchRaw(harness.From(e.Put("a")))
 	a.WantAccepted()
 	for _, p := range t.writes(true) {
-		_, _ = a.Conn.Write(p) // it may be closed by now
+		_, _ = a.Conn.Write(p) // the server may have closed the connection
 	}
 	if len(t.codes) == 0 {
-		if len(t.pongs) == 0 { // its pong says that the server has read what came before, and goes on
+		if len(t.pongs) == 0 { // the pong shows that the server has read all frames and continues
 			ping := wsframe.Whole(wsframe.OpPing, "and now?")
 			ping.Masked = true
 			_, _ = a.Conn.Write(ping.Bytes())
-			asked := *t
-			asked.pongs = []string{"and now?"}
-			t = &asked
+			withPing := *t
+			withPing.pongs = []string{"and now?"}
+			t = &withPing
 		}
 		e.Put("a")
 	}
@@ -33,45 +34,46 @@ func (t *trial) onServer(e *harness.Env) {
 	for len(t.codes) > 0 || done < len(t.pongs) || events == 0 {
 		f, err := wsframe.Read(a.Body)
 		if err != nil {
-			e.Fatalf("after %d of the pongs %q and %d events: %v", done, t.pongs, events, err)
+			e.Fatalf("after %d of the expected pongs %q and %d events: %v", done, t.pongs, events, err)
 		}
 		switch f.Opcode() {
 		case wsframe.OpClose:
-			if code := codeOf(f); !slices.Contains(t.codes, code) {
-				e.Fatalf("got close %d %q, want one of %v", code, f.Payload, t.codes)
+			if code := closeCode(f); !slices.Contains(t.codes, code) {
+				e.Fatalf("got close code %d in %q, want one of %v", code, f.Payload, t.codes)
 			}
 			wantClosed(a)
 			return
 		case wsframe.OpPong:
 			right := false
-			if done, right = t.rightPong(string(f.Payload), done); !right {
-				e.Fatalf("got a pong %q, want one of %q in order", f.Payload, t.pongs)
+			if done, right = t.matchPong(string(f.Payload), done); !right {
+				e.Fatalf("got pong %q, want a subsequence of %q", f.Payload, t.pongs)
 			}
 		case wsframe.OpText:
 			events++
 		default:
-			e.Fatalf("got a frame %#02x %q", f.First, f.Payload)
+			e.Fatalf("got an unexpected frame: first byte %#02x, payload %q", f.First, f.Payload)
 		}
 	}
 }
 
-// wantClosed says that nothing comes behind a close frame, and that the server closes the connection (RFC 6455, section 7.1.1).
+// wantClosed checks that the server closes the connection after its close frame and sends
+// nothing in between (RFC 6455, section 7.1.1).
 func wantClosed(a *harness.Response) {
 	a.Helper()
 	if n, err := io.Copy(io.Discard, a.Body); n > 0 || harness.IsTimeout(err) {
-		a.Errorf("behind the close frame: got %d bytes, %v; want the connection closed", n, err)
+		a.Errorf("after the close frame: got %d bytes, error %v; want the connection closed", n, err)
 	}
 }
 
-func codeOf(f wsframe.Frame) int {
+func closeCode(f wsframe.Frame) int {
 	if len(f.Payload) < 2 {
 		return 0
 	}
 	return int(binary.BigEndian.Uint16(f.Payload))
 }
 
-// wrongTrials are what is wrong whichever end sends it.
-func wrongTrials() []*trial {
+// violationTrials returns the trials that violate the protocol whichever end sends the frames.
+func violationTrials() []*trial {
 	protocol := []int{wsframe.CloseProtocolError}
 	text, half := wsframe.Whole(wsframe.OpText, "x"), wsframe.Frame{First: wsframe.OpText, Payload: []byte("x")}
 	all := []*trial{
@@ -110,13 +112,14 @@ func wrongTrials() []*trial {
 
 func closeName(code uint16) string { return "close-" + strconv.Itoa(int(code)) }
 
-// validCodes are those that may be in a close frame: RFC 6455, section 7.4, and IANA's registry.
+// validCodes are codes that a close frame may contain: RFC 6455, section 7.4, and the IANA
+// registry.
 var validCodes = []uint16{1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999}
 
-// serverTrials are what a client sends.
+// serverTrials returns the trials in which a scripted client sends the frames.
 func serverTrials() []*trial {
 	long := strings.Repeat("x", 125)
-	pings := []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "one"), wsframe.Whole(wsframe.OpPong, "nobody asked"), wsframe.Whole(wsframe.OpPing, "two"), wsframe.Whole(wsframe.OpPing, ""), wsframe.Whole(wsframe.OpPing, "four")}
+	pings := []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "one"), wsframe.Whole(wsframe.OpPong, "unsolicited"), wsframe.Whole(wsframe.OpPing, "two"), wsframe.Whole(wsframe.OpPing, ""), wsframe.Whole(wsframe.OpPing, "four")}
 	policy := []int{wsframe.ClosePolicyViolation}
 	all := []*trial{
 		{name: "ping-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "")}, pongs: []string{""}},
@@ -124,7 +127,7 @@ func serverTrials() []*trial {
 		{name: "ping-of-bytes", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "\x00\xff\xfe\xfd")}, pongs: []string{"\x00\xff\xfe\xfd"}},
 		{name: "pong-unasked", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPong, ""), wsframe.Whole(wsframe.OpPong, long)}},
 		{name: "pings", sent: pings, pongs: []string{"one", "two", "", "four"}},
-		{name: "pings-in-drips", sent: pings, drips: true, pongs: []string{"one", "two", "", "four"}},
+		{name: "pings-in-drips", sent: pings, byteByByte: true, pongs: []string{"one", "two", "", "four"}},
 		{name: "text", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, "x")}, codes: policy},
 		{name: "text-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, "")}, codes: policy},
 		{name: "binary", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpBinary, "x")}, codes: policy},
@@ -135,7 +138,7 @@ func serverTrials() []*trial {
 		{name: "close-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "")}, codes: []int{0, wsframe.CloseNormal}},
 		{name: "close-with-123-bytes", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03\xe8"+long[:123])}, codes: []int{wsframe.CloseNormal}},
 		{name: "close-with-letters", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03\xe8é€𝄞")}, codes: []int{wsframe.CloseNormal}},
-		{name: "close-in-drips", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal)}, drips: true, codes: []int{wsframe.CloseNormal}},
+		{name: "close-in-drips", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal)}, byteByByte: true, codes: []int{wsframe.CloseNormal}},
 		{name: "close-twice", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Close(1001)}, codes: []int{wsframe.CloseNormal}},
 		{name: "close-and-ping", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Whole(wsframe.OpPing, "x")}, codes: []int{wsframe.CloseNormal}},
 		{name: "close-and-text", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Whole(wsframe.OpText, "x")}, codes: []int{wsframe.CloseNormal}},
@@ -144,5 +147,5 @@ func serverTrials() []*trial {
 	for _, code := range validCodes {
 		all = append(all, &trial{name: closeName(code), sent: []wsframe.Frame{wsframe.Close(code)}, codes: []int{int(code), wsframe.CloseNormal}})
 	}
-	return append(all, wrongTrials()...)
+	return append(all, violationTrials()...)
 }

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func TestWebSocketsStandTorture(t *testing.T) {
+func TestBothEndsFollowTheProtocol(t *testing.T) {
 	known, err := conformance.ReadKnownFailures("known_failures.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestWebSocketsStandTorture(t *testing.T) {
 			reason, expected := known.Reason(o.Name())
 			switch {
 			case o.Verdict == runner.Pass && expected:
-				t.Errorf("%s passes, and known_failures.txt says that it does not: %s", o.Name(), reason)
+				t.Errorf("%s passes, but known_failures.txt lists it: %s", o.Name(), reason)
 			case o.Verdict == runner.Pass || o.Verdict == runner.Fail && expected:
 			default:
 				t.Errorf("%s: %s %s\n%s\n%s", o.Name(), o.Verdict, o.Reason, strings.Join(o.Messages, "\n"), strings.Join(o.Timeline, "\n"))
@@ -33,7 +33,7 @@ func TestWebSocketsStandTorture(t *testing.T) {
 		})
 	}
 	for _, p := range known.Unmatched(names) {
-		t.Errorf("known_failures.txt: nothing is called %s", p)
+		t.Errorf("known_failures.txt: the pattern %s matches no run", p)
 	}
 	t.Logf("%d runs", len(names))
 }
