@@ -21,7 +21,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// compressions are the ways to be served: a kind of the load process, and what serves it.
+// compressions lists the measured combinations of transport and compression. kind selects
+// the clients of the load process.
 var compressions = []struct {
 	kind   string
 	server transport.Server
@@ -37,8 +38,9 @@ var compressions = []struct {
 	{"websocket+deflate", &websocket.Server{}, func() transport.Client { return &websocket.Client{} }},
 }
 
-// BenchmarkCompression measures what the server pays to deliver one event of 2 KiB, a pod, to one watcher, as it is and compressed, and
-// how many bytes that is on the wire: with a thousand watchers who share it, and with one who shares it with nobody.
+// BenchmarkCompression measures the server's cost to deliver one event, a pod of 2 KiB, to
+// one watcher, uncompressed and compressed, and the bytes on the wire. It runs with one
+// watcher and with a thousand that share each compressed frame.
 func BenchmarkCompression(b *testing.B) {
 	for _, watchers := range []int{1, 1000} {
 		for _, c := range compressions {
@@ -69,8 +71,9 @@ func benchmarkCompression(b *testing.B, t transport.Server, kind string, watcher
 	b.ReportMetric(float64(p.bytes-bytes)/deliveries, "wire-B/delivery")
 }
 
-// BenchmarkDecompression measures what a client pays to receive such an event, and what it holds for a stream that waits for the
-// next. The server is in the same process, and sends the same frame.
+// BenchmarkDecompression measures the client's cost to receive such an event, and the
+// memory of a client stream that waits for its next event. The server runs in the same
+// process and compresses each event once for all streams.
 func BenchmarkDecompression(b *testing.B) {
 	for _, c := range compressions {
 		b.Run(c.kind, func(b *testing.B) { benchmarkDecompression(b, c.server, c.client(), c.kind) })
@@ -80,7 +83,7 @@ func BenchmarkDecompression(b *testing.B) {
 func benchmarkDecompression(b *testing.B, t transport.Server, client transport.Client, kind string) {
 	p := startPods(b, t)
 	r := &transport.Request{URL: p.url(), Framings: []framing.Framer{framing.JSON{}}}
-	if _, coding, asks := strings.Cut(kind, "+"); asks {
+	if _, coding, compressed := strings.Cut(kind, "+"); compressed {
 		r.Codings = []string{coding}
 	}
 	const streams = 100
@@ -115,30 +118,30 @@ func benchmarkDecompression(b *testing.B, t transport.Server, client transport.C
 	b.ReportMetric((held.heap-before.heap)/streams, "heap-B/stream")
 }
 
-// pods is a server whose events are pods, that counts what it has sent.
-type pods struct {
+// podServer sends pods as events and counts the bytes that it has sent.
+type podServer struct {
 	*server
 	random *rand.Rand
 
 	mu sync.Mutex
-	// Guarded by mu; bytes is read when nothing is on its way.
+	// Guarded by mu. Benchmarks read bytes without mu when no event is in transit.
 	cond          *sync.Cond
 	events, bytes int
 }
 
-func startPods(tb testing.TB, t transport.Server) *pods {
+func startPods(tb testing.TB, t transport.Server) *podServer {
 	tb.Helper()
-	p := &pods{server: startServer(tb, t), random: rand.New(rand.NewPCG(1, 2))}
+	p := &podServer{server: startServer(tb, t), random: rand.New(rand.NewPCG(1, 2))}
 	p.cond = sync.NewCond(&p.mu)
 	p.watch.Trace = &watchserver.Trace{Sent: p.sent}
 	return p
 }
 
-func (p *pods) url() *url.URL {
+func (p *podServer) url() *url.URL {
 	return &url.URL{Scheme: "http", Host: p.Addr(), Path: "/", RawQuery: benchQuery}
 }
 
-func (p *pods) sent(_ watchserver.Watch, events, bytes int, _ time.Duration) {
+func (p *podServer) sent(_ watchserver.Watch, events, bytes int, _ time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.events += events
@@ -146,8 +149,8 @@ func (p *pods) sent(_ watchserver.Watch, events, bytes int, _ time.Duration) {
 	p.cond.Signal()
 }
 
-// wait returns when the next n events have been sent.
-func (p *pods) wait(n int) {
+// wait blocks until the next n events have been sent.
+func (p *podServer) wait(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.events < n {
@@ -157,14 +160,15 @@ func (p *pods) wait(n int) {
 }
 
 // Publish sends one pod to every watcher.
-func (p *pods) Publish() {
+func (p *podServer) Publish() {
 	p.n++
 	p.version++
 	key := listwatch.Key{Namespace: "ns", Name: fmt.Sprintf("web-%d", p.n%100)}
 	p.log.Append(history.Record{Version: p.version, Old: p.log.Get(key), New: podOf(p.random, key, p.version)})
 }
 
-// podText is what of a pod is the same for many. The places are for what is not, with which no compressor can do much.
+// podText is the part of a pod that is the same for all pods of a workload. Its verbs stand
+// for random identifiers, which hardly compress.
 const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,` +
 	`"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}}],"defaultMode":420}}],` +
 	`"containers":[{"name":"web","image":"registry.example.com/shop/web@sha256:%[2]s","ports":[{"containerPort":8080,"protocol":"TCP"}],` +
@@ -178,7 +182,7 @@ const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected
 	`"containerStatuses":[{"name":"web","ready":true,"restartCount":%[3]d,"imageID":"registry.example.com/shop/web@sha256:%[2]s",` +
 	`"containerID":"containerd://%[4]s","started":true}],"qosClass":"Burstable"}}`
 
-// podOf returns an object of 2 KiB, such as a cluster has many of.
+// podOf returns a pod of 2 KiB with the fields of a typical pod in a cluster.
 func podOf(r *rand.Rand, key listwatch.Key, v listwatch.Version) *listwatch.Object {
 	hex := func(n int) string {
 		s := ""

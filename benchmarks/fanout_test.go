@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// BenchmarkFanout measures what the server pays to deliver one event of 1 KiB to one watcher: CPU of the server process alone, write
-// calls and allocations, with one event at a time and with bursts of 16. The floor, in the same run, is what bare TCP costs;
-// chunked and websocket-gorilla are measured against it.
+// BenchmarkFanout measures the server's cost to deliver one event of 1 KiB to one watcher:
+// CPU of the server process, write calls and allocations, for single events and for bursts
+// of 16. Compare chunked and websocket-gorilla with "floor", a bare TCP server in the same
+// run.
 func BenchmarkFanout(b *testing.B) {
 	for _, watchers := range []int{100, 1000, 5000} {
 		for _, burst := range []int{1, 16} {
-			for _, c := range contestants() {
+			for _, c := range variants() {
 				b.Run(fmt.Sprintf("watchers=%d/burst=%d/%s", watchers, burst, c.name), func(b *testing.B) {
 					benchmarkFanout(b, c, watchers, burst)
 				})
@@ -24,7 +25,7 @@ func BenchmarkFanout(b *testing.B) {
 	}
 }
 
-func benchmarkFanout(b *testing.B, c contestant, watchers, burst int) {
+func benchmarkFanout(b *testing.B, c variant, watchers, burst int) {
 	p := c.start(b)
 	l := startLoad(b, c.client, p.Addr(), watchers)
 	publish := func() {
@@ -34,7 +35,7 @@ func benchmarkFanout(b *testing.B, c contestant, watchers, burst int) {
 		l.wait(burst)
 	}
 	for range 5 {
-		publish() // buffers grow, goroutines find their stacks
+		publish() // let buffers and goroutine stacks reach their final size
 	}
 	runtime.GC()
 	rounds := 0
@@ -50,10 +51,10 @@ func benchmarkFanout(b *testing.B, c contestant, watchers, burst int) {
 	b.ReportMetric(float64(used.mallocs)/deliveries, "allocs/delivery")
 }
 
-// A usage is what this process has used so far.
+// usage holds the resources that this process has used so far.
 type usage struct {
 	cpu     time.Duration
-	writes  int64 // system calls that write
+	writes  int64 // write system calls
 	mallocs uint64
 }
 
@@ -71,7 +72,7 @@ func readUsage(tb testing.TB) usage {
 	}
 }
 
-// writeCalls reads the count of the kernel; zero where there is none.
+// writeCalls returns the kernel's count of write system calls, or 0 if it is not available.
 func writeCalls() (n int64) {
 	data, err := os.ReadFile("/proc/self/io")
 	if err != nil {

@@ -15,12 +15,15 @@ import (
 	"testing"
 )
 
-// The clients live in a process of their own, so that what the benchmark reads of its own process is the server's CPU. The
-// child opens connections, throws away what comes and counts one mark for each event; parent and child talk in lines.
-const loadEnv = "LISTWATCH_BENCH_LOAD" // "kind addr watchers"
+// loadEnv makes this program a load process, which holds the clients. They run in a process
+// of their own so that the CPU time of the benchmark's process is the server's. The load
+// process opens connections, discards the received bytes and counts one mark for each
+// event. The two processes exchange lines over pipes.
+const loadEnv = "LISTWATCH_BENCH_LOAD" // its value is "kind addr watchers"
 
-// mark stands once in every event that the benchmarks send, and nowhere else in a stream: neither in another object member nor
-// in the header of a WebSocket frame, which holds the byte 126 and the payload's length.
+// mark occurs exactly once in every event that the benchmarks send, and nowhere else in a
+// stream: not in other members of the object, and not in the header of a WebSocket frame,
+// which contains the byte 126 and the payload's length.
 const mark = '!'
 
 func TestMain(m *testing.M) {
@@ -34,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A load is the parent's end of a child with clients.
+// load controls a load process.
 type load struct {
 	testing.TB
 	in      io.Writer
@@ -43,7 +46,8 @@ type load struct {
 	sent    int
 }
 
-// startLoad starts a child with watchers clients of a kind, and returns when all have their response headers.
+// startLoad starts a load process with the given number of clients and returns when all of
+// them have received their response headers.
 func startLoad(tb testing.TB, kind, addr string, watchers int) *load {
 	tb.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -69,7 +73,7 @@ func startLoad(tb testing.TB, kind, addr string, watchers int) *load {
 	return l
 }
 
-// wait returns when every client has got events more events.
+// wait blocks until every client has received the given number of further events.
 func (l *load) wait(events int) {
 	l.sent += events
 	fmt.Fprintln(l.in, l.sent*l.watched)
@@ -79,11 +83,11 @@ func (l *load) wait(events int) {
 func (l *load) expect(word string) {
 	l.Helper()
 	if line, err := l.out.ReadString('\n'); err != nil || strings.TrimSpace(line) != word {
-		l.Fatalf("the load process said %q, %v; want %q", line, err, word)
+		l.Fatalf("the load process wrote %q, error %v; want %q", line, err, word)
 	}
 }
 
-// serveLoad is the child.
+// serveLoad is the main function of a load process.
 func serveLoad(spec string) error {
 	var kind, addr string
 	var watchers int
@@ -98,14 +102,14 @@ func serveLoad(spec string) error {
 	for {
 		var total int
 		if _, err := fmt.Scan(&total); err != nil {
-			return nil // the parent is done
+			return nil // the parent has closed the pipe
 		}
 		c.wait(total)
 		fmt.Println("got")
 	}
 }
 
-// A counter counts marks.
+// counter counts marks.
 type counter struct {
 	mu    sync.Mutex
 	cond  sync.Cond
@@ -149,7 +153,8 @@ func (c *counter) drain(r io.Reader) {
 	}
 }
 
-// requests are what the raw clients send. Kinds that are not here speak HTTP/2.
+// requests holds the requests of clients that use plain TCP connections. All other kinds
+// use HTTP/2.
 var requests = map[string]string{
 	"tcp":       "\r\n\r\n",
 	"chunked":   "GET /?" + benchQuery + " HTTP/1.1\r\nHost: bench\r\n\r\n",
@@ -158,15 +163,15 @@ var requests = map[string]string{
 
 const benchQuery = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
-// requestOf returns what a raw client of a kind sends, and the header by which it asks for compression, where the kind says that as
-// "chunked+gzip".
+// requestOf returns the request of the kind's clients, empty for HTTP/2, and the header
+// that requests compression if the kind names a coding, such as "chunked+gzip".
 func requestOf(kind string) (request, name, value string) {
-	kind, coding, asks := strings.Cut(kind, "+")
+	kind, coding, compressed := strings.Cut(kind, "+")
 	request, name, value = requests[kind], "Accept-Encoding", coding
 	if kind == "websocket" {
 		name, value = "Sec-WebSocket-Extensions", "permessage-deflate"
 	}
-	if !asks {
+	if !compressed {
 		return request, "", ""
 	}
 	if request != "" {
@@ -220,11 +225,11 @@ func openRaw(addr, request string, c *counter) error {
 			break
 		}
 	}
-	go c.drain(conn) // nothing is in r: the headers are flushed alone
+	go c.drain(conn) // r buffers nothing more: the server flushes the headers before it sends events
 	return nil
 }
 
-// streamsPerConn is how many HTTP/2 watches share a connection.
+// streamsPerConn is the number of HTTP/2 watches on one connection.
 const streamsPerConn = 100
 
 func h2Opener(addr, name, value string, c *counter) func() error {

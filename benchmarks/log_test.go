@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A writer appends objects of about 1 KiB to a log under ever new versions.
+// writer appends objects of about 1 KiB to a log, each with a new version.
 type writer struct {
 	log     *history.Log
 	version listwatch.Version
@@ -46,8 +46,10 @@ func watchLog(b *testing.B, l *history.Log, q listwatch.Query) *history.Cursor {
 	return w.(*history.Cursor)
 }
 
-// BenchmarkAppend measures how long an append keeps its caller, with 10,000 watchers of everything that sleep, that read, and that
-// have stopped reading; the median is what is promised. For sleepers the time until the last one has the event is given beside.
+// BenchmarkAppend measures the duration of an append while 10,000 watchers of the whole
+// collection sleep, read, or have stopped reading. docs/performance.md states a limit for
+// the median. With sleeping watchers it also reports the time until the last one has
+// received the event.
 func BenchmarkAppend(b *testing.B) {
 	const watchers = 10000
 	b.Run("watchers=0", func(b *testing.B) { benchmarkAppend(b, 0, false, false) })
@@ -102,7 +104,8 @@ func benchmarkAppend(b *testing.B, watchers int, read, waitForAll bool) {
 	lastWakes.report(b, "last-wake")
 }
 
-// BenchmarkSelective measures what an event costs that concerns one of 10,000 watchers with one label each, until that one has it.
+// BenchmarkSelective measures an append and its delivery if the event matches one of 10,000
+// watchers, each of which selects a label value of its own.
 func BenchmarkSelective(b *testing.B) {
 	const watchers = 10000
 	w := &writer{log: history.New(history.Options{})}
@@ -128,8 +131,8 @@ func BenchmarkSelective(b *testing.B) {
 	}
 }
 
-// BenchmarkInitialEvents measures the initial events of a namespace of 50 objects in a collection of 50,000, from the call of Watch to
-// the bookmark that ends them.
+// BenchmarkInitialEvents measures the initial events of a namespace of 50 objects in a
+// collection of 50,000 objects, from the call of Watch to the bookmark that ends them.
 func BenchmarkInitialEvents(b *testing.B) {
 	const namespaces, objects = 1000, 50
 	w := &writer{log: history.New(history.Options{})}

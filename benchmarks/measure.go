@@ -1,7 +1,8 @@
-// Package benchmarks measures what listwatch promises, beside the physical limit in the same run: go test -bench . ./benchmarks
+// Package benchmarks compares the cost of listwatch with the cost of bare TCP or bare bbolt
+// in the same run: go test -bench . ./benchmarks
 //
-// The machine that runs them is never the one that reads the figures, so ratios within one run are what counts; docs/performance.md
-// says how to read them.
+// Absolute figures depend on the machine, so compare ratios within one run.
+// docs/performance.md explains how to read them.
 package benchmarks
 
 import (
@@ -10,7 +11,7 @@ import (
 	"time"
 )
 
-// samples are single durations, of which the median and the 99th percentile are reported.
+// samples holds durations. Benchmarks report their median and 99th percentile.
 type samples []time.Duration
 
 func (s samples) quantile(q float64) time.Duration {

@@ -18,27 +18,28 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A contestant is a server under measurement: what serves, and which clients the load process opens.
-type contestant struct {
+// variant is a server to measure, with the kind of clients that the load process opens.
+type variant struct {
 	name   string
 	client string
 	start  func(tb testing.TB) publisher
 }
 
-// A publisher is a running server.
+// publisher is a running server.
 type publisher interface {
 	Addr() string
 	// Publish sends one event of about 1 KiB to every watcher.
 	Publish()
 }
 
-// contestants are the floor first, then every transport; each on its lean path and on the standard one, where there are two.
-func contestants() []contestant {
+// variants returns the bare TCP server, named "floor", and a variant for each transport.
+// Transports that have a standard path in addition to a faster one appear twice.
+func variants() []variant {
 	serve := func(t transport.Server) func(testing.TB) publisher {
 		return func(tb testing.TB) publisher { return startServer(tb, t) }
 	}
-	return []contestant{
-		{"floor", "tcp", startFloor},
+	return []variant{
+		{"floor", "tcp", startBareTCP},
 		{"chunked", "chunked", serve(chunked.Server{})},
 		{"chunked-standard", "chunked", serve(chunked.Server{DisableHijack: true})},
 		{"websocket-gorilla", "websocket", serve(&websocket.Server{})},
@@ -47,7 +48,7 @@ func contestants() []contestant {
 	}
 }
 
-// A server is a watchserver over a log.
+// server is a watchserver over a log.
 type server struct {
 	writer
 	addr  string
@@ -59,7 +60,7 @@ func startServer(tb testing.TB, t transport.Server) *server {
 	tb.Helper()
 	s := &server{writer: writer{log: history.New(history.Options{})}}
 	s.watch = &watchserver.Server{Source: s.log, Transports: []transport.Server{t}}
-	s.watch.Timing.Heartbeat = -1 // the load's clients don't answer pings
+	s.watch.Timing.Heartbeat = -1 // the clients do not answer pings
 	hs := &http.Server{Handler: s.watch}
 	h2.Configure(hs, transport.Options{})
 	s.addr = serveOn(tb, hs)
@@ -84,9 +85,10 @@ func (s *server) Publish() {
 	s.n++
 }
 
-// A floor is the physical limit: a goroutine for each connection, which an event wakes and which writes the same bytes to the
-// socket, under the same policy of deadlines, and does nothing else.
-type floor struct {
+// bareTCP shows the least that fanout can cost: an event wakes one goroutine per
+// connection, which writes the same bytes to the socket, with the same write deadlines, and
+// does nothing else.
+type bareTCP struct {
 	addr  string
 	frame []byte
 
@@ -94,7 +96,7 @@ type floor struct {
 	conns []chan []byte
 }
 
-func startFloor(tb testing.TB) publisher {
+func startBareTCP(tb testing.TB) publisher {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -103,7 +105,7 @@ func startFloor(tb testing.TB) publisher {
 	tb.Cleanup(func() { l.Close() })
 	o := object(listwatch.Key{Namespace: "ns", Name: "1"}, nil, 1, 1024)
 	payload := fmt.Appendf(nil, `{"type":"MODIFIED","object":%s}`+"\n", o.Data)
-	f := &floor{addr: l.Addr().String(), frame: fmt.Appendf(nil, "%x\r\n%s\r\n", len(payload), payload)}
+	f := &bareTCP{addr: l.Addr().String(), frame: fmt.Appendf(nil, "%x\r\n%s\r\n", len(payload), payload)}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -116,7 +118,7 @@ func startFloor(tb testing.TB) publisher {
 	return f
 }
 
-func (f *floor) serve(conn net.Conn) {
+func (f *bareTCP) serve(conn net.Conn) {
 	defer conn.Close()
 	request := make([]byte, 4)
 	if _, err := io.ReadFull(conn, request); err != nil {
@@ -139,9 +141,9 @@ func (f *floor) serve(conn net.Conn) {
 	}
 }
 
-func (f *floor) Addr() string { return f.addr }
+func (f *bareTCP) Addr() string { return f.addr }
 
-func (f *floor) Publish() {
+func (f *bareTCP) Publish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.conns {

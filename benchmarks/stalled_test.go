@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// BenchmarkStalledReader measures the latency of a healthy reader, from Publish to the last byte read, without and with clients that
-// have stopped reading, in alternating pairs: what counts is the ratio of the p99s, and how far apart two runs without are.
+// BenchmarkStalledReader measures the latency of a healthy reader, from Publish to the last
+// byte read. It alternates between a server without and a server with clients that have
+// stopped reading. The result is the ratio of the two 99th percentiles. "spread-without" is
+// the ratio between successive runs without stalled clients, and shows the noise.
 func BenchmarkStalledReader(b *testing.B) {
 	for _, stalled := range []int{1, 50} {
-		for _, c := range contestants() {
+		for _, c := range variants() {
 			if c.client != "chunked" && c.client != "websocket" {
-				continue // h2 readers share connections: see transport/h2 for stalls of streams
+				continue // h2 readers share connections; transport/h2 tests stalled streams
 			}
 			b.Run(fmt.Sprintf("stalled=%d/%s", stalled, c.name), func(b *testing.B) {
 				benchmarkStalled(b, c, stalled)
@@ -24,8 +26,8 @@ func BenchmarkStalledReader(b *testing.B) {
 	}
 }
 
-func benchmarkStalled(b *testing.B, c contestant, stalled int) {
-	without, with := newHealthy(b, c, 0), newHealthy(b, c, stalled)
+func benchmarkStalled(b *testing.B, c variant, stalled int) {
+	without, with := newHealthyReader(b, c, 0), newHealthyReader(b, c, stalled)
 	var pairs, spread []float64
 	var all samples
 	const perRun = 500
@@ -48,20 +50,21 @@ func benchmarkStalled(b *testing.B, c contestant, stalled int) {
 	all.report(b, "event")
 }
 
-// healthy is a server with one client that reads, in this process, and some that don't.
-type healthy struct {
+// healthyReader is a server with one client that reads, in this process, and others that
+// have stopped reading.
+type healthyReader struct {
 	testing.TB
 	publisher
 	conn net.Conn
 	buf  []byte
 }
 
-func newHealthy(tb testing.TB, c contestant, stalled int) *healthy {
-	h := &healthy{TB: tb, publisher: c.start(tb), buf: make([]byte, 64<<10)}
+func newHealthyReader(tb testing.TB, c variant, stalled int) *healthyReader {
+	h := &healthyReader{TB: tb, publisher: c.start(tb), buf: make([]byte, 64<<10)}
 	for range stalled {
 		h.dial(requests[c.client])
 	}
-	// The stalled ones have been stalled for long: their buffers are full.
+	// Fill the buffers of the stalled clients before measuring.
 	for range 5000 * min(stalled, 1) {
 		h.Publish()
 	}
@@ -69,7 +72,7 @@ func newHealthy(tb testing.TB, c contestant, stalled int) *healthy {
 	return h
 }
 
-func (h *healthy) dial(request string) net.Conn {
+func (h *healthyReader) dial(request string) net.Conn {
 	conn, err := net.Dial("tcp", h.Addr())
 	if err != nil {
 		h.Fatal(err)
@@ -87,8 +90,8 @@ func (h *healthy) dial(request string) net.Conn {
 	return conn
 }
 
-// run publishes n events, one at a time, and returns how long each took to arrive.
-func (h *healthy) run(n int) (s samples) {
+// run publishes n events, one at a time, and returns their latencies.
+func (h *healthyReader) run(n int) (s samples) {
 	for range n {
 		start := time.Now()
 		h.Publish()

@@ -19,7 +19,8 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// keysPerWriter is how many objects each writer updates in turn: nobody updates another's.
+// keysPerWriter is the number of objects that each writer updates in turn. Writers do not
+// share objects.
 const keysPerWriter = 16
 
 var thingResource = store.CollectionSpec{Kind: "Thing"}
@@ -29,8 +30,9 @@ func thing(name string, i int) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"name":%q},"i":%d,"data":%q}`, name, i, strings.Repeat("x", 900))
 }
 
-// BenchmarkWrites measures updates of 1 KiB a second, by 1, 8 and 64 writers at once: in memory; in a file, history included and trimmed; and,
-// of the same bytes, what bbolt by itself does, with a transaction for each write and with its own way of sharing them.
+// BenchmarkWrites measures updates of 1 KiB per second by 1, 8 and 64 concurrent writers.
+// It compares the memory store, the bolt store, which also writes and trims its history,
+// and bare bbolt with the same bytes: one transaction per write, and bbolt's Batch.
 func BenchmarkWrites(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d/store=memory", writers), func(b *testing.B) {
@@ -101,7 +103,8 @@ func benchmarkRaw(b *testing.B, writers int, transact func(*bbolt.DB, func(*bbol
 
 func nameOf(writer, i int) string { return fmt.Sprintf("w%d-%d", writer, i) }
 
-// benchmarkWriters has b.N writes made, and reports how many a second there were, and how long all but a hundredth of them took at most.
+// benchmarkWriters measures b.N writes and reports the writes per second and the 99th
+// percentile of their latency.
 func benchmarkWriters(b *testing.B, writers int, write func(writer, i int) error) {
 	b.Helper()
 	took := make([]time.Duration, b.N)
@@ -131,7 +134,7 @@ func benchmarkWriters(b *testing.B, writers int, write func(writer, i int) error
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }
 
-// each calls f for 0 to n-1, some at once.
+// each calls f with 0 to n-1 from 256 goroutines.
 func each(n int, f func(i int) error, report func(...any)) {
 	var next atomic.Int64
 	var done sync.WaitGroup
@@ -148,7 +151,8 @@ func each(n int, f func(i int) error, report func(...any)) {
 	done.Wait()
 }
 
-// BenchmarkOpenFile measures how long it takes until 100,000 objects of 1 KiB can be listed and watched again, and what they take in memory.
+// BenchmarkOpenFile measures the time to open a file of 100,000 objects of 1 KiB so that
+// they can be listed and watched, and the memory that they use.
 func BenchmarkOpenFile(b *testing.B) {
 	const objects = 100_000
 	path := filepath.Join(b.TempDir(), "bench.db")

@@ -13,15 +13,15 @@
 // works, and resumes at the last complete version. The reader sees one history without gaps and
 // repetitions. It gets an error only if it must act:
 //
-//   - [listwatch.Expired]: list again, or watch again with initial events. Either the history
-//     is gone, or the server has another state (its epoch changed, or its versions went back),
-//     or the connection ended within the initial events after the reader had taken some of
-//     them, so that they are incomplete.
+//   - [listwatch.Expired]: list again, or watch again with initial events. The reasons: the
+//     server no longer has the history, or its state was replaced (its epoch changed, or
+//     its versions decreased), or the connection ended within the initial events after the
+//     reader had received some of them.
 //   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid],
-//     [listwatch.NotFound]: the server does not serve the watch any more. After a 401 the
-//     Watcher first retries once with fresh credentials.
-//   - [listwatch.Unsupported]: the server sent an unknown event type, or a resourceVersion that
-//     is not a decimal number. The Watcher never skips an event.
+//     [listwatch.NotFound]: the server no longer serves the watch. After a 401 the Watcher
+//     first retries once with fresh credentials.
+//   - [listwatch.Unsupported]: the server sent an unknown event type, or a resourceVersion
+//     that is not a decimal number. The Watcher never skips an event.
 //   - [listwatch.Corrupt]: the server violated the protocol twice at the same version.
 //
 // # Source files

@@ -14,8 +14,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A fallback holds the transports of a Remote, best first. One that fails is tried last for
-// demotionPeriod, and then in its place again: the proxy that blocked it may be gone.
+// A fallback holds the transports of a Remote, best first. A transport that fails is tried
+// last for demotionPeriod. Then it is tried at its usual position again, because the proxy
+// that blocked it may no longer be in use.
 type fallback struct {
 	candidates []*candidate // immutable once in use
 
@@ -28,7 +29,7 @@ type candidate struct {
 	demotedUntil time.Time
 }
 
-// demotionPeriod is the time for which a failed transport is tried last.
+// demotionPeriod is the time during which a failed transport is tried last.
 const demotionPeriod = 10 * time.Minute
 
 // order returns the candidates in the order in which to try them.
@@ -50,14 +51,15 @@ func (f *fallback) demote(c *candidate) {
 	c.demotedUntil = time.Now().Add(demotionPeriod)
 }
 
-// A failedDial is a candidate that could not be used, and the reason.
+// A failedDial is a candidate that could not connect, and the reason.
 type failedDial struct {
 	candidate *candidate
 	err       error
 }
 
-// dial sends r over the first transport that works. It demotes the ones that failed before it.
-// If all failed it demotes none, because the transports are not the reason then.
+// dial sends r over the first transport that works. It demotes the transports that failed
+// before that one. If all fail it demotes none, because the transports are then not the
+// reason.
 func (f *fallback) dial(ctx context.Context, r *transport.Request, trace *Trace) (transport.Receiver, *candidate, error) {
 	var failed []failedDial
 	for _, c := range f.order() {
@@ -84,8 +86,8 @@ func isTransportFailure(name string, err error) bool {
 	case e.Remote:
 		return slices.Contains(protocolRefusals, e.Status)
 	case e.Code == listwatch.Unavailable:
-		// If the connection was refused, every transport is. If it was lost later, the server or a
-		// proxy may have disliked the protocol.
+		// A refused connection is refused for every transport. If the connection was lost
+		// later, the server or a proxy may not support the protocol.
 		op, ok := errors.AsType[*net.OpError](err)
 		return !ok || op.Op != "dial"
 	}
@@ -95,12 +97,12 @@ func isTransportFailure(name string, err error) bool {
 // protocolRefusals are the statuses by which a server refuses the transport and not the request.
 var protocolRefusals = []int{http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported}
 
-// upgradeRefusals are the statuses by which servers and proxies refuse an upgrade. They may
-// also mean the request; then the next transport gets the same status.
+// upgradeRefusals are the statuses by which servers and proxies refuse an upgrade. If such
+// a status concerns the request instead, the next transport receives it as well.
 var upgradeRefusals = append([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed}, protocolRefusals...)
 
-// mostTelling returns an error that the server sent, or else that it is unavailable, or else
-// the first.
+// mostTelling returns the most informative error: one that the server sent, otherwise one
+// of code Unavailable, otherwise the first.
 func mostTelling(failed []failedDial) error {
 	if len(failed) == 0 {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "Remote.Transports is empty: want nil or at least one transport"}

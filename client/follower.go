@@ -51,7 +51,7 @@ func (f *follower) open() error {
 		f.epoch = f.remote.epoch()
 		f.reflector.Resume = reflector.ResumePoint{Synced: true, Version: q.Version}
 	default:
-		// A watch that begins now needs a version, or it could not be resumed.
+		// A watch without a start version could not be resumed before its first event.
 		page, err := f.List(f.ctx, listwatch.Query{Namespace: q.Namespace, Name: q.Name, Limit: 1})
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (f *follower) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 // Describe implements [listwatch.Describer].
 func (f *follower) Describe() listwatch.Description { return f.remote.Describe() }
 
-// Begin implements [reflector.Sink]. restart has emptied the queue before.
+// Begin implements [reflector.Sink]. restart has already emptied the queue.
 func (f *follower) Begin() { f.listed = nil }
 
 // Take implements [reflector.Sink].
@@ -116,8 +116,8 @@ func (f *follower) Take(events []listwatch.Event) error {
 	return nil
 }
 
-// deliver puts e into the queue, and waits while that is full. Until then silence of the server
-// means nothing.
+// deliver puts e into the queue and waits while the queue is full. The idle timer is paused
+// during the wait, because nothing is read from the server then.
 func (f *follower) deliver(e listwatch.Event) error {
 	isBookmark := e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
 	if isBookmark && !f.query.Bookmarks || f.watcher.push(e) {

@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An idleTimer calls a function after too long a silence. It measures with the monotonic clock
-// and is safe for concurrent use.
+// An idleTimer calls a function when no reset has occurred for too long. It uses the
+// monotonic clock and is safe for concurrent use.
 type idleTimer struct {
 	// Immutable after construction.
 	timeout  time.Duration
@@ -27,8 +27,8 @@ var errIdle = &listwatch.Error{
 	Code: listwatch.Unavailable, Op: "receive", Message: "the server was silent for longer than the idle timeout", Err: context.DeadlineExceeded,
 }
 
-// newIdleTimer returns a timer that calls onExpiry after timeout without a reset. If timeout is
-// negative, it never does.
+// newIdleTimer returns a timer that calls onExpiry after timeout without a reset. If
+// timeout is negative, it never calls onExpiry.
 func newIdleTimer(timeout time.Duration, onExpiry func()) *idleTimer {
 	t := &idleTimer{timeout: timeout, start: time.Now(), onExpiry: onExpiry}
 	if timeout >= 0 {

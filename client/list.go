@@ -17,9 +17,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// List requests one page and does not retry. After a failure the caller may retry after the
-// RetryAfter of the error. If a continue token has expired and the server offers a new one, it
-// is in [listwatch.Error.Continue].
+// List requests one page and does not retry. After a failure the caller may retry when the
+// RetryAfter of the error has passed. If a continue token has expired and the server offers
+// a new one, [listwatch.Error.Continue] holds it.
 //
 // The bytes of the objects are the server's. Items of Kubernetes' typed lists lack kind and
 // apiVersion; they are added from the list as the first members, so that an object has the same

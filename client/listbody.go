@@ -80,7 +80,8 @@ func (b *listBody) member(name json.Token) error {
 			return err
 		}
 		var ok bool
-		// The kind List has items of any kind, which name their own. Then b.kind becomes empty.
+		// Items of the kind List may be of any kind, and each has its own kind member.
+		// b.kind is then empty.
 		if b.kind, ok = strings.CutSuffix(kind, "List"); !ok {
 			return &listwatch.Error{Code: listwatch.Unsupported, Message: fmt.Sprintf("the response has kind %.64q, want a kind that ends in List", kind)}
 		}
@@ -152,8 +153,8 @@ func parseItem(data []byte) (*listwatch.Object, error) {
 	return e.Object, nil
 }
 
-// finish checks that the list is complete, and adds kind and apiVersion to the objects. The
-// list's own kind may have come after them.
+// finish checks that the list is complete, and adds kind and apiVersion to the objects. It
+// cannot add them earlier, because the list's kind may follow its items.
 func (b *listBody) finish() error {
 	switch {
 	case !b.hasItems:
@@ -198,8 +199,8 @@ func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 	return parseItem(slices.Concat(head, []byte{','}, o.Data[1:]))
 }
 
-// more reports whether the array or object has another element. The decoder may read ahead for
-// that.
+// more reports whether the array or object has another element. The decoder may have to
+// read ahead.
 func (b *listBody) more() bool {
 	b.allow()
 	return b.dec.More()

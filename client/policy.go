@@ -39,7 +39,7 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 			return reflector.AwaitVersion
 		}
 	case listwatch.Unauthorized:
-		// A request that is refused has been tried with fresh credentials already.
+		// authorized has already retried a refused request with fresh credentials.
 		if end.Opened && f.remote.Header != nil {
 			return reflector.RetryOnce
 		}
@@ -50,7 +50,8 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 // recordFailure demotes the transport of the response if it may be the reason for end.
 func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoint) {
 	if end.Err == error(errIdle) && !at.Synced {
-		// The server may be waiting for changes: some ignore unknown parameters silently.
+		// The server may be waiting for changes, because some servers silently ignore
+		// unknown parameters.
 		f.remote.state.watchList.MarkUnsupported()
 	}
 	if f.response.received > 0 || end.IsClean() && !end.IsBrief() {
@@ -64,10 +65,10 @@ func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoi
 	}
 }
 
-// restart is the Restart function of the follower's Policy. The watch can only begin again if
-// the reader has seen nothing of it. Otherwise the new state may lack objects that the reader
-// has seen, which only the reader can drop. The cause is quoted and not wrapped, because an
-// io.EOF would look like a clean end.
+// restart is the Restart function of the follower's Policy. The watch can only start over
+// if the reader has not received any event. Otherwise the new state may lack objects that
+// the reader has received, and only the reader can drop them. The error quotes the cause
+// and does not wrap it, because a wrapped io.EOF would look like a clean end.
 func (f *follower) restart(cause error, at *reflector.ResumePoint) error {
 	expired := &listwatch.Error{Code: listwatch.Expired, Op: "watch"}
 	switch {

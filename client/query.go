@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// queryParams are the parameters that only a Query sets. In Remote.URL they are ignored.
+// queryParams are the parameters that come from a Query. If Remote.URL contains them, they
+// are ignored.
 var queryParams = []string{
 	"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks", "limit", "continue", "pretty",
 }
@@ -35,7 +36,8 @@ func paramsOf(u *url.URL, q listwatch.Query) params {
 	return p
 }
 
-// addSelector combines selector with the selector of the URL: a comma means "and".
+// addSelector appends selector to the selector of the URL. The comma between them means
+// "and".
 func (p params) addSelector(name, selector string) {
 	if existing := p.Get(name); existing != "" && selector != "" {
 		selector = existing + "," + selector
@@ -80,17 +82,18 @@ func (p params) list(q listwatch.Query) {
 	}
 }
 
-// watch adds the parameters of a watch from version. It always requests bookmarks: they advance
-// the version of a quiet watch, so that it can be resumed after the history of its last event
-// has expired.
+// watch adds the parameters of a watch from version. It always requests bookmarks: they
+// advance the version of a watch that receives no events, so that it can resume even after
+// the history of its last event has expired.
 func (p params) watch(version listwatch.Version) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
 	p.Set("resourceVersion", version.String())
 }
 
-// watchInitial adds the parameters of a watch with initial events. It requests them explicitly
-// even if they are the default, because only then the server marks their end (KEP-3157).
+// watchInitial adds the parameters of a watch with initial events. It requests them
+// explicitly even if they are the default, because otherwise the server does not mark their
+// end (KEP-3157).
 func (p params) watchInitial(q listwatch.Query) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
@@ -99,7 +102,7 @@ func (p params) watchInitial(q listwatch.Query) {
 	p.start(q)
 }
 
-// checkQuery returns an error if q cannot be written as a request.
+// checkQuery returns an error if q cannot be expressed as a request.
 func checkQuery(q listwatch.Query, watch bool) error {
 	message := ""
 	switch {

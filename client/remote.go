@@ -22,19 +22,20 @@ import (
 // A Remote is the Source behind a URL. Only URL must be set. It is safe for concurrent use. Its
 // fields must not be changed once it is in use, and it must not be copied.
 type Remote struct {
-	// URL is the http or https URL of the collection. Its query is sent with every request:
-	// selectors in it are combined with those of a Query, timeoutSeconds limits how long the
-	// server keeps a watch open, and parameters that a Query sets are ignored.
+	// URL is the http or https URL of the collection. Its query is sent with every request.
+	// Selectors in it are combined with the selectors of a Query, timeoutSeconds limits how
+	// long the server keeps a watch open, and parameters that a Query sets are ignored.
 	URL string
 	// Network connects to the server. HTTPClient and Transports are used instead if they are set.
 	Network transport.Network
 	// Transports are the transports for watches, best first. If nil, an https URL uses HTTP/2, then
 	// HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket.
 	//
-	// HTTP/2 comes first because all watches share connections, whose pings detect a dead
-	// server. Without TLS a client cannot find out whether a server supports it. HTTP/1.1 works
-	// with every server, and a refusal concerns the request and not the transport. WebSocket is
-	// for networks that hold back long responses.
+	// HTTP/2 comes first because it lets all watches share connections, whose pings detect
+	// a dead server. For http URLs it is not used, because without TLS a client cannot find
+	// out whether a server supports it. HTTP/1.1 works with every server, so its failures
+	// are failures of the request and not of the transport. WebSocket is for networks with
+	// proxies that buffer long responses.
 	Transports []transport.Client
 	// HTTPClient sends the lists. If nil, they use HTTP/2 if the server offers it during the TLS
 	// handshake, and otherwise HTTP/1.1, over Network.
@@ -81,7 +82,7 @@ const (
 	DefaultMaxListBytes = 1 << 30
 )
 
-// remoteState is what a Remote creates, and what it learns about the server.
+// remoteState holds the clients that a Remote creates, and its knowledge about the server.
 type remoteState struct {
 	once      sync.Once
 	http      *http.Client // for lists; set by once
@@ -93,7 +94,7 @@ type remoteState struct {
 	description listwatch.Description // guarded by mu
 }
 
-// init sets state once.
+// init initializes state once.
 func (r *Remote) init() {
 	r.state.once.Do(func() {
 		if r.state.http = r.HTTPClient; r.HTTPClient == nil {
@@ -120,8 +121,8 @@ func (r *Remote) defaultTransports() []transport.Client {
 	return h1
 }
 
-// Close closes unused connections, including those of Transports and HTTPClient. Watchers stay
-// open, and the Remote remains usable. The error is always nil.
+// Close closes unused connections, including the connections of Transports and HTTPClient.
+// Watchers stay open, and the Remote remains usable. The error is always nil.
 func (r *Remote) Close() error {
 	r.init()
 	r.state.http.CloseIdleConnections()
@@ -133,7 +134,8 @@ func (r *Remote) Close() error {
 	return nil
 }
 
-// Describe returns what the responses of the server have revealed so far. Fields is always empty.
+// Describe returns the properties that the responses of the server have revealed so far.
+// Fields is always empty.
 func (r *Remote) Describe() listwatch.Description {
 	r.state.mu.Lock()
 	defer r.state.mu.Unlock()
@@ -163,7 +165,7 @@ func (r *Remote) learnFrom(o *listwatch.Object) {
 	}
 }
 
-// epoch returns the epoch that the server named last, or "".
+// epoch returns the newest epoch that the server has reported, or "".
 func (r *Remote) epoch() string { return r.Describe().Epoch }
 
 func (r *Remote) learnEpoch(epoch string) {
@@ -209,7 +211,8 @@ func headerError(ctx context.Context, err error) error {
 func (r *Remote) parseURL() (*url.URL, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		// An error of url.Parse would quote the URL, which may contain a password.
+		// The error of url.Parse is not returned, because it quotes the URL, which may
+		// contain a password.
 		scheme, host := "", ""
 		if err == nil {
 			scheme, host = u.Scheme, u.Host

@@ -47,7 +47,8 @@ func (f *follower) request(ctx context.Context, p params) (*response, error) {
 	return resp, nil
 }
 
-// checkEpoch returns an error if the header h names another epoch than the version to resume from.
+// checkEpoch returns an error if the header h names another epoch than the epoch of the
+// version to resume from.
 func (f *follower) checkEpoch(h http.Header) error {
 	epoch, before := h.Get(transport.EpochHeader), f.epoch
 	if epoch == "" {
@@ -82,7 +83,8 @@ func (resp *response) Next(_ context.Context, dst []listwatch.Event) (int, error
 	}
 	f.remote.learnFrom(e.Object)
 	if e.Type == listwatch.Bookmark && !f.reflector.Resume.Synced {
-		// This server sends its first bookmark after the initial events without marking their end.
+		// Some servers send their first bookmark after the initial events without marking
+		// their end.
 		e = listwatch.NewBookmark(listwatch.Describe(f.remote), e.Version, true)
 	}
 	dst[0] = e
@@ -106,7 +108,7 @@ func (resp *response) receive() (framing.WatchEvent, error) {
 func (resp *response) Close() error {
 	resp.idle.stop()
 	if resp.receiver != nil {
-		_ = resp.receiver.Close() // no one reads the response from here on
+		_ = resp.receiver.Close() // the response is not read any further
 	}
 	resp.cancel()
 	return nil

@@ -14,11 +14,12 @@ import (
 // begins at the version of the list. The reader sees no difference. For the next hour every
 // Watch of the Remote lists.
 //
-// A Watch without initial events and with Start Newest or Any begins at the version of a list
-// of one object, because a watch without a version could not be resumed.
+// A Watch without initial events and with Start Newest or Any first lists one object and
+// starts at the version of that list, because a watch without a version could not be
+// resumed.
 //
-// If Start is At and the server has another epoch, the error is [listwatch.Expired]. The version is
-// taken to be from the epoch that the Remote saw last.
+// If Start is At and the server has another epoch, the error is [listwatch.Expired]. The
+// Remote assumes that the version belongs to the newest epoch that it has seen.
 func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if err := checkQuery(q, true); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watche
 		}
 		return nil, watchError(err)
 	}
-	go f.run() // ends after Close of the watcher, which does not wait for it
+	go f.run() // ends after Close of the watcher; Close does not wait for it
 	return w, nil
 }
 

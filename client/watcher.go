@@ -12,24 +12,24 @@ import (
 )
 
 // A watcher is the queue between the reader and the goroutine of a follower. The goroutine
-// waits while the queue is full, so a slow reader slows the server down.
+// waits while the queue is full, so a slow reader slows down the server.
 type watcher struct {
 	// Immutable after construction.
 	cancel context.CancelFunc // ends the goroutine
-	ready  chan struct{}      // has room for one; filled when the queue gets an event or ends
-	room   chan struct{}      // has room for one; filled when the queue gets room
+	ready  chan struct{}      // capacity 1; holds a token when the queue has an event or has ended
+	room   chan struct{}      // capacity 1; holds a token when the queue has room
 
 	mu sync.Mutex
 	// Guarded by mu.
 	queue []listwatch.Event
 	bytes int   // of the objects in queue
 	taken bool  // the reader has received an event
-	err   error // returned after the events of the queue; nil if there may be more
+	err   error // returned after the queued events; nil while the watch is open
 }
 
 var _ reflector.Releaser = (*watcher)(nil)
 
-// The limits of the queue. It always holds at least one event, however large.
+// The limits of the queue. It accepts at least one event, however large.
 const (
 	queueEvents = 256
 	queueBytes  = 1 << 20
@@ -75,8 +75,8 @@ func (w *watcher) take(dst []listwatch.Event) (int, error) {
 // isFull reports whether the queue has reached a limit. w.mu must be held.
 func (w *watcher) isFull() bool { return len(w.queue) >= queueEvents || w.bytes >= queueBytes }
 
-// push appends e to the queue. It returns false if the queue is full now: then the caller waits
-// for room.
+// push appends e to the queue. It returns false if the queue is full after that. The caller
+// must then wait for room.
 func (w *watcher) push(e listwatch.Event) (hasRoom bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *watcher) reset() bool {
 	return true
 }
 
-// end makes Next return err after the queued events. Only the first call counts.
+// end makes Next return err after the queued events. Only the first call has an effect.
 func (w *watcher) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// signal fills a channel that has room for one.
+// signal puts a token into a channel of capacity 1, unless it has one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

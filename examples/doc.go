@@ -1,2 +1,3 @@
-// Package examples holds small programs, one a folder, that show listwatch at work; the README prints two of them.
+// Package examples holds small programs that show how to use listwatch, one in each folder.
+// The README shows two of them.
 package examples

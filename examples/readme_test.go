@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The programs in the README are those that are compiled here, from behind their imports on.
+// The README must show the programs exactly as they are here, without their imports.
 func TestReadmeShowsTheExamples(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -15,7 +15,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?s)<!-- (examples/\\S+) -->\n```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
 	if len(blocks) != 2 {
-		t.Fatalf("the README shows %d examples, want the server and the client", len(blocks))
+		t.Fatalf("the README shows %d examples, want 2: the server and the client", len(blocks))
 	}
 	for _, block := range blocks {
 		source, err := os.ReadFile("../" + block[1])
@@ -23,7 +23,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, code, _ := strings.Cut(string(source), "\n)\n\n"); code != block[2] {
-			t.Errorf("the README shows another %s than there is:\n%s", block[1], block[2])
+			t.Errorf("the README's copy of %s differs from the file:\n%s", block[1], block[2])
 		}
 	}
 }

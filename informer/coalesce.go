@@ -2,7 +2,8 @@ package informer
 
 import "github.com/listwatch/listwatch"
 
-// apply adds one change to the queue. It requires f.mu, as do all methods of this file.
+// apply adds one change to the queue. The caller of this and of all other methods in this
+// file must hold f.mu.
 func (f *DeltaFIFO[T]) apply(d Delta[T]) {
 	key, v := d.Item.Key, d.Item.Version
 	e := f.queue.get(key)
@@ -21,8 +22,8 @@ func (f *DeltaFIFO[T]) apply(d Delta[T]) {
 	f.versions.received = max(f.versions.received, v)
 }
 
-// isDuplicate reports whether a change of version v was received before. seen is the newest
-// version received for its key.
+// isDuplicate reports whether a change of version v has been received already. seen is the
+// newest version received for its key.
 func (f *DeltaFIFO[T]) isDuplicate(v, seen listwatch.Version) bool {
 	return v != 0 && (v <= f.versions.complete || v <= seen)
 }
@@ -62,7 +63,8 @@ func (f *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
 	return known == nil
 }
 
-// typeOf returns the type of a delta for a consumer that knows the state known.
+// typeOf returns the type of a delta if the consumer knows the state known, which may be
+// nil.
 func (f *DeltaFIFO[T]) typeOf(received DeltaType, known *Item[T]) DeltaType {
 	switch {
 	case f.KnownObjects == nil:
@@ -148,8 +150,8 @@ func (l *initialList) update() {
 	}
 }
 
-// sync queues the known state of key again. The delta is not news, so it does not hold back
-// the version.
+// sync queues the known state of key again. This delta contains no change, so the queue's
+// version may advance past it.
 func (f *DeltaFIFO[T]) sync(key listwatch.Key) {
 	if f.closed || f.queue.get(key) != nil {
 		return

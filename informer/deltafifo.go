@@ -40,15 +40,15 @@ type DeltaFIFO[T any] struct {
 	handling *entry[T] // entry that the consumer is handling; it counts as known
 	busy     bool      // a consumer is handling an entry
 	closed   bool
-	ready    chan struct{} // holds a token when a blocked consumer should look again; nil until a consumer blocks
+	ready    chan struct{} // holds a token for a blocked consumer; nil until a consumer blocks
 	replaces uint32        // number of Replace calls
 	initial  initialList
 	versions queueVersions
 }
 
-// initialList tracks the progress of the first Replace. A second Replace that comes before
-// the first one is handled belongs to it; otherwise the queue would report a sync although
-// objects of the current state are missing.
+// initialList tracks the progress of the first Replace. If a second Replace arrives before
+// the first one is handled, its objects belong to the initial list as well. Otherwise the
+// queue would report a sync although objects of the current state are missing.
 type initialList struct {
 	remaining int // keys that were not handled yet
 	done      bool
@@ -93,7 +93,7 @@ func (f *DeltaFIFO[T]) Delete(item *Item[T]) error {
 
 // Apply queues several changes in one step. If a delta has no item, or a type other than
 // DeltaAdded, DeltaUpdated and DeltaDeleted, Apply returns an error of code
-// [listwatch.Invalid] and applies none of them.
+// [listwatch.Invalid] and applies none of the changes.
 func (f *DeltaFIFO[T]) Apply(deltas ...Delta[T]) error {
 	for _, d := range deltas {
 		if d.Item == nil || d.Type != DeltaAdded && d.Type != DeltaUpdated && d.Type != DeltaDeleted {
@@ -125,7 +125,7 @@ func (f *DeltaFIFO[T]) Bookmark(version listwatch.Version) error {
 	return nil
 }
 
-// Sync queues a DeltaSync for each of the keys that is known and not queued.
+// Sync queues a DeltaSync for each of the keys that is known and not queued already.
 func (f *DeltaFIFO[T]) Sync(keys ...listwatch.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,7 +200,7 @@ func (f *DeltaFIFO[T]) take() (d Deltas[T], ready <-chan struct{}, err error) {
 	return d, f.ready, nil
 }
 
-// finish completes the entry being handled, also after a panic.
+// finish completes the entry being handled. It also runs after a panic of the consumer.
 func (f *DeltaFIFO[T]) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,11 +18,11 @@
 //
 // # Guarantees
 //
-// The store ends up equal to the source, whatever events are lost, repeated or listed again
-// on the way: no update and no deletion is skipped, an object never goes back to an older
+// The store converges to the state of the source, even if events are lost, repeated or
+// listed again. No update and no deletion is skipped, an object never returns to an older
 // version, and the store reports a version only when it holds everything up to that
 // version. For each object a handler receives an add, then updates, then a deletion. A slow
-// handler may miss states in between; the memory for its pending calls is bounded by the
+// handler may miss intermediate states. The memory for its pending calls is bounded by the
 // number of objects. Values are shared: copy a value before you modify it.
 //
 // The package depends on nothing but [listwatch.Source]: a store in the same process, our

@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Factory shares informers: callers that ask for the same type of the same selection of
-// the same source get the same informer, so that a program with many parts watches a
-// collection only once. The zero Factory is ready to use. It is safe for concurrent use.
+// A Factory shares informers. Callers that request the same type, selection and source get
+// the same informer, so that a program with many parts watches a collection only once. The
+// zero Factory is ready to use. It is safe for concurrent use.
 type Factory struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -25,7 +25,7 @@ type runner interface {
 	WaitForSync(ctx context.Context) error
 }
 
-// Two calls of Shared with the same shareKey return the same informer.
+// shareKey identifies an informer: calls of Shared with equal keys return the same one.
 type shareKey struct {
 	source    listwatch.Source
 	selection string
@@ -75,13 +75,13 @@ func selectionKey(q listwatch.Query) string {
 // returns an error of code Invalid.
 func (f *Factory) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	start := func(r runner) { all.Go(func() { _ = r.Run(ctx) }) } // the error is only ctx.Err(): Shared rejects a nil Source
+	start := func(r runner) { all.Go(func() { _ = r.Run(ctx) }) } // Run returns only ctx.Err()
 	if err := f.startAll(start); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	f.mu.Lock()
-	f.start = func(r runner) { _ = r.Run(ctx) } // ctx has ended, so Run only marks the informer as done
+	f.start = func(r runner) { _ = r.Run(ctx) } // ctx has ended, so Run only closes the informer
 	f.mu.Unlock()
 	all.Wait()
 	return ctx.Err()

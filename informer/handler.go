@@ -33,8 +33,8 @@ func (t ChangeType) String() string {
 	return "unknown"
 }
 
-// A Change is the difference between the state of one object that a handler saw last and
-// the state that it sees now.
+// A Change is the difference between the last state of an object that a handler has seen
+// and the state that it sees now.
 type Change[T any] struct {
 	// Type is the kind of the change, Key the object, and Version the version at which the
 	// object reached this state.
@@ -70,8 +70,8 @@ type Deleted[T any] struct {
 // A Handler is called for each change. Each function may be nil. One goroutine makes all
 // calls of a handler, one at a time. The values are shared with the local store and must
 // not be modified. A handler may call any method of its informer, except that it must not
-// wait for its own sync. The informer does not recover a panic of a handler, because no
-// later call would make up for the work that the handler left unfinished.
+// wait for its own sync. The informer does not recover from a panic of a handler, because
+// it could not repeat the unfinished work of that call.
 type Handler[T any] struct {
 	// OnAdd is called for an object that is new to the handler. initial is true if the
 	// object belongs to the state that the handler started with.
@@ -98,11 +98,11 @@ func (h *Handler[T]) call(c Change[T]) {
 // HandlerOptions configures how a handler is called. A nil *HandlerOptions means the zero
 // value.
 type HandlerOptions struct {
-	// MaxPending is the number of changes that may be pending for the handler before the
-	// informer blocks, which also delays every other handler. Changes are then never
-	// coalesced in the handler's queue, although the informer itself may still coalesce
-	// changes that it received while it was blocked. Such a handler must not wait for a
-	// version, because the store does not advance while the informer is blocked.
+	// MaxPending is the number of pending changes of the handler at which the informer
+	// blocks, which also delays every other handler. With this limit, the handler's queue
+	// never coalesces changes, although the informer itself may coalesce changes that it
+	// received while it was blocked. Such a handler must not wait for a version, because
+	// the store does not advance while the informer is blocked.
 	//
 	// If zero or negative, the informer never blocks: pending changes of one object are
 	// coalesced into one, so that a slow handler sees fewer changes but always the newest
@@ -188,7 +188,7 @@ func (i *Informer[T]) Handle(h Handler[T], o *HandlerOptions) *Registration[T] {
 
 // Changes is the iterator form of [Informer.Handle]: it yields the objects of the local
 // store and then the changes, until ctx or the informer's Run ends. It may be called before
-// Run. Changes that the loop has not consumed yet are queued as o says.
+// Run. o configures the queue of changes that the loop has not consumed yet.
 func (i *Informer[T]) Changes(ctx context.Context, o *HandlerOptions) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		r := i.register(o)
@@ -257,7 +257,7 @@ func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 	return r
 }
 
-// markSynced makes r synced once everything that is pending for it now has been handled.
+// markSynced makes r synced after all notifications that are pending now have been handled.
 func (r *Registration[T]) markSynced() {
 	r.queue.pushMarker(func() { r.syncOnce.Do(func() { close(r.synced) }) })
 }

@@ -9,10 +9,11 @@ import (
 )
 
 // A handlerQueue holds the notifications that one handler has not received yet. If
-// maxPending is zero, it coalesces them, so that there is at most one per key.
+// maxPending is zero, the queue coalesces notifications, so that it holds at most one per
+// key.
 type handlerQueue[T any] struct {
 	// Immutable after construction.
-	maxPending int           // number of notifications at which the informer blocks; zero means coalesce instead
+	maxPending int           // the informer blocks at this number of notifications; if zero, it coalesces
 	ready      chan struct{} // capacity 1; holds a token when the queue may have become non-empty
 	room       chan struct{} // capacity 1; holds a token when there may be room again
 
@@ -51,8 +52,8 @@ func (q *handlerQueue[T]) push(n notification[T]) {
 	}
 }
 
-// pushMarker makes the handler's goroutine call f when everything that is in the queue now
-// has been handled.
+// pushMarker makes the handler's goroutine call f after it has handled everything that is
+// in the queue now.
 func (q *handlerQueue[T]) pushMarker(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +72,7 @@ func (q *handlerQueue[T]) resync(s *Snapshot[T]) {
 	}
 }
 
-// append requires q.mu.
+// append requires q.mu and does not coalesce.
 func (q *handlerQueue[T]) append(n *notification[T]) {
 	q.notifications = append(q.notifications, n)
 	signal(q.ready)
@@ -150,7 +151,7 @@ func signal(c chan struct{}) {
 type notification[T any] struct {
 	key               listwatch.Key
 	old               *Item[T] // state that the handler knows; nil if it does not know the object
-	oldFinal          *Item[T] // final state of old, if old was deleted and another object has its name now
+	oldFinal          *Item[T] // final state of old, if old was deleted and a new object has its name
 	now               *Item[T] // current state; if deleted, the final state of old
 	deleted           bool
 	initial           bool
@@ -164,8 +165,8 @@ type notification[T any] struct {
 // isCanceled reports whether n was canceled.
 func (n *notification[T]) isCanceled() bool { return n.now == nil && n.marker == nil }
 
-// merge changes p so that it covers n, which follows it. It returns false if nothing is
-// left to report, because the handler never knew the object.
+// merge changes p so that it also covers n, which is newer. It returns false if there is
+// nothing to report, because the handler never saw the object.
 func (p *notification[T]) merge(n notification[T]) bool {
 	switch {
 	case n.resync:
@@ -187,8 +188,8 @@ func (p *notification[T]) merge(n notification[T]) bool {
 	return true
 }
 
-// changes calls yield with the one or two changes that n stands for. It returns false if
-// yield did.
+// changes calls yield with the one or two changes that n represents. It returns false if
+// yield returned false.
 func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
 	if n.oldFinal != nil && !yield(n.deletion(n.oldFinal)) {
 		return false

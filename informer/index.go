@@ -25,8 +25,8 @@ type index[T any] struct {
 	tree   *btree.BTreeG[posting[T]]
 }
 
-// A posting is one entry of an index: item is held under value. A value that is a substring
-// of the object costs no extra memory.
+// A posting is one entry of an index: item is stored under value. A value that is a
+// substring of the object takes no extra memory.
 type posting[T any] struct {
 	value string
 	item  *Item[T]
@@ -36,8 +36,8 @@ func newItems[T any]() *btree.BTreeG[*Item[T]] {
 	return btree.NewBTreeGOptions(func(a, b *Item[T]) bool { return a.Key.Compare(b.Key) < 0 }, btree.Options{NoLocks: true})
 }
 
-// newPostings uses half of the default degree, because a posting is three words and an item
-// pointer is one.
+// newPostings uses half of the default degree of the B-tree, because a posting takes three
+// words and an item pointer only one.
 func newPostings[T any]() *btree.BTreeG[posting[T]] {
 	return btree.NewBTreeGOptions(func(a, b posting[T]) bool {
 		c := strings.Compare(a.value, b.value)
@@ -66,8 +66,8 @@ func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err 
 	return values, nil
 }
 
-// replace moves the index from the item before, held under old, to the item now, held under
-// values. Either item may be nil.
+// replace removes the item before from the index, where it is stored under the values old,
+// and adds the item now under values. Either item may be nil.
 func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
 	for _, v := range old {
 		if _, stays := slices.BinarySearch(values, v); !stays {
@@ -134,10 +134,10 @@ func (p *probes[T]) put(i *Item[T]) {
 	p.pool.Put(i)
 }
 
-// A hashIndex finds items by the hash of their key. It takes some hundred nanoseconds where
-// a tree of 100,000 items takes more than a thousand, because the nodes on the way down are
-// not in the CPU cache. A map by key would take twice the memory. If two keys have the same
-// hash, it holds only one of them; see complete.
+// A hashIndex finds items by the hash of their key. A lookup takes some hundred
+// nanoseconds. In a tree of 100,000 items it takes more than a thousand, because the inner
+// nodes are not in the CPU cache. A map by key would take twice the memory. If two keys
+// have the same hash, the hashIndex holds only one of them; see complete.
 type hashIndex[T any] struct {
 	items map[uint64]*Item[T]
 	seed  maphash.Seed

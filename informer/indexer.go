@@ -10,10 +10,10 @@ import (
 // An Indexer is the local store: objects in key order, with named indexes. It is safe for
 // concurrent use, and the zero value is ready to use.
 //
-// Reads that may take long use a snapshot, so that no reader blocks a writer. The cost of a
-// snapshot is that the next writer copies the few tree nodes that it changes.
+// Reads that may take long use a snapshot, so that readers never block a writer for long. A
+// snapshot makes the next writer copy the few tree nodes that it changes.
 type Indexer[T any] struct {
-	// writeMu is held by a writer for the whole write, including index functions. Lock
+	// writeMu is held during a whole write, including the calls of index functions. Lock
 	// order: writeMu before mu.
 	writeMu sync.Mutex
 	// changes and values are scratch memory of set. Guarded by writeMu.
@@ -21,7 +21,7 @@ type Indexer[T any] struct {
 	values  []string // backing array of the slices in changes
 	grown   int      // entries added to the trees since they were compacted
 
-	// mu is held for a single lookup or change, which takes O(log n).
+	// mu is held only for a single lookup or change, which takes O(log n).
 	mu sync.RWMutex
 	// Guarded by mu. Changed only while writeMu is held as well.
 	version  listwatch.Version
@@ -97,9 +97,9 @@ func (x *Indexer[T]) List(q listwatch.Query) ([]T, error) {
 	return all, nil
 }
 
-// ByIndex returns the objects that an index holds under value, in key order, from one
-// moment. An unknown index is an error of code [listwatch.NotFound] that lists the existing
-// ones.
+// ByIndex returns the objects that an index holds under value, in key order. All of them
+// are from the same snapshot. An unknown index is an error of code [listwatch.NotFound]
+// that lists the existing indexes.
 func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 	if found, complete, err := x.fewByIndex(name, value); complete || err != nil {
 		return found, err

@@ -51,7 +51,7 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 	if !ok && item == nil {
 		return nil
 	}
-	// The index functions belong to the user: they run before anything changes and without
+	// Index functions are user code, so they run before anything changes and without
 	// blocking readers.
 	changes, values := x.changes[:0], x.values[:0]
 	defer func() {
@@ -131,7 +131,7 @@ func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error 
 }
 
 // SetVersion sets the version up to which the store holds everything. The caller must
-// ensure that this is true. The version may decrease only when a new epoch starts.
+// ensure that the store really does. The version may decrease only when a new epoch starts.
 func (x *Indexer[T]) SetVersion(version listwatch.Version) {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()
@@ -169,7 +169,7 @@ func (x *Indexer[T]) countGrowth(entries int) {
 }
 
 // compact releases replaced objects to the garbage collector. It is called when a state is
-// complete that may then stay unchanged for long.
+// complete, because the state may then remain unchanged for a long time.
 func (x *Indexer[T]) compact() {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()

@@ -18,13 +18,13 @@ import (
 //
 // # Guarantees
 //
-// The local store holds the selected objects at one version after another. It never goes
-// back to an older version, and after every interruption it equals a fresh list. For each
-// object a handler sees a subsequence of the object's states, in order and ending with the
-// current one: first an add, then updates, then a deletion. It never sees a state that the
-// local store did not hold before the call. Changes of different objects are delivered in
-// the order in which their keys were first queued, and states that are superseded while
-// they are queued may be left out; see [HandlerOptions].
+// The local store moves from one version of the collection to the next. An object never
+// returns to an older version, and after every interruption the store equals a fresh list.
+// For each object a handler sees a subsequence of the object's states, in order and ending
+// with the current one: first an add, then updates, then a deletion. It never sees a state
+// that the local store did not hold before the call. Changes of different objects are
+// delivered in the order in which their keys were queued. A state that is superseded while
+// it is queued may be skipped; see [HandlerOptions].
 type Informer[T any] struct {
 	// Source is the collection to follow, for example a store, a client.Remote or a relay.
 	Source listwatch.Source
@@ -131,12 +131,12 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// An informerSink is an Informer seen as the Sink of its Reflector.
+// informerSink is an Informer with the methods of a Sink for its Reflector.
 type informerSink[T any] Informer[T]
 
 // Replace implements Sink.
 func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) error {
-	defer (*Informer[T])(i).publishProgress() // an empty list leaves nothing to pop
+	defer (*Informer[T])(i).publishProgress() // if the list is empty, no Pop publishes the progress
 	return i.fifo.Replace(items, version)
 }
 
@@ -144,7 +144,7 @@ func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) e
 func (i *informerSink[T]) Apply(changes ...Delta[T]) error {
 	err := i.fifo.Apply(changes...)
 	if i.fifo.Len() == 0 {
-		(*Informer[T])(i).publishProgress() // changes that cancel out leave nothing to pop
+		(*Informer[T])(i).publishProgress() // if all changes cancel out, no Pop publishes the progress
 	}
 	return err
 }
@@ -197,7 +197,7 @@ func (i *Informer[T]) apply(d Delta[T]) {
 		i.mutations.track(old, nil)
 		n.deleted, n.finalStateUnknown, n.deletedAt = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
-		return // a list repeated a known state; the values are compared because a new epoch may reuse versions
+		return // a list repeated a known state; versions alone are no proof in a new epoch
 	default:
 		i.mutations.track(old, d.Item)
 		if err := i.store.Put(d.Item); err != nil {
@@ -209,7 +209,7 @@ func (i *Informer[T]) apply(d Delta[T]) {
 	}
 }
 
-// yield blocks while the queue of a handler with MaxPending is full.
+// yield blocks while the queue of any handler with MaxPending is full.
 func (i *Informer[T]) yield(ctx context.Context) {
 	i.mu.Lock()
 	var slow []*Registration[T]

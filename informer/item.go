@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An Item is one object as the local store holds it: decoded once, immutable and shared.
-// Neither the Item nor anything that Value points to may be modified.
+// An Item is one object in the local store, decoded once. It is immutable and shared:
+// neither the Item nor anything that Value points to may be modified.
 type Item[T any] struct {
 	// Key and Version are the key and version of the object. In a deletion, Version is the
 	// version of the deletion.
@@ -22,8 +22,9 @@ type Item[T any] struct {
 	// Value is the decoded object after Transform, if there is one.
 	Value T
 
-	// labels is Value's own label map if that equals the object's labels, and the object's
-	// map if Value does not have these labels. If nil, Labels reads them from Value.
+	// labels is the label map of Value if it equals the labels of the object. It is the map
+	// of the object if Value does not have these labels. If nil, Labels reads the labels
+	// from Value.
 	labels map[string]string
 }
 
@@ -36,8 +37,8 @@ func (i *Item[T]) Labels() map[string]string {
 	return metadataOf(&i.Value).labels
 }
 
-// newItem returns an item for o and the value decoded from it. Metadata that value repeats
-// is shared with value rather than with o, so that o can be garbage collected.
+// newItem returns an item for o and the value decoded from it. Metadata that both contain
+// is taken from value, so that o can be garbage collected.
 func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 	i := &Item[T]{Key: o.Key, Version: o.Version, Value: value, labels: o.Labels}
 	own := metadataOf(&i.Value)
@@ -54,7 +55,7 @@ func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 	return i
 }
 
-// detach removes the last reference to memory of o, which will be reused.
+// detach removes the last reference to o's memory, which the source will reuse.
 func (i *Item[T]) detach(o *listwatch.Object) {
 	if isSameMap(i.labels, o.Labels) {
 		i.labels = maps.Clone(i.labels)
@@ -134,9 +135,10 @@ func defaultDecoder[T any]() (decode func(*listwatch.Object) (T, error), release
 	return decodeJSON[T], true
 }
 
-// decodeJSON has the semantics of [listwatch.Decode], which uses encoding/json, but takes a
+// decodeJSON has the semantics of [listwatch.Decode], which uses encoding/json. It takes a
 // third of the time and produces a third of the garbage. The result shares no memory with
-// o, provided that every json.Unmarshaler copies what it keeps, as its contract requires.
+// o, provided that every json.Unmarshaler copies the bytes that it keeps, as its contract
+// requires.
 func decodeJSON[T any](o *listwatch.Object) (T, error) {
 	var t T
 	err := jsonv2.Unmarshal(o.Data, &t, jsonOptions)

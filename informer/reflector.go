@@ -11,7 +11,7 @@ import (
 
 // A Sink receives the state and the changes from a [Reflector]. A [DeltaFIFO] is a Sink.
 // All calls come from one goroutine. If a method returns an error, the Reflector relists,
-// because a Sink that missed a change is not a copy any more.
+// because the Sink has missed a change and no longer equals the source.
 type Sink[T any] interface {
 	// Replace receives the whole state at version, in key order. The Sink may keep items.
 	Replace(items []*Item[T], version listwatch.Version) error
@@ -27,11 +27,11 @@ type Sink[T any] interface {
 //
 // If the Source cannot stream its state, the Reflector lists it in pages instead, and tries
 // to stream again after an hour. After a watch ends, it resumes at the last version. If the
-// history there is gone ([listwatch.Expired]), or if an object could not be decoded or
-// stored, it relists: the state must not be older than what it has already seen, and if the
-// Source cannot provide that, the newest state is used. A state that was received only in
-// part is discarded. These are the rules of client-go's Reflector, except that this one
-// never skips an object.
+// Source no longer has that history ([listwatch.Expired]), or if an object could not be
+// decoded or stored, the Reflector relists. It requests a state that is at least as new as
+// the last one, and if the Source cannot provide that, the newest state. It discards a
+// state that it received only in part. These are the rules of client-go's Reflector, except
+// that this Reflector never skips an object.
 //
 // The fields must not be changed while Run is active.
 type Reflector[T any] struct {
@@ -78,7 +78,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 type reflectorSink[T any] struct {
 	*Reflector[T]
 	decode   func(*listwatch.Object) (T, error)
-	releases bool       // decoded values hold no memory of their objects, so the source may reuse it
+	releases bool       // decoded values share no memory with their objects
 	initial  []*Item[T] // initial events of a state that is not complete yet
 	changes  []Delta[T] // changes since the last flush
 	started  time.Time
@@ -174,8 +174,8 @@ func (r *reflectorSink[T]) item(o *listwatch.Object) (item *Item[T], err error) 
 	return item, nil
 }
 
-// A Trace receives what a Reflector does that its Sink does not see. Each hook may be nil.
-// The hooks are called synchronously and must return quickly.
+// A Trace has hooks for events of a Reflector that its Sink does not see. Each hook may be
+// nil. The hooks are called synchronously and must return quickly.
 type Trace struct {
 	// Lost is called when a stream has ended or could not be opened, with the delay before
 	// the next attempt. err is io.EOF if the Source ended the stream cleanly. relist

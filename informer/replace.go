@@ -12,9 +12,9 @@ func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) erro
 	if f.closed {
 		return errClosed()
 	}
-	// Invariant: afterwards every known or queued key has an entry, or has none because the
-	// consumer does not know it. So no version from before this call, which may belong to
-	// another epoch, is compared any more.
+	// Invariant: afterwards every key has an entry, unless the consumer does not know the
+	// object and it was not listed. So no version from before this call, which may belong
+	// to another epoch, is compared with later versions.
 	f.beginReplace(version)
 	f.initial.remaining++ // keeps the initial list open until all items are queued
 	f.replaceItems(items)
@@ -69,7 +69,7 @@ func (f *DeltaFIFO[T]) beginReplace(version listwatch.Version) {
 	}
 }
 
-// markSeen marks e as part of the current Replace. Later changes of the key must be newer
+// markSeen marks e as part of the current Replace. Later changes of its key must be newer
 // than v.
 func (f *DeltaFIFO[T]) markSeen(e *entry[T], v listwatch.Version) {
 	e.lastReplace, e.newest, e.oldest = f.replaces, v, 0

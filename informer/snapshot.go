@@ -10,8 +10,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Snapshot is the state of the local store, objects and indexes, at one moment. It is
-// immutable and safe for concurrent use. It costs memory only for what has changed since.
+// A Snapshot is the state of the local store at one moment, with its objects and indexes.
+// It is immutable and safe for concurrent use. It only takes memory for the parts that have
+// changed since then.
 type Snapshot[T any] struct {
 	version  listwatch.Version
 	contents contents[T]
@@ -157,8 +158,8 @@ type listFilter struct {
 	fields          listwatch.FieldSelector
 }
 
-// newListFilter converts a query. Queries that memory cannot answer are errors that name an
-// alternative.
+// newListFilter converts a query. For a query that cannot be answered from memory it
+// returns an error that names an alternative.
 func newListFilter(q listwatch.Query) (listFilter, error) {
 	s := listFilter{labels: q.Labels, fields: q.Fields}
 	if err := checkQuery(q); err != nil {
@@ -192,9 +193,9 @@ func checkQuery(q listwatch.Query) error {
 	return nil
 }
 
-// scope returns the only value that q allows, or nil if it allows all. If the query's
-// member and its field selector contradict each other, matchesKey applies the field
-// selector.
+// scope returns the only value that q allows at path, or nil if it allows all values. If
+// the member of the query and its field selector contradict each other, scope returns the
+// member, and matchesKey then also applies the field selector.
 func scope(member string, fields listwatch.FieldSelector, path string) *string {
 	if member != "" {
 		return &member

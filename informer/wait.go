@@ -23,7 +23,7 @@ func (w *waiter) notify(version listwatch.Version, synced bool) bool {
 }
 
 // HasSynced reports whether the initial state is in the store, and every registered handler
-// was called for the state that it started with and has returned.
+// has returned from the calls for the state that it started with.
 func (i *Informer[T]) HasSynced() bool {
 	registrations, synced := i.currentRegistrations()
 	for _, r := range registrations {
@@ -64,8 +64,8 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// await blocks until done or removed is closed. Both take precedence over every other
-// outcome.
+// await blocks until done or removed is closed. If one of them is closed, its result takes
+// precedence over all other results.
 func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan struct{}) error {
 	if isClosed(done) || isClosed(removed) {
 		return nil
@@ -86,11 +86,11 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 }
 
 // WaitForVersion blocks until the local store holds everything up to v. A caller that waits
-// for the version of its own write then reads that write or something newer. If v is zero,
-// it waits for the initial state. It returns ctx.Err() if ctx ends first, an error of code
+// for the version of its own write then reads that write or a newer state. If v is zero, it
+// waits for the initial state. It returns ctx.Err() if ctx ends first, an error of code
 // Unavailable if Run returns first, and an error of code Invalid if there is no Source. If
-// a new epoch starts with lower versions, a version of the old epoch is reached when the
-// new versions pass it.
+// a new epoch starts with lower versions, a version of the old epoch counts as reached when
+// the new versions exceed it.
 //
 // A write outside the selection produces no event. Its version is reached at the next event
 // or bookmark; servers send bookmarks about once a minute. If another program writes

@@ -8,19 +8,19 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A target is the version that a backfill leads to.
+// A target is the version that a backfill must reach before the relay serves its state.
 type target struct {
-	asked   time.Time         // writes acknowledged before are there once version is reached; zero if not known
+	asked   time.Time         // version includes writes acknowledged before this time; may be zero
 	version listwatch.Version // zero if there is no backfill
 }
 
 // backfill makes w begin with the state at an earlier version and continue with the events
 // since then, so that the relay has a history from the start. If the upstream cannot serve
-// that, w remains unchanged, and the relay begins without a history.
+// that, w remains unchanged, and the relay starts without a history.
 //
-// Rejected: to begin with the newest state and fetch the history when a client asks for it.
-// That takes a second watch for every version that clients resume from, and only a bookmark
-// would tell where it ends.
+// The alternative is to begin with the newest state and to fetch the history when a client
+// requests it. That would take a second watch for every version that clients resume from,
+// and only a bookmark would show where the history ends.
 func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch.Query) target {
 	asked := time.Now()
 	newest, err := u.Source.List(ctx, listwatch.Query{Limit: 1})
@@ -39,7 +39,7 @@ func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch
 	}
 	state, err := u.stateAt(ctx, start.version)
 	if err != nil {
-		_ = start.watcher.Close() // it is of no use without the state
+		_ = start.watcher.Close() // the watch is useless without the state
 		return target{}
 	}
 	w.pending, w.Watcher, w.backfillEnd = append(state, start.first...), start.watcher, newest.Version
@@ -62,23 +62,23 @@ func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []l
 	return append(events, listwatch.NewBookmark(listwatch.Describe(u.Source), v, true)), nil
 }
 
-// These are the bounds of the time to wait for an error of a watch. A watch from an expired version
-// fails at once or never.
+// The limits of the time to wait for an error of a watch. A watch from an expired version
+// fails immediately or not at all.
 const (
 	minRefusalTime = 50 * time.Millisecond
 	maxRefusalTime = time.Second
 )
 
-// A backfillSearch finds the oldest version from which the upstream can be watched, with binary
-// searches: one over lists of one object, and one over watches that are closed again. Usually
-// the first attempt of each succeeds.
+// A backfillSearch finds the oldest version from which the upstream can be watched. It
+// makes two binary searches: one with lists of one object, and one with watches that are
+// closed again. Usually the first attempt of each search succeeds.
 type backfillSearch struct {
 	source  listwatch.Source
 	newest  listwatch.Version
-	timeout time.Duration // to wait until a watch fails
+	timeout time.Duration // for the error of a watch
 }
 
-// A backfillStart is an open watch.
+// A backfillStart is an open watch from which a backfill can start.
 type backfillStart struct {
 	version listwatch.Version // where the watch starts
 	watcher listwatch.Watcher
@@ -104,7 +104,7 @@ func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 			return false
 		}
 		if best != nil {
-			_ = best.watcher.Close() // the older one replaces it
+			_ = best.watcher.Close() // older replaces it
 		}
 		best = older
 		return true
@@ -150,7 +150,7 @@ func (s *backfillSearch) watch(ctx context.Context, v listwatch.Version) *backfi
 		cancel()
 	}
 	if err != nil {
-		_ = w.Close() // it has failed already
+		_ = w.Close() // it has already failed
 		return nil
 	}
 	return &backfillStart{v, w, events[:n]}

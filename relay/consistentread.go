@@ -8,19 +8,19 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// readTimeout is the time for which a read waits for the first state, for the upstream's
+// readTimeout limits the time that a read waits for the first state, for the upstream's
 // response, and for a version.
 const readTimeout = 3 * time.Second
 
 // A reading is a version of the upstream at some time.
 type reading struct {
-	at      time.Time // when the upstream was asked: every earlier write has this version or a lower one
+	at      time.Time // when the request was sent; version covers all writes acknowledged before
 	version listwatch.Version
-	epoch   *epoch // of version; nil if the relay had no state then
+	epoch   *epoch // the epoch of version; nil if the relay had no state then
 }
 
-// readUpstream asks the upstream for its version. A page of one object is cheap, and its
-// version covers every write that was acknowledged before.
+// readUpstream requests the version of the upstream with a list of one object, which is
+// cheap. The version covers every write that was acknowledged before the request.
 func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -33,8 +33,9 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 		r.monitor.failed(err)
 		return reading{}, err
 	}
-	// checkEpoch has found that the upstream has the epoch of the relay's state. logWriter.begin makes
-	// a new epoch the filling one before it records its name, so this is the epoch of the version.
+	// checkEpoch has confirmed that the upstream has the same epoch as the relay's state.
+	// logWriter.begin calls fill before it records the name of a new epoch, so filling
+	// returns the epoch of this version.
 	now := reading{at, page.Version, r.epochs.filling()}
 	r.monitor.heard()
 	r.monitor.add(now)
@@ -42,9 +43,9 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 	return now, nil
 }
 
-// newest returns a version of ep that covers every write acknowledged before the call. If the
-// upstream has another epoch or an older state, newest waits until that replaces ep. Then ep is
-// over, and the caller must start again with the new epoch.
+// newest returns a version of ep that covers every write acknowledged before the call. If
+// the upstream has another epoch or an older state, newest waits until a new epoch replaces
+// ep. The caller must then start again with the new epoch.
 func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error) {
 	bounded, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -75,7 +76,8 @@ func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error
 	return 0, noUpstreamVersion(err)
 }
 
-// resolve returns the epoch to read from, and q with a version in place of Start Newest.
+// resolve returns the epoch to read from, and a copy of q in which a version replaces Start
+// Newest.
 func (r *Relay) resolve(ctx context.Context, q listwatch.Query) (*epoch, listwatch.Query, error) {
 	for {
 		ep, err := r.current(ctx)
@@ -92,7 +94,8 @@ func (r *Relay) resolve(ctx context.Context, q listwatch.Query) (*epoch, listwat
 	}
 }
 
-// notOlderThan returns q, which requests the newest state, as a query for a state at v or later.
+// notOlderThan converts q, which requests the newest state, to a query for a state at v or
+// later.
 func notOlderThan(q listwatch.Query, v listwatch.Version) listwatch.Query {
 	initial := listwatch.No
 	if q.SendsInitialEvents() {

@@ -18,8 +18,8 @@ type epoch struct {
 	ctx         context.Context // ends when another epoch replaces this one
 	cancel      context.CancelFunc
 
-	// incomplete is a version of which watchers have seen only a part, so that no watch can
-	// resume from it. Zero if there is none.
+	// incomplete is a version of which watchers may have received only some of the changes,
+	// so that no watch can resume from it. It is zero if there is no such version.
 	incomplete atomic.Uint64
 }
 
@@ -33,7 +33,7 @@ func newEpoch(o Options, d listwatch.Description, v listwatch.Version) *epoch {
 	return ep
 }
 
-// reset replaces the state by objects, which were listed at version v.
+// reset replaces the state by objects, which come from a list at version v.
 func (ep *epoch) reset(objects []*listwatch.Object, v listwatch.Version) {
 	ep.log.Reset(objects, v)
 	ep.revision.Advance(v)
@@ -57,8 +57,9 @@ func (ep *epoch) within(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// epochs holds the epoch that is served and the one that is filled. They differ while the relay
-// catches up with an upstream whose versions have started over. Safe for concurrent use.
+// epochs holds the epoch that readers use and the epoch that receives events. They differ
+// while the relay catches up with an upstream whose versions have started over. It is safe
+// for concurrent use.
 type epochs struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -70,7 +71,7 @@ type epochs struct {
 
 func (e *epochs) init() { e.changed = make(chan struct{}) }
 
-// get returns the epoch to read from, or nil if there is none. The channel is closed when that
+// get returns the epoch to read from, or nil if there is none. changed is closed when that
 // changes.
 func (e *epochs) get() (ep *epoch, changed <-chan struct{}, closed bool) {
 	e.mu.Lock()
@@ -86,7 +87,7 @@ func (e *epochs) filling() *epoch {
 	return e.next
 }
 
-// fill makes ep receive the events of the upstream. It is not served yet.
+// fill makes ep receive the events of the upstream. Readers do not use it yet.
 func (e *epochs) fill(ep *epoch) {
 	e.mu.Lock()
 	e.next = ep

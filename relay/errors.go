@@ -16,12 +16,12 @@ var errClosed = &listwatch.Error{Code: listwatch.Unavailable, Op: "relay", Messa
 
 var errNoResponse = errors.New("the upstream did not respond in time")
 
-// retryAfter is the delay that a reader is asked for while the relay cannot serve it.
+// retryAfter is the delay that readers are asked to wait while the relay cannot serve them.
 const retryAfter = time.Second
 
-// notReady is the error of a read before the first state has arrived. It quotes cause, which
-// may be nil. It does not wrap it, because the code of cause concerns the relay and not the
-// reader.
+// notReady is the error of a read before the first state has arrived. It quotes cause,
+// which may be nil. It does not wrap cause, because the code of cause is meant for the
+// relay and not for the reader.
 func notReady(cause error) error {
 	message := "the relay has not received the state of the upstream yet"
 	if cause != nil {
@@ -30,8 +30,8 @@ func notReady(cause error) error {
 	return unavailable(message)
 }
 
-// noUpstreamVersion is the error of a read of the newest state if the upstream does not report its
-// version.
+// noUpstreamVersion is the error of a read of the newest state if the upstream does not
+// report its version.
 func noUpstreamVersion(cause error) error {
 	return unavailable("the relay cannot ask the upstream for its newest version (a read with resourceVersion=0 does not need it): " + cause.Error())
 }
@@ -50,12 +50,14 @@ func epochChanged(before, now string) error {
 // errReplaced is the error of a read whose epoch is about to be replaced.
 var errReplaced = expired("the versions of the upstream have started over, and the relay does not have the new state yet")
 
-// wentBack is the error of a watch if the upstream has lost versions that the watch has seen.
+// wentBack is the error that ends a watch if the upstream has lost versions that the watch
+// has seen.
 func wentBack(before, now listwatch.Version) error {
 	return expired("the upstream was at version %d and is at version %d: it has an older state", before, now)
 }
 
-// incompleteVersion is the error of a watch from a version of which watchers have seen only a part.
+// incompleteVersion is the error of a watch from a version of which watchers may have
+// received only some of the changes.
 func incompleteVersion(v listwatch.Version) error {
 	return expired("the relay received the changes of version %d in several parts; list again", v)
 }

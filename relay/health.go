@@ -11,8 +11,9 @@ import (
 type Health struct {
 	// Ready is true once the relay has a state. It remains true.
 	Ready bool
-	// Following is true while a watch of the upstream is open. A [client.Remote] reconnects without
-	// ending its watch, so Following remains true meanwhile; LastHeard and Err say more.
+	// Following is true while a watch of the upstream is open. A [client.Remote] reconnects
+	// without ending its watch, so Following remains true meanwhile. LastHeard and Err then
+	// show that the connection is lost.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	Following bool
@@ -22,20 +23,20 @@ type Health struct {
 	Version, UpstreamVersion listwatch.Version
 	// Epoch is the epoch of the state.
 	Epoch string
-	// Lag is an upper bound on the age of the state: the relay has every write that the origin
-	// acknowledged before that. It is measured by asking the upstream for its version, at
-	// [Options.CheckInterval] and for reads of the newest state, so it is about the time
-	// between two of these requests while the relay keeps up. It is a few times that if only
-	// other collections of the database change, and about a minute without a
-	// [Options.ProbeSource]. Negative if not known yet.
+	// Lag is an upper bound on the age of the state: the relay has every write that the
+	// origin acknowledged longer than Lag ago. The relay measures it by requesting the
+	// version of the upstream, at [Options.CheckInterval] and for reads of the newest
+	// state. While the relay keeps up, Lag is about the time between two of these requests.
+	// If only other collections of the database change, it is a few times as long, or about
+	// a minute without a [Options.ProbeSource]. It is negative if not known yet.
 	Lag time.Duration
-	// LastHeard is the time of the last event, bookmark or response of the upstream. Zero if
-	// there was none.
+	// LastHeard is the time of the last event, bookmark or response of the upstream. It is
+	// zero if there was none.
 	LastHeard time.Time
-	// Err is the error of the last watch of the upstream or request to it. Nil if the upstream
-	// has sent anything since then.
+	// Err is the error of the last watch of the upstream or request to it. It is nil if the
+	// upstream has sent anything since then.
 	Err error
-	// Objects and Watchers are numbers of objects and of open watches.
+	// Objects is the number of objects, and Watchers the number of open watches.
 	Objects, Watchers int
 	// HistoryBytes is the memory of the history, without the current objects.
 	HistoryBytes int64
@@ -56,7 +57,7 @@ func (r *Relay) Health() Health {
 	return h
 }
 
-// check asks the upstream for its version at each interval until ctx ends.
+// check requests the version of the upstream at each interval until ctx ends.
 func (r *Relay) check(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -68,8 +69,8 @@ func (r *Relay) check(ctx context.Context, interval time.Duration) {
 				return
 			}
 		}
-		// Health reports an error of the read. If no event brings the version, a probe must,
-		// because the upstream's bookmarks are rare.
+		// If the read fails, Health reports its error. If no event advances the relay to
+		// the version, a probe must, because bookmarks of the upstream are rare.
 		if now, err := r.versions.Get(ctx); err == nil && now.epoch != nil && !r.monitor.lagsAtMost(2*interval) {
 			r.prober.request(now.epoch, now.version)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A logWriter writes the events of the upstream into the log of the epoch that is filled.
+// A logWriter writes the events of the upstream into the log of the newest epoch.
 type logWriter struct {
 	// Immutable after construction.
 	relay *Relay
@@ -59,7 +59,8 @@ func isChange(e listwatch.Event) bool {
 	return e.Type != listwatch.Bookmark && e.Type != listwatch.Synced && !e.Initial
 }
 
-// object returns o with the fields that can be selected. Its bytes are shared.
+// object returns o with the values of the fields that selectors may use. Its bytes are
+// shared.
 func (w *logWriter) object(o *listwatch.Object) *listwatch.Object {
 	if w.relay.options.Fields == nil {
 		return o
@@ -85,14 +86,14 @@ func (w *logWriter) synced(e listwatch.Event) {
 			r.options.Trace.replaced(v, len(w.state))
 		}
 	default:
-		// The log has this version already, or has reached a later one without an event in
-		// between. So no watch has missed anything.
+		// The log has already reached this version, possibly without an event. So no watch
+		// has missed an event.
 	}
 	r.upstream.synced(d.Epoch)
 	w.newest, w.state = v, nil
 }
 
-// begin starts an epoch with the state, in place of previous, which may be nil.
+// begin starts an epoch with the state. It replaces previous, which may be nil.
 func (w *logWriter) begin(previous *epoch, d listwatch.Description, v listwatch.Version, to target) {
 	r := w.relay
 	ep := newEpoch(r.options, d, v)
@@ -101,7 +102,7 @@ func (w *logWriter) begin(previous *epoch, d listwatch.Description, v listwatch.
 	if !to.asked.IsZero() {
 		r.monitor.add(reading{to.asked, max(to.version, v), ep})
 	}
-	// In this order, because readUpstream compares epochs before it calls filling.
+	// fill must come first, because readUpstream compares epochs before it calls filling.
 	r.epochs.fill(ep)
 	r.upstream.synced(d.Epoch)
 	var reason error
@@ -126,8 +127,9 @@ func (w *logWriter) begin(previous *epoch, d listwatch.Description, v listwatch.
 	})
 }
 
-// awaitBackfill returns when ep has reached v, so that no reader gets a state that is known to
-// be old. It also returns if ep makes no progress, because then the relay has no better state.
+// awaitBackfill returns when ep has reached v, so that no reader gets a state that is known
+// to be outdated. It also returns if ep makes no progress, because the relay then has no
+// better state.
 func (w *logWriter) awaitBackfill(ep *epoch, v listwatch.Version) {
 	for {
 		before := ep.revision.Version()
@@ -152,7 +154,8 @@ func (w *logWriter) bookmark(e listwatch.Event) error {
 func (w *logWriter) append(events []listwatch.Event) error {
 	ep, v := w.relay.epochs.filling(), events[0].Version
 	if v <= max(w.newest, ep.revision.Version()) {
-		// Watchers have seen other changes of this version without these, or a bookmark at it.
+		// Watchers have already received other changes of this version, or a bookmark at
+		// it.
 		w.incomplete = true
 		ep.incomplete.Store(uint64(v))
 		return corrupt("changes of version %d were received after the relay had passed it", v)
@@ -172,7 +175,8 @@ func (w *logWriter) append(events []listwatch.Event) error {
 	return nil
 }
 
-// record returns the record of e. If e does not match the state, an earlier event is missing.
+// record returns the record of e. If e does not match the state, an earlier event is
+// missing, and record returns an error.
 func (w *logWriter) record(ep *epoch, e listwatch.Event) (history.Record, error) {
 	r := history.Record{Version: e.Version, Old: ep.log.Get(e.Object.Key)}
 	if e.Type != listwatch.Deleted {
@@ -184,7 +188,7 @@ func (w *logWriter) record(ep *epoch, e listwatch.Event) (history.Record, error)
 	return r, nil
 }
 
-// check returns an error if the bookmark e is annotated with another epoch.
+// check returns an error if the bookmark e has an annotation with another epoch.
 func (ep *epoch) check(e listwatch.Event) error {
 	was, is := ep.description.Epoch, annotatedEpoch(e)
 	if was == "" || is == "" || was == is {
@@ -193,7 +197,8 @@ func (ep *epoch) check(e listwatch.Event) error {
 	return epochChanged(was, is)
 }
 
-// epochOf returns the epoch that the bookmark e is annotated with, or else the epoch of source.
+// epochOf returns the epoch in the annotation of the bookmark e, or the epoch of source if
+// e has none.
 func epochOf(e listwatch.Event, source listwatch.Source) string {
 	if epoch := annotatedEpoch(e); epoch != "" {
 		return epoch

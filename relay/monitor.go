@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// A monitor records when the upstream was heard from, and measures the lag. Safe for concurrent
-// use.
+// A monitor records when the upstream last sent something, and measures the lag. It is safe
+// for concurrent use.
 type monitor struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	lastHeard time.Time
 	failure   error
-	caughtUp  time.Time // the relay has every write acknowledged before; zero if not known
-	oldest    reading   // the oldest reading that the relay has not reached; without epoch if there is none
-	last      reading   // the newest reading; without epoch if there is none
+	caughtUp  time.Time // the relay has every write acknowledged before this time; zero if not known
+	oldest    reading   // the oldest reading not reached yet; its epoch is nil if there is none
+	last      reading   // the newest reading; its epoch is nil if there is none
 }
 
 // heard records that the upstream has sent something.
@@ -24,7 +24,7 @@ func (m *monitor) heard() {
 	m.failure, m.lastHeard = nil, time.Now()
 }
 
-// failed records that the upstream could not be followed or asked.
+// failed records that a watch of the upstream or a request to it has failed.
 func (m *monitor) failed(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +37,7 @@ func (m *monitor) err() error {
 	return m.failure
 }
 
-// add records a reading. One without an epoch is ignored.
+// add records a reading. It ignores a reading without an epoch.
 func (m *monitor) add(r reading) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,7 +52,8 @@ func (m *monitor) add(r reading) {
 	m.settle()
 }
 
-// settle updates caughtUp with the readings that the relay has reached. m.mu must be held.
+// settle updates caughtUp with the readings that the relay has reached. The caller must
+// hold m.mu.
 func (m *monitor) settle() {
 	for _, r := range [...]reading{m.oldest, m.last} {
 		if r.epoch != nil && r.epoch.revision.Version() >= r.version {
@@ -72,7 +73,7 @@ func (m *monitor) lagsAtMost(d time.Duration) bool {
 	return !m.caughtUp.IsZero() && time.Since(m.caughtUp) <= d
 }
 
-// forget drops the readings, whose versions mean nothing in a new epoch.
+// forget drops the readings, whose versions are meaningless in a new epoch.
 func (m *monitor) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

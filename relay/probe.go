@@ -10,17 +10,17 @@ import (
 	"github.com/listwatch/listwatch/client"
 )
 
-// A prober makes an epoch reach a version that no event brings, because it was written to
-// another collection of the upstream's database. It opens a second, short watch at the version
-// that the relay has reached. The first bookmark of that watch proves that nothing happened up
-// to it, except the events before it, which the relay's own watch brings too. Safe for
-// concurrent use.
+// A prober advances an epoch to a version that no event of the collection has, because the
+// write was made to another collection of the upstream's database. It opens a second, short
+// watch at the version that the relay has reached. The first bookmark of that watch proves
+// that the watch has delivered all events up to it, and the relay's own watch delivers the
+// same events. It is safe for concurrent use.
 type prober struct {
 	// Immutable after construction.
 	ctx      context.Context
 	tasks    *tasks
 	upstream *upstream
-	source   listwatch.Source // nil if there is none to probe
+	source   listwatch.Source // nil if no source can be probed
 	release  func()           // releases source
 
 	mu sync.Mutex
@@ -29,23 +29,23 @@ type prober struct {
 	running bool
 }
 
-// A probeRequest asks the prober to make epoch reach version.
+// A probeRequest asks the prober to advance epoch to version.
 type probeRequest struct {
 	epoch    *epoch
 	version  listwatch.Version
-	deadline time.Time // no reader waits longer
+	deadline time.Time // the time at which the last reader stops waiting
 }
 
 const (
-	// probeDelay is the time that the event may take before a probe starts.
+	// probeDelay is the time to wait for an event before a probe starts.
 	probeDelay = 50 * time.Millisecond
 	// probeTimeout is the timeout of the watches of a probe. Servers send a bookmark two
 	// seconds before the timeout, as kube-apiserver does.
 	probeTimeout = 3 * time.Second
 )
 
-// setSource makes p probe source. If source is nil and upstream is a client.Remote, p probes a
-// copy of upstream whose watches have a short timeout.
+// setSource sets the source to probe. If source is nil and upstream is a client.Remote, the
+// prober uses a copy of upstream whose watches have a short timeout.
 func (p *prober) setSource(upstream, source listwatch.Source) {
 	p.source, p.release = source, func() {}
 	remote, ok := upstream.(*client.Remote)
@@ -67,7 +67,7 @@ func (p *prober) setSource(upstream, source listwatch.Source) {
 	p.source, p.release = probe, func() { _ = probe.Close() } // the error is always nil
 }
 
-// request makes ep reach v soon. It does not wait.
+// request advances ep to v in the background. It does not wait.
 func (p *prober) request(ep *epoch, v listwatch.Version) {
 	if ep.revision.Version() >= v {
 		return
@@ -87,7 +87,8 @@ func (p *prober) request(ep *epoch, v listwatch.Version) {
 	}
 }
 
-// next returns the pending request. If it returns false, there is none, and run must return.
+// next returns the pending request. If there is none, it returns false, and run must
+// return.
 func (p *prober) next() (probeRequest, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,8 +115,8 @@ func (p *prober) run() {
 	}
 }
 
-// probe watches until r.version is reached or the watch ends. It does not report errors: the
-// readers that wait for the version time out.
+// probe watches until r.version is reached or the watch ends. It does not report errors,
+// because the readers that wait for the version time out anyway.
 func (p *prober) probe(r probeRequest) {
 	ctx, cancel := context.WithTimeout(r.epoch.ctx, probeTimeout+readTimeout)
 	defer cancel()
@@ -127,14 +128,15 @@ func (p *prober) probe(r probeRequest) {
 		err = advance(ctx, r, watcher, start)
 	}
 	if err != nil {
-		select { // do not retry at once
+		select { // limit the rate of retries
 		case <-time.After(readTimeout):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// advance moves the epoch of r to the bookmarks of watcher, which started at version seen.
+// advance advances the epoch of r to the bookmarks of watcher, which started at version
+// seen.
 func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, seen listwatch.Version) error {
 	for e, err := range listwatch.All(ctx, watcher) {
 		if err != nil {
@@ -147,7 +149,8 @@ func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, see
 		if err := r.epoch.check(e); err != nil {
 			return err
 		}
-		// The relay's own watch must have brought the same events.
+		// The relay's own watch must have delivered the same events before the epoch can
+		// advance.
 		if err := r.epoch.revision.Wait(ctx, seen); err != nil {
 			return err
 		}

@@ -27,9 +27,9 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (listwatch.Page, er
 	}
 }
 
-// awaitPage makes ep reach the version of q. A continue token of another relay may have a
-// version that this one has not reached. If it is not reached in time, the list reports that
-// the token has expired.
+// awaitPage waits until ep has reached the version of q. A continue token may come from
+// another relay that was ahead of this one. If ep does not reach the version in time, the
+// list reports that the token has expired.
 func (r *Relay) awaitPage(ctx context.Context, ep *epoch, q listwatch.Query) {
 	if q.Start == listwatch.At {
 		r.prober.request(ep, q.Version)
@@ -39,7 +39,7 @@ func (r *Relay) awaitPage(ctx context.Context, ep *epoch, q listwatch.Query) {
 	}
 	if from, err := history.ParseContinueToken(q.Continue); err == nil {
 		r.prober.request(ep, from.Version)
-		_ = ep.revision.Wait(ctx, from.Version) // the list checks the version too
+		_ = ep.revision.Wait(ctx, from.Version) // the list checks the version as well
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 
 // Options configure a Relay. The zero Options are usable.
 type Options struct {
-	// HistoryAge is the time for which a watch can start before an event after the relay
-	// received it. If zero, 5 minutes are used. A negative value means no limit.
+	// HistoryAge is the time for which the relay keeps an event after it was received, so
+	// that watches can start before it. If zero, 5 minutes are used. A negative value means
+	// no limit.
 	HistoryAge time.Duration
 	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256
 	// MiB are used. A negative value means no limit.
@@ -25,8 +26,8 @@ type Options struct {
 	// negative value means no limit.
 	FrameCacheBytes int64
 	// BackfillVersions is the number of versions before the newest one from which the relay
-	// reads the history when it starts, if the upstream still has it. Then clients of an
-	// earlier relay can resume. Versions count the writes of the whole database, so this is an
+	// reads the history when it starts, if the upstream still has it. Clients of an earlier
+	// relay can then resume. Versions count the writes of the whole database, so this is an
 	// upper bound on the number of events. If zero, [DefaultBackfillVersions] is used. A
 	// negative value disables the backfill.
 	BackfillVersions int
@@ -34,17 +35,18 @@ type Options struct {
 	// metadata.namespace, as in [store.CollectionSpec]. If nil, the fields that the upstream
 	// describes are used.
 	Fields []string
-	// ProbeSource is the collection of the upstream, with watches that end or send a bookmark
-	// within two seconds. The relay opens a short watch of it if a reader waits for a version
-	// that no event brings. If nil and the upstream is a [client.Remote], a copy of that with a
-	// short timeoutSeconds is used. For other upstreams nil means that such a reader waits for
-	// the next bookmark of the upstream.
+	// ProbeSource is the collection of the upstream, with watches that end or send a
+	// bookmark within two seconds. The relay opens a short watch of it if a reader waits
+	// for a version that no event of the collection has. If nil and the upstream is a
+	// [client.Remote], a copy of the Remote with a short timeoutSeconds is used. If nil and
+	// the upstream is another Source, such a reader waits for the next bookmark of the
+	// upstream.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	ProbeSource listwatch.Source
 	// CheckInterval is the time between two requests for the upstream's version, from which
-	// [Health.Lag] is computed. If zero, [DefaultCheckInterval] is used. If negative, only
-	// reads of the newest state cause such requests.
+	// [Health.Lag] is computed. If zero, [DefaultCheckInterval] is used. If negative, the
+	// relay requests the version only for reads of the newest state.
 	CheckInterval time.Duration
 	// Backoff configures the delay between two watches of the upstream.
 	Backoff listwatch.Backoff
@@ -79,8 +81,9 @@ var (
 	_ listwatch.Describer = (*Relay)(nil)
 )
 
-// Open returns a Relay that follows upstream until Close. It does not wait for the state. Lists and
-// watches wait up to 3 seconds for it, and are [listwatch.Unavailable] then.
+// Open returns a Relay that follows upstream until Close. It does not wait for the state.
+// Lists and watches wait up to 3 seconds for the state, and then fail with
+// [listwatch.Unavailable].
 func Open(upstream listwatch.Source, o Options) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Relay{options: o, stop: stop, fields: store.CollectionSpec{Fields: o.Fields}}
@@ -97,7 +100,7 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 	r.epochs.init()
 	follower := &reflector.Reflector{Source: r.upstream, Sink: &logWriter{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
 	r.tasks.start(func() {
-		_ = follower.Run(ctx) // it ends with ctx
+		_ = follower.Run(ctx) // Run returns only the error of ctx
 	})
 	if interval := cmp.Or(o.CheckInterval, DefaultCheckInterval); interval > 0 {
 		r.tasks.start(func() { r.check(ctx, interval) })
@@ -105,10 +108,10 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 	return r
 }
 
-// Close ends the watch of the upstream and every watch of r. They end cleanly after their
-// readers have read the remaining events. Later lists and watches are [listwatch.Unavailable].
-// Close returns when all goroutines of r have ended. Only the first call has an effect. The
-// error is always nil.
+// Close ends the watch of the upstream and every watch of r. The watches of r end cleanly
+// after their readers have read the remaining events. Later lists and watches fail with
+// [listwatch.Unavailable]. Close returns when all goroutines of r have ended. Only the
+// first call has an effect. The error is always nil.
 func (r *Relay) Close() error {
 	r.epochs.close()
 	r.stop()

@@ -2,7 +2,7 @@ package relay
 
 import "sync"
 
-// tasks runs goroutines until wait is called. Safe for concurrent use.
+// tasks runs goroutines until wait is called. It is safe for concurrent use.
 type tasks struct {
 	mu      sync.Mutex
 	closing bool // guarded by mu

@@ -8,9 +8,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An upstream is the Source that the relay's Reflector follows. It adds to the given Source: a
-// backfill of the history, a bookmark whenever a Poller advances without an event, and an error
-// when the epoch changes.
+// An upstream is the Source that the relay's Reflector follows. It wraps the given Source
+// and adds a backfill of the history, a bookmark whenever a Poller advances without an
+// event, and an error when the epoch changes.
 type upstream struct {
 	listwatch.Source
 	backfillVersions int
@@ -19,8 +19,8 @@ type upstream struct {
 	// Guarded by mu.
 	open       *upstreamWatcher // nil if no watch is open
 	epoch      string           // of the relay's state; empty if not known
-	target     target           // of the open watch, until its state is complete
-	noBackfill bool             // the next watch begins with the newest state, because a backfill has failed
+	target     target           // the target of the open watch, until its state is complete
+	noBackfill bool             // a backfill has failed; the next watch begins with the newest state
 }
 
 func newUpstream(s listwatch.Source, backfillVersions int) *upstream {
@@ -88,8 +88,8 @@ func (u *upstream) skipBackfill() {
 	u.noBackfill = true
 }
 
-// takeTarget returns the target of the state that is complete now. A state that was listed has
-// none.
+// takeTarget returns the target of the state that is now complete. A state that was listed
+// has no target.
 func (u *upstream) takeTarget() target {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -98,7 +98,7 @@ func (u *upstream) takeTarget() target {
 	return to
 }
 
-// synced records the epoch of the state that is complete now.
+// synced records the epoch of the state that is now complete.
 func (u *upstream) synced(epoch string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -108,9 +108,9 @@ func (u *upstream) synced(epoch string) {
 	}
 }
 
-// checkEpoch returns an error if the Source has another epoch than the relay's state. To resume
-// would mix two histories then, so the open watch ends with the same error. It remains open
-// within its initial events, because these may be of the new epoch.
+// checkEpoch returns an error if the Source has another epoch than the relay's state,
+// because resuming would mix two histories. It also ends the open watch with this error,
+// unless the watch is within its initial events, which may belong to the new epoch.
 func (u *upstream) checkEpoch() error {
 	is := listwatch.Describe(u.Source).Epoch
 	u.mu.Lock()

@@ -13,7 +13,7 @@ type upstreamWatcher struct {
 	listwatch.Watcher
 	upstream *upstream
 	poller   listwatch.Poller // the Watcher; nil if it is not a Poller
-	signal   chan struct{}    // has room for one; filled when the Poller must be polled
+	signal   chan struct{}    // capacity 1; holds a token when the Poller must be polled
 	onWake   func()           // calls wake; allocated once
 
 	synced bool // the state is complete; guarded by upstream.mu
@@ -21,7 +21,7 @@ type upstreamWatcher struct {
 	// Owned by the reader.
 	pending     []listwatch.Event // returned before the events of Watcher
 	backfillEnd listwatch.Version // the target of the backfill; zero once it is reached
-	position    listwatch.Version // of the newest bookmark made by poll
+	position    listwatch.Version // the version of the newest bookmark made by poll
 
 	mu      sync.Mutex
 	failure error // guarded by mu; set by fail
@@ -33,7 +33,7 @@ func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n in
 	case len(w.pending) > 0:
 		n = copy(dst, w.pending)
 		if w.pending = w.pending[n:]; len(w.pending) == 0 {
-			w.pending = nil // releases the events
+			w.pending = nil // release the events
 		}
 	case w.poller != nil:
 		n, err = w.poll(ctx, dst)
@@ -52,7 +52,7 @@ func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n in
 	switch listwatch.CodeOf(err) {
 	case listwatch.Expired, listwatch.Corrupt, listwatch.Unsupported:
 		if w.backfillEnd != 0 {
-			w.upstream.skipBackfill() // another backfill would fail likewise
+			w.upstream.skipBackfill() // another backfill would fail for the same reason
 		}
 	}
 	return n, err
@@ -85,14 +85,14 @@ func (w *upstreamWatcher) wake() {
 	}
 }
 
-// fail ends the watch with err. Only the first call counts.
+// fail ends the watch with err. Only the first call has an effect.
 func (w *upstreamWatcher) fail(err error) {
 	w.mu.Lock()
 	if w.failure == nil {
 		w.failure = err
 	}
 	w.mu.Unlock()
-	_ = w.Watcher.Close() // the failure is reported in place of its error
+	_ = w.Watcher.Close() // Next returns err, so the error of Close is not needed
 	w.wake()
 }
 

@@ -15,9 +15,9 @@ type Backend interface {
 	// Get returns the newest object at key, or nil if there is none.
 	Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error)
 	// Commit writes c under a new version and returns the object after the write. For a
-	// delete, it returns the last state at the version of the delete. If the object at c.Key
-	// is not at the version of c.Old any more, it writes nothing and returns an error of code
-	// Conflict.
+	// delete, it returns the last state, at the version of the delete. If the object at
+	// c.Key no longer has the version of c.Old, Commit writes nothing and returns an error
+	// of code Conflict.
 	Commit(ctx context.Context, c Change) (*listwatch.Object, error)
 }
 
@@ -31,7 +31,7 @@ type Change struct {
 }
 
 // A Draft is an object that is complete except for its version. It is prepared before the
-// commit, so that a backend that holds a lock has only one copy to make.
+// commit, so that a backend only needs to copy bytes while it holds its lock.
 type Draft struct {
 	// Key, Labels and Fields are the attributes of the object.
 	Key    listwatch.Key

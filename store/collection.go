@@ -31,8 +31,9 @@ type Collection struct {
 	dryRun  bool // nothing is written
 }
 
-// New returns the collection that s declares, kept by b. Empty fields of s get their
-// defaults. If b is a [listwatch.Describer], the collection has its epoch.
+// New returns the collection that s declares, with its objects in b. Empty fields of s get
+// their defaults. If b is a [listwatch.Describer], the collection has the epoch that b
+// describes.
 func New(s CollectionSpec, b Backend) *Collection {
 	return &Collection{spec: s.WithDefaults(), backend: b}
 }
@@ -172,8 +173,8 @@ func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditi
 	})
 }
 
-// draftUpdate returns the draft that replaces old by data, or nil if that changes nothing.
-// deletes reports whether the object is to be deleted, because it has no finalizer any more.
+// draftUpdate returns the draft that replaces old by data, or nil if nothing would change.
+// deletes reports whether the object must be deleted because it no longer has finalizers.
 func (c *Collection) draftUpdate(old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
 	s, err := c.spec.parseSubmission(data, old.Key)
 	if err != nil {
@@ -197,7 +198,7 @@ func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {
 	if err != nil {
 		return p, err
 	}
-	doc, err := splitDocument(compact) // the write checks everything else
+	doc, err := splitDocument(compact) // the write has checked everything else
 	if err != nil {
 		return p, err
 	}
@@ -218,7 +219,7 @@ type callerError struct{ err error }
 
 func (e callerError) Error() string { return e.err.Error() }
 
-// maxWriteTries bounds the retries if every write of a backend conflicts.
+// maxWriteTries limits the retries for a backend that reports a conflict for every write.
 const maxWriteTries = 100
 
 // retry calls write with the newest object at key, and again each time that write returns

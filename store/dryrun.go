@@ -7,8 +7,8 @@ import (
 )
 
 // DryRun returns a view of c that applies all rules to writes but does not write. A write
-// returns the object that a write to c would return, except that its version is that of the
-// existing object, or zero for a create. Reads return the content of c.
+// returns the object that a write to c would return, except for its version: it is the
+// version of the existing object, or zero for a create. Reads return the content of c.
 func (c *Collection) DryRun() *Collection {
 	return &Collection{spec: c.spec, backend: c.backend, dryRun: true}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The errors of a collection have the texts of kube-apiserver, because clients are known to
-// read them.
+// The errors of a collection have the texts of kube-apiserver, because some clients parse
+// them.
 
 // quotedName returns the name of an object as messages show it, such as: pods "a".
 func (s CollectionSpec) quotedName(name string) string {
@@ -38,13 +38,13 @@ func (s CollectionSpec) conflict(key listwatch.Key, reason string) error {
 
 const modifiedMessage = "the object has been modified; please apply your changes to the latest version and try again"
 
-// badRequest returns the error of an object that cannot be read: status 400.
+// badRequest returns the error for an object that cannot be read: status 400.
 func badRequest(format string, args ...any) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// invalid returns the error of an object that breaks rules: status 422, with a cause for each
-// rule. Details.Kind is the kind and not the plural, as in Kubernetes.
+// invalid returns the error for an object that breaks rules: status 422, with a cause for
+// each rule. Details.Kind is the kind and not the plural, as in Kubernetes.
 func (s CollectionSpec) invalid(name string, causes []listwatch.Cause) error {
 	list := ""
 	for i, c := range causes {

@@ -10,9 +10,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A delete of an object with finalizers does not remove it but marks it with
-// metadata.deletionTimestamp. It is removed when a writer removes the last finalizer
-// (Kubernetes, "Finalizers"). No writer can remove the mark.
+// The delete of an object with finalizers does not remove the object but marks it with
+// metadata.deletionTimestamp. The object is removed when a writer removes its last
+// finalizer (Kubernetes, "Finalizers"). No writer can remove the mark.
 
 // deletionMarks are the members of the metadata that mark an object that is being deleted.
 var deletionMarks = [...]string{"deletionTimestamp", "deletionGracePeriodSeconds"}
@@ -41,7 +41,7 @@ func (d *document) isBeingDeleted() bool {
 	return m != nil && !isNull(m.Value)
 }
 
-// keepDeletionMarks replaces the deletion marks of d by those of old, which may be nil.
+// keepDeletionMarks replaces the deletion marks of d by the marks of old, which may be nil.
 func (d *document) keepDeletionMarks(old *document) {
 	for _, name := range deletionMarks {
 		var m *rawjson.Member
@@ -63,7 +63,7 @@ func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
 	}
 	before, err := old.finalizers()
 	if err != nil {
-		return nil // written without this package; the new object is an improvement
+		return nil // another program wrote old with invalid finalizers, so allow every valid update
 	}
 	for _, name := range sub.finalizers {
 		if slices.Contains(before, name) {
@@ -77,8 +77,8 @@ func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
 	return nil
 }
 
-// draftMarked returns old with deletion marks, or nil if it has them already. If old has no
-// finalizers, hasFinalizers is false.
+// draftMarked returns old with deletion marks, or nil if old is already marked.
+// hasFinalizers is false if old has no finalizers.
 func (s CollectionSpec) draftMarked(old *listwatch.Object, now time.Time) (marked *Draft, hasFinalizers bool) {
 	switch string(rawjson.Lookup(old.Data, "metadata", "finalizers")) {
 	case "", "null", "[]":
@@ -86,7 +86,7 @@ func (s CollectionSpec) draftMarked(old *listwatch.Object, now time.Time) (marke
 	}
 	doc, err := splitDocument(old.Data)
 	if err != nil {
-		return nil, false // written without this package; it can only be removed
+		return nil, false // another program wrote old and it cannot be marked, so the delete removes it
 	}
 	if doc.isBeingDeleted() {
 		return nil, true

@@ -68,7 +68,7 @@ type mismatch struct {
 	got  []byte
 }
 
-// below returns m with step in front of its path.
+// below returns m with step prepended to its path.
 func (m *mismatch) below(step string) *mismatch {
 	m.path = step + m.path
 	return m

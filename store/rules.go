@@ -15,7 +15,7 @@ const maxAnnotationBytes = 256 << 10
 // causeTooLong is Kubernetes' reason for a value that is too large (metav1.CauseType).
 const causeTooLong = "FieldValueTooLong"
 
-// causes are the rules that an object breaks.
+// causes collects a cause for each rule that an object breaks.
 type causes []listwatch.Cause
 
 func (c *causes) add(reason, field, format string, args ...any) {
@@ -88,7 +88,7 @@ func checkAnnotations(d *document, c *causes) {
 		return
 	}
 	size := 0
-	_ = rawjson.Members(m.Value, func(name string, value rawjson.Span) error { // the type was checked before
+	_ = rawjson.Members(m.Value, func(name string, value rawjson.Span) error { // already checked
 		checkQualifiedName(field, "annotation", name, c)
 		text, _ := rawjson.String(value.Of(m.Value))
 		size += len(name) + len(text)

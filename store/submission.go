@@ -52,8 +52,8 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 	return sub, nil
 }
 
-// setType adds kind and apiVersion at the front of doc if they are absent. Values other than
-// those of s are errors.
+// setType adds kind and apiVersion at the front of doc if they are absent. It returns an
+// error if they are present with other values than in s.
 func (s CollectionSpec) setType(doc *document) error {
 	for _, m := range []struct{ name, want string }{{"apiVersion", s.APIVersion}, {"kind", s.Kind}} {
 		got, err := doc.string(m.name)
@@ -118,7 +118,7 @@ func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) 
 	}
 	uid, created := findMember(old.metadata, "uid"), findMember(old.metadata, "creationTimestamp")
 	if uid == nil || created == nil {
-		// The object was written without this package.
+		// Another program wrote the object without a uid.
 		uid = &rawjson.Member{Value: quote(newUID())}
 		created = &rawjson.Member{Value: quoteTime(now)}
 	}

@@ -134,7 +134,7 @@ func (t *Typed[T]) Items(ctx context.Context, q listwatch.Query) ([]T, listwatch
 
 // A TypedEvent is a [listwatch.Event] with its object decoded.
 type TypedEvent[T any] struct {
-	// Type, Initial and Version are those fields of the listwatch.Event.
+	// Type, Initial and Version have the same meaning as in listwatch.Event.
 	Type    listwatch.EventType
 	Initial bool
 	Version listwatch.Version
@@ -142,8 +142,8 @@ type TypedEvent[T any] struct {
 	Object T
 }
 
-// Events watches the selected values until ctx ends or the caller stops the iteration. If the
-// watch fails, the error is the last element. If it ends regularly, there is no error.
+// Events watches the selected values until ctx ends or the caller stops the iteration. If
+// the watch fails, the error is the last element. If it ends cleanly, there is no error.
 func (t *Typed[T]) Events(ctx context.Context, q listwatch.Query) iter.Seq2[TypedEvent[T], error] {
 	return func(yield func(TypedEvent[T], error) bool) {
 		w, err := t.collection.Watch(ctx, q)
@@ -164,7 +164,7 @@ func (t *Typed[T]) Events(ctx context.Context, q listwatch.Query) iter.Seq2[Type
 	}
 }
 
-// decode decodes the object of a call's results.
+// decode decodes the object of the call whose results are o and err.
 func decode[T any](o *listwatch.Object, err error) (T, error) {
 	if err != nil {
 		var none T

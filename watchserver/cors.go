@@ -16,8 +16,8 @@ import (
 func CORS(next http.Handler, origins []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		// A response to a request without Origin varies too: a cache must not give it to a page
-		// (Fetch, "CORS protocol and HTTP caches").
+		// Vary is also needed without an Origin: otherwise a cache could return this
+		// response to a page (Fetch, "CORS protocol and HTTP caches").
 		h.Add("Vary", "Origin")
 		origin := r.Header.Get("Origin")
 		if origin == "" {

@@ -6,9 +6,9 @@
 //
 //	http.Handle("/flags", &watchserver.Server{Source: flags})
 //
-// The protocol is the list-watch of Kubernetes; docs/protocol.md specifies it rule by rule. A
-// watch never ends silently: it ends cleanly when its time is up or the server drains, and
-// with an ERROR event that gives the reason otherwise.
+// The protocol is the list-watch of Kubernetes; docs/protocol.md specifies it rule by rule.
+// A watch always ends explicitly: cleanly when its time is up or the server drains, and
+// otherwise with an ERROR event that gives the reason.
 //
 // # Where to look
 //

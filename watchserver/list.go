@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// list answers with a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
+// list responds with a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
 	representation, err := chooseJSONRepresentation(r, e.Represent, true)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	return nil
 }
 
-// listWithTimeout lists source within the time that the request allows.
+// listWithTimeout lists source within the timeout of the request.
 func listWithTimeout(ctx context.Context, source listwatch.Source, q request) (listwatch.Page, error) {
 	if q.timeout == 0 {
 		return source.List(ctx, q.Query)
@@ -59,14 +59,14 @@ func listWithTimeout(ctx context.Context, source listwatch.Source, q request) (l
 	limited, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
 	page, err := source.List(limited, q.Query)
-	// The error of a source's own deadline is returned unchanged.
+	// If the source has a deadline of its own, its error is returned unchanged.
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
 		return listwatch.Page{}, errListTimeout(q.timeout)
 	}
 	return page, err
 }
 
-// jsonOnly holds the framing of lists and of single objects.
+// jsonOnly holds the only framing of lists and of single objects.
 var jsonOnly = func() *framing.Registry {
 	r, err := framing.NewRegistry(framing.JSON{})
 	if err != nil {
@@ -104,7 +104,8 @@ func listStart(d listwatch.Description, page listwatch.Page, representation List
 	return slices.Concat(object[:len(object)-1], []byte(`,"items":[`)), nil
 }
 
-// writeList writes a list. Every list ends with its items, so the end is always the same.
+// writeList writes a list. Items are always the last member, so the end is the same for all
+// lists.
 func writeList(w io.Writer, start []byte, items []*listwatch.Object, representation ListRepresentation) {
 	w.Write(start)
 	var scratch []byte

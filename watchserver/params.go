@@ -42,9 +42,9 @@ func (p *params) fail(name, problem string) {
 	}
 }
 
-// watch parses the parameter watch. It accepts the value yes of old Kubernetes documents, no
-// value, as users of curl write it, and True and False, as the Python client writes them.
-// forced is the result if the parameter is absent or false.
+// watch parses the parameter watch. In addition to booleans it accepts "yes" from old
+// Kubernetes documents, an empty value, which users of curl write, and True and False,
+// which the Python client writes. forced is the result if the parameter is absent or false.
 func (p *params) watch(forced bool) bool {
 	if !p.Has("watch") {
 		return forced
@@ -93,7 +93,7 @@ func parseSelector[S any](p *params, name string, parse func(string) (S, error))
 	return s
 }
 
-// start parses the parameters that say where the list or watch starts.
+// start parses the parameters that determine where the list or watch starts.
 func (p *params) start(q *request) {
 	rv := p.Get("resourceVersion")
 	v, err := listwatch.ParseVersion(rv)

@@ -18,12 +18,12 @@ type bufferedPoller struct {
 	watcher    listwatch.Watcher
 	log        *slog.Logger
 	cancel     context.CancelFunc
-	spaceFreed chan struct{} // holds one element; filled when Poll has taken events from buffer
+	spaceFreed chan struct{} // capacity 1; holds a token when Poll has taken events from buffer
 
 	mu sync.Mutex
 	// Guarded by mu.
 	buffer []listwatch.Event
-	err    error // returned after buffer
+	err    error // returned after the events of buffer
 	wake   func()
 	closed bool
 
@@ -64,7 +64,7 @@ func (p *bufferedPoller) read(ctx context.Context) {
 	}
 }
 
-// put buffers events, which err follows if it is not nil, and wakes the caller of Poll.
+// put buffers events, followed by err if it is not nil, and wakes the caller of Poll.
 func (p *bufferedPoller) put(events []listwatch.Event, err error) {
 	p.mu.Lock()
 	p.buffer = append(p.buffer, events...)
@@ -103,7 +103,8 @@ func (p *bufferedPoller) Poll(dst []listwatch.Event) (int, error) {
 		case listwatch.Bookmark, listwatch.Synced:
 			p.position = e.Version
 		default:
-			// Another event of the same version may follow.
+			// Another event of the same version may follow, so the position is the version
+			// before it.
 			if !e.Initial && e.Version > 0 {
 				p.position = max(p.position, e.Version-1)
 			}
@@ -129,8 +130,8 @@ func (p *bufferedPoller) Wake(f func()) {
 	}
 }
 
-// Position implements [listwatch.Poller]. It only advances with events, so a stream sends no
-// bookmarks except the watcher's own.
+// Position implements [listwatch.Poller]. It advances only with events and bookmarks of the
+// watcher, so a stream forwards those bookmarks and adds none.
 func (p *bufferedPoller) Position() listwatch.Version { return p.position }
 
 // Next implements [listwatch.Watcher]. It is not supported, because a stream calls Poll.

@@ -23,18 +23,19 @@ type ListRepresentation interface {
 	AppendItem(dst []byte, o *listwatch.Object) []byte
 }
 
-// A RepresentationFunc returns the [ListRepresentation] that the parameters of a media range
-// request, such as as=Table, g=meta.k8s.io and v=v1. params may also hold parameters of the
-// framing. list is true if many objects are answered as one.
+// A RepresentationFunc returns the [ListRepresentation] that the parameters of a media
+// range request, such as as=Table, g=meta.k8s.io and v=v1. params may also hold parameters
+// of the framing. list is true if the response is a list.
 //
-// If it returns nil and no error, the representation does not exist, and the client's next
-// choice is tried. If it returns an error, the request is refused with it.
+// If there is no such representation, the function returns nil and no error, and the server
+// tries the client's next choice. If it returns an error, the server refuses the request
+// with it.
 type RepresentationFunc func(params map[string]string, list bool) (ListRepresentation, error)
 
-// ChooseRepresentation returns the representation of single objects that the Accept headers of
-// r prefer. It returns nil if they prefer the objects themselves, in JSON. The error is a
-// *listwatch.Error; if nothing that r accepts is available, its code is Unsupported and its
-// status 406.
+// ChooseRepresentation returns the representation of single objects that the Accept headers
+// of r prefer. It returns nil if they prefer the objects themselves, in JSON. The error is
+// a *listwatch.Error. If r accepts nothing that is available, its code is Unsupported and
+// its status 406.
 func ChooseRepresentation(r *http.Request, offer RepresentationFunc) (ListRepresentation, error) {
 	return chooseJSONRepresentation(r, offer, false)
 }
@@ -49,17 +50,17 @@ func chooseJSONRepresentation(r *http.Request, offer RepresentationFunc, list bo
 	return representation, err
 }
 
-// RequireJSON returns an error with code Unsupported and status 406 if the values of Accept
-// headers exclude JSON.
+// RequireJSON returns an error with code Unsupported and status 406 if the given values of
+// Accept headers exclude JSON.
 func RequireJSON(accept []string) error {
 	_, err := jsonOnly.Negotiate(accept, false)
 	return err
 }
 
-// chooseRepresentation returns the representation that r prefers, or nil for the objects
-// themselves or if nothing matches. The returned request is a copy of r in which Accept holds
-// only the ranges of that representation, without its parameters, for the negotiation of the
-// framing.
+// chooseRepresentation returns the representation that r prefers. It returns nil if r
+// prefers the objects themselves or nothing matches. The returned request is a copy of r
+// for the negotiation of the framing: its Accept header holds only the ranges of that
+// representation, without the representation's parameters.
 func chooseRepresentation(
 	r *http.Request, framings *framing.Registry, offer RepresentationFunc, list bool,
 ) (ListRepresentation, *http.Request, error) {
@@ -73,7 +74,7 @@ func chooseRepresentation(
 			continue
 		}
 		if len(plain.Params) == len(m.Params) {
-			break // the objects themselves
+			break // r prefers the objects themselves
 		}
 		representation, err := offer(m.Params, list)
 		if err != nil {
@@ -107,8 +108,8 @@ func withoutRepresentation(m framing.MediaRange) framing.MediaRange {
 	return m
 }
 
-// withAcceptOf returns a copy of r whose Accept header holds the ranges that request the same
-// representation as chosen, without the parameters of the representation.
+// withAcceptOf returns a copy of r whose Accept header holds only the ranges that request
+// the same representation as chosen, without the parameters of the representation.
 func withAcceptOf(r *http.Request, ranges []framing.MediaRange, chosen framing.MediaRange) *http.Request {
 	var accept []string
 	for _, m := range ranges {

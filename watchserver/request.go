@@ -103,7 +103,7 @@ func (p *params) resume(q *request, lastEventID string) error {
 				"open an EventSource without resourceVersion so that it can resume", rv, lastEventID),
 		}
 	}
-	// The client has already received the initial events that the URL requests.
+	// The client has already received the initial events that its URL requests.
 	q.Start, q.Version, q.InitialEvents = listwatch.At, v, listwatch.Unset
 	return nil
 }

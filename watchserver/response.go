@@ -31,8 +31,9 @@ func errMethodNotAllowed(r *http.Request, allow string) error {
 	}, allow}
 }
 
-// WriteError answers r with err as a Kubernetes Status, with the HTTP status that belongs to it
-// and the headers that HTTP requires for that status: Allow, Retry-After or WWW-Authenticate.
+// WriteError responds to r with err as a Kubernetes Status, with the corresponding HTTP
+// status and the headers that HTTP requires for that status: Allow, Retry-After or
+// WWW-Authenticate.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	status := listwatch.StatusOf(err)
 	h := w.Header()
@@ -58,8 +59,8 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	WriteJSON(w, r, status.Code, status)
 }
 
-// WriteJSON answers r with status code and v as JSON on one line. It panics if v cannot be
-// encoded. It writes no body for HEAD.
+// WriteJSON responds to r with status code and v as JSON on one line. It panics if v cannot
+// be encoded. It writes no body for HEAD.
 func WriteJSON(w http.ResponseWriter, r *http.Request, code int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -81,7 +82,8 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, code int, v any) {
 // networks within a cluster.
 const compressAbove = 32 << 10
 
-// compressors use the fastest level, as kube-apiserver does: JSON shrinks well at any level.
+// compressors use the fastest level, as kube-apiserver does, because JSON compresses well
+// at any level.
 var compressors = sync.Pool{New: func() any {
 	z, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
@@ -91,18 +93,18 @@ var compressors = sync.Pool{New: func() any {
 }}
 
 // A responseBody is the body of a response that is not a stream. It is compressed if it is
-// large and the client accepts gzip. It is for one goroutine.
+// large and the client accepts gzip. It must be used by one goroutine only.
 type responseBody struct {
 	w        http.ResponseWriter
 	code     int
 	compress bool
-	held     []byte        // the bytes written while the body may still turn out to be small
+	held     []byte        // the bytes written so far, until it is clear whether the body is large
 	out      *bufio.Writer // nil while held is in use
 	gzip     *gzip.Writer  // nil if the body is not compressed
 }
 
-// newResponseBody begins a response to r with the headers in w. If timeout is positive, the
-// client must take each piece of the body within it.
+// newResponseBody begins a response to r with the headers in w. If timeout is positive, it
+// limits the time that the client takes to accept each piece of the body.
 func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Duration) *responseBody {
 	h := w.Header()
 	if timeout > 0 {
@@ -114,8 +116,8 @@ func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout t
 	return &responseBody{w: w, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
 }
 
-// A deadlineWriter limits the duration of each write, not of the whole response, so that only
-// clients that stop reading are disconnected.
+// A deadlineWriter limits the duration of each write and not of the whole response, so that
+// it only disconnects clients that stop reading.
 type deadlineWriter struct {
 	http.ResponseWriter
 	rc      *http.ResponseController
@@ -123,7 +125,7 @@ type deadlineWriter struct {
 }
 
 func (d *deadlineWriter) Write(p []byte) (int, error) {
-	_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout)) // not every ResponseWriter supports it
+	_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout)) // some ResponseWriters have no deadlines
 	return d.ResponseWriter.Write(p)
 }
 
@@ -178,9 +180,9 @@ func (b *responseBody) Close() error {
 	return b.out.Flush()
 }
 
-// WriteBody answers r with status code, the headers in w, and the concatenation of parts. The
-// body is compressed if it is larger than 32 KiB and the client accepts gzip. WriteBody does
-// not retain parts.
+// WriteBody responds to r with status code, the headers in w, and the concatenation of
+// parts. The body is compressed if it is larger than 32 KiB and the client accepts gzip.
+// WriteBody does not retain parts.
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) {
 	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
 	for _, p := range parts {

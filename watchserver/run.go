@@ -21,7 +21,8 @@ func (s *stream) wake() {
 	}
 }
 
-// run serves the stream until it ends, on the calling goroutine, and returns how it ended.
+// run serves the stream on the calling goroutine until it ends, and returns how the
+// transport must end it.
 func (s *stream) run() (end transport.End) {
 	end = transport.Abort
 	var cause error
@@ -56,8 +57,8 @@ func (s *stream) loop() (transport.End, error) {
 		if again.Equal(now) {
 			continue
 		}
-		// Leave a timer that fires too early: an extra step costs less than setting the timer
-		// after each event.
+		// Do not postpone a timer that is set too early: an extra step is cheaper than
+		// setting the timer after each event.
 		if !again.IsZero() && (again.Before(timerAt) || !timerAt.After(now)) {
 			timerAt = again
 			timer.Reset(timerAt.Sub(now))
@@ -76,7 +77,7 @@ var errClientGone = errors.New("the client has disconnected")
 const forever = time.Duration(math.MaxInt64)
 
 // endFor returns how the transport ends a stream whose step returned err. If the client has
-// received the error, its stream is complete.
+// received err as an ERROR event, the stream is complete.
 func endFor(err error) transport.End {
 	if _, ok := errors.AsType[*sendError](err); ok {
 		return transport.Abort
@@ -87,8 +88,8 @@ func endFor(err error) transport.End {
 	return transport.Finished
 }
 
-// recovered handles a panic of the source or of a framing: it logs it, and sends an ERROR event
-// unless the panic happened during a write.
+// recovered handles a panic of the source or of a framing. It logs the panic, and sends an
+// ERROR event unless the panic happened during a write.
 func (s *stream) recovered(p any) (end transport.End, err error) {
 	err = errInternal()
 	s.server.logger().Error("watchserver: panic in a watch",
@@ -118,11 +119,11 @@ func (s *stream) close(end transport.End, cause error) {
 	s.server.Trace.closed(s, cause)
 }
 
-// maxDuration is the upper bound of the durations in [Timing]. It can be doubled without an
-// overflow.
+// maxDuration is the upper bound of the durations in [Timing], so that they can be doubled
+// without an overflow.
 const maxDuration = 365 * 24 * time.Hour
 
-// orDefault returns d, or byDefault if d is zero, and at most maxDuration.
+// orDefault returns d, or byDefault if d is zero, but at most maxDuration.
 func (t Timing) orDefault(d, byDefault time.Duration) time.Duration {
 	return min(cmp.Or(d, byDefault), maxDuration)
 }
@@ -136,15 +137,15 @@ func randomBetween(low, high time.Duration) time.Duration {
 	return low + rand.N(max(high-low, 0)+1)
 }
 
-// isDue reports whether t has come. A zero t never comes.
+// isDue reports whether t has been reached. A zero t means never.
 func isDue(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
-// lastBookmarkBefore is the time before its end at which a stream sends a bookmark, as
-// kube-apiserver does.
+// lastBookmarkBefore is the time between the last bookmark of a stream and its end, as in
+// kube-apiserver.
 const lastBookmarkBefore = 2 * time.Second
 
-// nextBookmark returns the time of the bookmark after one at now: about an interval later, or
-// shortly before the end. It returns the zero time if no bookmark is to be sent.
+// nextBookmark returns when to send the bookmark that follows one at now: about an interval
+// later, or shortly before the end. It returns the zero time if no bookmark follows.
 func (s *stream) nextBookmark(now time.Time) time.Time {
 	interval := s.server.Timing.orDefault(s.server.Timing.Bookmark, DefaultBookmark)
 	if !s.bookmarks || interval < 0 {
@@ -157,8 +158,8 @@ func (s *stream) nextBookmark(now time.Time) time.Time {
 	return next
 }
 
-// nextDue returns the earliest time at which s has something to do, or the zero time if there
-// is none.
+// nextDue returns the earliest time at which s has something to send, or the zero time if
+// there is none.
 func (s *stream) nextDue() time.Time {
 	next := s.endAt
 	for _, t := range [...]time.Time{s.bookmarkAt, s.heartbeatAt} {

@@ -23,9 +23,9 @@ import (
 type Server struct {
 	// Source is the collection that ServeHTTP serves. It may be nil if only Serve is used.
 	Source listwatch.Source
-	// Transports are the transports that can serve a watch; the first that claims the request
-	// is used. If nil, they are WebSocket (with AllowOrigins), HTTP/2, and HTTP/1.1 for all
-	// other requests.
+	// Transports are the transports that can serve a watch. The first one that claims the
+	// request serves it. If nil, they are WebSocket (with AllowOrigins), HTTP/2, and
+	// HTTP/1.1 for all other requests.
 	Transports []transport.Server
 	// Framings are the framings that a client may request. If nil, all framings of package
 	// framing are offered.
@@ -37,13 +37,14 @@ type Server struct {
 	// NoCompression disables compression. Otherwise watches, and lists above 32 KiB, are
 	// compressed for clients that accept it.
 	//
-	// Set it if objects hold secrets next to text that an attacker can choose, and the attacker
-	// can observe the length of responses: compressed text gets shorter where the two are alike
-	// (the BREACH attack). Each event is compressed separately, so an attacker learns about one
-	// object at a time; a list is compressed as a whole. To disable compression for some
-	// requests only, pass them through [transport.WithoutCompression] before Serve.
+	// Set it if objects contain both secrets and text that an attacker can choose, and the
+	// attacker can observe the length of responses: compressed text gets shorter where the
+	// two are alike (the BREACH attack). Each event is compressed separately, so an
+	// attacker learns about one object at a time. A list is compressed as a whole. To
+	// disable compression for some requests only, pass them through
+	// [transport.WithoutCompression] before Serve.
 	NoCompression bool
-	// Limits bound what a client may request.
+	// Limits limit the resources that clients can use.
 	Limits Limits
 	// Timing configures bookmarks, timeouts and heartbeats.
 	Timing Timing
@@ -58,27 +59,27 @@ type Server struct {
 	watches watchSet
 }
 
-// Limits bound what a client may request. If a field is zero, its default is used; a negative
-// value disables the limit.
+// Limits limit the resources that clients can use. If a field is zero, its default is used;
+// a negative value disables the limit.
 type Limits struct {
-	// Watches is the maximum number of open watches; more are refused with status 429. The
-	// default is no limit.
+	// Watches is the maximum number of open watches. Further watches are refused with
+	// status 429. The default is no limit.
 	Watches int
-	// WatchesPerClient is the maximum number of open watches of one client; more are refused
-	// with status 429. The default is no limit.
+	// WatchesPerClient is the maximum number of open watches of one client. Further watches
+	// are refused with status 429. The default is no limit.
 	WatchesPerClient int
-	// URLBytes is the maximum length of path and query; longer ones are refused with status
+	// URLBytes is the maximum length of path and query. Longer ones are refused with status
 	// 414. The default is [DefaultURLBytes].
 	URLBytes int
-	// HeaderBytes is the maximum size of the request's headers; larger ones are refused with
-	// status 431. The default is [DefaultHeaderBytes]. http.Server.MaxHeaderBytes limits the
-	// bytes that are read at all.
+	// HeaderBytes is the maximum size of the request's headers. Larger headers are refused
+	// with status 431. The default is [DefaultHeaderBytes]. http.Server.MaxHeaderBytes
+	// limits how many bytes are read at all.
 	HeaderBytes int
-	// BatchBytes is the maximum number of bytes of events in one write. A larger event is
-	// written alone. The default is [DefaultBatchBytes].
+	// BatchBytes is the maximum number of bytes of events in one write. An event that is
+	// larger is written on its own. The default is [DefaultBatchBytes].
 	BatchBytes int
-	// WriteTimeout is [transport.Options.WriteTimeout]: a client that takes no byte for that
-	// long is disconnected. The default is [transport.DefaultWriteTimeout].
+	// WriteTimeout is [transport.Options.WriteTimeout]: a client that accepts no byte for
+	// this time is disconnected. The default is [transport.DefaultWriteTimeout].
 	WriteTimeout time.Duration
 }
 
@@ -89,9 +90,9 @@ type Timing struct {
 	// interval varies by a quarter. If negative, the only bookmarks are those at the end of the
 	// initial events and of the watch. The default is [DefaultBookmark].
 	Bookmark time.Duration
-	// Timeout is the minimum duration of a watch without timeoutSeconds. Such a watch ends at a
-	// random time between Timeout and twice that, so that clients do not all reconnect at once.
-	// If negative, it has no timeout. The default is [DefaultTimeout].
+	// Timeout is the minimum duration of a watch without timeoutSeconds. Such a watch ends
+	// at a random time between Timeout and twice Timeout, so that clients do not all
+	// reconnect at once. If negative, it has no timeout. The default is [DefaultTimeout].
 	Timeout time.Duration
 	// Heartbeat is the idle time after which a stream sends a heartbeat, if its framing or
 	// transport has one. The default, [DefaultHeartbeat], is well below the 60 s after which
@@ -117,10 +118,11 @@ const (
 type Endpoint struct {
 	// Source is the collection.
 	Source listwatch.Source
-	// Namespace and Name restrict the request to the scope in its path. If empty, they do not
-	// restrict it.
+	// Namespace and Name restrict the request to the scope in its path. Empty values mean
+	// no restriction.
 	Namespace, Name string
-	// Watch makes the request a watch even without the parameter watch, for paths that say so.
+	// Watch makes the request a watch even without the parameter watch, as paths such as
+	// /api/v1/watch/pods require.
 	Watch bool
 	// Represent offers other representations of the objects. If nil, there are none.
 	Represent RepresentationFunc
@@ -131,7 +133,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Serve(w, r, Endpoint{Source: s.Source})
 }
 
-// Serve answers r with a list or a watch of e. An error is answered with a Kubernetes Status.
+// Serve responds to r with a list or a watch of e. An error becomes a Kubernetes Status.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 	CloseAfterChunkedRequest(w, r)
 	if s.NoCompression {

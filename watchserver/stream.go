@@ -19,9 +19,9 @@ type stream struct {
 	out       *transport.Stream // except its Encoder, which run owns
 	info      Watch             // its counters are unused; see describe
 	bookmarks bool              // the client allows bookmarks
-	endAt     time.Time         // the end of the watch's time; zero if it has no timeout
+	endAt     time.Time         // when the watch times out; zero if it has no timeout
 	source    listwatch.Description
-	wakeup    chan struct{} // holds one element; filled by wake
+	wakeup    chan struct{} // capacity 1; filled by wake
 
 	// Owned by run.
 	batchBytes  int
@@ -47,19 +47,19 @@ type batch struct {
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
-// The errors of step for a stream that ended cleanly.
+// The errors that step returns for a stream that ended cleanly.
 var (
 	errComplete = errors.New("the watch is complete")
 	errDraining = errors.New("the server is draining")
 )
 
-// step sends the pending events, and the bookmark or heartbeat if one is due at now. It returns
-// the time at which it must be called again if the poller does not wake the stream before: now
-// if more events may be pending, and zero for no time.
+// step sends the pending events, and the bookmark or heartbeat if one is due at now. again
+// is the time at which step must be called next, unless the poller wakes the stream before.
+// It is now if more events may be pending, and zero if nothing is due.
 //
-// After an error the stream is over and nothing more may be sent. The error is errComplete,
-// errDraining, or the reason, which the client has received as an ERROR event if it could be
-// sent.
+// After an error the stream has ended and nothing more may be sent. The error is
+// errComplete, errDraining, or the reason, which was sent to the client as an ERROR event
+// if that was possible.
 func (s *stream) step(now time.Time) (again time.Time, err error) {
 	b := batches.Get().(*batch)
 	defer b.release()
@@ -70,8 +70,8 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 		if err := s.send(b, b.events[:n], now); err != nil {
 			return now, err
 		}
-		// A stream whose time is up ends even if more events are pending. A draining stream
-		// sends them first.
+		// When its time is up, a stream ends even if more events are pending. A draining
+		// stream sends them first.
 		if n == len(b.events) && !isDue(s.endAt, now) {
 			return now, nil
 		}
@@ -102,7 +102,7 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 	for i := range events {
 		frame, err := s.out.Encoder.Event(events[i])
 		if err != nil {
-			// The events before it are sent before the error.
+			// Send the preceding events before the error.
 			if err := s.flush(b, count, now); err != nil {
 				return err
 			}
@@ -147,20 +147,20 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 	return nil
 }
 
-// A sendError is the reason that ended a stream if nothing more can be sent to its client.
+// A sendError is the reason why a stream ended if nothing more can be sent to its client.
 type sendError struct{ error }
 
 func (e *sendError) Unwrap() error { return e.error }
 
-// A pendingPoller is a Poller that may be waiting for a version in the future. Its PendingError
-// is then not nil.
+// A pendingPoller is a Poller that may be waiting for a version in the future. PendingError
+// returns the error to report in that case, and otherwise nil.
 type pendingPoller interface{ PendingError() error }
 
 // finish ends a stream cleanly because its time is up or the server drains, with a last
 // bookmark if the client allows bookmarks.
 func (s *stream) finish(b *batch, now time.Time) error {
 	if p, ok := s.poller.(pendingPoller); ok && p.PendingError() != nil {
-		// A clean end would imply that nothing has happened since that version.
+		// A clean end would imply that no event has happened since that version.
 		return s.fail(b, p.PendingError(), now)
 	}
 	if err := s.sendBookmark(b, now); err != nil {
@@ -172,7 +172,7 @@ func (s *stream) finish(b *batch, now time.Time) error {
 	return errComplete
 }
 
-// fail sends cause as an ERROR event and returns it, joined with the error of the sending.
+// fail sends cause as an ERROR event and returns it, joined with the error of sending it.
 func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	if errors.Is(cause, io.EOF) {
 		return errComplete
@@ -185,8 +185,8 @@ func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	return errors.Join(cause, err)
 }
 
-// sendBookmark sends a bookmark if the client allows bookmarks and the poller's position is at
-// or after everything sent.
+// sendBookmark sends a bookmark if the client allows bookmarks and the poller's position is
+// not before the events already sent.
 func (s *stream) sendBookmark(b *batch, now time.Time) error {
 	at := s.poller.Position()
 	if !s.bookmarks || at == 0 || at < s.lastSent {
@@ -208,8 +208,8 @@ func (s *stream) sendHeartbeat(b *batch, now time.Time) error {
 	return nil
 }
 
-// resumeVersion returns the version that the client may resume from, or zero within the initial
-// events.
+// resumeVersion returns a version that the client may resume from, or zero within the
+// initial events.
 func (s *stream) resumeVersion() listwatch.Version {
 	if at := s.poller.Position(); at >= s.lastSent {
 		return at

@@ -7,19 +7,19 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Trace is a set of hooks that a [Server] calls, for logging and metrics. Any of them may be
-// nil. They are called on the goroutine that serves the request or watch, possibly
+// A Trace has hooks for logging and metrics, which a [Server] calls. Each hook may be nil.
+// Hooks are called on the goroutine that serves the request or watch, possibly
 // concurrently, so they must not block.
 type Trace struct {
-	// Refused is called when a request was answered with an error.
+	// Refused is called after an error response to a request.
 	Refused func(r *http.Request, err error)
 	// Opened is called when a watch was accepted, before its first event is written.
 	Opened func(w Watch)
 	// Sent is called after each write, with the number of events and bytes, and the duration of
 	// the write.
 	Sent func(w Watch, events, bytes int, took time.Duration)
-	// Closed is called when a watch has ended. err is nil if its time was up, and gives the
-	// reason otherwise.
+	// Closed is called when a watch has ended. err is nil if its time was up, and otherwise
+	// the reason for its end.
 	Closed func(w Watch, err error)
 }
 
@@ -45,8 +45,8 @@ type Watch struct {
 	Bytes int64 `json:"bytes"`
 	// Version is the version of the last event or bookmark written.
 	Version listwatch.Version `json:"resourceVersion,string"`
-	// Writing is the time for which the current write has lasted, which is long if the client
-	// does not read. It is zero if no write is in progress.
+	// Writing is the duration of the current write so far, which is long if the client does
+	// not read. It is zero if no write is in progress.
 	Writing time.Duration `json:"writing"`
 }
 

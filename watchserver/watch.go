@@ -12,9 +12,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// watch opens a watch and serves it: on this goroutine if the stream lives as long as the
-// handler, or on its own if the transport has hijacked the connection. If it returns an error,
-// nothing has been written.
+// watch opens a watch and serves it. A stream that is bound to the handler is served on
+// this goroutine, a stream on a hijacked connection on a goroutine of its own. If watch
+// returns an error, nothing has been written.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
 	client := s.clientOf(r)
 	if err := s.watches.reserve(client, s.Limits); err != nil {
@@ -25,7 +25,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	}
 	added := false
 	defer func() {
-		if !added { // also after a panic of the source, which net/http handles
+		if !added { // also after a panic of the source, from which net/http recovers
 			s.watches.release(client)
 		}
 	}()
@@ -72,9 +72,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	return st, nil
 }
 
-// isStreamError reports whether a watch that cannot start because of err is accepted all the
-// same, and err is sent as an ERROR event. Errors that depend on the history are, so that
-// clients find them in one place.
+// isStreamError reports whether a watch that cannot start because of err is accepted
+// nevertheless, and err is sent as an ERROR event. This applies to errors about the
+// history, so that clients receive them in the same way before and after the start.
 func isStreamError(err error) bool {
 	return errors.Is(err, listwatch.Expired) || errors.Is(err, listwatch.NotYet)
 }

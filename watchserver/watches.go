@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A watchSet holds the open watches of a Server and enforces their number.
+// A watchSet holds the open watches of a Server and limits their number.
 type watchSet struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -43,7 +43,7 @@ func (w *watchSet) reserve(client string, l Limits) error {
 	return nil
 }
 
-// release takes back a reservation of client.
+// release returns a reservation of client.
 func (w *watchSet) release(client string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,8 +71,8 @@ func (w *watchSet) add(s *stream) {
 	}
 }
 
-// remove removes s and its reservation in one step: once a watch is seen to have ended, another
-// one may open.
+// remove removes s and its reservation in one step, so that a new watch can open as soon as
+// the end of s is visible.
 func (w *watchSet) remove(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *watchSet) all() []*stream {
 	return all
 }
 
-// startDraining makes reserve refuse all further watches. It returns a channel that is closed
+// startDraining makes reserve refuse all further watches. The returned channel is closed
 // when no watch is left.
 func (w *watchSet) startDraining() (empty <-chan struct{}) {
 	w.mu.Lock()
@@ -112,12 +112,12 @@ func (w *watchSet) startDraining() (empty <-chan struct{}) {
 	return w.empty
 }
 
-// Drain ends all watches, on all transports. New ones are refused with status 503 and
-// Retry-After; lists are still served, so shut the http.Server down after Drain.
+// Drain ends all watches, on all transports. The server refuses new watches with status 503
+// and Retry-After. It still serves lists, so shut down the http.Server after Drain.
 //
-// Each watch gets its pending events, a last bookmark if it allows bookmarks, and a clean end.
-// Timing.DrainSpread sets the period over which the ends are spread; it is cut short so that
-// all fit before the deadline of ctx.
+// Each watch gets its pending events, a last bookmark if it allows bookmarks, and a clean
+// end. Timing.DrainSpread is the period over which the ends are spread. The period is
+// shortened if it would exceed the deadline of ctx.
 //
 // Drain returns nil when all watches have ended. If ctx ends first, Drain disconnects the
 // remaining clients, waits up to a second for their watches, and returns ctx.Err().
@@ -126,7 +126,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	now := time.Now()
 	period := max(s.Timing.DrainSpread, 0)
 	if deadline, ok := ctx.Deadline(); ok {
-		// Leave the last watches a tenth of the time to end.
+		// Reserve a tenth of the time for the last watches to end.
 		period = min(period, max(time.Until(deadline)*9/10, 0))
 	}
 	for _, st := range s.watches.all() {
@@ -142,15 +142,16 @@ func (s *Server) Drain(ctx context.Context) error {
 	}
 	select {
 	case <-empty:
-	case <-time.After(abortTimeout): // for example, a source that does not return
+	case <-time.After(abortTimeout): // a watch may be blocked, for example in its source
 	}
 	return ctx.Err()
 }
 
-// abortTimeout is the time that Drain waits for watches whose clients it has disconnected.
+// abortTimeout limits the time that Drain waits for watches whose clients it has
+// disconnected.
 const abortTimeout = time.Second
 
-// drain makes s end at t.
+// drain makes s end at time t.
 func (s *stream) drain(t time.Time) {
 	s.drainAt.Store(&t)
 	s.wake()

@@ -16,7 +16,7 @@ func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) 
 	t.Helper()
 	p := start(t, args...)
 	if got := p.exit(t); got != code {
-		t.Fatalf("%s: got %d %s, want %d", strings.Join(args, " "), got, p.stderr, code)
+		t.Fatalf("%s: exit code %d, stderr %s; want exit code %d", strings.Join(args, " "), got, p.stderr, code)
 	}
 	return p.stdout.String(), p.stderr.String()
 }
@@ -30,8 +30,8 @@ func writeHistory(t *testing.T, base string) int {
 		name := fmt.Sprintf("pod-%d", i)
 		create(t, base, podsPath, name)
 		body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"n":"%d"}},"text":"grüße \u00fc 😀 <&>","n":[12345678901234567890123,1e400,-0.10]}`, name, i)
-		if code, _, answer := request(t, "PUT", base+podsPath+"/"+name, body); code != 200 {
-			t.Fatalf("got %d %s", code, answer)
+		if code, _, response := request(t, "PUT", base+podsPath+"/"+name, body); code != 200 {
+			t.Fatalf("PUT %s: got %d %s", name, code, response)
 		}
 		if i%2 == 0 {
 			request(t, "DELETE", base+podsPath+"/"+name, "")
@@ -70,7 +70,7 @@ func TestWatchIsIdenticalOverAllTransports(t *testing.T) {
 	_, _, wire := request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=1&resourceVersion="+from, "")
 	want := strings.Split(strings.TrimSuffix(wire, "\n"), "\n")
 	if len(want) != n {
-		t.Fatalf("the wire shows %d events, want %d", len(want), n)
+		t.Fatalf("a watch with HTTP returned %d events, want %d", len(want), n)
 	}
 	for _, r := range runs {
 		if got := r.program.stdout.lines(t, n, r.program.ended); !slices.Equal(got, want) {
@@ -78,7 +78,7 @@ func TestWatchIsIdenticalOverAllTransports(t *testing.T) {
 		}
 		r.program.interrupt()
 		if code := r.program.exit(t); code != cli.ExitOK || r.program.stderr.String() != "" {
-			t.Errorf("%s: got %d %q at the interrupt, want 0 and silence", r.name, code, r.program.stderr)
+			t.Errorf("%s: after the interrupt: exit code %d, stderr %q; want 0 and no output", r.name, code, r.program.stderr)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestWatchStartsWithStateAndExitsAfterCount(t *testing.T) {
 	}
 	for _, url := range []string{s.http + "/api/v1/pods?watch=true", strings.TrimPrefix(s.http, "http://") + "/api/v1/watch/pods?watch=yes"} {
 		if out, _ := runCommand(t, cli.ExitOK, "watch", url, "--exit-after", "2", "-o", "name"); out != "default/one\nother/two\n" {
-			t.Errorf("%s: got %q, want both", url, out)
+			t.Errorf("%s: got %q, want both objects", url, out)
 		}
 	}
 }
@@ -149,11 +149,11 @@ func TestGet(t *testing.T) {
 	table, _ := runCommand(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "wide")
 	lines := strings.Split(table, "\n")
 	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"NAMESPACE", "NAME", "VERSION", "AGE", "LABELS"}) || !strings.HasPrefix(lines[2], "other       two") {
-		t.Errorf("got\n%s", table)
+		t.Errorf("got the wrong table:\n%s", table)
 	}
 	_, _, raw := request(t, "GET", s.http+podsPath+"/one", "")
 	if out, _ := runCommand(t, cli.ExitOK, "get", "pods", "one", "--server", s.http, "-o", "json"); out != raw {
-		t.Errorf("got %s, want the server's bytes: %s", out, raw)
+		t.Errorf("got %s, want exactly the server's bytes: %s", out, raw)
 	}
 	out, _ := runCommand(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "json")
 	var list struct {
@@ -161,7 +161,7 @@ func TestGet(t *testing.T) {
 		Items []json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(out), &list); err != nil || list.Kind != "List" || len(list.Items) != 2 {
-		t.Errorf("got %s, %v, want a List of two", out, err)
+		t.Errorf("got %s, %v, want a List with two items", out, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestCredentialsAreSent(t *testing.T) {
 		"--token-file", writeFile(t, "secret,ada,1"))
 	create := func(url string) {
 		if code, _, body := request(t, "POST", url+podsPath, object("one"), "Authorization", "Bearer secret"); code != 201 {
-			t.Fatalf("got %d %s", code, body)
+			t.Fatalf("create a pod: got %d %s", code, body)
 		}
 	}
 	create(s.http)
@@ -196,12 +196,12 @@ func TestCredentialsAreSent(t *testing.T) {
 		"get pods --server " + s.http + " --token wrong",
 		"watch pods --transport websocket --server " + s.https + " --ca " + c.ca,
 	} {
-		if _, says := runCommand(t, cli.ExitFailure, strings.Fields(args)...); !strings.Contains(says, "unauthorized") || strings.Count(says, "\n") != 1 {
-			t.Errorf("%s: got %q, want one line that says unauthorized", args, says)
+		if _, stderr := runCommand(t, cli.ExitFailure, strings.Fields(args)...); !strings.Contains(stderr, "unauthorized") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: got %q, want one line that contains \"unauthorized\"", args, stderr)
 		}
 	}
-	if _, says := runCommand(t, cli.ExitFailure, "get", "pods", "--token", "secret", "--server", s.https); !strings.Contains(says, "--ca") {
-		t.Errorf("got %q, want a word on --ca", says)
+	if _, stderr := runCommand(t, cli.ExitFailure, "get", "pods", "--token", "secret", "--server", s.https); !strings.Contains(stderr, "--ca") {
+		t.Errorf("got %q, want a message that mentions --ca", stderr)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		says string
+		want string
 	}{
 		{"get pods absent", cli.ExitFailure, `pods "absent" not found`},
 		{"get pods -l !!", cli.ExitUsage, "!!"},
@@ -239,37 +239,37 @@ func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 		if args[0] == "get" || args[0] == "watch" {
 			args = append(args, "--server", s.http)
 		}
-		_, says := runCommand(t, c.code, args...)
-		if !strings.Contains(says, c.says) || strings.Count(says, "\n") != 1 || !strings.HasPrefix(says, "listwatch: ") {
-			t.Errorf("%s: got %q, want one line with %q", c.args, says, c.says)
+		_, stderr := runCommand(t, c.code, args...)
+		if !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "listwatch: ") {
+			t.Errorf("%s: got %q, want one line with %q", c.args, stderr, c.want)
 		}
 	}
-	for _, c := range []struct{ args, says string }{
+	for _, c := range []struct{ args, want string }{
 		{"watch http://127.0.0.1:1/x one", "field-selector"},
 		{"watch http://127.0.0.1:1/x -n a", "URL"},
 		{"watch ftp://127.0.0.1/x", "http://"},
 		{"watch http:///x", "http://"},
 	} {
-		if _, says := runCommand(t, cli.ExitUsage, strings.Fields(c.args)...); !strings.Contains(says, c.says) {
-			t.Errorf("%s: got %q, want %q", c.args, says, c.says)
+		if _, stderr := runCommand(t, cli.ExitUsage, strings.Fields(c.args)...); !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: got %q, want %q", c.args, stderr, c.want)
 		}
 	}
 	s.interrupt()
 	s.exit(t)
 	for _, verb := range []string{"get", "watch"} {
-		if _, says := runCommand(t, cli.ExitFailure, verb, "pods", "--server", s.http); !strings.Contains(says, "listwatch serve") || strings.Count(says, "\n") != 1 {
-			t.Errorf("%s without a server: got %q, want advice", verb, says)
+		if _, stderr := runCommand(t, cli.ExitFailure, verb, "pods", "--server", s.http); !strings.Contains(stderr, "listwatch serve") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s without a server: got %q, want one line that suggests listwatch serve", verb, stderr)
 		}
 	}
 }
 
 func TestVersionAndHelpSucceed(t *testing.T) {
 	if out, _ := runCommand(t, cli.ExitOK, "version"); !strings.HasPrefix(out, "listwatch ") {
-		t.Errorf("got %q", out)
+		t.Errorf("version: got %q, want it to begin with the program's name", out)
 	}
 	for _, args := range [][]string{nil, {"--help"}, {"serve", "--help"}, {"help", "watch"}} {
 		if out, _ := runCommand(t, cli.ExitOK, args...); !strings.Contains(out, "Usage:") {
-			t.Errorf("%v: got %q, want usage", args, out)
+			t.Errorf("%v: got %q, want the usage text", args, out)
 		}
 	}
 }
@@ -289,13 +289,13 @@ func TestWatchInformerShowsItsStore(t *testing.T) {
 	wants("+1 ~0 -1 since")
 	p.interrupt()
 	if code := p.exit(t); code != cli.ExitOK || p.stderr.String() != "" {
-		t.Errorf("got %d %q at the interrupt, want 0 and silence", code, p.stderr)
+		t.Errorf("after the interrupt: exit code %d, stderr %q; want 0 and no output", code, p.stderr)
 	}
 	if _, stderr := runCommand(t, cli.ExitUsage, "watch", "pods", "--informer", "-o", "json"); !strings.Contains(stderr, "--output") {
-		t.Errorf("-o with --informer: %q, want a message that names it", stderr)
+		t.Errorf("-o with --informer: got %q, want a message that mentions --output", stderr)
 	}
 	_, stderr := runCommand(t, cli.ExitFailure, "watch", s.http+"/api/v1/nothing", "--informer")
 	if !strings.Contains(stderr, "not found") {
-		t.Errorf("a collection that isn't there: %q, want a message that says so", stderr)
+		t.Errorf("a collection that does not exist: got %q, want \"not found\"", stderr)
 	}
 }

@@ -26,10 +26,10 @@ func TestConformanceServer(t *testing.T) {
 	s := startServer(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	out, notes, code := runConformance(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-nhooyr",
+	out, stderr, code := runConformance(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-nhooyr",
 		"--json", at("r.json"), "--junit", at("r.xml"), "--html", at("r.html"), "--md", at("r.md"))
 	if code != cli.ExitOK || !strings.Contains(out, "pass  select/label-ops") || !strings.Contains(out, "ok: all rules that could be tested hold") {
-		t.Fatalf("got %d, %s\n%s", code, out, notes)
+		t.Fatalf("server: exit code %d, output %s\n%s", code, out, stderr)
 	}
 	for _, name := range []string{"r.json", "r.xml", "r.html", "r.md"} {
 		if data, err := os.ReadFile(at(name)); err != nil || !strings.Contains(string(data), "select") {
@@ -37,25 +37,25 @@ func TestConformanceServer(t *testing.T) {
 		}
 	}
 	if out, _, code := runConformance(t, "diff", at("r.json"), at("r.json")); code != cli.ExitOK || !strings.Contains(out, "0 changes") {
-		t.Errorf("a report compared with itself: got %d, %s", code, out)
+		t.Errorf("diff of a report and itself: exit code %d, output %s", code, out)
 	}
 	out, _, code = runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1")
 	if code != cli.ExitOK || !strings.Contains(out, "1 run of 1 case") {
-		t.Errorf("by its URL: got %d, %s", code, out)
+		t.Errorf("server --url: exit code %d, output %s", code, out)
 	}
 }
 
 func TestConformanceSelfInjectsFaults(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
-	out, notes, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file)
+	out, stderr, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file)
 	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended connections") {
-		t.Errorf("got %d, %s\n%s", code, out, notes)
+		t.Errorf("self: exit code %d, output %s\n%s", code, out, stderr)
 	}
 	if r, err := openReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 || r.Mutants != nil {
-		t.Errorf("got %+v, %v; want figures of faults", r, err)
+		t.Errorf("got %+v, %v; want the counts of a run under faults", r, err)
 	}
 	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "1 history checked, 0 failed") {
-		t.Errorf("the history that was kept: got %d, %s", code, out)
+		t.Errorf("check of the stored history: exit code %d, output %s", code, out)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestPassingKnownFailureFailsTheRun(t *testing.T) {
 	known := writeFile(t, "handshake/accept-406 # on purpose\n")
 	out, _, code := runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406", "--known-failures", known, "--token", "s3cr3t")
 	if code != cli.ExitFailure || !strings.Contains(out, "XPASS") || !strings.Contains(out, "--token $TOKEN --run handshake/accept-406/h1") || strings.Contains(out, "s3cr3t") {
-		t.Errorf("got %d, %s", code, out)
+		t.Errorf("exit code %d, output %s; want a failure with XPASS and without the token", code, out)
 	}
 }
 
@@ -75,11 +75,11 @@ func TestInterruptedRunIsReported(t *testing.T) {
 	p.stdout.await(t, "a case", p.ended, func(text string) bool { return strings.Contains(text, "pass") })
 	p.interrupt()
 	if code := p.exit(t); code != cli.ExitFailure {
-		t.Errorf("got %d, %s", code, p.stdout)
+		t.Errorf("exit code %d, output %s", code, p.stdout)
 	}
 	r, err := openReport(file)
 	if err != nil || r.OK() || !strings.Contains(p.stdout.String(), "NOT FINISHED") {
-		t.Errorf("got %v, %v; want a report of a run that was not finished:\n%s", r, err, p.stdout)
+		t.Errorf("got %v, %v; want the report of an unfinished run:\n%s", r, err, p.stdout)
 	}
 }
 
@@ -109,8 +109,8 @@ func TestConformanceUsageErrors(t *testing.T) {
 		{[]string{"check", "/nowhere"}, cli.ExitUntestable, "nowhere"},
 		{[]string{"diff", "/nowhere", "/nowhere"}, cli.ExitUsage, "nowhere"},
 	} {
-		if out, notes, code := runConformance(t, test.args...); code != test.code || !strings.Contains(notes, test.want) {
-			t.Errorf("%q: got %d, %s%s; want %d and %q", test.args, code, out, notes, test.code, test.want)
+		if out, stderr, code := runConformance(t, test.args...); code != test.code || !strings.Contains(stderr, test.want) {
+			t.Errorf("%q: exit code %d, output %s%s; want %d and %q", test.args, code, out, stderr, test.code, test.want)
 		}
 	}
 }
@@ -119,20 +119,20 @@ func TestConformanceListAndExplain(t *testing.T) {
 	out, _, code := runConformance(t, "list", "--json")
 	var all []struct{ ID, Level, Says string }
 	if err := json.Unmarshal([]byte(out), &all); code != cli.ExitOK || err != nil || len(all) != len(conformance.List()) || all[0].Says == "" {
-		t.Errorf("got %d, %v, %d cases", code, err, len(all))
+		t.Errorf("list --json: exit code %d, error %v, %d cases", code, err, len(all))
 	}
 	if out, _, code := runConformance(t, "list", "resume/rv-*"); code != cli.ExitOK || strings.Contains(out, "resume/from-rv") || !strings.Contains(out, "resume/rv-zero") {
-		t.Errorf("got %d, %s", code, out)
+		t.Errorf("list with a pattern: exit code %d, output %s", code, out)
 	}
 	if out, _, code := runConformance(t, "explain", "order/mixed"); code != cli.ExitOK || !strings.Contains(out, "go test ./conformance/robustness -run '^TestWatchers") {
-		t.Errorf("got %d, %s", code, out)
+		t.Errorf("explain order/mixed: exit code %d, output %s", code, out)
 	}
 	if out, _, code := runConformance(t, "list"); code != cli.ExitOK || !strings.Contains(out, "resume/from-rv") {
-		t.Errorf("got %d, %s", code, out)
+		t.Errorf("list: exit code %d, output %s", code, out)
 	}
 	out, _, code = runConformance(t, "explain", "resume/from-rv")
 	if code != cli.ExitOK || !strings.Contains(out, "replays exactly") || !strings.Contains(out, "--run resume/from-rv") {
-		t.Errorf("got %d, %s", code, out)
+		t.Errorf("explain resume/from-rv: exit code %d, output %s", code, out)
 	}
 }
 
@@ -151,13 +151,13 @@ func TestConformanceCheck(t *testing.T) {
 	}
 	f.Close()
 	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "0 violations") {
-		t.Errorf("got %d, %s", code, out)
+		t.Errorf("check of an empty history: exit code %d, output %s", code, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "broken"+checker.FileExtension), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, _, code := runConformance(t, "check", dir); code != cli.ExitFailure || !strings.Contains(out, "1 failed") {
-		t.Errorf("got %d, %s", code, out)
+		t.Errorf("check of a broken history: exit code %d, output %s; want 1 failed", code, out)
 	}
 }
 

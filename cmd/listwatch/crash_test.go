@@ -32,7 +32,7 @@ var (
 
 const crashWriters = 8
 
-// A crashTest is a server that is killed while writers and watchers use it.
+// crashTest kills a server repeatedly while writers and watchers use it.
 type crashTest struct {
 	*testing.T
 	url      string // URL of all pods
@@ -46,8 +46,9 @@ type crashTest struct {
 	resumed int // streams that resumed from a version
 }
 
-// An observedChange is one change of an object. The response to a delete contains only the
-// UID of the object; then the version is zero, and data is the UID.
+// observedChange is one change of an object, as a writer or a watcher saw it. The response
+// to a delete contains only the UID of the object. For a delete, version is therefore zero
+// and data is the UID.
 type observedChange struct {
 	kind    listwatch.EventType
 	key     listwatch.Key
@@ -55,8 +56,8 @@ type observedChange struct {
 	data    string
 }
 
-// An acknowledgement is the response to a writer, with the recorder's times before the
-// request and after the response.
+// acknowledgement is the response to a write. began and acked are the recorder's times
+// before the request and after the response.
 type acknowledgement struct {
 	observedChange
 	began, acked time.Duration
@@ -134,10 +135,10 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 	cancel()
 	watchers.Wait()
 	c.checkGuarantees(truth)
-	t.Logf("%d kills, %d acknowledged writes, %d whose answer was lost, %d events in the history, %d streams resumed",
+	t.Logf("%d kills, %d acknowledged writes, %d writes with a lost response, %d events in the history, %d streams resumed",
 		kills, len(c.acked), c.unknown, len(truth), c.resumed)
 	if kills < 2 || len(c.acked) < 10*kills || c.resumed < kills {
-		t.Error("that was too easy")
+		t.Error("the test did not cover enough: too few kills, acknowledged writes or resumed streams")
 	}
 }
 
@@ -173,7 +174,7 @@ func (c *crashTest) list() listwatch.Page {
 
 // write writes its own objects, one write after another, until ctx ends.
 func (c *crashTest) write(ctx context.Context, writer int) {
-	there := make(map[string]bool)
+	exists := make(map[string]bool)
 	h := &http.Client{Transport: &http.Transport{}}
 	defer h.CloseIdleConnections()
 	for i := 0; ctx.Err() == nil; i++ {
@@ -181,7 +182,7 @@ func (c *crashTest) write(ctx context.Context, writer int) {
 		name := fmt.Sprintf("w%d-%d", writer, rand.IntN(3))
 		pods := strings.Replace(c.url, "/pods", "/namespaces/default/pods", 1)
 		kind, method, url := listwatch.Added, http.MethodPost, pods
-		switch known := there[name]; {
+		switch known := exists[name]; {
 		case known && rand.IntN(4) == 0:
 			kind, method, url = listwatch.Deleted, http.MethodDelete, pods+"/"+name
 		case known:
@@ -189,7 +190,7 @@ func (c *crashTest) write(ctx context.Context, writer int) {
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a%d"}},"n":%d}`, name, rand.IntN(2), i)
 		began := c.recorder.Elapsed()
-		code, answer, err := send(h, method, url, body)
+		code, response, err := send(h, method, url, body)
 		switch {
 		case err != nil || code >= 500:
 			c.mu.Lock()
@@ -197,31 +198,31 @@ func (c *crashTest) write(ctx context.Context, writer int) {
 			c.mu.Unlock()
 			c.awaitUp(ctx)
 			if code, _, err = send(h, http.MethodGet, pods+"/"+name, nil); err == nil {
-				there[name] = code == http.StatusOK
+				exists[name] = code == http.StatusOK
 			}
 		case code == http.StatusConflict || code == http.StatusNotFound:
-			there[name] = code == http.StatusConflict // now the state is known
+			exists[name] = code == http.StatusConflict // the response reveals whether the object exists
 		case code > 299:
-			c.Errorf("%s %s: %d %s", method, url, code, answer)
+			c.Errorf("%s %s: %d %s", method, url, code, response)
 			return
 		default:
-			there[name] = kind != listwatch.Deleted
-			c.recordAcknowledgement(kind, listwatch.Key{Namespace: "default", Name: name}, answer, began)
+			exists[name] = kind != listwatch.Deleted
+			c.recordAcknowledgement(kind, listwatch.Key{Namespace: "default", Name: name}, response, began)
 		}
 	}
 }
 
 // recordAcknowledgement records the response to a write.
-func (c *crashTest) recordAcknowledgement(kind listwatch.EventType, key listwatch.Key, answer []byte, began time.Duration) {
+func (c *crashTest) recordAcknowledgement(kind listwatch.EventType, key listwatch.Key, response []byte, began time.Duration) {
 	acked := c.recorder.Elapsed()
 	f := observedChange{kind: kind, key: key}
 	if kind == listwatch.Deleted {
-		f.data = string(rawjson.Lookup(answer, "details", "uid"))
-	} else if o, err := listwatch.ParseObject(answer); err == nil {
+		f.data = string(rawjson.Lookup(response, "details", "uid"))
+	} else if o, err := listwatch.ParseObject(response); err == nil {
 		f = changeOf(kind, o)
 	}
 	if f.data == "" {
-		c.Errorf("%v of %v was answered by %s", kind, key, answer)
+		c.Errorf("%v of %v: cannot parse the response %s", kind, key, response)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +230,7 @@ func (c *crashTest) recordAcknowledgement(kind listwatch.EventType, key listwatc
 }
 
 // send sends a request without a context, because the outcome of every write must be known.
-func send(h *http.Client, method, url string, body []byte) (code int, answer []byte, err error) {
+func send(h *http.Client, method, url string, body []byte) (code int, response []byte, err error) {
 	r, err := http.NewRequest(method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -240,14 +241,14 @@ func send(h *http.Client, method, url string, body []byte) (code int, answer []b
 		return 0, nil, err
 	}
 	defer res.Body.Close()
-	answer, err = io.ReadAll(res.Body)
-	return res.StatusCode, answer, err
+	response, err = io.ReadAll(res.Body)
+	return res.StatusCode, response, err
 }
 
 // listRepeatedly lists the pods until ctx ends. The checker verifies the recorded lists.
 func (c *crashTest) listRepeatedly(ctx context.Context) {
 	source := c.recorder.Watcher("lister").Source(&client.Remote{URL: c.url}, "h1")
-	pace := time.NewTicker(5 * time.Millisecond) // leaves the processors to writers and watchers
+	pace := time.NewTicker(5 * time.Millisecond) // leaves CPU time for the writers and watchers
 	defer pace.Stop()
 	for ctx.Err() == nil {
 		<-pace.C
@@ -258,10 +259,10 @@ func (c *crashTest) listRepeatedly(ctx context.Context) {
 	}
 }
 
-// watchedChanges are the changes that one watcher has seen.
+// watchedChanges holds the changes that one watcher has seen.
 type watchedChanges struct {
 	query   listwatch.Query
-	changed chan struct{} // has a token if changes may have changed
+	changed chan struct{} // holds a token if changes may have grown
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -271,8 +272,8 @@ type watchedChanges struct {
 
 // watch watches the pods across all kills until ctx ends.
 func (c *crashTest) watch(ctx context.Context, name string, over transport.Client, s *watchedChanges) {
-	witness := c.recorder.Watcher(name)
-	trace := witness.Trace()
+	recorder := c.recorder.Watcher(name)
+	trace := recorder.Trace()
 	opened := trace.Opened
 	trace.Opened = func(transport string, from listwatch.Version) {
 		opened(transport, from)
@@ -286,7 +287,7 @@ func (c *crashTest) watch(ctx context.Context, name string, over transport.Clien
 		URL: c.url, Transports: []transport.Client{over}, Trace: trace,
 		Backoff: listwatch.Backoff{Min: 20 * time.Millisecond, Max: 100 * time.Millisecond},
 	}
-	w, err := witness.Source(remote, name).Watch(ctx, s.query)
+	w, err := recorder.Source(remote, name).Watch(ctx, s.query)
 	if err != nil {
 		c.Error(err)
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// storedHistory returns the history that the file contains at the end of the test.
+// storedHistory reads all changes from the database file at the end of the test.
 func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChange) {
 	c.Helper()
 	page := c.list()
@@ -25,7 +25,7 @@ func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChan
 		}
 		f := changeOf(e.Type, e.Object)
 		if len(facts) > 0 && f.version <= facts[len(facts)-1].version {
-			c.Fatalf("the history has version %d after %d", f.version, facts[len(facts)-1].version)
+			c.Fatalf("the stored history has version %d after version %d", f.version, facts[len(facts)-1].version)
 		}
 		facts = append(facts, f)
 		if delete(state, f.key); f.kind != listwatch.Deleted {
@@ -37,29 +37,29 @@ func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChan
 	}
 	for _, o := range page.Items {
 		if state[o.Key] != string(o.Data) {
-			c.Errorf("the list has %s, the history ends with %s", o.Data, state[o.Key])
+			c.Errorf("the list contains %s, but the history ends with %s", o.Data, state[o.Key])
 		}
 	}
 	if len(page.Items) != len(state) {
-		c.Errorf("the list has %d objects, the history leaves %d", len(page.Items), len(state))
+		c.Errorf("the list has %d objects, but the history ends with %d", len(page.Items), len(state))
 	}
 	return facts
 }
 
 func (c *crashTest) verifyWrites(truth []observedChange) {
 	c.Helper()
-	there := make(map[observedChange]int, len(truth))
+	occurrences := make(map[observedChange]int, len(truth))
 	for _, f := range truth {
-		there[f.asAcknowledged()]++
+		occurrences[f.asAcknowledged()]++
 	}
 	for _, a := range c.acked {
-		if there[a.observedChange] != 1 {
-			c.Errorf("acknowledged, and %d times in the history: %+v", there[a.observedChange], a.observedChange)
+		if occurrences[a.observedChange] != 1 {
+			c.Errorf("an acknowledged write occurs %d times in the history, want once: %+v", occurrences[a.observedChange], a.observedChange)
 		}
 	}
 }
 
-// asAcknowledged returns f as the response to its writer showed it.
+// asAcknowledged returns f in the form in which the response to the write showed it.
 func (f observedChange) asAcknowledged() observedChange {
 	if f.kind == listwatch.Deleted {
 		f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))
@@ -67,8 +67,8 @@ func (f observedChange) asAcknowledged() observedChange {
 	return f
 }
 
-// checkGuarantees checks the recorded history against the guarantees of a watch, with the
-// writes from the stored history.
+// checkGuarantees checks the recorded lists and watches against the guarantees of a watch.
+// The writes come from the stored history.
 func (c *crashTest) checkGuarantees(truth []observedChange) {
 	c.Helper()
 	times := make(map[observedChange]acknowledgement, len(c.acked))
@@ -82,8 +82,8 @@ func (c *crashTest) checkGuarantees(truth []observedChange) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		told := times[f.asAcknowledged()] // zero if the response was lost
-		w := checker.Write{Version: f.version, Key: checker.Key(f.key), Began: told.began, Acked: told.acked}
+		ack := times[f.asAcknowledged()] // zero if the response was lost
+		w := checker.Write{Version: f.version, Key: checker.Key(f.key), Began: ack.began, Acked: ack.acked}
 		if old := before[f.key]; old != nil {
 			w.Before = c.recorder.DeletedState(old, f.version)
 		}
@@ -103,7 +103,7 @@ func (c *crashTest) checkGuarantees(truth []observedChange) {
 	c.Log(report.Summary.String())
 }
 
-// verifyWatcher waits until s has seen the whole history, and compares the two.
+// verifyWatcher waits until s has seen the whole history and compares its changes with it.
 func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChange) {
 	c.Helper()
 	var want []observedChange
@@ -121,7 +121,7 @@ func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChan
 		case now:
 			f.kind = listwatch.Added
 		case before:
-			f.kind, f.data = listwatch.Deleted, "" // the last selected state, with another version
+			f.kind, f.data = listwatch.Deleted, "" // the event contains the last state that matched, with the version of the delete
 		default:
 			continue
 		}
@@ -147,7 +147,7 @@ func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChan
 			}
 		}
 		if len(got) > len(want) {
-			c.Errorf("watcher %d has seen %d events, want %d", i, len(got), len(want))
+			c.Errorf("watcher %d received %d events, want %d", i, len(got), len(want))
 		}
 		if len(got) >= len(want) {
 			return
@@ -155,7 +155,7 @@ func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChan
 		select {
 		case <-s.changed:
 		case <-late:
-			c.Errorf("watcher %d has seen %d of %d events", i, len(got), len(want))
+			c.Errorf("watcher %d received only %d of %d events in time", i, len(got), len(want))
 			return
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// smallDiskEnv names the environment variable with a directory. Before the program starts,
-// the process mounts a file system of 1 MiB there, in its own mount namespace.
+// smallDiskEnv is the environment variable that holds a directory. Before the program
+// starts, the process mounts a file system of 1 MiB there in a mount namespace of its own.
 const smallDiskEnv = "LISTWATCH_TEST_SMALL_DISK"
 
-// exitNoDisk is the exit code if the system does not allow the mount.
+// exitNoDisk is the exit code of a process that is not allowed to mount.
 const exitNoDisk = 99
 
 func init() {
@@ -50,8 +50,8 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 	p := startProcess(t, attributes, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "test.db"))
 	select {
 	case <-p.ended:
-		if code, said := p.exit(); code == exitNoDisk {
-			t.Skip("this system allows no file system of our own: " + said)
+		if code, stderr := p.exit(); code == exitNoDisk {
+			t.Skip("this system does not allow the test to mount a file system: " + stderr)
 		}
 	case <-p.firstOutput():
 	}
@@ -68,35 +68,35 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 			continue
 		}
 		if code != http.StatusServiceUnavailable || !strings.Contains(body, "there is no space left for") || !strings.Contains(body, `"kind":"Status"`) {
-			t.Errorf("write %d: got %d %s, want 503 that says there is no space", n, code, body)
+			t.Errorf("write %d: got %d %s, want 503 with \"no space\"", n, code, body)
 		}
 		break
 	}
 	if n < 2 || n == 1000 {
-		t.Fatalf("%d writes went well on a disk of 1 MiB", n)
+		t.Fatalf("%d writes succeeded on a disk of 1 MiB", n)
 	}
-	for range 3 { // further writes fail as well, and nothing breaks
+	for range 3 { // further writes fail in the same way, and the server keeps running
 		if code, body := put(n); code != http.StatusServiceUnavailable {
-			t.Errorf("got %d %s", code, body)
+			t.Errorf("a write on the full disk: got %d %s", code, body)
 		}
 	}
 	for i := range n {
 		if code, _, body := request(t, http.MethodGet, fmt.Sprintf("%s%s/p%d", base, podsPath, i), ""); code != http.StatusOK || !strings.Contains(body, big) {
-			t.Errorf("p%d, written before: %d", i, code)
+			t.Errorf("GET p%d, which was written before the disk was full: got %d", i, code)
 		}
 	}
-	// The mount is only visible through the process.
+	// The mount is visible only through the process's own /proc entry.
 	if err := os.Remove(fmt.Sprintf("/proc/%d/root%s/ballast", p.cmd.Process.Pid, dir)); err != nil {
 		t.Fatal(err)
 	}
 	if code, body := put(n); code != http.StatusCreated {
-		t.Errorf("with space again: got %d %s", code, body)
+		t.Errorf("a write after space was freed: got %d %s", code, body)
 	}
 	t.Logf("the disk was full after %d writes", n)
 }
 
 func TestReadOnlyDataIsReported(t *testing.T) {
-	dir, err := os.MkdirTemp("", "listwatch-test-") // not in a private directory of another user
+	dir, err := os.MkdirTemp("", "listwatch-test-") // other users may not enter a TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestReadOnlyDataIsReported(t *testing.T) {
 	s.interrupt()
 	s.exit(t)
 	attributes, binary := (*syscall.SysProcAttr)(nil), os.Args[0]
-	if os.Geteuid() == 0 { // root can write read-only files
+	if os.Geteuid() == 0 { // root may write read-only files, so run the program as another user
 		const nobody = 65534
 		attributes, binary = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}, filepath.Join(dir, "program")
 		data, err := os.ReadFile(os.Args[0])
@@ -125,8 +125,8 @@ func TestReadOnlyDataIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := startBinary(t, binary, attributes, "serve", "--addr", "127.0.0.1:0", "--data", file)
-		if code, said := p.exit(); code != cli.ExitUnservable || !strings.Contains(said, "must be writable") || !strings.Contains(said, file) {
-			t.Errorf("mode %v: exit code %d, and it said %q", mode, code, said)
+		if code, stderr := p.exit(); code != cli.ExitUnservable || !strings.Contains(stderr, "must be writable") || !strings.Contains(stderr, file) {
+			t.Errorf("mode %v: exit code %d, stderr %q", mode, code, stderr)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestWatchResumesAfterRestart(t *testing.T) {
 		t.Helper()
 		events := make([]listwatch.Event, 1)
 		if n, err := w.Next(t.Context(), events); n != 1 || err != nil || events[0].Object.Key.Name != want {
-			t.Fatalf("got %d events, %v, %+v; want %s", n, err, events[0].Object, want)
+			t.Fatalf("got %d events, error %v, object %+v; want %s", n, err, events[0].Object, want)
 		}
 	}
 	next("before")
@@ -46,16 +46,16 @@ func TestWatchResumesAfterRestart(t *testing.T) {
 	}
 	s = startServer(t, args...)
 	if got := epochOf(t, s.http); got != header || got == "" {
-		t.Errorf("the epoch is %q after %q", got, header)
+		t.Errorf("the restart changed the epoch from %q to %q", header, got)
 	}
 	create(t, s.http, podsPath, "after")
 	next("after")
 	if first := <-opened; first != 0 {
-		t.Errorf("the first stream began at %d, want the state", first)
+		t.Errorf("the first watch started at version %d, want one that begins with the state", first)
 	}
 	for len(opened) > 0 {
 		if from := <-opened; from == 0 {
-			t.Error("a stream began with the state again")
+			t.Error("a watch began with the state again instead of resuming")
 		}
 	}
 }
@@ -67,16 +67,16 @@ func epochOf(t *testing.T, base string) string {
 	return h.Get("Listwatch-Epoch")
 }
 
-// requireServeFails requires that serve exits with code, and reports the file and the words
-// in one line.
+// requireServeFails requires that serve exits with the given code, and that it prints one
+// line that contains the file name and the words.
 func requireServeFails(t *testing.T, file string, code int, words ...string) {
 	t.Helper()
 	p := start(t, "serve", "--addr", "127.0.0.1:0", "--data", file)
 	got := p.exit(t)
-	said := p.stderr.String()
+	stderr := p.stderr.String()
 	for _, want := range append(words, file) {
-		if got != code || !strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
-			t.Errorf("exit code %d, and it said %q; want %d and %q in one line", got, said, code, want)
+		if got != code || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("exit code %d, stderr %q; want %d and one line with %q", got, stderr, code, want)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestUnservableDataIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The program declares pods with namespaces.
+	// The program declares pods as namespaced, so this declaration conflicts with it.
 	pods, err := db.Collection(store.CollectionSpec{Kind: "Pod"})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestRestoredDataGetsNewEpoch(t *testing.T) {
 		s.exit(t)
 	}
 	if epochs[0] == epochs[1] || epochs[1] != epochs[2] {
-		t.Errorf("got epochs %q, want another with the second start alone", epochs)
+		t.Errorf("got epochs %q, want only the second start to change the epoch", epochs)
 	}
 	p := start(t, "serve", "--data-restored")
 	if code := p.exit(t); code != cli.ExitUsage {
@@ -129,7 +129,7 @@ func TestRestoredDataGetsNewEpoch(t *testing.T) {
 }
 
 func TestDataInUseNamesTheProcess(t *testing.T) {
-	t.Parallel() // opening the file waits for the lock
+	t.Parallel() // waiting for the lock takes a while
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})
 	if err != nil {

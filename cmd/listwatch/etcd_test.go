@@ -17,8 +17,8 @@ func TestInvalidEtcdFlagsAreRefused(t *testing.T) {
 	}
 	const url = "http://127.0.0.1:1"
 	for args, want := range map[string]struct {
-		code int
-		says string
+		code   int
+		stderr string
 	}{
 		"--etcd-prefix /x":                                                       {cli.ExitUsage, "--etcd-prefix requires --etcd"},
 		"--etcd-read-only":                                                       {cli.ExitUsage, "--etcd-read-only requires --etcd"},
@@ -33,8 +33,8 @@ func TestInvalidEtcdFlagsAreRefused(t *testing.T) {
 	} {
 		p := start(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, strings.Fields(args)...)...)
 		code := p.exit(t)
-		if said := p.stderr.String(); code != want.code || !strings.Contains(said, want.says) || strings.Count(said, "\n") != 1 {
-			t.Errorf("%s: exit code %d, and it said %q; want %d and %q in one line", args, code, said, want.code, want.says)
+		if stderr := p.stderr.String(); code != want.code || !strings.Contains(stderr, want.stderr) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, stderr %q; want %d and one line with %q", args, code, stderr, want.code, want.stderr)
 		}
 	}
 }

@@ -11,7 +11,7 @@ func TestOpenServerRefusesOtherHosts(t *testing.T) {
 		out, ended := curl(t, `curl -sS -H "Host: evil.example" -H "Origin: http://evil.example" `+url)
 		<-ended
 		if got := out.String(); !strings.Contains(got, `"reason":"Forbidden"`) {
-			t.Errorf("%s for another host: got %s, want 403", url, got)
+			t.Errorf("%s with the Host header of another host: got %s, want 403", url, got)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A process is the program running as a separate process.
+// process is the program, running as a separate process.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *output
@@ -24,7 +24,7 @@ func startProcess(t *testing.T, attributes *syscall.SysProcAttr, args ...string)
 	return startBinary(t, os.Args[0], attributes, args...)
 }
 
-// startBinary is startProcess for a copy of the test binary.
+// startBinary starts the program from a copy of the test binary.
 func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
@@ -35,7 +35,7 @@ func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, a
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // exit returns the exit code
+		_ = p.cmd.Wait() // the test calls exit for the exit code
 	}()
 	t.Cleanup(p.kill)
 	return p
@@ -50,7 +50,7 @@ func (p *process) kill() {
 // awaitURL waits until the process serves, and returns its URL.
 func (p *process) awaitURL(t *testing.T) (url string) {
 	t.Helper()
-	text := p.stdout.await(t, "address; it said "+p.stderr.String(), p.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
+	text := p.stdout.await(t, "address; stderr: "+p.stderr.String(), p.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
 	_, url, _ = strings.Cut(text, "Serving on ")
 	url, _, _ = strings.Cut(url, " ")
 	return url
@@ -63,13 +63,13 @@ func (p *process) firstOutput() <-chan struct{} {
 }
 
 // exit waits for the process to exit, and returns its exit code and stderr.
-func (p *process) exit() (code int, said string) {
+func (p *process) exit() (code int, stderr string) {
 	<-p.ended
 	return p.cmd.ProcessState.ExitCode(), p.stderr.String()
 }
 
-// freeAddress returns a free loopback address. Its port is below the ephemeral range, so
-// that it stays free while a server restarts.
+// freeAddress returns a free loopback address. Its port is below the range of ephemeral
+// ports, so no outgoing connection takes it while the server restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {

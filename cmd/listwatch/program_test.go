@@ -26,8 +26,8 @@ import (
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
-// asProgramEnv names an environment variable. If it is set, the test binary acts as the
-// program, for tests that kill a process.
+// asProgramEnv is the environment variable that makes the test binary act as the program.
+// Tests that kill a process use it.
 const asProgramEnv = "LISTWATCH_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// testTimeout is how long a test waits for output.
+// testTimeout limits how long a test waits for output.
 const testTimeout = 30 * time.Second
 
-// An output collects the output of a program.
+// output collects what a program writes.
 type output struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -70,7 +70,8 @@ func (o *output) state() (string, <-chan struct{}) {
 	return string(o.text), o.changed
 }
 
-// await waits until enough returns true for the output so far, and returns the output.
+// await waits until enough(text) is true for the text written so far, and returns that
+// text.
 func (o *output) await(t *testing.T, what string, ended <-chan struct{}, enough func(text string) bool) string {
 	t.Helper()
 	late := time.After(testTimeout)
@@ -80,14 +81,14 @@ func (o *output) await(t *testing.T, what string, ended <-chan struct{}, enough 
 			return text
 		}
 		if over {
-			t.Fatalf("the program ended without %s; it wrote:\n%s", what, text)
+			t.Fatalf("the program exited before it wrote %s; it wrote:\n%s", what, text)
 		}
 		select {
 		case <-changed:
 		case <-ended:
 			over = true
 		case <-late:
-			t.Fatalf("no %s; the program wrote:\n%s", what, text)
+			t.Fatalf("timeout waiting for %s; the program wrote:\n%s", what, text)
 		}
 	}
 }
@@ -99,12 +100,12 @@ func (o *output) lines(t *testing.T, n int, ended <-chan struct{}) []string {
 	return strings.Split(text, "\n")[:n]
 }
 
-// A program is the program running within the test process.
+// program is a run of the program within the test process.
 type program struct {
 	stdout, stderr *output
 	interrupt      context.CancelFunc
 	ended          chan struct{}
-	code           int // valid after ended is closed
+	code           int // read only after ended is closed
 }
 
 func start(t *testing.T, args ...string) *program {
@@ -127,15 +128,15 @@ func (p *program) exit(t *testing.T) int {
 	select {
 	case <-p.ended:
 	case <-time.After(testTimeout):
-		t.Fatalf("the program does not end; it wrote:\n%s%s", p.stdout, p.stderr)
+		t.Fatalf("timeout waiting for the program to exit; it wrote:\n%s%s", p.stdout, p.stderr)
 	}
 	return p.code
 }
 
-// A runningServer is a program that serves.
+// runningServer is a program that runs serve or relay.
 type runningServer struct {
 	*program
-	http, https, debug string // URLs; empty if not served
+	http, https, debug string // base URLs, empty if there is no such listener
 }
 
 // startServer runs serve on free ports and waits until it serves.
@@ -151,7 +152,7 @@ func startServer(t *testing.T, args ...string) *runningServer {
 			want++
 		}
 	}
-	// The text for each endpoint ends with an empty line.
+	// The program prints two paragraphs for each listener.
 	text := s.stdout.await(t, "addresses", s.ended, func(text string) bool { return strings.Count(text, "\n\n") >= 2*want })
 	for line := range strings.Lines(text) {
 		if url, ok := strings.CutPrefix(line, "Serving on "); ok {
@@ -197,14 +198,15 @@ func request(t *testing.T, method, url, body string, header ...string) (int, htt
 func create(t *testing.T, base, path, name string) {
 	t.Helper()
 	if code, _, body := request(t, "POST", base+path, `{"metadata":{"name":"`+name+`"}}`); code != 201 {
-		t.Fatalf("create %s: got %d %s", name, code, body)
+		t.Fatalf("create %s: got %d %s, want 201", name, code, body)
 	}
 }
 
 const podsPath = "/api/v1/namespaces/default/pods"
 
-// curl runs a curl command in a shell. It returns the output and a channel that is closed
-// when curl exits. It adds -N, because without a terminal curl buffers its output.
+// curl runs a curl command line in a shell. It returns the output, and a channel that is
+// closed when curl exits. It adds -N because curl otherwise buffers output that does not go
+// to a terminal.
 func curl(t *testing.T, line string) (*output, <-chan struct{}) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -220,7 +222,7 @@ func curl(t *testing.T, line string) (*output, <-chan struct{}) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // fails if curl was killed
+		_ = cmd.Wait() // returns an error if the test killed curl
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -232,8 +234,8 @@ func curl(t *testing.T, line string) (*output, <-chan struct{}) {
 	return out, ended
 }
 
-// certificates are PEM files with a CA, and certificates of a server and a client signed by
-// it.
+// certificates holds the names of PEM files: a CA, and certificates of a server and a
+// client that the CA has signed.
 type certificates struct{ ca, server, serverKey, client, clientKey string }
 
 func makeCertificates(t *testing.T) certificates {

@@ -50,7 +50,7 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 	create(t, origin.http, "/apis/demo.example.com/v1/zones", "north")
 	r := startRelay(t, "--upstream", origin.http, "--resource", "pods", "--resource", "widgets.v1.demo.example.com", "--resource", "zones.v1.demo.example.com")
 
-	// Every acknowledged write must be visible at the relay immediately.
+	// An acknowledged write must be visible in the relay immediately.
 	for i := range 20 {
 		name := fmt.Sprint("w-", i)
 		create(t, origin.http, widgetsPath, name)
@@ -69,11 +69,11 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 		}
 	}
 	if here, there := requireStatus(t, 200, "GET", r.http+podsPath+"/one"), requireStatus(t, 200, "GET", origin.http+podsPath+"/one"); here != there {
-		t.Errorf("got %s, and the origin has %s", here, there)
+		t.Errorf("the relay returned %s, but the upstream %s", here, there)
 	}
 	if discovery := requireStatus(t, 200, "GET", r.http+"/apis/demo.example.com/v1"); !strings.Contains(discovery, `"verbs":["get","list","watch"]`) ||
 		!strings.Contains(discovery, `"kind":"Widget"`) || strings.Contains(discovery, `"patch"`) {
-		t.Errorf("got %s, want two resources that can be read", discovery)
+		t.Errorf("got %s, want two read-only resources", discovery)
 	}
 	requireStatus(t, 405, "POST", r.http+podsPath)
 	requireStatus(t, 405, "DELETE", r.http+podsPath+"/one")
@@ -83,7 +83,7 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 	w.stdout.lines(t, 1, w.ended)
 	create(t, origin.http, podsPath, "two")
 	if got := w.stdout.lines(t, 2, w.ended); got[0] != "default/one" || got[1] != "default/two" {
-		t.Errorf("a watch of the relay shows %q", got)
+		t.Errorf("a watch of the relay received %q, want both pods", got)
 	}
 	var status struct {
 		Relays []struct {
@@ -96,7 +96,7 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(status.Relays) != 3 || !status.Relays[0].Ready || status.Relays[0].Name != "pods" || status.Relays[0].Objects != 2 {
-		t.Errorf("got %+v, want three relays, that of pods with two objects", status.Relays)
+		t.Errorf("got %+v, want three relays, and two objects in the relay of pods", status.Relays)
 	}
 }
 
@@ -108,15 +108,15 @@ func TestRelaysCanBeChained(t *testing.T) {
 	const path = "/api/v1/namespaces/default/configmaps"
 	requireStatus(t, 401, "GET", first.http+path)
 	if code, _, body := request(t, "POST", origin.http+path, `{"metadata":{"name":"a"}}`, "Authorization", "Bearer secret"); code != 201 {
-		t.Fatalf("create: %d %s", code, body)
+		t.Fatalf("create: got %d %s, want 201", code, body)
 	}
 	requireStatus(t, 200, "GET", first.http+path+"/a", "Authorization", "Bearer secret")
 	requireStatus(t, 200, "GET", second.http+path+"/a")
 	first.interrupt()
 	if code := first.exit(t); code != 0 {
-		t.Errorf("the first relay ended with %d: %s", code, first.stderr)
+		t.Errorf("the first relay: exit code %d, want 0: %s", code, first.stderr)
 	}
-	// Cached reads still work. Reads of the newest state need the upstream.
+	// Reads from the cache still succeed. A consistent read needs the upstream.
 	requireStatus(t, 200, "GET", second.http+path+"?resourceVersion=0")
 	requireStatus(t, 200, "GET", second.http+path+"/a?resourceVersion=0")
 	requireStatus(t, 503, "GET", second.http+path)
@@ -140,10 +140,10 @@ func TestRelayServesSingleCollection(t *testing.T) {
 		r := startRelay(t, args...)
 		header := []string{"Authorization", "Bearer secret"}
 		if body := requireStatus(t, 200, "GET", r.http+"/things/flags", header...); !strings.Contains(body, `"name":"dark"`) {
-			t.Errorf("got %s, want the flag", body)
+			t.Errorf("got %s, want a list with the flag", body)
 		}
 		if body := requireStatus(t, 200, "GET", r.http+"/things/flags?watch=1&timeoutSeconds=1", header...); !strings.Contains(body, `"ADDED"`) {
-			t.Errorf("got %s, want the flag", body)
+			t.Errorf("got %s, want an ADDED event for the flag", body)
 		}
 		if credentials {
 			requireStatus(t, 401, "GET", r.http+"/things/flags")
@@ -153,7 +153,7 @@ func TestRelayServesSingleCollection(t *testing.T) {
 		requireStatus(t, 404, "GET", r.http+"/")
 		r.interrupt()
 		if code := r.exit(t); code != 0 {
-			t.Errorf("ended with %d: %s", code, r.stderr)
+			t.Errorf("exit code %d, want 0: %s", code, r.stderr)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestRelayErrors(t *testing.T) {
 	origin := startServer(t)
 	trusted := httptest.NewTLSServer(http.NotFoundHandler())
 	defer trusted.Close()
-	trusted.Config.ErrorLog = log.New(io.Discard, "", 0) // suppresses the log about refused handshakes
+	trusted.Config.ErrorLog = log.New(io.Discard, "", 0) // do not log refused handshakes
 	for _, c := range []struct {
 		args string
 		code int
@@ -187,7 +187,7 @@ func TestRelayErrors(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			p := start(t, append([]string{"relay", "--addr", "127.0.0.1:0"}, strings.Fields(c.args)...)...)
 			if code := p.exit(t); code != c.code || !strings.Contains(p.stderr.String(), c.want) {
-				t.Errorf("ended with %d: %s\nwant %d: %s", code, p.stderr, c.code, c.want)
+				t.Errorf("exit code %d, stderr %s\nwant exit code %d and %s", code, p.stderr, c.code, c.want)
 			}
 		})
 	}

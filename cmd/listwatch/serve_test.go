@@ -41,7 +41,7 @@ func TestCurlWatches(t *testing.T) {
 			if !strings.HasPrefix(text, line.head) {
 				t.Errorf("got %s, want it to begin with %s", text, line.head)
 			}
-			// Each test uses its own name.
+			// Each test creates objects with a name of its own.
 			name := strings.ToLower(strings.Trim(strings.NewReplacer(",", "", " ", "-", "/", "-").Replace(line.what), "-"))
 			create(t, s.http, podsPath, name)
 			create(t, s.http, deployments, name)
@@ -59,7 +59,7 @@ func TestCurlWatches(t *testing.T) {
 	})
 }
 
-// printedCommands returns the commands that the server printed for base.
+// printedCommands returns the example commands that the server printed for a base URL.
 func (s *runningServer) printedCommands(base string) []string {
 	var lines []string
 	for line := range strings.Lines(s.stdout.String()) {
@@ -84,7 +84,7 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			if args[1] == "" {
-				args = args[2:] // startServer counts the flags with addresses
+				args = args[2:] // startServer counts the flags with an address
 				args = append([]string{"--addr="}, args...)
 			}
 			s := startServer(t, args...)
@@ -115,12 +115,12 @@ func tryPrintedCommand(t *testing.T, line string) {
 		p := start(t, append([]string{"watch"}, strings.Fields(strings.ReplaceAll(rest, `"`, ""))...)...)
 		select {
 		case <-p.ended:
-			t.Fatalf("%s: %s", line, p.stderr)
+			t.Fatalf("%s: the program exited: %s", line, p.stderr)
 		default:
 		}
 		p.interrupt()
 		if code := p.exit(t); code != cli.ExitOK {
-			t.Errorf("%s: got %d %s", line, code, p.stderr)
+			t.Errorf("%s: exit code %d after the interrupt: %s", line, code, p.stderr)
 		}
 		return
 	}
@@ -135,7 +135,7 @@ func tryPrintedCommand(t *testing.T, line string) {
 		out, ended := curl(t, strings.Replace(line, "curl ", "curl -sS ", 1))
 		out.await(t, text, ended, func(got string) bool { return strings.Contains(got, text) })
 		if got := out.String(); strings.Contains(got, "Failure") || strings.Contains(got, " 401") {
-			t.Errorf("%s: got %s", line, got)
+			t.Errorf("%s: the response is a failure: %s", line, got)
 		}
 	}
 }
@@ -145,10 +145,10 @@ func TestTokenFileAppliesToAllEndpoints(t *testing.T) {
 	for _, url := range []string{s.http, s.https} {
 		code, header, body := request(t, "GET", url+"/api/v1/pods?watch=1", "")
 		if code != 401 || header.Get("WWW-Authenticate") == "" || !strings.Contains(body, `"reason":"Unauthorized"`) {
-			t.Errorf("got %d %v %s, want 401 with WWW-Authenticate and a Status", code, header, body)
+			t.Errorf("%s without a token: got %d %v %s, want 401 with WWW-Authenticate and a Status", url, code, header, body)
 		}
 		if code, _, body := request(t, "GET", url+"/api/v1/pods", "", "Authorization", "Bearer secret"); code != 200 {
-			t.Errorf("got %d %s, want 200 for the token", code, body)
+			t.Errorf("%s with the token: got %d %s, want 200", url, code, body)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestClientCAAppliesToTLSOnly(t *testing.T) {
 		t.Errorf("TLS without a certificate: got %d, want 401", code)
 	}
 	if code, _, _ := request(t, "GET", s.https+"/readyz", ""); code != 200 {
-		t.Errorf("a probe: got %d, want 200", code)
+		t.Errorf("GET /readyz without a certificate: got %d, want 200", code)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		says string
+		want string
 	}{
 		{"--addr 0.0.0.0:0", cli.ExitFailure, "--insecure"},
 		{"--addr " + taken.Addr().String(), cli.ExitFailure, taken.Addr().String() + ": bind: address already in use: another program listens there"},
@@ -204,9 +204,9 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 			args = append(args, "--addr", "127.0.0.1:0")
 		}
 		p := start(t, args...)
-		code, says := p.exit(t), p.stderr.String()
-		if code != c.code || !strings.Contains(says, c.says) || strings.Count(says, "\n") != 1 || !strings.HasPrefix(says, "listwatch: ") {
-			t.Errorf("%s: got %d %q, want %d and one line with %q", c.args, code, says, c.code, c.says)
+		code, stderr := p.exit(t), p.stderr.String()
+		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "listwatch: ") {
+			t.Errorf("%s: exit code %d, stderr %q; want %d and one line with %q", c.args, code, stderr, c.code, c.want)
 		}
 	}
 }
@@ -221,13 +221,13 @@ func TestSignalDrainsWatchesAndStops(t *testing.T) {
 	s.interrupt()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || !strings.Contains(string(body), `"type":"BOOKMARK"`) {
-		t.Errorf("got %s, %v, want a last bookmark and a clean end", body, err)
+		t.Errorf("got %s, %v, want a final bookmark and then the end of the body", body, err)
 	}
 	if code := s.exit(t); code != cli.ExitOK {
-		t.Errorf("got %d, want 0: %s", code, s.stderr)
+		t.Errorf("exit code %d, want 0: %s", code, s.stderr)
 	}
 	if _, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://")); err == nil {
-		t.Error("the port is still open")
+		t.Error("the server still accepts connections after it exited")
 	}
 }
 
@@ -246,14 +246,14 @@ func TestDebugEndpoints(t *testing.T) {
 	var state struct {
 		Watches []struct{ Transport, URL string }
 	}
-	for len(state.Watches) == 0 { // the header may arrive before the watch is counted
+	for len(state.Watches) == 0 { // the client may receive the header before the server has counted the watch
 		_, _, body := request(t, "GET", s.debug+"/debug/watches", "")
 		if err := json.Unmarshal([]byte(body), &state); err != nil {
-			t.Fatalf("got %s, %v, want the watch", body, err)
+			t.Fatalf("got %s, %v, want the open watch", body, err)
 		}
 	}
 	if w := state.Watches; len(w) != 1 || w[0].URL != "/api/v1/pods?watch=true" {
-		t.Errorf("got %v, want the one watch", w)
+		t.Errorf("got %v, want exactly the open watch", w)
 	}
 	create(t, s.http, podsPath, "one")
 	if code, _, body := request(t, "POST", s.debug+"/debug/compact", ""); code != 200 {
@@ -261,13 +261,13 @@ func TestDebugEndpoints(t *testing.T) {
 	}
 	_, _, events := request(t, "GET", s.http+"/api/v1/pods?watch=true&resourceVersion="+old.Metadata.ResourceVersion, "")
 	if !strings.Contains(events, `"type":"ERROR"`) || !strings.Contains(events, `"code":410`) {
-		t.Errorf("got %s, want 410", events)
+		t.Errorf("a watch from before the compaction: got %s, want an ERROR event with code 410", events)
 	}
 	if code, _, _ := request(t, "POST", s.debug+"/debug/compact", "", "Origin", "http://evil.example.com"); code != 403 {
-		t.Errorf("compact from a page: got %d, want 403", code)
+		t.Errorf("compact with the Origin of a web page: got %d, want 403", code)
 	}
 	if code, _, _ := request(t, "GET", s.debug+"/debug/compact", ""); code != 405 {
-		t.Errorf("GET: got %d, want 405", code)
+		t.Errorf("GET /debug/compact: got %d, want 405", code)
 	}
 	if code, _, _ := request(t, "GET", s.debug+"/debug/pprof/goroutine?debug=1", ""); code != 200 {
 		t.Errorf("pprof: got %d, want 200", code)
@@ -280,7 +280,7 @@ func TestAllowedOriginsAndExtraResources(t *testing.T) {
 	create(t, s.http, "/apis/demo/v1/gadgets", "one")
 	_, header, _ := request(t, "GET", s.http+"/api/v1/pods", "", "Origin", "http://127.0.0.1:3000")
 	if got := header.Get("Access-Control-Allow-Origin"); got != "http://127.0.0.1:3000" {
-		t.Errorf("got Access-Control-Allow-Origin %q, want the page's", got)
+		t.Errorf("got Access-Control-Allow-Origin %q, want the origin of the request", got)
 	}
 	_, header, _ = request(t, "GET", s.http+"/api/v1/pods", "", "Origin", "http://evil.example.com")
 	if got := header.Get("Access-Control-Allow-Origin"); got != "" {

@@ -1,4 +1,4 @@
-// Follows the flags of examples/server.
+// Command client prints the changes of the flags that examples/server serves.
 package main
 
 import (

@@ -14,19 +14,20 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// An App is what is wanted: so many instances.
+// App declares how many instances should exist.
 type App struct {
 	listwatch.Metadata `json:"metadata"`
 	Replicas           int `json:"replicas"`
 }
 
-// An Instance is what is there.
+// Instance is one instance of an app.
 type Instance struct {
 	listwatch.Metadata `json:"metadata"`
 	App                string `json:"app"`
 }
 
-// A controller makes what is there into what is wanted. It reads from informers, which cost the server nothing, and writes to the store.
+// controller creates and deletes instances until each app has as many as it declares. It
+// reads from informers, so reads cost the server nothing, and writes to the store.
 type controller struct {
 	apps      *informer.Informer[App]
 	instances *informer.Informer[Instance]
@@ -34,7 +35,7 @@ type controller struct {
 	queue     *queue
 }
 
-// byApp is an index of instances.
+// byApp is the name of the index of instances by app.
 const byApp = "app"
 
 func newController(apps, instances listwatch.Source, writes *store.Typed[Instance]) (*controller, error) {
@@ -44,7 +45,8 @@ func newController(apps, instances listwatch.Source, writes *store.Typed[Instanc
 	if err := c.instances.AddIndex(byApp, func(i *informer.Item[Instance]) []string { return []string{i.Value.App} }); err != nil {
 		return nil, err
 	}
-	// Handlers only say which app has to be looked at: reconcile looks at what is there, not at what has happened.
+	// Handlers only add the app's key to the queue. reconcile compares the current state
+	// with the desired state, so it does not matter which event added the key.
 	c.apps.Handle(informer.Handler[App]{
 		OnAdd:    func(a App, _ bool) { c.queue.add(a.Key()) },
 		OnUpdate: func(_, a App) { c.queue.add(a.Key()) },
@@ -57,14 +59,14 @@ func newController(apps, instances listwatch.Source, writes *store.Typed[Instanc
 	return c, nil
 }
 
-// run works until ctx ends.
+// run reconciles until ctx ends.
 func (c *controller) run(ctx context.Context, workers int) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { _ = c.apps.Run(ctx) })
 	all.Go(func() { _ = c.instances.Run(ctx) })
 	if c.apps.WaitForSync(ctx) != nil || c.instances.WaitForSync(ctx) != nil {
-		return // ctx has ended
+		return // WaitForSync fails only if ctx has ended
 	}
 	for range workers {
 		all.Go(func() { c.work(ctx) })
@@ -84,41 +86,43 @@ func (c *controller) work(ctx context.Context) {
 	}
 }
 
-// reconcile makes as many instances as the app wants. It may be called at any time, and again.
+// reconcile creates and deletes instances until the app has the declared number. It is
+// idempotent.
 func (c *controller) reconcile(ctx context.Context, key listwatch.Key) error {
-	app, _ := c.apps.Get(key) // one that is gone wants none
-	there, err := c.instances.ByIndex(byApp, key.Name)
+	app, _ := c.apps.Get(key) // if the app was deleted, app.Replicas is 0
+	existing, err := c.instances.ByIndex(byApp, key.Name)
 	if err != nil {
 		return err
 	}
-	has := map[string]bool{}
-	var wrote listwatch.Version
-	for _, i := range there {
-		has[i.Name] = true
+	found := map[string]bool{}
+	var written listwatch.Version
+	for _, i := range existing {
+		found[i.Name] = true
 		if n := number(key.Name, i.Name); n < 0 || n >= app.Replicas {
-			gone, err := c.writes.Delete(ctx, i.Key())
+			deleted, err := c.writes.Delete(ctx, i.Key())
 			if err != nil && !errors.Is(err, listwatch.NotFound) {
 				return err
 			}
-			wrote = max(wrote, gone.Version())
+			written = max(written, deleted.Version())
 		}
 	}
 	for n := range app.Replicas {
 		name := fmt.Sprintf("%s-%d", key.Name, n)
-		if has[name] {
+		if found[name] {
 			continue
 		}
-		made, err := c.writes.Create(ctx, Instance{Metadata: listwatch.Metadata{Name: name}, App: key.Name})
+		created, err := c.writes.Create(ctx, Instance{Metadata: listwatch.Metadata{Name: name}, App: key.Name})
 		if err != nil && !errors.Is(err, listwatch.AlreadyExists) {
 			return err
 		}
-		wrote = max(wrote, made.Version())
+		written = max(written, created.Version())
 	}
-	// The next look at this app is to see what this one wrote.
-	return c.instances.WaitForVersion(ctx, wrote)
+	// Wait until the informer has these writes, so that the next call for this app sees
+	// them.
+	return c.instances.WaitForVersion(ctx, written)
 }
 
-// number returns n where name is "app-n", and -1 where it isn't.
+// number returns n if name is "app-n", and -1 otherwise.
 func number(app, name string) int {
 	text, ok := strings.CutPrefix(name, app+"-")
 	n, err := strconv.Atoi(text)

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-func TestWhatIsThereBecomesWhatIsWanted(t *testing.T) {
+func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		apps, instances := memory.New[App](), memory.New[Instance]()
 		c, err := newController(apps, instances, instances)
@@ -21,24 +21,24 @@ func TestWhatIsThereBecomesWhatIsWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
+		done := make(chan struct{})
 		go func() {
-			defer close(ended)
+			defer close(done)
 			c.run(ctx, 3)
 		}()
-		wanted := map[string]int{}
+		declared := map[string]int{}
 		for range 200 {
 			name, replicas := fmt.Sprint("app", rand.IntN(5)), rand.IntN(6)
-			switch _, exists := wanted[name]; {
+			switch _, exists := declared[name]; {
 			case !exists:
 				_, err = apps.Create(ctx, App{Metadata: listwatch.Metadata{Name: name}, Replicas: replicas})
-				wanted[name] = replicas
+				declared[name] = replicas
 			case replicas == 0:
 				_, err = apps.Delete(ctx, listwatch.Key{Name: name})
-				delete(wanted, name)
+				delete(declared, name)
 			default:
 				_, err = apps.Update(ctx, listwatch.Key{Name: name}, func(a *App) error { a.Replicas = replicas; return nil })
-				wanted[name] = replicas
+				declared[name] = replicas
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -48,71 +48,71 @@ func TestWhatIsThereBecomesWhatIsWanted(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		there := map[string]int{}
+		got := map[string]int{}
 		items, _, err := instances.Items(ctx, listwatch.Query{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, i := range items {
-			there[i.App]++
+			got[i.App]++
 		}
-		for name, n := range wanted {
-			if there[name] != n {
-				t.Errorf("%s has %d instances, want %d", name, there[name], n)
+		for name, n := range declared {
+			if got[name] != n {
+				t.Errorf("%s has %d instances, want %d", name, got[name], n)
 			}
-			delete(there, name)
+			delete(got, name)
 		}
-		if delete(there, ""); len(there) > 0 {
-			t.Errorf("there are instances of apps that are gone: %v", there)
+		if delete(got, ""); len(got) > 0 {
+			t.Errorf("instances of deleted apps remain: %v", got)
 		}
 		cancel()
-		<-ended
+		<-done
 	})
 }
 
-func TestAKeyWaitsOnceIsWorkedOnOnceAndComesBackLaterAfterAFailure(t *testing.T) {
+func TestQueueDeduplicatesAndDelaysRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, a := newQueue(), listwatch.Key{Name: "a"}
 		take := func() time.Duration {
 			start := time.Now()
 			if key, err := q.next(t.Context()); err != nil || key != a {
-				t.Fatalf("got %v, %v; want a", key, err)
+				t.Fatalf("next returned %v, %v; want a", key, err)
 			}
 			return time.Since(start)
 		}
-		none := func(when string) {
+		requireEmpty := func(when string) {
 			if key, ok := q.take(); ok {
-				t.Errorf("%s: got %v, want nothing", when, key)
+				t.Errorf("%s: take returned %v, want no key", when, key)
 			}
 		}
 		q.add(a)
 		q.add(a)
 		take()
-		none("added twice")
+		requireEmpty("added twice")
 		q.add(a)
-		none("while it is worked on")
+		requireEmpty("while it is worked on")
 		q.done(a, nil)
 		take()
-		var waits []time.Duration
+		var delays []time.Duration
 		for range 20 {
 			q.done(a, errors.New("no"))
-			waits = append(waits, take())
+			delays = append(delays, take())
 		}
-		if waits[0] != firstRetry || waits[1] != 2*firstRetry || waits[19] != lastRetry {
-			t.Errorf("after failures it came back after %v, want %v, doubled, to %v", waits, firstRetry, lastRetry)
+		if delays[0] != firstRetry || delays[1] != 2*firstRetry || delays[19] != lastRetry {
+			t.Errorf("the delays after failures are %v, want %v, doubled each time up to %v", delays, firstRetry, lastRetry)
 		}
 		q.done(a, nil)
-		none("after a success")
+		requireEmpty("after a success")
 		q.add(a)
 		take()
 		q.done(a, errors.New("no"))
-		if wait := take(); wait != firstRetry {
-			t.Errorf("after a success and a failure it came back after %v, want %v", wait, firstRetry)
+		if delay := take(); delay != firstRetry {
+			t.Errorf("the delay after a success and a failure is %v, want %v", delay, firstRetry)
 		}
 	})
 }
 
-func TestOnlyTheNamesThatItGivesAreNumbered(t *testing.T) {
+func TestNumberOfInstanceName(t *testing.T) {
 	for name, want := range map[string]int{"web-0": 0, "web-12": 12, "web-01": -1, "web-1x": -1, "web--1": -1, "web-": -1, "web": -1, "webs-1": -1} {
 		if got := number("web", name); got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)

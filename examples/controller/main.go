@@ -1,4 +1,5 @@
-// Keeps as many instances as each app wants: a controller, with informers that read and a queue of what has to be looked at.
+// Command controller runs the number of instances that each app declares. It shows
+// informers, which read, and a work queue of keys to reconcile.
 package main
 
 import (
@@ -18,7 +19,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	apps, instances := memory.New[App](), memory.New[Instance]()
-	// Both could as well be a client.Remote: an informer does not care.
+	// Both could also be a client.Remote: an informer follows any Source.
 	c, err := newController(apps, instances, instances)
 	if err != nil {
 		log.Fatal(err)
@@ -37,14 +38,14 @@ func main() {
 	c.run(ctx, 2)
 }
 
-// scale wants another number every two seconds.
-func scale(ctx context.Context, want func(replicas int) error) {
+// scale calls set with another number of replicas every two seconds.
+func scale(ctx context.Context, set func(replicas int) error) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		replicas := []int{3, 5, 1}[n%3]
-		fmt.Println("wanted:", replicas)
-		if err := want(replicas); err != nil {
+		fmt.Println("desired replicas:", replicas)
+		if err := set(replicas); err != nil {
 			log.Print(err)
 		}
 		select {

@@ -8,22 +8,24 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A queue holds the keys that have to be looked at. A key that waits is there once, however often it is added; one that is being worked on
-// waits until that is done, so that no two workers have the same key. After a failure it comes back later and later.
+// queue holds the keys to reconcile. Each key is in it at most once. A key that is added
+// while a worker reconciles it stays queued until that worker is done, so no two workers
+// hold the same key. A key that failed is added again after a delay that grows with each
+// failure.
 //
-// No library that we found does this without Kubernetes' modules, and it is short.
+// client-go's workqueue does the same, but depends on Kubernetes' modules.
 type queue struct {
-	wake chan struct{} // one place; filled when a worker may find something
+	wake chan struct{} // capacity 1; holds a token if a worker may find a key
 
 	mu sync.Mutex
 	// Guarded by mu.
 	order    []listwatch.Key
-	waiting  map[listwatch.Key]bool // in order, or to be put there when the worker is done
+	waiting  map[listwatch.Key]bool // in order, or added to it when the worker is done
 	working  map[listwatch.Key]bool
 	failures map[listwatch.Key]int
 }
 
-// The wait after a failure: doubled each time.
+// The delay after a failure doubles from firstRetry to lastRetry.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Minute
@@ -35,7 +37,7 @@ func newQueue() *queue {
 	}
 }
 
-// add has a worker look at key.
+// add queues key unless it is queued already.
 func (q *queue) add(key listwatch.Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -48,7 +50,7 @@ func (q *queue) add(key listwatch.Key) {
 	}
 }
 
-// push is called with mu held.
+// push appends key to order. The caller holds mu.
 func (q *queue) push(key listwatch.Key) {
 	q.order = append(q.order, key)
 	select {
@@ -57,7 +59,7 @@ func (q *queue) push(key listwatch.Key) {
 	}
 }
 
-// next waits for a key to work on. The worker must call done with it.
+// next waits for a key to reconcile. The worker must call done with this key afterwards.
 func (q *queue) next(ctx context.Context) (listwatch.Key, error) {
 	for {
 		if key, ok := q.take(); ok {
@@ -80,7 +82,7 @@ func (q *queue) take() (key listwatch.Key, ok bool) {
 	key, q.order = q.order[0], q.order[1:]
 	delete(q.waiting, key)
 	q.working[key] = true
-	if len(q.order) > 0 { // for another worker
+	if len(q.order) > 0 { // wake another worker
 		select {
 		case q.wake <- struct{}{}:
 		default:
@@ -89,7 +91,7 @@ func (q *queue) take() (key listwatch.Key, ok bool) {
 	return key, true
 }
 
-// done says that the work on key is over. Where it failed, key comes back after a while.
+// done ends the work on key. If err is not nil, key is queued again after a delay.
 func (q *queue) done(key listwatch.Key, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +103,7 @@ func (q *queue) done(key listwatch.Key, err error) {
 		delete(q.failures, key)
 		return
 	}
-	wait := min(firstRetry<<min(q.failures[key], 16), lastRetry)
+	delay := min(firstRetry<<min(q.failures[key], 16), lastRetry)
 	q.failures[key]++
-	time.AfterFunc(wait, func() { q.add(key) })
+	time.AfterFunc(delay, func() { q.add(key) })
 }

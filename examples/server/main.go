@@ -1,4 +1,4 @@
-// Serves feature flags that change every second.
+// Command server serves feature flags and toggles one of them every second.
 package main
 
 import (

@@ -52,7 +52,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		{"cmd/listwatch", ours + "interop/storage", "higher layer"},
 		{"kubeapi", "k8s.io/apiserver/pkg/storage", "unknown dependency"},
 		{"relay", ours + "nowhere", "no layer"},
-		{"nowhere", "fmt", "an unknown package: add it to a layer in internal/archtest/layers.go"},
+		{"nowhere", "fmt", "an unknown package: add it to a layer in internal/archtest/layers_test.go"},
 		{"transport/h2/deep", "fmt", "an unknown package"},
 	} {
 		src := fmt.Sprintf("package p\nimport %q\n", c.target)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// briefLife is the time for which a watch without events must live not to count as brief.
+	// briefLife is the lifetime below which a watch without events counts as brief.
 	briefLife = time.Second
 	// MinDelayAfterBrief is the minimum delay after a brief watch.
 	MinDelayAfterBrief = 100 * time.Millisecond
@@ -31,12 +31,12 @@ type WatchEnd struct {
 	Err error
 }
 
-// IsBrief reports whether the watch ended soon and without an event. A server that ends watches
-// at once must not be asked again at once.
+// IsBrief reports whether the watch ended soon and without an event. If a server ends
+// watches immediately, the reflector must not reconnect immediately.
 func (e WatchEnd) IsBrief() bool { return e.Opened && e.Received == 0 && e.Lived < briefLife }
 
-// IsClean reports whether the watch ended cleanly. errors.Is would not do: the error of a
-// connection that broke during the dial may wrap io.EOF.
+// IsClean reports whether the watch ended cleanly. It does not use errors.Is, because the
+// error of a connection that broke during the dial may wrap io.EOF.
 func (e WatchEnd) IsClean() bool { return e.Err == io.EOF }
 
 // A backoff counts consecutive failures. It is not safe for concurrent use.

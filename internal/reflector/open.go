@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Open opens the first watch, which Run then reads. If Open is not called, Run opens it. The
-// Policy does not see an error of Open.
+// Open opens the first watch, which Run then reads. If Open was not called, Run opens the
+// watch itself. The Policy is not consulted about an error of Open.
 //
 // The watch resumes at r.Resume or begins with the state. A Source that cannot stream its state is
 // listed, and then watched from the version of the list.
@@ -30,7 +30,7 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 		r.watcher, r.Resume = w, ResumePoint{}
 		r.Sink.Begin()
 	case r.Policy.mayRefuseWatchList(err):
-		// If err has another reason, the list fails too.
+		// If the refusal had another reason, the list fails as well.
 		if err = r.listAndWatch(ctx); err == nil {
 			r.watchList().MarkUnsupported()
 		}
@@ -38,7 +38,7 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 	return err
 }
 
-// Close closes the watch of Open. It is for callers that do not call Run after Open.
+// Close closes the watch of Open, for callers that do not call Run afterwards.
 func (r *Reflector) Close() error { return r.watcher.Close() }
 
 // selection returns the fields of Query that select objects.
@@ -63,7 +63,8 @@ func (r *Reflector) listAndWatch(ctx context.Context) error {
 	}
 	version, err := r.list(ctx, max(limit, 0))
 	if listwatch.CodeOf(err) == listwatch.Expired && limit > 0 {
-		// The history was compacted between two pages, so the list must not take that long.
+		// The history was compacted between two pages. A list without pages cannot fail for
+		// that reason.
 		version, err = r.list(ctx, 0)
 	}
 	if err != nil {
@@ -88,8 +89,8 @@ func (r *Reflector) list(ctx context.Context, limit int) (listwatch.Version, err
 		if err != nil {
 			return 0, err
 		}
-		// All pages should have one version. If they do not, a watch from the lowest repeats the
-		// changes between them.
+		// All pages should have the same version. If they do not, a watch from the lowest
+		// version repeats the changes between them.
 		version = min(version, page.Version)
 		if len(page.Items) == 0 {
 			continue

@@ -8,8 +8,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Pages lists source and returns all pages, beginning with the page of q. It ends after an
-// error, and returns an error of code Corrupt if source sends the same page again.
+// Pages lists source and returns all pages, beginning with the page that q requests. It
+// stops after an error, and returns an error of code Corrupt if source sends the same page
+// again.
 func Pages(ctx context.Context, source listwatch.Source, q listwatch.Query) iter.Seq2[listwatch.Page, error] {
 	return func(yield func(listwatch.Page, error) bool) {
 		var first listwatch.Key
@@ -36,7 +37,7 @@ func firstKey(page listwatch.Page) (first listwatch.Key) {
 	return first
 }
 
-// InitialEvents returns the events by which a watch would report that objects exist.
+// InitialEvents returns the initial events of a watch for these objects.
 func InitialEvents(objects []*listwatch.Object) []listwatch.Event {
 	events := make([]listwatch.Event, len(objects))
 	for i, o := range objects {

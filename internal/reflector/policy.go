@@ -13,16 +13,16 @@ const LagTolerance = time.Minute
 // An Action is what a Reflector does after a watch ended or could not be opened.
 type Action uint8
 
-// The actions. Unless they say otherwise, the next watch resumes, or requests the same state
-// again if the initial events were not complete.
+// The actions. Unless stated otherwise, the next watch resumes. If the initial events were
+// not complete, it requests the state again instead.
 const (
 	// Retry opens the next watch.
 	Retry Action = iota
-	// RetryOnce opens the next watch, unless RetryOnce was chosen before without progress
-	// since. Then Run ends with the error of the watch.
+	// RetryOnce opens the next watch. If RetryOnce was also the previous action and no
+	// event has arrived since, Run returns the error of the watch instead.
 	RetryOnce
-	// AwaitVersion opens the next watch, until the source has lagged for [LagTolerance]. Then it is
-	// RelistNewest.
+	// AwaitVersion opens the next watch. After the source has lagged for [LagTolerance], it
+	// is the same as RelistNewest.
 	AwaitVersion
 	// Relist requests a state that is at least as new as the newest event.
 	Relist
@@ -37,15 +37,16 @@ const (
 type Policy struct {
 	// Decide returns the action for end. at is where the next watch would resume.
 	Decide func(end WatchEnd, at *ResumePoint) Action
-	// Restart is called before a state is requested again, in place of what the Sink has
-	// received up to at. If it returns an error, Run ends with it. It may be nil.
+	// Restart is called before the state is requested again. at is the position up to which
+	// the Sink has received events, which the new state replaces. If Restart returns an
+	// error, Run returns it. It may be nil.
 	Restart func(cause error, at *ResumePoint) error
 	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
 	// that the Source does not support them. If nil, every [listwatch.Unsupported] and
 	// [listwatch.Invalid] may mean that.
 	MayRefuseWatchList func(err error) bool
-	// UncheckedInitialEvents passes on initial events as they are. If false, a change among
-	// them and a clean end before Synced are failures.
+	// UncheckedInitialEvents disables the checks of initial events. If false, a change
+	// among the initial events, and a clean end before Synced, are failures.
 	UncheckedInitialEvents bool
 }
 
@@ -60,16 +61,17 @@ func defaultAction(end WatchEnd, at *ResumePoint) Action {
 	code := listwatch.CodeOf(end.Err)
 	switch {
 	case (end.Rejected || !at.Synced) && (code == listwatch.Expired || code == listwatch.NotYet):
-		// The source cannot serve a state that is as new as the newest event. Its newest state
-		// contains every acknowledged write, so it is older only if versions have started over.
+		// The source cannot serve a state that is as new as the newest event. Its newest
+		// state contains every acknowledged write, so it can only be older if versions have
+		// started over.
 		return RelistNewest
 	case end.Rejected:
 		return Relist
 	case !at.Synced:
 		return Retry
 	case code == listwatch.Expired || code == listwatch.Corrupt || mayRefuseWatchList(end.Err):
-		// After a resume a malformed event would be as malformed, and it must not be skipped. A
-		// version that the source finds invalid stays invalid.
+		// Resuming would fail again: the source would send the same malformed event, which
+		// must not be skipped, or find the same version invalid.
 		return Relist
 	case code == listwatch.NotYet:
 		return AwaitVersion

@@ -12,22 +12,23 @@ import (
 // A Sink receives the state and the changes of a Source. All methods are called from the
 // goroutine of the Reflector.
 type Sink interface {
-	// Begin announces a new state. The Sink discards the initial events since the last Begin unless
-	// Synced followed them.
+	// Begin announces a new state. If the initial events since the last Begin were not
+	// followed by Synced, the Sink discards them.
 	Begin()
-	// Take receives events in order: the objects of the state as initial events in key order, then
-	// Synced, then changes and bookmarks. The slice is valid until Take returns. After an error the
-	// state is requested again, so that no event is ever skipped.
+	// Take receives events in order: the objects of the state as initial events in key
+	// order, then Synced, then changes and bookmarks. The slice is valid until Take
+	// returns. If Take returns an error, the Reflector requests the state again, so no
+	// event is ever skipped.
 	Take(events []listwatch.Event) error
 }
 
-// A Releaser is a Watcher that can reuse the memory of its objects, because only its reader has
-// them.
+// A Releaser is a Watcher that can reuse the memory of its objects, because no other reader
+// has them.
 type Releaser interface {
 	listwatch.Watcher
-	// Release returns events of Next to the Watcher. Their objects, with the bytes and labels
-	// of these, must not be used afterwards. Copies, as decoders make them, remain valid. An
-	// event must not be released twice, and need not be released at all.
+	// Release returns events that Next returned to the Watcher. Their objects, including
+	// bytes and labels, must not be used afterwards. Copies, such as decoded values, remain
+	// valid. An event must not be released twice. Releasing is optional.
 	Release(events []listwatch.Event)
 }
 
@@ -40,14 +41,15 @@ type Reflector struct {
 	// Query selects objects by its Namespace, Name, Labels and Fields. Its other fields are
 	// ignored.
 	Query listwatch.Query
-	// Start and StartVersion say which state is requested first, like the fields of
+	// Start and StartVersion select the first state that is requested, like the fields of
 	// [listwatch.Query]. The zero values request the newest state.
 	Start        listwatch.Start
 	StartVersion listwatch.Version
-	// Resume is where the first watch continues. If zero, it begins with the state.
+	// Resume is the position at which the first watch continues. If zero, the watch begins
+	// with the state.
 	Resume ResumePoint
-	// Release allows a [Releaser] to reuse the memory of events that Sink.Take has
-	// accepted. It must be false if the Sink keeps any part of their objects.
+	// Release lets a [Releaser] reuse the memory of events after Sink.Take has accepted
+	// them. It must be false if the Sink keeps any part of their objects.
 	Release bool
 	// PageSize is the number of objects in a page when the state is listed. If zero,
 	// [DefaultPageSize] is used. A negative value requests all objects at once.
@@ -56,7 +58,8 @@ type Reflector struct {
 	BatchSize int
 	// Backoff configures the delay between watches.
 	Backoff listwatch.Backoff
-	// Policy decides how Run continues after a failure. The zero Policy never lets it end.
+	// Policy decides how Run continues after a failure. With the zero Policy, Run ends only
+	// with its context.
 	Policy Policy
 	// WatchList remembers whether the Source can stream its state. Several Reflectors of one Source
 	// may share it. If nil, this Reflector remembers it for itself.
@@ -69,7 +72,7 @@ type Reflector struct {
 	watcher listwatch.Watcher // opened by Open and not read yet; nil if there is none
 	backoff backoff
 
-	repeats      int       // failures answered with RetryOnce, with no progress in between
+	repeats      int       // consecutive failures with the action RetryOnce
 	laggingSince time.Time // when the source first reported that it lags; zero if it does not
 	truncated    int       // consecutive watches that ended cleanly within the initial events
 }
@@ -79,8 +82,8 @@ const DefaultPageSize = 500
 
 const defaultBatchSize = 64
 
-// Run follows the Source until ctx ends, and then returns the error of ctx. If Policy ends it
-// earlier, Run returns the error of the Policy.
+// Run follows the Source until ctx ends, and then returns the error of ctx. If the Policy
+// stops it, Run returns the error of the watch or of Restart.
 func (r *Reflector) Run(ctx context.Context) error {
 	defer func() {
 		if r.watcher != nil { // ctx ended before the watch of Open was read
@@ -113,12 +116,13 @@ func (r *Reflector) watch(ctx context.Context) WatchEnd {
 	}
 	w := r.watcher
 	r.watcher = nil
-	defer func() { _ = w.Close() }() // its error would say nothing about the events
+	defer func() { _ = w.Close() }() // the error of Close does not concern the events
 	opened := time.Now()
 	end := r.read(ctx, w)
 	end.Opened, end.Lived = true, time.Since(opened)
 	if end.Err == io.EOF && !r.Resume.Synced && !r.Policy.UncheckedInitialEvents {
-		// An incomplete state is useless and may have been expensive, so this counts as a failure.
+		// An incomplete state is useless and may have been expensive to send, so this
+		// counts as a failure.
 		end.Err = &listwatch.Error{Code: listwatch.Unavailable, Op: "read the initial events", Err: io.ErrUnexpectedEOF}
 		if r.truncated++; r.truncated >= maxTruncated {
 			r.watchList().MarkUnsupported()
@@ -149,7 +153,7 @@ func (r *Reflector) read(ctx context.Context, w listwatch.Watcher) (end WatchEnd
 	}
 }
 
-// take passes new events to the sink, and then to release unless it is nil. It stops at the
+// take passes new events to the sink, and then to release if it is not nil. It stops at the
 // first event that is out of order.
 func (r *Reflector) take(events []listwatch.Event, release func([]listwatch.Event)) error {
 	admitted, rejected := events[:0], error(nil)

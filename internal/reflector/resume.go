@@ -9,10 +9,10 @@ import (
 // A ResumePoint tracks the version from which a watch can be resumed. The zero ResumePoint has no
 // version: the watch begins with the state. It is not safe for concurrent use.
 //
-// Events of one version belong together, because a foreign writer may change several keys in
-// one transaction. A connection can be lost between them, and a watch from that version would
-// not repeat the remaining ones. So the version to resume from lags behind: it becomes V only
-// after an event newer than V or a bookmark at V or later. Events that are repeated after a
+// A foreign writer may change several keys in one transaction, so several events can have
+// the same version. If the connection is lost between them, a watch from that version would
+// not repeat the remaining events. Therefore Version lags behind: it becomes V only after
+// an event newer than V or a bookmark at V or later. Events that are repeated after a
 // resume are recognized by version and key, and dropped.
 type ResumePoint struct {
 	// Invariant: group == 0 or Version < group.
@@ -23,17 +23,19 @@ type ResumePoint struct {
 	Synced bool
 	// Confirmed is true if Version comes from the source and not from the caller.
 	Confirmed bool
-	// Advanced is set by every new event and bookmark. Only the owner resets it.
+	// Advanced is set by every new event and bookmark. Only the owner of the ResumePoint
+	// resets it.
 	Advanced bool
 
-	group listwatch.Version // of the newest events, more of which may follow; zero if there are none
+	group listwatch.Version // version of the newest events if more may follow, or zero
 	first listwatch.Key     // the first key of the group
 	rest  map[listwatch.Key]struct{}
 }
 
-// Admit records e and reports whether it is new to the reader. It marks initial events, and
-// makes the bookmark that ends them Synced and every other one a Bookmark. For an event out of
-// order it returns an error of code Corrupt and changes nothing.
+// Admit records e and reports whether it is new to the reader. It sets Initial on initial
+// events. It changes the type of the bookmark that ends them to Synced, and the type of
+// every other bookmark to Bookmark. For an event that is out of order it returns an error
+// of code Corrupt and changes nothing.
 func (p *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
 	switch {
 	case e.Type == listwatch.Bookmark || e.Type == listwatch.Synced:
@@ -74,8 +76,8 @@ func (p *ResumePoint) delivered(key listwatch.Key) bool {
 	return ok || key == p.first
 }
 
-// bookmark records a bookmark. After a resume one may be older than the newest event, and is
-// not passed on then.
+// bookmark records a bookmark. After a resume, a bookmark may be older than the newest
+// event. Such a bookmark is not passed on.
 func (p *ResumePoint) bookmark(e *listwatch.Event) (pass bool) {
 	if !p.Synced {
 		// A server that cannot mark the end of the initial events sends its first bookmark

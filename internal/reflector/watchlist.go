@@ -6,16 +6,18 @@ import (
 )
 
 const (
-	// WatchListRetryInterval is the time after which a source that could not stream its state is
-	// asked to stream it again.
+	// WatchListRetryInterval is the time for which a source that could not stream its state
+	// is listed. After that, the reflector tries streaming again.
 	WatchListRetryInterval = time.Hour
-	// maxTruncated is the number of consecutive watches that may end cleanly within the initial
-	// events. Then the source is listed: it may not know how to mark their end.
+	// maxTruncated is the number of consecutive watches that may end cleanly within the
+	// initial events. After that many the reflector lists the source, which may not support
+	// marking their end.
 	maxTruncated = 3
 )
 
-// A WatchListSupport remembers whether a Source can begin a watch with its state, which Kubernetes
-// calls a watch list. The zero value assumes that it can. It is safe for concurrent use.
+// A WatchListSupport remembers whether a Source supports watches that begin with the state,
+// which Kubernetes calls watch lists. The zero value assumes that it does. It is safe for
+// concurrent use.
 type WatchListSupport struct {
 	mu          sync.Mutex
 	unsupported time.Time // guarded by mu; the source is listed until then

@@ -30,14 +30,15 @@ func (db *DB) commitLoop() {
 	}
 }
 
-// The committer waits for writers for a fraction of the duration of the last transaction. The
-// limit applies if the disk was slow or the file was shrunk.
+// The committer waits for more writers for 1/gatherFraction of the duration of the last
+// transaction, but at most maxGather. Without that limit, one slow transaction, such as a
+// shrink of the file, would delay the next one.
 const (
 	gatherFraction = 8
 	maxGather      = 20 * time.Millisecond
 )
 
-// A pendingWrite is a request that has a version.
+// A pendingWrite is a request to which a version has been assigned.
 type pendingWrite struct {
 	*request
 	record  history.Record
@@ -70,9 +71,10 @@ func (db *DB) commit(batch []*request) int {
 	return len(writes)
 }
 
-// plan assigns versions to the requests of batch that can be written, and finishes those that
-// cannot. The second of two writes to one object goes back to the queue until the first one
-// is on disk. Otherwise it could fail with a conflict with a write that never happens.
+// plan assigns versions to the requests of batch that can be written, and finishes the
+// others with an error. If batch has two writes to one object, the second one returns to
+// the queue until the first one is on disk. Otherwise the second write could report a
+// conflict with a write that then fails.
 func (db *DB) plan(batch []*request, now time.Time) []pendingWrite {
 	type objectKey struct {
 		*backend
@@ -129,9 +131,9 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 	return w, nil
 }
 
-// write performs one transaction. If it fails, its versions are not used again: if only the
-// last step failed, the transaction may be in the file. The next transaction starts by
-// reverting it.
+// write performs one transaction. If it fails, its versions are never assigned again,
+// because the transaction may be in the file nevertheless: its last step may have failed
+// after the data was written. The next transaction starts by reverting it.
 func (db *DB) write(writes []pendingWrite, trims []trim) error {
 	err := catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) error {
@@ -182,8 +184,8 @@ func putRecords(tx *bbolt.Tx, writes []pendingWrite) error {
 	return nil
 }
 
-// appendFill is how full bbolt makes the pages of records. Versions only grow, so no record
-// is ever inserted between two others.
+// appendFill is the fill percentage of bbolt's pages of records. It is high because
+// versions only grow: no record is ever inserted between two others.
 const appendFill = 0.95
 
 // deleteUnpublished deletes the records of a failed transaction.

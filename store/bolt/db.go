@@ -30,10 +30,10 @@ type DB struct {
 	// Guarded by mu.
 	file        *file               // nil after Close
 	last        listwatch.Version   // the newest version assigned to a write
-	published   listwatch.Version   // the newest version known to be on disk and visible; revision follows
+	published   listwatch.Version   // the newest version on disk and visible; revision follows
 	collections map[string]*backend // by qualified name
 	uncertain   bool                // the last transaction failed, but may be in the file
-	damage      error               // if not nil, the file is damaged and every write fails with this error
+	damage      error               // if not nil, every write fails with it, because the file is damaged
 	update      func(func(*bbolt.Tx) error) error
 }
 
@@ -176,7 +176,7 @@ type backend struct {
 	db   *DB
 	name string
 
-	floor listwatch.Version // the floor in the file, at most that of the log; guarded by db.mu
+	floor listwatch.Version // the floor in the file, at most the floor of the log; guarded by db.mu
 }
 
 var _ store.Backend = (*backend)(nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// errUnreadable marks the errors of bbolt about files that it cannot read.
+// errUnreadable marks errors that bbolt returns for a file that it cannot read.
 var errUnreadable = errors.New("bbolt cannot read it")
 
 // A file is an open bbolt database.

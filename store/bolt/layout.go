@@ -57,8 +57,8 @@ type header struct {
 	probe []byte // part of the file
 }
 
-// readHeader reads the header. If the file is not a database of this package, the error says
-// what it is.
+// readHeader reads the header. If the file is not a database of this package, the error
+// says what the file is instead.
 func readHeader(tx *bbolt.Tx) (h header, err error) {
 	b := tx.Bucket(headerBucket)
 	if b == nil {

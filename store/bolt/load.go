@@ -13,8 +13,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// load reads the collection that s declares. If the file does not have it, load adds it.
-// db.mu is held.
+// load reads the collection that s declares. If the file does not contain the collection,
+// load adds it. The caller holds db.mu.
 func (db *DB) load(s store.CollectionSpec) (saved history.SavedLog, err error) {
 	exists := false
 	l := loader{spec: s, name: s.QualifiedName(), transformer: db.options.Transformer, newest: db.published}

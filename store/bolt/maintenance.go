@@ -18,8 +18,8 @@ import (
 const restoreGap = 1 << 32
 
 // startNewEpoch gives a restored database another epoch, drops its history and moves its
-// version to now. Clients that know epochs list again because of the epoch, all others
-// because their versions are older than the history.
+// version to now. Clients that support epochs list again because the epoch has changed. All
+// other clients list again because their versions are older than the history.
 func (db *DB) startNewEpoch(now listwatch.Version) error {
 	epoch, last := rand.Text(), now
 	if last <= db.last {
@@ -43,8 +43,8 @@ func (db *DB) startNewEpoch(now listwatch.Version) error {
 	return err
 }
 
-// dropHistory raises the floor of every collection to v, which is not before the newest
-// version.
+// dropHistory raises the floor of every collection to v. v must not be lower than the
+// newest version.
 func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 	var trims []trim
 	prefix := floorKey("")
@@ -100,8 +100,8 @@ func (db *DB) shrinkAboveThreshold() error {
 	return nil
 }
 
-// shrink replaces the file by a copy. Both are locked meanwhile, so that no process can open
-// the old one by its name.
+// shrink replaces the file by a copy. It holds the locks of both files meanwhile, so that
+// no process can open the old file by its name.
 func (db *DB) shrink() error {
 	next, temporary, err := openTemporary(db.realPath)
 	if err != nil {
@@ -132,7 +132,8 @@ func (db *DB) shrink() error {
 }
 
 // copyMode gives the file with the given name the permissions of the database. It fails if
-// another file is in the place of the database, such as a backup that must not be replaced.
+// the path of the database now names another file, such as a backup, which must not be
+// replaced.
 func (db *DB) copyMode(name string) error {
 	opened, err := db.file.handle.Stat()
 	if err != nil {

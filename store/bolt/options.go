@@ -32,11 +32,11 @@ type Options struct {
 	// them, if they are also more than half of the file. If zero, 64 MiB is used. With a
 	// negative value, Open never rewrites the file.
 	ShrinkThreshold int64
-	// RestoredFromBackup must be set for the first start with a file that is a copy from
-	// before writes that were served. The database then has a new epoch, no history, and
-	// continues from the wall clock in microseconds, so that every client lists again. If its
-	// version is ahead of the wall clock, it continues 2^32 versions later. If there is no
-	// file, the error has code Invalid.
+	// RestoredFromBackup must be set for the first start with a file that is an older copy,
+	// so that writes which clients may have seen are missing. The database then gets a new
+	// epoch, no history, and continues from the wall clock in microseconds, so that every
+	// client lists again. If its version is ahead of the wall clock, it continues 2^32
+	// versions later. If there is no file, the error has code Invalid.
 	RestoredFromBackup bool
 	// Transformer changes objects on their way to the file and back. A file must always be
 	// opened with the Transformer that it was created with. If nil, objects are stored

@@ -135,9 +135,9 @@ func versionOf(key []byte) (listwatch.Version, error) {
 	return listwatch.Version(binary.BigEndian.Uint64(key)), nil
 }
 
-// A recordCount sums up the records of a collection. It is stored in the file, because a
-// damaged page can hide records: every record has a checksum, but bbolt does not notice a
-// missing one.
+// A recordCount summarizes the records of a collection. It is stored in the file because a
+// damaged page can hide records: each record has its own checksum, but bbolt does not
+// detect a missing record.
 type recordCount struct {
 	count uint64
 	sum   uint64 // of the versions, modulo 2^64

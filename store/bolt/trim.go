@@ -19,15 +19,15 @@ type trim struct {
 	more    bool              // the run ended because of maxSteps
 }
 
-// A transaction with writes examines twice as many records as it adds and a few more, so that
-// trimming catches up. A transaction without writes examines more.
+// A transaction with writes examines twice as many records as it adds, plus extraTrimSteps,
+// so that trimming catches up. A transaction without writes examines more.
 const (
 	extraTrimSteps = 64
 	idleTrimSteps  = 4096
 )
 
 // planTrims returns the trims that are due, for a transaction with the given number of
-// writes. db.mu is held.
+// writes. The caller holds db.mu.
 func (db *DB) planTrims(writes int) (trims []trim) {
 	if db.damage != nil {
 		return nil
@@ -44,11 +44,11 @@ func (db *DB) planTrims(writes int) (trims []trim) {
 	return trims
 }
 
-// run raises the floor of the file and deletes the records that are obsolete below it.
+// run raises the floor in the file and deletes the records below it that are obsolete.
 func (t *trim) run(tx *bbolt.Tx) error {
 	name, header := t.backend.name, tx.Bucket(headerBucket)
-	// The floor in the file can be above backend.floor, if a transaction that seemed to fail
-	// was written.
+	// The floor in the file can be above t.floor: a transaction that returned an error may
+	// have been written.
 	from, err := versionOf(header.Get(floorKey(name)))
 	if err != nil {
 		return damagedError{err}
@@ -64,8 +64,8 @@ func (t *trim) run(tx *bbolt.Tx) error {
 	return header.Put(floorKey(name), reached[:])
 }
 
-// findObsolete examines the records after from and up to t.floor. It returns the versions of
-// the records that they replaced, and of the deletes among them.
+// findObsolete examines the records after from and up to t.floor. It returns the versions
+// of the records that they replaced, and of the deletes among the examined records.
 func (t *trim) findObsolete(records *bbolt.Bucket, from listwatch.Version) (obsolete []listwatch.Version, err error) {
 	t.reached, t.more = max(t.floor, from), false
 	steps, start := 0, keyOf(from+1)

@@ -19,7 +19,7 @@ type backend struct {
 	spec    store.CollectionSpec
 	name    string
 	keys    keyRange
-	applied *history.Revision // every event up to it is in the log
+	applied *history.Revision // the log holds every event up to this revision
 	created time.Time
 
 	demand demand
@@ -27,8 +27,8 @@ type backend struct {
 	keyError atomic.Pointer[error]
 
 	// Owned by the goroutine that loads and then follows.
-	unreadable map[string]bool // keys that do not hold an object
-	counted    time.Time       // when the objects were last counted; see checkCount
+	unreadable map[string]bool // keys whose value is not an object
+	counted    time.Time       // the time of the last comparison by checkCount
 }
 
 var _ store.Backend = (*backend)(nil)
@@ -62,8 +62,8 @@ func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, 
 	return b.Log.List(ctx, q)
 }
 
-// awaitContinue waits for the version of a continue token. The token may come from another
-// server, which was ahead of this one.
+// awaitContinue waits until the log reaches the version of a continue token. The token may
+// come from another server that was ahead of this one.
 func (b *backend) awaitContinue(ctx context.Context, token string) error {
 	t, err := history.ParseContinueToken(token)
 	switch {

@@ -44,17 +44,17 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	if c.New == nil {
 		return c.Old.At(listwatch.Version(revision)), nil
 	}
-	// Decoded from the bytes in etcd, so that the writer gets the same bytes as the watchers
-	// of all servers.
+	// Decode the bytes stored in etcd, so that the writer gets the same bytes as the
+	// watchers of all servers.
 	return decode(b.spec, c.Key, plain, listwatch.Version(revision))
 }
 
 // ownWriteTimeout is the time that a writer waits for its own event.
 const ownWriteTimeout = 100 * time.Millisecond
 
-// awaitOwnWrite waits briefly until the log has v, so that a client that knows of a write
-// finds it at this server in every response. If the watch of etcd is late, the write is
-// acknowledged all the same. Reads of the newest state wait for themselves.
+// awaitOwnWrite waits briefly until the log has reached v, so that later responses of this
+// server include the write. If the watch of etcd is late, the write is acknowledged
+// nevertheless, because reads of the newest state wait on their own.
 func (b *backend) awaitOwnWrite(ctx context.Context, v listwatch.Version) {
 	if b.applied.Version() >= v {
 		return
@@ -71,9 +71,9 @@ type keyWrite struct {
 	value       []byte // nil for a delete
 }
 
-// write performs w and returns its revision. If etcd does not report the outcome, it sends w
-// again. The condition on the revision ensures that w happens only once, and the value shows
-// whether it has.
+// write performs w and returns its revision. If etcd does not report the outcome, write
+// sends w again. The condition on the revision ensures that w happens only once, and the
+// stored value shows whether an earlier try succeeded.
 func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err error) {
 	op := clientv3.OpDelete(w.path)
 	if w.value != nil {
@@ -112,14 +112,15 @@ func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err er
 }
 
 // resolveMismatch returns the result of w if the key did not have the expected revision. If
-// uncertain, an earlier try may have performed w.
+// uncertain is true, an earlier try may have performed w.
 func (w *keyWrite) resolveMismatch(got *clientv3.TxnResponse, uncertain bool) (int64, error) {
 	if !uncertain {
 		return 0, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
 	}
 	current := got.Responses[0].GetResponseRange().Kvs
 	if len(current) == 1 && w.value != nil && bytes.Equal(current[0].Value, w.value) {
-		// No other writer writes the same uid and the same content over the same revision.
+		// The earlier try has written w: no other writer writes the same uid and content
+		// over the same revision.
 		return current[0].ModRevision, nil
 	}
 	return 0, &listwatch.Error{Code: listwatch.Unavailable, Op: "etcd: write " + w.path, Err: errUnknownOutcome}

@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The keepalive of connections. A member that stops responding is abandoned after the sum of
-// both.
+// The keepalive parameters of connections. The client abandons a member that has not
+// responded for the sum of both.
 const (
 	keepAlive        = 10 * time.Second // the minimum of gRPC
 	keepAliveTimeout = 3 * time.Second
@@ -59,8 +59,8 @@ func newClient(o Options) (*clientv3.Client, error) {
 	})
 }
 
-// addConnectionError returns err, the error of the first request. If it is a timeout because
-// there is no connection, addConnectionError adds the reason for that, which the client of
+// addConnectionError returns err, the error of the first request. If that request timed out
+// because there is no connection, addConnectionError adds the reason, which the client of
 // etcd does not return.
 func addConnectionError(ctx context.Context, o Options, err error) error {
 	e, ok := errors.AsType[*listwatch.Error](err)
@@ -76,7 +76,7 @@ func addConnectionError(ctx context.Context, o Options, err error) error {
 	defer client.Close()
 	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Status(limited, &pb.StatusRequest{}, grpc.WaitForReady(false))
 	if is(err, rpctypes.ErrUserEmpty) {
-		return e // there is a connection; this request is rejected because it is not authenticated
+		return e // the connection works; etcd rejected this request because it is not authenticated
 	}
 	if reason := rpctypes.ErrorDesc(err); err != nil && reason != "" {
 		e.Message = fmt.Sprintf("no answer within %v", o.Timeout)
@@ -90,7 +90,7 @@ func (db *DB) identifyCluster(ctx context.Context) error {
 	op := "etcd at " + strings.Join(db.options.Endpoints, ", ")
 	limited, cancel := context.WithTimeout(ctx, db.options.Timeout)
 	defer cancel()
-	// Linearized, so that it also fails if the cluster has no leader.
+	// A linearized read also fails if the cluster has no leader.
 	got, err := db.client.Get(limited, db.options.Prefix+"/", clientv3.WithCountOnly())
 	if err != nil {
 		return requestError(ctx, op, err)
@@ -99,7 +99,7 @@ func (db *DB) identifyCluster(ctx context.Context) error {
 	status, err := pb.NewMaintenanceClient(db.client.ActiveConnection()).Status(limited, &pb.StatusRequest{})
 	switch {
 	case is(err, rpctypes.ErrPermissionDenied):
-		return nil // this user may not read the version
+		return nil // this user is not allowed to read the version
 	case err != nil:
 		return requestError(ctx, op, err)
 	}

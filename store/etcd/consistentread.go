@@ -12,11 +12,11 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// freshnessTimeout is the time that a read of the newest state waits.
+// freshnessTimeout limits the time that a read of the newest state waits.
 const freshnessTimeout = 3 * time.Second
 
-// catchUp waits until the log has every event that etcd had at the time of the call. If it
-// cannot be sure of that within freshnessTimeout, it returns an error of code NotYet.
+// catchUp waits until the log has every event that etcd had at the time of the call. It
+// returns an error of code NotYet if it cannot confirm this within freshnessTimeout.
 func (b *backend) catchUp(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, freshnessTimeout)
 	defer cancel()
@@ -43,8 +43,8 @@ func (b *backend) catchUp(ctx context.Context) error {
 	return requestError(ctx, "etcd", err)
 }
 
-// A demand is the version that readers wait for. While the log is behind it, the server
-// requests progress from etcd.
+// A demand is the highest version that readers wait for. While the log has not reached it,
+// the server requests progress from etcd.
 type demand struct {
 	signal chan struct{} // with a buffer of one; the version has changed
 
@@ -54,7 +54,7 @@ type demand struct {
 	until   time.Time // when the readers stop waiting
 }
 
-// demandVersion says that a reader waits until the log reaches v.
+// demandVersion records that a reader waits until the log reaches v.
 func (b *backend) demandVersion(v listwatch.Version) {
 	if b.applied.Version() >= v {
 		return
@@ -82,12 +82,12 @@ func (b *backend) isBehind() bool {
 	return false
 }
 
-// tryTimeout is the time after which a request is repeated at another member. Reads can be
-// repeated, and so can writes, because their transactions cannot succeed twice.
+// tryTimeout is the time after which a request is sent again to another member. Reads can
+// be repeated, and so can writes, because their transactions cannot succeed twice.
 const tryTimeout = 2 * time.Second
 
-// get performs a linearized read. It tries one member after the other until one answers, ctx
-// ends or limit is over.
+// get performs a linearized read. It tries one member after the other until a member
+// responds, ctx ends or limit has passed.
 func (db *DB) get(ctx context.Context, limit time.Duration, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -117,15 +117,16 @@ func (db *DB) readRevision(ctx context.Context) (revision int64, err error) {
 	return got.Header.Revision, nil
 }
 
-// clusterState detects that etcd is not the cluster that it was.
+// clusterState detects that etcd was replaced by another cluster or restored from a backup.
 type clusterState struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	revision int64 // the newest revision of a linearized request
-	replaced error // if not nil, the reason why the state in memory is worthless
+	replaced error // if not nil, the reason why the state in memory is no longer valid
 }
 
-// minRevision returns the lowest revision that a linearized request can have that is sent now.
+// minRevision returns the lowest revision that the response to a linearized request can
+// have if the request is sent now.
 func (c *clusterState) minRevision() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,9 +134,9 @@ func (c *clusterState) minRevision() int64 {
 }
 
 // checkHeader returns an error if etcd was replaced by another cluster or by a restored
-// backup. Then the state in memory is worthless, and etcd will use the same versions for
-// other states. minRevision is the result of clusterState.minRevision before a linearized
-// request, or 0 for other responses.
+// backup. The state in memory is then no longer valid, and etcd will assign the same
+// versions to other states. minRevision is the result of clusterState.minRevision before a
+// linearized request, or 0 for other responses.
 func (db *DB) checkHeader(h *pb.ResponseHeader, minRevision int64) error {
 	c := &db.cluster
 	c.mu.Lock()
@@ -156,8 +157,8 @@ func (db *DB) checkHeader(h *pb.ResponseHeader, minRevision int64) error {
 	return nil
 }
 
-// revisionWentBack records that etcd is at an older revision than a watch was, and returns
-// the error for it.
+// revisionWentBack records that etcd now has an older revision than before, and returns the
+// error for it.
 func (db *DB) revisionWentBack(now, before int64) error {
 	db.cluster.mu.Lock()
 	defer db.cluster.mu.Unlock()

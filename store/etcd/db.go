@@ -24,7 +24,7 @@ type DB struct {
 	revisions  batchread.Reader[int64] // reads the newest revision of etcd
 	lifetime   context.Context         // ends with Close
 	cancel     context.CancelFunc      // of lifetime
-	goroutines sync.WaitGroup          // what Close waits for
+	goroutines sync.WaitGroup          // Close waits for them
 
 	cluster clusterState
 
@@ -57,16 +57,17 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
-// Collection is [DB.CollectionContext] without a limit: it returns when the state was read or
-// db was closed.
+// Collection is like [DB.CollectionContext] without a deadline: it returns when the state
+// was read or db is closed.
 func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	return db.CollectionContext(context.Background(), s)
 }
 
-// CollectionContext adds the collection that s declares, and returns when its state was read.
-// ctx only bounds the call, and its error is returned unchanged. If the database has a
-// collection of the same plural and group, the error has code AlreadyExists. If the prefix
-// holds other data, it has code Corrupt. If db is closed meanwhile, it has code Unavailable.
+// CollectionContext adds the collection that s declares, and returns when its state was
+// read. ctx bounds only this call, and its error is returned unchanged. If the database has
+// a collection of the same plural and group, the error has code AlreadyExists. If the
+// prefix holds other data, it has code Corrupt. If db is closed meanwhile, it has code
+// Unavailable.
 func (db *DB) CollectionContext(ctx context.Context, s store.CollectionSpec) (*store.Collection, error) {
 	s = s.WithDefaults()
 	b := newBackend(db, s)
@@ -78,7 +79,7 @@ func (db *DB) CollectionContext(ctx context.Context, s store.CollectionSpec) (*s
 	stopLoading := context.AfterFunc(ctx, stop)
 	err := db.start(lifetime, b)
 	if !stopLoading() && err == nil {
-		err = ctx.Err() // ctx ended after the load, and has ended lifetime
+		err = ctx.Err() // ctx ended after the load and has canceled lifetime
 	}
 	if err != nil {
 		stop()
@@ -154,8 +155,8 @@ func (db *DB) Epoch() string { return fmt.Sprintf("%x", db.clusterID) }
 // Expired. It does not compact etcd, which is the task of its operator.
 func (db *DB) Compact() {
 	for _, b := range db.all() {
-		// Otherwise events that arrive later would be history again. If etcd is unreachable,
-		// Compact still drops what it can.
+		// Wait for etcd, because events that arrive after Compact would be history again.
+		// If etcd is unreachable, Compact still drops the history that it can.
 		_ = b.catchUp(db.lifetime)
 		b.Compact()
 	}
@@ -166,7 +167,7 @@ func (db *DB) Compact() {
 // code. The state in memory can still be listed.
 func (db *DB) Close() error {
 	db.mu.Lock()
-	db.cancel() // with the mutex held, so that no collection is added after Wait
+	db.cancel() // with the mutex held, so that no collection is added after goroutines.Wait
 	db.mu.Unlock()
 	db.goroutines.Wait()
 	for _, b := range db.all() {

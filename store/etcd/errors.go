@@ -17,7 +17,7 @@ import (
 // errClosed is the error of operations on a closed DB.
 var errClosed = &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}
 
-// retryAfter is the delay that clients are asked to keep if etcd did not answer.
+// retryAfter is the delay that a client is asked to wait if etcd did not respond.
 const retryAfter = time.Second
 
 // requestError returns the error of a request to etcd as a *listwatch.Error. If ctx has
@@ -63,7 +63,7 @@ func codeOf(err error) listwatch.Code {
 	return listwatch.Unknown
 }
 
-// is reports whether err is a known error of etcd, however it is wrapped.
+// is reports whether err is the given error of etcd, possibly wrapped.
 func is(err, known error) bool { return errors.Is(rpctypes.Error(err), known) }
 
 // isTooLarge reports whether a message exceeded the limit of gRPC.
@@ -83,7 +83,7 @@ func isAmbiguous(err error) bool {
 	return codeOf(err) == listwatch.Unavailable && grpcCode(err) != codes.ResourceExhausted
 }
 
-// notFresh is the error of a read of the newest state that cannot be served.
+// notFresh is the error for a read of the newest state that cannot be served.
 func notFresh(cause error) error {
 	return &listwatch.Error{
 		Code:    listwatch.NotYet,
@@ -101,10 +101,10 @@ func (g *gapError) Error() string { return g.reason }
 
 func gapf(format string, args ...any) error { return &gapError{fmt.Sprintf(format, args...)} }
 
-// errUnknownOutcome is the cause of the error of a write that may have happened.
+// errUnknownOutcome is the cause in the error of a write that may have happened.
 var errUnknownOutcome = errors.New("etcd did not report whether the write happened")
 
-// cancelReason returns the error in the cancel reason of a watch.
+// cancelReason returns the error that the cancel reason of a watch stands for.
 func cancelReason(text string) error {
 	for _, known := range []error{
 		rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCNoLeader,

@@ -45,7 +45,8 @@ func (b *backend) run(ctx context.Context) {
 	}
 }
 
-// A backoff delays retries. The delay doubles while they follow each other closely.
+// A backoff delays retries. The delay doubles with each retry that follows the previous one
+// closely.
 type backoff struct {
 	delay time.Duration
 	last  time.Time
@@ -71,8 +72,8 @@ func (b *backoff) wait(ctx context.Context) {
 	b.delay, b.last = min(2*b.delay, maxDelay), time.Now()
 }
 
-// follow watches etcd from the revision after the last one applied, and returns the reason
-// why the watch ended. It is a *gapError if the watch cannot be resumed.
+// follow watches etcd from the revision after the last one applied. It returns the reason
+// why the watch ended, which is a *gapError if the watch cannot be resumed.
 func (b *backend) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -148,8 +149,8 @@ func canceled(got *pb.WatchResponse) error {
 
 // checkResumed checks that s starts where the log ends. A watch from exactly the compacted
 // revision may lack a delete of that revision (etcd-io/etcd#18089, #19179), so the revision
-// before it must still exist. It is read after the watch was created, so it also existed for
-// the watch.
+// before it must still exist. The check runs after the watch was created: if that revision
+// still exists now, it also existed when the watch started.
 func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
 	_, err := b.db.get(ctx, b.db.options.Timeout, b.keys.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {
@@ -165,7 +166,7 @@ func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
 	return err
 }
 
-// handleRevision applies the events of one revision, unless they are duplicates.
+// handleRevision applies the events of one revision. It ignores duplicates.
 func (b *backend) handleRevision(s *watchStream, v listwatch.Version, events []*mvccpb.Event) error {
 	switch {
 	case v > b.applied.Version():
@@ -215,8 +216,9 @@ func keyOf(r history.Record) listwatch.Key {
 	return r.Old.Key
 }
 
-// record returns the record of e. Old and New are nil if the key was and is unreadable. If e
-// does not follow from the state, an event was lost, and the error is a *gapError.
+// record returns the record of e. Old and New are nil if the key is unreadable and was
+// unreadable before. If e does not match the state, an event was lost, and the error is a
+// *gapError.
 func (b *backend) record(v listwatch.Version, e *mvccpb.Event) (r history.Record, err error) {
 	path := string(e.Kv.Key)
 	key, err := b.keys.key(path)
@@ -242,7 +244,7 @@ func (b *backend) record(v listwatch.Version, e *mvccpb.Event) (r history.Record
 	return r, nil
 }
 
-// setUnreadable records whether a key is unreadable, and the reason.
+// setUnreadable records whether a key is unreadable, and why.
 func (b *backend) setUnreadable(path string, unreadable bool, reason error) {
 	if !unreadable {
 		if delete(b.unreadable, path); len(b.unreadable) == 0 {

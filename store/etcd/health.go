@@ -12,13 +12,13 @@ import (
 const (
 	// probeInterval is the time between two probes of a member, and the timeout of each.
 	probeInterval = time.Second
-	// maxFailedProbes is the number of consecutive failed probes after which a member is not
-	// used.
+	// maxFailedProbes is the number of consecutive failed probes after which the client
+	// stops using a member.
 	maxFailedProbes = 2
 )
 
-// healthChecks keep requests and watches away from members that do not respond or are cut off
-// from their peers. The client of etcd uses every member that it has a connection to, and
+// healthChecks keep requests and watches away from members that do not respond or have lost
+// their peers. The client of etcd uses every member that it has a connection to, so
 // requests to a member without peers would time out.
 type healthChecks struct {
 	// Immutable after construction.
@@ -57,7 +57,7 @@ func (db *DB) startHealthChecks() error {
 
 func (h *healthChecks) close() {
 	for _, c := range h.clients {
-		_ = c.Close() // it is not used any more
+		_ = c.Close() // it was only used for probes
 	}
 }
 
@@ -73,7 +73,8 @@ func (h *healthChecks) run(ctx context.Context, key string) {
 		var probes sync.WaitGroup
 		for i, c := range h.clients {
 			probes.Go(func() {
-				// Linearized, because a member without a leader cannot answer that.
+				// The read is linearized, because a member without a leader cannot serve
+				// it.
 				limited, cancel := context.WithTimeout(ctx, probeInterval)
 				defer cancel()
 				if _, err := c.Get(limited, key, clientv3.WithCountOnly()); err != nil {
@@ -88,7 +89,8 @@ func (h *healthChecks) run(ctx context.Context, key string) {
 	}
 }
 
-// choose makes the client use the healthy members. If no member is healthy, it changes nothing.
+// choose makes the client use only the healthy members. If no member is healthy, it changes
+// nothing.
 func (h *healthChecks) choose() {
 	var healthy []string
 	for i, e := range h.endpoints {

@@ -30,8 +30,8 @@ func KubernetesLayout(s store.CollectionSpec) string {
 	return group + "/" + s.Plural
 }
 
-// oldNames are the paths of resources that were renamed (SpecialDefaultResourcePrefixes in
-// kube-apiserver).
+// oldNames holds the paths of resources that were renamed (SpecialDefaultResourcePrefixes
+// in kube-apiserver).
 var oldNames = map[string]string{
 	"replicationcontrollers":      "controllers",
 	"endpoints":                   "services/endpoints",
@@ -70,7 +70,7 @@ func (r keyRange) key(path string) (listwatch.Key, error) {
 	case two && r.namespaced && first != "" && second != "" && !strings.Contains(second, "/"):
 		return listwatch.Key{Namespace: first, Name: second}, nil
 	case r.namespaced:
-		return listwatch.Key{}, fmt.Errorf("want %sNAMESPACE/NAME", r.dir)
+		return listwatch.Key{}, fmt.Errorf("must have the form %sNAMESPACE/NAME", r.dir)
 	}
-	return listwatch.Key{}, fmt.Errorf("want %sNAME", r.dir)
+	return listwatch.Key{}, fmt.Errorf("must have the form %sNAME", r.dir)
 }

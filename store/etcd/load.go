@@ -15,16 +15,16 @@ import (
 // A keyValue is a key with its value and revisions.
 type keyValue = mvccpb.KeyValue
 
-// maxLoadTries is the number of times that the state is read if etcd compacts it meanwhile.
-// The last try reads the newest state.
+// maxLoadTries is the number of attempts to read the state if etcd compacts it meanwhile.
+// The last attempt reads the newest state.
 const maxLoadTries = 3
 
 // pageSize is the number of keys read by one request.
 const pageSize = 1000
 
-// load reads the state into the log, at the revision from which etcd is to be followed. That
-// revision is as old as HistoryRevisions and etcd allow, so that watches of other servers can
-// resume here, but not older than the log.
+// load reads the state into the log, at the revision from which the log then follows etcd.
+// That revision is as old as HistoryRevisions and etcd allow, so that watches of other
+// servers can resume here, but not older than the log.
 func (b *backend) load(ctx context.Context) error {
 	for try := 1; ; try++ {
 		limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
@@ -59,8 +59,8 @@ func (b *backend) load(ctx context.Context) error {
 	}
 }
 
-// oldestRevision returns the oldest revision that can be loaded: one that etcd still has, at
-// most HistoryRevisions before newest, and not before the log.
+// oldestRevision returns the oldest revision that can be loaded: etcd must still have it,
+// it is at most HistoryRevisions before newest, and it is not before the log.
 func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, error) {
 	oldest := max(newest-max(b.db.options.HistoryRevisions, 0), int64(b.applied.Version()), 1)
 	if oldest >= newest {
@@ -72,7 +72,7 @@ func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, erro
 	}
 	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
 	defer cancel()
-	// Only a watch reports which revision was compacted.
+	// etcd reports the compacted revision only in the response to a watch.
 	s, err := b.db.openStream(limited, b.keys, oldest)
 	if err != nil {
 		return 0, err
@@ -94,8 +94,8 @@ func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, erro
 // A loadedState is the state at one revision.
 type loadedState struct {
 	objects    []*listwatch.Object
-	unreadable map[string]bool // keys that do not hold an object
-	keyError   error           // the error of one of them
+	unreadable map[string]bool // keys whose value is not an object
+	keyError   error           // the error for one of them
 }
 
 // readState reads all keys at a revision, page by page. It decodes pages while it waits for

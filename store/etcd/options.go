@@ -36,9 +36,9 @@ type Options struct {
 	// later is always treated as deleted, and reported to [Trace].
 	SkipUnreadable bool
 
-	// HistoryRevisions is the number of revisions before the newest one at which a collection
-	// is loaded, if etcd still has them. If zero, DefaultHistory is used. With a negative
-	// value, collections are loaded at the newest revision.
+	// HistoryRevisions sets how far before the newest revision a collection is loaded, if
+	// etcd still has that revision. If zero, DefaultHistory is used. With a negative value,
+	// collections are loaded at the newest revision.
 	HistoryRevisions int64
 	// HistoryAge is the time for which a write stays in memory, where watches can resume,
 	// counted from when this server received it. Old writes are only dropped by a new write,
@@ -78,15 +78,16 @@ type Trace struct {
 	// Loaded is called when a collection can be served. Its state is at version, and watches
 	// can start at floor or later.
 	Loaded func(collection string, objects int, floor, version int64, took time.Duration)
-	// WatchLost is called when a watch of etcd ended or could not be opened. It is opened
-	// again at the next revision.
+	// WatchLost is called when a watch of etcd ended or could not be opened. The database
+	// then opens it again at the next revision.
 	WatchLost func(collection string, err error)
 	// WatchResumed is called when a watch of etcd was opened at a revision.
 	WatchResumed func(collection string, revision int64)
-	// Relisted is called when events were lost, with the reason. The collection is loaded
-	// again, and its watches expire.
+	// Relisted is called when events were lost, with the reason. The database then loads
+	// the collection again, and its watches expire.
 	Relisted func(collection string, reason error)
-	// DuplicatesDropped is called when etcd has sent events again, which are ignored.
+	// DuplicatesDropped is called when etcd has repeated events, which the database
+	// ignores.
 	DuplicatesDropped func(collection string, revision int64)
 	// Unreadable is called for a key that does not hold an object.
 	Unreadable func(collection, key string, err error)

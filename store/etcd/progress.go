@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// idleProgressInterval is the time between progress requests while no reader waits. They
-	// advance bookmarks and detect a dead connection.
+	// idleProgressInterval is the time between progress requests while no reader waits.
+	// These requests advance bookmarks and detect a dead connection.
 	idleProgressInterval = time.Second
 	// minProgressDelay is the time after which progress is requested again if the answer is
 	// missing or does not reach the version that a reader waits for. It doubles each time, up
@@ -24,8 +24,8 @@ const (
 
 var errSilent = &listwatch.Error{Code: listwatch.Unavailable, Message: "etcd has not sent a message for " + maxSilence.String()}
 
-// requestProgress requests progress until s ends: regularly, and at once if a reader waits
-// for it. answered receives a value for each answer.
+// requestProgress requests progress until s ends: regularly, and immediately when a reader
+// waits for it. answered receives a value for each response.
 func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 	timer := time.NewTimer(idleProgressInterval)
 	defer timer.Stop()
@@ -48,7 +48,7 @@ func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 		}
 		if request {
 			if s.requestProgress() != nil {
-				return // receive returns the reason
+				return // receive returns the error
 			}
 			outstanding = true
 		}
@@ -63,8 +63,8 @@ func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 // countInterval is the time between two comparisons of the number of objects.
 const countInterval = time.Minute
 
-// handleProgress advances the log to v, because etcd has sent every event up to v. The first
-// time on a stream, it compares the number of objects before.
+// handleProgress advances the log to v, because etcd has sent every event up to v. Before
+// the first advance on a stream, it compares the number of objects with etcd.
 func (b *backend) handleProgress(ctx context.Context, v listwatch.Version) error {
 	if v >= b.applied.Version() && time.Since(b.counted) >= countInterval {
 		if err := b.checkCount(ctx, v); err != nil {

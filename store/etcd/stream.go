@@ -12,12 +12,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A watchStream is one watch of etcd on a gRPC stream of its own, so that answers to progress
-// requests only concern this watch.
+// A watchStream is one watch of etcd on a gRPC stream of its own, so that responses to
+// progress requests concern only this watch.
 //
-// The watcher of clientv3 is not used. It resumes by itself at the revision that it has
-// recorded, and the response of a lagging member has made it go back (etcd-io/etcd#20221).
-// Here only the log decides where to resume.
+// This package does not use the Watcher of clientv3. That Watcher resumes automatically at
+// the revision that it has recorded, and the response of a lagging member has made it go
+// back (etcd-io/etcd#20221). Here only the log decides where to resume.
 type watchStream struct {
 	grpc   pb.Watch_WatchClient
 	ctx    context.Context // of the stream
@@ -29,7 +29,8 @@ type watchStream struct {
 	lastMessage atomic.Int64 // the time of the last message, in nanoseconds since 1970
 }
 
-// openStream opens a watch of the keys in r, from a revision on. ctx ends it.
+// openStream opens a watch of the keys in r that starts at revision from. The watch ends
+// with ctx.
 func (db *DB) openStream(ctx context.Context, r keyRange, from int64) (*watchStream, error) {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
 	s := &watchStream{ctx: ctx, cancel: cancel, from: from}
@@ -43,7 +44,7 @@ func (db *DB) openStream(ctx context.Context, r keyRange, from int64) (*watchStr
 		Key: []byte(r.dir), RangeEnd: []byte(r.end()), StartRevision: from, Fragment: true, ProgressNotify: true,
 	}}})
 	if err != nil {
-		// Send returns io.EOF; Recv returns the reason.
+		// Send returns only io.EOF. Recv returns the reason.
 		_, err = s.grpc.Recv()
 		s.close()
 		return nil, s.cause(err)
@@ -53,7 +54,8 @@ func (db *DB) openStream(ctx context.Context, r keyRange, from int64) (*watchStr
 
 func (s *watchStream) close() { s.cancel(nil) }
 
-// cause returns the reason with which this program canceled s, or err if it did not.
+// cause returns the reason for which this program canceled s, or err if it did not cancel
+// s.
 func (s *watchStream) cause(err error) error {
 	if cause := context.Cause(s.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause

@@ -12,8 +12,8 @@ import (
 
 // encode returns the JSON of d without metadata.resourceVersion.
 func encode(d *store.Draft) []byte {
-	// Before ends with the name of the member and a colon. The name may contain escapes, but
-	// no quote.
+	// d.Before ends with the name of the member resourceVersion and a colon. The name may
+	// contain escapes, but no quote.
 	name := bytes.LastIndexByte(d.Before[:len(d.Before)-len(`":`)], '"')
 	before, after := d.Before[:name], d.After
 	switch {
@@ -28,8 +28,8 @@ func encode(d *store.Draft) []byte {
 var errProtobuf = errors.New("it is Protocol Buffers, want JSON")
 
 // decode returns the object of value at version v. It inserts resourceVersion after uid, as
-// Kubernetes does, or at the end of metadata. The key of the object is the given one, even if
-// the value has another name, as in Kubernetes.
+// Kubernetes does, or at the end of metadata. As in Kubernetes, the object has the given
+// key even if the value contains another name.
 func decode(s store.CollectionSpec, key listwatch.Key, value []byte, v listwatch.Version) (*listwatch.Object, error) {
 	if bytes.HasPrefix(value, []byte("k8s\x00")) {
 		return nil, errProtobuf

@@ -134,9 +134,9 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	if err != nil {
 		return nil, err
 	}
-	// Advance calls the functions that wait for the version, so the mutex is released before.
-	// Another writer may advance the revision further in between; then this version is
-	// visible already, because both records have been appended.
+	// Advance calls the functions that wait for the version, so the mutex must not be held
+	// here. If another writer advances the revision further before this call, that is
+	// correct too: both records are in the log, so both versions are visible.
 	b.db.revision.Advance(r.Version)
 	if r.New == nil {
 		return r.Old.At(r.Version), nil

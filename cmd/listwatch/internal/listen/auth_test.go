@@ -10,10 +10,10 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestNonLoopbackRequiresCredentials(t *testing.T) {
 	for _, c := range []struct {
-		a       Auth
-		asks    bool
-		addr    string
-		allowed bool
+		a             Auth
+		authenticated bool
+		addr          string
+		allowed       bool
 	}{
 		{Auth{}, false, "127.0.0.1:0", true},
 		{Auth{}, false, "127.9.9.9:0", true},
@@ -26,8 +26,8 @@ func TestNonLoopbackRequiresCredentials(t *testing.T) {
 		{Auth{}, true, "0.0.0.0:8080", true},
 		{Auth{insecure: true}, false, "0.0.0.0:8080", true},
 	} {
-		if err := c.a.checkAddress("--addr", c.addr, c.asks); (err == nil) != c.allowed {
-			t.Errorf("%s, asks %v, insecure %v: got %v", c.addr, c.asks, c.a.insecure, err)
+		if err := c.a.checkAddress("--addr", c.addr, c.authenticated); (err == nil) != c.allowed {
+			t.Errorf("%s, authenticated %v, insecure %v: got error %v, want allowed %v", c.addr, c.authenticated, c.a.insecure, err, c.allowed)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestIsLocalHost(t *testing.T) {
 		"evil.example": false, "evil.example:8080": false, "localhost.evil.example": false, "10.0.0.1": false, "0.0.0.0": false, "": false,
 	} {
 		if got := isLocalHost(host); got != want {
-			t.Errorf("%q: got %v", host, got)
+			t.Errorf("%q: got %v, want %v", host, got, want)
 		}
 	}
 }

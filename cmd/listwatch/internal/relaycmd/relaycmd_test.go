@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// A silentSource is a source whose watches never deliver an event.
+// silentSource is a source whose watches never return an event.
 type silentSource struct{ listwatch.Source }
 
 func (s silentSource) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
@@ -45,7 +45,7 @@ func TestRelayWithUnknownLagIsNotReady(t *testing.T) {
 		time.Sleep(time.Minute)
 		s := &relayServer{options: &relayOptions{maxBehind: time.Hour}, relays: []namedRelay{{"things", r}}}
 		if err := s.ready(); !r.Health().Ready || err == nil || !strings.Contains(err.Error(), "unknown") {
-			t.Errorf("a state from before the upstream's, for all that is known: %v, %+v", err, r.Health())
+			t.Errorf("ready() = %v with health %+v; want an error, because the relay cannot know its lag", err, r.Health())
 		}
 	})
 }
@@ -55,7 +55,7 @@ func TestCheckIntervalIsBelowMaxBehind(t *testing.T) {
 		0: 10 * time.Second, -1: 10 * time.Second, time.Hour: 10 * time.Second, 10 * time.Second: 2 * time.Second, 1: 100 * time.Millisecond,
 	} {
 		if got := checkInterval(behind); got != want {
-			t.Errorf("--max-behind %v: every %v, want %v", behind, got, want)
+			t.Errorf("--max-behind %v: the relay checks every %v, want %v", behind, got, want)
 		}
 	}
 }

@@ -46,9 +46,10 @@ func TestDemoMakesEveryKindOfChange(t *testing.T) {
 			break
 		}
 	}
-	// A pod that changes from blue to green leaves the selection.
+	// A pod that changes from blue to green no longer matches the selector, so the watcher
+	// receives DELETED.
 	if seen[listwatch.Added] != rounds || seen[listwatch.Modified] != rounds || seen[listwatch.Deleted] != rounds {
-		t.Errorf("got %v, want %d of each", seen, rounds)
+		t.Errorf("got %v, want %d events of each type", seen, rounds)
 	}
 	page, err := s.collection("pods").List(ctx, listwatch.Query{})
 	if err != nil || len(page.Items) != demoPods {
@@ -56,7 +57,7 @@ func TestDemoMakesEveryKindOfChange(t *testing.T) {
 	}
 }
 
-// An endlessLoad is a database whose collections never finish loading.
+// endlessLoad is a database whose collections never finish loading.
 type endlessLoad struct {
 	memoryDatabase
 	started func()
@@ -72,6 +73,6 @@ func TestSignalInterruptsLoading(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
 	s := &server{db: endlessLoad{memoryDatabase{memory.Open(memory.Options{})}, signal}, api: &kubeapi.Handler{}}
 	if err := startError(ctx, s.addResources(ctx, nil)); err == nil || err.Error() != "interrupted before the server was ready" {
-		t.Errorf("got %v, want an interrupt", err)
+		t.Errorf("got %v, want the error for an interrupt", err)
 	}
 }

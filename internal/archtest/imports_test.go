@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkImports returns the imports that the tables of layers.go forbid. Test files are not checked:
+// checkImports returns the imports that the tables of layers_test.go forbid. Test files are not checked:
 // the compiler keeps them free of cycles.
 func checkImports(r *repository) []string {
 	var bad []string
@@ -17,7 +17,7 @@ func checkImports(r *repository) []string {
 		}
 		from, ok := locate(p.path)
 		if !ok {
-			bad = append(bad, p.path+": an unknown package: add it to a layer in internal/archtest/layers.go")
+			bad = append(bad, p.path+": an unknown package: add it to a layer in internal/archtest/layers_test.go")
 			continue
 		}
 		for _, f := range files {
@@ -66,7 +66,7 @@ func forbidden(from location, target string) string {
 func forbiddenInternal(from location, target string) string {
 	to, ok := locate(target)
 	if !ok {
-		return "it has no layer in internal/archtest/layers.go"
+		return "it has no layer in internal/archtest/layers_test.go"
 	}
 	for _, l := range limits {
 		if matchAny(l.packages, from.path) && !matchAny(l.only, target) {
@@ -94,7 +94,7 @@ func forbiddenDependency(from, target string) string {
 		}
 		return fmt.Sprintf("only %s may: %s", strings.Join(d.packages, ", "), d.reason)
 	}
-	return "an unknown dependency: add it to dependencies in internal/archtest/layers.go, with its importers and the reason"
+	return "an unknown dependency: add it to dependencies in internal/archtest/layers_test.go, with its importers and the reason"
 }
 
 // isStandard reports whether target belongs to the standard library: only its paths have no dot in

@@ -69,7 +69,7 @@ func checkModules(r *repository) []string {
 	for _, m := range r.modules {
 		i := slices.IndexFunc(moduleRules, func(rule moduleRule) bool { return rule.dir == m.dir })
 		if i < 0 {
-			bad = append(bad, m.dir+": an unknown module: add a rule to moduleRules in internal/archtest/modulerules.go")
+			bad = append(bad, m.dir+": an unknown module: add a rule to moduleRules in internal/archtest/modulerules_test.go")
 			continue
 		}
 		bad = append(bad, moduleRules[i].check(m)...)

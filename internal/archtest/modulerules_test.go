@@ -48,7 +48,7 @@ var moduleRules = []moduleRule{
 	},
 	{
 		dir:    "conformance",
-		ours:   []string{".", "kubeapi"},
+		ours:   []string{"."},
 		others: []string{"github.com/google/go-cmp", "golang.org/x/net", "go.yaml.in/yaml"},
 	},
 	{

@@ -26,7 +26,7 @@ func checkInternalImports(r *repository) []string {
 				used[p.module+" "+target] = true
 				if !slices.Contains(internalImports[p.module], target) {
 					bad = append(bad, fmt.Sprintf(
-						"%s: module %s must not import %s: use exported names, or add it to internalImports in internal/archtest/modulerules.go",
+						"%s: module %s must not import %s: use exported names, or add it to internalImports in internal/archtest/modulerules_test.go",
 						f.at(spec.Pos()), p.module, target))
 				}
 			}
