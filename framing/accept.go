@@ -140,7 +140,8 @@ func parseWeight(s string) (int, error) {
 	return q, nil
 }
 
-// The specificity of a media range that matches. A range with parameters has one more.
+// The specificity of a media range that matches. A range with parameters has the next
+// higher value.
 const (
 	matchesAll     = 2 // */*
 	matchesType    = 4 // type/*
@@ -186,8 +187,8 @@ func isImplied(name, value string) bool {
 	return false
 }
 
-// notAcceptable returns the error of a 406 response, which lists the available media types (RFC
-// 9110 15.5.7).
+// notAcceptable returns the error for a 406 response, which lists the available media types
+// (RFC 9110 15.5.7).
 func notAcceptable(accept, available []string) error {
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Op: "negotiate", Status: http.StatusNotAcceptable,

@@ -24,8 +24,8 @@ func appendBody(dst []byte, e WatchEvent) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// appendLine is appendBody for framings in which a line break ends the event. It compacts an
-// object that has line breaks.
+// appendLine is like appendBody, for framings in which a line break ends the event. It
+// compacts an object that contains line breaks.
 func appendLine(dst []byte, e WatchEvent) ([]byte, error) {
 	if hasLineBreak(e.Object) {
 		var s jsonscan.Scanner
@@ -42,8 +42,8 @@ func hasLineBreak(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
-// check returns an error if no framing can carry w. It does not validate the whole object, which
-// must be JSON.
+// check returns an error if no framing can carry w. It does not validate the object beyond
+// its first byte; the object must be JSON.
 func (w WatchEvent) check() error {
 	if w.Type == "" || !utf8.ValidString(w.Type) {
 		return encodeError(listwatch.Invalid, fmt.Sprintf("type %q: must be non-empty UTF-8", w.Type), nil)
@@ -60,7 +60,7 @@ type bodyReader struct {
 	text    []byte // the text of the current event; the buffer is reused
 }
 
-// begin prepares b for the next event. It does not keep a large buffer.
+// begin prepares b for the next event. It drops a large buffer.
 func (b *bodyReader) begin() {
 	if cap(b.text) > maxKeptBuffer {
 		b.text = nil
@@ -120,7 +120,7 @@ func (b *bodyReader) event(text []byte) (WatchEvent, error) {
 	case object.Empty() || text[object.Start] != '{':
 		return WatchEvent{}, corrupt("the event has no object: "+excerpt(text), nil)
 	}
-	e.Object = pool.Clone(object.Of(text)) // a copy of the exact size, because the caller may keep it for long
+	e.Object = pool.Clone(object.Of(text)) // exact size, because the caller may keep it
 	return e, nil
 }
 

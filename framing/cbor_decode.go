@@ -16,8 +16,8 @@ type cborReader struct {
 	body bodyReader  // its text is the JSON so far
 	open []cborLevel // a stack of the open arrays and maps
 	raw  []byte      // a reused buffer for strings that span chunks or reads
-	// maxJSON is the maximum length of the JSON. If zero, there is no limit: the caller has
-	// limited the CBOR, and the JSON is at most nine times as long.
+	// maxJSON is the maximum length of the JSON. Zero means no limit, for callers that
+	// limit the CBOR: the JSON is at most nine times as long.
 	maxJSON int
 }
 
@@ -179,8 +179,8 @@ func (c *cborReader) push(in *input, h cborHead) error {
 		bracket = '{'
 	}
 	if !h.indefinite() {
-		// Each item has at least one byte, so an impossible count is rejected before anything is
-		// read.
+		// Each item has at least one byte, so a count above the limit is rejected before
+		// its items are read.
 		if h.n > uint64(in.limit) {
 			return tooLarge(in.limit)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/listwatch/listwatch/internal/jsonscan"
 )
 
-// appendCBOR appends the JSON object src as CBOR. In CBOR the number of members comes before the
-// members, so it reads src three times: to validate, to count and to write. Only the first pass
-// expects invalid JSON.
+// appendCBOR appends the JSON object src as CBOR. CBOR has the number of members before the
+// members, so appendCBOR reads src three times: to validate, to count and to write. Only
+// the first pass must handle invalid JSON.
 func appendCBOR(dst, src []byte) ([]byte, error) {
 	if err := checkObject(src); err != nil {
 		return dst, encodeError(listwatch.Invalid, "the object", err)

@@ -12,7 +12,7 @@ import (
 // from in.
 func (c *cborReader) content(in *input, h cborHead) ([]byte, error) {
 	if !h.indefinite() {
-		if h.n == 0 { // do not wait for more input
+		if h.n == 0 { // an empty string needs no further input
 			return nil, nil
 		}
 		if w, err := in.available(); err == nil && h.n <= uint64(len(w)) {

@@ -19,8 +19,8 @@ const (
 	maxBignum = maxDigits * 107 / 256 // 107/256 > log2(10)/8
 )
 
-// appendNumber appends a JSON number as the CBOR number with exactly its value, by the rules of
-// [CBORSeq].
+// appendNumber appends a JSON number as the CBOR number with exactly the same value, by the
+// rules of [CBORSeq].
 func appendNumber(dst, text []byte) ([]byte, error) {
 	if bytes.ContainsAny(text, ".eE") || string(text) == "-0" {
 		return appendDecimal(dst, text)
@@ -29,7 +29,7 @@ func appendNumber(dst, text []byte) ([]byte, error) {
 	return appendInteger(dst, len(digits) < len(text), digits)
 }
 
-// appendInteger appends an integer. A negative integer must not be zero.
+// appendInteger appends an integer. If negative is true, the integer must not be zero.
 func appendInteger(dst []byte, negative bool, digits []byte) ([]byte, error) {
 	if len(digits) <= 20 {
 		if n, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
@@ -106,8 +106,8 @@ func parseDecimal(digits, text []byte) (d decimal, err error) {
 	return d, nil
 }
 
-// float returns the float64 whose shortest decimal form has the value of d. text is the text of
-// d. ok is false if there is no such float64.
+// float returns the float64 whose shortest decimal form has the value of d. text is the
+// JSON text of d. ok is false if there is no such float64.
 func (d decimal) float(text []byte) (f float64, ok bool) {
 	if len(d.digits) == 0 {
 		if d.negative {
@@ -116,8 +116,8 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 		return 0, true
 	}
 	significant := bytes.TrimRight(d.digits, "0")
-	// A shortest form has at most 17 digits. The limit of the exponent keeps the sums below from
-	// overflowing.
+	// A shortest form has at most 17 digits. The limit of the exponent prevents overflows
+	// below.
 	if len(significant) > 17 || d.exponent > 1<<40 || d.exponent < -1<<40 {
 		return 0, false
 	}

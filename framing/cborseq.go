@@ -2,9 +2,9 @@ package framing
 
 import "io"
 
-// CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map with the members type
-// and object. Objects are converted from JSON and back without passing through float64.
-// docs/adr/0012 has the reason for not using a library.
+// CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map with the members
+// type and object. Objects are converted from JSON and back without passing through
+// float64. docs/adr/0012 explains why this package does not use a library for that.
 //
 // # From JSON to CBOR
 //
@@ -17,8 +17,9 @@ import "io"
 //     Unsupported.
 //   - Strings are UTF-8. Half of a surrogate pair, which UTF-8 cannot represent, becomes U+FFFD,
 //     as in encoding/json.
-//   - Members keep their order. Duplicate members are kept, although RFC 8949 5.6 calls such a
-//     map invalid and strict peers reject it: the JSON has the same defect. Lengths are definite.
+//   - Members keep their order. Duplicate members are kept, because the JSON has the same
+//     defect. RFC 8949 5.6 calls such a map invalid, so strict peers reject it. Lengths are
+//     definite.
 //
 // # From CBOR to JSON
 //

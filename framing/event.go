@@ -14,17 +14,17 @@ import (
 func FromError(err error) WatchEvent {
 	object, marshalErr := json.Marshal(listwatch.StatusOf(err))
 	if marshalErr != nil {
-		// A Status consists of strings and numbers, which always encode. This keeps the ERROR
-		// event even if that changes.
+		// A Status consists of strings and numbers, so encoding it never fails. If that
+		// ever changes, the client still receives an ERROR event.
 		object = []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","code":500}`)
 	}
 	return WatchEvent{Type: TypeError, Object: object}
 }
 
-// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer sent. An
-// unknown type, or a resourceVersion that is not a decimal number, is an error of code
-// Unsupported. An object without a resourceVersion, or without a name unless it is a bookmark, is
-// an error of code Corrupt.
+// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer
+// sent. An unknown type, or a resourceVersion that is not a decimal number, is an error of
+// code Unsupported. It is an error of code Corrupt if the object has no resourceVersion, or
+// if it has no name and is not the object of a bookmark.
 //
 // The version of the result is the version of the object. Initial is false, because the wire does
 // not mark initial events.
@@ -42,7 +42,8 @@ func (w WatchEvent) TrustedEvent() (e listwatch.Event, err error) {
 	return w.event(readObject)
 }
 
-// readObject is [listwatch.ParseObject] for data that is valid and compact. The object keeps data.
+// readObject is like [listwatch.ParseObject], for data that is valid and compact. The
+// object keeps data.
 func readObject(data []byte) (*listwatch.Object, error) {
 	m, err := rawjson.ReadMetadata(data, pool.GetMap)
 	if err != nil {
@@ -96,9 +97,9 @@ func (w WatchEvent) eventType() (listwatch.EventType, error) {
 	}
 }
 
-// objectError distinguishes an invalid object from an object whose resourceVersion is not a
-// decimal number. The latter is Unsupported, because other servers have such versions and a
-// relist would not help.
+// objectError returns the error for an object that cannot be read. If only its
+// resourceVersion is not a decimal number, the code is Unsupported, because other servers
+// have such versions and a relist would not help.
 func objectError(w WatchEvent, cause error) error {
 	if raw, err := metadata(w.Object, "resourceVersion"); err == nil {
 		version, err := rawjson.String(raw)

@@ -59,8 +59,8 @@ type Heartbeater interface {
 	AppendHeartbeat(dst []byte, at listwatch.Version) []byte
 }
 
-// A Positioner is a [Decoder], or a transport.Receiver, of a framing that carries the position of
-// the stream next to the events, and possibly without an event.
+// A Positioner is a [Decoder], or a transport.Receiver, of a framing that transmits the
+// position of the stream next to the events, and possibly between them.
 type Positioner interface {
 	// LastEventID returns the value that a client should send as Last-Event-ID after the last
 	// event or heartbeat. It is empty if the stream has not sent a position. Only the reader of
@@ -91,24 +91,24 @@ const TypeError = "ERROR"
 func FromEvent(e listwatch.Event) WatchEvent {
 	w := WatchEvent{Type: e.Type.String(), Object: e.Object.Data, Version: e.Version}
 	if e.Initial {
-		// Initial events are sorted by key. A client that resumed from the version of one would
-		// miss others.
+		// Initial events are sorted by key. A client that resumed from the version of one
+		// of them would miss others.
 		w.Version = 0
 	}
 	return w
 }
 
-// corrupt returns the error of an event that violates the protocol.
+// corrupt returns the error for an event that violates the protocol.
 func corrupt(message string, cause error) *listwatch.Error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Op: "decode event", Message: message, Err: cause}
 }
 
-// encodeError returns the error of an event that a framing cannot encode.
+// encodeError returns the error for an event that a framing cannot encode.
 func encodeError(code listwatch.Code, message string, cause error) *listwatch.Error {
 	return &listwatch.Error{Code: code, Op: "encode event", Message: message, Err: cause}
 }
 
-// truncated returns the error of a stream that ended within an event.
+// truncated returns the error for a stream that ended within an event.
 func truncated() *listwatch.Error {
 	return corrupt("the stream ended within an event", io.ErrUnexpectedEOF)
 }

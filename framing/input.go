@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// bufferSize is the size of the read buffer. Larger buffers gain nothing measurable, and a
-	// client may have many streams.
+	// bufferSize is the size of the read buffer. Larger buffers have no measurable benefit,
+	// and a client may have many streams.
 	bufferSize = 8 << 10
 	// maxKeptBuffer is the size of the largest buffer that is reused for the next event.
 	maxKeptBuffer = 64 << 10
@@ -18,7 +18,7 @@ type input struct {
 	r     io.Reader // nil if buf is the whole input
 	buf   []byte    // buf[pos:] is unread
 	pos   int
-	err   error // the error of r, which is returned once buf is empty
+	err   error // the error of r, returned when buf is empty
 	limit int   // the maximum number of bytes of an event
 	used  int   // the bytes of the current event so far; zero between two events
 }
@@ -30,8 +30,9 @@ func newInput(r io.Reader, limit int) input {
 	return input{r: r, limit: limit}
 }
 
-// available returns the buffered bytes that may belong to the current event, at least one. It
-// reads from the stream only if none are buffered. The bytes are valid until the next call.
+// available returns the buffered bytes that may belong to the current event, at least one.
+// It reads from the stream only if the buffer is empty. The bytes are valid until the next
+// call.
 func (in *input) available() ([]byte, error) {
 	if in.used >= in.limit {
 		return nil, tooLarge(in.limit)
@@ -67,8 +68,8 @@ func (in *input) next() (byte, error) {
 	return w[0], nil
 }
 
-// appendBytes consumes n bytes and appends them to dst. dst grows with the bytes received, and
-// not by n at once.
+// appendBytes consumes n bytes and appends them to dst. It grows dst as bytes arrive,
+// because n may be too large to allocate at once.
 func (in *input) appendBytes(dst []byte, n uint64) ([]byte, error) {
 	if n > uint64(in.limit-in.used) {
 		return dst, tooLarge(in.limit)

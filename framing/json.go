@@ -7,8 +7,9 @@ import (
 )
 
 // JSON is application/json, the framing of Kubernetes: each event is one JSON object
-// {"type":…,"object":…} on one line. The Decoder finds the end of an event by its brackets. So it
-// also accepts events that contain line breaks, or that follow each other without one.
+// {"type":…,"object":…} on one line. The Decoder finds the end of an event by its brackets,
+// so it also accepts events that contain line breaks, and events without a line break
+// between them.
 type JSON struct{}
 
 var _ MessageFramer = JSON{}
@@ -31,8 +32,8 @@ func (JSON) NewDecoder(r io.Reader, limit int) Decoder { return newDecoder(r, li
 // AppendMessage implements [MessageFramer].
 func (JSON) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) { return appendLine(dst, e) }
 
-// DecodeMessage implements [MessageFramer]. It accepts space around the event, because
-// kube-apiserver ends its messages with a newline.
+// DecodeMessage implements [MessageFramer]. It accepts white space around the event,
+// because kube-apiserver ends its messages with a newline.
 func (JSON) DecodeMessage(message []byte) (WatchEvent, error) {
 	e, rest, err := decodeMessage(message, &jsonReader{bodyReader{text: make([]byte, 0, len(message))}})
 	return rejectRest(e, jsonscan.TrimSpace(rest), err)
@@ -51,7 +52,7 @@ func (j *jsonReader) readEvent(in *input) (WatchEvent, error) {
 	return j.body.readStream(in)
 }
 
-// skipSpace skips the space between two events.
+// skipSpace skips the white space between two events.
 func skipSpace(in *input) error {
 	for {
 		w, err := in.available()

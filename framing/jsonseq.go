@@ -5,9 +5,9 @@ import "io"
 // recordSeparator (RS) starts each element of a JSON text sequence (RFC 7464 2.2).
 const recordSeparator = 0x1E
 
-// JSONSeq is application/json-seq (RFC 7464): each event is RS, one JSON object, LF. An
-// incomplete element is an error. RFC 7464 2.3 allows a reader to skip it, but then the watch
-// would have a gap.
+// JSONSeq is application/json-seq (RFC 7464): each event consists of RS, one JSON object
+// and LF. An incomplete element is an error. RFC 7464 2.3 allows a reader to skip it, but
+// then the watch would miss an event.
 type JSONSeq struct{}
 
 var _ Framer = JSONSeq{}
@@ -32,8 +32,8 @@ func (JSONSeq) NewDecoder(r io.Reader, limit int) Decoder {
 type jsonSeqReader struct{ body bodyReader }
 
 func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
-	// The end of an object is its closing bracket, so the event before was returned without
-	// waiting for its LF. The LF is skipped here.
+	// The closing bracket ends an event, so the previous event was returned without waiting
+	// for its LF. Skip that LF now.
 	if err := skipSpace(in); err != nil {
 		return WatchEvent{}, err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// LengthPrefixed is application/vnd.listwatch.json-prefixed: each event is its length in four
-// bytes, big endian, and then that number of bytes of JSON. Kubernetes frames protobuf in the
-// same way.
+// LengthPrefixed is application/vnd.listwatch.json-prefixed: each event is its length in
+// four bytes, big endian, followed by that number of bytes of JSON. Kubernetes frames
+// protobuf in the same way.
 type LengthPrefixed struct{}
 
 var _ Framer = LengthPrefixed{}

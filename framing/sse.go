@@ -11,9 +11,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// SSE is text/event-stream (WHATWG HTML 9.2, server-sent events): an id line with the version, an
-// event line with the type, and data lines with the JSON of the framing [JSON]. A page can listen
-// to one type, or parse the data of all events.
+// SSE is text/event-stream (WHATWG HTML 9.2, server-sent events): an id line with the
+// version, an event line with the type, and data lines with the same JSON as in the framing
+// [JSON]. A page can listen to one type, or parse the data of all events.
 //
 // Initial events and errors have no id. A browser that resumed from the id of an initial event
 // would miss others.
@@ -28,17 +28,17 @@ var (
 	_ Heartbeater = SSE{}
 )
 
-// retryMillis is the time in milliseconds after which a browser reconnects. It is long enough for
-// a server that restarts, and short enough for people. Without it browsers wait three to five
-// seconds.
+// retryMillis is the time in milliseconds after which a browser reconnects. It gives a
+// server time to restart, and is short enough for users. By default, browsers wait three to
+// five seconds.
 const retryMillis = "1000"
 
 // MediaType implements [Framer].
 func (SSE) MediaType() string { return "text/event-stream" }
 
-// AppendEvent implements [Framer]. An object with line breaks becomes several data lines. An
-// ERROR of code 410 resets the last event ID. With the old ID a browser would receive the same
-// error forever; without an ID it receives the state.
+// AppendEvent implements [Framer]. An object with line breaks becomes several data lines.
+// An ERROR of code 410 resets the last event ID: with the old ID a browser would receive
+// the same error again and again, without an ID it receives the state.
 func (SSE) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	if strings.ContainsAny(e.Type, "\r\n") {
 		return dst, encodeError(listwatch.Invalid, "the type has a line break: "+strconv.Quote(e.Type), nil)
@@ -115,10 +115,10 @@ type sseDecoder struct {
 func (d *sseDecoder) LastEventID() string { return d.lines.lastID }
 
 type sseReader struct {
-	body    bodyReader // its text is the data so far, each line with a newline
+	body    bodyReader // its text is the data so far, with a newline after each line
 	line    []byte     // the current line; the buffer is reused
 	started bool       // the first line has been read
-	skipLF  bool       // the last line ended with CR, so an LF that follows belongs to it
+	skipLF  bool       // the last line ended with CR, so a following LF belongs to it
 
 	// The current block, which ends at a blank line.
 	pending bool   // the block has data, an event or an id
@@ -155,14 +155,14 @@ func (s *sseReader) readEvent(in *input) (WatchEvent, error) {
 func (s *sseReader) dispatch() (WatchEvent, error) {
 	e, err := s.body.readText()
 	if err == nil && s.hasID {
-		// An id that is not a version is ignored: the object has its version.
+		// An id that is not a version is ignored, because the object contains its version.
 		e.Version, _ = listwatch.ParseVersion(s.id)
 	}
 	return e, err
 }
 
-// readLine reads a line into s.line, without the LF, CR or CRLF at its end. It does not wait for
-// the byte after a CR.
+// readLine reads a line into s.line, without the terminating LF, CR or CRLF. After a CR it
+// does not wait for the next byte.
 func (s *sseReader) readLine(in *input) error {
 	if cap(s.line) > maxKeptBuffer {
 		s.line = nil

@@ -197,7 +197,9 @@ func (i *Informer[T]) apply(d Delta[T]) {
 		i.mutations.track(old, nil)
 		n.deleted, n.finalStateUnknown, n.deletedAt = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
-		return // a list repeated a known state; versions alone are no proof in a new epoch
+		// A list repeated a known state. Values are compared because a new epoch may reuse
+		// versions.
+		return
 	default:
 		i.mutations.track(old, d.Item)
 		if err := i.store.Put(d.Item); err != nil {

@@ -1,5 +1,6 @@
-// Package interop is the module of the tests with other projects' clients and servers, which run
-// unmodified. It is a separate module so that users of listwatch do not get its dependencies:
+// Package interop is the module of tests with clients and servers of other projects, which
+// run unmodified. It is a separate module so that users of listwatch do not get its
+// dependencies:
 //
 //   - clients: client-go, controller-runtime, kubectl, and the clients for JavaScript and Python;
 //   - kubernetes: comparisons with Kubernetes' libraries and a Kubernetes API server;

@@ -25,19 +25,20 @@ type User struct {
 	Groups []string
 }
 
-// Anonymous returns the user of requests without credentials, named as in Kubernetes.
+// Anonymous returns the user for requests without credentials, with the names that
+// Kubernetes uses.
 func Anonymous() User {
 	return User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 }
 
-// An Authenticator identifies the user of a request. If the request does not contain the
-// credentials that it looks for, it returns the zero User and no error, so that another
-// Authenticator can try. Wrong credentials are an error, which is sent with status 401
-// unless it has another code. An Authenticator must be safe for concurrent use.
+// An Authenticator identifies the user of a request. If the request has no credentials of
+// the kind that it checks, it returns the zero User and no error, so that another
+// Authenticator can try. For wrong credentials it returns an error, which is sent with
+// status 401 unless it has another code. An Authenticator must be safe for concurrent use.
 type Authenticator func(*http.Request) (User, error)
 
-// FirstOf returns an Authenticator that tries all in order until one identifies the user or
-// finds wrong credentials.
+// FirstOf returns an Authenticator that tries all in order, until one of them identifies
+// the user or returns an error.
 func FirstOf(all ...Authenticator) Authenticator {
 	return func(r *http.Request) (User, error) {
 		for _, a := range all {
@@ -85,10 +86,10 @@ func noCommonName(subject pkix.Name) error {
 	}
 }
 
-// An Authorizer returns nil if user may do what a describes, and otherwise an error. The
-// error is sent with status 403 unless it has another code, and its text is the reason. It
-// is called only for requests for resources: every authenticated user may read discovery
-// and OpenAPI. An Authorizer must be safe for concurrent use.
+// An Authorizer returns nil if user is allowed to do what a describes, and otherwise an
+// error. The error is sent with status 403 unless it has another code, and its text is the
+// reason. It is called only for requests for resources, because every authenticated user
+// may read discovery and OpenAPI. An Authorizer must be safe for concurrent use.
 type Authorizer func(ctx context.Context, user User, a Attributes) error
 
 // Attributes describe a request to an [Authorizer].
@@ -98,10 +99,10 @@ type Attributes struct {
 	Verb string
 	// Resource is the requested resource.
 	Resource Resource
-	// Namespace and Name are taken from the path. An empty Namespace means all namespaces or
-	// a cluster-scoped resource, and an empty Name all objects. For a list or watch, Name
-	// is also set if the field selector requires a metadata.name, as in Kubernetes; kubectl
-	// sends such a request to wait for one object.
+	// Namespace and Name are taken from the path. An empty Namespace means all namespaces
+	// or a cluster-scoped resource. An empty Name means all objects. For a list or watch,
+	// Name is also set if the field selector requires a metadata.name, as in Kubernetes,
+	// because kubectl sends such a request to wait for one object.
 	Namespace, Name string
 	// Subresource is the requested part of the object, such as "status". If empty, the
 	// whole object is requested.

@@ -19,7 +19,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 )
 
-// bodyTimeout is the time in which a client must send a body.
+// bodyTimeout limits the time that a client takes to send a body.
 const bodyTimeout = 30 * time.Second
 
 // readObject reads the body of a write and converts it to JSON. The Content-Type must be
@@ -35,7 +35,7 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	}
 	limit := h.bodyBytes()
 	if limit <= 0 {
-		limit = max(DefaultMaxBodyBytes, 4*int64(len(data))) // a hostile body could expand to far more
+		limit = max(DefaultMaxBodyBytes, 4*int64(len(data))) // a small body could expand to far more
 	}
 	out, err := toJSON(data, limit)
 	if errors.Is(err, protobody.ErrTooLarge) {
@@ -62,7 +62,8 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 		}
 		body = http.MaxBytesReader(w, body, limit)
 	}
-	// A ResponseWriter without deadlines is not an error: its owner must limit the time.
+	// Ignore an error: if the ResponseWriter has no deadlines, its owner must limit the
+	// time.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	data, err := io.ReadAll(body)
@@ -84,10 +85,10 @@ func tooLarge(limit int64) error {
 }
 
 // transcoder returns a function that converts a body of the given Content-Type to JSON of
-// at most about limit bytes. It is nil for JSON and for bodies without a meaningful type:
-// no Content-Type at all, or the one that curl -d always sends. Whether such a body is JSON
-// is found out by parsing it. A web page of another origin can send it without a preflight
-// request, but checkOrigin has rejected that before.
+// at most about limit bytes. The function is nil for JSON, and for bodies without a
+// meaningful type: no Content-Type at all, or the type that curl -d always sends. Such a
+// body is parsed as JSON. A web page of another origin can send it without a preflight
+// request, but checkOrigin has already rejected such requests.
 func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]byte, error), err error) {
 	if contentType == "" {
 		return nil, nil
@@ -111,8 +112,8 @@ func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]by
 
 // A fieldValidation selects how duplicate members of a body and numbers beyond float64 are
 // treated: ignored, reported as a warning, or rejected (Kubernetes API concepts, "Field
-// validation"). If duplicates are accepted, the last one is used. Members that no schema
-// knows are always kept, because objects may have any members.
+// validation"). If duplicates are accepted, the last one is used. Members that are not in
+// the schema are always kept, because objects may have any members.
 type fieldValidation string
 
 const (
@@ -211,8 +212,8 @@ func fieldWarnings(unique []byte, duplicates []string) (warnings []string) {
 			warnings = append(warnings, text)
 		}
 	}
-	// The number is kept, but kube-apiserver would reject it, and a client that decodes numbers
-	// into float64 can read neither the object nor a list that contains it.
+	// The number is kept. But kube-apiserver would reject it, and a client that decodes
+	// numbers into float64 cannot decode the object or a list that contains it.
 	if number := outOfRangeNumber(unique); number != "" {
 		warnings = append(warnings, fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point", number))
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/table"
 )
 
-// DefaultResources returns a few resources that every cluster has, with their field
+// DefaultResources returns some resources that every cluster has, with their field
 // selectors, columns and schemas.
 func DefaultResources() []Resource {
 	return []Resource{
@@ -45,9 +45,9 @@ func DefaultResources() []Resource {
 	}
 }
 
-// eventResource is core/v1 Event. kubectl describe lists the events of an object, and fails
-// for some kinds without this resource. The events stay until they are deleted; a cluster
-// deletes them after an hour.
+// eventResource is core/v1 Event. kubectl describe lists the events of an object, and
+// without this resource it fails for some kinds. Clients must delete the events, while a
+// cluster deletes them after an hour.
 func eventResource() Resource {
 	return Resource{
 		Version: "v1", Plural: "events", Singular: "event", ShortNames: []string{"ev"}, Kind: "Event", Namespaced: true,

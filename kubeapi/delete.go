@@ -28,8 +28,8 @@ type deleteOptions struct {
 	Preconditions      struct{ UID, ResourceVersion *string }
 }
 
-// readDeleteOptions reads the options from the body or, if that is empty, from the query.
-// It returns the collection to delete from.
+// readDeleteOptions reads the options from the body or, if the body is empty, from the
+// query. It also returns the collection to delete from.
 func (h *Handler) readDeleteOptions(w http.ResponseWriter, r *http.Request, c resourceRequest) (from *store.Collection, o deleteOptions, err error) {
 	from, _, err = c.writeTarget(r)
 	if err != nil {
@@ -111,9 +111,9 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 	return nil
 }
 
-// conditions converts the preconditions of a delete to a store's. Each member that is
-// present is a condition, also an empty one; if no object can fulfill it, conditions
-// returns an error.
+// conditions converts the preconditions of a delete to preconditions of the store. Every
+// member that is present is a condition, even an empty one. If no object can fulfill a
+// condition, conditions returns an error.
 func (c resourceRequest) conditions(ctx context.Context, o deleteOptions) (p store.Preconditions, err error) {
 	given := []struct {
 		word, field string
@@ -144,8 +144,8 @@ func (c resourceRequest) conditions(ctx context.Context, o deleteOptions) (p sto
 
 // deleteCollection handles a DELETE of all objects that the selectors in the query match.
 // It responds with the objects that it has deleted or marked for deletion. It is not a
-// transaction: objects created meanwhile may remain, and if it fails, some objects may be
-// deleted.
+// transaction: objects that are created meanwhile may remain, and if it fails, some objects
+// may already be deleted.
 func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	from, options, err := h.readDeleteOptions(w, r, c)
 	if err != nil {
@@ -164,7 +164,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 	}
 	var deleted []*listwatch.Object
 	for _, o := range page.Items {
-		// The UID, because another object may have taken the name of o meanwhile.
+		// Require the UID, because another object may have taken the name of o meanwhile.
 		last, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metadataString(o.Data, "uid")})
 		switch {
 		case err == nil:

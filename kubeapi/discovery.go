@@ -29,15 +29,16 @@ type apiResource struct {
 	Name         string   `json:"name"`
 	SingularName string   `json:"singularName"`
 	Namespaced   bool     `json:"namespaced"`
-	Group        string   `json:"group,omitempty"`   // group of the kind, if it differs from the list's
-	Version      string   `json:"version,omitempty"` // likewise
+	Group        string   `json:"group,omitempty"`   // group of the kind, if it differs
+	Version      string   `json:"version,omitempty"` // version of the kind, if it differs
 	Kind         string   `json:"kind"`
 	Verbs        []string `json:"verbs"`
 	ShortNames   []string `json:"shortNames,omitempty"`
 	Categories   []string `json:"categories,omitempty"`
 }
 
-// serveDiscovery serves the paths above the resources. found is false for other paths.
+// serveDiscovery serves the paths that list groups, versions and resources. found is false
+// for other paths.
 func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found bool, err error) {
 	parts, ok := segments(r.URL.EscapedPath())
 	if !ok {
@@ -178,9 +179,8 @@ func (h *Handler) resourceList(group, version string) (map[string]any, bool) {
 	}, true
 }
 
-// compareVersions sorts the version first that clients should prefer: stable before beta
-// before alpha, then the greater number ("CustomResourceDefinition Versioning", Version
-// priority).
+// compareVersions sorts versions by Kubernetes' preference: stable before beta before
+// alpha, then the greater number ("CustomResourceDefinition Versioning", Version priority).
 func compareVersions(a, b string) int {
 	x, y := versionRank(a), versionRank(b)
 	return cmp.Or(slices.Compare(y[:], x[:]), strings.Compare(a, b))

@@ -12,22 +12,22 @@
 //	}
 //	http.ListenAndServe("127.0.0.1:8080", &api)
 //
-// Objects may be any JSON with kind, apiVersion and metadata. Fields whose types are known,
-// from the metadata or the schema, must have these types, so that typed clients can decode
-// what they list. A namespace needs no Namespace object, and deleting a Namespace object
-// deletes nothing else, because no controllers run here. A write to an object may also set
-// its status. Request bodies are JSON, YAML or, for Kubernetes' own kinds, Protocol
-// Buffers. Patches are merge patches, JSON patches or, for resources with a schema,
-// strategic merge patches. Server-side apply is rejected with status 415. Responses are
-// JSON.
+// Objects may be any JSON with kind, apiVersion and metadata. Fields whose types are known
+// from the metadata or the schema must have these types, so that typed clients can decode
+// the objects that they list. An object can be created in a namespace without a Namespace
+// object. Deleting a Namespace object deletes nothing else, because no controllers run
+// here. A write to an object may also set its status. Request bodies are JSON, YAML or, for
+// Kubernetes' own kinds, Protocol Buffers. Patches are merge patches, JSON patches or, for
+// resources with a schema, strategic merge patches. Server-side apply is rejected with
+// status 415. Responses are JSON.
 //
 // # Where to look
 //
-// A path is parsed in route.go and dispatched in handler.go. Reads of one object are in
-// response.go, writes in write.go, delete.go and patch.go, and the scale subresource is in
-// scale.go; package watchserver serves lists and watches. Request bodies are read in
-// body.go, Protocol Buffers by package protobody. Types of fields are in package
-// schema, and strategic merge patches in package strategicpatch. Discovery is in
-// discovery.go and openapi.go, authentication and authorization in auth.go. Tables and
-// metadata-only responses are in package table, with the columns that kubectl shows.
+// route.go parses a path, and handler.go dispatches the request. response.go reads one
+// object, write.go, delete.go and patch.go write, and scale.go implements the scale
+// subresource. Package watchserver serves lists and watches. body.go reads request bodies,
+// and package protobody converts Protocol Buffers. Package schema has the types of fields,
+// and package strategicpatch applies strategic merge patches. discovery.go and openapi.go
+// implement discovery, and auth.go authentication and authorization. Package table renders
+// tables with the columns that kubectl shows, and metadata-only responses.
 package kubeapi

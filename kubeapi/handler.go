@@ -26,8 +26,8 @@ type Handler struct {
 	// Authenticate identifies the user of each request before anything else happens. If
 	// nil, every user is [Anonymous].
 	Authenticate Authenticator
-	// Authorize decides whether the user may do what the request asks for. If nil,
-	// everything is allowed.
+	// Authorize decides whether the user is allowed to make the request. If nil, everything
+	// is allowed.
 	Authorize Authorizer
 	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is
 	// used, as in kube-apiserver. A negative value disables the limit. Larger bodies are
@@ -56,8 +56,9 @@ type servedResource struct {
 }
 
 // Add serves the collection c as resource r. It returns an error of code AlreadyExists if
-// the path of r is taken, and one of code Invalid if clients could not reach r or tell it
-// from another resource, or if its columns or scale are invalid.
+// another resource has the path of r. It returns an error of code Invalid if clients could
+// not reach r or could not distinguish it from another resource, or if its columns or scale
+// are invalid.
 func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 type resourceRequest struct {
 	servedResource
 	route
-	representation watchserver.ListRepresentation // of the objects in the response; nil means unchanged
+	representation watchserver.ListRepresentation // form of objects in the response; nil means unchanged
 }
 
 func (c resourceRequest) key() listwatch.Key {
@@ -187,8 +188,8 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 		})
 		return nil
 	}
-	// Choose the representation before any write, so that a write whose response the client
-	// could not read fails.
+	// Choose the representation before any write, so that the write is rejected if the
+	// client could not read its response.
 	var err error
 	offer := c.table.Represent(r)
 	if c.representation, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
@@ -227,7 +228,8 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	}
 }
 
-// notAllowed returns a 405, which must list the allowed methods (rfc9110#section-15.5.6).
+// notAllowed returns an error of status 405, whose response must list the allowed methods
+// (rfc9110#section-15.5.6).
 func notAllowed(w http.ResponseWriter, r *http.Request, allow string) error {
 	w.Header().Set("Allow", allow)
 	return &listwatch.Error{

@@ -60,8 +60,8 @@ func (h *Handler) checkReady() error {
 	return nil
 }
 
-// versionInfo reports the version of Kubernetes whose behavior this server follows. Clients
-// compare it with their own.
+// versionInfo reports the version of Kubernetes that this server is compatible with.
+// Clients compare it with their own version.
 func versionInfo() map[string]string {
 	return map[string]string{
 		"major": "1", "minor": "36", "gitVersion": "v1.36.0+listwatch",

@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// maxPatchDepth limits the depth of a patch, because each level takes a pass over
+// maxPatchDepth limits the depth of a patch, because each level requires a pass over
 // everything below it.
 const maxPatchDepth = 128
 

@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// openAPI holds the OpenAPI documents by path, which kubectl reads before it writes or
+// openAPI holds the OpenAPI documents by path. kubectl reads them before it writes or
 // explains objects. They are built on the first request.
 type openAPI struct {
 	once      sync.Once
@@ -50,8 +50,8 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bo
 	return true, nil
 }
 
-// serve responds with d, or with 304 if the client already has it. Under a URL that
-// contains the hash the document never changes; under other URLs clients must revalidate.
+// serve responds with d, or with 304 if the client already has it. A URL that contains the
+// hash always returns the same document. For other URLs clients must revalidate.
 func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache, private")
@@ -88,15 +88,15 @@ func (d document) matchesETag(tags []string) bool {
 func newDocument(v jsonMap) document {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic("kubeapi: a document of strings can't fail to encode: " + err.Error())
+		panic("kubeapi: a document of strings always encodes: " + err.Error())
 	}
 	sum := sha256.Sum256(body)
 	return document{append(body, '\n'), strings.ToUpper(hex.EncodeToString(sum[:16]))}
 }
 
-// openAPIDocuments builds one document of everything for version 2, and for version 3 one
-// document per group and version, with an index of their URLs, which contain the hashes
-// ("The Kubernetes API", OpenAPI V3).
+// openAPIDocuments builds one document of all resources for version 2. For version 3 it
+// builds one document per group and version, and an index of their URLs, which contain the
+// hashes ("The Kubernetes API", OpenAPI V3).
 func (h *Handler) openAPIDocuments() map[string]document {
 	paths := jsonMap{}
 	all := map[string]document{"/openapi/v2": newDocument(h.openAPI2())}
@@ -109,10 +109,10 @@ func (h *Handler) openAPIDocuments() map[string]document {
 	return all
 }
 
-// replaceProtobufTypes replaces the Protocol Buffers types that kubectl asks for first.
-// Their names contain an @, which is not valid in a media type (rfc9110#section-8.3.1), so
-// the Accept header could not be parsed. JSON is preferred where the client accepts it,
-// because our document in Protocol Buffers is almost empty.
+// replaceProtobufTypes replaces the media types of Protocol Buffers that kubectl requests
+// first. Their names contain an @, which is not valid in a media type
+// (rfc9110#section-8.3.1), so the Accept header could not be parsed. If the client also
+// accepts JSON, JSON is used, because our document in Protocol Buffers is almost empty.
 func replaceProtobufTypes(accept []string) []string {
 	var others []string
 	for _, value := range accept {
@@ -126,8 +126,8 @@ func replaceProtobufTypes(accept []string) []string {
 	return others
 }
 
-// A jsonMap is a JSON object under construction. OpenAPI documents have too many shapes to
-// declare a type for each.
+// A jsonMap is a JSON object under construction. OpenAPI documents have too many different
+// parts to declare a type for each.
 type jsonMap map[string]any
 
 // groupVersions returns each group and version once.
@@ -172,8 +172,8 @@ func openAPIInfo() jsonMap {
 // are the media types of the request body, if there is one.
 type operation func(r Resource, action string, consumes ...string) jsonMap
 
-// addPaths adds the paths of r with the operations that clients look for: which patches and
-// validations are supported, and at which paths a kind is found.
+// addPaths adds the paths of r with the operations that clients search for: they show which
+// patches and validations are supported, and at which paths a kind is served.
 func (r Resource) addPaths(paths jsonMap, op operation) {
 	all, one := r.Path(""), r.Path("{namespace}")+"/{name}"
 	paths[all] = jsonMap{"get": op(r, "list")}

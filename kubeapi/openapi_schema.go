@@ -81,8 +81,8 @@ func newDefinitions(refs string) *definitions {
 	return d
 }
 
-// metaDescriptions describes the members of the metadata that the server interprets. It
-// stores the others unchanged.
+// metaDescriptions describes the members of the metadata that the server interprets. All
+// other members are only stored.
 var metaDescriptions = map[string]string{
 	"name":              "The name, unique in the namespace.",
 	"generateName":      "What a name is made of where none is given.",
@@ -150,7 +150,7 @@ func (d *definitions) reference(t *schema.Type) jsonMap {
 		return d.object(t)
 	}
 	if _, there := d.all[t.Name]; !there {
-		d.all[t.Name] = jsonMap{} // t may contain itself
+		d.all[t.Name] = jsonMap{} // avoids an endless recursion if t contains itself
 		d.all[t.Name] = d.object(t)
 	}
 	return jsonMap{"$ref": d.refs + t.Name}
@@ -208,7 +208,7 @@ func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	}
 	switch s {
 	case "":
-		return jsonMap{"x-kubernetes-preserve-unknown-fields": true} // kubectl explain treats an empty schema as missing
+		return jsonMap{"x-kubernetes-preserve-unknown-fields": true} // not empty, or kubectl explain would treat it as missing
 	case schema.Time, schema.Bytes:
 		return jsonMap{"type": "string", "format": string(s)}
 	case schema.MicroTime:
@@ -225,10 +225,11 @@ func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	return jsonMap{"type": string(s)}
 }
 
-// kubectl requests OpenAPI version 2 only in Protocol Buffers, under one of two media types: if
-// version 3 does not contain a kind, and, before kubectl 1.27, before each write. Without a
-// response it does not write at all. With a document that does not contain the kind either, it
-// lets the server validate the object. So we serve a document without any kind.
+// kubectl requests OpenAPI version 2 only in Protocol Buffers, under one of two media
+// types: if version 3 does not contain a kind, and, before kubectl 1.27, before each write.
+// Without a response kubectl refuses to write. If the document does not contain the kind
+// either, kubectl leaves the validation to the server. Therefore we serve a document
+// without any kinds.
 
 var openAPI2Protobuf = []string{
 	"application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
@@ -236,7 +237,7 @@ var openAPI2Protobuf = []string{
 }
 
 // acceptsOpenAPI2Protobuf reports whether the Accept headers contain one of the two media
-// types. It compares strings, because the second one contains an @ and cannot be parsed
+// types. It compares strings, because the second type contains an @ and cannot be parsed
 // (rfc9110#section-8.3.1).
 func acceptsOpenAPI2Protobuf(accept []string) bool {
 	all := strings.Join(accept, ",")
@@ -263,7 +264,8 @@ func minimalOpenAPI2() []byte {
 	return appendProtobufField(document, 8, "")
 }
 
-// appendProtobufField appends a field of at most 127 bytes: a string or an encoded message.
+// appendProtobufField appends a field of at most 127 bytes, which is a string or an encoded
+// message.
 func appendProtobufField(dst []byte, number byte, value string) []byte {
 	const lengthDelimited = 2
 	return append(append(dst, number<<3|lengthDelimited, byte(len(value))), value...)

@@ -25,8 +25,9 @@ const (
 const maxPatchOperations = 10000
 
 // maxPatchWork limits the product of the number of operations and the size of the object in
-// bytes, because an operation may move all elements of a list. It allows a few hundred
-// operations on an object of 1 MiB and thousands on objects of usual size.
+// bytes, because one operation may move all elements of a list. The limit allows some
+// hundred operations on an object of 1 MiB, and thousands of operations on objects of usual
+// size.
 const maxPatchWork = 256 << 20
 
 // A patchFunc returns the JSON of an object after a patch. doc is compact.
@@ -42,7 +43,8 @@ func patchTypes(t *schema.Type) []string {
 	return []string{jsonPatchType, mergePatchType, strategicPatchType}
 }
 
-// patchSchema returns the schema of the object or subresource that a patch changes, or nil.
+// patchSchema returns the schema of the object or subresource that a patch changes. It
+// returns nil if there is none.
 func (c resourceRequest) patchSchema() *schema.Type {
 	if c.Schema == nil || c.subresource != "scale" {
 		return c.Schema
@@ -120,7 +122,8 @@ func readJSONPatch(data []byte) (patchFunc, error) {
 	}, nil
 }
 
-// inapplicablePatch returns a 422: the patch is valid but cannot be applied to this object.
+// inapplicablePatch returns an error of status 422: the patch is valid but cannot be
+// applied to this object.
 func inapplicablePatch(err error) error {
 	if e := listwatch.AsError(err); e.Message != "" {
 		err = errors.New(e.Message) // omits the code
@@ -155,7 +158,7 @@ func checkOperation(o jsonpatch.Operation) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		case pointer == "" || pointer[0] != '/':
-			// A patch cannot replace the whole object; that requires a PUT.
+			// A patch cannot replace the whole object. Only a PUT can.
 			return fmt.Errorf("%s is %q, must be a JSON pointer that starts with a slash", name, pointer)
 		case strings.Count(pointer, "/") > maxPatchDepth:
 			return fmt.Errorf("%s is deeper than %d levels", name, maxPatchDepth)
@@ -164,8 +167,8 @@ func checkOperation(o jsonpatch.Operation) error {
 	return nil
 }
 
-// unsupportedPatch returns a 415 that names the supported types. Users of kubectl see the
-// message.
+// unsupportedPatch returns an error of status 415 that names the supported types. kubectl
+// shows its message to the user.
 func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 	message := fmt.Sprintf("patches of type %q are not supported", contentType)
 	switch mediaType {

@@ -43,10 +43,10 @@ type Resource struct {
 	// list and watch.
 	ReadOnly bool
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
-	// shown. An empty slice shows no further columns.
+	// shown. If empty but not nil, only the name is shown.
 	Columns []table.Column
 	// Schema describes the fields of the objects, for OpenAPI, for strategic merge patches
-	// and for type checks. The metadata is known without it. If nil, strategic merge
+	// and for type checks. It need not describe the metadata. If nil, strategic merge
 	// patches are rejected, as Kubernetes does for custom resources.
 	Schema *schema.Type
 }
@@ -105,9 +105,8 @@ func (r Resource) matchesName(name string) bool {
 	return false
 }
 
-// FindResource returns the first of resources that name stands for, as users of kubectl
-// type it: "pods", "pod", "po", "deployments.apps" or "deployments.v1.apps". Case is
-// ignored.
+// FindResource returns the first of resources that matches name as users of kubectl type
+// it: "pods", "pod", "po", "deployments.apps" or "deployments.v1.apps". It ignores case.
 func FindResource(resources []Resource, name string) (Resource, bool) {
 	name = strings.ToLower(name)
 	for _, r := range resources {
@@ -126,8 +125,8 @@ var (
 
 // ParseResource parses a resource of the form "PLURAL.VERSION.GROUP=Kind", such as
 // "widgets.v1.demo.example.com=Widget". For the core group the name ends with the version.
-// The suffix ",cluster" means that the objects are in no namespace. Invalid text is an
-// error of code Invalid.
+// The suffix ",cluster" declares a resource without namespaces. Invalid text is an error of
+// code Invalid.
 func ParseResource(s string) (Resource, error) {
 	names, options, ok := strings.Cut(s, "=")
 	if !ok {
@@ -154,7 +153,7 @@ func ParseResource(s string) (Resource, error) {
 }
 
 // ParseResourceName parses "PLURAL.VERSION.GROUP", the full name of a resource in kubectl.
-// The text contains neither the kind nor the scope: the result is namespaced and has no
+// This name does not contain the kind or the scope, so the result is namespaced and has no
 // Kind.
 func ParseResourceName(s string) (Resource, error) {
 	plural, rest, _ := strings.Cut(s, ".")
@@ -180,10 +179,9 @@ func invalidResource(s, why string) error {
 }
 
 var (
-	// commonKinds are kinds that clients register in every group, and coreKinds those that
-	// they register in the core group (k8s.io/apimachinery/pkg/apis/meta/v1,
-	// AddToGroupVersion). Clients would mistake an object of such a kind for something
-	// else.
+	// Clients register commonKinds in every group, and coreKinds in the core group
+	// (k8s.io/apimachinery/pkg/apis/meta/v1, AddToGroupVersion). They would decode an
+	// object of such a kind as another type.
 	commonKinds = []string{"WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"}
 	coreKinds   = []string{"Status", "List", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"}
 )
@@ -222,9 +220,9 @@ func (r Resource) validate() error {
 	return nil
 }
 
-// checkConflict returns an error of code AlreadyExists if r and other have the same path,
-// and one of code Invalid if clients could not tell them apart. As in Kubernetes, names
-// must be unique within a group.
+// checkConflict returns an error of code AlreadyExists if r and other have the same path.
+// It returns an error of code Invalid if clients could not distinguish them: as in
+// Kubernetes, names must be unique within a group.
 func (r Resource) checkConflict(other Resource) error {
 	if r.Group != other.Group {
 		return nil

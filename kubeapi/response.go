@@ -26,8 +26,8 @@ func (c resourceRequest) get(w http.ResponseWriter, r *http.Request) error {
 	return c.writeObject(w, r, http.StatusOK, o)
 }
 
-// readCurrent returns the newest object, one that is not older than the requested version,
-// or for version 0 any version that is available.
+// readCurrent returns the newest object. If the request has a resourceVersion, it returns
+// an object that is not older, and for version 0 any available object.
 func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error) {
 	text := r.URL.Query().Get("resourceVersion")
 	version, err := listwatch.ParseVersion(text)
@@ -81,8 +81,8 @@ func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, v lis
 	return c.writeJSON(w, r, http.StatusOK, append(body, "]}"...))
 }
 
-// writeJSON responds with a JSON body, indented if the query asks for it. It does not
-// modify body.
+// writeJSON responds with a JSON body, which is indented if the query requests that. It
+// does not modify body.
 func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code int, body []byte) error {
 	if pretty(r.URL.Query()) {
 		var indented bytes.Buffer

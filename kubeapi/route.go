@@ -48,8 +48,8 @@ func parseRoute(escaped string) (route, bool) {
 	return t, true
 }
 
-// scoped reports whether parts begin with a namespace. /api/v1/namespaces/NAME is itself an
-// object, and has subresources.
+// scoped reports whether parts begin with a namespace. The path /api/v1/namespaces/NAME
+// itself names an object, which has subresources.
 func (t *route) scoped(parts []string) bool {
 	if len(parts) < 3 || parts[0] != "namespaces" {
 		return false
@@ -70,7 +70,8 @@ func segments(escaped string) ([]string, bool) {
 	return parts, true
 }
 
-// verbs are the verbs of a resource in discovery, and readVerbs the verbs of a read-only one.
+// verbs are the verbs of a resource in discovery. readVerbs are the verbs of a read-only
+// resource.
 var (
 	verbs     = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	readVerbs = []string{"get", "list", "watch"}
@@ -93,8 +94,8 @@ func (r Resource) subresourceVerbs() []string {
 	return subresourceVerbs
 }
 
-// A subresource is a part or another view of each object of a resource, at a path of its
-// own.
+// A subresource is a part of each object of a resource, or another view of it, at a path of
+// its own.
 type subresource struct {
 	name string
 	kind groupVersionKind
@@ -129,7 +130,7 @@ func (c resourceRequest) verbForMethod(r *http.Request) string {
 	switch {
 	case c.watch || wantsWatch(r):
 		// The watch server rejects other methods on watch paths. A write with a stray watch
-		// parameter is treated as a write.
+		// parameter counts as a write.
 		if c.watch || r.Method == http.MethodGet || r.Method == http.MethodHead {
 			return "watch"
 		}
@@ -193,8 +194,8 @@ func wantsWatch(r *http.Request) bool {
 	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")
 }
 
-// scopeMismatch reports whether the path has a namespace although the resource has none, or
-// lacks a required one.
+// scopeMismatch reports whether the path has a namespace although the resource is
+// cluster-scoped, or lacks a required namespace.
 func (s servedResource) scopeMismatch(t route) bool {
 	if !s.Namespaced {
 		return t.namespace != ""

@@ -15,11 +15,11 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A Scale describes where the objects of a resource hold what their scale subresource
-// shows: the number of desired replicas, the number of actual replicas, and their label
-// selector. kubectl scale and autoscalers use only this subresource (Kubernetes, "Extend
-// the Kubernetes API with CustomResourceDefinitions", Scale subresource). The paths consist
-// of member names, each preceded by a dot.
+// A Scale describes where objects contain the values of their scale subresource: the number
+// of desired replicas, the number of actual replicas, and their label selector. kubectl
+// scale and autoscalers use only this subresource (Kubernetes, "Extend the Kubernetes API
+// with CustomResourceDefinitions", Scale subresource). The paths consist of member names,
+// each preceded by a dot.
 type Scale struct {
 	// SpecReplicasPath is the path of the number of desired replicas, such as
 	// ".spec.replicas". An update of the scale changes this number.
@@ -117,9 +117,9 @@ func clampInt32(v jsonvalue.Value) int32 {
 	return int32(max(math.MinInt32, min(math.MaxInt32, v.Int())))
 }
 
-// updateScale applies p to the object's scale, stores the number of desired replicas that
-// results, and returns the new scale. Apart from preconditions, p's other changes have no
-// effect.
+// updateScale applies p to the object's scale, stores the resulting number of desired
+// replicas, and returns the new scale. Other changes by p have no effect, except for
+// preconditions.
 func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, p patchFunc) (*listwatch.Object, error) {
 	o, err := to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		before, err := c.scale.scaleOf(old)

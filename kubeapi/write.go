@@ -27,14 +27,15 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 			return to.Replace(ctx, c.key(), data)
 		}
 		if metadataString(data, "name") == "" {
-			return nil, c.nameMismatch("name", "", c.name) // a body without a name may be a mistake that would empty the subresource
+			// A body without a name may be a mistake and would empty the subresource.
+			return nil, c.nameMismatch("name", "", c.name)
 		}
 		return c.update(ctx, to, func([]byte) ([]byte, error) { return data, nil })
 	})
 }
 
 // write reads and checks the object in the request body, calls do to store it, and responds
-// with the result. data is compact JSON.
+// with the result. The data passed to do is compact JSON.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, c resourceRequest, code int, do func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error)) error {
 	to, validation, err := c.writeTarget(r)
 	if err != nil {
@@ -86,8 +87,8 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	return c.writeObject(w, r, http.StatusOK, o)
 }
 
-// withSizeLimit makes p fail if its result exceeds the limit for bodies, so that an object
-// cannot grow patch by patch beyond what a client could send at once.
+// withSizeLimit makes p fail if its result exceeds the limit for bodies, so that repeated
+// patches cannot make an object larger than a client could send in one request.
 func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 	limit := h.bodyBytes()
 	if limit < 0 {
@@ -128,8 +129,8 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 	}
 }
 
-// update applies p to the object, or to the part of it that the subresource names. A
-// resourceVersion or uid that p sets is a precondition, as in Kubernetes.
+// update applies p to the object, or to the part of it that the subresource names. If p
+// sets a resourceVersion or uid, this is a precondition, as in Kubernetes.
 func (c resourceRequest) update(ctx context.Context, to *store.Collection, p patchFunc) (*listwatch.Object, error) {
 	if c.subresource == "scale" {
 		return c.updateScale(ctx, to, p)
@@ -151,8 +152,8 @@ func (c resourceRequest) update(ctx context.Context, to *store.Collection, p pat
 	})
 }
 
-// checkIdentity returns an error if next, whose types have been checked, names another
-// object or another version than old.
+// checkIdentity returns an error if next names another object or another version than old.
+// The types of next have already been checked.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want {
@@ -220,9 +221,9 @@ func withStatus(old, next []byte) ([]byte, error) {
 	return append(m.out, '}'), nil
 }
 
-// writeTarget returns the collection to write to, or its dry run, and how strictly the body
-// is validated. It rejects query parameters that are invalid, before anything is written.
-// Field managers are not tracked.
+// writeTarget returns the collection to write to, or its dry run, and the validation of the
+// body. It rejects invalid query parameters before anything is written. Field managers are
+// not tracked.
 func (c resourceRequest) writeTarget(r *http.Request) (*store.Collection, fieldValidation, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -236,7 +237,8 @@ func (c resourceRequest) writeTarget(r *http.Request) (*store.Collection, fieldV
 	return to, validation, err
 }
 
-// withDryRun returns the dry run of to if stages requests one. "All" is the only stage.
+// withDryRun returns the dry run of to if stages requests it. "All" is the only valid
+// stage.
 func (c resourceRequest) withDryRun(to *store.Collection, stages []string) (*store.Collection, error) {
 	for _, stage := range stages {
 		switch stage {

@@ -13,8 +13,8 @@ import (
 	"github.com/listwatch/listwatch/internal/compress"
 )
 
-// codingFor returns the content coding of a response with the headers h, or an empty string if it
-// has none. A coding that r does not accept is an error.
+// codingFor returns the content coding of a response with the headers h, or an empty string
+// if there is none. If r does not accept the coding, it returns an error.
 func (r *Request) codingFor(h http.Header) (string, error) {
 	name := codingOf(h)
 	if name != "" && !slices.Contains(r.Codings, name) {
@@ -41,8 +41,8 @@ func codingOf(h http.Header) string {
 // the limit of an event. It is enough for days of heartbeats.
 const maxIdleBytes = 1 << 20
 
-// A codedBody decompresses a body. It limits the data between two events, because a few
-// compressed bytes can become gigabytes of spaces.
+// A codedBody decompresses a body. It limits the amount of data between two events, because
+// a few compressed bytes can expand to gigabytes of white space.
 type codedBody struct {
 	// Immutable after construction.
 	name  string
@@ -50,7 +50,7 @@ type codedBody struct {
 	limit int64
 
 	left      int64 // bytes until the limit
-	truncated bool  // the body ended where the coding must not end
+	truncated bool  // the body ended at a position where the coding is incomplete
 }
 
 func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
@@ -67,11 +67,12 @@ func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
 // resetLimit must be called before each event.
 func (b *codedBody) resetLimit() { b.left = b.limit }
 
-// isIncomplete reports whether compressed data has arrived that has not resulted in data yet.
+// isIncomplete reports whether the decoder holds compressed bytes that it has not
+// decompressed yet.
 func (b *codedBody) isIncomplete() bool { return b != nil && b.r.Incomplete() }
 
-// truncationError returns an error if the body ended where the coding must not end. withinEvent
-// is true if that was within an event.
+// truncationError returns an error if the body ended at a position where the coding is
+// incomplete. withinEvent is true if that position is within an event.
 func (b *codedBody) truncationError(withinEvent bool) error {
 	if b == nil || !b.truncated {
 		return nil
@@ -83,8 +84,8 @@ func (b *codedBody) truncationError(withinEvent bool) error {
 	return corruptError("the "+b.name+" data is truncated", cause)
 }
 
-// Read returns io.EOF at any end of the body, as a streamBody does. The decoder knows whether it
-// is within an event.
+// Read returns io.EOF at any end of the body, as a streamBody does. The decoder reports
+// whether that is within an event.
 func (b *codedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, corruptError(fmt.Sprintf("%d bytes of decompressed %s data contain no event", b.limit, b.name), nil)

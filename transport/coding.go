@@ -10,13 +10,13 @@ import (
 	"github.com/listwatch/listwatch/internal/httpheader"
 )
 
-// A contentCoding compresses events one by one (RFC 9110, section 8.4.1). It is part of the wire
-// form, so all streams of a wire form share the compressed events.
+// A contentCoding compresses each event separately (RFC 9110, section 8.4.1). It is part of
+// the wire form, so all streams of a wire form share the compressed events.
 type contentCoding struct {
 	name     string
 	compress func(dst, p []byte) []byte
-	// checksummed is true if a stream ends with a checksum of all its data. Then each frame
-	// starts with the checksum of the event, which a [StreamCoding] removes.
+	// checksummed is true if the coding ends a stream with a checksum of all its data. Each
+	// frame then starts with the checksum of its event, which a [StreamCoding] removes.
 	checksummed bool
 }
 
@@ -28,8 +28,8 @@ var contentCodings = []*contentCoding{
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
-// Codings returns the names of the supported content codings. The first one costs our clients the
-// least. The caller may modify the slice.
+// Codings returns the names of the supported content codings, beginning with the one that
+// costs our clients the least CPU time. The caller may modify the slice.
 func Codings() []string { return []string{compress.Zstd, compress.Gzip} }
 
 // negotiateCoding chooses the content coding of a response to r with the headers h, and sets
@@ -61,17 +61,18 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	return nil, nil
 }
 
-// A StreamCoding adds the header and the trailer of a content coding to one stream, and a
-// checksum of its frames. A stream of [OpenResponse] has one already. A transport that writes to
-// a connection must use one for each stream. It is not safe for concurrent use. The methods of a
-// nil StreamCoding do nothing, for streams without a header and a trailer.
+// A StreamCoding adds the header and the trailer of a content coding to one stream, and
+// computes the checksum over its frames. A stream of [OpenResponse] already has one. A
+// transport that writes to a connection must use one for each stream. It is not safe for
+// concurrent use. A nil StreamCoding is valid: its methods do nothing, for streams without
+// a header and a trailer.
 type StreamCoding struct {
 	encoder  *Encoder
 	checksum compress.Checksum
 }
 
-// NewStreamCoding returns a StreamCoding for the frames of c. It returns nil if c is nil, or if
-// its coding has no header and no trailer.
+// NewStreamCoding returns a StreamCoding for the frames of c. It returns nil if c is nil,
+// or if the coding of c has no header and no trailer.
 func (c *Encoder) NewStreamCoding() *StreamCoding {
 	if c == nil || !c.isChecksummed() {
 		return nil
@@ -87,9 +88,9 @@ func (s *StreamCoding) Header() []byte {
 	return s.encoder.envelop(nil, []byte(compress.GzipHeader))
 }
 
-// Apply must be called with all frames of the stream, in order, just before they are written. It
-// replaces the elements of the slice by the bytes to write. It does not modify the frames, which
-// are shared.
+// Apply must be called with all frames of the stream, in order, just before they are
+// written. It replaces the elements of the slice with the bytes to write. It does not
+// modify the frames, which other streams share.
 func (s *StreamCoding) Apply(frames [][]byte) {
 	if s == nil {
 		return

@@ -17,9 +17,9 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// HTTPTransport returns a new http.Transport over n that uses only the given protocols. It has
-// timeouts for dialing, handshakes and response headers, but not for streams. It neither requests
-// compression nor uses a proxy.
+// HTTPTransport returns a new http.Transport over n that uses only the given protocols. It
+// limits the time for dialing, handshakes and response headers, but not for streams. It
+// neither requests compression nor uses a proxy.
 func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 	dial := n.Dial
 	if dial == nil {
@@ -97,8 +97,8 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// DialHTTP opens a stream by a GET request with c, and implements Dial of a [Client]. major is
-// the HTTP version that the response must have.
+// DialHTTP opens a stream by a GET request with c. It implements Dial for a [Client] over
+// net/http. major is the HTTP version that the response must have.
 func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "URL scheme " + strconv.Quote(r.URL.Scheme) + ": must be http or https"}
@@ -158,15 +158,15 @@ func receive(resp *http.Response, r *Request, major int, cancel context.CancelCa
 	return newReceiver(resp, r, cancel)
 }
 
-// DialError converts an error of net/http or crypto/tls that occurred while a stream was opened.
-// The code is Unsupported if the server speaks another protocol, Invalid if the URL or the
-// certificates do not match the server, and Unavailable otherwise.
+// DialError converts an error of net/http or crypto/tls that occurred while opening a
+// stream. The code is Unsupported if the server uses another protocol, Invalid if the URL
+// or the certificates do not match the server, and Unavailable otherwise.
 func DialError(err error) *listwatch.Error {
 	if e, ok := errors.AsType[*listwatch.Error](err); ok {
 		return e
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // drop the URL, because its query may have secrets
+		err = e.Err // drop the URL, because its query may contain secrets
 	}
 	code := listwatch.Unavailable
 	switch {
@@ -183,15 +183,15 @@ func isCertificateError(err error) bool {
 	return ok
 }
 
-// isProtocolError reports whether err means that the server speaks another protocol.
+// isProtocolError reports whether err means that the server uses another protocol.
 func isProtocolError(err error) bool {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return true
 	}
-	// The standard library has no types for these errors.
+	// The standard library has no exported types for these errors.
 	for _, text := range []string{
 		"malformed HTTP",                      // the response is not HTTP/1
-		"readLoopPeekFailLocked: %!w(<nil>)",  // bytes before the request, as HTTP/2 servers send
+		"readLoopPeekFailLocked: %!w(<nil>)",  // bytes before the request, such as HTTP/2 frames
 		"looked like an HTTP/1.1 header",      // HTTP/1 instead of HTTP/2 frames
 		"remote error: tls: no application p", // ALPN failed (RFC 7301, section 3.2)
 	} {

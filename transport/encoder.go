@@ -9,18 +9,18 @@ import (
 	"github.com/listwatch/listwatch/internal/framecache"
 )
 
-// An Envelope is the data that a transport adds to each event. A transport must keep its
-// Envelopes in package variables, because the pointer is part of the wire form: streams share
-// frames only if they have the same *Envelope.
+// An Envelope defines the bytes that a transport adds to each event. The pointer to it is
+// part of the wire form: streams share frames only if they have the same *Envelope.
+// Therefore a transport must keep its Envelopes in package variables.
 type Envelope struct {
-	// Messages is true if each event is a message. Then the framer must be a
-	// [framing.MessageFramer].
+	// Messages is true if the transport sends each event as a message. The framer must then
+	// be a [framing.MessageFramer].
 	Messages bool
 	// Wrap appends payload to dst, with the data of the transport around it. binary is the
 	// framer's Binary. If nil, the payload is sent without additional data.
 	Wrap func(dst, payload []byte, binary bool) []byte
-	// Compression is the name of the compression that Wrap does. It is empty if Wrap does not
-	// compress.
+	// Compression is the name of the compression that Wrap applies. It is empty if Wrap
+	// does not compress.
 	Compression string
 }
 
@@ -32,7 +32,7 @@ type Encoder struct {
 	// Framer is the framing.
 	Framer framing.Framer
 
-	coding         *contentCoding // nil for none
+	coding         *contentCoding // nil if there is none
 	envelope       *Envelope
 	messages       framing.MessageFramer // nil unless envelope.Messages
 	representation Representation        // nil for unmodified objects
@@ -83,8 +83,8 @@ func (c *Encoder) wireForm() wireForm {
 	return wireForm{c.Framer, c.coding, c.envelope, c.representation}
 }
 
-// WithRepresentation returns the Encoder that differs from c only in the representation. nil
-// means unmodified objects.
+// WithRepresentation returns the Encoder that differs from c only in the representation. If
+// r is nil, objects are unmodified.
 func (c *Encoder) WithRepresentation(r Representation) *Encoder {
 	w := c.wireForm()
 	w.representation = r
@@ -99,8 +99,8 @@ func (c *Encoder) WithEnvelope(envelope *Envelope) *Encoder {
 	return encoderOf(w)
 }
 
-// withCoding returns the Encoder that differs from c only in the content coding. nil means no
-// coding.
+// withCoding returns the Encoder that differs from c only in the content coding. If coding
+// is nil, frames are not compressed.
 func (c *Encoder) withCoding(coding *contentCoding) *Encoder {
 	w := c.wireForm()
 	w.coding = coding
@@ -117,15 +117,15 @@ func (c *Encoder) Compression() string {
 }
 
 // AfterFirst returns the Encoder for all events after the first event of a stream. It is c
-// itself, unless c has a [Representation] that differs for the first event.
+// itself, unless the [Representation] of c differs for the first event.
 func (c *Encoder) AfterFirst() *Encoder { return c.afterFirst }
 
-// Event returns the frame of e. All streams of this wire form share it, so it must not be
-// modified. The path of a frame is described in package framecache.
+// Event returns the frame of e. All streams of this wire form share the frame, so it must
+// not be modified. Package framecache describes how frames are cached.
 func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
 	if e.Initial && c.representation != nil && c.representation.DependsOnTime() {
-		// The frame of an initial event is cached as long as its object exists, which may be for
-		// days.
+		// The frame of an initial event would be cached as long as its object exists, which
+		// may be for days.
 		return c.appendEvent(nil, e)
 	}
 	frames := e.Frames()
@@ -135,10 +135,11 @@ func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
 	return frames.GetOrBuild(c.form, func() ([]byte, error) { return c.appendEvent(nil, e) })
 }
 
-// Error returns the frame of the ERROR event that reports err.
+// Error returns the frame for the ERROR event that reports err.
 func (c *Encoder) Error(err error) ([]byte, error) { return c.append(nil, framing.FromError(err)) }
 
-// Opening returns the bytes that the framing has at the start of a stream. It may be nil.
+// Opening returns the bytes that the framing requires at the start of a stream. It may be
+// nil.
 func (c *Encoder) Opening() []byte {
 	if p, ok := c.Framer.(framing.Heartbeater); ok {
 		return c.wrap(nil, p.AppendOpening(nil))
@@ -205,7 +206,7 @@ func (c *Encoder) envelop(dst, payload []byte) []byte {
 
 func (c *Encoder) isChecksummed() bool { return c.coding != nil && c.coding.checksummed }
 
-// WireSize returns the number of bytes of a frame of c on the wire.
+// WireSize returns the number of bytes that a frame of c takes on the wire.
 func (c *Encoder) WireSize(frame []byte) int {
 	if c.isChecksummed() {
 		return len(frame) - compress.ChecksumSize

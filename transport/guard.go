@@ -8,14 +8,14 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// A writeGuard fails the writes of one response if the peer accepts nothing.
+// A writeGuard makes the writes of one response fail if the peer accepts no data.
 type writeGuard interface {
-	// begin is called before each write, and end after the last write of a batch. A write that
-	// has not finished some time after begin fails.
+	// begin is called before each write, and end after the last write of a batch. A write
+	// that is still in progress some time after begin fails.
 	begin()
 	end()
-	// abort ends the response so that the client does not take it for complete. No write is in
-	// progress, and the write deadline has been set to the past.
+	// abort ends the response so that the client does not consider it complete. When abort
+	// is called, no write is in progress, and the write deadline is in the past.
 	abort() error
 }
 
@@ -27,7 +27,8 @@ func newWriteGuard(w http.ResponseWriter, r *http.Request, timeout time.Duration
 	return &streamGuard{rc: rc, timeout: timeout}
 }
 
-// A connGuard is for HTTP/1: the response has the connection, and its write deadline, for itself.
+// A connGuard is for HTTP/1, where no other response shares the connection and its write
+// deadline.
 type connGuard struct {
 	rc       *http.ResponseController
 	deadline connio.WriteDeadline
@@ -35,11 +36,12 @@ type connGuard struct {
 
 func (g *connGuard) begin() { g.deadline.Arm() }
 
-// end leaves the deadline in place: it has no effect when it expires between two writes.
+// end does not remove the deadline, because a deadline that expires between two writes has
+// no effect.
 func (g *connGuard) end() {}
 
-// abort closes the connection without a last chunk. The client sees a reset, which is the only
-// sign that HTTP/1.0 has.
+// abort closes the connection without a last chunk. The client sees a reset, which is the
+// only way to signal an incomplete response in HTTP/1.0.
 func (g *connGuard) abort() error {
 	conn, _, err := g.rc.Hijack()
 	if err != nil {
@@ -49,9 +51,10 @@ func (g *connGuard) abort() error {
 	return nil
 }
 
-// A streamGuard is for HTTP/2. It uses a timer that runs only during writes. The write deadline of
-// net/http cannot be used: when it expires, net/http resets the stream even if it is idle. And
-// moving the deadline before each write costs more than the write.
+// A streamGuard is for HTTP/2. It uses a timer that runs only during writes. The write
+// deadline of net/http cannot be used: when it expires, net/http resets the stream even if
+// no write is in progress. Moving the deadline before each write would prevent that, but
+// costs more than the write.
 type streamGuard struct {
 	// Immutable after construction.
 	rc      *http.ResponseController
@@ -86,16 +89,17 @@ func (g *streamGuard) end() {
 	g.until = time.Time{}
 }
 
-// expire resets the stream. It holds mu, so that it never touches the response after end, when
+// expire resets the stream. It holds mu, so that it never uses the response after end, when
 // the handler may have returned.
 func (g *streamGuard) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.until.IsZero() || time.Now().Before(g.until) {
-		return // the timer fired for a write that has finished
+		return // the timer belongs to a write that has finished
 	}
-	_ = g.rc.SetWriteDeadline(longAgo) // if w does not support deadlines, the timeout of the connection still applies
+	_ = g.rc.SetWriteDeadline(longAgo) // on failure, the timeout of the connection still applies
 }
 
-// abort does nothing: the deadline in the past has sent RST_STREAM.
+// abort does nothing: net/http has already sent RST_STREAM, because the deadline is in the
+// past.
 func (g *streamGuard) abort() error { return nil }

@@ -9,10 +9,10 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// OriginAllowed reports whether the web page that sent r may read the response. It may if r has
-// no Origin header, which only browsers send, if the Origin is the server itself, by the Host of
-// r, or if a pattern matches the Origin. The opaque origin "null" is never allowed. See RFC 6455,
-// section 10.2, and RFC 6454.
+// OriginAllowed reports whether the web page that sent r may read the response. It may if r
+// has no Origin header, which only browsers send, if the Origin is the server itself
+// according to the Host of r, or if a pattern matches the Origin. The opaque origin "null"
+// is never allowed. See RFC 6455, section 10.2, and RFC 6454.
 //
 // A pattern is an origin, such as "https://app.example.com". Its host may contain wildcards, as
 // in "https://*.example.com", each for any number of characters. Its port may be "*", as in
@@ -79,7 +79,7 @@ func splitHost(s string) (host, port string, isIPv6, ok bool) {
 	} else {
 		var colon bool
 		host, port, colon = strings.Cut(s, ":")
-		// A Host may have letters beyond ASCII. An Origin has punycode.
+		// A Host may contain letters beyond ASCII. An Origin contains their punycode.
 		ok = !strings.ContainsAny(host, "/\\?#@[]%^ \t") && (!colon || port != "")
 	}
 	ok = ok && host != "" && (port == "*" || len(port) <= 5 && strings.Trim(port, "0123456789") == "")
@@ -96,9 +96,9 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// isHostOf reports whether r was sent to o. A server behind a proxy that terminates TLS does not
-// know the scheme that the client used. So if Host has no port, the default port of o's scheme is
-// assumed.
+// isHostOf reports whether r was sent to o. A server behind a proxy that terminates TLS
+// does not know which scheme the client used. So if Host has no port, isHostOf assumes the
+// default port of o's scheme.
 func (o origin) isHostOf(r *http.Request) bool {
 	if r.TLS != nil && o.scheme != "https" {
 		return false

@@ -25,7 +25,7 @@ type responseReceiver struct {
 	body    *streamBody
 	coded   *codedBody // nil if there is no content coding
 	decoder framing.Decoder
-	err     error // the error that Receive has returned
+	err     error // the first error of Receive, which later calls repeat
 }
 
 var errReceiverClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed}
@@ -54,8 +54,8 @@ func newReceiver(resp *http.Response, r *Request, cancel context.CancelCauseFunc
 	return c, nil
 }
 
-// undelimited reports whether the body ends at the end of the connection. Then a clean end looks
-// like a lost connection.
+// undelimited reports whether only the end of the connection marks the end of the body. A
+// clean end then cannot be distinguished from a lost connection.
 func undelimited(resp *http.Response) bool {
 	return resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 }
@@ -84,9 +84,9 @@ func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
 	return e, nil
 }
 
-// streamError converts an error of the decoder to the error of Receive. The decoder sees every
-// end of the body as io.EOF, or as io.ErrUnexpectedEOF within an event; then the body knows the
-// reason.
+// streamError converts an error of the decoder to the error of Receive. The decoder sees
+// every end of the body as io.EOF, or as io.ErrUnexpectedEOF within an event. The body
+// keeps the actual reason.
 func (c *responseReceiver) streamError(err error) error {
 	withinEvent := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && c.coded.isIncomplete()
 	if !withinEvent && !errors.Is(err, io.EOF) {
@@ -115,15 +115,15 @@ func connectionError(cause error, withinEvent bool) *listwatch.Error {
 		e.Message += " within an event: " + cause.Error()
 		e.Err = io.ErrUnexpectedEOF
 	case errors.Is(cause, io.ErrUnexpectedEOF):
-		// net/http uses this error for a missing last chunk. In a listwatch.Error it would mean
-		// an incomplete event.
+		// net/http returns io.ErrUnexpectedEOF for a missing last chunk. In a
+		// listwatch.Error it would mean an incomplete event.
 		e.Err = errors.New("the connection ended early")
 	}
 	return e
 }
 
-// isChunkError reports whether err is net/http's error for an invalid chunk. These errors have no
-// type, but similar texts.
+// isChunkError reports whether err is net/http's error for an invalid chunk. These errors
+// have no exported type, but similar texts.
 func isChunkError(err error) bool {
 	return errors.Is(err, http.ErrLineTooLong) || strings.Contains(err.Error(), "chunk")
 }
@@ -131,12 +131,12 @@ func isChunkError(err error) bool {
 // Close cancels the request, which closes the connection or resets the stream.
 func (c *responseReceiver) Close() error {
 	c.cancel(errReceiverClosed)
-	c.resp.Body.Close() // its error does not matter, because the request was cancelled
+	c.resp.Body.Close() // the request was canceled, so this error has no meaning
 	return nil
 }
 
-// A streamBody is a body that always ends with [io.EOF], so that the decoder can report whether
-// that is within an event. It keeps the real error.
+// A streamBody is a body that always ends with [io.EOF], so that the decoder can report
+// whether the end is within an event. It keeps the actual error.
 type streamBody struct {
 	// Immutable after construction.
 	r           io.Reader

@@ -14,8 +14,8 @@ type Representation interface {
 	// AfterFirst returns the Representation for all events after the first event of a stream. It
 	// is the Representation itself if the first event does not differ.
 	AfterFirst() Representation
-	// DependsOnTime reports whether AppendObject depends on the current time. Then frames of
-	// initial events are not cached, and other frames only as long as their event is in the
-	// history.
+	// DependsOnTime reports whether AppendObject depends on the current time. If it does,
+	// frames of initial events are not cached, and other frames are cached only while their
+	// event is in the history.
 	DependsOnTime() bool
 }

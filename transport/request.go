@@ -25,8 +25,9 @@ func (r *Request) AcceptHeader() string {
 	return httpheader.Preferences(types)
 }
 
-// FramerFor returns the framer of r.Framings for the Content-Type of a response. It returns an
-// error of code Unsupported for any other Content-Type, such as that of a proxy's error page.
+// FramerFor returns the framer of r.Framings for the Content-Type of a response. For any
+// other Content-Type, such as text/html of a proxy's error page, it returns an error of
+// code Unsupported.
 func (r *Request) FramerFor(contentType string) (framing.Framer, error) {
 	known, err := framing.NewRegistry(r.framings()...)
 	if err != nil {

@@ -21,11 +21,11 @@ const (
 	maxRetryAfter = 1 << 31 // seconds
 )
 
-// ResponseError reads and closes a response that is not a stream, and converts it to an error. If
-// the body is a Kubernetes Status, it is the error of the Status, otherwise an error with the
-// HTTP status and one line of the body. Retry-After may be a number of seconds or a date (RFC
-// 9110, section 10.2.3). If the Status has a retryAfterSeconds too, the longer time is used. The
-// size and the time of reading the body are limited.
+// ResponseError reads and closes a response that is not a stream, and converts it to an
+// error. If the body is a Kubernetes Status, the error is made from it. Otherwise the error
+// has the HTTP status and one line of the body. Retry-After may be a number of seconds or a
+// date (RFC 9110, section 10.2.3). If the Status has retryAfterSeconds too, the longer time
+// is used. Both the size of the body and the time to read it are limited.
 func ResponseError(resp *http.Response) *listwatch.Error {
 	timeout := time.AfterFunc(maxErrorWait, func() { resp.Body.Close() })
 	body, _ := io.ReadAll(io.LimitReader(decodedBody(resp), maxErrorBody))
@@ -85,7 +85,8 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// Use the server's clock if it sent one, because the date was made with that clock.
+	// Compute the delay with the server's clock if it sent a Date, because Retry-After is
+	// based on that clock.
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		now = time.Now()
@@ -93,8 +94,8 @@ func retryAfter(h http.Header) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// excerpt returns the beginning of a body on one line. For an HTML page it uses the title or the
-// text.
+// excerpt returns the beginning of a body on one line. For an HTML page it returns the
+// title or the text.
 func excerpt(body string) string {
 	body = strings.ToValidUTF8(body, "")
 	if strings.HasPrefix(strings.TrimSpace(body), "<") {

@@ -10,16 +10,16 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// A responseSender is a [Sender] over an http.ResponseWriter: the stream lives as long as the
-// handler.
+// A responseSender is a [Sender] over an http.ResponseWriter. Its stream ends when the
+// handler returns.
 type responseSender struct {
 	// Immutable after construction.
 	w            http.ResponseWriter
 	rc           *http.ResponseController
 	guard        writeGuard
-	closeTimeout time.Duration // how long Close waits for Send; negative means no limit
+	closeTimeout time.Duration // the time that Close waits for Send; negative means no limit
 	cancel       context.CancelFunc
-	unreadBody   bool // the request has a body, which is never read
+	unreadBody   bool // the request has a body, which the server does not read
 
 	closed   atomic.Bool
 	finished chan struct{} // closed when the first Close no longer uses w
@@ -28,21 +28,21 @@ type responseSender struct {
 	coding   *StreamCoding // owned by the holder of writing
 }
 
-// OpenResponse responds to r with status 200 and the headers of w, which are sent at once, and
-// returns the stream. encoder is the result of [Negotiate]. Done of the stream is closed when the
-// context of r ends or the Sender is closed. The handler must close the Sender before it returns,
-// because other goroutines must not use w after that.
+// OpenResponse responds to r with status 200 and the headers of w, which are sent
+// immediately, and returns the stream. encoder is the result of [Negotiate]. Done of the
+// stream is closed when the context of r ends or the Sender is closed. The handler must
+// close the Sender before it returns, because other goroutines must not use w after that.
 //
-// Abort takes effect at once if w supports write deadlines and, for HTTP/1, hijacking. Otherwise
-// Close(Abort) returns an error, also when it is called again, and the handler must panic with
-// [http.ErrAbortHandler]; it may do so after every Abort. The other ends take effect when the
-// handler returns.
+// Abort takes effect immediately if w supports write deadlines and, for HTTP/1, hijacking.
+// Otherwise every call of Close(Abort) returns an error, and the handler must panic with
+// [http.ErrAbortHandler]. It may do so after every Abort. The other ends take effect when
+// the handler returns.
 //
-// If w cannot be flushed, no stream is possible: OpenResponse returns an error and has written
-// nothing.
+// If w cannot be flushed, OpenResponse returns an error and has written nothing, because a
+// stream would not reach the client.
 func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *Encoder) (*Stream, error) {
 	if !canFlush(w) {
-		w.Header().Del("Content-Encoding") // the error response is not encoded
+		w.Header().Del("Content-Encoding") // the error response is not compressed
 		return nil, errNoFlush(w)
 	}
 	rc := http.NewResponseController(w)
@@ -52,20 +52,21 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 		writing: connio.NewLock(), coding: encoder.NewStreamCoding(),
 	}
 	if s.unreadBody = r.ContentLength != 0; s.unreadBody && r.ProtoMajor == 1 {
-		// The rest of the body must not be parsed as the next request.
+		// Otherwise net/http would parse the rest of the body as the next request.
 		w.Header().Set("Connection", "close")
 	}
-	// The timeouts of the http.Server are for requests that end; a stream has its own. If w does
-	// not support deadlines, there is nothing to lift.
+	// The timeouts of the http.Server are for short requests; a stream has timeouts of its
+	// own. If w does not support deadlines, none are set.
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
-	// Without full duplex net/http reads the request's body before it sends the headers.
+	// Without full duplex, net/http would read the request's body before it sends the
+	// headers.
 	_ = rc.EnableFullDuplex()
 	ctx, cancel := context.WithCancel(r.Context())
 	s.cancel = cancel
 	w.WriteHeader(http.StatusOK)
 	if err := s.begin(); err != nil {
-		s.cancel() // the headers may be out, so this is a stream, although a broken one
+		s.cancel() // the headers may have been sent, so return a stream, although a broken one
 	}
 	return &Stream{Sender: s, Encoder: encoder, Done: ctx.Done()}, nil
 }
@@ -113,11 +114,11 @@ func (s *responseSender) flush() error {
 // Close implements [Sender]; see [OpenResponse].
 func (s *responseSender) Close(end End) error {
 	if s.closed.Swap(true) {
-		<-s.finished // another goroutine is in Close, and the handler may be about to return
+		<-s.finished // another goroutine has called Close; the handler may return after this call
 		return s.closeErr
 	}
 	if s.unreadBody {
-		_ = s.rc.SetReadDeadline(longAgo) // without it net/http waits for the rest of the body
+		_ = s.rc.SetReadDeadline(longAgo) // otherwise net/http would wait for the rest of the body
 	}
 	if end != Abort && s.writing.LockWithin(s.closeTimeout) {
 		s.closeErr = s.complete()
@@ -130,8 +131,8 @@ func (s *responseSender) Close(end End) error {
 	return s.closeErr
 }
 
-// complete writes the end of the content coding. net/http writes the end of the response when the
-// handler returns.
+// complete writes the trailer of the content coding. net/http writes the end of the
+// response when the handler returns.
 func (s *responseSender) complete() error {
 	defer s.guard.end()
 	if trailer := s.coding.Trailer(); trailer != nil {
@@ -148,7 +149,7 @@ func (s *responseSender) abort() error {
 	if err := s.rc.SetWriteDeadline(longAgo); err != nil {
 		return &listwatch.Error{Code: listwatch.Unknown, Op: "abort", Err: err}
 	}
-	s.writing.Lock() // a write in progress has failed by now
+	s.writing.Lock() // a write in progress has failed because of the deadline
 	defer s.writing.Unlock()
 	return s.guard.abort()
 }

@@ -10,11 +10,13 @@
 // A transport outside of this module implements Server and Client with the exported names of this
 // package:
 //
-//   - Accept calls [Negotiate], and then [OpenResponse] for a stream over an http.ResponseWriter.
-//     A transport that writes to a connection implements [Sender] itself. It writes what a
-//     [StreamCoding] returns, or it passes the request of [WithoutCompression] to Negotiate.
-//   - Dial calls [DialHTTP] for a response over net/http. Another client chooses the framing by
-//     [Request.FramerFor], decodes with its Decoder, and returns [ResponseError] and [DialError].
+//   - Accept calls [Negotiate], and then [OpenResponse] for a stream over an
+//     http.ResponseWriter. A transport that writes to a connection implements [Sender]
+//     itself. It passes its frames to a [StreamCoding], or it passes the request through
+//     [WithoutCompression] before Negotiate.
+//   - Dial calls [DialHTTP] for a response over net/http. A client without net/http chooses
+//     the framing by [Request.FramerFor], decodes with its Decoder, and returns the errors
+//     of [ResponseError] and [DialError].
 //
 // Package transporttest tests both ends against each other.
 package transport
@@ -35,12 +37,13 @@ type Server interface {
 	// Name returns the name of the transport for logs and metrics, such as "chunked", "h2" or
 	// "websocket".
 	Name() string
-	// Claims reports whether r asks for this transport. The first Server that claims a request
-	// serves it.
+	// Claims reports whether r requests this transport. The first Server that claims a
+	// request serves it.
 	Claims(r *http.Request) bool
-	// Accept negotiates the framing and responds to r. The headers, including the headers that
-	// the caller has set in w, are sent before Accept returns. An error is a *listwatch.Error.
-	// Then the response has not been started, and w may have headers for the error response.
+	// Accept negotiates the framing and responds to r. It sends the headers, including
+	// headers that the caller has set in w, before it returns. An error is a
+	// *listwatch.Error. After an error, the response has not been started, and w may
+	// contain headers for the error response.
 	Accept(w http.ResponseWriter, r *http.Request, o Options) (*Stream, error)
 }
 
@@ -81,7 +84,7 @@ const (
 	DefaultPingInterval = 20 * time.Second
 )
 
-// A Stream is the server side of a watch that a [Server] has accepted.
+// A Stream is the server's end of a watch that a [Server] has accepted.
 type Stream struct {
 	// Sender writes the stream.
 	Sender Sender
@@ -89,10 +92,10 @@ type Stream struct {
 	Encoder *Encoder
 	// Done is closed when the peer has disconnected or Sender has been closed.
 	Done <-chan struct{}
-	// Detached is true if the connection was hijacked: the stream continues after the handler has
-	// returned. Otherwise the stream ends with the handler, which must call Sender.Close before
-	// it returns. If Close(Abort) returns an error, the handler must panic with
-	// http.ErrAbortHandler. It may panic after every Abort.
+	// Detached is true if the connection was hijacked, so that the stream continues after
+	// the handler has returned. Otherwise the stream ends with the handler, which must call
+	// Sender.Close before it returns. If Close(Abort) returns an error, the handler must
+	// panic with http.ErrAbortHandler. It may panic after every Abort.
 	Detached bool
 }
 
@@ -108,7 +111,7 @@ type Sender interface {
 	Close(end End) error
 }
 
-// An End is the way in which a server ends a stream.
+// An End determines how a server ends a stream.
 type End uint8
 
 const (

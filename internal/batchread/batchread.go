@@ -1,9 +1,9 @@
 // Package batchread lets concurrent callers share consistent reads of a remote state.
 //
-// A caller needs a result that is at least as new as everything it knew when it called, so it
-// cannot use a read that is already under way. It can share the next one with every caller
-// that arrives until that read starts. However many callers there are, at most one read is
-// under way, and each caller waits for at most two.
+// A caller needs a result that is at least as new as the time of its call, so it cannot
+// share a read that has already started. It can share the next read with every caller that
+// arrives before that read starts. So at most one read runs at a time, and each caller
+// waits for at most two reads, however many callers there are.
 package batchread
 
 import (
@@ -14,12 +14,12 @@ import (
 // A Reader batches reads of a T. It is safe for concurrent use once its exported fields are
 // set.
 type Reader[T any] struct {
-	// Read performs one read and must be set. Calls never overlap. Read bounds its own
-	// duration: the contexts of the callers only bound how long they wait.
+	// Read performs one read. It must be set. Calls never overlap. Read must limit its own
+	// duration, because the contexts of the callers only limit how long they wait.
 	Read func() (T, error)
 
-	// Start runs f, which performs reads until no caller waits, on another goroutine. If it
-	// cannot, it returns an error, which Get then returns. If nil, a go statement is used.
+	// Start runs f on another goroutine. f performs reads until no caller waits. If Start
+	// returns an error, Get returns it. If nil, a go statement is used.
 	Start func(f func()) error
 
 	mu sync.Mutex

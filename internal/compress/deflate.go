@@ -23,8 +23,8 @@ func (w *appendWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A deflater uses the fastest level. For objects of a few KiB slower levels take two to four
-// times as long and save 5 %.
+// A deflater uses the fastest level. For objects of a few KiB, slower levels take two to
+// four times as long and save 5 %.
 type deflater struct {
 	w   *flate.Writer
 	out appendWriter
@@ -36,8 +36,8 @@ var deflaters = sync.Pool{New: func() any {
 	return d
 }}
 
-// AppendDeflate appends p as deflate blocks (RFC 1951) that refer to nothing before p. No block
-// is final. They end at a byte boundary with [SyncMarker].
+// AppendDeflate appends p as deflate blocks (RFC 1951) that do not refer to data before p.
+// No block is final. They end at a byte boundary with [SyncMarker].
 func AppendDeflate(dst, p []byte) []byte {
 	if len(p) < MinSize {
 		return appendStored(dst, p)

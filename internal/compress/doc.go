@@ -1,9 +1,9 @@
-// Package compress compresses the events of streams so that each event is compressed once for all
-// streams, and reads such streams.
+// Package compress compresses streams of events in such a way that each event is compressed
+// only once for all streams, and decompresses such streams.
 //
-// Each event is compressed without reference to earlier events. So the result is the same in
-// every stream, and a stream needs no compressor of its own. Each event ends at a flush point, so
-// that a decoder returns all of it before the next event arrives.
+// Each event is compressed without reference to earlier events. Therefore the result is the
+// same in every stream, and a stream needs no compressor of its own. Each event ends at a
+// flush point, so that a decoder returns the whole event before the next one arrives.
 //
 //   - gzip (RFC 1952): a stream is one member. It starts with [GzipHeader]. An event consists of
 //     deflate blocks ([AppendDeflate]), and [Checksum.AppendTrailer] ends the stream. A member

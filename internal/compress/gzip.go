@@ -10,9 +10,9 @@ import (
 const GzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 
 // A Checksum is the CRC-32 and the length of a gzip member that is sent in parts.
-// [AppendChecksum] computes the checksum of a part once. [Checksum.Add] adds it to the checksum
-// of each stream, which costs a multiplication and does not read the data again. The zero
-// Checksum is the checksum of no data.
+// [AppendChecksum] computes the checksum of a part once. [Checksum.Add] adds it to the
+// checksum of each stream, which takes one multiplication and does not read the data again.
+// The zero Checksum is the checksum of no data.
 type Checksum struct{ crc, size uint32 }
 
 // ChecksumSize is the number of bytes that [AppendChecksum] appends.
@@ -40,9 +40,10 @@ func (s Checksum) AppendTrailer(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, s.size)
 }
 
-// A CRC-32 is the remainder of a division of polynomials over GF(2). The CRC of A followed by B,
-// which has n bytes, is crc(A)·x^8n + crc(B). The inversions that crc32 does before and after
-// cancel out. The bits of the uint32 are reversed: the highest bit is the coefficient of x^0.
+// A CRC-32 is the remainder of a division of polynomials over GF(2). If B has n bytes, the
+// CRC of A followed by B is crc(A)·x^8n + crc(B). The inversions before and after, which
+// package crc32 performs, cancel out. The bits of the uint32 are reversed: the highest bit
+// is the coefficient of x^0.
 const one = 1 << 31
 
 // multiply returns a·b modulo the polynomial.

@@ -14,18 +14,18 @@ const (
 	Zstd = "zstd"
 )
 
-// readBuffer is the size of the buffer in front of a decoder.
+// readBuffer is the size of the read buffer of a decoder.
 const readBuffer = 4 << 10
 
-// A Reader decompresses a stream. It returns all data that it has before it reads more. It keeps
-// at most one window of the data: 32 KiB for gzip, at most 8 MiB for zstd. It is not safe for
-// concurrent use.
+// A Reader decompresses a stream. It returns all available data before it reads more. It
+// keeps at most one window of the data: 32 KiB for gzip, at most 8 MiB for zstd. It is not
+// safe for concurrent use.
 type Reader struct {
 	name     string
 	in       countingReader
 	buf      *bufio.Reader
 	decoder  io.Reader
-	complete int64 // the number of compressed bytes that the decoder had read at the last complete point
+	complete int64 // compressed bytes read up to the last position with a complete coding
 }
 
 // NewReader returns a Reader for a stream in the given content coding. It does not read yet. An
@@ -48,7 +48,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 	return c, nil
 }
 
-// A CorruptError is the error of data that violates its content coding.
+// A CorruptError reports data that violates its content coding.
 type CorruptError struct {
 	// Coding is the name of the content coding.
 	Coding string
@@ -61,9 +61,9 @@ func (e *CorruptError) Error() string {
 	return "invalid " + e.Coding + " data: " + e.Err.Error()
 }
 
-// Read returns [io.EOF] if the stream ended where the coding may end, and [io.ErrUnexpectedEOF]
-// if it ended elsewhere. Errors of the stream are returned unchanged. Any other error is a
-// [*CorruptError].
+// Read returns [io.EOF] if the stream ended at a position where the coding is complete, and
+// [io.ErrUnexpectedEOF] if it ended elsewhere. Errors of the stream are returned unchanged.
+// Any other error is a [*CorruptError].
 func (c *Reader) Read(p []byte) (int, error) {
 	for {
 		n, err := c.decoder.Read(p)
@@ -84,7 +84,8 @@ func (c *Reader) classify(err error) error {
 	return &CorruptError{c.name, err}
 }
 
-// Incomplete reports whether the decoder has read bytes that have not resulted in data yet.
+// Incomplete reports whether the decoder holds compressed bytes that it has not
+// decompressed yet.
 func (c *Reader) Incomplete() bool { return c.decoded() > c.complete }
 
 func (c *Reader) markComplete() { c.complete = c.decoded() }
@@ -105,9 +106,9 @@ func (r *countingReader) Read(p []byte) (n int, err error) {
 	return n, r.err
 }
 
-// gzipMembers reads concatenated gzip members (RFC 1952, section 2.2). A gzip.Reader can do that
-// too, but it returns the end of a member only when the next member has started, which in a watch
-// is the next event.
+// gzipMembers reads concatenated gzip members (RFC 1952, section 2.2). A gzip.Reader can
+// read them as well, but it returns the end of a member only after the next member has
+// started. In a watch that would delay each event until the next one.
 type gzipMembers struct {
 	c    *Reader
 	gzip gzip.Reader

@@ -11,16 +11,16 @@ import (
 
 const (
 	zstdMagic = 0xFD2FB528
-	// zstdWindow is the window size of our compressors. Most events are smaller, and each
-	// compressor allocates a window.
+	// zstdWindow is the window size of our compressors. It is small because each compressor
+	// allocates a window, and most events are smaller.
 	zstdWindow = 1 << 20
 	// maxZstdWindow is the maximum window size of a content coding (RFC 9659).
 	maxZstdWindow = 8 << 20
 )
 
-// zstdWriters keeps stream compressors, although each compresses one event. The alternative,
-// EncodeAll, creates a channel, and a channel that was created in a synctest bubble cannot be
-// used outside of it.
+// zstdWriters holds stream compressors, although each use compresses a single event. The
+// alternative, EncodeAll, creates a channel, and a channel that was created in a synctest
+// bubble cannot be used outside of it.
 var zstdWriters = sync.Pool{New: func() any {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
@@ -66,8 +66,8 @@ type zstdFrames struct {
 	c    *Reader
 }
 
-// Read returns io.ErrUnexpectedEOF if the stream ends within the magic number of a frame. The
-// decoder returns io.EOF.
+// Read returns io.ErrUnexpectedEOF if the stream ends within the magic number of a frame.
+// The decoder would return io.EOF.
 func (f zstdFrames) Read(p []byte) (int, error) {
 	n, err := f.zstd.Read(p)
 	if rest := f.c.decoded() - f.c.complete; n == 0 && errors.Is(err, io.EOF) && rest > 0 && rest < 4 {
@@ -76,7 +76,7 @@ func (f zstdFrames) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// newZstd returns a decoder that allocates one window and starts no goroutine.
+// newZstd returns a decoder that allocates a single window and starts no goroutine.
 func newZstd(r io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
 }

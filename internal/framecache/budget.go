@@ -2,21 +2,21 @@ package framecache
 
 import "sync"
 
-// A Budget limits the bytes that many [Frames] keep together. When the limit is exceeded, the
-// Frames that were filled first are emptied. Safe for concurrent use.
+// A Budget limits the total bytes that many [Frames] keep. When the limit is exceeded, it
+// empties the Frames that were filled first. It is safe for concurrent use.
 type Budget struct {
 	max int64
 
 	mu sync.Mutex
 	// Guarded by mu.
-	used  int64     // the bytes kept; briefly inexact while a frame is added or dropped
+	used  int64     // the bytes kept; may be inexact while a frame is added or dropped
 	queue []*Frames // in the order they were filled; the entries of queue[:head] are nil
 	head  int
-	empty int // roughly the number of entries that Drop has emptied
+	empty int // approximate number of entries that Drop has emptied
 }
 
-// NewBudget returns a Budget of max bytes. Zero means that no frame is kept. A negative max means
-// no limit.
+// NewBudget returns a Budget of max bytes. If max is zero, no frame is kept. A negative max
+// means no limit.
 func NewBudget(max int64) *Budget { return &Budget{max: max} }
 
 // Used returns the bytes kept now.
@@ -26,7 +26,7 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
-// release gives back n bytes of Frames that were dropped.
+// release subtracts n bytes of Frames that were dropped.
 func (b *Budget) release(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

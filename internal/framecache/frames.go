@@ -3,12 +3,13 @@
 //
 // The path of a frame:
 //
-//   - internal/history gives each event that it hands out a [Frames], under a [Budget], by
-//     Event.WithFrames.
-//   - transport has one Encoder per wire form, and each Encoder has a [Form] of its own.
-//   - Encoder.Event looks the Form up in the event's Frames; if it is missing, the Encoder builds
-//     the frame and Frames keeps it.
-//   - When the event leaves the history, or the Budget is exceeded, the frames are dropped.
+//   - internal/history attaches [Frames] to each event with Event.WithFrames. A [Budget]
+//     limits their size.
+//   - transport has one Encoder per wire form, and each Encoder has its own [Form].
+//   - Encoder.Event looks up the Form in the event's Frames. If the frame is missing, the
+//     Encoder builds it, and Frames keeps it.
+//   - The frames are dropped when the event leaves the history, or when the Budget is
+//     exceeded.
 //
 // Frames are shared and never modified. Dropping a frame drops a reference only: a stream that
 // still sends it is not affected.
@@ -19,19 +20,19 @@ import (
 	"sync/atomic"
 )
 
-// A Form identifies one wire form: a framing, a content coding, what the transport puts around
-// each event, and the representation of objects. Forms are small numbers, valid for the life of
-// the process.
+// A Form identifies one wire form: a framing, a content coding, the envelope of a
+// transport, and a representation of objects. Forms are small numbers that are valid for
+// the lifetime of the process.
 type Form uint32
 
 var lastForm atomic.Uint32
 
-// NewForm returns a Form that was never returned before. Call it once per wire form, not once per
+// NewForm returns a new unique Form. It must be called once per wire form, not once per
 // stream.
 func NewForm() Form { return Form(lastForm.Add(1)) }
 
-// Frames is the cache of one event: one frame per [Form]. The zero Frames is empty and has no
-// budget. A nil Frames caches nothing. Safe for concurrent use.
+// Frames is the cache of one event. It holds one frame per [Form]. The zero Frames is empty
+// and has no budget. A nil Frames caches nothing. Frames is safe for concurrent use.
 type Frames struct {
 	budget *Budget // immutable; nil if unlimited
 
@@ -45,14 +46,14 @@ type frame struct {
 	next *frame
 }
 
-// dropped is the head of Frames that keep nothing any more. No Form is zero, so a lookup does not
-// find it.
+// dropped is the head of Frames that no longer keep frames. A lookup does not find it,
+// because no Form is zero.
 var dropped = new(frame)
 
 // SetBudget makes f count against b. It must be called before the first use of f.
 func (f *Frames) SetBudget(b *Budget) { f.budget = b }
 
-// Get returns the frame in form and true, or false if f has none.
+// Get returns the frame in the given form. ok is false if f has none.
 func (f *Frames) Get(form Form) ([]byte, bool) {
 	if f == nil {
 		return nil, false
@@ -65,9 +66,9 @@ func (f *Frames) Get(form Form) ([]byte, bool) {
 	return nil, false
 }
 
-// GetOrBuild returns the frame in form. If f has none it calls build and keeps the result; an
-// error is returned and not kept. Callers on a hot path should try [Frames.Get] first, which
-// needs no closure.
+// GetOrBuild returns the frame in the given form. If f has none, GetOrBuild calls build and
+// keeps the result. It returns an error of build and does not keep it. Callers on a hot
+// path should try [Frames.Get] first, which needs no closure.
 func (f *Frames) GetOrBuild(form Form, build func() ([]byte, error)) ([]byte, error) {
 	if f == nil {
 		return build()
@@ -100,8 +101,8 @@ func (f *Frames) add(n *frame) {
 	}
 }
 
-// Drop empties f for good, because its event has left the history. From now on f builds frames
-// and keeps none.
+// Drop empties f permanently, because its event has left the history. Afterwards GetOrBuild
+// still builds frames, but f does not keep them.
 func (f *Frames) Drop() {
 	n := f.head.Swap(dropped).size()
 	if f.budget != nil && n > 0 {
@@ -109,7 +110,7 @@ func (f *Frames) Drop() {
 	}
 }
 
-// evict empties f, which may be filled again, and returns the bytes freed.
+// evict empties f and returns the number of bytes freed. f may be filled again.
 func (f *Frames) evict() int64 {
 	for {
 		head := f.head.Load()
@@ -136,13 +137,14 @@ func (n *frame) size() (bytes int64) {
 	return bytes
 }
 
-// LazyFrames is a place for [Frames] that few of many objects need. The zero LazyFrames is empty.
-// Safe for concurrent use.
+// LazyFrames holds the [Frames] of an object. Most objects never need Frames, so they are
+// only allocated by the first Get. The zero LazyFrames is empty. It is safe for concurrent
+// use.
 type LazyFrames struct {
-	frames atomic.Pointer[Frames] // apart from the object, which a budget must not keep in memory
+	frames atomic.Pointer[Frames] // separate, because a budget must not keep the object in memory
 }
 
-// Get returns the Frames, which the first call creates under b.
+// Get returns the Frames. The first call creates them with the budget b.
 func (l *LazyFrames) Get(b *Budget) *Frames {
 	if f := l.frames.Load(); f != nil {
 		return f
@@ -151,7 +153,7 @@ func (l *LazyFrames) Get(b *Budget) *Frames {
 	return l.frames.Load()
 }
 
-// Drop drops the Frames for good, if there are any.
+// Drop drops the Frames permanently, if there are any.
 func (l *LazyFrames) Drop() {
 	if f := l.frames.Load(); f != nil {
 		f.Drop()

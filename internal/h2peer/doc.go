@@ -1,9 +1,9 @@
 // Package h2peer is one end of an HTTP/2 connection that a test scripts frame by frame, with
 // golang.org/x/net/http2.Framer.
 //
-// [Client] plays the client of a server under test, [Server] the server of a client under test.
-// A [Peer] acknowledges SETTINGS and PING, and otherwise sends only the frames that the test
-// writes; in particular, it never opens a flow-control window.
+// [Client] acts as the client of a server under test, and [Server] as the server of a
+// client under test. A [Peer] acknowledges SETTINGS and PING. Otherwise it sends only the
+// frames that the test writes. In particular, it never opens a flow-control window.
 //
 //	p := h2peer.Client(t, conn)
 //	p.Must(p.Request(1, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/"))

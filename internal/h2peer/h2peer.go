@@ -17,12 +17,12 @@ type Test interface {
 	Fatal(args ...any)
 }
 
-// A Peer is one end of an HTTP/2 connection. Its methods stop the test when the connection
-// fails. It is for one goroutine.
+// A Peer is one end of an HTTP/2 connection. Its methods stop the test if the connection
+// fails. It must be used by one goroutine only.
 type Peer struct {
 	// Conn is the connection. The Peer does not close it.
 	Conn net.Conn
-	// Framer reads and writes the frames. Use it to write; read with Read.
+	// Framer reads and writes the frames. Write with the Framer, but read with Peer.Read.
 	Framer *http2.Framer
 	// Fields holds the fields of the last HEADERS that Read returned, by stream.
 	Fields map[uint32]map[string]string

@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Cursor is one watcher of a Log. It is a [listwatch.Poller]. Close may be called from any
-// goroutine; all other methods belong to one reader.
+// A Cursor is one watcher of a Log. It is a [listwatch.Poller]. Close may be called from
+// any goroutine. All other methods must be called by one reader.
 type Cursor struct {
 	// Immutable after construction.
 	log   *Log
@@ -19,13 +19,13 @@ type Cursor struct {
 
 	// Owned by the reader.
 	phase    phase
-	err      error             // returned by every further Poll
-	after    listwatch.Version // events up to it are not returned
+	err      error             // the error that every later Poll returns
+	after    listwatch.Version // events up to this version are not returned
 	node     *node             // the last node read
 	snapshot snapshotReader    // in phase readingSnapshot
 	backlog  backlog           // in phase readingLog
 	wait     *startWait        // in phase awaitingStart
-	signal   chan struct{}     // wakes Next, which makes it when it first waits
+	signal   chan struct{}     // wakes Next; made when Next first waits
 
 	closed atomic.Bool
 
@@ -53,8 +53,8 @@ const (
 
 var _ listwatch.Poller = (*Cursor)(nil)
 
-// Watch returns a Cursor on the selection of q. It never waits. If q starts at a version that
-// is not reached within 3 seconds, the Cursor fails.
+// Watch returns a Cursor for the selection of q. It does not wait. If q starts at a version
+// that is not reached within 3 seconds, the Cursor fails.
 func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if err := q.Fields.Check(l.description.Fields); err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 	return c, nil
 }
 
-// begin enters the phase that follows awaitingStart, when the start version has been reached.
-// log.mu is held.
+// begin enters the phase that follows awaitingStart. It is called when the start version
+// has been reached, with log.mu held.
 func (c *Cursor) begin() error {
 	l := c.log
 	c.after, c.node, c.phase = l.version(), c.feed.chain.newest, readingFeed
@@ -170,7 +170,7 @@ func (c *Cursor) Wake(f func()) {
 	}
 }
 
-// isReady reports whether Poll has something to return in phase readingFeed.
+// isReady reports whether Poll has an event or an error to return in phase readingFeed.
 func (c *Cursor) isReady() bool {
 	return c.closed.Load() || c.node.next.Load() != nil || c.log.closedWith() != nil
 }
@@ -181,7 +181,8 @@ func (c *Cursor) Position() listwatch.Version {
 	case readingLog:
 		return max(c.log.versionBefore(c.backlog.next), c.after)
 	case readingFeed:
-		// The revision is loaded first: every event up to it that concerns c is in the feed.
+		// Load the revision first, because every event up to it that concerns c is then in
+		// the feed.
 		revision := c.log.revision.Version()
 		switch next := c.node.next.Load(); next {
 		case nil:
@@ -195,7 +196,7 @@ func (c *Cursor) Position() listwatch.Version {
 	return 0
 }
 
-// PendingError returns the error that c fails with if the version to start at is not reached in
+// PendingError returns the error with which c fails if its start version is not reached in
 // time. It returns nil if c does not wait for a version.
 func (c *Cursor) PendingError() error {
 	if c.phase != awaitingStart {

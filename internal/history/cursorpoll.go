@@ -7,14 +7,14 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A startWait is the wait of a cursor for the version that it starts at.
+// A startWait is the state of a cursor that waits for its start version.
 type startWait struct {
 	cancelReached func() // cancels the callback of the Revision
 	timer         *time.Timer
 
 	mu sync.Mutex
 	// Guarded by mu.
-	over bool // the version was reached, the time is up, or the cursor or the log was closed
+	over bool // the version was reached, the wait timed out, or the cursor or the log was closed
 	wake func()
 }
 
@@ -25,7 +25,8 @@ func newStartWait(r *Revision, v listwatch.Version) *startWait {
 	return w
 }
 
-// addWait lets CloseWithError end w, or ends it if the log is closed. l.mu is held.
+// addWait registers w so that CloseWithError ends it. If the log is already closed, addWait
+// ends w. l.mu must be held.
 func (l *Log) addWait(w *startWait) {
 	if l.closedWith() != nil {
 		w.end()
@@ -58,7 +59,7 @@ func (w *startWait) isOver() bool {
 	return w.over
 }
 
-// arm makes the end of the wait call wake. It returns false if the wait is over already.
+// arm makes the end of the wait call wake. It returns false if the wait has already ended.
 func (w *startWait) arm(wake func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +76,7 @@ func (w *startWait) cancel() func() {
 	return w.setOver()
 }
 
-// pollStart leaves phase awaitingStart, or fails, if the wait is over.
+// pollStart leaves phase awaitingStart or fails, if the wait has ended.
 func (c *Cursor) pollStart() {
 	if !c.wait.isOver() {
 		return
@@ -131,14 +132,14 @@ func (c *Cursor) pollSynced(dst []listwatch.Event) (n int) {
 	return 1
 }
 
-// A backlog is a range of records, by number: those between the start version of a cursor and
-// its feed.
+// A backlog is a range of record numbers: the records between the start version of a cursor
+// and the start of its feed.
 type backlog struct {
 	next, end uint64
 }
 
-// pollLog reads the backlog. hasEvents reports whether the batch has events before those of
-// dst.
+// pollLog reads the backlog. hasEvents reports whether the batch already has events before
+// the first element of dst.
 func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 	var buf [128]*record
 	b := &c.backlog
@@ -164,8 +165,8 @@ func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 		}
 	}
 	if b.next == b.end {
-		// c.node was the newest node of the feed when the backlog was determined, so nothing
-		// after it was read.
+		// When the backlog was determined, c.node was the newest node of the feed. So the
+		// cursor has not read any node after it.
 		c.phase = readingFeed
 	}
 	return n
@@ -176,8 +177,8 @@ func groupFits(records []*record, room int) bool {
 	return len(records) <= room || records[room].Version != records[0].Version
 }
 
-// versionBefore returns the version up to which a cursor is complete once it has read every
-// record before the given number. It returns 0 if the record with that number was dropped.
+// versionBefore returns the version up to which a cursor is complete after reading all
+// records before the given number. It returns 0 if the record with that number was dropped.
 func (l *Log) versionBefore(number uint64) listwatch.Version {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,11 +188,12 @@ func (l *Log) versionBefore(number uint64) listwatch.Version {
 	return l.records.get(number).Version - 1
 }
 
-// pollFeed reads the feed. hasEvents reports whether the batch has events before those of dst.
+// pollFeed reads the feed. hasEvents reports whether the batch already has events before
+// the first element of dst.
 func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 	for n < len(dst) {
-		// closedWith is called first: everything appended before the log was closed is in the
-		// feed.
+		// Call closedWith first: if it reports that the log is closed, every record
+		// appended before that is in the feed.
 		closed := c.log.closedWith()
 		next := c.node.next.Load()
 		if next == nil {
@@ -214,8 +216,8 @@ func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 	return n
 }
 
-// groupFits reports whether at most room nodes share the version of n, the first of them. A
-// group that does not fit goes into the next batch, unless the batch is empty.
+// groupFits reports whether n and the nodes after it with the same version are at most room
+// nodes. A group that does not fit goes into the next batch, unless the batch is empty.
 func (n *node) groupFits(room int) bool {
 	for next := n.next.Load(); next != nil && next != cutLink && next.record.Version == n.record.Version; next = next.next.Load() {
 		if room--; room < 1 {

@@ -31,14 +31,14 @@ func expired(want, floor listwatch.Version) error {
 	}
 }
 
-// listExpired is the error of a list at a version before the floor, in Kubernetes' words.
+// listExpired is the error of a list at a version before the floor, with Kubernetes' text.
 func listExpired() error {
 	return &listwatch.Error{Code: listwatch.Expired, Message: "The resourceVersion for the provided list is too old."}
 }
 
-// continueExpired is the error of a continue token whose state is not retained any more. It
-// offers a token that continues with the newest state. A client that uses it gets pages of
-// different versions.
+// continueExpired is the error for a continue token whose state is no longer retained. It
+// offers a token that continues with the newest state. A client that uses that token gets
+// pages of different versions.
 func continueExpired(from ContinueToken) error {
 	return &listwatch.Error{
 		Code: listwatch.Expired,
@@ -50,7 +50,7 @@ func continueExpired(from ContinueToken) error {
 	}
 }
 
-// fellBehind is the error of a cursor whose next record was dropped.
+// fellBehind is the error of a cursor if its next record was dropped.
 func fellBehind(floor listwatch.Version) error {
 	return &listwatch.Error{
 		Code:    listwatch.Expired,

@@ -7,14 +7,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A feed is the part of the log that concerns one selection. All watchers of the selection
-// share it.
+// A feed holds the events of one selection. All watchers of the selection share it.
 type feed struct {
 	// Immutable after construction.
 	selection selection
-	start     listwatch.Version // the feed holds records after this version
+	start     listwatch.Version // the feed contains records after this version
 
-	chain   chain      // readers follow its nodes without a lock; Log.mu guards the rest
+	chain   chain      // readers follow its nodes without a lock; its fields are guarded by Log.mu
 	entry   indexEntry // guarded by Log.mu
 	wakeups wakeList   // has a lock of its own
 }
@@ -27,20 +26,20 @@ func newFeed(s selection, start listwatch.Version) *feed {
 type node struct {
 	record     *record
 	transition transition
-	next       atomic.Pointer[node] // nil at the end of the chain, cutLink before its floor
+	next       atomic.Pointer[node] // nil for the newest node, cutLink before the floor
 }
 
-// cutLink is the next node of every node before the floor of its chain. A cursor that reads
-// it has expired.
+// cutLink is the next node of every node before the floor of its chain. A cursor that
+// follows it has expired.
 var cutLink = new(node)
 
-// A chain is the nodes of a feed, from the floor to the newest.
+// A chain consists of the nodes of a feed, from the floor to the newest.
 type chain struct {
 	floor     *node // the newest dropped node, or the empty node that the chain started with
 	newest    *node
 	positions positions
-	// appended holds the nodes that publish will link after newest. Both are nil if there are
-	// none.
+	// appended holds the nodes that publish will link after newest. Both fields are nil if
+	// there are none.
 	appended struct{ first, last *node }
 }
 
@@ -49,7 +48,8 @@ func newChain(start listwatch.Version) chain {
 	return chain{floor: n, newest: n}
 }
 
-// append adds a node that readers do not see yet, and reports whether it is the only such node.
+// append adds a node that readers do not see yet, and reports whether it is the only such
+// node.
 func (c *chain) append(r *record, t transition) (only bool) {
 	n := &node{record: r, transition: t}
 	if only = c.appended.first == nil; only {
@@ -61,7 +61,7 @@ func (c *chain) append(r *record, t transition) (only bool) {
 	return only
 }
 
-// publish makes the appended nodes visible to readers, all at once.
+// publish makes the appended nodes visible to readers, all in one step.
 func (c *chain) publish() {
 	for n := c.appended.first; n != nil; n = n.next.Load() {
 		c.positions.add(n)
@@ -83,7 +83,7 @@ func (c *chain) find(v listwatch.Version) *node {
 	return n
 }
 
-// drop moves the floor to the node of r, the oldest record, if the chain has one.
+// drop moves the floor to the node of r, the oldest record, if the chain has a node for it.
 func (c *chain) drop(r *record) {
 	old := c.floor
 	oldest := old.next.Load()
@@ -92,19 +92,20 @@ func (c *chain) drop(r *record) {
 	}
 	c.floor = oldest
 	c.positions.drop(old)
-	// A reader that stopped at the old floor keeps only that node in memory, not every later
-	// one.
+	// Cut the link, so that a reader that stopped at the old floor keeps only that node in
+	// memory and not all later nodes.
 	old.next.Store(cutLink)
 }
 
-// restart empties the chain, which then starts at v. Every cursor in it expires.
+// restart empties the chain. The chain then starts at v, and every cursor in it expires.
 func (c *chain) restart(v listwatch.Version) {
 	old := c.newest
 	*c = newChain(v)
 	old.next.Store(cutLink)
 }
 
-// positions is an index of the nodes of a chain by version. It holds every 64th node, in order.
+// positions is an index of the nodes of a chain by version. It holds every 64th node, in
+// order.
 type positions struct {
 	nodes []*node
 	added int // nodes added to the chain so far
@@ -127,7 +128,7 @@ func (p *positions) find(v listwatch.Version) *node {
 	return p.nodes[i-1]
 }
 
-// drop removes n if it is indexed. It must be older than every other node.
+// drop removes n from the index, if n is indexed. n must be the oldest node.
 func (p *positions) drop(n *node) {
 	if len(p.nodes) > 0 && p.nodes[0] == n {
 		p.nodes = p.nodes[1:]

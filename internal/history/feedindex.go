@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A feedIndex holds the feeds of a log, and finds the ones that a write may concern. It is
+// A feedIndex holds the feeds of a log, and finds the feeds that a write may concern. It is
 // guarded by Log.mu.
 type feedIndex struct {
 	bySelection map[selectionKey]*feed
@@ -17,13 +17,13 @@ type feedIndex struct {
 	unpublished []*feed // feeds with appended nodes
 }
 
-// An indexEntry is what the feedIndex keeps about one feed.
+// An indexEntry holds the feedIndex's data about one feed.
 type indexEntry struct {
 	terms       []term // the terms that the feed is indexed by
 	slots       []int  // the index of the feed in byTerm[terms[i]]
 	watchers    int
 	idleEntries int    // the number of entries of the feed in feedIndex.idle
-	offered     uint64 // the number of the record that was offered last
+	offered     uint64 // the number of the last record offered to the feed
 }
 
 type idleFeed struct {
@@ -31,8 +31,8 @@ type idleFeed struct {
 	since time.Time
 }
 
-// feedIdleTimeout is the time after which a feed without watchers is removed. A watcher that
-// reconnects before that resumes in the same feed.
+// feedIdleTimeout is the time after which a feed without watchers is removed. A watcher
+// that reconnects earlier resumes in the same feed.
 const feedIdleTimeout = 30 * time.Second
 
 func newFeedIndex() feedIndex {
@@ -74,8 +74,8 @@ func (x *feedIndex) removeIdle(now time.Time) {
 		f := x.idle[0].feed
 		x.idle[0].feed = nil
 		x.idle = x.idle[1:]
-		// A feed that was joined and left again has a later entry, which counts instead of
-		// this one.
+		// If the feed was joined and left again, it has a later entry, which determines
+		// when it is removed.
 		if f.entry.idleEntries--; f.entry.idleEntries == 0 && f.entry.watchers == 0 {
 			x.remove(f)
 		}
@@ -97,8 +97,8 @@ func (x *feedIndex) remove(f *feed) {
 	}
 }
 
-// offer appends r, which has the given number, to the feeds that it concerns. Their readers
-// see it after publish.
+// offer appends r, which has the given number, to the feeds that it concerns. Readers see
+// it after publish.
 func (x *feedIndex) offer(r *record, number uint64) {
 	x.forEachCandidate(r, func(f *feed) {
 		if f.entry.offered == number {
@@ -111,8 +111,7 @@ func (x *feedIndex) offer(r *record, number uint64) {
 	})
 }
 
-// publish makes the records offered so far visible, and hands the cursors that wait for them
-// to w.
+// publish makes the offered records visible, and adds the cursors that wait for them to w.
 func (x *feedIndex) publish(w *waker) {
 	for _, f := range x.unpublished {
 		f.chain.publish()
@@ -127,8 +126,8 @@ func (x *feedIndex) drop(r *record) {
 	x.forEachCandidate(r, func(f *feed) { f.chain.drop(r) })
 }
 
-// forEachCandidate calls visit with every feed that r may concern, because of the object
-// before or after the write. It may visit a feed twice.
+// forEachCandidate calls visit with every feed that r may concern, by the object before or
+// after the write. It may visit a feed twice.
 func (x *feedIndex) forEachCandidate(r *record, visit func(*feed)) {
 	visitAll := func(t term) {
 		for _, f := range x.byTerm[t] {

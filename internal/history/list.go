@@ -32,7 +32,7 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 	return page(snap, version, q, from), nil
 }
 
-// snapshotFor returns the state that q asks for, and its version.
+// snapshotFor returns the state that q requests, and its version.
 func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwatch.Version, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,8 +54,8 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwat
 }
 
 // page returns the page of snap after from. As in Kubernetes, a full page has a continue
-// token if any object of the namespace follows, even one that is not selected: finding the
-// next selected object could mean reading the rest of the collection.
+// token if any object of the namespace follows, even if the object is not selected, because
+// finding the next selected object could mean scanning the rest of the collection.
 func page(snap *tree, version listwatch.Version, q listwatch.Query, from ContinueToken) listwatch.Page {
 	s := newSelection(q)
 	p := listwatch.Page{Version: version}
@@ -77,8 +77,9 @@ func page(snap *tree, version listwatch.Version, q listwatch.Query, from Continu
 	return p
 }
 
-// remaining returns the number of objects after last, the key of the last of count items
-// after from. It returns -1 if the selection has selectors, as in Kubernetes.
+// remaining returns the number of objects that follow a page. count is the number of
+// objects in the page, and last is the key of the last one. It returns -1 if the selection
+// has selectors, as in Kubernetes.
 func remaining(snap *tree, s *selection, from ContinueToken, last listwatch.Key, count int) (n int) {
 	switch {
 	case from.Remaining > 0:
@@ -86,7 +87,7 @@ func remaining(snap *tree, s *selection, from ContinueToken, last listwatch.Key,
 	case s.isSelective():
 		return -1
 	case s.namespace == "" && from.Key == listwatch.Key{}:
-		return snap.Len() - count // a client that only wants the version should not pay for a count
+		return snap.Len() - count // do not scan for a client that only wants the version
 	}
 	s.scan(snap, last, func(*listwatch.Object) bool {
 		n++
@@ -99,7 +100,7 @@ func remaining(snap *tree, s *selection, from ContinueToken, last listwatch.Key,
 type ContinueToken struct {
 	// Version is the version of the list. If zero, the list continues at the newest version.
 	Version listwatch.Version `json:"v,omitempty"`
-	// Key is the key of the last object returned. The object need not exist any more.
+	// Key is the key of the last object returned. The object may have been deleted since.
 	Key listwatch.Key `json:"k"`
 	// Remaining is the number of objects after Key. It is unknown if zero or negative.
 	Remaining int `json:"r,omitempty"`

@@ -12,23 +12,23 @@ import (
 
 // Options configure a Log. The zero value is ready to use.
 type Options struct {
-	// MaxAge is the time after which a record may be dropped. Records are only dropped when
-	// another is appended, so an idle log keeps all of them. If zero, DefaultMaxAge is used.
-	// A negative value means no limit.
+	// MaxAge is the time after which a record may be dropped. Append drops old records, so
+	// an idle log keeps all of them. If zero, DefaultMaxAge is used. A negative value means
+	// no limit.
 	MaxAge time.Duration
-	// MaxBytes limits the bytes of retained records, of the previous objects that only they
-	// refer to, and of their cached frames. The newest record is always retained. If zero,
-	// DefaultMaxBytes is used. A negative value means no limit.
+	// MaxBytes limits the bytes of the retained records, of the old objects that only these
+	// records refer to, and of their cached frames. The newest record is always retained.
+	// If zero, DefaultMaxBytes is used. A negative value means no limit.
 	MaxBytes int64
 	// FrameCacheBytes limits the cached frames of records, which count toward MaxBytes, and
 	// separately the cached frames of initial events, which do not. If zero, a quarter of
 	// MaxBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// Description describes the collection. Bookmarks are made from it, and field selectors
-	// may name only its fields.
+	// Description describes the collection. Bookmarks are built from it, and field
+	// selectors may use only its fields.
 	Description listwatch.Description
-	// Revision is the newest version of the database that the log belongs to. Its owner
-	// advances it. If nil, the log has a Revision of its own and advances it.
+	// Revision is the newest version of the database that the log belongs to. The owner of
+	// the Revision advances it. If nil, the log has its own Revision and advances it.
 	Revision *Revision
 }
 
@@ -56,7 +56,7 @@ type Log struct {
 	state   state
 	records recordRing
 	feeds   feedIndex
-	newest  listwatch.Version // the version of the newest record, or the one that the log started at
+	newest  listwatch.Version // the version of the newest record, or the start version of the log
 	waits   map[*startWait]struct{}
 }
 
@@ -83,9 +83,10 @@ func New(o Options) *Log {
 // Describe returns Options.Description.
 func (l *Log) Describe() listwatch.Description { return l.description }
 
-// Append adds records, which become visible at once. They share one version, which is greater
-// than that of any earlier record, and are in key order; their At is ignored. Calls must be
-// in version order. If Options.Revision was set, the caller advances it after Append returns.
+// Append adds records, which become visible in one step. They must have the same version,
+// which must be greater than the version of any earlier record, and be in key order. Their
+// At is ignored. Calls must be in version order. If Options.Revision was set, the caller
+// must advance it after Append returns.
 //
 // Waiting cursors are woken on other goroutines, so the caller may hold locks.
 func (l *Log) Append(records ...Record) {
@@ -109,7 +110,7 @@ func (l *Log) Append(records ...Record) {
 	}
 }
 
-// addRecord adds r to the records and the state, but not to the feeds. l.mu is held.
+// addRecord adds r to the records and the state, but not to the feeds. l.mu must be held.
 func (l *Log) addRecord(r Record) *record {
 	added := newRecord(r, l.recordFrames)
 	l.state.apply(added)
@@ -118,11 +119,11 @@ func (l *Log) addRecord(r Record) *record {
 	return added
 }
 
-// version returns the version of the state: it contains every write up to this version and no
-// later one. l.mu is held.
+// version returns the version of the state, which contains every write up to this version
+// and no later write. l.mu must be held.
 //
-// The Revision is ahead of the newest record if other collections were written since, and
-// behind it between the end of Append and the call of Advance.
+// The Revision is ahead of the newest record if other collections were written since then.
+// It is behind the newest record between the end of Append and the call of Advance.
 func (l *Log) version() listwatch.Version { return max(l.revision.Version(), l.newest) }
 
 // Get returns the newest object at key, or nil if there is none.
@@ -149,20 +150,20 @@ func (l *Log) ContainsWrite(v listwatch.Version, key listwatch.Key) bool {
 	return false
 }
 
-// CloseWithError closes the log: every watcher reads the remaining events and then gets err,
-// which is [io.EOF] for a regular end. A watcher that waits for its start version gets err at
-// once. The state can still be listed. Nothing may be appended after the call. Only the first
-// call has an effect.
+// CloseWithError closes the log. Every watcher returns the remaining events and then err,
+// which is [io.EOF] for a clean end. A watcher that waits for its start version returns err
+// immediately. The state can still be listed. After the call, no record may be appended.
+// Only the first call has an effect.
 //
-// The Revision is left as it is, since other logs may share it.
+// The Revision does not change, because other logs may share it.
 func (l *Log) CloseWithError(err error) {
 	l.mu.Lock()
 	if !l.closeError.CompareAndSwap(nil, &err) {
 		l.mu.Unlock()
 		return
 	}
-	// A cursor that is armed from now on sees closeError. The cursors armed before are in the
-	// wake lists.
+	// A cursor that is armed from now on sees closeError. All cursors that are already
+	// armed are in the wake lists.
 	for _, f := range l.feeds.bySelection {
 		l.waker.add(f.wakeups.take())
 	}
@@ -188,10 +189,10 @@ type Stats struct {
 	Objects         int               // objects in the current state
 	Records         int               // retained records
 	Bytes           int64             // bytes of retained records and of the objects that only they refer to
-	FrameCacheBytes int64             // bytes of cached frames, including those of initial events
+	FrameCacheBytes int64             // bytes of all cached frames, including frames of initial events
 	Floor           listwatch.Version // the oldest version that a watch may start at
 	Version         listwatch.Version // the newest version
-	Feeds           int               // distinct selections that are watched or were watched moments ago
+	Feeds           int               // distinct selections with current or recent watchers
 	Watchers        int               // open cursors
 }
 

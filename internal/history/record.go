@@ -14,7 +14,7 @@ type Record struct {
 	// Version is the version of the write, and of New.
 	Version  listwatch.Version
 	Old, New *listwatch.Object
-	// At is the time of the write, from which its age counts.
+	// At is the time of the write, which determines its age.
 	At time.Time
 }
 
@@ -29,8 +29,9 @@ func (r *Record) object() *listwatch.Object {
 // A record is a Record in a log. It is immutable except for its caches.
 type record struct {
 	Record
-	// frames holds the cached frames of the record's event, by transition. It is allocated on
-	// its own because the frame budget refers to it and must not keep the record in memory.
+	// frames holds the cached frames of the record's event, by transition. It is allocated
+	// separately, because the frame budget refers to it and must not keep the record in
+	// memory.
 	frames *[3]framecache.Frames
 
 	tombstoneOnce sync.Once
@@ -45,17 +46,17 @@ func newRecord(r Record, budget *framecache.Budget) *record {
 	return added
 }
 
-// A transition is the meaning of a write to a selection.
+// A transition is the effect of a write on a selection.
 type transition uint8
 
 const (
-	enter   transition = iota // the object is selected, and was not before or did not exist
-	change                    // the object is selected, and was before
-	exit                      // the object was selected, and is not any more or was deleted
-	outside                   // the object is not selected, and was not before
+	enter   transition = iota // the object is selected now, but was not before
+	change                    // the object is selected now and was before
+	exit                      // the object was selected, but is not now or was deleted
+	outside                   // the object is not selected now and was not before
 )
 
-// event returns the event that a watcher sees if the record means t to its selection.
+// event returns the event for a watcher to whose selection the record has the effect t.
 func (r *record) event(t transition) listwatch.Event {
 	e := listwatch.Event{Version: r.Version}
 	switch t {
@@ -69,25 +70,25 @@ func (r *record) event(t transition) listwatch.Event {
 	return e.WithFrames(&r.frames[t])
 }
 
-// initialEvent returns the event that shows o among the initial events of a watch.
+// initialEvent returns the event for o among the initial events of a watch.
 func initialEvent(o *listwatch.Object, budget *framecache.Budget) listwatch.Event {
 	e := listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version}
 	return e.WithFrames(o.InitialFrames().Get(budget))
 }
 
-// lastState returns the object before the write, at the version of the write. DELETED events
-// show it.
+// lastState returns the object before the write with the version of the write, for DELETED
+// events.
 func (r *record) lastState() *listwatch.Object {
 	r.tombstoneOnce.Do(func() { r.tombstone = r.Old.At(r.Version) })
 	return r.tombstone
 }
 
 // recordOverhead estimates the bytes of a record, of its nodes in one or two feeds, and of
-// its share of the copied nodes of the state.
+// the tree nodes that the write has copied.
 const recordOverhead = 512
 
-// bytes estimates the memory that dropping the record releases: the record itself and the
-// object that the write replaced.
+// bytes estimates the memory that is released when the record is dropped: the record itself
+// and the object that the write replaced.
 func (r *record) bytes() int64 {
 	n := int64(recordOverhead)
 	if r.Old != nil {
@@ -100,14 +101,13 @@ func (r *record) bytes() int64 {
 }
 
 // A recordRing holds the retained records, oldest first. Records are numbered without gaps
-// over the life of the log.
+// over the lifetime of the log.
 type recordRing struct {
 	slots []*record // the record with number n is in slots[n % len(slots)]
 	len   int
-	next  uint64 // the number of the next record; the oldest has next-len
+	next  uint64 // the number of the next record; the oldest has number next-len
 	bytes int64  // the sum of record.bytes
-	// floor is the version of the newest dropped record, or the version that the log started
-	// at.
+	// floor is the version of the newest dropped record, or the start version of the log.
 	floor listwatch.Version
 }
 

@@ -7,23 +7,24 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A SavedLog is the content of a Log that a store has kept: the state, and the writes that
-// led to it as far back as they are known. The zero SavedLog is an empty collection at
-// version 0.
+// A SavedLog is the content of a Log that a store has saved: the state, and the known
+// writes that led to it. The zero SavedLog is an empty collection at version 0.
 type SavedLog struct {
 	// Objects are the state after the last record, in any order.
 	Objects []*listwatch.Object
-	// Records are all writes after Floor, oldest first, and in key order within one version.
-	// Restore takes ownership of the slice. A record with At in the future ages from now on.
+	// Records are all writes after Floor, oldest first, and in key order within one
+	// version. Restore takes ownership of the slice. If At of a record is in the future, it
+	// is replaced by the current time.
 	Records []Record
-	// Floor is the oldest version that a watch may start at. Objects without a record are not
-	// newer.
+	// Floor is the oldest version that a watch may start at. Objects without a record are
+	// not newer than Floor.
 	Floor listwatch.Version
 }
 
 // Restore returns a Log with the state and the records of saved, as if they had been
-// appended. It keeps one copy of each object, even if several records and the state refer to
-// it. The limit of Options.MaxBytes is enforced at once, the limit of Options.MaxAge by the
+// appended. It keeps only one copy of each object, even if several records and the state
+// refer to it. It enforces the limit of Options.MaxBytes. The next Append enforces the
+// limit of Options.MaxAge.
 // next Append.
 //
 // o.Revision must be at the newest version of the database. If nil, the Revision of the Log
@@ -45,7 +46,7 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	now := time.Now()
 	for i, r := range saved.Records {
 		if r.At.After(now) {
-			r.At = now // the clock was wrong then, or is now
+			r.At = now // either the clock was wrong at the time of the write, or it is wrong now
 		}
 		l.addRecord(r)
 		if i+1 == len(saved.Records) || saved.Records[i+1].Version > r.Version {
@@ -60,8 +61,8 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 }
 
 // undo reverts the records of saved in t, newest first, so that t becomes the state at
-// saved.Floor. It replaces the objects of each record by those of the state, so that each is
-// in memory once.
+// saved.Floor. In each record it replaces the objects by the equal objects of the state, so
+// that only one copy of each is in memory.
 func undo(t *tree, saved SavedLog) error {
 	newer := listwatch.Version(0)
 	for i := len(saved.Records) - 1; i >= 0; i-- {
@@ -121,11 +122,12 @@ func versionOf(o *listwatch.Object) string {
 	return o.Version.String()
 }
 
-// Reset replaces the state by objects, in any order, and drops all records. A store calls it
-// when it may have missed writes. The state is at v, which must not be less than any version
-// so far or that of any object. Open watches expire after their remaining events.
+// Reset replaces the state by objects, in any order, and drops all records. A store calls
+// it if it may have missed writes. The state is at v, which must not be less than any
+// earlier version or than the version of any object. Open watches expire after their
+// remaining events.
 //
-// If Options.Revision was set, the caller advances it to v after Reset returns.
+// If Options.Revision was set, the caller must advance it to v after Reset returns.
 func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 	l.mu.Lock()
 	for l.records.len > 0 {

@@ -7,17 +7,18 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// retention limits the records kept. It is immutable, and a negative field means no limit.
+// retention limits the records kept. It is immutable. A negative field means no limit.
 type retention struct {
 	maxAge   time.Duration
 	maxBytes int64
 }
 
-// maxTrimmedByAge limits the records that one Append drops because of their age, so that the
-// first write after an idle hour does not have to drop all of them.
+// maxTrimmedByAge limits the number of records that one Append drops because of their age,
+// so that the first write after an idle hour does not have to drop all of them.
 const maxTrimmedByAge = 128
 
-// trim drops the records that exceed the retention, except the newest one. l.mu is held.
+// trim drops the records that exceed the retention, except the newest one. l.mu must be
+// held.
 func (l *Log) trim(now time.Time) {
 	for range maxTrimmedByAge {
 		if l.records.len <= 1 || l.retention.maxAge < 0 || now.Sub(l.records.oldest().At) <= l.retention.maxAge {
@@ -28,7 +29,7 @@ func (l *Log) trim(now time.Time) {
 	l.trimBytes()
 }
 
-// trimBytes drops records until the rest fits into maxBytes. l.mu is held.
+// trimBytes drops records until the remaining ones fit into maxBytes. l.mu must be held.
 func (l *Log) trimBytes() {
 	limit := l.retention.maxBytes
 	for l.records.len > 1 && limit >= 0 && l.records.bytes+l.recordFrames.Used() > limit {
@@ -40,7 +41,7 @@ func (l *Log) trimBytes() {
 // watches that have read every event continue.
 func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
 
-// CompactTo drops the records up to v: the state at v can still be listed, and a watch may
+// CompactTo drops the records up to v. The state at v can still be listed, and a watch may
 // start at v. If v is greater than the newest version, the newest version is used.
 func (l *Log) CompactTo(v listwatch.Version) {
 	l.mu.Lock()
@@ -49,11 +50,12 @@ func (l *Log) CompactTo(v listwatch.Version) {
 	for l.records.len > 0 && l.records.oldest().Version <= v {
 		l.dropOldest()
 	}
-	// A version of another collection has no record here, but must expire all the same.
+	// If v is a version of another collection, this log has no record of it, but earlier
+	// versions must expire nevertheless.
 	l.records.floor = max(l.records.floor, v)
 }
 
-// dropOldest removes the oldest record from the log and from every feed. l.mu is held.
+// dropOldest removes the oldest record from the log and from every feed. l.mu must be held.
 func (l *Log) dropOldest() {
 	r := l.records.pop()
 	l.feeds.drop(r)

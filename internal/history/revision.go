@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Revision is the newest version of a database, which the logs of its collections share.
+// A Revision is the newest version of a database. The logs of all its collections share it.
 // The zero Revision is at version 0. It is safe for concurrent use.
 type Revision struct {
 	version     atomic.Uint64
@@ -27,8 +27,8 @@ type revisionWaiter struct {
 // Version returns the newest version. Every write up to it has been appended to its log.
 func (r *Revision) Version() listwatch.Version { return listwatch.Version(r.version.Load()) }
 
-// Advance moves the revision to v, unless it is already there or beyond. Every write up to v
-// must have been appended.
+// Advance advances the revision to v, unless it has already reached v. Every write up to v
+// must have been appended before.
 func (r *Revision) Advance(v listwatch.Version) {
 	for {
 		old := r.version.Load()
@@ -47,9 +47,9 @@ func (r *Revision) Advance(v listwatch.Version) {
 	}
 }
 
-// onReached calls f once when the revision reaches v, on the goroutine that advances it, so f
-// must be quick. If the revision is already there, it calls f at once. The returned function
-// cancels the call.
+// onReached calls f once when the revision reaches v, on the goroutine that advances it, so
+// f must be quick. If the revision has already reached v, it calls f immediately. The
+// returned function cancels the call.
 func (r *Revision) onReached(v listwatch.Version, f func()) (cancel func()) {
 	w := &revisionWaiter{v, f}
 	remove := func() bool {
@@ -59,7 +59,8 @@ func (r *Revision) onReached(v listwatch.Version, f func()) (cancel func()) {
 	r.waiters = append(r.waiters, w)
 	r.waiterCount.Store(int32(len(r.waiters)))
 	r.mu.Unlock()
-	// An Advance that did not see the new waiterCount has stored its version before this load.
+	// If a concurrent Advance has not seen the new waiterCount, its version was stored
+	// before this load.
 	if r.Version() >= v {
 		if remove() {
 			f()
@@ -84,9 +85,9 @@ func (r *Revision) removeWaiters(match func(*revisionWaiter) bool) (removed []*r
 	return removed
 }
 
-// Wait returns nil when the revision has reached v. Like kube-apiserver, it waits for 3
-// seconds at most and then returns an error of code [listwatch.NotYet]. If ctx ends first, it
-// returns the error of ctx.
+// Wait returns nil when the revision has reached v. Like kube-apiserver, it waits for at
+// most 3 seconds and then returns an error of code [listwatch.NotYet]. If ctx ends first,
+// it returns the error of ctx.
 func (r *Revision) Wait(ctx context.Context, v listwatch.Version) error {
 	if r.Version() >= v {
 		return nil

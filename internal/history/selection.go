@@ -10,13 +10,13 @@ type selection struct {
 	fields          listwatch.FieldSelector
 }
 
-// A selectionKey is equal for selections with the same text.
+// A selectionKey identifies a selection by the text of its parts.
 type selectionKey struct{ namespace, name, labels, fields string }
 
 func newSelection(q listwatch.Query) selection {
 	s := selection{q.Namespace, q.Name, q.Labels, q.Fields}
-	// A field selector on the namespace or the name narrows the query's. matches still
-	// applies the selector, so that a contradiction selects nothing.
+	// A field selector for the namespace or the name narrows the scope of the query.
+	// matches applies the selector as well, so that a contradiction selects no object.
 	if v, ok := s.fields.Equality(listwatch.FieldNamespace); ok && s.namespace == "" {
 		s.namespace = v
 	}
@@ -37,13 +37,13 @@ func (s *selection) matches(o *listwatch.Object) bool {
 		s.labels.Matches(o.Labels) && s.fields.Matches(o)
 }
 
-// isSelective reports whether s selects by anything other than the namespace.
+// isSelective reports whether s selects by criteria other than the namespace.
 func (s *selection) isSelective() bool {
 	return s.name != "" || !s.labels.Empty() || !s.fields.Empty()
 }
 
-// transition returns the meaning of r to s. It depends on whether the object was selected
-// before, not on whether it existed (select/leaves-selector).
+// transition returns the effect of r on s. It depends on whether the object was selected
+// before, not on whether it existed (case select/leaves-selector).
 func (s *selection) transition(r *record) transition {
 	before, after := s.matches(r.Old), s.matches(r.New)
 	switch {
@@ -57,9 +57,10 @@ func (s *selection) transition(r *record) transition {
 	return outside
 }
 
-// scan calls f with the objects of t in the namespace of s whose keys are greater than after,
-// in key order, until f returns false. It also skips other names if that is free, but does
-// not apply selectors. It costs the size of the namespace, not of t.
+// scan calls f with the objects of t in the namespace of s whose keys are greater than
+// after, in key order, until f returns false. If s has a namespace and a name, it only
+// visits the object with that name. It does not apply selectors. Its cost depends on the
+// size of the namespace, not of t.
 func (s *selection) scan(t *tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
 	first := listwatch.Key{Namespace: s.namespace}
 	if s.namespace != "" {
@@ -91,13 +92,15 @@ const (
 	termName                      // value is a name in any namespace
 	termNamespace                 // value is a namespace
 	termLabel                     // key and value of a label
-	termField                     // key is a path, value the field's
+	termField                     // key is a path, value the value of that field
 )
 
-// maxTerms is the greatest number of values in a label selector that is indexed by them.
+// maxTerms is the maximum number of values of a label selector for which a feed is indexed
+// by these values.
 const maxTerms = 16
 
-// terms returns the terms to index s by: every object that s selects has at least one of them.
+// terms returns the terms by which s is indexed. Every object that s selects has at least
+// one of them.
 func (s *selection) terms() []term {
 	switch {
 	case s.namespace != "" && s.name != "":
@@ -106,7 +109,7 @@ func (s *selection) terms() []term {
 		return []term{{termName, "", s.name}}
 	}
 	for _, path := range s.fields.Paths() {
-		// An absent field equals the empty value, but no object lists it among its fields.
+		// An absent field equals the empty value, but is not among the Fields of an object.
 		if v, ok := s.fields.Equality(path); ok && v != "" && path != listwatch.FieldName && path != listwatch.FieldNamespace {
 			return []term{{termField, path, v}}
 		}

@@ -8,34 +8,34 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A tree holds the objects of a collection by key. A tree that was handed out never changes:
-// the log copies it before the next write.
+// A tree holds the objects of a collection by key. A tree that readers use never changes,
+// because the log copies it before the next write.
 type tree = btree.BTreeG[*listwatch.Object]
 
 func byKey(a, b *listwatch.Object) bool { return a.Key.Compare(b.Key) < 0 }
 
-// checkpointInterval is the number of records between two checkpoints. A snapshot of the
-// state with every record would make each write copy a path of the tree, about 2 KiB. With
-// one snapshot per 64 records, any retained state is at most 63 writes away from one.
-// Applying them takes tens of microseconds, which only lists at an exact version and
-// continued lists pay.
+// checkpointInterval is the number of records between two checkpoints. A checkpoint at
+// every record would make each write copy a path of the tree, about 2 KiB. With one
+// checkpoint per 64 records, any retained state is at most 63 writes away from a
+// checkpoint. Applying these writes takes tens of microseconds, and is only necessary for
+// lists at an exact version and continued lists.
 const checkpointInterval = 64
 
-// A state is the current objects, and what is needed to rebuild the objects at any retained
+// A state holds the current objects, and the data to rebuild the objects at any retained
 // version. It is guarded by Log.mu.
 type state struct {
 	tree *tree
-	// snap is a copy of tree that readers share. It is nil if no reader has asked since the
-	// last write.
+	// snap is a copy of tree that readers share. It is nil if no reader has requested it
+	// since the last write.
 	snap *tree
 	// base is the state before the oldest retained record.
 	base *tree
-	// checkpoints are in order, and each is before a retained record.
+	// checkpoints are in order. Each one is the state before a retained record.
 	checkpoints     []checkpoint
 	sinceCheckpoint int // records applied after the last checkpoint
 }
 
-// A checkpoint is the state before the record with a number.
+// A checkpoint is the state before the record with the given number.
 type checkpoint struct {
 	number uint64
 	tree   *tree
@@ -68,7 +68,8 @@ func (s *state) snapshot() *tree {
 	return s.snap
 }
 
-// checkpoint keeps the current state, which is before the record number next, if one is due.
+// checkpoint stores a checkpoint of the current state, which is the state before the record
+// next, if one is due.
 func (s *state) checkpoint(next uint64) {
 	if s.sinceCheckpoint >= checkpointInterval {
 		s.checkpoints = append(s.checkpoints, checkpoint{next, s.snapshot()})
@@ -76,11 +77,12 @@ func (s *state) checkpoint(next uint64) {
 	}
 }
 
-// drop moves base past r, the oldest record, which is being dropped. first is the number of the
-// oldest record after that.
+// drop advances base past r, the oldest record, which is being dropped. first is the number
+// of the record that is then the oldest.
 func (s *state) drop(r *record, first uint64) {
 	if len(s.checkpoints) > 0 && s.checkpoints[0].number == first {
-		// The tree of the checkpoint shares more nodes with the current state than base does.
+		// Use the tree of the checkpoint, because it shares more nodes with the current
+		// state than base does.
 		s.base = s.checkpoints[0].tree.Copy()
 		s.checkpoints[0].tree = nil
 		s.checkpoints = s.checkpoints[1:]
@@ -89,7 +91,7 @@ func (s *state) drop(r *record, first uint64) {
 	applyTo(s.base, r)
 }
 
-// stateAt returns the state at v, which must not be less than the floor. l.mu is held.
+// stateAt returns the state at v, which must not be less than the floor. l.mu must be held.
 func (l *Log) stateAt(v listwatch.Version) *tree {
 	if v >= l.newest {
 		return l.state.snapshot()

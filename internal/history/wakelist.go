@@ -7,9 +7,9 @@ import (
 
 // A wakeList holds the cursors that wait for the next event of a feed.
 //
-// Lock order: Log.mu is acquired before the mutexes of wakeList, waker and startWait. No
-// mutex is acquired while one of these is held, and wake functions are called while none is
-// held.
+// Lock order: Log.mu before the mutexes of wakeList, waker and startWait. While one of
+// these three is held, no other mutex is acquired. Wake functions are called without any
+// mutex held.
 type wakeList struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -18,15 +18,16 @@ type wakeList struct {
 	spare   []*Cursor // an empty slice for the next round
 }
 
-// A wakeEntry is the entry of a cursor in the wakeList of its feed, and guarded by its mu.
+// A wakeEntry is the entry of a cursor in the wakeList of its feed. It is guarded by
+// wakeList.mu.
 type wakeEntry struct {
 	wake  func() // nil if the cursor is not armed
 	round uint64 // the round in which the cursor was armed
-	slot  int    // its index in waiting, in that round
+	slot  int    // the index of the cursor in waiting, in that round
 }
 
-// arm makes the next event call wake once. It returns false if c has something to return
-// already.
+// arm makes the next event call wake once. It returns false if c already has an event or an
+// error to return.
 func (l *wakeList) arm(c *Cursor, wake func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,16 +61,16 @@ func (l *wakeList) disarm(c *Cursor) func() {
 	return wake
 }
 
-// take starts a new round and returns the cursors of the previous one, or nil if there are
-// none.
+// take starts a new round and returns the cursors of the previous round, or nil if there
+// are none.
 func (l *wakeList) take() *wakeBatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {
 		return nil
 	}
-	// The cursors themselves are left to the waker: to visit thousands of them here would
-	// delay the writer.
+	// Leave the individual cursors to the waker, because visiting thousands of them here
+	// would delay the writer.
 	b := &wakeBatch{list: l, cursors: l.waiting, round: l.round}
 	l.waiting, l.spare = l.spare, nil
 	l.round++
@@ -83,11 +84,11 @@ type wakeBatch struct {
 	cursors []*Cursor // each element belongs to the goroutine that took it
 	round   uint64
 
-	taken int // cursors that a goroutine has taken; guarded by waker.mu
-	woken int // cursors that were woken; guarded by list.mu
+	taken int // number of cursors that a goroutine has taken; guarded by waker.mu
+	woken int // number of cursors woken; guarded by list.mu
 }
 
-// wake calls the wake functions of the given part of the batch that are still armed.
+// wake calls the wake functions of those cursors in part that are still armed.
 func (b *wakeBatch) wake(part []*Cursor) {
 	var ready [wakeChunk]func()
 	n := 0
@@ -109,19 +110,20 @@ func (b *wakeBatch) wake(part []*Cursor) {
 	}
 }
 
-// A waker calls wake functions on goroutines that exist only while there is work. Calling
-// thousands of them takes milliseconds, which a writer must not wait for.
+// A waker calls wake functions on goroutines that exist only while there is work, because
+// calling thousands of wake functions takes milliseconds, and a writer must not wait for
+// that.
 type waker struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	queue   []*wakeBatch
-	running int // goroutines
+	running int // number of goroutines
 }
 
 // wakeChunk is the number of cursors that a goroutine takes at a time.
 const wakeChunk = 256
 
-// add queues b, which may be nil. The work begins with start.
+// add queues b, which may be nil. Call start to process the queue.
 func (w *waker) add(b *wakeBatch) {
 	if b == nil {
 		return
@@ -131,7 +133,8 @@ func (w *waker) add(b *wakeBatch) {
 	w.queue = append(w.queue, b)
 }
 
-// start ensures that enough goroutines work on the queue: one per chunk, at most GOMAXPROCS.
+// start ensures that enough goroutines process the queue: one per chunk, but at most
+// GOMAXPROCS.
 func (w *waker) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,8 +159,8 @@ func (w *waker) run() {
 	}
 }
 
-// next returns the next cursors to wake. If there are none, it returns nil and the goroutine
-// must return.
+// next returns the next cursors to wake. If there are none, it returns nil, and the
+// goroutine must return.
 func (w *waker) next() (*wakeBatch, []*Cursor) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,11 +12,12 @@ import (
 // means identity, which is no coding. ok is false if the request excludes identity and every
 // coding on offer.
 //
-// The coding with the greatest weight wins. Of equal weights the first in offer wins, before
-// identity. Identity that the request does not mention is the last resort, because a client that
-// lists codings prefers one of them. A missing or empty header asks for identity. The wildcard
-// stands for identity and the first coding of offer only, because a client that sends it did not
-// say what it can decode. Malformed elements are ignored.
+// The coding with the greatest weight wins. If weights are equal, the first coding in offer
+// wins, and any of them wins over identity. Identity that the request does not mention is
+// used only if nothing else matches, because a client that lists codings prefers one of
+// them. A missing or empty header selects identity. The wildcard matches only identity and
+// the first coding of offer, because a client that sends it does not say which codings it
+// supports. Malformed elements are ignored.
 func ChooseEncoding(acceptEncoding []string, offer ...string) (name string, ok bool) {
 	weights := weightsOf(acceptEncoding)
 	others, wildcard := weights["*"]
@@ -47,7 +48,8 @@ func ChooseEncoding(acceptEncoding []string, offer ...string) (name string, ok b
 	return "", false
 }
 
-// leastWeight is less than any positive weight in a header, which has at most three decimals.
+// leastWeight is less than any positive weight in a header, because weights have at most
+// three decimals.
 const leastWeight = 0.0001
 
 // weightsOf returns the weight of each coding in the headers, by its name in lower case.
@@ -73,8 +75,8 @@ func weightsOf(acceptEncoding []string) map[string]float64 {
 	return weights
 }
 
-// Preferences returns the value of an Accept header, or of a similar one, that asks for names,
-// the most preferred first.
+// Preferences returns the value of an Accept header, or of a similar header, that requests
+// names in order of preference.
 func Preferences(names []string) string {
 	var s strings.Builder
 	for i, name := range names {

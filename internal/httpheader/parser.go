@@ -8,13 +8,13 @@ import (
 // A Parser parses the value of a header from left to right. Rest is the unread part of the value.
 type Parser struct{ Rest string }
 
-// AtEnd skips space and reports whether it is at the end.
+// AtEnd skips white space and reports whether the value has been read completely.
 func (p *Parser) AtEnd() bool {
 	p.Rest = strings.TrimLeft(p.Rest, " \t")
 	return p.Rest == ""
 }
 
-// Skip skips space and c. It reports false if c does not follow.
+// Skip skips white space and the byte c. It returns false if c does not follow.
 func (p *Parser) Skip(c byte) bool {
 	if p.AtEnd() || p.Rest[0] != c {
 		return false
@@ -23,7 +23,7 @@ func (p *Parser) Skip(c byte) bool {
 	return true
 }
 
-// Expected returns an error that names the unread text and what was expected instead.
+// Expected returns an error that contains the unread text and the expected syntax.
 func (p *Parser) Expected(what string) error {
 	if p.Rest == "" {
 		return fmt.Errorf("found the end, expected %s", what)
@@ -48,7 +48,8 @@ func (p *Parser) Parameter() (name, value string, err error) {
 	return strings.ToLower(name), value, err
 }
 
-// Token skips space and parses a token (RFC 9110 5.6.2). what describes it for an error.
+// Token skips white space and parses a token (RFC 9110 5.6.2). what describes the token in
+// an error.
 func (p *Parser) Token(what string) (string, error) {
 	p.AtEnd()
 	n := 0

@@ -1,7 +1,8 @@
 package jsonscan
 
-// numberByte processes a byte in or after a number. more is true if c belongs to the number. If
-// it does not, and the number is incomplete, it returns an error.
+// numberByte processes a byte that is part of a number or follows it. more is true if c
+// belongs to the number. If c does not belong to it and the number is incomplete,
+// numberByte returns an error.
 func (s *Scanner) numberByte(c byte) (more bool, err error) {
 	switch s.state {
 	case inMinus:
@@ -31,7 +32,7 @@ func (s *Scanner) numberByte(c byte) (more bool, err error) {
 	return false, s.unexpected(c)
 }
 
-// numberTail is numberByte for a number that may end before c.
+// numberTail is like numberByte, for a number that is complete before c.
 func (s *Scanner) numberTail(c byte) (more bool) {
 	switch {
 	case IsDigit(c):

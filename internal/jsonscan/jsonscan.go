@@ -1,5 +1,5 @@
-// Package jsonscan validates JSON objects incrementally and removes insignificant space. It is
-// for decoders of streams, which do not know where an object ends before they have read it.
+// Package jsonscan validates JSON objects incrementally and removes insignificant space. It
+// is for decoders of streams, which find the end of an object only by scanning it.
 package jsonscan
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// MaxDepth is the maximum nesting depth: 10,000 levels, as in encoding/json, and one for the
-// event around an object.
+// MaxDepth is the maximum nesting depth: 10,000 levels, as in encoding/json, and one more
+// for the event that contains the object.
 const MaxDepth = 10_001
 
 // A Scanner validates the text of one JSON object (RFC 8259) incrementally, in parts of any size,
@@ -18,9 +18,9 @@ const MaxDepth = 10_001
 type Scanner struct {
 	state  scanState
 	name   bool   // the current string is the name of a member
-	hex    int    // the number of digits that a \u still needs
-	rest   string // the rest of a literal
-	noCopy bool   // validate only
+	hex    int    // the number of hexadecimal digits still expected after \u
+	rest   string // the expected rest of a literal
+	noCopy bool   // validate without copying
 	depth  int    // the number of open brackets
 	// kinds has a bit for each open bracket, which is set for objects. It is an array to avoid an
 	// allocation.
@@ -259,7 +259,7 @@ func (s *Scanner) unexpected(c byte) error {
 	return fmt.Errorf("found %q, expected %s", c, expected[s.state])
 }
 
-// ErrDepth is the error of an object that is nested too deep.
+// ErrDepth is returned for an object that is nested too deeply.
 var ErrDepth = errors.New("nested more than " + strconv.Itoa(MaxDepth-1) + " levels deep")
 
 var errIncomplete = errors.New("incomplete JSON")

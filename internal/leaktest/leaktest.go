@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// timeout is the time that goroutines have to end after the last test. A goroutine often
-// notices a close only later.
+// timeout is the time that goroutines have to end after the last test. Goroutines often end
+// some time after the test has closed their connection.
 const timeout = 5 * time.Second
 
-// Main runs the tests of m and exits the process. If the tests pass but goroutines are left, it
-// prints their stacks and exits with status 1. While fuzzing it does not look for goroutines,
-// because the fuzzing engine has its own.
+// Main runs the tests of m and exits the process. If the tests pass but goroutines are
+// left, Main prints their stacks and exits with status 1. While fuzzing, it does not check
+// for goroutines, because the fuzzing engine starts its own.
 func Main(m *testing.M) {
 	code := m.Run()
 	if code == 0 && !fuzzing() {
@@ -49,8 +49,8 @@ func fuzzing() bool {
 	return target != nil && target.Value.String() != "" || worker != nil && worker.Value.String() == "true"
 }
 
-// wait returns the stacks of the goroutines that are left after limit. It returns nil as soon
-// as none is left.
+// wait waits until no goroutine is left and returns nil. If some are left after limit, it
+// returns their stacks.
 func wait(limit time.Duration) []string {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

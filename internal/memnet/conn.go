@@ -68,9 +68,9 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. As with TCP, if this end has not read everything, or the peer
-// continues to write, the peer sees a reset instead of the end and loses the bytes it has not
-// read.
+// Close closes the connection. As with TCP, if this end has unread bytes, or if the peer
+// continues to write, the peer receives a reset instead of io.EOF and loses the bytes that
+// it has not read.
 func (c *Conn) Close() error {
 	if c.resetsOnClose() {
 		c.Reset()
@@ -101,7 +101,8 @@ func (c *Conn) resetsOnClose() bool {
 	return c.resetOnClose && !c.closed
 }
 
-// Reset resets the connection. The peer loses the bytes it has not read and gets ECONNRESET.
+// Reset resets the connection. The peer loses the bytes that it has not read and gets
+// ECONNRESET.
 func (c *Conn) Reset() {
 	if c.close() {
 		c.in.closeReader()
@@ -111,9 +112,9 @@ func (c *Conn) Reset() {
 	}
 }
 
-// Stall(true) stops the network between the two ends, and Stall(false) restores it. While it is
-// stalled, neither end sees what the other writes, nor that the other has closed. Writes
-// succeed until the buffer is full.
+// Stall(true) stops the network between the two ends, and Stall(false) restores it. While
+// the network is stalled, neither end receives what the other end writes, or notices that
+// it has closed. Writes succeed until the buffer is full.
 func (c *Conn) Stall(stalled bool) {
 	c.in.stall(stalled)
 	c.out.stall(stalled)

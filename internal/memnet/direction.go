@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// A direction is one direction of a connection: a bounded buffer with a reader and a writer.
-// Both wait on a condition variable only, which a synctest bubble recognizes as blocked.
+// A direction is one direction of a connection: a bounded buffer with a reader and a
+// writer. Both wait only on a condition variable, which testing/synctest treats as durably
+// blocked.
 type direction struct {
 	max int // immutable; the size of the buffer
 
@@ -28,7 +29,7 @@ type direction struct {
 	writeBy      deadline
 }
 
-// A deadline is pending while timer is set, and has passed once the timer has fired.
+// A deadline is pending while timer is set. It has passed when the timer has fired.
 type deadline struct {
 	timer  *time.Timer
 	passed bool
@@ -144,7 +145,8 @@ func (d *direction) setDeadline(of *deadline, t time.Time) {
 	timer = time.AfterFunc(wait, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		// If the timer fired while setDeadline replaced it, the new deadline has not passed.
+		// If setDeadline replaced this timer while it fired, the new deadline has not
+		// passed.
 		if of.timer == timer {
 			of.passed = true
 			d.changed.Broadcast()

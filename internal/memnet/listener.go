@@ -1,7 +1,7 @@
 // Package memnet is an in-memory network for tests. Its connections are full duplex and
-// buffered, support deadlines and half close, and distinguish an end of stream from a reset.
-// They block only in ways that testing/synctest recognizes, so servers and clients can run in a
-// bubble with fake time.
+// buffered, support deadlines and half close, and distinguish an end of stream from a
+// reset. They block only in ways that testing/synctest treats as durably blocked, so
+// servers and clients can run in a bubble with fake time.
 //
 // Start with [Listen]. [Pipe] returns a single connection.
 package memnet
@@ -34,7 +34,8 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// backlog is the number of connections that wait to be accepted before Dial blocks.
+// backlog is the maximum number of connections that wait to be accepted. Dial blocks when
+// it is reached.
 const backlog = 128
 
 // Listen returns a Listener whose address is unique in this process.
@@ -42,9 +43,9 @@ func Listen() *Listener {
 	return &Listener{addr: nextAddr(), backlog: make(chan *Conn, backlog), closed: make(chan struct{})}
 }
 
-// Dial connects to l and ignores the address, so that it can be used as
-// http.Transport.DialContext. It blocks while 128 connections wait to be accepted, and returns
-// ECONNREFUSED once l is closed.
+// Dial connects to l. It ignores the address, so that it can be used as
+// http.Transport.DialContext. It blocks while 128 connections wait to be accepted, and
+// returns ECONNREFUSED after l is closed.
 func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	c, err := l.DialConn(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package pool reuses the memory of encoded objects. A program that decodes a stream drops the
-// bytes and the labels of each object at once; allocating them for each object causes most of its
-// garbage.
+// Package pool reuses the memory of encoded objects. A program that decodes a stream drops
+// the bytes and the labels of each object immediately. Allocating them for each object
+// would cause most of its garbage.
 package pool
 
 import "sync"
@@ -12,8 +12,8 @@ const (
 	sizeClasses = 64
 	// maxBytes is the maximum number of bytes kept.
 	maxBytes = 1 << 20
-	// maxMaps is the maximum number of maps kept. A map that had more than maxMembers is not kept,
-	// because the memory of a map does not shrink.
+	// maxMaps is the maximum number of maps kept. A map that had more than maxMembers
+	// members is not kept, because maps never release memory.
 	maxMaps, maxMembers = 512, 8
 )
 

@@ -7,9 +7,10 @@ import (
 	"strconv"
 )
 
-// DropDuplicates returns doc without duplicate members: of several members with the same name in
-// an object it keeps the last one, as in [Find]. dropped has the path of each member that was
-// dropped, such as spec.ports[0].name. A doc without duplicates is returned unchanged.
+// DropDuplicates returns doc without duplicate members. If an object has several members
+// with the same name, it keeps the last one, as [Find] does. dropped contains the path of
+// each dropped member, such as spec.ports[0].name. A doc without duplicates is returned
+// unchanged.
 func DropDuplicates(doc []byte) (unique []byte, dropped []string) {
 	if len(doc) == 0 {
 		return doc, nil
@@ -33,14 +34,15 @@ func DropDuplicates(doc []byte) (unique []byte, dropped []string) {
 	return append(unique, doc[from:]...), s.dropped
 }
 
-// manyMembers is the number of members from which an object's names are kept in a map. Fewer
-// names are compared one by one.
+// manyMembers is the number of members at which an object gets a map of its names. In
+// smaller objects, names are compared one by one.
 const manyMembers = 16
 
 // A duplicateScan finds duplicate members.
 type duplicateScan struct {
 	doc []byte
-	// seen holds the members of the open objects so far, the members of the innermost object last.
+	// seen holds the members read so far of all open objects, with the members of the
+	// innermost object last.
 	seen    []seenMember
 	path    []pathStep
 	drop    []Span
@@ -72,7 +74,7 @@ func (s *duplicateScan) value(i int) (end int) {
 func (s *duplicateScan) object(i int) (end int) {
 	base, depth := len(s.seen), len(s.path)
 	s.path = append(s.path, pathStep{})
-	var index map[string]int // from names to indices of seen, once there are many
+	var index map[string]int // from names to indices of seen; nil until there are many members
 	for i++; s.doc[i] != '}'; {
 		start, after := i, stringEnd(s.doc, i)
 		name := decoded(s.doc[i:after])
@@ -112,7 +114,8 @@ func (s *duplicateScan) find(base int, name []byte, index map[string]int) int {
 	return -1
 }
 
-// updateIndex adds the last of seen to index, and makes the index once there are many members.
+// updateIndex adds the last element of seen to index. It creates the index when there are
+// many members.
 func (s *duplicateScan) updateIndex(base int, index map[string]int) map[string]int {
 	last := len(s.seen) - 1
 	switch n := len(s.seen) - base; {
@@ -140,7 +143,7 @@ func (s *duplicateScan) array(i int) (end int) {
 	return i + 1
 }
 
-// pathText returns the text of the first steps of the path.
+// pathText returns the text of the first n steps of the path.
 func (s *duplicateScan) pathText(steps int) string {
 	var at []byte
 	for _, step := range s.path[:steps] {

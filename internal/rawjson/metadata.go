@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Metadata holds the members of an object's metadata that identify and select it.
+// Metadata holds the members of an object's metadata that identify the object and that
+// selectors use.
 type Metadata struct {
 	Namespace, Name string
 	ResourceVersion string // as written, without the quotes
@@ -14,8 +15,8 @@ type Metadata struct {
 
 var errNoMetadata = errors.New("the object has no metadata")
 
-// ReadMetadata reads doc, a compact JSON object. newMap returns an empty map for the labels, or
-// nil to have one made.
+// ReadMetadata reads doc, a compact JSON object. newMap returns an empty map for the
+// labels. If it returns nil, ReadMetadata creates a map.
 func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err error) {
 	span, err := Find(doc, "metadata")
 	if err != nil {
@@ -47,8 +48,8 @@ func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err 
 	return m, nil
 }
 
-// Splice returns before, the JSON string of text and after, in one allocation. text needs no
-// escapes.
+// Splice returns the concatenation of before, text as a JSON string, and after, with one
+// allocation. text must not need escapes.
 func Splice(before []byte, text string, after []byte) []byte {
 	doc := make([]byte, 0, len(before)+len(text)+2+len(after))
 	doc = append(doc, before...)

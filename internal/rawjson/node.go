@@ -1,8 +1,8 @@
 package rawjson
 
 // A Node is a value of compact JSON with a cache of its members, for many lookups in one
-// document. The first lookup in an object finds all its members. It is not safe for concurrent
-// use.
+// document. The first lookup in an object scans all its members. It is not safe for
+// concurrent use.
 type Node struct {
 	doc     []byte
 	parsed  bool
@@ -17,7 +17,7 @@ type childNode struct {
 // NewNode returns the root of doc, which is compact JSON.
 func NewNode(doc []byte) Node { return Node{doc: doc} }
 
-// Lookup returns the same as the function [Lookup].
+// Lookup returns the same value as the function [Lookup].
 func (n *Node) Lookup(path ...string) []byte {
 	for _, name := range path {
 		if n = n.member(name); n == nil {
@@ -27,7 +27,7 @@ func (n *Node) Lookup(path ...string) []byte {
 	return n.doc
 }
 
-// member returns the last member of that name, as [Find] does, or nil.
+// member returns the last member of the given name, as [Find] does, or nil.
 func (n *Node) member(name string) *Node {
 	if !n.parsed {
 		n.parse()

@@ -1,7 +1,7 @@
-// Package rawjson finds the members of JSON objects without decoding the values, so that numbers
-// beyond float64 and unusual escapes are kept as they were written. [Compact] validates a
-// document. All other functions expect compact and valid JSON, as Compact returns it, and may
-// panic otherwise.
+// Package rawjson finds the members of JSON objects without decoding the values, so that
+// numbers beyond float64 and unusual escapes are preserved exactly. [Compact] validates a
+// document. All other functions expect compact and valid JSON, such as the result of
+// Compact, and may panic otherwise.
 package rawjson
 
 import (
@@ -19,15 +19,16 @@ type Span struct{ Start, End int }
 // Empty reports whether s has no bytes.
 func (s Span) Empty() bool { return s.End <= s.Start }
 
-// Of returns the bytes of s in doc. Appending to them copies them.
+// Of returns the bytes of s in doc. Their capacity is limited, so that appending to them
+// copies them.
 func (s Span) Of(doc []byte) []byte { return doc[s.Start:s.End:s.End] }
 
-// Shift converts s from a part of a document that starts at n to the whole document.
+// Shift converts s, a span of a part that starts at n, to a span of the whole document.
 func (s Span) Shift(n int) Span { return Span{s.Start + n, s.End + n} }
 
-// Compact returns a copy of src without insignificant space. If src is not valid JSON, the error
-// has the position. Text that is not UTF-8 is rejected, because a WebSocket text message cannot
-// carry it.
+// Compact returns a copy of src without insignificant space. If src is not valid JSON, the
+// error contains the position. Text that is not UTF-8 is rejected, because a WebSocket text
+// message cannot contain it.
 func Compact(src []byte) ([]byte, error) {
 	if !utf8.Valid(src) {
 		return nil, errors.New("not valid UTF-8")
@@ -40,7 +41,8 @@ func Compact(src []byte) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// withOffset adds the position in src to an error of json.Compact. Only json.Unmarshal reports it.
+// withOffset adds the position in src to an error of json.Compact, which only
+// json.Unmarshal reports.
 func withOffset(src []byte, err error) error {
 	var raw json.RawMessage
 	if s, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(src, &raw)); ok {
@@ -115,8 +117,9 @@ func Elements(doc []byte, f func(value Span) error) error {
 	return nil
 }
 
-// Find returns the value of the named member of doc, an object, or an empty Span if it has none. Of
-// several members with the same name it returns the last one, as encoding/json does.
+// Find returns the value of the named member of doc, an object, or an empty Span if it has
+// none. If several members have the same name, it returns the last one, as encoding/json
+// does.
 func Find(doc []byte, name string) (Span, error) {
 	if len(doc) < 2 || doc[0] != '{' {
 		return Span{}, fmt.Errorf("must be a JSON object, got %s", kind(doc))
@@ -202,7 +205,8 @@ func AppendString(dst []byte, s string) []byte {
 // StringMap decodes a JSON object whose values are strings. It returns nil for null.
 func StringMap(raw []byte) (map[string]string, error) { return FillStringMap(nil, raw) }
 
-// FillStringMap is like StringMap, but fills m, which must be empty. If m is nil, it makes a map.
+// FillStringMap is like StringMap, but fills m, which must be empty. If m is nil, it
+// creates a map.
 func FillStringMap(m map[string]string, raw []byte) (map[string]string, error) {
 	if string(raw) == "null" {
 		return nil, nil

@@ -6,13 +6,13 @@ import "fmt"
 type Member struct {
 	// Name is the decoded name.
 	Name string
-	// Key is the name in quotes, as written. Key and Value are parts of the document; appending
-	// to them copies them.
+	// Key is the name in quotes, as written. Key and Value are parts of the document.
+	// Appending to them copies them.
 	Key, Value []byte
 }
 
-// Split returns the members of doc, an object. Two members of the same name are an error, because
-// readers disagree on which of them counts.
+// Split returns the members of doc, an object. Two members with the same name are an error,
+// because parsers disagree on which of them is valid.
 func Split(doc []byte) ([]Member, error) {
 	var members []Member
 	seen := make(map[string]struct{}, 16)

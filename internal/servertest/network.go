@@ -28,8 +28,8 @@ func NewNetwork(t testing.TB) *Network {
 	return &Network{t: t, servers: make(map[string]*Server), aliases: make(map[string][]string)}
 }
 
-// Start starts a server of source, like the function [Start]. name is its host name, in place of
-// an earlier server of that name. Options.Sockets must be false.
+// Start starts a server of source, like the function [Start]. name is the host name of the
+// server. It replaces an earlier server of the same name. Options.Sockets must be false.
 func (n *Network) Start(name string, source listwatch.Source, o Options) *Server {
 	n.t.Helper()
 	s := Start(n.t, source, o)
@@ -39,19 +39,19 @@ func (n *Network) Start(name string, source listwatch.Source, o Options) *Server
 	return s
 }
 
-// Kill ends a server like a power failure: its connections are reset. Kill returns when its
-// watches have ended.
+// Kill stops a server like a power failure: it resets the connections of the server. It
+// returns when the watches of the server have ended.
 func (n *Network) Kill(name string) {
 	n.mu.Lock()
 	s := n.servers[name]
 	delete(n.servers, name)
 	n.mu.Unlock()
 	s.Kill()
-	_ = s.WatchServer.Drain(context.Background()) // it only waits: the connections are gone
+	_ = s.WatchServer.Drain(context.Background()) // only waits: all connections have been reset
 }
 
-// SetAlias makes alias another host name of the named servers. Each connection to it goes to one
-// of those that run, chosen at random.
+// SetAlias makes alias another host name of the named servers. Each connection to it goes
+// to a running one of these servers, chosen at random.
 func (n *Network) SetAlias(alias string, names ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

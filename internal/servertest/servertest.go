@@ -21,8 +21,8 @@ import (
 // TransportNames are the names that [Server.Client] knows.
 var TransportNames = []string{"chunked", "h2", "websocket"}
 
-// drainTimeout is the time after which watches that do not end make the test fail. It is long
-// because a busy machine must not fail a test.
+// drainTimeout is the time after which the test fails if watches have not ended. It is
+// long, because a busy machine must not make a test fail.
 const drainTimeout = 5 * time.Minute
 
 // Options configure a [Server]. The zero value serves the source in memory, in clear text, with
@@ -30,8 +30,8 @@ const drainTimeout = 5 * time.Minute
 type Options struct {
 	// Configure, if not nil, changes the watchserver before it starts.
 	Configure func(*watchserver.Server)
-	// Wrap, if not nil, returns the handler to serve in place of the watchserver, which is
-	// passed to it.
+	// Wrap, if not nil, returns the handler to serve. It receives the watchserver as its
+	// argument.
 	Wrap func(http.Handler) http.Handler
 	// ConfigureHTTP, if not nil, changes the http.Server before it starts. h2.Configure then
 	// fills in the fields that are still zero.
@@ -55,8 +55,8 @@ type Server struct {
 	clients map[string]transport.Client
 }
 
-// Start serves source until the test has finished. Watches that are still open then are
-// drained; the test fails if that takes longer than five minutes.
+// Start serves source until the test has finished. Watches that are still open at that time
+// are drained. The test fails if that takes longer than five minutes.
 func Start(t testing.TB, source listwatch.Source, o Options) *Server {
 	t.Helper()
 	s := &Server{WatchServer: &watchserver.Server{Source: source}}
@@ -100,8 +100,8 @@ func (s *Server) shutDown(t testing.TB) {
 	}
 }
 
-// WatchURL returns the URL of a watch of path. query holds the other parameters, such as
-// "resourceVersion=5"; it may be empty.
+// WatchURL returns the URL of a watch of path. query holds further parameters, such as
+// "resourceVersion=5". It may be empty.
 func (s *Server) WatchURL(path, query string) *url.URL {
 	u, err := url.Parse(s.URL(path))
 	if err != nil {

@@ -38,8 +38,8 @@ type Options struct {
 
 // A Server is a running HTTP server. It is safe for concurrent use.
 type Server struct {
-	// Dial connects to the server, whatever the address. It is nil with Options.Sockets, where
-	// any dialer works.
+	// Dial connects to the server and ignores the address. It is nil with Options.Sockets,
+	// because any dialer works then.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// ClientTLS is the configuration of clients that trust the server. It is nil without
 	// Options.TLS.
@@ -51,7 +51,7 @@ type Server struct {
 	served   chan struct{} // closed when the http.Server no longer accepts connections
 
 	mu    sync.Mutex
-	conns []*memnet.Conn // guarded by mu; the clients' ends
+	conns []*memnet.Conn // the clients' ends; guarded by mu
 }
 
 // Start serves h until the test has finished or Close is called. The http.Server logs nothing
@@ -109,15 +109,15 @@ func (s *Server) listen(t Test, sockets bool) {
 // URL returns the URL of path, which must begin with a slash and may have a query.
 func (s *Server) URL(path string) string { return s.scheme + "://" + s.listener.Addr().String() + path }
 
-// Conns returns the clients' ends of all connections dialled so far, the closed ones included.
-// With Options.Sockets it returns none.
+// Conns returns the clients' ends of all connections dialed so far, including closed ones.
+// With Options.Sockets it returns nil.
 func (s *Server) Conns() []*memnet.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.conns)
 }
 
-// ResetConns resets all connections dialled so far. New connections can still be dialled.
+// ResetConns resets all connections dialed so far. New connections are still accepted.
 func (s *Server) ResetConns() {
 	for _, c := range s.Conns() {
 		c.Reset()

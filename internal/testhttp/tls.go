@@ -21,8 +21,8 @@ func tlsConfigs() (server, client *tls.Config) {
 	return &tls.Config{Certificates: []tls.Certificate{c}}, &tls.Config{RootCAs: roots}
 }
 
-// certificate returns the certificate of 127.0.0.1 that all servers of the process share. It is
-// valid in the year 2000 too, where the clock of a synctest bubble starts.
+// certificate returns the certificate for 127.0.0.1 that all servers of the process share.
+// It is already valid in the year 2000, because the clock of a synctest bubble starts then.
 var certificate = sync.OnceValue(func() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

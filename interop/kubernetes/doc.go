@@ -1,4 +1,5 @@
-// Package kubernetes has only tests. They compare our code with Kubernetes' own libraries and servers:
+// Package kubernetes contains only tests. They compare our code with Kubernetes' own
+// libraries and servers:
 //
 //   - metadata_*: the validation of objects, with what Kubernetes' typed clients can decode;
 //   - patch_*: the strategic merge patch, with Kubernetes' implementation;
@@ -7,7 +8,9 @@
 //   - relay_test.go: listwatch relay in front of a Kubernetes API server;
 //   - informer_*: our informer and client-go's, against both servers, and benchmarks of the two.
 //
-// The tests that start an API server are not compiled with the race detector (package apiserver says
-// why). The tests patch_table_test.go and protobuf_table_test.go also generate the tables of
+// The tests that start an API server are not compiled with the race detector; the
+// documentation of package apiserver gives the reasons. The tests patch_table_test.go and
+// protobuf_table_test.go also generate the tables of Kubernetes' types in kubeapi/schema
+// and kubeapi/protobody.
 // Kubernetes' types in kubeapi/schema and kubeapi/protobody.
 package kubernetes

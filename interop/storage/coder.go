@@ -18,17 +18,18 @@ import (
 
 var versioner kube.APIObjectVersioner
 
-// A coder converts objects between Kubernetes' types and ours. A watch has its own copy, because it keeps
-// the transformer that it started with.
+// A coder converts objects between Kubernetes' types and ours. Each watch has its own copy,
+// because a watch keeps the transformer that it started with.
 type coder struct {
 	Options
 	resource store.CollectionSpec
-	// transformer changes the stored bytes, for example by encryption. If nil, the JSON is stored.
+	// transformer changes the stored bytes, for example by encryption. If nil, the JSON is
+	// stored unchanged.
 	transformer value.Transformer
 }
 
-// A sealedObject is the stored form of an object if there is a transformer. It has the metadata that our
-// store needs, and the transformed bytes.
+// A sealedObject is the stored form of an object if there is a transformer. It contains the
+// metadata that our store needs, and the transformed bytes.
 type sealedObject struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -94,8 +95,8 @@ func (c *coder) seal(ctx context.Context, d *store.Draft, plain []byte) ([]byte,
 	})
 }
 
-// decode decodes o into out. It reports whether the stored bytes are stale: the transformer would now
-// store others.
+// decode decodes o into out. It reports whether the stored bytes are stale, which means
+// that the transformer would now store other bytes.
 func (c *coder) decode(ctx context.Context, o *listwatch.Object, out runtime.Object) (stale bool, err error) {
 	plain := o.Data
 	if c.transformer != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// kubeError converts our errors to the Status that our server would send. It returns other errors
-// unchanged.
+// kubeError converts our errors to the Status that our server would send. It returns all
+// other errors unchanged.
 func kubeError(err error) error {
 	e, ok := errors.AsType[*listwatch.Error](err)
 	if !ok {
@@ -28,7 +28,8 @@ func kubeError(err error) error {
 	return status
 }
 
-// listError is kubeError for a list below prefix. It converts the continue token of the error.
+// listError is like kubeError, for a list below prefix. It also converts the continue token
+// of the error.
 func (c *coder) listError(err error, prefix string) error {
 	err = kubeError(err)
 	status, ok := errors.AsType[*apierrors.StatusError](err)

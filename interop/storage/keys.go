@@ -29,21 +29,22 @@ func (c *coder) split(path string) listwatch.Key {
 // path returns the path of a key.
 func (c *coder) path(k listwatch.Key) string { return c.Prefix + k.String() }
 
-// setScope limits q to the object at path or, if recursive is true, to the objects below it. It returns
-// the complete path.
+// setScope limits q to the object at path or, if recursive is true, to the objects below
+// it. It returns the complete path.
 func (c *coder) setScope(q *listwatch.Query, path string, recursive bool) (string, error) {
 	prepared, err := kube.PrepareKey(c.Prefix, path, recursive)
 	if err != nil {
 		return "", err
 	}
 	if recursive {
-		// A path below an object becomes a namespace with a slash. Both contain no objects.
+		// A path below an object becomes a namespace with a slash. Neither of them contains
+		// objects.
 		q.Namespace = strings.TrimSuffix(strings.TrimPrefix(prepared, c.Prefix), "/")
 		return prepared, nil
 	}
 	key := c.split(prepared)
 	q.Namespace, q.Name = key.Namespace, key.Name
-	// An empty name in a query means any name, but in a path it means the empty name.
+	// An empty name in a query means any name. In a path it means the empty name.
 	if key.Namespace == "" {
 		q.Fields = q.Fields.And(listwatch.FieldNamespace, "")
 	}
@@ -53,11 +54,11 @@ func (c *coder) setScope(q *listwatch.Query, path string, recursive bool) (strin
 	return prepared, nil
 }
 
-// A continue token of Kubernetes contains the first key of the rest of the list; ours contains the last
-// key before it.
+// A continue token of Kubernetes contains the first key of the rest of the list. Our token
+// contains the last key before it.
 
-// continueToken returns our token for a list from the path start at a version. If the version is not
-// positive, the list continues at the current version.
+// continueToken returns our token for a list from the path start at a version. If the
+// version is not positive, the list continues at the current version.
 func (c *coder) continueToken(start string, version int64) string {
 	start, after := strings.CutSuffix(start, "\x00")
 	p := history.ContinueToken{Key: c.split(start), Version: listwatch.Version(max(version, 0))}
@@ -67,8 +68,8 @@ func (c *coder) continueToken(start string, version int64) string {
 	return p.Encode()
 }
 
-// beforeName returns a text between name and all valid names before it. It is not a valid name itself,
-// because it ends with a tilde.
+// beforeName returns a text that sorts before name and after all valid names before it. It
+// ends with a tilde, so it is not a valid name itself.
 func beforeName(name string) string {
 	if name == "" {
 		return ""

@@ -57,8 +57,9 @@ func setStart(q *listwatch.Query, resourceVersion string) error {
 	return nil
 }
 
-// setSelection sets the selectors and the scope of q. It passes the text of selectors to our parser.
-// Selectors without a text form are refused, because an evaluation here would not test our code.
+// setSelection sets the selectors and the scope of q. It passes the text of selectors to
+// our parser. Selectors without a text form are refused, because evaluating them here would
+// not test our code.
 func (c *coder) setSelection(q *listwatch.Query, path string, o kube.ListOptions) (prefix string, err error) {
 	label, field := o.Predicate.Label, o.Predicate.Field
 	if label == labels.Nothing() || field == fields.Nothing() {

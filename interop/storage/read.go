@@ -28,8 +28,8 @@ func (s *Storage) Get(ctx context.Context, path string, o kube.GetOptions, out r
 	return kube.NewKeyNotFoundError(path, 0)
 }
 
-// get returns the object at path, not older than a version, or nil. Our stores support versions only in
-// lists.
+// get returns the object at path, not older than a version, or nil if it does not exist. It
+// lists if there is a version, because our stores support versions only in lists.
 func (s *Storage) get(ctx context.Context, path, resourceVersion string) (*listwatch.Object, error) {
 	key, err := s.keyOf(path)
 	if err != nil {
@@ -77,7 +77,8 @@ func (s *Storage) GetList(ctx context.Context, path string, o kube.ListOptions, 
 	return versioner.UpdateList(list, uint64(page.Version), token, remaining)
 }
 
-// appendTo decodes objects into the items of list. It stops at the first object that cannot be decoded.
+// appendTo decodes objects into the items of list. It stops at the first object that cannot
+// be decoded.
 func (s *Storage) appendTo(ctx context.Context, list runtime.Object, objects []*listwatch.Object) error {
 	ptr, err := meta.GetItemsPtr(list)
 	if err != nil {

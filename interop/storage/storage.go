@@ -13,8 +13,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Storage is a [kube.Interface] over one of our collections. It is safe for concurrent use, except for
-// Transform.
+// Storage is a [kube.Interface] over one of our collections. It is safe for concurrent use,
+// except for Transform.
 type Storage struct {
 	// Immutable after construction.
 	backend      store.Backend
@@ -49,7 +49,7 @@ func New(c *store.Collection, o Options) (*Storage, error) {
 	return s, nil
 }
 
-// Transform replaces the transformer of stored objects until undo is called. No other call except a watch
+// Transform replaces the transformer of stored objects until undo is called. Only watches
 // may run at the same time.
 func (s *Storage) Transform(replace func(value.Transformer) value.Transformer) (undo func()) {
 	old := s.transformer
@@ -83,8 +83,8 @@ func (s *Storage) CompactRevision() int64 {
 // ReadinessCheck implements [kube.Interface].
 func (s *Storage) ReadinessCheck() error { return nil }
 
-// RequestWatchProgress implements [kube.Interface]. It does nothing, because watches send a bookmark
-// every [bookmarkInterval].
+// RequestWatchProgress implements [kube.Interface]. It does nothing, because watches send
+// bookmarks every [bookmarkInterval].
 func (s *Storage) RequestWatchProgress(context.Context) error { return nil }
 
 // EnableResourceSizeEstimation implements [kube.Interface].

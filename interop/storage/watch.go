@@ -22,12 +22,12 @@ import (
 const (
 	// bookmarkInterval is the interval of bookmarks in watches that request them.
 	bookmarkInterval = 500 * time.Millisecond
-	// resultBuffer is the number of events that are buffered. They can be read after Stop.
+	// resultBuffer is the number of events that can be read after Stop.
 	resultBuffer = 100
 )
 
-// A watcher reads a watcher of our store in a goroutine, which returns when ctx ends, when Stop is called,
-// or when the watch ends.
+// A watcher reads a watcher of our store in a goroutine. The goroutine returns when ctx
+// ends, when Stop is called, or when the watch ends.
 type watcher struct {
 	// Immutable after construction.
 	coder
@@ -38,7 +38,8 @@ type watcher struct {
 	bookmarked listwatch.Version // the version of the last bookmark; owned by run
 }
 
-// Watch implements [kube.Interface]. Errors that depend on the history are returned as the first event.
+// Watch implements [kube.Interface]. An error that depends on the history is returned as
+// the first event.
 func (s *Storage) Watch(ctx context.Context, path string, o kube.ListOptions) (watch.Interface, error) {
 	q, err := s.watchQuery(path, o)
 	if err != nil {
@@ -92,8 +93,8 @@ func (w *watcher) sendAll(ctx context.Context, source listwatch.Watcher) error {
 	return nil
 }
 
-// next calls source.Next. If bookmarks are requested, it returns a bookmark after bookmarkInterval without
-// an event.
+// next calls source.Next. If bookmarks are requested, it returns a bookmark after
+// bookmarkInterval without an event.
 func (w *watcher) next(ctx context.Context, source listwatch.Watcher, batch []listwatch.Event) (int, error) {
 	if !w.bookmarks {
 		return source.Next(ctx, batch)

@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Our stores have no time to live. The methods accept and ignore it.
+// Our stores do not support a time to live, so the methods ignore it.
 
 // Create implements [kube.Interface].
 func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object, _ uint64) error {
@@ -32,7 +32,7 @@ func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object
 	return err
 }
 
-// put replaces old by o and decodes the result into out, unless out is nil.
+// put replaces old by o and decodes the result into out, if out is not nil.
 func (s *Storage) put(ctx context.Context, key listwatch.Key, old *listwatch.Object, o, out runtime.Object) error {
 	d, plain, err := s.newDraft(ctx, key, o)
 	if err != nil {
@@ -60,8 +60,8 @@ func (st *baseState) version() listwatch.Version {
 	return st.stored.Version
 }
 
-// read returns the state at path, or nil if the object does not exist. The error unreadable is set if it
-// cannot be decoded.
+// read returns the state at path, or nil if the object does not exist. If the object cannot
+// be decoded, read also returns the error as unreadable.
 func (s *Storage) read(ctx context.Context, path string) (st *baseState, unreadable, err error) {
 	kept, err := s.get(ctx, path, "")
 	if err != nil || kept == nil {
@@ -94,11 +94,13 @@ func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) 
 	return &baseState{stored: d.Seal(listwatch.Version(version)), object: o.DeepCopyObject()}, nil
 }
 
-// errReread means that the operation needs the current state instead of the suggested one.
+// errReread requests that the operation is repeated with the current state instead of the
+// suggested one.
 var errReread = &listwatch.Error{Code: listwatch.Conflict}
 
-// retryOnConflict calls write with st, unless nil, and then with the current state as long as there is a
-// conflict with another write. It returns other errors only if they are about the current state.
+// retryOnConflict calls write with st, if it is not nil, and then with the current state as
+// long as write returns a conflict. It returns other errors only if they concern the
+// current state.
 func retryOnConflict(st *baseState, read func() (*baseState, error), write func(*baseState) error) error {
 	var failed error
 	var at listwatch.Version
@@ -189,7 +191,8 @@ func (s *Storage) unchanged(ctx context.Context, st *baseState, next runtime.Obj
 	return bytes.Equal(slices.Concat(before, after), slices.Concat(nextBefore, nextAfter)), nil
 }
 
-// withoutVersion returns the bytes before and after metadata.resourceVersion. A store may move that member.
+// withoutVersion returns the bytes before and after metadata.resourceVersion, whose
+// position a store may change.
 func withoutVersion(data []byte) (before, after []byte) {
 	meta, err := rawjson.Find(data, "metadata")
 	if err != nil {

@@ -84,8 +84,8 @@ func (o *options) serve(ctx context.Context, out io.Writer) (err error) {
 	}
 }
 
-// checkUnused returns an error if another process uses the data in dir. Without this check etcd would
-// wait silently.
+// checkUnused returns an error if another process uses the data in dir. Otherwise etcd
+// would wait without a message.
 func checkUnused(dir string) error {
 	file := filepath.Join(dir, "member", "snap", "db")
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +105,7 @@ func checkUnused(dir string) error {
 func (o *options) config(dir string) *embed.Config {
 	c := embed.NewConfig()
 	c.Dir = dir
-	c.UnsafeNoFsync = o.dataDir == "" // temporary data need not survive a crash
+	c.UnsafeNoFsync = o.dataDir == "" // temporary data does not have to survive a crash
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	c.ListenClientUrls = []url.URL{*o.url}
 	c.AdvertiseClientUrls = c.ListenClientUrls

@@ -3,8 +3,8 @@
 //
 //	cd interop && go run ./tryetcd [--data DIR] [--client URL]
 //
-// It prints the command that serves from it, and exits on SIGINT or SIGTERM. It is in this module so that
-// users of the library do not get etcd's server as a dependency.
+// It prints the command that serves from it, and exits on SIGINT or SIGTERM. It is in this
+// module so that users of the library do not get etcd's server as a dependency.
 package main
 
 import (

@@ -3,13 +3,13 @@
 //
 // The table kubernetes.txt describes the messages: every listable kind of the stable
 // versions of Kubernetes' API, every kind that has a scale, and the options of a delete. A
-// test in module interop generates the table from the Go types of Kubernetes' clients, and
-// another one checks that objects of all these kinds are converted exactly as encoding/json
-// encodes them. The package uses no generated code and no library.
+// test in module interop generates the table from the Go types of Kubernetes' clients.
+// Another test checks that objects of all these kinds are converted to exactly the JSON
+// that encoding/json produces. The package uses no generated code and no library.
 //
-// Nothing is lost silently: a kind, or a field with a value, that the table does not
-// contain is rejected with status 415, while the same object in JSON would be stored
-// completely. (Kubernetes drops fields that it does not know.) An unknown field without a
-// value, 0 or empty, is ignored, because newer clients write such fields for all of their
-// members that are not pointers.
+// Nothing is lost silently. If a kind, or a field with a value, is not in the table, the
+// body is rejected with status 415, while the same object in JSON would be stored
+// completely. (Kubernetes drops unknown fields.) An unknown field without a value, 0 or
+// empty, is ignored, because newer clients write such fields for all members that are not
+// pointers.
 package protobody

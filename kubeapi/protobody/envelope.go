@@ -51,8 +51,9 @@ func requestError(err error) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: "the request body must be an object in " + MediaType, Err: err}
 }
 
-// unsupported returns a 415. Clients of Kubernetes' own types send Protocol Buffers by
-// default and do not fall back to JSON, so the message explains how to configure them.
+// unsupported returns an error of status 415. Typed clients of Kubernetes send Protocol
+// Buffers by default and do not fall back to JSON, so the message explains how to configure
+// them.
 func unsupported(why string) error {
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
@@ -64,7 +65,7 @@ func unsupported(why string) error {
 // magic is the prefix of every body (Kubernetes, "API concepts", Protobuf encoding).
 var magic = []byte("k8s\x00")
 
-// The messages of the envelope, from the same page.
+// The messages of the envelope, as the same page describes them.
 var (
 	envelopeMessage = builtin("Unknown", field{number: 1, message: typeMeta}, field{number: 2, scalar: scalarBytes},
 		field{number: 3, scalar: scalarString}, field{number: 4, scalar: scalarString})

@@ -61,7 +61,7 @@ type field struct {
 	entry       *message   // key and value of a mapped field
 }
 
-// An omitRule decides when a member is omitted from the JSON.
+// An omitRule determines when a member is omitted from the JSON.
 type omitRule byte
 
 const (
@@ -70,7 +70,7 @@ const (
 	omitNever
 )
 
-// A cardinality says how many values a field has.
+// A cardinality determines how many values a field has.
 type cardinality byte
 
 const (
@@ -80,8 +80,8 @@ const (
 	mapped // keys are strings
 )
 
-// A scalarType is the type of a value that is not an object in JSON. Some are messages on
-// the wire.
+// A scalarType is the type of a value that is not an object in JSON. Some of these values
+// are messages on the wire.
 type scalarType string
 
 const (
@@ -107,7 +107,7 @@ func (s scalarType) wire() wireType {
 	return wireBytes
 }
 
-// isPlain reports whether the values are scalars on the wire, too.
+// isPlain reports whether the values are also scalars on the wire.
 func (s scalarType) isPlain() bool {
 	return s.wire() == wireVarint || s == scalarString || s == scalarBytes
 }

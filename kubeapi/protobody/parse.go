@@ -19,11 +19,11 @@ import (
 //		1 parts []Part
 //		2 since *time
 //
-// A field whose name ends in ! is never omitted, one whose name ends in ? is omitted if it
-// is zero, and others if they are empty. A dot stands for the members of the message. A
-// type is a scalar or a message, which starts with a capital letter. It may be preceded by
-// *, [] or map[string]. Messages without a package belong to the package of the last
-// package line. Lines that start with # are comments.
+// A field is omitted if it is empty. If its name ends in !, it is never omitted. If its
+// name ends in ?, it is omitted if it is zero. If the name is a dot, the members of the
+// message are inlined. A type is a scalar or a message, whose name starts with a capital
+// letter. It may be preceded by *, [] or map[string]. Messages without a package belong to
+// the package of the preceding package line. Lines that start with # are comments.
 type parser struct {
 	kinds    map[string]*message
 	messages map[string]*message

@@ -6,8 +6,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// locate returns, for each field of m, the part of data from its first to its last relevant
-// record. The part may also contain records of other fields.
+// locate returns, for each field of m, the part of data from the field's first to its last
+// relevant record. The part may also contain records of other fields.
 func (m *message) locate(data []byte) ([]rawjson.Span, error) {
 	places := make([]rawjson.Span, len(m.fields))
 	for rest := data; len(rest) > 0; {
@@ -34,7 +34,7 @@ func (m *message) locate(data []byte) ([]rawjson.Span, error) {
 	return places, nil
 }
 
-// An unknownFieldError means that a value would be lost.
+// An unknownFieldError reports a field that would be lost.
 type unknownFieldError struct {
 	message string
 	number  uint64
@@ -77,7 +77,7 @@ func (f *field) lastWins() bool {
 func (f *field) value(data []byte) (value record, ok bool, err error) {
 	err = f.eachRecord(data, func(r record) error {
 		if ok {
-			r.data = append(value.data, r.data...) // copies, because readRecord limits the capacity
+			r.data = append(value.data, r.data...) // copies, because readRecord limits the capacity of data
 		}
 		value, ok = r, true
 		return nil

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// The wire format is that of Protocol Buffers, "Encoding" (https://protobuf.dev/programming-guides/encoding/).
+// The wire format is specified in "Encoding" of Protocol Buffers
+// (https://protobuf.dev/programming-guides/encoding/).
 
 // A wireType determines the length of a record. Groups (3 and 4) are not supported, because
 // Kubernetes has none.
@@ -25,7 +26,7 @@ type record struct {
 	wire   wireType
 	varint uint64 // for wireVarint
 	data   []byte // for wireBytes; shares memory with the input
-	fixed  bool   // for the fixed types: the value is not zero
+	fixed  bool   // for the fixed types: whether the value is not zero
 }
 
 var errTruncated = errors.New("ends within a field")

@@ -9,15 +9,15 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// maxDepth limits the nesting of messages. Kubernetes objects are far less deep.
+// maxDepth limits the nesting of messages. Kubernetes objects are not nested that deeply.
 const maxDepth = 64
 
 // ErrTooLarge is returned if the JSON would exceed the limit.
 var ErrTooLarge = errors.New("the JSON exceeds the limit")
 
-// A writer writes messages as JSON. It scans each message once to locate all fields and
-// then once for each field that is present. It keeps nothing in memory per message, so a
-// hostile message cannot exhaust it.
+// A writer writes messages as JSON. It scans each message once to locate all fields, and
+// then once for each field that is present. It needs no memory per message, so a hostile
+// body cannot exhaust the memory.
 type writer struct {
 	out   []byte
 	limit int64
@@ -104,7 +104,7 @@ func (f *field) omits(value record) bool {
 	case f.omit == omitZero:
 		return len(value.data) == 0
 	}
-	return f.scalar.isPlain() && value.isZero() // encoding/json never treats a struct as empty
+	return f.scalar.isPlain() && value.isZero() // encoding/json never considers a struct empty
 }
 
 // emptyMember writes a member without a value, unless it is omitted.

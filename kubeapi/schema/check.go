@@ -12,10 +12,10 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// Check returns an error of code Invalid that names the first value in doc, which is
-// compact JSON, whose type is wrong. A client that decodes into the matching Go type could
-// read neither such an object nor a list that contains it. Unknown members may be anything,
-// and null counts as missing. A nil Type accepts everything.
+// Check returns an error of code Invalid that names the first value in doc with a wrong
+// type. doc is compact JSON. A client that decodes into the corresponding Go type could not
+// decode such an object or a list that contains it. Unknown members may have any value, and
+// null counts as missing. A nil Type accepts everything.
 func (t *Type) Check(doc []byte) error {
 	if m := t.check(doc); m != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("%s: want %s, got %s", m.where(), m.want, describe(m.got))}
@@ -101,7 +101,7 @@ func (f Field) checkOne(v []byte) *typeError {
 // (k8s.io/apimachinery/pkg/api/resource).
 var quantity = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,9})?$`)
 
-// check returns a description of the required type, or "" if v has it.
+// check returns "" if v has the required type, and otherwise a description of that type.
 func (s Scalar) check(v []byte) (want string) {
 	isText, isNumber := v[0] == '"', v[0] == '-' || v[0] >= '0' && v[0] <= '9'
 	text := ""

@@ -19,9 +19,9 @@ var kubernetes string
 // types parses the table once.
 var types = sync.OnceValues(func() (map[string]*Type, error) { return Parse(kubernetes) })
 
-// Kubernetes returns the type with the OpenAPI name name, such as "io.k8s.api.core.v1.Pod",
-// or nil if it is unknown. Known are the types of pods, services, configmaps, deployments,
-// namespaces and events, and the types that they contain.
+// Kubernetes returns the type with the given OpenAPI name, such as
+// "io.k8s.api.core.v1.Pod", or nil if it is unknown. It knows the types of pods, services,
+// configmaps, deployments, namespaces and events, and the types that they contain.
 func Kubernetes(name string) *Type {
 	all, err := types()
 	if err != nil {
@@ -30,9 +30,9 @@ func Kubernetes(name string) *Type {
 	return all[name]
 }
 
-// Parse parses types from text. The name of a type is on a line of its own. Its fields
-// follow, each on a line that starts with a tab and consists of the name, the type and, for
-// lists that are merged or keys that are retained, the strategy:
+// Parse parses types from text. The name of a type is on a line of its own. The lines of
+// its fields follow. They start with a tab and consist of the name, the type and, for lists
+// that are merged or keys that are retained, the strategy:
 //
 //	example.v1.Widget
 //		labels map[string]string

@@ -1,6 +1,6 @@
-// Package schema describes the fields of JSON objects, as far as OpenAPI, strategic merge
-// patches and type checks need them. [Type.Check] checks the known fields of an object,
-// which may have other fields as well.
+// Package schema describes the fields of JSON objects with the properties that OpenAPI,
+// strategic merge patches and type checks need. [Type.Check] checks the known fields of an
+// object, which may have other fields as well.
 //
 // A [Type] is declared in Go,
 //
@@ -16,14 +16,14 @@ package schema
 // A Type describes a JSON object. It must not be modified once it is in use. A nil Type
 // describes nothing: every value is valid.
 type Type struct {
-	// Name is the name of the type in OpenAPI, such as "io.k8s.api.core.v1.Container". All
-	// types of one name must be the same. If empty, OpenAPI repeats the type wherever it is
-	// used; such a type must not contain itself.
+	// Name is the name of the type in OpenAPI, such as "io.k8s.api.core.v1.Container".
+	// Types with the same name must be equal. If empty, OpenAPI repeats the type wherever
+	// it is used, so such a type must not contain itself.
 	Name string
 	// Fields are the known members, by name.
 	Fields map[string]Field
-	// AdditionalProperties describes the members that Fields does not contain, in an object
-	// whose names the user chooses, such as labels. If nil, those members may be anything.
+	// AdditionalProperties describes the members that are not in Fields, for objects such
+	// as labels, whose names the user chooses. If nil, those members may have any value.
 	AdditionalProperties *Field
 }
 
@@ -40,11 +40,11 @@ type Field struct {
 	// Kubernetes). Other lists are replaced.
 	Merge bool
 	// MergeKey is the member that identifies the elements of a merged list (patchMergeKey
-	// in Kubernetes). If empty, the elements are scalars, which identify themselves.
+	// in Kubernetes). If empty, the elements are scalars and are compared by value.
 	MergeKey string
-	// RetainKeys tells clients to list the retained members in their patches (patchStrategy
-	// "retainKeys"), for objects in which some members exclude others. The server applies
-	// $retainKeys in any object.
+	// RetainKeys makes clients list the retained members in their patches (patchStrategy
+	// "retainKeys"). It is for objects in which some members exclude others. The server
+	// applies $retainKeys in any object.
 	RetainKeys bool
 }
 
@@ -69,8 +69,8 @@ const (
 	Quantity    Scalar = "quantity"
 )
 
-// Field returns the description of the member name, or the zero Field if nothing is known
-// of it.
+// Field returns the description of the member name, or the zero Field if the member is
+// unknown.
 func (t *Type) Field(name string) Field {
 	if t == nil {
 		return Field{}
@@ -84,8 +84,9 @@ func (t *Type) Field(name string) Field {
 	return Field{}
 }
 
-// Strategy returns the field's patch strategy as Kubernetes spells it: "merge",
-// "retainKeys" or "merge,retainKeys". It is empty for the default of the kind.
+// Strategy returns the field's patch strategy in Kubernetes' notation: "merge",
+// "retainKeys" or "merge,retainKeys". It is empty if the field has the default strategy of
+// its type.
 func (f Field) Strategy() string {
 	switch {
 	case f.Merge && f.RetainKeys:

@@ -6,9 +6,9 @@ import (
 )
 
 // Apply applies patch to doc, whose schema is t. Both are JSON objects in compact form and
-// are not modified. The result is never longer than both together. An error has code
-// Invalid and names the field; its status is 400 if the patch is invalid and 422 if it
-// cannot be applied to doc.
+// are not modified. The result is at most as long as both together. An error has code
+// Invalid and names the field. Its status is 400 if the patch is invalid, and 422 if the
+// patch cannot be applied to doc.
 func Apply(doc, patch []byte, t *schema.Type) ([]byte, error) {
 	root := node{raw: doc}
 	at := fieldPath{}
@@ -97,8 +97,8 @@ func (o *object) applyField(c *fieldPatch, f schema.Field, at fieldPath) error {
 	return nil
 }
 
-// newNode makes a node of a value that a patch adds, without nulls and directives. keep is
-// false if a directive deletes the value.
+// newNode returns the node for a value that a patch adds, without its nulls and directives.
+// keep is false if a directive deletes the value.
 func newNode(value []byte, at fieldPath) (n node, keep bool, err error) {
 	switch value[0] {
 	case '{':
@@ -115,7 +115,7 @@ func newNode(value []byte, at fieldPath) (n node, keep bool, err error) {
 	return node{raw: value}, true, nil
 }
 
-// newObjectNode makes an object that contains only the members of the patch.
+// newObjectNode returns an object that contains only the members of the patch.
 func (c *objectPatch) newObjectNode(at fieldPath) (node, error) {
 	o := newObject(len(c.fields))
 	for _, f := range c.fields {

@@ -6,14 +6,14 @@
 // merged and null removes a member. In addition, lists that the schema marks are merged
 // element by element, and members whose names start with a dollar sign are directives:
 //
-//	$patch: replace | delete | merge   in an object or list element: what happens to it
+//	$patch: replace | delete | merge   in an object or list element: the operation on it
 //	$patch: replace                    as the only member of a list element: the other elements replace the list
 //	$retainKeys: [NAME, ...]           all other members are removed
 //	$setElementOrder/LIST: [...]       the order of the elements of LIST; for objects: their keys
 //	$deleteFromPrimitiveList/LIST: [...]  the scalars to remove from LIST
 //
-// [Apply] works on the JSON text: what a patch does not change keeps its position and its
-// exact text. Merged lists have the same order as in Kubernetes.
+// [Apply] works on the JSON text: values that a patch does not change keep their position
+// and their exact text. Merged lists have the same order as in Kubernetes.
 //
 // # Differences from Kubernetes
 //
@@ -27,11 +27,11 @@
 //   - Nulls and directives are removed at any depth from what a patch adds, also below
 //     $patch: replace, in replaced lists and in new elements. Kubernetes adds them to the
 //     object.
-//   - A list in both $deleteFromPrimitiveList and the patch loses the elements to delete,
-//     whatever the order of the two.
+//   - If a list is in both $deleteFromPrimitiveList and the patch, the elements to delete
+//     are removed from the result, whatever the order of the two.
 //   - Objects in fields without a schema are merged, other values there are replaced, and
-//     elements without the key of their list are kept. Kubernetes returns an error, and
-//     also for an order of a list without elements.
+//     elements without the key of their list are kept. An order for a list without elements
+//     is ignored. Kubernetes returns errors in these cases.
 //   - An explicit $patch: merge has no effect. Kubernetes returns an error.
 //   - $patch: delete or replace of the whole object is rejected.
 package strategicpatch

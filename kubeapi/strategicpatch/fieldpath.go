@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// maxDepth limits the depth of a patch, because each level takes a pass over everything
+// maxDepth limits the depth of a patch, because each level requires a pass over everything
 // below it.
 const maxDepth = 128
 
@@ -56,10 +56,10 @@ func (p fieldPath) checkDepth() error {
 	return p.invalid("the patch is deeper than %d levels", maxDepth)
 }
 
-// invalid returns the error of a patch that is invalid.
+// invalid returns the error for a patch that is invalid.
 func (p fieldPath) invalid(format string, args ...any) error { return p.newError(0, "", format, args) }
 
-// inapplicable returns the error of a patch that cannot be applied to the object.
+// inapplicable returns the error for a patch that cannot be applied to the object.
 func (p fieldPath) inapplicable(format string, args ...any) error {
 	return p.newError(http.StatusUnprocessableEntity, "Invalid", format, args)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// maxVisits limits how often a patch may change the same list, through elements with the
-// same key in a list above it. Each change takes a pass over the list.
+// maxVisits limits how often a patch may change the same list, by several elements with the
+// same key in an outer list. Each change requires a pass over the list.
 const maxVisits = 16
 
 // A list is a JSON list under construction.
@@ -96,9 +96,9 @@ func (n *node) keyOf(mergeKey string) string {
 	return ""
 }
 
-// scalarKey returns equal keys for equal scalars: strings are compared by content, numbers
-// by their text. The key is empty for null, for values that are not scalars, and for a
-// missing value.
+// scalarKey returns equal keys for equal scalars. Strings are compared by content, and
+// numbers by their text. The key is empty for null, for values that are not scalars, and
+// for a missing value.
 func scalarKey(raw []byte) string {
 	if len(raw) == 0 {
 		return ""
@@ -160,8 +160,9 @@ func (l *list) merge(value []byte, f schema.Field, at fieldPath) (keys []string,
 		return keys, err
 	}
 	l.reorder(keys)
-	// In Kubernetes a new element takes the position of a deleted one, because its lists share
-	// memory: a container that replaces another one comes after those that the server has added.
+	// In Kubernetes a new element takes the position of a deleted one, because its lists
+	// share memory. So a container that replaces another one comes after the containers
+	// that the server has added.
 	for i, it := range added {
 		if it.position = len(l.items) - len(added) + i; it.position >= before {
 			it.position = -1
@@ -170,8 +171,8 @@ func (l *list) merge(value []byte, f schema.Field, at fieldPath) (keys []string,
 	return keys, nil
 }
 
-// setElements merges the elements of the patch into existing ones and appends the others,
-// which it returns.
+// setElements merges elements of the patch into existing elements with the same key. It
+// appends all others to l and returns them.
 func (l *list) setElements(p listPatch, f schema.Field) (added []*item, err error) {
 	index := make(map[string]*item, len(l.items))
 	for _, it := range l.items {

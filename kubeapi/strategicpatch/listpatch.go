@@ -11,7 +11,8 @@ type listPatch struct {
 	elements []keyedElement
 }
 
-// A keyedElement is added to the list or merged into the element of its key.
+// A keyedElement is an element to append, or to merge into the existing element with the
+// same key.
 type keyedElement struct {
 	key   string
 	value []byte
@@ -66,7 +67,8 @@ func parseKey(value []byte, mergeKey string, at fieldPath) (string, error) {
 	return "", at.member(mergeKey).invalid("it is the merge key of the list, so it must be a string, a number or a boolean; the element is %s", truncate(value))
 }
 
-// parseKeys returns the keys of a list of elements or of objects that contain only the key.
+// parseKeys returns the keys of a list, whose elements may be objects that contain only the
+// key.
 func parseKeys(value []byte, mergeKey string, at fieldPath) ([]string, error) {
 	var keys []string
 	err := rawjson.Elements(value, func(s rawjson.Span) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A node is a JSON value under construction. It is parsed when it is changed for the first
-// time, and only once, which bounds the work however often a patch changes it.
+// A node is a JSON value under construction. It is parsed only once, before its first
+// change. This bounds the work for a patch that changes it many times.
 type node struct {
 	raw    []byte // used while object and list are nil
 	object *object
@@ -133,7 +133,7 @@ func (o *object) remove(name string) {
 	}
 }
 
-// retain deletes all members whose names are not in names. It shrinks the slice, so that the
+// retain deletes all members whose names are not in names. It shrinks the slice, so the
 // total work of repeated calls is bounded by the size of the patch.
 func (o *object) retain(names map[string]bool) {
 	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.removed || !names[m.name] })

@@ -20,8 +20,8 @@ func appendAge(dst []byte, then jsonvalue.Value, now time.Time) []byte {
 	return rawjson.AppendString(dst, formatAge(now.Sub(t)))
 }
 
-// ageFormats are the formats of kubectl's AGE column: an age below a limit is written in a
-// unit, with a smaller second unit where that is still significant.
+// ageFormats are the formats of kubectl's AGE column. Each applies to ages below its limit.
+// Some add a smaller second unit.
 var ageFormats = []struct {
 	below       time.Duration
 	unit, minor time.Duration // a zero minor means no second unit
@@ -45,7 +45,8 @@ const (
 var unitLetters = map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h", day: "d", year: "y"}
 
 // formatAge formats d as kubectl does: "45s", "5m30s", "3d4h". A slightly negative age,
-// which a lagging clock causes, becomes "0s"; two seconds or more become "<invalid>".
+// which a lagging clock can cause, becomes "0s". An age of minus two seconds or less
+// becomes "<invalid>".
 func formatAge(d time.Duration) string {
 	if d <= -2*time.Second {
 		return "<invalid>"

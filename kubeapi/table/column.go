@@ -1,6 +1,6 @@
-// Package table renders objects as the tables that kubectl get shows, and as metadata
-// without content: the representations Table, PartialObjectMetadata and
-// PartialObjectMetadataList of Kubernetes' API. [New] compiles the columns of a resource;
+// Package table renders objects as the tables that kubectl get shows, and as their metadata
+// only. These are the representations Table, PartialObjectMetadata and
+// PartialObjectMetadataList of Kubernetes' API. [New] compiles the columns of a resource.
 // [Table.Represent] offers the representations for a request.
 package table
 
@@ -23,7 +23,7 @@ type Column struct {
 	// Name is the heading, which kubectl shows in capitals. It is required.
 	Name string
 	// Type is the type of the cells: string, integer, number, boolean or date. If empty,
-	// string is used. A date is shown as the time since then.
+	// string is used. For a date, kubectl get shows the time since then.
 	Type string
 	// Format is an OpenAPI format that refines Type. It may be empty.
 	Format string
@@ -33,9 +33,9 @@ type Column struct {
 	// greater priority only with -o wide.
 	Priority int
 	// Path is the JSON path of the cell's value, such as ".spec.replicas",
-	// ".metadata.labels['a/b']" or ".status.conditions[?(@.type=="Ready")].status". A cell
-	// whose value is missing or has another type is empty. If the path matches several
-	// values, a string cell joins them and other types use the first.
+	// ".metadata.labels['a/b']" or ".status.conditions[?(@.type=="Ready")].status". If the
+	// value is missing or has another type, the cell is empty. If the path matches several
+	// values, a string cell joins them, and a cell of another type uses the first one.
 	Path string
 	// Cell appends the cell to dst as JSON, for cells that no Path can describe. If it is
 	// not nil, Path is ignored. object is compact JSON and must not be modified. Cell is
@@ -48,8 +48,8 @@ type Column struct {
 // A cellFunc appends the cell of a row.
 type cellFunc func(dst []byte, r *row) []byte
 
-// nameColumn is the first column of every table. kubectl puts the kind before its cells
-// when it shows several kinds.
+// nameColumn is the first column of every table. If kubectl shows several kinds, it adds
+// the kind to the cells of this column.
 var nameColumn = Column{Name: "Name", Type: "string", Format: "name", Description: "The name of the object, unique in its namespace.", cell: nameCell}
 
 // AgeColumn returns the column that shows the time since the object was created.
@@ -68,20 +68,21 @@ func nameCell(dst []byte, r *row) []byte {
 	return append(dst, name...)
 }
 
-// A Table is the compiled form of a resource's columns. It is immutable and compared by
-// address, because it is part of the key under which encoded frames are cached.
+// A Table is the compiled form of a resource's columns. It is immutable. Tables are
+// compared by address, because a Table is part of the key of cached frames.
 type Table struct {
 	definitions []byte // in JSON
 	cells       []cellFunc
 }
 
-// New compiles columns, after a first column with the name. If columns is nil, the age is
-// shown. An invalid column is an error of code Invalid.
+// New compiles columns and adds a first column with the name. If columns is nil, it adds
+// the age. An invalid column is an error of code Invalid.
 func New(columns []Column) (*Table, error) {
 	if columns == nil {
 		columns = []Column{ageColumn}
 	}
-	// The members of metav1.TableColumnDefinition, none of which is omitted when empty.
+	// The members of metav1.TableColumnDefinition. All of them are present even if they are
+	// empty.
 	type definition struct {
 		Name        string `json:"name"`
 		Type        string `json:"type"`
@@ -190,8 +191,8 @@ func appendJoined(dst []byte, path jsonvalue.Path, object jsonvalue.Value) []byt
 	return rawjson.AppendString(dst, all.String())
 }
 
-// A row is an object whose cells are rendered at the time now. It caches what one cell has
-// parsed for the next.
+// A row is an object whose cells are rendered at the time now. It caches parsed parts of
+// the object, which several cells may use.
 type row struct {
 	object jsonvalue.Value
 	now    time.Time

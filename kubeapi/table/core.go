@@ -56,8 +56,8 @@ func NamespaceColumns() []Column {
 	return []Column{{Name: "Status", Description: "Whether the namespace is in use or going away.", cell: namespaceStatus}, ageColumn}
 }
 
-// This server does not set defaults in new objects as kube-apiserver does, but the tables show
-// those defaults for fields that are missing.
+// Unlike kube-apiserver, this server does not set defaults in new objects. The tables show
+// those defaults for missing fields.
 
 func namespaceStatus(dst []byte, r *row) []byte {
 	phase := r.at("status", "phase").Text()

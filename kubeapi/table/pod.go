@@ -47,8 +47,8 @@ func podGates(dst []byte, r *row) []byte {
 	if len(gates) == 0 {
 		return rawjson.AppendString(dst, orNone(""))
 	}
-	// A map, because comparing each gate with each condition would take minutes for a hostile
-	// pod that has many of both.
+	// The map avoids comparing each gate with each condition, which would take minutes for
+	// a hostile pod with many of both.
 	isTrue := make(map[string]bool)
 	r.at("status", "conditions").Elements(func(c jsonvalue.Value) { isTrue[c.At("type").Text()] = c.At("status").Text() == "True" })
 	total, met := 0, 0
@@ -82,8 +82,9 @@ func summaryOf(r *row) *podSummary {
 }
 
 // summarize computes the summary of a pod. The first init container that has not finished
-// determines the status; otherwise the first container that has a reason for not running
-// does. Init containers that keep running (sidecars) count as regular containers.
+// determines the status. If all have finished, the first container that has a reason for
+// not running determines it. Init containers that keep running (sidecars) count as regular
+// containers.
 func summarize(r *row) podSummary {
 	conditions := r.at("status", "conditions")
 	// kube-apiserver sets the phase of a new pod to Pending.
@@ -122,7 +123,7 @@ func (p *podSummary) addInitContainers(containers, statuses jsonvalue.Value, ini
 			p.total++
 		}
 	})
-	var all podSummary // restarts of all init containers, which are shown until they have finished
+	var all podSummary // the restarts of all init containers, shown until they have finished
 	i := 0
 	statuses.Elements(func(c jsonvalue.Value) {
 		all.addRestarts(c)

@@ -13,7 +13,7 @@ import (
 )
 
 // metaGroup is the API group of the representations. kube-apiserver supports the versions
-// v1 and v1beta1, which older clients request; they differ only in name.
+// v1 and v1beta1, which older clients request. They differ only in name.
 const metaGroup = "meta.k8s.io"
 
 var metaAPIVersions = []string{"v1", "v1beta1"}
@@ -61,11 +61,11 @@ func parseInclude(r *http.Request) (includeMode, error) {
 	}
 }
 
-// A tableForm represents objects as rows of a metav1.Table. Cells may show ages, which
-// depend on the time of encoding.
+// A tableForm represents objects as rows of a metav1.Table. Its cells may contain ages,
+// which depend on the time of encoding.
 type tableForm struct {
 	*Table
-	partial     metadataForm // of the object in each row; its API version is also the table's
+	partial     metadataForm // of the object in each row; the table has the same API version
 	include     includeMode
 	withColumns bool // include the definitions of the columns
 }

@@ -1,12 +1,12 @@
 // Package chunked carries watches over HTTP/1.1. Each watch is a response in the chunked
-// transfer coding (rfc9112#section-7.1). The last chunk is the clean end; a connection that
-// ends without it was cut.
+// transfer coding (rfc9112#section-7.1). The last chunk is the clean end. If the connection
+// ends without it, the stream was interrupted.
 //
 // Start with [Server] to serve watches and with [Client] to dial them. The server has two
 // paths, which a client cannot tell apart:
 //
-//   - The lean path hijacks the connection. Each chunk is built once and shared by all watchers of
-//     an event, and a watch needs one small goroutine.
+//   - The lean path hijacks the connection. Each chunk is built once and shared by all
+//     watchers of an event, and a watch needs only one small goroutine.
 //   - The standard path uses the http.ResponseWriter. It works behind any middleware and for
 //     HTTP/1.0. Over TLS it takes up to 5 s longer than the write timeout to disconnect a stalled
 //     client, because crypto/tls tries to send a close_notify.

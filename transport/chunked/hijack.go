@@ -17,21 +17,21 @@ func canHijack(r *http.Request) bool {
 		r.ContentLength == 0 && len(r.TransferEncoding) == 0 && r.Header.Get("Expect") == ""
 }
 
-// startStream writes status 200 and the headers to conn and returns the stream. If the write
-// fails, the stream is closed.
+// startStream writes status 200 and the headers to conn and returns the stream. If the
+// write fails, it closes the stream.
 func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, timeout time.Duration) *transport.Stream {
 	connio.TuneTCP(conn)
 	s := newStream(conn, timeout)
 	coding := encoder.NewStreamCoding()
 	if s.Send([][]byte{append(responseHeader(header), coding.Header()...)}) == nil {
-		s.coding = coding // set after the Send above, whose bytes are not a frame
+		s.coding = coding // set after this Send, because the headers are not a frame
 		go s.readLoop()
 	}
 	return &transport.Stream{Sender: s, Encoder: encoder, Done: s.done, Detached: true}
 }
 
-// connectionHeaders are the headers that describe the connection and the transfer coding. The
-// caller's values are ignored.
+// connectionHeaders are the headers that describe the connection and the transfer coding.
+// This package sets them itself and ignores the values of the caller.
 var connectionHeaders = map[string]bool{
 	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }

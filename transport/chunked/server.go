@@ -11,10 +11,11 @@ import (
 // A Server serves watches over HTTP/1.1, and over HTTP/1.0 with a body that ends with the
 // connection. The zero value is ready to use. It is safe for concurrent use.
 type Server struct {
-	// DisableHijack makes all watches use the standard path. Otherwise the connection of a GET
-	// over HTTP/1.1 without a body is hijacked if the http.ResponseWriter passed to Accept is
-	// an http.Hijacker and has no Content-Encoding header, which compressing middleware sets. A
-	// ResponseWriter that only wraps an http.Hijacker is not bypassed.
+	// DisableHijack makes all watches use the standard path. Otherwise the Server hijacks
+	// the connection of a GET over HTTP/1.1 without a body, if the http.ResponseWriter
+	// passed to Accept is an http.Hijacker and has no Content-Encoding header, which
+	// compressing middleware sets. A ResponseWriter that only wraps an http.Hijacker stays
+	// in use.
 	DisableHijack bool
 }
 
@@ -67,9 +68,9 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		return nil, err
 	}
 	if lean {
-		// Bytes that the client has sent after the request are dropped. The response closes the
-		// connection, and a client that pipelines must be prepared to repeat its requests
-		// (rfc9112#section-9.3.2).
+		// Bytes that the client has sent after the request are dropped. The response ends
+		// the connection, so a client that pipelines must be prepared to repeat its
+		// requests (rfc9112#section-9.3.2).
 		if conn, _, err := h.Hijack(); err == nil {
 			return startStream(conn, w.Header(), encoder, o.WriteTimeoutOrDefault()), nil
 		}

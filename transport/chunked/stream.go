@@ -14,24 +14,25 @@ import (
 
 // Limits of the lean path.
 const (
-	// largeFrame is the mean size of frames above which writing a vector is cheaper than
-	// copying the frames together.
+	// largeFrame is the mean size of frames from which writev is cheaper than copying the
+	// frames into one buffer.
 	largeFrame = 4 << 10
-	// maxVector is the maximum number of frames in one writev. The runtime keeps the vector, 16
-	// bytes per frame, for the life of the connection.
+	// maxVector is the maximum number of frames in one writev. The runtime keeps the
+	// vector, 16 bytes per frame, for the lifetime of the connection.
 	maxVector = 16
-	// lingerTime is the time that a finished connection waits for the client to close it.
-	// Closing it earlier could reset it, and a reset could destroy the last bytes on their way.
+	// lingerTime is the time that the server waits for the client to close a finished
+	// connection. If the server closed it earlier, the kernel could reset the connection
+	// and discard bytes that the client has not received yet.
 	lingerTime = time.Second
 )
 
-// A stream is a response on a hijacked connection. Its only goroutine runs readLoop, which ends
-// with the connection: at once if the client closes it or the stream is reset, and within
-// lingerTime after a clean end.
+// A stream is a response on a hijacked connection. Its only goroutine runs readLoop, which
+// ends with the connection: immediately if the client closes it or the stream is reset, and
+// within lingerTime after a clean end.
 type stream struct {
 	// Immutable after construction.
 	conn   net.Conn
-	vector bool // conn can write many buffers in one system call
+	vector bool // conn supports writev
 	done   chan struct{}
 
 	closed   atomic.Bool // Close was called or the connection has failed
@@ -51,8 +52,8 @@ func newStream(conn net.Conn, timeout time.Duration) *stream {
 	}
 }
 
-// readLoop waits until the client closes the connection. A byte from the client is an error,
-// except while the connection lingers.
+// readLoop waits until the client closes the connection. A byte from the client is a
+// violation of the protocol, except while the connection lingers.
 func (s *stream) readLoop() {
 	var b [1]byte
 	for {
@@ -111,9 +112,9 @@ func (s *stream) writeAll(frames [][]byte) error {
 	return connio.WriteBatched(frames, s.write)
 }
 
-// write writes all of p. When the deadline expires and the client has accepted some bytes since
-// it was set, write extends it. With TLS that has no effect, because an expired deadline breaks
-// the connection.
+// write writes all of p. If the deadline expires but the client has accepted some bytes
+// since the deadline was set, write extends the deadline. That has no effect with TLS,
+// where an expired deadline breaks the connection.
 func (s *stream) write(p []byte) error {
 	s.deadline.Arm()
 	for {
@@ -148,8 +149,8 @@ func (s *stream) writeVectors(frames [][]byte) error {
 	return nil
 }
 
-// Close implements [transport.Sender]. Unless end is Abort, it writes the last chunk; the
-// connection closes soon after.
+// Close implements [transport.Sender]. Unless end is Abort, it writes the last chunk. The
+// connection is closed soon afterwards.
 func (s *stream) Close(end transport.End) error {
 	if s.closed.Swap(true) {
 		s.finish()
@@ -170,7 +171,7 @@ func (s *stream) Close(end transport.End) error {
 	return nil
 }
 
-// closeWrite closes the writing side of conn and, with TLS, of the connection below.
+// closeWrite closes the writing side of conn and, with TLS, of the underlying connection.
 func closeWrite(conn net.Conn) {
 	type halfCloser interface{ CloseWrite() error }
 	if c, ok := conn.(halfCloser); ok {

@@ -31,8 +31,8 @@ type Client struct {
 
 var _ transport.Client = (*Client)(nil)
 
-// streamBuffer is the maximum number of unread bytes of a watch. With the default of net/http,
-// 4 MiB, it takes the server too long to notice a client that does not read.
+// streamBuffer is the maximum number of unread bytes of a watch. With the default of
+// net/http, 4 MiB, the server would notice too late that a client does not read.
 const streamBuffer = 256 << 10
 
 // Name returns "h2".

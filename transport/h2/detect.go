@@ -9,10 +9,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An http1Detector records which servers answer the connection preface of HTTP/2 with HTTP/1.
-// net/http reports such an answer only if it arrives after the request. If it arrives before,
-// net/http reports that the connection could not be established, and repeats that error for
-// some time.
+// An http1Detector records which servers respond to the connection preface of HTTP/2 with
+// HTTP/1. If such a response arrives before the request is sent, net/http only reports that
+// the connection could not be established, and repeats that error for some time.
 type http1Detector struct {
 	http1 sync.Map // address → struct{}
 }
@@ -30,8 +29,8 @@ func (d *http1Detector) observe(dial dialFunc) dialFunc {
 	}
 }
 
-// explain returns the error of a dial of addr, replaced if the server is known to speak HTTP/1.
-// err may be nil.
+// explain returns err, the error of a dial of addr, or a clearer error if the server is
+// known to use HTTP/1. err may be nil.
 func (d *http1Detector) explain(addr string, err error) error {
 	if err == nil {
 		d.http1.Delete(addr)

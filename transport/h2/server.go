@@ -14,7 +14,7 @@ type Server struct{}
 
 var _ transport.Server = Server{}
 
-// plainEnvelope adds nothing: net/http makes the DATA frames.
+// plainEnvelope adds no bytes, because net/http makes the DATA frames.
 var plainEnvelope = &transport.Envelope{}
 
 // Name returns "h2".
@@ -45,15 +45,17 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 // Configure sets those fields of srv that are zero to values that suit watches:
 //
 //   - HTTP/1.1 and HTTP/2 on one port, in clear text and over TLS.
-//   - At most 250 streams per connection, because the cost of a frame in net/http grows with their
-//     number.
-//   - Small buffers for what clients send.
+//   - At most 250 streams per connection, because the cost of a frame in net/http grows
+//     with the number of streams.
+//   - Small buffers for received data.
 //   - A ping after o.PingInterval without traffic.
-//   - The end of a connection that accepts no byte for o.WriteTimeout. Without it, a stalled
-//     connection blocks its handlers forever.
-//   - 10 s to send the headers of a request, and 5 min until an idle connection is closed.
+//   - A connection ends if it accepts no byte for o.WriteTimeout. Otherwise a stalled
+//     connection would block its handlers forever.
+//   - 10 s for a client to send the headers of a request, and 5 min until an idle
+//     connection is closed.
 //
-// It does not set srv.WriteTimeout. If that is set, each watch lifts it for itself.
+// Configure does not set srv.WriteTimeout. If the caller has set it, each watch disables it
+// for itself.
 func Configure(srv *http.Server, o transport.Options) {
 	if srv.Protocols == nil {
 		srv.Protocols = new(http.Protocols)

@@ -65,8 +65,8 @@ func (f *fixture) want(r transport.Receiver, events ...listwatch.Event) {
 	}
 }
 
-// wantConnectionError checks that Receive returns the error of a failed connection, also when it
-// is called again.
+// wantConnectionError checks that Receive returns the error of a failed connection, and
+// returns it again when called again.
 func (f *fixture) wantConnectionError(r transport.Receiver, withinEvent bool) {
 	f.Helper()
 	for range 2 {
@@ -119,7 +119,7 @@ func testHeaders(f *fixture) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	// Dial must return before anything is sent.
+	// Dial must return before the server sends an event.
 	_, r := f.dial(f.Context())
 	want := map[string]string{"X-Middleware": "was here", "X-Evil": ""}
 	if f.pair.Server.Name() != "websocket" {
@@ -171,12 +171,13 @@ func testAbortWithin(f *fixture) {
 	}
 	s, r := f.dial(f.Context())
 	f.send(s, Event(1, 1000))
-	f.want(r, Event(1, 1000)) // before the half: net/http does not return data of an incomplete chunk
+	f.want(r, Event(1, 1000)) // needed because net/http does not return data of an incomplete chunk
 	frame := f.frames(s, Event(2, 1000))[0]
 	if err := s.Sender.Send([][]byte{frame[:len(frame)/2]}); err != nil {
 		f.Fatal(err)
 	}
-	// An abort may destroy data in transit, so wait until the reader has received the half.
+	// An abort may destroy data in transit, so wait until the reader has received the half
+	// event.
 	read := make(chan error)
 	go func() {
 		_, err := r.Receive()

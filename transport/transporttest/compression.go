@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// compressibleEvent returns an event whose text compresses to about half of its size.
+// compressibleEvent returns an event whose text compresses to about half its size.
 func compressibleEvent(n, size int) listwatch.Event {
 	r := rand.New(rand.NewPCG(uint64(n), 0))
 	var text strings.Builder
@@ -60,7 +60,8 @@ func (f *fixture) wantEncoding(h http.Header, compression string) {
 	}
 }
 
-// comp/first-event-latency: nothing is sent after an event, and fake time does not advance.
+// comp/first-event-latency: each event must arrive although no event follows and fake time
+// does not advance.
 func testPrompt(f *fixture) {
 	for _, framer := range f.pair.Framings {
 		s, r := f.dial(f.Context(), framer)
@@ -79,8 +80,8 @@ func testPrompt(f *fixture) {
 	}
 }
 
-// comp/shared-once: what is made for one stream is sent on all. Streams that began at different
-// times, and had other events before, are no exception.
+// comp/shared-once: all streams share the compressed frame of an event, even if they began
+// at different times and sent different events before.
 func testShared(f *fixture) {
 	e := compressibleEvent(1, 4000).WithFrames(new(framecache.Frames))
 	before, r1 := f.dial(f.Context())

@@ -1,6 +1,6 @@
-// Package transporttest tests transports: [Run] drives a server and a client against each other,
-// over memory in a synctest bubble and over sockets, with and without TLS. A [TestServer] is only the
-// server half, for other tests.
+// Package transporttest tests transports. [Run] tests a server and a client against each
+// other, over a network in memory in a synctest bubble and over sockets, with and without
+// TLS. A [TestServer] is only the server half, for other tests.
 package transporttest
 
 import (
@@ -28,7 +28,7 @@ type ServerConfig struct {
 	Configure func(*http.Server)
 	// ServerTLS changes the TLS configuration of the server. It may be nil.
 	ServerTLS func(*tls.Config)
-	// TLS enables https. Sockets uses a port of 127.0.0.1 instead of a network in memory.
+	// TLS enables https. Sockets makes the server listen on a port of 127.0.0.1.
 	TLS, Sockets bool
 }
 
@@ -46,7 +46,7 @@ type TestServer struct {
 	http    *testhttp.Server
 }
 
-// A Test has the methods Helper, Cleanup and Fatal of testing.TB.
+// A Test has some of the methods of testing.TB.
 type Test interface {
 	Helper()
 	Cleanup(f func())
@@ -73,11 +73,12 @@ func StartServer(t Test, c ServerConfig) *TestServer {
 	return s
 }
 
-// Conns returns the client ends of all connections so far. With Sockets it returns nil.
+// Conns returns the client ends of all connections made so far. With Sockets it returns
+// nil.
 func (s *TestServer) Conns() []*memnet.Conn { return s.http.Conns() }
 
-// ServeHTTP accepts a stream and passes it to the test. Unless the stream is detached, it waits
-// for the end of the stream.
+// ServeHTTP accepts a stream and passes it to the test. Unless the stream is detached,
+// ServeHTTP waits until the stream ends.
 func (s *TestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.server.Claims(r) {
 		WriteError(w, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusUpgradeRequired, Message: "the transport does not claim the request"})

@@ -13,8 +13,8 @@ import (
 
 const writeTimeout = 5 * time.Second
 
-// alertTimeout is the time that crypto/tls waits to send a closing alert. In net/http a failed write
-// waits for it.
+// alertTimeout is the time that crypto/tls takes to give up sending a closing alert. In
+// net/http a failed write waits for that.
 const alertTimeout = 5 * time.Second
 
 // fill sends until Send fails. It returns the duration of the last Send and its error.

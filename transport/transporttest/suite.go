@@ -40,7 +40,7 @@ func Run(t *testing.T, p Pair) {
 	tests := []struct {
 		name string
 		run  func(*fixture)
-		// bubble is true if the test needs fake time or the network in memory.
+		// bubble is true if the test needs fake time or a network in memory.
 		bubble bool
 		// compressed is true if the test also runs with each of Compressions.
 		compressed bool
@@ -121,8 +121,8 @@ type fixture struct {
 	client transport.Client
 }
 
-// codings returns the content codings to request. Any of them requests the compression of a
-// transport with another kind of compression.
+// codings returns the content codings to request. A transport with a compression of its own
+// enables it for any coding.
 func (f *fixture) codings() []string {
 	switch {
 	case f.compression == "":

@@ -49,7 +49,8 @@ type Server struct {
 	Etcd string
 }
 
-// Config returns a configuration of client-go for s, with rate limits that a test does not reach.
+// Config returns a configuration of client-go for s, with rate limits that are too high to
+// slow down a test.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: s.URL, BearerToken: s.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.CA}, QPS: 10000, Burst: 10000,
@@ -115,8 +116,8 @@ func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Co
 	}}, nil
 }
 
-// admit allows the user everything and refuses everyone else. Like kube-apiserver, it accepts tokens
-// in the header and in a WebSocket subprotocol.
+// admit allows the user everything and refuses all other requests. Like kube-apiserver, it
+// accepts tokens in the header and in a WebSocket subprotocol.
 func admit(c *genericserver.Config) {
 	tokens := authenticator.Token(tokenfile.New(map[string]*user.DefaultInfo{
 		token: {Name: "tester", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},

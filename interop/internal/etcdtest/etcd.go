@@ -25,15 +25,16 @@ type Server struct {
 	etcd   *embed.Etcd
 }
 
-// Start starts an etcd that is stopped at the end of the test. The function change, unless nil, changes
-// its configuration.
+// Start starts an etcd that is stopped at the end of the test. If change is not nil, it
+// changes the configuration.
 func Start(t testing.TB, change func(*embed.Config)) *Server {
 	t.Helper()
 	c := embed.NewConfig()
 	// The data need not survive a crash.
 	c.Dir, c.UnsafeNoFsync = t.TempDir(), true
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	// The advertised addresses are not used: there is no other member, and clients use s.URL.
+	// The advertised addresses are not used, because there is no other member, and clients
+	// use s.URL.
 	anywhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.ListenClientUrls, c.AdvertiseClientUrls = anywhere, anywhere
 	c.ListenPeerUrls, c.AdvertisePeerUrls = anywhere, anywhere

@@ -21,19 +21,19 @@ import (
 	"go.uber.org/zap"
 )
 
-// memberEnv names the environment variable with the configuration of a member. It makes a process of
-// the test binary act as that member.
+// memberEnv is the environment variable with the configuration of a member. It makes a
+// process of the test binary act as that member.
 const memberEnv = "LISTWATCH_TEST_ETCD"
 
 // A member is the configuration of a member that runs as a process.
 type member struct {
 	Name, Dir       string
-	Client, Peer    string // the URLs at which it listens
+	Client, Peer    string // the URLs that it listens on
 	AdvertisedPeer  string
 	Cluster         string
 	MaxRequestBytes uint
-	Durable         bool   // whether writes wait for the disk
-	SnapshotEvery   uint64 // writes between snapshots; half as many stay in the log for lagging members
+	Durable         bool   // writes wait for the disk
+	SnapshotEvery   uint64 // writes between snapshots; half as many stay in the log
 }
 
 // Main must be called by TestMain. If the process was started as a member of etcd, it runs etcd and
@@ -58,7 +58,7 @@ func Main() {
 func (m *member) run() error {
 	c := embed.NewConfig()
 	c.Name, c.Dir = m.Name, m.Dir
-	c.UnsafeNoFsync = !m.Durable // without fsync, the data survives a killed process, but not a power failure
+	c.UnsafeNoFsync = !m.Durable // without fsync, the data survives kill -9, but not a power failure
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	c.ListenClientUrls, c.AdvertiseClientUrls = urls(m.Client), urls(m.Client)
 	c.ListenPeerUrls, c.AdvertisePeerUrls = urls(m.Peer), urls(m.AdvertisedPeer)
@@ -105,8 +105,8 @@ func urls(text string) []url.URL {
 	return []url.URL{*u}
 }
 
-// A Process is a member of a cluster in a separate process. Its methods must be called by the test's
-// goroutine.
+// A Process is a member of a cluster in a separate process. Its methods must be called by
+// the test's goroutine.
 type Process struct {
 	// URL is the address for clients.
 	URL string
@@ -125,7 +125,8 @@ func StartProcess(t testing.TB) *Process {
 	return StartCluster(t, 1, nil)[0]
 }
 
-// StartDurable is StartProcess with an etcd whose writes wait for the disk, as in production.
+// StartDurable is like StartProcess, but writes of this etcd wait for the disk, as in
+// production.
 func StartDurable(t testing.TB) *Process {
 	t.Helper()
 	p := newProcess(t, 0)
@@ -143,9 +144,9 @@ func newProcess(t testing.TB, i int) *Process {
 	return &Process{URL: m.Client, t: t, member: m}
 }
 
-// StartCluster starts an etcd of n members, each in a separate process. If n > 1, members take
-// snapshots often. The function via, unless nil, returns the URL at which the other members reach the
-// member with the number i, which listens at peer.
+// StartCluster starts an etcd of n members, each in a separate process. If n > 1, members
+// take snapshots often. If via is not nil, it returns the URL at which the other members
+// reach member i, which listens at peer.
 func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*Process {
 	t.Helper()
 	members := make([]*Process, n)
@@ -172,7 +173,8 @@ func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*P
 	return members
 }
 
-// nextPort is below the ephemeral ports of the system. It starts at a different number in each process.
+// nextPort is below the ephemeral ports of the system. Each process starts at a different
+// number.
 var nextPort atomic.Int64
 
 func init() { nextPort.Store(15000 + int64(os.Getpid()%1000)*15) }

@@ -17,12 +17,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Filter receives the responses of one watch and sends responses in their place. A single goroutine
-// calls it.
+// A Filter receives the responses of one watch and sends other responses in their place. It
+// is called by a single goroutine.
 type Filter func(got *pb.WatchResponse, send func(*pb.WatchResponse))
 
-// A Proxy forwards requests to etcd. It can change the responses of watches, in order to reproduce bugs
-// of etcd.
+// A Proxy forwards requests to etcd. It can change the responses of watches, in order to
+// reproduce bugs of etcd.
 type Proxy struct {
 	// URL is the address of the proxy.
 	URL string
@@ -64,8 +64,8 @@ func StartProxy(t testing.TB, url string) *Proxy {
 	return p
 }
 
-// Filter sets the function that chooses a Filter for each new watch. If the function or its result is
-// nil, the responses are not changed.
+// Filter sets the function that chooses a Filter for each new watch. If the function or its
+// result is nil, the responses are not changed.
 func (p *Proxy) Filter(choose func(create *pb.WatchCreateRequest) Filter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -54,7 +54,8 @@ func (e *endpoint) listen() error {
 	return nil
 }
 
-// stop closes the listener first, so that reconnects are refused, and then all connections.
+// stop closes the listener first, so that clients cannot reconnect, and then all
+// connections.
 func (e *endpoint) stop() {
 	_ = e.listener.Close()
 	<-e.served
@@ -62,7 +63,8 @@ func (e *endpoint) stop() {
 	_ = e.server.Close()
 }
 
-// cut resets all connections. It accepts new ones after meanwhile, unless nil, has returned.
+// cut resets all connections. If meanwhile is not nil, cut calls it before accepting new
+// connections.
 func (e *endpoint) cut(meanwhile func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

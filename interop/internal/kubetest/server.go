@@ -1,5 +1,5 @@
-// Package kubetest runs our server on real sockets for other projects' clients. Tests can restart it,
-// cut its connections and replace its store.
+// Package kubetest runs our server on sockets for clients of other projects. Tests can
+// restart it, cut its connections and replace its store.
 package kubetest
 
 import (
@@ -31,8 +31,8 @@ const (
 // Protocols holds all protocols.
 var Protocols = []Protocol{HTTP1, HTTP1TLS, HTTP2}
 
-// A Server serves the default resources and those declared by the test from memory, in clear text and
-// over TLS. It is safe for concurrent use.
+// A Server serves the default resources, and the resources that the test declares, from
+// memory, in clear text and over TLS. It is safe for concurrent use.
 type Server struct {
 	DB  *memory.DB
 	API *kubeapi.Handler
@@ -43,15 +43,15 @@ type Server struct {
 	ca         []byte // the self-signed certificate of tls, in PEM
 }
 
-// Start starts a Server that is stopped at the end of the test. The resources are added to the default
-// ones. They have the form of `listwatch serve --resource`, for example
+// Start starts a Server that is stopped at the end of the test. resources are added to the
+// default resources. They have the form of `listwatch serve --resource`, for example
 // widgets.v1.demo.example.com=Widget.
 func Start(t testing.TB, resources ...string) *Server {
 	t.Helper()
 	return StartWith(t, memory.Options{}, resources...)
 }
 
-// StartWith is Start with options for the store.
+// StartWith is like Start, with options for the store.
 func StartWith(t testing.TB, o memory.Options, resources ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, resources: kubeapi.DefaultResources()}
@@ -107,7 +107,8 @@ func (s *Server) CA() *x509.CertPool {
 	return pool
 }
 
-// Config returns a configuration of client-go for s, with rate limits that a test does not reach.
+// Config returns a configuration of client-go for s, with rate limits that are too high to
+// slow down a test.
 func (s *Server) Config(p Protocol) *rest.Config {
 	c := &rest.Config{Host: s.URL(), QPS: 10000, Burst: 10000}
 	if p == HTTP1 {
@@ -134,13 +135,14 @@ func (s *Server) Collection(name string) *store.Collection {
 // Cut resets every connection.
 func (s *Server) Cut() { s.CutWhile(nil) }
 
-// CutWhile resets every connection. It accepts new ones after do, unless nil, has returned.
+// CutWhile resets every connection. If do is not nil, CutWhile calls it before accepting
+// new connections.
 func (s *Server) CutWhile(do func()) {
 	s.clear.cut(func() { s.tls.cut(do) })
 }
 
-// Restart closes the listeners and all connections, calls down, unless nil, and listens at the same
-// addresses again. It keeps the store.
+// Restart closes the listeners and all connections, calls down if it is not nil, and
+// listens at the same addresses again. It keeps the store.
 func (s *Server) Restart(down func()) {
 	s.t.Helper()
 	s.stop()
@@ -150,8 +152,9 @@ func (s *Server) Restart(down func()) {
 	s.listen()
 }
 
-// Swap replaces the store by db, which must have no collections yet. It simulates a server that lost
-// its store or restored a backup. Call it only from the function passed to Restart.
+// Swap replaces the store by db, which must not have collections yet. It simulates a server
+// that lost its store or restored a backup. It must only be called from the function passed
+// to Restart.
 func (s *Server) Swap(db *memory.DB) {
 	s.t.Helper()
 	s.open(db)
@@ -172,7 +175,8 @@ func (s *Server) stop() {
 	s.tls.stop()
 }
 
-// Drain closes every watch like a server that shuts down. No watch can be opened afterwards.
+// Drain closes every watch as a server does that shuts down. No watch can be opened
+// afterwards.
 func (s *Server) Drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

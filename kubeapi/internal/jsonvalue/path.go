@@ -59,8 +59,8 @@ func ParsePath(s string) (Path, error) {
 	return path, nil
 }
 
-// ParseMemberPath parses a path that consists of member names only, so that its value can
-// be written.
+// ParseMemberPath parses a path that consists only of member names. Unlike the value at
+// another path, the value at such a path can be set.
 func ParseMemberPath(s string) ([]string, error) {
 	path, err := ParsePath(s)
 	if err != nil {
@@ -76,7 +76,7 @@ func ParseMemberPath(s string) ([]string, error) {
 	return names, nil
 }
 
-// cutName splits s after the name that it starts with.
+// cutName splits s after the name at its start.
 func cutName(s string) (name, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -104,14 +104,14 @@ func cutBracket(s string) (step pathStep, rest string, err error) {
 		text, rest, ok2 := cutQuoted(strings.TrimLeft(wanted, " "))
 		rest, ok3 := strings.CutPrefix(rest, ")]")
 		if !ok || !ok2 || !ok3 {
-			return step, "", fmt.Errorf(`want a filter like [?(@.type=="Ready")]`)
+			return step, "", fmt.Errorf(`must be a filter like [?(@.type=="Ready")]`)
 		}
 		return pathStep{kind: stepFilter, name: text, of: strings.Split(strings.TrimSpace(of), ".")}, rest, nil
 	case s != "" && (s[0] == '\'' || s[0] == '"'):
 		name, rest, ok := cutQuoted(s)
 		rest, ok2 := strings.CutPrefix(rest, "]")
 		if !ok || !ok2 {
-			return step, "", fmt.Errorf("want a name like ['a.b']")
+			return step, "", fmt.Errorf("must be a name like ['a.b']")
 		}
 		return pathStep{name: name}, rest, nil
 	}
@@ -123,8 +123,8 @@ func cutBracket(s string) (step pathStep, rest string, err error) {
 	return step, rest, nil
 }
 
-// cutQuoted splits s after the text in single or double quotes that it starts with. There
-// are no escapes.
+// cutQuoted splits s after the quoted text at its start, in single or double quotes.
+// Escapes are not supported.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '\'' && s[0] != '"' {
 		return "", "", false
@@ -132,7 +132,7 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 	return strings.Cut(s[1:], s[:1])
 }
 
-// SplitMembers splits p after the member names that it starts with.
+// SplitMembers splits p after the member names at its start.
 func (p Path) SplitMembers() (names []string, rest Path) {
 	for i, step := range p {
 		if step.kind != stepMember {

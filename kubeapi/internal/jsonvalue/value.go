@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A Value is a piece of an object's compact JSON, or nil if it does not exist. The methods
-// treat a value of an unexpected type as missing, so that a malformed object shows as much
-// as possible.
+// A Value is a part of an object's compact JSON, or nil if it does not exist. The methods
+// treat a value of an unexpected type as missing, so that the rest of a malformed object
+// can still be shown.
 type Value []byte
 
 // At returns the value at a path of member names.

@@ -15,13 +15,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// maxDepth limits the nesting of YAML. Kubernetes objects are far less deep.
+// maxDepth limits the nesting of YAML. Kubernetes objects are not nested that deeply.
 const maxDepth = 256
 
-// ToJSON converts the only document of data to JSON of at most about limit bytes. Names
-// keep their order. Numbers that are valid JSON are copied literally, so that large ones
-// keep their digits. Duplicate names stay in the JSON. Invalid YAML is an error of code
-// Invalid.
+// ToJSON converts data, which must contain a single document, to JSON of at most about
+// limit bytes. Names keep their order. Numbers that are valid JSON are copied literally, so
+// that large numbers keep all digits. Duplicate names remain in the JSON. Invalid YAML is
+// an error of code Invalid.
 func ToJSON(data []byte, limit int64) ([]byte, error) {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
@@ -119,7 +119,7 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
-		// In JSON all names are strings, also 1, true and null.
+		// In JSON all names are strings, so 1, true and null become strings as well.
 		if err := w.text(name.Value); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 }
 
 func (w *writer) scalar(n *yaml.Node) error {
-	// This check comes before the tags, because the library treats a number beyond float64 as
+	// Check for numbers before tags, because the library treats a number beyond float64 as
 	// a string. The style is non-zero if the node has quotes or a tag.
 	if n.Style == 0 && isNumber(n.Value) {
 		w.out = append(w.out, n.Value...)

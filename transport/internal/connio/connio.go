@@ -1,5 +1,6 @@
-// Package connio holds what the transports of this module share to write to a connection: a lock
-// with a timeout, a write deadline that is moved seldom, batched writes, and socket options.
+// Package connio contains code that several transports use to write to a connection: a lock
+// with a timeout, a write deadline that is moved rarely, batched writes, and socket
+// options.
 package connio
 
 import (
@@ -10,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Lock is a mutex that is held during I/O. Unlike a sync.Mutex it can be waited for with a
-// timeout, and testing/synctest treats a goroutine that waits for it as durably blocked.
+// A Lock is a mutex that is held during I/O. Unlike a sync.Mutex it supports a timeout, and
+// testing/synctest treats a goroutine that waits for it as durably blocked.
 type Lock chan struct{}
 
 // NewLock returns an unlocked Lock.
@@ -45,10 +46,10 @@ func (l Lock) LockWithin(timeout time.Duration) bool {
 // Unlock releases the lock.
 func (l Lock) Unlock() { <-l }
 
-// ErrSenderClosed is the error of a Send after Close.
+// ErrSenderClosed is the error that Send returns after Close.
 var ErrSenderClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Message: "the stream is closed", Err: net.ErrClosed}
 
-// SendError returns the error of a Send whose write failed with err.
+// SendError returns the error for a Send whose write failed with err.
 func SendError(err error) error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Err: err}
 }
@@ -58,9 +59,9 @@ const MaxWrite = 64 << 10
 
 var batches = sync.Pool{New: func() any { return new([MaxWrite]byte) }}
 
-// WriteBatched passes frames to write in order, in pieces of at most [MaxWrite] bytes. Small
-// frames are copied together; a frame that comes alone is not copied. write must not keep its
-// argument. WriteBatched stops at the first error.
+// WriteBatched passes frames to write in order, in pieces of at most [MaxWrite] bytes. It
+// copies small frames into one buffer. A single frame is not copied. write must not keep
+// its argument. WriteBatched stops at the first error.
 func WriteBatched(frames [][]byte, write func(p []byte) error) error {
 	if len(frames) == 1 {
 		return writePieces(frames[0], write)

@@ -2,10 +2,10 @@ package connio
 
 import "time"
 
-// A WriteDeadline limits writes by the write deadline of a connection. Moving a deadline costs
-// more than a small write, so it is moved only when it is less than Timeout away. A deadline that
-// expires between two writes has no effect on a connection, because each write begins with Arm.
-// Not safe for concurrent use.
+// A WriteDeadline limits the duration of writes by the write deadline of a connection.
+// Moving a deadline costs more than a small write, so it is moved only if it is less than
+// Timeout away. A deadline that expires between two writes has no effect, because each
+// write begins with Arm. A WriteDeadline is not safe for concurrent use.
 type WriteDeadline struct {
 	// SetFunc moves the deadline. Its error is ignored: some connections have no deadlines.
 	SetFunc func(time.Time) error
@@ -27,7 +27,7 @@ func (d *WriteDeadline) Arm() {
 	}
 }
 
-// Extend gives a write that made some progress before its deadline expired another Timeout.
+// Extend moves the deadline of a write that has made progress by another Timeout.
 func (d *WriteDeadline) Extend() {
 	d.at = time.Now().Add(d.Timeout)
 	_ = d.SetFunc(d.at)

@@ -9,9 +9,9 @@ import (
 // idle connection.
 var KeepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
 
-// TuneTCP limits the memory that the kernel uses for a client that does not read, and enables
-// [KeepAlive]. It does what the system supports. A connection that is neither TCP nor TLS over
-// TCP is left unchanged.
+// TuneTCP limits the memory that the kernel uses for a client that does not read, and
+// enables [KeepAlive], as far as the system supports it. It does not change a connection
+// that is neither TCP nor TLS over TCP.
 func TuneTCP(conn net.Conn) {
 	tcp, ok := beneathTLS(conn).(*net.TCPConn)
 	if !ok {
@@ -23,8 +23,8 @@ func TuneTCP(conn net.Conn) {
 	}
 }
 
-// Reset closes conn so that the peer sees a TCP reset, if the network has one, and no TLS closing
-// alert.
+// Reset closes conn so that the peer sees a TCP reset, if the network has resets, and no
+// TLS closing alert.
 func Reset(conn net.Conn) {
 	conn = beneathTLS(conn)
 	if l, ok := conn.(interface{ SetLinger(seconds int) error }); ok {

@@ -1,4 +1,4 @@
-// Package cli contains what all commands share: exit codes, errors and flag types.
+// Package cli contains code that all commands share: exit codes, errors and flag types.
 package cli
 
 import (
@@ -23,14 +23,15 @@ const (
 	ExitUsage
 	// ExitUntestable means that a conformance target cannot be tested.
 	ExitUntestable
-	// ExitUnservable means that stored data cannot be served until an operator has repaired it.
+	// ExitUnservable means that stored data cannot be served until an operator repairs it.
 	ExitUnservable
 )
 
 // An ExitError is an error that sets the exit code.
 type ExitError struct {
 	Code int
-	// Err is printed. If nil, the command has already reported the problem.
+	// Err is printed before the program exits. If nil, the command has already reported the
+	// problem.
 	Err error
 }
 
@@ -74,7 +75,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	return exit.Code
 }
 
-// Args turns the error of a cobra argument check into a usage error.
+// Args converts the error of a cobra argument check to a usage error.
 func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -104,7 +105,7 @@ func Terminal(out io.Writer) (width int, colour bool) {
 }
 
 // CommandName returns the command that starts this program again: its name if it is in the
-// PATH, go run if the go command has built it temporarily, and otherwise its path.
+// PATH, "go run" if the go command built it temporarily, and otherwise its path.
 func CommandName() string {
 	const name = "listwatch"
 	if _, err := exec.LookPath(name); err == nil {

@@ -61,8 +61,8 @@ func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.markdown, "md", "", "`file` for a Markdown report")
 }
 
-// minTimeout is the minimum of --timeout, because a correct server may react after a
-// second.
+// minTimeout is the minimum of --timeout. A shorter timeout would fail correct servers,
+// which may take a second to respond.
 const minTimeout = 2 * time.Second
 
 // options returns the options of a run.

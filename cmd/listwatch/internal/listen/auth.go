@@ -19,7 +19,7 @@ type Auth struct {
 	insecure  bool
 }
 
-// ReadAuth reads the files that the flags of authentication name.
+// ReadAuth reads the files that the authentication flags name.
 func (o *Options) ReadAuth() (*Auth, error) {
 	a := &Auth{insecure: o.insecure}
 	if o.tokenFile != "" {
@@ -43,8 +43,8 @@ func (o *Options) ReadAuth() (*Auth, error) {
 	return a, err
 }
 
-// RequiresCredentials reports whether an endpoint requires credentials. A client
-// certificate needs TLS.
+// RequiresCredentials reports whether an endpoint requires credentials. Client certificates
+// work only with TLS.
 func (a *Auth) RequiresCredentials(secure bool) bool {
 	return a.tokens != nil || secure && a.clientCAs != nil
 }
@@ -70,8 +70,8 @@ func (a *Auth) Authenticator() kubeapi.Authenticator {
 	}
 }
 
-// checkAddress returns an error for an address beyond loopback without credentials, unless
-// --insecure is set.
+// checkAddress returns an error if addr is not a loopback address and the endpoint requires
+// no credentials, unless --insecure is set.
 func (a *Auth) checkAddress(flag, addr string, asks bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -101,8 +101,8 @@ func remedy(flag string) string {
 	return "set --token-file"
 }
 
-// isLoopback reports whether host is only reachable from this machine. An empty host means
-// all addresses.
+// isLoopback reports whether host can only be reached from this machine. An empty host
+// means all addresses.
 func isLoopback(host string) (bool, error) {
 	if host == "" {
 		return false, nil

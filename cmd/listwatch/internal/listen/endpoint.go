@@ -117,7 +117,7 @@ func localAddress(a net.Addr) string {
 	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
 }
 
-// listenError returns an error with advice.
+// listenError adds advice to an error of net.Listen.
 func listenError(flag, addr string, err error) error {
 	advice := "use another address"
 	switch {

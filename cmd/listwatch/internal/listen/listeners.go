@@ -44,7 +44,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refused request")
 }
 
-// Logger returns a logger that writes to logs at the level that the flags ask for.
+// Logger returns a logger that writes to logs at the level that the flags select.
 func (o *Options) Logger(logs io.Writer) *slog.Logger {
 	level := slog.LevelInfo
 	if o.verbose {
@@ -86,12 +86,12 @@ type Listeners struct {
 	Endpoints   []*Endpoint
 }
 
-// shutdownTimeout is how long watches and requests may take to end after a signal.
+// shutdownTimeout limits the time that watches and requests may take to end after a signal.
 const shutdownTimeout = 10 * time.Second
 
 // Serve serves all endpoints until one fails or ctx ends. When ctx ends, it drains all
-// watches. It also runs the background functions, ends their context with the serving, and
-// waits for them.
+// watches. It also runs the background functions, cancels their context when serving ends,
+// and waits for them.
 func (f *Listeners) Serve(ctx context.Context, background ...func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -127,7 +127,7 @@ func (f *Listeners) shutDown() {
 	for _, e := range f.Endpoints {
 		if err := e.server.Shutdown(ctx); err != nil {
 			f.Log.Warn("some requests did not end in time and were closed", "on", e.url)
-			_ = e.server.Close() // there is no one to report the error to
+			_ = e.server.Close() // there is no caller to return the error to
 		}
 	}
 }

@@ -19,7 +19,7 @@ func requireLocalHost(next http.Handler) http.Handler {
 		if !isLocalHost(r.Host) {
 			watchserver.WriteError(w, r, &listwatch.Error{
 				Code: listwatch.Forbidden,
-				Message: fmt.Sprintf("Host %q is not a loopback name, and without credentials the server only accepts those; "+
+				Message: fmt.Sprintf("Host %q is not a loopback name, and without credentials the server accepts only loopback names; "+
 					"use localhost, or start the server with --token-file or --insecure", r.Host),
 			})
 			return

@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// PrintQuickstart prints commands to try, one per line, ready to paste.
+// PrintQuickstart prints commands to try, one per line, which can be pasted into a shell.
 func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
 	if e.access.debug {
 		fmt.Fprintf(out, "Debug endpoints on %s, without credentials:\n\n", e.url)

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// statusInterval is how often the status line is updated, probeInterval how often the
-	// server is asked for its newest version.
+	// statusInterval is the interval at which the status line is updated, and probeInterval
+	// the interval of requests for the server's newest version.
 	statusInterval = 500 * time.Millisecond
 	probeInterval  = 2 * time.Second
 )
@@ -97,7 +97,7 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// probeVersions repeatedly asks for the newest version, and measures the time until the
+// probeVersions repeatedly requests the newest version, and measures the time until the
 // store reaches it.
 func (m *informerView) probeVersions(ctx context.Context) {
 	if m.WaitForVersion(ctx, 0) != nil {
@@ -124,7 +124,7 @@ func (m *informerView) probeVersions(ctx context.Context) {
 	}
 }
 
-// show writes the status whenever it changes: on a terminal it overwrites the line,
+// show writes the status whenever it changes. On a terminal it overwrites the line,
 // otherwise it adds a line. It returns after maxLines lines; zero means no limit.
 func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan error, maxLines int) error {
 	width, _ := cli.Terminal(out)
@@ -189,7 +189,7 @@ func (m *informerView) lagText() string {
 	case p.lag < 0 && time.Since(p.receivedAt) < statusInterval:
 		return "lag under " + statusInterval.String()
 	case p.lag < 0:
-		behind := p.version - min(m.Version(), p.version) // the store may just have reached it
+		behind := p.version - min(m.Version(), p.version) // the store may have reached it meanwhile
 		return fmt.Sprintf("up to %d versions behind for %v", behind, time.Since(p.receivedAt).Truncate(time.Second))
 	case p.lag < 10*time.Millisecond:
 		return "lag under 10ms"

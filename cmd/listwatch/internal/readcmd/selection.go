@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// collectionFlags contains the flags that select what to list or watch.
+// collectionFlags contains the flags that select the objects to list or watch.
 type collectionFlags struct {
 	remote.Connection
 	namespace     string
@@ -36,7 +36,7 @@ services, configmaps, deployments, namespaces, events, one of their short names,
 or a full name such as widgets.v1.demo.example.com. The second argument is the
 name of a single object.`
 
-// A collection is what the arguments and flags refer to.
+// A collection is the collection and selection that the arguments and flags describe.
 type collection struct {
 	url         string
 	query       listwatch.Query
@@ -123,8 +123,8 @@ func (s *collectionFlags) locate(ctx context.Context, t *collection, args []stri
 	return nil
 }
 
-// locateURL accepts a URL as it is pasted from curl. Its resourceVersion sets the flag
-// unless that is given.
+// locateURL accepts a URL copied from a curl command. If the flag --resource-version is not
+// set, the resourceVersion of the URL is used.
 func (s *collectionFlags) locateURL(t *collection, text string) error {
 	u, err := remote.ParseURL(text)
 	if err != nil {

@@ -93,7 +93,7 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 		err = o.print(ctx, w, out)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // an interrupt is the normal end
+		return nil // an interrupt is the normal way to end
 	}
 	if errors.Is(err, listwatch.Expired) {
 		return fmt.Errorf("%w; the history since then is gone: watch again without --resource-version", err)
@@ -101,7 +101,7 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 	return remote.WithAdvice(err)
 }
 
-// printLoss reports a lost connection. It does not report that the server has ended a watch
+// printLoss reports a lost connection. It prints nothing if the server has ended the watch
 // after its maximum duration.
 func printLoss(notes io.Writer, err error, wait time.Duration) {
 	if errors.Is(err, io.EOF) && wait < time.Second {

@@ -68,7 +68,7 @@ or --kubeconfig, and authenticated clients see everything that it reads.`,
 	return cmd
 }
 
-// A relayServer is what the command relay runs.
+// A relayServer is the server of the command relay.
 type relayServer struct {
 	listen.Listeners
 	options  *relayOptions
@@ -168,7 +168,7 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	return nil
 }
 
-// openRelay relays the collection at a path below the upstream.
+// openRelay starts a relay of the collection at a path below the upstream's URL.
 func (s *relayServer) openRelay(name, below string, fields []string) *relay.Relay {
 	remote := s.upstream.newRemote(below)
 	o := s.options
@@ -184,8 +184,8 @@ func (s *relayServer) openRelay(name, below string, fields []string) *relay.Rela
 	return r
 }
 
-// checkInterval returns how often a relay checks its lag. It is well below maxBehind, so
-// that a healthy relay is always ready.
+// checkInterval returns the interval at which a relay checks its lag. It is well below
+// maxBehind, so that a healthy relay is always ready.
 func checkInterval(maxBehind time.Duration) time.Duration {
 	if maxBehind <= 0 {
 		return relay.DefaultCheckInterval
@@ -229,7 +229,8 @@ func (readOnlyBackend) Commit(context.Context, store.Change) (*listwatch.Object,
 	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "a relay is read-only; write to its upstream"}
 }
 
-// requireAuth passes only authenticated requests to next. If a is nil, it passes all.
+// requireAuth passes only authenticated requests to next. If a is nil, it passes all
+// requests.
 func requireAuth(a kubeapi.Authenticator, next http.Handler) http.Handler {
 	if a == nil {
 		return next

@@ -85,8 +85,8 @@ func (o *upstreamOptions) connect() (*upstream, error) {
 	return a, err
 }
 
-// withUpstreamFlags replaces the names of flags in an error of package remote by those of
-// relay.
+// withUpstreamFlags replaces the flag names in an error of package remote by the flag names
+// of relay.
 func (o *upstreamOptions) withUpstreamFlags(err error) error {
 	text := strings.ReplaceAll(err.Error(), "--server", "--upstream")
 	for _, name := range []string{"ca", "cert", "key", "transport"} {
@@ -102,7 +102,7 @@ func fixedHeader(h http.Header) func(context.Context, bool) (http.Header, error)
 	return func(context.Context, bool) (http.Header, error) { return h, nil }
 }
 
-// tokenFileHeader reads the token again for each request, because the file may be replaced.
+// tokenFileHeader reads the token file for each request, because the file may be replaced.
 func tokenFileHeader(file string) func(context.Context, bool) (http.Header, error) {
 	return func(context.Context, bool) (http.Header, error) {
 		token, err := os.ReadFile(file)
@@ -116,7 +116,7 @@ func tokenFileHeader(file string) func(context.Context, bool) (http.Header, erro
 	}
 }
 
-// newRemote returns a client for the collection at a path below the upstream.
+// newRemote returns a client for the collection at a path below the upstream's URL.
 func (a *upstream) newRemote(below string) *client.Remote {
 	u := a.base
 	if below != "" {
@@ -125,7 +125,7 @@ func (a *upstream) newRemote(below string) *client.Remote {
 	return &client.Remote{URL: u.String(), Network: a.network, Transports: a.transports, Header: a.header, Compress: a.compress}
 }
 
-// resource returns the resource with the given name as the upstream declares it.
+// resource returns the resource with the given name, as the upstream declares it.
 func (a *upstream) resource(ctx context.Context, text string) (kubeapi.Resource, error) {
 	if strings.Contains(text, "=") {
 		r, err := kubeapi.ParseResource(text)
@@ -151,7 +151,7 @@ func (a *upstream) resource(ctx context.Context, text string) (kubeapi.Resource,
 	return r, nil
 }
 
-// discover asks the upstream for the properties of r.
+// discover requests the properties of r from the upstream.
 func (a *upstream) discover(ctx context.Context, r kubeapi.Resource) (d remote.DiscoveredResource, err error) {
 	header := make(http.Header)
 	if a.header != nil {

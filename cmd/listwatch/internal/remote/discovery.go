@@ -29,8 +29,8 @@ type DiscoveredResource struct {
 	ShortNames, Categories   []string
 }
 
-// Discover asks the server at base for the properties of r. An unknown resource is an error of
-// code NotFound.
+// Discover requests the properties of r from the server at base. An unknown resource is an
+// error of code NotFound.
 func Discover(ctx context.Context, config *tls.Config, header http.Header, base *url.URL, r kubeapi.Resource) (d DiscoveredResource, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, discoveryTimeout, fmt.Errorf("no response within %v", discoveryTimeout))
 	defer cancel()
@@ -63,8 +63,8 @@ func Discover(ctx context.Context, config *tls.Config, header http.Header, base 
 	return d, &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no " + r.Plural + " in " + r.APIVersion()}
 }
 
-// IsNamespaced reports whether the objects of r have namespaces. If the server does not
-// tell, it returns true, and the next request shows what is wrong with the server.
+// IsNamespaced reports whether the objects of r have namespaces. If the request fails, it
+// returns true, and the next request will report the problem.
 func (c *Connection) IsNamespaced(ctx context.Context, base *url.URL, r kubeapi.Resource) bool {
 	config, err := c.TLSConfig()
 	if err != nil {

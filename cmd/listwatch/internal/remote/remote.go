@@ -87,7 +87,8 @@ func (c *Connection) Transports(n transport.Network) ([]transport.Client, error)
 	return nil, cli.Usagef("--transport %q: must be auto, chunked, h2 or websocket", c.Transport)
 }
 
-// TLSConfig returns the TLS configuration for the connection, or an error that names the flag at fault.
+// TLSConfig returns the TLS configuration for the connection. An error names the invalid
+// flag.
 func (c *Connection) TLSConfig() (*tls.Config, error) {
 	if (c.Cert == "") != (c.Key == "") {
 		return nil, cli.Usagef("--cert and --key must be set together")
@@ -126,7 +127,7 @@ func WithAdvice(err error) error {
 	return err
 }
 
-// ReadCertificates reads a PEM file of CA certificates. flag is named in errors.
+// ReadCertificates reads a PEM file of CA certificates. Errors name the flag.
 func ReadCertificates(flag, file string) (*x509.CertPool, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -32,7 +32,7 @@ func (s *server) runDemo(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// demoStep makes change number i.
+// demoStep makes the change with number i.
 func (s *server) demoStep(ctx context.Context, i int) error {
 	n := i / 5
 	pod := listwatch.Key{Namespace: "default", Name: demoPodName(n)}

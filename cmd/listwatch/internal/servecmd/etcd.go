@@ -116,7 +116,7 @@ func (o *etcdOptions) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// loadLogInterval is the number of objects between log lines while loading.
+// loadLogInterval is the number of loaded objects between two log lines.
 const loadLogInterval = 20_000
 
 func etcdTrace(log *slog.Logger) *etcd.Trace {

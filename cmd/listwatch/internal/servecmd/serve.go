@@ -60,7 +60,7 @@ server.`,
 	return cmd
 }
 
-// A server is what the command serve runs.
+// A server is the server of the command serve.
 type server struct {
 	listen.Listeners
 	db  database
@@ -108,7 +108,7 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	return o.Listen(access, &s.Listeners)
 }
 
-// ready returns an error if the store knows that it cannot be read.
+// ready returns an error if the store reports that it cannot be read.
 func (s *server) ready() error {
 	if db, ok := s.db.(interface{ Ready(context.Context) error }); ok {
 		return db.Ready(context.Background()) // has its own timeout

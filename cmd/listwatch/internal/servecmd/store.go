@@ -66,8 +66,8 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 	return db, nil
 }
 
-// openCollection opens the collection that r describes. If the store loads it, ctx can
-// interrupt that.
+// openCollection opens the collection that r describes. If the store supports it, ctx can
+// interrupt the loading.
 func openCollection(ctx context.Context, db database, r store.CollectionSpec) (*store.Collection, error) {
 	if db, ok := db.(interface {
 		CollectionContext(ctx context.Context, r store.CollectionSpec) (*store.Collection, error)
