@@ -1,11 +1,11 @@
-// Package apierror has the cases about errors: HTTP errors before a stream, and ERROR events in it.
+// Package apierror has the cases about errors: HTTP error responses and ERROR events.
 package apierror
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of errors and Status.
+// Cases lists the cases about errors.
 var Cases = []harness.Case{
 	{
 		ID: "error/status-shape", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

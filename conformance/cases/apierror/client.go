@@ -35,86 +35,87 @@ func clientTyped(e *harness.Env) {
 		{502, "", listwatch.Unavailable},
 		{503, harness.StatusJSON(503, "ServiceUnavailable", nil), listwatch.Unavailable},
 	} {
-		_, at := e.ServeInTurn(harness.Respond(test.code, test.body))
-		r := e.Remote(at)
-		_, dialled := at.Client.Dial(e.Context(), &transport.Request{URL: at.WatchURL("watch=1")})
-		_, watched := r.Watch(e.Context(), listwatch.Query{Start: listwatch.At, Version: 1})
-		_, listed := r.List(e.Context(), listwatch.Query{})
-		for what, err := range map[string]error{"dial": dialled, "watch": watched, "list": listed} {
+		_, route := e.ServeInTurn(harness.Respond(test.code, test.body))
+		r := e.Remote(route)
+		_, dialErr := route.Client.Dial(e.Context(), &transport.Request{URL: route.WatchURL("watch=1")})
+		_, watchErr := r.Watch(e.Context(), listwatch.Query{Start: listwatch.At, Version: 1})
+		_, listErr := r.List(e.Context(), listwatch.Query{})
+		for call, err := range map[string]error{"dial": dialErr, "watch": watchErr, "list": listErr} {
 			got, ok := errors.AsType[*listwatch.Error](err)
 			if !ok || got.Code != test.want || got.Status != test.code || !got.Remote {
-				e.Errorf("%s: answered %d %q: got %#v, want the server's word, of code %v", what, test.code, test.body, err, test.want)
+				e.Errorf("%s: the server responded %d %q, the client returned %#v, want a remote error with code %v", call, test.code, test.body, err, test.want)
 			}
 		}
 	}
 }
 
 func html502(e *harness.Env) {
-	var bad http.HandlerFunc
+	var badGateway http.HandlerFunc
 	for _, head := range []string{"<html><head><title>502 Bad Gateway</title></head>", "<html>"} {
 		page := head + "<body>" + strings.Repeat("<p>nginx</p>\n", 20_000) + "</body></html>"
-		bad = harness.Respond(http.StatusBadGateway, page, "Content-Type", "text/html")
-		script, at := e.ServeInTurn(bad)
-		_, err := e.Remote(at).Watch(e.Context(), listwatch.Query{})
+		badGateway = harness.Respond(http.StatusBadGateway, page, "Content-Type", "text/html")
+		server, route := e.ServeInTurn(badGateway)
+		_, err := e.Remote(route).Watch(e.Context(), listwatch.Query{})
 		if got := err.Error(); !errors.Is(err, listwatch.Unavailable) || len(got) > 500 || !strings.Contains(got, "502 Bad Gateway") {
-			e.Errorf("got %d bytes %.200q, want a short message that says 502", len(got), got)
+			e.Errorf("got an error of %d bytes, %.200q, want at most 500 bytes with 502 Bad Gateway", len(got), got)
 		}
-		if n := len(script.RequestTimes()); n != 1 {
+		if n := len(server.RequestTimes()); n != 1 {
 			e.Errorf("the call made %d requests, want 1", n)
 		}
 	}
 
 	const failures = 6
-	steps := append([]http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}, slices.Repeat([]http.HandlerFunc{bad}, failures)...)
-	script, at := e.ServeInTurn(append(steps, e.SendThenEnd(harness.AddedEvent("b", "6")))...)
-	w := e.Follow(e.Remote(at), 1)
+	steps := append([]http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}, slices.Repeat([]http.HandlerFunc{badGateway}, failures)...)
+	server, route := e.ServeInTurn(append(steps, e.SendThenEnd(harness.AddedEvent("b", "6")))...)
+	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
 			e.Fatalf("got %v, %v; want %s", got, err, want)
 		}
 	}
-	// The pause after a failure is random, but never longer than 0.8 s doubled for each failure, and 30 s.
-	times, bound := script.RequestTimes(), 800*time.Millisecond
+	// The backoff after a failure is random. Its upper bound is 0.8 s after the first failure,
+	// doubles with each further one, and never exceeds 30 s.
+	times, bound := server.RequestTimes(), 800*time.Millisecond
 	for i := 2; i <= failures+1; i++ {
 		if pause := times[i].Sub(times[i-1]); pause <= 0 || pause > bound+time.Millisecond {
-			e.Errorf("pause %d was %v, want up to %v", i, pause, bound)
+			e.Errorf("backoff %d was %v, want at most %v", i, pause, bound)
 		}
 		bound = min(2*bound, 30*time.Second)
 	}
 }
 
 func retryAfter(e *harness.Env) {
-	const seconds = 45 * time.Second
+	const delay = 45 * time.Second
 	date := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", time.Now().Add(seconds).UTC().Format(http.TimeFormat))
+		w.Header().Set("Retry-After", time.Now().Add(delay).UTC().Format(http.TimeFormat))
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	details := &listwatch.StatusDetails{RetryAfterSeconds: 45}
-	for what, refuse := range map[string]http.HandlerFunc{
+	for name, failure := range map[string]http.HandlerFunc{
 		"429 in seconds":        harness.Respond(429, "", "Retry-After", "45"),
 		"503 in seconds":        harness.Respond(503, harness.StatusJSON(503, "ServiceUnavailable", nil), "Retry-After", "45"),
 		"503 as a date":         date,
 		"429 in the Status":     harness.Respond(429, harness.StatusJSON(429, "TooManyRequests", details)),
-		"429 in an ERROR event": e.SendError(&listwatch.Error{Code: listwatch.Unavailable, Status: 429, Reason: "TooManyRequests", Details: &listwatch.Details{RetryAfter: seconds}}),
+		"429 in an ERROR event": e.SendError(&listwatch.Error{Code: listwatch.Unavailable, Status: 429, Reason: "TooManyRequests", Details: &listwatch.Details{RetryAfter: delay}}),
 	} {
-		script, at := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5")), refuse, e.SendThenEnd(harness.AddedEvent("b", "6")))
-		w := e.Follow(e.Remote(at), 1)
+		server, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5")), failure, e.SendThenEnd(harness.AddedEvent("b", "6")))
+		w := e.Follow(e.Remote(route), 1)
 		for range 2 {
 			if _, err := e.NextOf(w); err != nil {
-				e.Fatalf("%s: %v", what, err)
+				e.Fatalf("%s: %v", name, err)
 			}
 		}
-		times := script.RequestTimes()
-		// A date has whole seconds.
-		if pause := times[2].Sub(times[1]); pause < seconds-time.Second || pause > seconds+10*time.Second {
-			e.Errorf("%s: tried again after %v, want 45s and a little more", what, pause)
+		times := server.RequestTimes()
+		// A date is rounded down to the second, so the client may retry that much earlier.
+		if pause := times[2].Sub(times[1]); pause < delay-time.Second || pause > delay+10*time.Second {
+			e.Errorf("%s: the client retried after %v, want 44s to 55s", name, pause)
 		}
 	}
 }
 
 func noRetryOn4xx(e *harness.Env) {
 	for _, test := range []struct {
-		what string
+		name string
 		step http.HandlerFunc
 		want listwatch.Code
 	}{
@@ -126,19 +127,19 @@ func noRetryOn4xx(e *harness.Env) {
 		{"410 as an event", e.SendError(&listwatch.Error{Code: listwatch.Expired}), listwatch.Expired},
 		{"403 as an event", e.SendError(&listwatch.Error{Code: listwatch.Forbidden}), listwatch.Forbidden},
 	} {
-		script, at := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5")), test.step)
-		w := e.Follow(e.Remote(at), 1)
+		server, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5")), test.step)
+		w := e.Follow(e.Remote(route), 1)
 		if _, err := e.NextOf(w); err != nil {
-			e.Fatalf("%s: %v", test.what, err)
+			e.Fatalf("%s: %v", test.name, err)
 		}
 		for range 2 {
 			if got, err := e.NextOf(w); !errors.Is(err, test.want) {
-				e.Errorf("%s: got %v, %v; want %v, for ever", test.what, got, err, test.want)
+				e.Errorf("%s: got %v, %v; want code %v from every call", test.name, got, err, test.want)
 			}
 		}
-		<-time.After(time.Hour) // of the bubble's clock
-		if n := len(script.RequestTimes()); n != 2 {
-			e.Errorf("%s: %d requests within an hour, want 2", test.what, n)
+		<-time.After(time.Hour) // in fake time
+		if n := len(server.RequestTimes()); n != 2 {
+			e.Errorf("%s: %d requests within an hour, want 2", test.name, n)
 		}
 	}
 }

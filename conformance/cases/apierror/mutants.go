@@ -14,7 +14,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases of errors and Status.
+// Mutants are servers and clients with one defect each, which the cases about errors must
+// detect.
 var Mutants = []mutation.Mutant{
 	{Name: "errors-without-a-reason", Breaks: []string{"error/status-shape"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, body []byte) (int, []byte) {
 		return status, bytes.Replace(body, []byte(`"reason"`), []byte(`"cause"`), 1)
@@ -28,69 +29,66 @@ var Mutants = []mutation.Mutant{
 	{Name: "errors-in-plain-text", Breaks: []string{"error/negotiated", "error/status-shape"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, _ []byte) (int, []byte) {
 		return status, []byte("no")
 	})}},
-	{Name: "fails-without-a-word", Breaks: []string{"error/in-stream"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
+	{Name: "fails-without-an-error-event", Breaks: []string{"error/in-stream"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
 	{Name: "client-errors-have-no-code", Breaks: []string{"error/client-typed", "error/html-502"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
-		return &codeless{r}
+		return &codelessClient{r}
 	}}},
-	{Name: "client-hammers", Breaks: []string{"error/retry-after", "error/no-retry-on-4xx"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
-		return &hammering{r}
+	{Name: "client-retries-immediately", Breaks: []string{"error/retry-after", "error/no-retry-on-4xx"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+		return &eagerClient{r}
 	}}},
 }
 
-// codeless is a client whose errors are words alone.
-type codeless struct{ *client.Remote }
+// codelessClient is a client whose errors have a message but no code.
+type codelessClient struct{ *client.Remote }
 
-// List hides the code of an error.
-func (c *codeless) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+func (c *codelessClient) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, err := c.Remote.List(ctx, q)
-	return page, bare(err)
+	return page, withoutCode(err)
 }
 
-// Watch hides the code of an error.
-func (c *codeless) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (c *codelessClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := c.Remote.Watch(ctx, q)
-	return w, bare(err)
+	return w, withoutCode(err)
 }
 
-func bare(err error) error {
+func withoutCode(err error) error {
 	if err == nil {
 		return nil
 	}
 	return errors.New(err.Error())
 }
 
-// hammering is a client that asks again at once, whatever it was told.
-type hammering struct{ *client.Remote }
+// eagerClient is a client that retries after every error and ignores Retry-After.
+type eagerClient struct{ *client.Remote }
 
-// Watch opens another watch where one fails.
-func (h *hammering) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	h.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
-	w, err := h.Remote.Watch(ctx, q)
+func (c *eagerClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	c.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
+	w, err := c.Remote.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &hammeringWatcher{Watcher: w, from: h.Remote, query: q}, nil
+	return &eagerWatcher{Watcher: w, remote: c.Remote, query: q}, nil
 }
 
-type hammeringWatcher struct {
+type eagerWatcher struct {
 	listwatch.Watcher
-	from  *client.Remote
-	query listwatch.Query
+	remote *client.Remote
+	query  listwatch.Query
 }
 
-// Next asks again, once for each error.
-func (w *hammeringWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	soon, cancel := context.WithTimeout(ctx, time.Second)
+// Next opens a new watch after an error, or after a second without an event.
+func (w *eagerWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	n, err := w.Watcher.Next(soon, dst)
+	n, err := w.Watcher.Next(limited, dst)
 	if err == nil {
 		return n, nil
 	}
-	again, failed := w.from.Watch(ctx, w.query)
-	if failed != nil {
+	replacement, watchErr := w.remote.Watch(ctx, w.query)
+	if watchErr != nil {
 		return 0, err
 	}
 	_ = w.Watcher.Close()
-	w.Watcher = again
+	w.Watcher = replacement
 	return w.Watcher.Next(ctx, dst)
 }

@@ -12,19 +12,20 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// A mistake is a request that can't be served, and how that is answered.
-type mistake struct {
+// An invalidRequest is a request that the server must refuse, with the expected response.
+type invalidRequest struct {
 	target string
 	header []string
 	code   int
 	reason string
-	// ours: it is no mistake to Kubernetes, or another one, so that it is held against no other server. Cases of their own say what
-	// is right.
-	ours bool
+	// ourServerOnly limits the check to this module's server, because Kubernetes accepts
+	// the request or returns a different error. Separate cases define what every server
+	// must do with it.
+	ourServerOnly bool
 }
 
-// mistakes are what can be wrong with a watch before it begins.
-var mistakes = []mistake{
+// invalidRequests are watch requests that must fail before a stream starts.
+var invalidRequests = []invalidRequest{
 	{"?watch=maybe", nil, http.StatusBadRequest, "BadRequest", true},
 	{"?watch=1&resourceVersion=abc", nil, http.StatusBadRequest, "BadRequest", true},
 	{"?watch=1&labelSelector=!!", nil, http.StatusBadRequest, "BadRequest", false},
@@ -44,19 +45,19 @@ var mistakes = []mistake{
 	{"/apis/conformance.example.com/v1/gadgets?watch=1", nil, http.StatusNotFound, "NotFound", true},
 }
 
-// make makes a mistake, and checks kind, apiVersion, status, message, reason and code of the answer.
-func make(e *harness.Env, m mistake) {
+// wantRefused sends r and checks the HTTP status and the Status of the response.
+func wantRefused(e *harness.Env, r invalidRequest) {
 	e.Helper()
-	if !m.ours || e.Can(harness.InProcess) {
-		e.RequestRaw("GET", m.target, m.header...).WantRefused(m.code, m.reason)
+	if !r.ourServerOnly || e.Can(harness.InProcess) {
+		e.RequestRaw("GET", r.target, r.header...).WantRefused(r.code, r.reason)
 	}
 }
 
 func statusShape(e *harness.Env) {
-	for _, m := range mistakes {
-		make(e, m)
+	for _, r := range invalidRequests {
+		wantRefused(e, r)
 	}
-	// On the wire: the members that Kubernetes always writes, under these names.
+	// Check the raw JSON: Kubernetes always writes these members, under these names.
 	var fields map[string]json.RawMessage
 	body := e.WatchRaw("sendInitialEvents=true").ReadAll()
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -76,15 +77,16 @@ func errorInStream(e *harness.Env) {
 	e.Put("a")
 	e.CompactHistory()
 	s := e.Dial(harness.From(old))
-	e.Put("a") // must not follow the error
+	e.Put("a") // this event must not follow the error
 	err := s.WantError(listwatch.Expired)
 	if err.Status != http.StatusGone || err.Reason != "Expired" || err.Message == "" {
-		e.Errorf("got %+v, want a whole Status", err)
+		e.Errorf("got %+v, want status 410, reason Expired and a message", err)
 	}
 	rawErrorInStream(e, old)
 }
 
-// rawErrorInStream reads the same by hand: the last bytes are the end that the transport has for a complete stream.
+// rawErrorInStream checks the bytes of the same stream: after the error, the transport must
+// mark the stream as complete.
 func rawErrorInStream(e *harness.Env, old listwatch.Version) {
 	a := e.WatchRaw(harness.From(old))
 	a.WantAccepted()
@@ -98,7 +100,7 @@ func rawErrorInStream(e *harness.Env, old listwatch.Version) {
 			e.Errorf("got opcode %d, % x after the error, want close 1000", op, code)
 		}
 	} else {
-		event = a.ReadAll() // fails where the last chunk or END_STREAM is missing
+		event = a.ReadAll() // fails if the last chunk or END_STREAM is missing
 	}
 	var got struct {
 		Type   string
@@ -108,7 +110,7 @@ func rawErrorInStream(e *harness.Env, old listwatch.Version) {
 		e.Fatalf("got %q, want one event: %v", event, err)
 	}
 	if s := got.Object; got.Type != "ERROR" || s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Code != 410 || s.Reason != "Expired" {
-		e.Errorf("got %s, want an ERROR with a Status", event)
+		e.Errorf("got %s, want an ERROR event with a Status of code 410 and reason Expired", event)
 	}
 }
 
@@ -116,15 +118,15 @@ func httpCodeEqualsStatus(e *harness.Env) {
 	old := e.Put("a")
 	e.Put("a")
 	e.CompactHistory()
-	more := []mistake{
+	more := []invalidRequest{
 		{"?" + harness.From(old) + "&resourceVersionMatch=Exact", nil, http.StatusGone, "Expired", false},
 		{"?resourceVersion=x", nil, http.StatusBadRequest, "BadRequest", true},
 		{"", []string{"Accept", "text/event-stream"}, http.StatusNotAcceptable, "NotAcceptable", true},
 		{e.ResourcePath(harness.DefaultNamespace) + "/nobody", nil, http.StatusNotFound, "NotFound", false},
 		{"/nowhere", nil, http.StatusNotFound, "NotFound", true},
 	}
-	for _, m := range append(more, mistakes...) {
-		make(e, m)
+	for _, r := range append(more, invalidRequests...) {
+		wantRefused(e, r)
 	}
 	e.RequestRaw("PUT", "").WantRefused(http.StatusMethodNotAllowed, "MethodNotAllowed")
 	e.RequestRaw("PATCH", e.ResourcePath(harness.DefaultNamespace)).WantRefused(http.StatusMethodNotAllowed, "MethodNotAllowed")
@@ -155,13 +157,13 @@ func error422Causes(e *harness.Env) {
 	} {
 		s := e.RequestRaw("GET", "?"+query).WantRefused(http.StatusUnprocessableEntity, "Invalid")
 		if s.Details == nil {
-			e.Errorf("%s: no details", query)
+			e.Errorf("%s: the Status has no details", query)
 			continue
 		}
 		got := s.Details.Causes
 		for i, c := range got {
 			if c.Message == "" {
-				e.Errorf("%s: a cause without a message", query)
+				e.Errorf("%s: got a cause without a message", query)
 			}
 			got[i].Message = ""
 		}
@@ -175,9 +177,10 @@ func errorNegotiated(e *harness.Env) {
 	for _, accept := range []string{"nonsense", "text/html", "application/json;q=2", "image/png, text/plain;q=0.5", "a/b/c"} {
 		a := e.WatchRaw("labelSelector=!!", "Accept", accept)
 		if a.Status == http.StatusNotAcceptable && !e.Can(harness.InProcess) {
-			a.WantRefused(http.StatusNotAcceptable, "NotAcceptable") // of two mistakes a server may name either
+			// The request has two errors, and a server may report either.
+			a.WantRefused(http.StatusNotAcceptable, "NotAcceptable")
 			continue
 		}
-		a.WantRefused(http.StatusBadRequest, "BadRequest") // in JSON
+		a.WantRefused(http.StatusBadRequest, "BadRequest") // also checks that the body is JSON
 	}
 }

@@ -5,18 +5,18 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// secure is a server of TLS, guarded one that asks who its clients are.
+// tlsSetup enables TLS, tokenSetup requires credentials.
 var (
-	secure  = harness.Setup{TLS: true}
-	guarded = harness.Setup{Access: harness.Access{RequireUser: true}}
+	tlsSetup   = harness.Setup{TLS: true}
+	tokenSetup = harness.Setup{Access: harness.Access{RequireUser: true}}
 )
 
-// Cases are those of TLS and of credentials.
+// Cases lists the cases about TLS and credentials.
 var Cases = []harness.Case{
 	{
 		ID: "tls/versions", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule:  "the server accepts TLS 1.2 and 1.3 and nothing older (RFC 8446; RFC 8996)",
-		Setup: secure,
+		Setup: tlsSetup,
 		Needs: harness.Configurable | harness.Writes | harness.SoleWriter, Run: tlsVersions,
 	},
 	{
@@ -48,8 +48,8 @@ var Cases = []harness.Case{
 		ID: "tls/rotate", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule: "open watches survive a change of the server's certificate, and new " +
 			"connections get the new one",
-		Setup: secure,
-		Needs: harness.Configurable | harness.Writes | harness.SoleWriter | harness.InProcess, Run: rotate,
+		Setup: tlsSetup,
+		Needs: harness.Configurable | harness.Writes | harness.SoleWriter | harness.InProcess, Run: rotateCertificate,
 	},
 	{
 		ID: "tls/truncation", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
@@ -61,20 +61,20 @@ var Cases = []harness.Case{
 		ID: "auth/401", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule: "a request without valid credentials gets 401 with WWW-Authenticate, before " +
 			"any upgrade (RFC 9110, sections 15.5.2 and 11.6.1)",
-		Setup: guarded,
+		Setup: tokenSetup,
 		Needs: harness.Configurable, Run: unauthorized,
 	},
 	{
 		ID: "auth/403", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule:  "a user without permission to watch gets 403 with a Status, before any upgrade",
-		Setup: guarded,
+		Setup: tokenSetup,
 		Needs: harness.Configurable, Run: forbidden,
 	},
 	{
 		ID: "auth/ws-bearer-subprotocol", Level: harness.Should, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
 		Rule: "the server accepts a bearer token in a WebSocket subprotocol, and does not " +
 			"select that subprotocol (Kubernetes, for browsers)",
-		Setup: guarded,
+		Setup: tokenSetup,
 		Needs: harness.Configurable, Run: bearerSubprotocol,
 	},
 	{
@@ -85,6 +85,6 @@ var Cases = []harness.Case{
 	{
 		ID: "auth/expiry-mid-stream", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
 		Rule:      "a watch whose credentials expire may end with an ERROR event of code 401",
-		CoveredBy: "needs credentials that say when they expire: those of the server, tokens in a file, don't",
+		CoveredBy: "needs credentials that expire; the static tokens of the server do not",
 	},
 }

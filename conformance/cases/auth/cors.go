@@ -14,8 +14,9 @@ func wsNoOrigin(e *harness.Env) {
 	}
 }
 
-// lookalikes are origins that are not own, though they look a bit like it. own has no port.
-func lookalikes(own string) []string {
+// similarOrigins returns origins that resemble own but must not be treated as own. own has
+// no port.
+func similarOrigins(own string) []string {
 	scheme, host, _ := strings.Cut(own, "://")
 	other := map[string]string{"http": "https", "https": "http"}[scheme]
 	return []string{
@@ -25,8 +26,10 @@ func lookalikes(own string) []string {
 	}
 }
 
-// strangers are origins that a server for page does not let in.
-func strangers() []string { return append(lookalikes(page), "http://app.example.com", "null") }
+// foreignOrigins returns origins that a server must refuse if it allows allowedOrigin only.
+func foreignOrigins() []string {
+	return append(similarOrigins(allowedOrigin), "http://app.example.com", "null")
+}
 
 func wsForeignOrigin(e *harness.Env) {
 	refuse := func(e *harness.Env, header ...string) {
@@ -34,8 +37,8 @@ func wsForeignOrigin(e *harness.Env) {
 		e.WatchRaw("", header...).WantRefused(http.StatusForbidden, "Forbidden")
 	}
 	refuse(e, "Origin", "https://evil.example")
-	for _, origin := range lookalikes("http://things.example.com") {
-		if origin != "" { // that would be none
+	for _, origin := range similarOrigins("http://things.example.com") {
+		if origin != "" { // an empty value would omit the header
 			refuse(e, "Host", "things.example.com", "Origin", origin)
 		}
 	}
@@ -49,14 +52,14 @@ func wsForeignOrigin(e *harness.Env) {
 		refuse(e, "Host", host, "Origin", origin)
 	}
 	own := "http://" + e.URL.Host
-	refuse(e, "Origin", own, "Origin", own) // a request has one
+	refuse(e, "Origin", own, "Origin", own) // only one Origin is allowed
 	if !e.Can(harness.Configurable) {
 		return
 	}
-	pages := harness.NewEnv(e.T, e.Target, e.Variant, forPages, e.Timeline)
-	pages.WatchRaw("", "Origin", page).WantAccepted()
+	pages := harness.NewEnv(e.T, e.Target, e.Variant, corsSetup, e.Timeline)
+	pages.WatchRaw("", "Origin", allowedOrigin).WantAccepted()
 	pages.WatchRaw("", "Origin", "http://"+pages.URL.Host).WantAccepted()
-	for _, origin := range strangers() {
+	for _, origin := range foreignOrigins() {
 		if origin != "" {
 			refuse(pages, "Origin", origin)
 		}
@@ -83,55 +86,55 @@ func sameOrigin(e *harness.Env) {
 		{"[2001:DB8::A]:8001", "http://[2001:db8::a]:8001"},
 	} {
 		if e.WatchRaw("", "Host", test[0]).Status >= http.StatusBadRequest {
-			continue // a server need not go by every name
+			continue // a server may refuse unknown hosts
 		}
 		e.WatchRaw("", "Host", test[0], "Origin", test[1]).WantAccepted()
 	}
 }
 
-// wantAllowed says that the page may read the answer, with what it sent of credentials.
+// wantAllowed checks that a page of origin may read the response to a request with credentials.
 func wantAllowed(a *harness.Response, origin string) {
 	a.Helper()
 	for name, want := range map[string]string{"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true"} {
 		if got := a.Headers.Values(name); !slices.Equal(got, []string{want}) {
-			a.Errorf("status %d: got %s %q, want %q, once", a.Status, name, got, want)
+			a.Errorf("status %d: got %s %q, want exactly one value, %q", a.Status, name, got, want)
 		}
 	}
 	a.WantVary("Origin")
 }
 
-// wantUnreadable says that no page may read the answer.
+// wantUnreadable checks that the response allows no page to read it.
 func wantUnreadable(a *harness.Response, origin string) {
 	a.Helper()
 	for name, values := range a.Headers {
 		if strings.HasPrefix(http.CanonicalHeaderKey(name), "Access-Control-Allow-") {
-			a.Errorf("status %d to a page of %q: got %s %q, want none", a.Status, origin, name, values)
+			a.Errorf("status %d for origin %q: got %s %q, want no such header", a.Status, origin, name, values)
 		}
 	}
 	a.WantVary("Origin")
 }
 
 func corsPreflight(e *harness.Env) {
-	asked := []string{"authorization", "last-event-id", "content-type"}
+	headers := []string{"authorization", "last-event-id", "content-type"}
 	preflight := func(origin, method string) *harness.Response {
 		return e.RequestOn(e.Connect(e.ALPN()...), "OPTIONS", "?watch=1", []string{
-			"Origin", origin, "Access-Control-Request-Method", method, "Access-Control-Request-Headers", strings.Join(asked, ","),
+			"Origin", origin, "Access-Control-Request-Method", method, "Access-Control-Request-Headers", strings.Join(headers, ","),
 		})
 	}
 	for _, method := range []string{"GET", "DELETE"} {
-		a := preflight(page, method)
+		a := preflight(allowedOrigin, method)
 		a.WantStatus(http.StatusNoContent)
-		wantAllowed(a, page)
+		wantAllowed(a, allowedOrigin)
 		if got := a.Headers.Values("Access-Control-Allow-Methods"); !harness.Contains(got, method) {
-			e.Errorf("got Access-Control-Allow-Methods %q, want %s in it", got, method)
+			e.Errorf("got Access-Control-Allow-Methods %q, want it to include %s", got, method)
 		}
-		for _, name := range asked {
+		for _, name := range headers {
 			if got := a.Headers.Values("Access-Control-Allow-Headers"); !harness.Contains(got, name) {
-				e.Errorf("got Access-Control-Allow-Headers %q, want %s in it", got, name)
+				e.Errorf("got Access-Control-Allow-Headers %q, want it to include %s", got, name)
 			}
 		}
 	}
-	for _, origin := range strangers() {
+	for _, origin := range foreignOrigins() {
 		if origin != "" {
 			wantUnreadable(preflight(origin, "GET"), origin)
 		}
@@ -139,35 +142,35 @@ func corsPreflight(e *harness.Env) {
 }
 
 func corsSimple(e *harness.Env) {
-	ask := func(origin string) map[int][]*harness.Response {
-		as := func(token string) []string { return append(bearer(token), "Origin", origin) }
+	responses := func(origin string) map[int][]*harness.Response {
+		with := func(token string) []string { return append(bearer(token), "Origin", origin) }
 		return map[int][]*harness.Response{
-			http.StatusOK:           {e.WatchRaw("", as(harness.Allowed)...), e.ListRaw("", as(harness.Allowed)...)},
-			http.StatusBadRequest:   {e.WatchRaw("resourceVersion=abc", as(harness.Allowed)...), e.ListRaw("limit=x", as(harness.Allowed)...)},
-			http.StatusUnauthorized: {e.WatchRaw("", as("nobody")...)},
-			http.StatusForbidden:    {e.ListRaw("", as(harness.Denied)...)},
+			http.StatusOK:           {e.WatchRaw("", with(harness.Allowed)...), e.ListRaw("", with(harness.Allowed)...)},
+			http.StatusBadRequest:   {e.WatchRaw("resourceVersion=abc", with(harness.Allowed)...), e.ListRaw("limit=x", with(harness.Allowed)...)},
+			http.StatusUnauthorized: {e.WatchRaw("", with("nobody")...)},
+			http.StatusForbidden:    {e.ListRaw("", with(harness.Denied)...)},
 		}
 	}
-	for status, answers := range ask(page) {
-		for _, a := range answers {
+	for status, all := range responses(allowedOrigin) {
+		for _, a := range all {
 			a.WantStatus(status)
-			wantAllowed(a, page)
+			wantAllowed(a, allowedOrigin)
 		}
 	}
-	for _, origin := range []string{"https://evil.example", page + ".evil.example", "null", ""} {
-		for _, answers := range ask(origin) {
-			for _, a := range answers {
+	for _, origin := range []string{"https://evil.example", allowedOrigin + ".evil.example", "null", ""} {
+		for _, all := range responses(origin) {
+			for _, a := range all {
 				wantUnreadable(a, origin)
 			}
 		}
 	}
-	for _, origin := range strangers() {
+	for _, origin := range foreignOrigins() {
 		wantUnreadable(e.ListRaw("", append(bearer(harness.Allowed), "Origin", origin)...), origin)
 	}
 }
 
 func corsEventSource(e *harness.Env) {
-	header := []string{"Accept", "text/event-stream", "Cache-Control", "no-cache", "Origin", page, "Cookie", "session=1"}
+	header := []string{"Accept", "text/event-stream", "Cache-Control", "no-cache", "Origin", allowedOrigin, "Cookie", "session=1"}
 	first, second := e.Put("a"), e.Put("b")
 	for _, test := range []struct {
 		header []string
@@ -178,7 +181,7 @@ func corsEventSource(e *harness.Env) {
 	} {
 		a := e.WatchRaw("", test.header...)
 		a.WantStatus(http.StatusOK)
-		wantAllowed(a, page)
+		wantAllowed(a, allowedOrigin)
 		if got := a.Headers.Get("Content-Type"); got != "text/event-stream" {
 			e.Errorf("got Content-Type %q, want text/event-stream", got)
 		}

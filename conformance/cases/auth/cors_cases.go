@@ -4,15 +4,15 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// page is the origin of pages that a server for browsers lets in.
-const page = "https://app.example.com"
+// allowedOrigin is the only origin that the setups below allow.
+const allowedOrigin = "https://app.example.com"
 
 var (
-	forPages        = harness.Setup{Access: harness.Access{AllowedOrigin: page}}
-	forPagesOfUsers = harness.Setup{Access: harness.Access{AllowedOrigin: page, RequireUser: true}}
+	corsSetup      = harness.Setup{Access: harness.Access{AllowedOrigin: allowedOrigin}}
+	corsTokenSetup = harness.Setup{Access: harness.Access{AllowedOrigin: allowedOrigin, RequireUser: true}}
 )
 
-// CORSCases are those of pages in browsers.
+// CORSCases lists the cases about requests from web pages.
 var CORSCases = []harness.Case{
 	{
 		ID: "cors/ws-no-origin", Level: harness.Promise, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
@@ -42,21 +42,21 @@ var CORSCases = []harness.Case{
 		Rule: "a preflight request of an allowed origin gets 204 with the allowed methods " +
 			"and headers, without credentials; other origins are allowed nothing (Fetch, CORS " +
 			"protocol)",
-		Setup: forPagesOfUsers,
+		Setup: corsTokenSetup,
 		Needs: harness.Configurable, Run: corsPreflight,
 	},
 	{
 		ID: "cors/simple", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
 		Rule: "responses and errors name an allowed origin and never *; all vary with " +
 			"Origin, and other origins cannot read them (Fetch, CORS protocol)",
-		Setup: forPagesOfUsers,
+		Setup: corsTokenSetup,
 		Needs: harness.Configurable, Run: corsSimple,
 	},
 	{
 		ID: "cors/eventsource", Level: harness.Should, Subject: harness.Server, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
 		Rule: "an EventSource of an allowed origin, with credentials, receives events and " +
 			"resumes (HTML, section 9.2)",
-		Setup: forPages,
+		Setup: corsSetup,
 		Needs: harness.Configurable | harness.Writes | harness.SoleWriter, Run: corsEventSource,
 	},
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// bearer are the headers of a request with a token.
+// bearer returns the Authorization header for a token.
 func bearer(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
 func unauthorized(e *harness.Env) {
@@ -32,20 +32,21 @@ func unauthorized(e *harness.Env) {
 		}
 	}
 	e.WatchRaw("", bearer(harness.Allowed)...).WantAccepted()
-	e.WatchRaw("", "authorization", "bEARER "+harness.Allowed).WantAccepted() // schemes have no case: RFC 9110, section 11.1
+	// The scheme is case-insensitive (RFC 9110, section 11.1).
+	e.WatchRaw("", "authorization", "bEARER "+harness.Allowed).WantAccepted()
 }
 
 func forbidden(e *harness.Env) {
 	for _, a := range []*harness.Response{e.WatchRaw("", bearer(harness.Denied)...), e.ListRaw("", bearer(harness.Denied)...)} {
 		if s := a.WantRefused(http.StatusForbidden, "Forbidden"); !strings.Contains(s.Message, harness.Denied) {
-			e.Errorf("got message %q, want one that names the user", s.Message)
+			e.Errorf("got message %q, want it to name the user", s.Message)
 		}
 	}
 	e.WatchRaw("", bearer(harness.Allowed)...).WantAccepted()
 }
 
-// asSubprotocol spells a token as kube-apiserver takes it.
-func asSubprotocol(token string) string {
+// tokenSubprotocol returns the WebSocket subprotocol in which kube-apiserver accepts a token.
+func tokenSubprotocol(token string) string {
 	return "base64url.bearer.authorization.k8s.io." + harness.Token68([]byte(token))
 }
 
@@ -57,37 +58,38 @@ func bearerSubprotocol(e *harness.Env) {
 		offer  []string
 		chosen string
 	}{
-		{[]string{asSubprotocol(harness.Allowed)}, ""},
-		{[]string{asSubprotocol(harness.Allowed), "v1"}, "v1"},
-		{[]string{"v1", asSubprotocol(harness.Allowed)}, "v1"},
+		{[]string{tokenSubprotocol(harness.Allowed)}, ""},
+		{[]string{tokenSubprotocol(harness.Allowed), "v1"}, "v1"},
+		{[]string{"v1", tokenSubprotocol(harness.Allowed)}, "v1"},
 	} {
 		if got := offer(test.offer...).WantAccepted().Get("Sec-Websocket-Protocol"); got != test.chosen {
-			e.Errorf("offered %q: the server chose %q, want %q", test.offer, got, test.chosen)
+			e.Errorf("offered subprotocols %q: the server selected %q, want %q", test.offer, got, test.chosen)
 		}
 	}
-	offer("v1", asSubprotocol("nobody")).WantRefused(http.StatusUnauthorized, "Unauthorized")
-	offer("v1", asSubprotocol(harness.Allowed)+"=").WantRefused(http.StatusUnauthorized, "Unauthorized")
-	offer("v1", asSubprotocol("")).WantRefused(http.StatusUnauthorized, "Unauthorized")
-	offer("v1", asSubprotocol(harness.Allowed), asSubprotocol(harness.Denied)).WantRefused(http.StatusUnauthorized, "Unauthorized")
-	offer("v1", asSubprotocol(harness.Denied)).WantRefused(http.StatusForbidden, "Forbidden")
+	offer("v1", tokenSubprotocol("nobody")).WantRefused(http.StatusUnauthorized, "Unauthorized")
+	offer("v1", tokenSubprotocol(harness.Allowed)+"=").WantRefused(http.StatusUnauthorized, "Unauthorized")
+	offer("v1", tokenSubprotocol("")).WantRefused(http.StatusUnauthorized, "Unauthorized")
+	offer("v1", tokenSubprotocol(harness.Allowed), tokenSubprotocol(harness.Denied)).WantRefused(http.StatusUnauthorized, "Unauthorized")
+	offer("v1", tokenSubprotocol(harness.Denied)).WantRefused(http.StatusForbidden, "Forbidden")
 }
 
-// tokens gives out one token until it is asked for fresh ones.
-type tokens struct{ asked atomic.Int32 } // how often for fresh ones
+// tokenSource returns a stale token until the client requests a fresh one.
+type tokenSource struct{ refreshes atomic.Int32 } // requests for a fresh token
 
-func (t *tokens) header(_ context.Context, refresh bool) (http.Header, error) {
+func (t *tokenSource) header(_ context.Context, refresh bool) (http.Header, error) {
 	token := "stale"
 	if refresh {
-		t.asked.Add(1)
+		t.refreshes.Add(1)
 	}
-	if t.asked.Load() > 0 {
+	if t.refreshes.Load() > 0 {
 		token = "fresh"
 	}
 	return http.Header{"Authorization": {"Bearer " + token}}, nil
 }
 
-// knows is a step: next for requests with a token, and 401 for others.
-func knows(token string, next http.HandlerFunc) http.HandlerFunc {
+// requireToken returns a handler that passes requests with the token to next and answers others
+// with 401.
+func requireToken(token string, next http.HandlerFunc) http.HandlerFunc {
 	refuse := harness.Respond(http.StatusUnauthorized, harness.StatusJSON(http.StatusUnauthorized, "Unauthorized", nil), "WWW-Authenticate", "Bearer")
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
@@ -99,32 +101,32 @@ func knows(token string, next http.HandlerFunc) http.HandlerFunc {
 }
 
 func tokenRefresh(e *harness.Env) {
-	follow := func(steps ...http.HandlerFunc) (*harness.HandlerSequence, *tokens, listwatch.Watcher) {
-		script, at := e.ServeInTurn(steps...)
-		known := new(tokens)
-		return script, known, e.Follow(e.RemoteWith(at, func(r *client.Remote) { r.Header = known.header }), 1)
+	follow := func(steps ...http.HandlerFunc) (*harness.HandlerSequence, *tokenSource, listwatch.Watcher) {
+		server, route := e.ServeInTurn(steps...)
+		tokens := new(tokenSource)
+		return server, tokens, e.Follow(e.RemoteWith(route, func(r *client.Remote) { r.Header = tokens.header }), 1)
 	}
-	// The newest may be one of several objects of one version, so the one before it is what the watch can be resumed from.
-	begins := knows("stale", e.SendThenEnd(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")))
-	expires := e.SendError(&listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"})
-	for what, then := range map[string]http.HandlerFunc{"refused": knows("fresh", nil), "in the stream": knows("stale", expires)} {
-		asked := make(chan string)
-		_, known, w := follow(begins, then, knows("fresh", harness.RecordVersion(asked)))
+	// Version 6 may have more events than the client has seen, so it must resume from version 5.
+	first := requireToken("stale", e.SendThenEnd(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")))
+	expired := e.SendError(&listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"})
+	for name, second := range map[string]http.HandlerFunc{"HTTP 401": requireToken("fresh", nil), "ERROR event": requireToken("stale", expired)} {
+		versions := make(chan string)
+		_, tokens, w := follow(first, second, requireToken("fresh", harness.RecordVersion(versions)))
 		for range 2 {
 			if _, err := e.NextOf(w); err != nil {
-				e.Fatalf("%s: %v", what, err)
+				e.Fatalf("%s: %v", name, err)
 			}
 		}
-		if got := told(e, asked); got != "5" {
-			e.Errorf("%s: resumed from %q with a fresh token, want 5", what, got)
+		if got := receive(e, versions); got != "5" {
+			e.Errorf("%s: the client resumed from version %q with a fresh token, want 5", name, got)
 		}
-		if n := known.asked.Load(); n != 1 {
-			e.Errorf("%s: the client has asked for fresh credentials %d times, want once", what, n)
+		if n := tokens.refreshes.Load(); n != 1 {
+			e.Errorf("%s: the client requested fresh credentials %d times, want 1", name, n)
 		}
 		w.Close()
 	}
 
-	script, known, w := follow(begins, knows("none is good any more", nil))
+	server, tokens, w := follow(first, requireToken("no such token", nil))
 	for range 2 {
 		if _, err := e.NextOf(w); err != nil {
 			e.Fatal(err)
@@ -132,23 +134,23 @@ func tokenRefresh(e *harness.Env) {
 	}
 	for range 2 {
 		if got, err := e.NextOf(w); !errors.Is(err, listwatch.Unauthorized) {
-			e.Errorf("refused for ever: got %v, %v; want an error of code Unauthorized", got, err)
+			e.Errorf("all tokens refused: got %v, %v; want an error with code Unauthorized", got, err)
 		}
 	}
-	<-time.After(time.Hour) // of the bubble's clock
-	if n := len(script.RequestTimes()); n != 3 || known.asked.Load() != 1 {
-		e.Errorf("refused for ever: %d requests within an hour and fresh credentials %d times, want 3 and once", n, known.asked.Load())
+	<-time.After(time.Hour) // in fake time
+	if n := len(server.RequestTimes()); n != 3 || tokens.refreshes.Load() != 1 {
+		e.Errorf("all tokens refused: got %d requests to the server and %d for fresh credentials within an hour, want 3 and 1", n, tokens.refreshes.Load())
 	}
 }
 
-// told returns what comes over c, or nothing where that takes too long.
-func told(e *harness.Env, c <-chan string) string {
-	late, cancel := context.WithTimeout(context.Background(), e.Patience())
+// receive returns the next value from c, or an empty string after a timeout.
+func receive(e *harness.Env, c <-chan string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 	defer cancel()
 	select {
 	case s := <-c:
 		return s
-	case <-late.Done():
+	case <-ctx.Done():
 		return ""
 	}
 }

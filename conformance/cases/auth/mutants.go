@@ -16,10 +16,11 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases of TLS and of credentials.
+// Mutants are servers and clients with one defect each, which the cases about TLS and
+// credentials must detect.
 var Mutants = []mutation.Mutant{
-	{Name: "speaks-old-tls", Breaks: []string{"tls/versions"}, Defect: reference.Interceptors{TLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 }}},
-	{Name: "trusts-anybody", Breaks: []string{"tls/bad-ca", "tls/wrong-name", "tls/expired"}, Defect: reference.Interceptors{
+	{Name: "accepts-old-tls", Breaks: []string{"tls/versions"}, Defect: reference.Interceptors{TLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 }}},
+	{Name: "client-skips-certificate-verification", Breaks: []string{"tls/bad-ca", "tls/wrong-name", "tls/expired"}, Defect: reference.Interceptors{
 		TransportClient: mutation.OnNetwork(func(n transport.Network) transport.Network {
 			if n.TLS != nil {
 				n.TLS = n.TLS.Clone()
@@ -28,13 +29,13 @@ var Mutants = []mutation.Mutant{
 			return n
 		}),
 	}},
-	{Name: "one-certificate-is-as-good-as-another", Breaks: []string{"tls/mtls"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+	{Name: "maps-every-certificate-to-one-user", Breaks: []string{"tls/mtls"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 			r.Header.Set("Authorization", "Bearer "+harness.Allowed)
 			r.TLS.VerifiedChains = nil
 		}
 	})}},
-	{Name: "believes-certificates", Breaks: []string{"tls/mtls"}, Defect: reference.Interceptors{
+	{Name: "accepts-untrusted-certificates", Breaks: []string{"tls/mtls"}, Defect: reference.Interceptors{
 		TLS: func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert },
 		Handler: mutation.OnRequest(func(r *http.Request) {
 			if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
@@ -42,29 +43,29 @@ var Mutants = []mutation.Mutant{
 			}
 		}),
 	}},
-	{Name: "keeps-its-first-certificate", Breaks: []string{"tls/rotate"}, Defect: reference.Interceptors{TLS: func(c *tls.Config) {
+	{Name: "never-rotates-its-certificate", Breaks: []string{"tls/rotate"}, Defect: reference.Interceptors{TLS: func(c *tls.Config) {
 		get := c.GetCertificate
 		first := sync.OnceValues(func() (*tls.Certificate, error) { return get(nil) })
 		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return first() }
 	}}},
-	{Name: "takes-every-end-for-a-clean-one", Breaks: []string{"tls/truncation"}, Defect: reference.Interceptors{TransportClient: mutation.EndingIn(func(error) error { return io.EOF })}},
-	{Name: "offers-no-challenge", Breaks: []string{"auth/401"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) { h.Del("WWW-Authenticate") })}},
-	{Name: "asks-nobody", Breaks: []string{"auth/401"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+	{Name: "client-takes-truncation-for-a-clean-end", Breaks: []string{"tls/truncation"}, Defect: reference.Interceptors{TransportClient: mutation.EndingIn(func(error) error { return io.EOF })}},
+	{Name: "omits-www-authenticate", Breaks: []string{"auth/401"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) { h.Del("WWW-Authenticate") })}},
+	{Name: "accepts-requests-without-credentials", Breaks: []string{"auth/401"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
 			r.Header.Set("Authorization", "Bearer "+harness.Allowed)
 		}
 	})}},
-	{Name: "everybody-may-do-everything", Breaks: []string{"auth/403"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+	{Name: "skips-authorization", Breaks: []string{"auth/403"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer "+harness.Denied {
 			r.Header.Set("Authorization", "Bearer "+harness.Allowed)
 		}
 	})}},
-	{Name: "passes-over-subprotocols", Breaks: []string{"auth/ws-bearer-subprotocol"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+	{Name: "ignores-token-subprotocols", Breaks: []string{"auth/ws-bearer-subprotocol"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if p := r.Header.Get("Sec-Websocket-Protocol"); strings.Contains(p, "bearer") {
 			r.Header.Set("Sec-Websocket-Protocol", "v1")
 		}
 	})}},
-	{Name: "client-shows-the-same-token-again", Breaks: []string{"auth/token-refresh"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+	{Name: "client-never-refreshes-its-token", Breaks: []string{"auth/token-refresh"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		header := r.Header
 		r.Header = func(ctx context.Context, _ bool) (http.Header, error) { return header(ctx, false) }
 		return r

@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of bookmarks.
+// Cases lists the cases about bookmarks.
 var Cases = []harness.Case{
 	{
 		ID: "bookmark/opt-in", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
@@ -51,8 +51,8 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "bookmark/never-from-future", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "the version of a bookmark is at most that of the newest write that had " +
-			"started when it was sent",
+		Rule: "the version of a bookmark is not higher than the version of the newest write " +
+			"that had started when the bookmark was sent",
 		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Setup: harness.FrequentBookmarks, Run: bookmarkNeverFromFuture,
 	},
 	{
@@ -62,5 +62,6 @@ var Cases = []harness.Case{
 	},
 }
 
-// mostBookmarkPeriod is the most time between two bookmarks: about a minute, with some room.
-const mostBookmarkPeriod = 2 * time.Minute
+// maxBookmarkPeriod is the longest allowed time between two bookmarks. A server should send one
+// about every minute.
+const maxBookmarkPeriod = 2 * time.Minute

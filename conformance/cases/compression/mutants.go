@@ -14,34 +14,36 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases of compression.
+// Mutants are servers and clients with one defect each, which the cases about compression must
+// detect.
 var Mutants = []mutation.Mutant{
-	{Name: "keeps-events-in-its-compressor", Breaks: []string{"comp/gzip", "comp/first-event-latency", "comp/breach-opt-out"}, Defect: reference.Interceptors{Handler: keeping}},
-	{Name: "says-gzip-for-zstd", Breaks: []string{"comp/zstd"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+	{Name: "never-flushes-its-compressor", Breaks: []string{"comp/gzip", "comp/first-event-latency", "comp/breach-opt-out"}, Defect: reference.Interceptors{Handler: withoutFlush}},
+	{Name: "answers-zstd-with-gzip", Breaks: []string{"comp/zstd"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "zstd") {
 			r.Header.Set("Accept-Encoding", "gzip")
 		}
 	})}},
-	{Name: "compresses-for-everybody", Breaks: []string{"comp/not-asked"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Accept-Encoding", "gzip")}},
-	{Name: "takes-no-for-yes", Breaks: []string{"comp/not-asked"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+	{Name: "always-compresses", Breaks: []string{"comp/not-asked"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Accept-Encoding", "gzip")}},
+	{Name: "ignores-a-quality-of-zero", Breaks: []string{"comp/not-asked"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if strings.HasPrefix(r.Header.Get("Accept-Encoding"), "gzip;q=0") {
 			r.Header.Set("Accept-Encoding", "gzip")
 		}
 	})}},
-	{Name: "client-stops-after-a-member", Breaks: []string{"comp/multi-member"}, Defect: reference.Interceptors{
-		TransportClient: mutation.Asks(nil, func(r transport.Receiver) transport.Receiver { return &sated{Receiver: r} }),
+	{Name: "client-stops-after-one-event", Breaks: []string{"comp/multi-member"}, Defect: reference.Interceptors{
+		TransportClient: mutation.Asks(nil, func(r transport.Receiver) transport.Receiver { return &oneEventReceiver{Receiver: r} }),
 	}},
-	{Name: "deflates-for-everybody", Breaks: []string{"comp/ws-deflate", "comp/ws-declined"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Sec-WebSocket-Extensions", "permessage-deflate")}},
-	{Name: "wants-to-keep-context", Breaks: []string{"comp/ws-no-context"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
+	{Name: "always-deflates", Breaks: []string{"comp/ws-deflate", "comp/ws-declined"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Sec-WebSocket-Extensions", "permessage-deflate")}},
+	{Name: "omits-server-no-context-takeover", Breaks: []string{"comp/ws-no-context"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
 		return &mutation.AlteredConn{Conn: c, OnRead: mutation.Replace("server_no_context", "client_no_context")}
 	})}},
-	{Name: "makes-bytes-for-each-watcher", Breaks: []string{"comp/shared-once"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+	{Name: "encodes-events-for-each-watcher", Breaks: []string{"comp/shared-once"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		return []listwatch.Event{mutation.WithData(e, e.Object.Data)}
 	})}},
 }
 
-// keeping returns a handler that compresses for who asks for gzip, whatever the server's own mind is, and never empties its compressor.
-func keeping(next http.Handler) http.Handler {
+// withoutFlush returns a handler that compresses every response to a client that accepts gzip
+// only, and never flushes the compressor.
+func withoutFlush(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept-Encoding") != "gzip" {
 			next.ServeHTTP(w, r)
@@ -50,32 +52,32 @@ func keeping(next http.Handler) http.Handler {
 		r.Header.Del("Accept-Encoding")
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Vary", "Accept-Encoding")
-		next.ServeHTTP(&keeper{w, gzip.NewWriter(w)}, r)
+		next.ServeHTTP(&unflushedWriter{w, gzip.NewWriter(w)}, r)
 	})
 }
 
-type keeper struct {
+type unflushedWriter struct {
 	http.ResponseWriter
 	gzip *gzip.Writer
 }
 
-// Write writes to the compressor.
-func (k *keeper) Write(p []byte) (int, error) { return k.gzip.Write(p) }
+func (w *unflushedWriter) Write(p []byte) (int, error) { return w.gzip.Write(p) }
 
-// FlushError sends what the compressor has given away.
-func (k *keeper) FlushError() error { return http.NewResponseController(k.ResponseWriter).Flush() }
-
-// sated is a receiver that has enough after one event.
-type sated struct {
-	transport.Receiver
-	full bool
+// FlushError flushes the response, but not the compressor.
+func (w *unflushedWriter) FlushError() error {
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Receive returns the first event.
-func (s *sated) Receive() (framing.WatchEvent, error) {
-	if s.full {
+// oneEventReceiver is a receiver that ends after one event.
+type oneEventReceiver struct {
+	transport.Receiver
+	done bool
+}
+
+func (r *oneEventReceiver) Receive() (framing.WatchEvent, error) {
+	if r.done {
 		return framing.WatchEvent{}, io.EOF
 	}
-	s.full = true
-	return s.Receiver.Receive()
+	r.done = true
+	return r.Receiver.Receive()
 }

@@ -15,15 +15,16 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// deflate returns texts as messages of RFC 7692, section 7.2.1, of which each may refer to those before it.
+// deflate compresses texts into messages (RFC 7692, section 7.2.1). The messages share one
+// context, so each may refer to earlier ones.
 func deflate(texts ...string) (messages [][]byte) {
 	var b bytes.Buffer
 	z, err := flate.NewWriter(&b, flate.BestCompression)
 	if err != nil {
-		return nil // there is that level
+		return nil // unreachable: the level is valid
 	}
 	for _, text := range texts {
-		_, _ = io.WriteString(z, text) // a Buffer takes everything
+		_, _ = io.WriteString(z, text) // writing to a Buffer never fails
 		_ = z.Flush()
 		messages = append(messages, bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte(harness.SyncMarker))))
 		b.Reset()
@@ -31,50 +32,52 @@ func deflate(texts ...string) (messages [][]byte) {
 	return messages
 }
 
-// inflate reads a message that refers to none before it (section 7.2.2).
+// inflate decompresses a message that refers to no earlier message (section 7.2.2).
 func inflate(message []byte) (string, error) {
-	// The last block, which is empty, is there for the reader to find its end.
+	// The empty final block marks the end for the reader.
 	text, err := io.ReadAll(flate.NewReader(strings.NewReader(string(message) + harness.SyncMarker + "\x01\x00\x00\xff\xff")))
 	return string(text), err
 }
 
-// An offered watch is one over a WebSocket for which compression was offered.
-type offered struct {
+// A deflateWatch is a WebSocket watch whose handshake offered compression.
+type deflateWatch struct {
 	*harness.Response
-	offer  string
-	agreed bool
+	offer    string
+	accepted bool
 }
 
-// offerDeflate opens a watch by hand and offers what is named. The answer, where there is one, must be to permessage-deflate.
-func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *offered {
+// offerDeflate opens a watch by hand and offers the extensions in offer. The server may accept
+// permessage-deflate only.
+func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *deflateWatch {
 	e.Helper()
 	a := e.WatchRaw(harness.From(start), harness.WebSocketExtensions, offer)
 	got := a.WantAccepted().Values(harness.WebSocketExtensions)
 	name, _, _ := strings.Cut(strings.Join(got, ","), ";")
 	if len(got) > 0 && strings.TrimSpace(name) != harness.Deflate {
-		e.Errorf("%q is answered with %q", offer, got)
+		e.Errorf("offered %q: the server selected %q, want permessage-deflate or nothing", offer, got)
 	}
-	return &offered{a, offer, len(got) > 0}
+	return &deflateWatch{a, offer, len(got) > 0}
 }
 
-// event reads a message and returns it inflated. RSV1 says that it was compressed, on its first frame alone and where that was agreed to.
-func (o *offered) event() (text string, compressed bool) {
+// event reads a message and inflates it if RSV1 marks it as compressed. RSV1 is allowed on
+// the first frame of a message only, and only after the server accepted the offer.
+func (o *deflateWatch) event() (text string, compressed bool) {
 	o.Helper()
 	var payload []byte
-	for begun := false; ; {
+	for started := false; ; {
 		f, err := wsframe.Read(o.Body)
 		if err != nil {
 			o.Fatalf("%q: read a message: %v", o.offer, err)
 		}
 		reserved, control := f.First&(wsframe.RSV1|wsframe.RSV2|wsframe.RSV3), f.Opcode() >= wsframe.OpClose
-		if reserved != 0 && (!o.agreed || begun || control || reserved != wsframe.RSV1) {
-			o.Fatalf("%q: got a frame that begins %#02x", o.offer, f.First)
+		if reserved != 0 && (!o.accepted || started || control || reserved != wsframe.RSV1) {
+			o.Fatalf("%q: got a frame with unexpected reserved bits in its first byte, %#02x", o.offer, f.First)
 		}
 		if control {
 			continue
 		}
-		if !begun {
-			begun, compressed = true, reserved != 0
+		if !started {
+			started, compressed = true, reserved != 0
 		}
 		if payload = append(payload, f.Payload...); f.First&wsframe.Final != 0 {
 			break
@@ -85,13 +88,13 @@ func (o *offered) event() (text string, compressed bool) {
 	}
 	text, err := inflate(payload)
 	if err != nil {
-		o.Fatalf("%q: got %x, which can't be inflated by itself: %v", o.offer, payload, err)
+		o.Fatalf("%q: message %x cannot be inflated independently: %v", o.offer, payload, err)
 	}
 	return text, true
 }
 
-// wantEvents writes events that compress well and reads them.
-func (o *offered) wantEvents() {
+// wantEvents writes events that compress well and checks that they arrive.
+func (o *deflateWatch) wantEvents() {
 	o.Helper()
 	for i, words := range []int{0, 300, 300, 20_000} {
 		text := strings.Repeat("listwatch ", words)
@@ -100,44 +103,46 @@ func (o *offered) wantEvents() {
 		if !strings.HasPrefix(got, `{"type":"`) || !strings.Contains(got, `"resourceVersion":"`+v.String()+`"`) || !strings.Contains(got, `"text":"`+text+`"`) {
 			o.Fatalf("%q: got %.200q, want the event of version %d", o.offer, got, v)
 		}
-		if ours := o.Can(harness.InProcess) && compression(o.Response.Env) != ""; ours && o.agreed && !compressed && len(text) > 0 {
-			o.Errorf("%q: an event of %d bytes is not compressed", o.offer, len(got))
+		if mustCompress := o.Can(harness.InProcess) && defaultCompression(o.Response.Env) != ""; mustCompress && o.accepted && !compressed && len(text) > 0 {
+			o.Errorf("%q: got an uncompressed event of %d bytes, want it compressed", o.offer, len(got))
 		}
 	}
 }
 
 func wsDeflate(e *harness.Env) {
-	for offer, fits := range map[string]bool{
+	for offer, acceptable := range map[string]bool{
 		"": false, "x-webkit-deflate-frame": false, "permessage-bzip2": false, "foo; bar=1": false,
 		harness.Deflate: true, harness.DeflateNoContext: true, harness.Deflate + "; client_max_window_bits": true, "foo; bar=1, " + harness.Deflate: true,
 	} {
 		o := offerDeflate(e, e.Put("start"), offer)
-		if o.agreed && !fits {
-			e.Errorf("the server agrees to %q", offer)
+		if o.accepted && !acceptable {
+			e.Errorf("the server accepts %q, want it declined", offer)
 		}
-		if fits && !o.agreed && e.Can(harness.InProcess) && compression(e) != "" {
-			e.Errorf("the server declines %q", offer)
+		if acceptable && !o.accepted && e.Can(harness.InProcess) && defaultCompression(e) != "" {
+			e.Errorf("the server declines %q, want it accepted", offer)
 		}
 		o.wantEvents()
 	}
 	if e.Can(harness.InProcess) {
-		clientInflates(e)
+		checkClientInflates(e)
 	}
 }
 
-// deflating returns e with a site that agrees and then plays.
-func deflating(e *harness.Env, agrees string, do ...harness.Step) *harness.Env {
-	return e.Via(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, agrees}}, do...)))
+// serveDeflate returns e with a scripted server that selects extensions and then runs steps.
+func serveDeflate(e *harness.Env, extensions string, steps ...harness.Step) *harness.Env {
+	return e.Via(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, extensions}}, steps...)))
 }
 
-var compressing = transport.Request{Codings: transport.Codings()}
+// anyCoding is the request of a client that accepts every coding.
+var anyCoding = transport.Request{Codings: transport.Codings()}
 
-// clientInflates has a client read messages compressed and not, whole and in fragments, and then what is none.
-func clientInflates(e *harness.Env) {
+// checkClientInflates checks that the client reads compressed and uncompressed messages,
+// whole and in fragments, and rejects invalid ones.
+func checkClientInflates(e *harness.Env) {
 	e.Helper()
 	text := func(name string) string { return harness.EventJSON("ADDED", name, "5") }
 	a, b := deflate(text("a"))[0], deflate(text("b"))[0]
-	sound := []wsframe.Frame{
+	valid := []wsframe.Frame{
 		{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a},
 		{First: wsframe.RSV1 | wsframe.OpText, Payload: b[:3]},
 		wsframe.Whole(wsframe.OpPing, "?"),
@@ -146,19 +151,19 @@ func clientInflates(e *harness.Env) {
 		wsframe.Whole(wsframe.OpText, text("c")),
 		{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a},
 	}
-	s := deflating(e, harness.DeflateNoContext, harness.SendFrames(sound...), harness.CloseWith(wsframe.CloseNormal)).DialRequest("", compressing)
+	s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(valid...), harness.CloseWith(wsframe.CloseNormal)).DialRequest("", anyCoding)
 	s.Want("ADDED a", "ADDED b", "ADDED c", "ADDED a")
 	s.WantEnd()
-	for what, bad := range map[string][]wsframe.Frame{
-		"RSV1 on the second frame":  {{First: wsframe.OpText, Payload: []byte(`{"type"`)}, {First: wsframe.Final | wsframe.RSV1 | wsframe.OpContinuation, Payload: a}},
-		"RSV1 on a ping":            {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpPing, Payload: []byte("?")}},
-		"RSV2":                      {{First: wsframe.Final | wsframe.RSV1 | wsframe.RSV2 | wsframe.OpText, Payload: a}},
-		"RSV1 on what is no blocks": {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: []byte(text("c"))}},
-		"half a message":            {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a[:len(a)/2]}},
+	for name, frames := range map[string][]wsframe.Frame{
+		"RSV1 on the second frame": {{First: wsframe.OpText, Payload: []byte(`{"type"`)}, {First: wsframe.Final | wsframe.RSV1 | wsframe.OpContinuation, Payload: a}},
+		"RSV1 on a ping":           {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpPing, Payload: []byte("?")}},
+		"RSV2":                     {{First: wsframe.Final | wsframe.RSV1 | wsframe.RSV2 | wsframe.OpText, Payload: a}},
+		"RSV1 on plain text":       {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: []byte(text("c"))}},
+		"a truncated message":      {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a[:len(a)/2]}},
 	} {
-		s := deflating(e, harness.DeflateNoContext, harness.SendFrames(bad...), harness.StayOpen).DialRequest("", compressing)
+		s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.StayOpen).DialRequest("", anyCoding)
 		if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("%s: got %s %s, %v; want an error of code Corrupt", what, w.Type, w.Object, err)
+			e.Errorf("%s: got %s %s, %v; want an error with code Corrupt", name, w.Type, w.Object, err)
 		}
 		s.Close()
 	}
@@ -167,35 +172,35 @@ func clientInflates(e *harness.Env) {
 func wsNoContext(e *harness.Env) {
 	for _, offer := range []string{harness.DeflateNoContext, harness.Deflate + "; server_no_context_takeover", harness.DeflateNoContext + "; client_max_window_bits=15"} {
 		o := offerDeflate(e, e.Put("start"), offer)
-		if got := o.Headers.Get(harness.WebSocketExtensions); o.agreed && !strings.Contains(got, "server_no_context_takeover") {
-			e.Errorf("%q is answered with %q, want server_no_context_takeover in it", offer, got)
+		if got := o.Headers.Get(harness.WebSocketExtensions); o.accepted && !strings.Contains(got, "server_no_context_takeover") {
+			e.Errorf("offered %q: the server selected %q, want it to include server_no_context_takeover", offer, got)
 		}
 		o.wantEvents()
 	}
 	if !e.Can(harness.InProcess) {
 		return
 	}
-	asked := make(chan string, 1)
-	plays := e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.Deflate}}, harness.StayOpen)
-	keeps := e.Via(e.ServeOnAnyTarget(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.Header.Get(harness.WebSocketExtensions)
-		plays(w, r)
+	offers := make(chan string, 1)
+	script := e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.Deflate}}, harness.StayOpen)
+	env := e.Via(e.ServeOnAnyTarget(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		offers <- r.Header.Get(harness.WebSocketExtensions)
+		script(w, r)
 	})))
-	if s, err := keeps.TryDial("", compressing); err == nil {
-		e.Errorf("the client takes a server that keeps context, though it asked for none")
+	if s, err := env.TryDial("", anyCoding); err == nil {
+		e.Errorf("the client accepts a server that did not agree to server_no_context_takeover, want an error")
 		s.Close()
 	}
-	if got := <-asked; !strings.Contains(got, "server_no_context_takeover") || !strings.Contains(got, "client_no_context_takeover") {
-		e.Errorf("the client offers %q, want it to keep no context and to ask for none", got)
+	if got := <-offers; !strings.Contains(got, "server_no_context_takeover") || !strings.Contains(got, "client_no_context_takeover") {
+		e.Errorf("the client offers %q, want server_no_context_takeover and client_no_context_takeover", got)
 	}
-	var refers []wsframe.Frame
+	var frames []wsframe.Frame
 	for _, message := range deflate(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "a", "5")) {
-		refers = append(refers, wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: message})
+		frames = append(frames, wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: message})
 	}
-	s := deflating(e, harness.DeflateNoContext, harness.SendFrames(refers...), harness.StayOpen).DialRequest("", compressing)
+	s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.StayOpen).DialRequest("", anyCoding)
 	s.Want("ADDED a")
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("a message that refers to the one before: got %s %s, %v; want an error of code Corrupt", w.Type, w.Object, err)
+		e.Errorf("a message that refers to an earlier one: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
 	}
 }
 
@@ -205,25 +210,25 @@ func wsDeclined(e *harness.Env) {
 		"client_max_window_bits=7", "client_max_window_bits=08", "server_max_window_bits", "server_max_window_bits=0",
 	} {
 		o := offerDeflate(e, e.Put("start"), harness.Deflate+"; "+params)
-		if o.agreed {
-			e.Errorf("%q: the server agrees by %q", o.offer, o.Headers.Get(harness.WebSocketExtensions))
+		if o.accepted {
+			e.Errorf("%q: the server answered %q, want it to decline", o.offer, o.Headers.Get(harness.WebSocketExtensions))
 		}
 		o.wantEvents()
 	}
 	if !e.Can(harness.InProcess) {
 		return
 	}
-	s := e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", compressing)
+	s := e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", anyCoding)
 	s.Want("ADDED a", "ADDED b")
 	s.WantEnd()
 	s = e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0]}), harness.StayOpen))).
-		DialRequest("", compressing)
+		DialRequest("", anyCoding)
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("RSV1 that was not agreed to: got %s %s, %v; want an error of code Corrupt", w.Type, w.Object, err)
+		e.Errorf("RSV1 without an accepted offer: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
 	}
 	for _, answer := range []string{harness.DeflateNoContext + "; unknown", harness.DeflateNoContext + ", " + harness.DeflateNoContext, "foo", harness.DeflateNoContext + "; server_max_window_bits=99"} {
-		if s, err := deflating(e, answer, harness.StayOpen).TryDial("", compressing); err == nil {
-			e.Errorf("the client takes %q for an answer", answer)
+		if s, err := serveDeflate(e, answer, harness.StayOpen).TryDial("", anyCoding); err == nil {
+			e.Errorf("the client accepts the answer %q, want an error", answer)
 			s.Close()
 		}
 	}

@@ -1,11 +1,12 @@
-// Package concurrency has the cases about many watches and writers, and about the order of events.
+// Package concurrency has the cases about concurrent watches and writes, and about the order of
+// events.
 package concurrency
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of many at once.
+// Cases lists the cases about concurrent watches and writes.
 var Cases = []harness.Case{
 	{
 		ID: "conc/1000-watchers", Level: harness.Must, Subject: harness.Both, Transports: "h2", Modes: []harness.Mode{harness.RealTime},
@@ -33,7 +34,7 @@ var Cases = []harness.Case{
 	{
 		ID: "conc/stop-idempotent", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
 		Rule: "a watch may be closed twice, before and during a read, and from several " +
-			"goroutines; then it is over",
+			"goroutines; every later read returns the end of the watch",
 		Needs: harness.Writes | harness.SoleWriter, Run: stopIdempotent,
 	},
 	{

@@ -12,24 +12,24 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// closeDuringSend closes watches while they are sent a history and what is written meanwhile.
+// closeDuringSend closes watches while the server sends them the history and concurrent writes.
 func closeDuringSend(e *harness.Env) {
 	const atOnce, history = 8, 100
 	watches := harness.Scaled(200)
 	random := e.Random()
 	start := e.Put("start")
 	for range history {
-		if _, err := write(e, random); err != nil {
+		if _, err := writeRandom(e, random); err != nil {
 			e.Fatal(err)
 		}
 	}
 	want, seed := e.EventsAfter(start), random.Uint64()
-	begin, stop := alongside(e, random, atOnce)
+	write, stop := writeOnRequest(e, random, atOnce)
 	e.Concurrently(atOnce, func(i int) error {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		for range watches / atOnce {
-			begin()
-			if err := closeAmidst(e, start, want[:random.IntN(len(want))], random.IntN(2) == 0); err != nil {
+			write()
+			if err := readAndClose(e, start, want[:random.IntN(len(want))], random.IntN(2) == 0); err != nil {
 				return err
 			}
 		}
@@ -41,12 +41,13 @@ func closeDuringSend(e *harness.Env) {
 		err = harness.Diff(e.EventsAfter(start), got)
 	}
 	if err != nil {
-		e.Errorf("a watch after %d that were closed: %v", watches, err)
+		e.Errorf("a watch opened after %d others were closed: %v", watches, err)
 	}
 }
 
-// closeAmidst opens a watch, reads some events, which are to be those wanted, and closes it, while somebody reads or not.
-func closeAmidst(e *harness.Env, start listwatch.Version, want []harness.Seen, reading bool) error {
+// readAndClose opens a watch, compares its first events with want, and closes it. If reading is
+// set, a goroutine reads during the close.
+func readAndClose(e *harness.Env, start listwatch.Version, want []harness.Seen, reading bool) error {
 	s, err := e.TryDial(harness.From(start), transport.Request{})
 	if err != nil {
 		return err
@@ -63,27 +64,27 @@ func closeAmidst(e *harness.Env, start listwatch.Version, want []harness.Seen, r
 	if !reading {
 		return s.Close()
 	}
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		for err := error(nil); err == nil; {
 			_, err = s.Receive()
 		}
 	}()
 	err = s.Close()
-	late, cancel := context.WithTimeout(context.Background(), e.Patience())
+	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 	defer cancel()
 	select {
-	case <-ended:
+	case <-done:
 		return err
-	case <-late.Done():
-		return fmt.Errorf("whoever reads a watch that is closed does not get to know")
+	case <-ctx.Done():
+		return fmt.Errorf("a pending read did not return after the watch was closed")
 	}
 }
 
 func stopIdempotent(e *harness.Env) {
 	start := e.Put("a")
-	closesForGood(e, "before it was read", e.Follow(e.Remote(e.Route), start))
+	wantClosed(e, "before the first read", e.Follow(e.Remote(e.Route), start))
 
 	w := e.Follow(e.Remote(e.Route), start)
 	e.Put("a")
@@ -91,16 +92,16 @@ func stopIdempotent(e *harness.Env) {
 		e.Fatal(err)
 	}
 	e.Put("a")
-	closesForGood(e, "by its reader", w)
+	wantClosed(e, "by its reader", w)
 
 	w = e.Follow(e.Remote(e.Route), e.Newest())
-	var others sync.WaitGroup
+	var closers sync.WaitGroup
 	for range 4 {
-		others.Go(func() { w.Close() })
+		closers.Go(func() { w.Close() })
 	}
-	wantOver(e, "by others, while its reader waits", w)
-	others.Wait()
-	closesForGood(e, "by others, before", w)
+	wantEOF(e, "by other goroutines during a read", w)
+	closers.Wait()
+	wantClosed(e, "by other goroutines before the read", w)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	w, err := e.Remote(e.Route).Watch(ctx, listwatch.Query{Start: listwatch.At, Version: e.Newest()})
@@ -108,33 +109,33 @@ func stopIdempotent(e *harness.Env) {
 		e.Fatal(err)
 	}
 	cancel()
-	closesForGood(e, "after the context of the call", w)
+	wantClosed(e, "after the context of Watch was canceled", w)
 
 	s := e.Dial(harness.From(e.Newest()))
 	for range 3 {
 		if err := s.Close(); err != nil {
-			e.Errorf("got %v of a receiver's Close, want nil", err)
+			e.Errorf("Close of a receiver: got %v, want nil", err)
 		}
 		if got, err := s.Receive(); err == nil {
-			e.Errorf("got %s from a receiver that is closed", got.Type)
+			e.Errorf("got %s from a closed receiver, want an error", got.Type)
 		}
 	}
 }
 
-// closesForGood closes a watch twice.
-func closesForGood(e *harness.Env, when string, w listwatch.Watcher) {
+// wantClosed closes a watch twice and checks that each following read returns io.EOF.
+func wantClosed(e *harness.Env, when string, w listwatch.Watcher) {
 	e.Helper()
 	for range 2 {
 		if err := w.Close(); err != nil {
 			e.Errorf("closed %s: got %v, want nil", when, err)
 		}
-		wantOver(e, when, w)
+		wantEOF(e, when, w)
 	}
 }
 
-func wantOver(e *harness.Env, when string, w listwatch.Watcher) {
+func wantEOF(e *harness.Env, when string, w listwatch.Watcher) {
 	e.Helper()
 	if got, err := e.NextOf(w); err != io.EOF {
-		e.Errorf("closed %s: got %s, %v behind that; want the end", when, got.Type, err)
+		e.Errorf("closed %s: the next read returned %s, %v; want io.EOF", when, got.Type, err)
 	}
 }

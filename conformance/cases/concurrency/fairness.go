@@ -10,13 +10,14 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// frameSize is what one DATA frame holds at most where SETTINGS say nothing (RFC 9113, section 6.5.2).
+// frameSize is the default maximum size of a DATA frame (RFC 9113, section 6.5.2).
 const frameSize = 16 << 10
 
-// h2OneConn has a server send events of one frame each to many streams of a connection, of which the first has taken all the room. When
-// there is room again, no stream may get much more of it than another.
+// h2OneConn fills the window of a connection with an event on the first stream, and then
+// queues events of one frame each on all other streams. When the window opens, no stream
+// may get ahead of another by more than two events.
 func h2OneConn(e *harness.Env) {
-	const watches, events, most = 250, 4, 2
+	const watches, events, maxDifference = 250, 4, 2
 	start := e.Put("start")
 	p := e.DialHTTP2(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
 	got := map[uint32]int{}
@@ -33,26 +34,26 @@ func h2OneConn(e *harness.Env) {
 	for range events {
 		e.PutLabelled("b", "others", frameSize-512)
 	}
-	<-time.After(time.Millisecond) // of the bubble's clock: all that the server can do is done
+	<-time.After(time.Millisecond) // fake time advances only when the server is blocked
 	p.OpenConnectionWindow()
 	for done := 0; done < (watches-1)*events; {
 		f, ok := p.NextFrame().(*http2.DataFrame)
 		if !ok {
 			continue
 		}
-		if _, known := got[f.StreamID]; !known || p.EventCount(f.StreamID) == got[f.StreamID] {
+		if _, counted := got[f.StreamID]; !counted || p.EventCount(f.StreamID) == got[f.StreamID] {
 			continue
 		}
 		got[f.StreamID]++
 		done++
-		least, greatest := extremes(got)
-		if greatest-least > most {
-			e.Fatalf("when %d events had come, a stream had %d and another %d: want them at most %d apart", done, greatest, least, most)
+		least, greatest := minMax(got)
+		if greatest-least > maxDifference {
+			e.Fatalf("after %d events, one stream had %d and another %d, want a difference of at most %d", done, greatest, least, maxDifference)
 		}
 	}
 }
 
-func extremes(counts map[uint32]int) (least, greatest int) {
+func minMax(counts map[uint32]int) (least, greatest int) {
 	least = 1 << 30
 	for _, n := range counts {
 		least, greatest = min(least, n), max(greatest, n)
@@ -60,7 +61,8 @@ func extremes(counts map[uint32]int) (least, greatest int) {
 	return least, greatest
 }
 
-// headOfLine has one watch, on a connection of its own, that is sent a lot and not read.
+// headOfLine leaves a large event unread on a separate connection. Other clients must still
+// receive their events.
 func headOfLine(e *harness.Env) {
 	start := e.Put("start")
 	big, err := e.WithVariant(e.Variant).TryDial(harness.LabelSelector("size=big")+"&"+harness.From(start), transport.Request{})

@@ -11,15 +11,16 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// crowd has several writers change the same objects at once.
-func crowd(e *harness.Env, writers, writes int) {
+// writeConcurrently changes the same objects from several goroutines and waits for them.
+func writeConcurrently(e *harness.Env, writers, writes int) {
 	e.Helper()
 	seed := e.Random().Uint64()
 	e.Concurrently(writers, func(i int) error {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		for range writes {
-			switch _, err := write(e, random); {
-			case err == nil, errors.Is(err, listwatch.Conflict), errors.Is(err, listwatch.NotFound): // somebody else was quicker
+			switch _, err := writeRandom(e, random); {
+			case err == nil, errors.Is(err, listwatch.Conflict), errors.Is(err, listwatch.NotFound):
+				// Another writer was faster.
 			default:
 				return err
 			}
@@ -30,51 +31,52 @@ func crowd(e *harness.Env, writers, writes int) {
 
 func orderSameForAll(e *harness.Env) {
 	watchers := harness.Scaled(100)
-	start, views := e.Put("start"), mixed(e)
-	open := make([]*harness.Watch, watchers)
+	start, envs := e.Put("start"), allVariants(e)
+	watches := make([]*harness.Watch, watchers)
 	e.Concurrently(watchers, func(i int) (err error) {
-		open[i], err = views[i%len(views)].TryDial(harness.From(start), transport.Request{})
+		watches[i], err = envs[i%len(envs)].TryDial(harness.From(start), transport.Request{})
 		return err
 	})
-	crowd(e, 4, 25)
+	writeConcurrently(e, 4, 25)
 	last := e.Put("last")
-	saw := make([][]harness.Seen, watchers)
+	seen := make([][]harness.Seen, watchers)
 	e.Concurrently(watchers, func(i int) (err error) {
-		saw[i], err = open[i].ReadThrough(last)
+		seen[i], err = watches[i].ReadThrough(last)
 		return err
 	})
-	e.Concurrently(watchers, func(i int) error { return harness.Diff(saw[0], saw[i]) })
+	e.Concurrently(watchers, func(i int) error { return harness.Diff(seen[0], seen[i]) })
 
-	// Whoever begins in the middle sees the rest in the same order.
-	late := rand.New(rand.NewPCG(uint64(last), 0))
+	// A watch that starts in the middle must receive the remaining events in the same order.
+	random := rand.New(rand.NewPCG(uint64(last), 0))
 	for range 10 {
-		at := late.IntN(len(saw[0]) - 1)
-		got, err := e.Dial(harness.From(saw[0][at].Version)).ReadThrough(last)
+		i := random.IntN(len(seen[0]) - 1)
+		got, err := e.Dial(harness.From(seen[0][i].Version)).ReadThrough(last)
 		if err == nil {
-			err = harness.Diff(saw[0][at+1:], got)
+			err = harness.Diff(seen[0][i+1:], got)
 		}
 		if err != nil {
-			e.Errorf("from %d: %v", saw[0][at].Version, err)
+			e.Errorf("a watch from version %d: %v", seen[0][i].Version, err)
 		}
 	}
 }
 
-// ordered says what is wrong with the order of events; nil: nothing.
-func ordered(events []harness.Seen) error {
-	newest, of := listwatch.Version(0), map[string]harness.Seen{}
+// checkOrder returns an error if versions decrease, or if the events of an object are not a
+// valid sequence.
+func checkOrder(events []harness.Seen) error {
+	newest, last := listwatch.Version(0), map[string]harness.Seen{}
 	for i, ev := range events {
 		kind, name, _ := strings.Cut(ev.Line, " ")
-		before, known := of[name]
+		before, seen := last[name]
 		beforeKind, _, _ := strings.Cut(before.Line, " ")
-		switch there := known && beforeKind != "DELETED"; {
+		switch exists := seen && beforeKind != "DELETED"; {
 		case ev.Version < newest:
-			return fmt.Errorf("event %d, %s, has version %d behind %d", i, ev.Line, ev.Version, newest)
-		case known && ev.Version <= before.Version:
-			return fmt.Errorf("event %d, %s, has version %d behind %s at %d", i, ev.Line, ev.Version, before.Line, before.Version)
-		case there && kind == "ADDED", !there && kind != "ADDED" && known:
-			return fmt.Errorf("event %d, %s, comes behind %s", i, ev.Line, before.Line)
+			return fmt.Errorf("event %d, %s, has version %d, but an earlier event has version %d", i, ev.Line, ev.Version, newest)
+		case seen && ev.Version <= before.Version:
+			return fmt.Errorf("event %d, %s, has version %d, but its object had %s at version %d", i, ev.Line, ev.Version, before.Line, before.Version)
+		case exists && kind == "ADDED", !exists && kind != "ADDED" && seen:
+			return fmt.Errorf("event %d, %s, cannot follow %s", i, ev.Line, before.Line)
 		}
-		newest, of[name] = ev.Version, ev
+		newest, last[name] = ev.Version, ev
 	}
 	return nil
 }
@@ -82,25 +84,25 @@ func ordered(events []harness.Seen) error {
 func orderPerKeyAndGlobal(e *harness.Env) {
 	start := e.Put("start")
 	queries := []string{"", harness.LabelSelector("!no-such-label"), harness.FieldSelector("metadata.name!=b"), "allowWatchBookmarks=true"}
-	open := make([]*harness.Watch, len(queries))
+	watches := make([]*harness.Watch, len(queries))
 	for i, query := range queries {
-		open[i] = e.Dial(query + "&" + harness.From(start))
+		watches[i] = e.Dial(query + "&" + harness.From(start))
 	}
-	crowd(e, 4, 50)
+	writeConcurrently(e, 4, 50)
 	middle := e.Newest()
-	crowd(e, 4, 50)
+	writeConcurrently(e, 4, 50)
 	last := e.Put("last")
 	for _, query := range queries {
 		queries = append(queries, query+" from the middle")
-		open = append(open, e.Dial(query+"&"+harness.From(middle)))
+		watches = append(watches, e.Dial(query+"&"+harness.From(middle)))
 	}
-	e.Concurrently(len(open), func(i int) error {
-		saw, err := open[i].ReadThrough(last)
+	e.Concurrently(len(watches), func(i int) error {
+		events, err := watches[i].ReadThrough(last)
 		if err == nil {
-			err = ordered(saw)
+			err = checkOrder(events)
 		}
-		if err == nil && len(saw) < 2 {
-			err = errors.New("there were no events to be in order")
+		if err == nil && len(events) < 2 {
+			err = errors.New("got fewer than two events, so their order cannot be checked")
 		}
 		if err != nil {
 			return fmt.Errorf("%q: %w", queries[i], err)

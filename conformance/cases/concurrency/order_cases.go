@@ -5,7 +5,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// OrderCases are those of the order of events, most of them under faults.
+// OrderCases lists the cases about the order of events. Most of them run under faults.
 var OrderCases = []harness.Case{
 	{
 		ID: "order/same-for-all", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

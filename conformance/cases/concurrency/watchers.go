@@ -12,17 +12,17 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// mixed returns views of the server over all transports, in turn.
-func mixed(e *harness.Env) []*harness.Env {
-	views := []*harness.Env{e}
+// allVariants returns e and an Env for each other variant of the same server.
+func allVariants(e *harness.Env) []*harness.Env {
+	envs := []*harness.Env{e}
 	for _, w := range e.OtherVariants() {
-		views = append(views, e.WithVariant(w))
+		envs = append(envs, e.WithVariant(w))
 	}
-	return views
+	return envs
 }
 
-// write changes one of a few objects. It is for any goroutine.
-func write(e *harness.Env, random *rand.Rand) (listwatch.Version, error) {
+// writeRandom puts or deletes one of four objects at random. It may be called on any goroutine.
+func writeRandom(e *harness.Env, random *rand.Rand) (listwatch.Version, error) {
 	name := string(rune('a' + random.IntN(4)))
 	if random.IntN(4) == 0 {
 		if v, err := e.TryDelete(name); !errors.Is(err, listwatch.NotFound) {
@@ -35,17 +35,17 @@ func write(e *harness.Env, random *rand.Rand) (listwatch.Version, error) {
 func thousandWatchers(e *harness.Env) {
 	const writes = 100
 	watchers := harness.Scaled(1000)
-	start, views := e.Put("start"), mixed(e)
-	open := make([]*harness.Watch, watchers)
+	start, envs := e.Put("start"), allVariants(e)
+	watches := make([]*harness.Watch, watchers)
 	e.Concurrently(watchers, func(i int) (err error) {
-		open[i], err = views[i%len(views)].TryDial(harness.From(start), transport.Request{})
+		watches[i], err = envs[i%len(envs)].TryDial(harness.From(start), transport.Request{})
 		return err
 	})
 	random, written := e.Random(), make(chan listwatch.Version, 1)
 	go func() {
 		defer close(written)
 		for range writes - 1 {
-			if _, err := write(e, random); err != nil {
+			if _, err := writeRandom(e, random); err != nil {
 				return
 			}
 		}
@@ -53,38 +53,39 @@ func thousandWatchers(e *harness.Env) {
 			written <- v
 		}
 	}()
-	saw := make([][]harness.Seen, watchers)
+	seen := make([][]harness.Seen, watchers)
 	last := <-written
 	if last == 0 {
 		e.Fatal("a write failed")
 	}
 	e.Concurrently(watchers, func(i int) (err error) {
-		saw[i], err = open[i].ReadThrough(last)
+		seen[i], err = watches[i].ReadThrough(last)
 		return err
 	})
 	want := e.EventsAfter(start)
-	e.Concurrently(watchers, func(i int) error { return harness.Diff(want, saw[i]) })
+	e.Concurrently(watchers, func(i int) error { return harness.Diff(want, seen[i]) })
 }
 
-// A late watcher begins while there are writes: at a version that it knows, or with the state.
-type late struct {
+// A lateWatch starts during writes, either at a known version or with initial events.
+type lateWatch struct {
 	*harness.Watch
-	start listwatch.Version            // what it saw is what follows this
-	state map[string]listwatch.Version // as it was told; nil: it asked for none
+	start   listwatch.Version            // the watch sees every event after this version
+	initial map[string]listwatch.Version // versions of the initial events; nil if not requested
 }
 
-// join opens the i-th late watcher.
-func join(e *harness.Env, i int) (*late, error) {
+// openLateWatch opens the i-th late watch: at the newest version if i is even, otherwise with
+// initial events.
+func openLateWatch(e *harness.Env, i int) (*lateWatch, error) {
 	if i%2 == 0 {
 		start := e.Newest()
 		s, err := e.TryDial(harness.From(start), transport.Request{})
-		return &late{Watch: s, start: start}, err
+		return &lateWatch{Watch: s, start: start}, err
 	}
 	s, err := e.TryDial(harness.InitialEvents[1:], transport.Request{})
 	if err != nil {
 		return nil, err
 	}
-	l := &late{Watch: s, state: map[string]listwatch.Version{}}
+	l := &lateWatch{Watch: s, initial: map[string]listwatch.Version{}}
 	for {
 		ev, err := s.ReceiveEvent()
 		switch {
@@ -94,59 +95,60 @@ func join(e *harness.Env, i int) (*late, error) {
 			l.start = ev.Version
 			return l, nil
 		}
-		l.state[ev.Object.Key.Name] = ev.Version
+		l.initial[ev.Object.Key.Name] = ev.Version
 	}
 }
 
-// alongside returns what has a write made beside everything else, whenever it is called, and what waits for the last of them.
-func alongside(e *harness.Env, random *rand.Rand, atOnce int) (begin, stop func()) {
-	begins, done := make(chan struct{}, atOnce), make(chan struct{})
+// writeOnRequest starts a goroutine that changes an object for each call of write. stop
+// waits for the last change.
+func writeOnRequest(e *harness.Env, random *rand.Rand, atOnce int) (write, stop func()) {
+	requests, done := make(chan struct{}, atOnce), make(chan struct{})
 	go func() {
 		defer close(done)
-		for range begins {
-			if _, err := write(e, random); err != nil {
+		for range requests {
+			if _, err := writeRandom(e, random); err != nil {
 				e.Errorf("write: %v", err)
 			}
 		}
 	}()
 	stop = sync.OnceFunc(func() {
-		close(begins)
+		close(requests)
 		<-done
 	})
 	e.Cleanup(stop)
-	return func() { begins <- struct{}{} }, stop
+	return func() { requests <- struct{}{} }, stop
 }
 
 func subscribeRace(e *harness.Env) {
 	const atOnce = 16
 	watchers := harness.Scaled(200)
 	e.Put("start")
-	begin, stop := alongside(e, e.Random(), atOnce)
-	open, places := make([]*late, watchers), make(chan struct{}, atOnce)
+	write, stop := writeOnRequest(e, e.Random(), atOnce)
+	watches, slots := make([]*lateWatch, watchers), make(chan struct{}, atOnce)
 	e.Concurrently(watchers, func(i int) (err error) {
-		places <- struct{}{}
-		defer func() { <-places }()
-		begin() // a write, while this one or others open
-		open[i], err = join(e, i)
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		write() // a write that races with the open below
+		watches[i], err = openLateWatch(e, i)
 		return err
 	})
 	stop()
 	last := e.Put("last")
-	e.Concurrently(watchers, func(i int) error { return open[i].check(last) })
+	e.Concurrently(watchers, func(i int) error { return watches[i].check(last) })
 }
 
-// check reads up to the last version, and holds what came against the history.
-func (l *late) check(last listwatch.Version) error {
-	if l.state != nil {
-		if got, want := fmt.Sprint(l.state), fmt.Sprint(l.StateAt(l.start)); got != want {
-			return fmt.Errorf("the state at %d is %s, want %s", l.start, got, want)
+// check reads up to the last version and compares the events with the history.
+func (l *lateWatch) check(last listwatch.Version) error {
+	if l.initial != nil {
+		if got, want := fmt.Sprint(l.initial), fmt.Sprint(l.StateAt(l.start)); got != want {
+			return fmt.Errorf("initial events at version %d: got %s, want %s", l.start, got, want)
 		}
 	}
 	got, err := l.ReadThrough(last)
 	if err != nil {
 		return err
 	}
-	// Who asked for the bookmark that ends the state may get others.
+	// A watch with initial events requests bookmarks, so the server may send more than one.
 	got = slices.DeleteFunc(got, func(s harness.Seen) bool { return s.Line == "BOOKMARK" })
 	return harness.Diff(l.EventsAfter(l.start), got)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/wsframe"
 )
 
-// draining begins to drain; what it returns waits for the end of that.
-func draining(e *harness.Env) (wait func()) {
+// startDrain starts to drain the server. wait returns when the drain has ended.
+func startDrain(e *harness.Env) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -29,13 +29,13 @@ func draining(e *harness.Env) (wait func()) {
 
 func drainEndsAll(e *harness.Env) {
 	start := e.Put("a")
-	watches := map[string]*harness.Watch{e.Variant.Name: e.Dial(harness.From(start)), "a second one": e.Dial(harness.From(start))}
+	watches := map[string]*harness.Watch{e.Variant.Name: e.Dial(harness.From(start)), "second watch": e.Dial(harness.From(start))}
 	for _, w := range e.OtherVariants() {
 		watches[w.Name] = e.WithVariant(w).Dial(harness.From(start))
 	}
 	e.Put("a")
 	begin := time.Now()
-	wait := draining(e)
+	wait := startDrain(e)
 	for _, s := range watches {
 		s.Want("MODIFIED a")
 		s.WantEnd()
@@ -48,12 +48,12 @@ func drainEndsAll(e *harness.Env) {
 
 func drainFinalBookmark(e *harness.Env) {
 	start := e.Put("a")
-	busy, silent := e.Dial(harness.AllowBookmarks+harness.From(start)), e.Dial(harness.AllowBookmarks+harness.LabelSelector("nobody")+"&"+harness.From(start))
+	busy, idle := e.Dial(harness.AllowBookmarks+harness.From(start)), e.Dial(harness.AllowBookmarks+harness.LabelSelector("nobody")+"&"+harness.From(start))
 	for range 5 {
 		e.Put("a")
 	}
-	wait := draining(e)
-	for what, s := range map[string]*harness.Watch{"a watch with events": busy, "a silent watch": silent} {
+	wait := startDrain(e)
+	for name, s := range map[string]*harness.Watch{"a watch with events": busy, "an idle watch": idle} {
 		var last listwatch.Event
 		for {
 			w, err := s.Receive()
@@ -61,14 +61,14 @@ func drainFinalBookmark(e *harness.Env) {
 				break
 			}
 			if err != nil {
-				e.Fatalf("%s: got %v, want a clean end", what, err)
+				e.Fatalf("%s: got %v, want a clean end", name, err)
 			}
 			if last, err = w.Event(); err != nil {
-				e.Fatalf("%s: got %v", what, err)
+				e.Fatalf("%s: got %v", name, err)
 			}
 		}
 		if last.Type != listwatch.Bookmark || last.Version != e.Newest() {
-			e.Errorf("%s: the last was %v at %d, want a bookmark at %d", what, last.Type, last.Version, e.Newest())
+			e.Errorf("%s: the last event is %v at version %d, want a bookmark at version %d", name, last.Type, last.Version, e.Newest())
 		}
 	}
 	wait()
@@ -81,40 +81,40 @@ func drainGoAway(e *harness.Env) {
 	p.Watch(1, harness.From(start))
 	p.ReadUntil(harness.IsHeadersOf(1))
 	e.Put("a")
-	wait := draining(e)
+	wait := startDrain(e)
 	p.ReadUntil(func(f http2.Frame) bool {
 		d, ok := f.(*http2.DataFrame)
 		return ok && d.StreamID == 1 && d.StreamEnded()
 	})
 	wait()
-	down := make(chan error, 1)
+	shutdown := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 	defer cancel()
-	go func() { down <- e.Shutdown(ctx) }()
-	for said := false; ; {
+	go func() { shutdown <- e.Shutdown(ctx) }()
+	for gotGoAway := false; ; {
 		f, err := p.Framer.ReadFrame()
 		if err != nil {
-			if !said {
+			if !gotGoAway {
 				e.Errorf("got %v, want GOAWAY before the end of the connection", err)
 			}
 			break
 		}
 		if g, ok := f.(*http2.GoAwayFrame); ok {
-			said = true
+			gotGoAway = true
 			if g.ErrCode != http2.ErrCodeNo || g.LastStreamID < 1 {
-				e.Errorf("got %v, want NO_ERROR for what comes after stream 1", g)
+				e.Errorf("got %v, want code NO_ERROR and a last stream of at least 1", g)
 			}
 		}
 	}
-	if err := <-down; err != nil {
+	if err := <-shutdown; err != nil {
 		e.Error(err)
 	}
 }
 
-func drain1001(e *harness.Env) {
+func drainWSGoingAway(e *harness.Env) {
 	a := e.WatchRaw("")
 	a.WantAccepted()
-	wait := draining(e)
+	wait := startDrain(e)
 	if code, err := wsframe.ReadCloseCode(a.Body); err != nil || code != wsframe.CloseGoingAway {
 		e.Errorf("got close code %d, %v; want %d", code, err, wsframe.CloseGoingAway)
 	}
@@ -128,7 +128,7 @@ func drainRefuseNew(e *harness.Env) {
 	a.WantRefused(http.StatusServiceUnavailable, "ServiceUnavailable")
 	h := a.Headers
 	if n, err := strconv.Atoi(h.Get("Retry-After")); err != nil || n < 1 {
-		e.Errorf("got Retry-After %q, want a number of seconds", h.Get("Retry-After"))
+		e.Errorf("got Retry-After %q, want a positive number of seconds", h.Get("Retry-After"))
 	}
 	if got := h.Get("Connection"); e.Transport != "h2" && got != "close" {
 		e.Errorf("got Connection %q, want close", got)
@@ -157,32 +157,33 @@ func drainRateLimited(e *harness.Env) {
 		got[min(int((<-ends)/(drainSpread/parts)), parts-1)]++
 	}
 	for _, n := range got {
-		// That so few of 60 fall into a third by chance happens once in 30,000 runs.
+		// With 60 random ends, a third of the time has fewer than 6 of them in one of
+		// 30,000 runs.
 		if n < 6 {
-			e.Errorf("of %d watches these many ended in each third of %v: %v", watches, drainSpread, got)
+			e.Errorf("the ends of %d watches are not spread over %v: got %v in each third", watches, drainSpread, got)
 		}
 	}
 }
 
-// drainNoLoss has a front that leads to one of two servers over a collection.
+// drainNoLoss switches a proxy from a drained server to another one over the same collection.
 func drainNoLoss(e *harness.Env) {
 	other := e.WithReplica()
 	e.Use(harness.InProcess)
-	var behind atomic.Pointer[harness.Route]
-	behind.Store(e.Route)
-	front := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { behind.Load().Internals.Handler.ServeHTTP(w, r) }))
-	f := newFollower(e, e.Remote(front), e.Put("a"))
+	var backend atomic.Pointer[harness.Route]
+	backend.Store(e.Route)
+	proxy := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { backend.Load().Internals.Handler.ServeHTTP(w, r) }))
+	f := newResumingWatch(e, e.Remote(proxy), e.Put("a"))
 	stop := e.WriteEvery(time.Millisecond)
 	defer stop()
 	for range 5 {
 		<-time.After(20 * time.Millisecond)
 		f.catchUp()
 	}
-	wait := draining(e)
+	wait := startDrain(e)
 	<-time.After(20 * time.Millisecond)
 	wait()
-	<-time.After(20 * time.Millisecond) // the client meets a server that has gone
-	behind.Store(other.Route)
+	<-time.After(20 * time.Millisecond) // the client retries at the drained server
+	backend.Store(other.Route)
 	for range 5 {
 		<-time.After(20 * time.Millisecond)
 		f.catchUp()
@@ -193,7 +194,7 @@ func drainNoLoss(e *harness.Env) {
 
 func drainDeadline(e *harness.Env) {
 	const grace = 5 * time.Second
-	e.Dial(harness.From(e.Put("a"))) // and not read
+	e.Dial(harness.From(e.Put("a"))) // the client never reads
 	e.PutMany(harness.FillsSockets)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -201,6 +202,6 @@ func drainDeadline(e *harness.Env) {
 	e.Use(harness.Drains)
 	err := e.Drain(ctx)
 	if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > grace+grace/10 {
-		e.Errorf("the drain ended after %v with %v, want its deadline after %v", took, err, grace)
+		e.Errorf("the drain returned after %v with %v, want context.DeadlineExceeded after %v", took, err, grace)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// DrainCases are those of graceful shutdown.
+// DrainCases lists the cases about graceful shutdown.
 var DrainCases = []harness.Case{
 	{
 		ID: "drain/ends-all", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
@@ -30,7 +30,7 @@ var DrainCases = []harness.Case{
 		ID: "drain/ws-1001", Level: harness.Should, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
 		Rule: "the server closes a draining WebSocket with code 1001, going away (RFC 6455 " +
 			"7.4.1)",
-		Needs: harness.Drains, Run: drain1001,
+		Needs: harness.Drains, Run: drainWSGoingAway,
 	},
 	{
 		ID: "drain/refuse-new", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},

@@ -14,20 +14,21 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// DrainMutants break the cases of graceful shutdown.
+// DrainMutants are servers with one defect each, which the cases about graceful shutdown must
+// detect.
 var DrainMutants = []mutation.Mutant{
-	{Name: "leaves-streams-open", Breaks: []string{"drain/ends-all"}, Defect: reference.Interceptors{Transport: closesUnless(transport.GoingAway)}},
-	{Name: "waits-for-those-who-hang", Breaks: []string{"drain/deadline"}, Defect: reference.Interceptors{Transport: closesUnless(transport.Abort)}},
-	{Name: "says-that-all-is-told", Breaks: []string{"drain/ws-1001"}, Defect: reference.Interceptors{
+	{Name: "drain-leaves-streams-open", Breaks: []string{"drain/ends-all"}, Defect: reference.Interceptors{Transport: ignoreClose(transport.GoingAway)}},
+	{Name: "never-aborts-stuck-streams", Breaks: []string{"drain/deadline"}, Defect: reference.Interceptors{Transport: ignoreClose(transport.Abort)}},
+	{Name: "drains-with-the-normal-close-code", Breaks: []string{"drain/ws-1001"}, Defect: reference.Interceptors{
 		Transport: mutation.OnClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Finished) }),
 	}},
-	{Name: "loses-goaway", Breaks: []string{"drain/goaway"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
+	{Name: "sends-no-goaway", Breaks: []string{"drain/goaway"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
 		return &mutation.Sieve{Conn: c, Loses: http2.FrameGoAway, In: bufio.NewReader(c)}
 	})}},
-	{Name: "refuses-for-good", Breaks: []string{"drain/refuse-new"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&hasty503{w}, r) })
+	{Name: "drain-omits-retry-after", Breaks: []string{"drain/refuse-new"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&withoutRetryAfter{w}, r) })
 	}}},
-	{Name: "ends-all-together", Breaks: []string{"drain/rate-limited"}, Defect: reference.Interceptors{Transport: func(s transport.Server) transport.Server {
+	{Name: "drain-ends-all-watches-at-once", Breaks: []string{"drain/rate-limited"}, Defect: reference.Interceptors{Transport: func(s transport.Server) transport.Server {
 		var once sync.Once
 		together := make(chan struct{})
 		return mutation.OnClose(func(next transport.Sender, end transport.End) error {
@@ -38,24 +39,23 @@ var DrainMutants = []mutation.Mutant{
 	}}},
 }
 
-// closesUnless returns a transport that closes its streams in all ways but one.
-func closesUnless(left transport.End) func(transport.Server) transport.Server {
+// ignoreClose returns a transport whose streams ignore Close with the given end.
+func ignoreClose(ignored transport.End) func(transport.Server) transport.Server {
 	return mutation.OnClose(func(next transport.Sender, end transport.End) error {
-		if end == left {
+		if end == ignored {
 			return nil
 		}
 		return next.Close(end)
 	})
 }
 
-// hasty503 does not say when to come again.
-type hasty503 struct{ http.ResponseWriter }
+// withoutRetryAfter removes Retry-After from the response.
+type withoutRetryAfter struct{ http.ResponseWriter }
 
-// Unwrap leads to what else the writer can do.
-func (w *hasty503) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+// Unwrap is for http.ResponseController.
+func (w *withoutRetryAfter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader forgets Retry-After.
-func (w *hasty503) WriteHeader(code int) {
+func (w *withoutRetryAfter) WriteHeader(code int) {
 	w.Header().Del("Retry-After")
 	w.ResponseWriter.WriteHeader(code)
 }

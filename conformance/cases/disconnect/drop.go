@@ -17,139 +17,141 @@ import (
 func clientClose(e *harness.Env) {
 	e.Use(harness.CountsWatches)
 	for range 3 {
-		leaves, stays := e.Dial(harness.From(e.Put("a"))), e.Dial(harness.From(e.Newest()))
+		closing, staying := e.Dial(harness.From(e.Put("a"))), e.Dial(harness.From(e.Newest()))
 		e.WaitForWatches(2)
-		leaves.Close()
+		closing.Close()
 		if took := e.WaitForWatches(1); e.Setup.FakeTime && took > 250*time.Millisecond {
-			e.Errorf("the watch was given up after %v, want at once", took)
+			e.Errorf("the server released the watch after %v, want at most 250ms", took)
 		}
 		e.Put("a")
-		stays.Want("MODIFIED a")
-		stays.Close()
+		staying.Want("MODIFIED a")
+		staying.Close()
 		e.WaitForWatches(0)
 	}
 }
 
-// A follower is a watch of the client under test that goes on over whatever happens, and what it should have seen.
-type follower struct {
+// A resumingWatch is a watch of the client under test that reconnects after a failure.
+type resumingWatch struct {
 	*harness.Env
 	listwatch.Watcher
-	at listwatch.Version
+	at listwatch.Version // version of the last event that was read
 }
 
-func newFollower(e *harness.Env, r listwatch.Source, at listwatch.Version) *follower {
+func newResumingWatch(e *harness.Env, r listwatch.Source, at listwatch.Version) *resumingWatch {
 	e.Helper()
-	return &follower{e, e.Follow(r, at), at}
+	return &resumingWatch{e, e.Follow(r, at), at}
 }
 
-// catchUp reads up to the last write and holds it against what was written.
-func (f *follower) catchUp() {
+// catchUp reads up to the last write. The client must return every write once and in order.
+func (f *resumingWatch) catchUp() {
 	f.Helper()
 	for last := f.Newest(); f.at != last; {
 		got, err := f.NextOf(f)
 		if want := f.NextWriteAfter(f.at); err != nil || got.Version != want {
-			f.Fatalf("after version %d got %d, %v; want %d", f.at, got.Version, err, want)
+			f.Fatalf("after version %d: got version %d, %v; want %d", f.at, got.Version, err, want)
 		}
 		f.at = got.Version
 	}
 }
 
-func dropReset(e *harness.Env) {
-	wired, wires := e.WithConnections()
-	f := newFollower(wired, wired.Remote(wired.Route), e.Put("a"))
+func resetWithinEvent(e *harness.Env) {
+	env, conns := e.WithConnections()
+	f := newResumingWatch(env, env.Remote(env.Route), e.Put("a"))
 	for range 3 {
 		e.Put("a")
 		f.catchUp()
-		before := wires.Count()
-		wires.ResetAllAfter(100) // within an event
+		before := conns.Count()
+		conns.ResetAllAfter(100) // within an event
 		for range 3 {
 			e.Put("a")
 		}
 		f.catchUp()
-		if wires.Count() == before {
-			e.Fatal("the connection was not cut")
+		if conns.Count() == before {
+			e.Fatal("the client did not open a new connection after the reset")
 		}
 		e.WaitForWatches(1)
 	}
 }
 
-// mostVanished is how long a server may not notice that a client has vanished.
-const mostVanished = 2 * time.Minute
+// maxDetectionTime is the time within which a server must detect that a client has vanished.
+const maxDetectionTime = 2 * time.Minute
 
 func halfOpen(e *harness.Env) {
 	e.Use(harness.CountsWatches)
-	wired, wires := e.WithConnections()
-	wired.Dial(harness.From(e.Put("a")))
+	env, conns := e.WithConnections()
+	env.Dial(harness.From(e.Put("a")))
 	e.WaitForWatches(1)
-	lost := wires.Last()
+	lost := conns.Last()
 	defer lost.EndStall()
 	lost.Stall(true)
 	if e.Transport == "h1" {
-		// It has no pings. Between idle ends the kernel's keepalive finds out, which is not in memory; else what is not taken does.
+		// HTTP/1.1 has no pings. TCP keepalive would end an idle connection, but the
+		// network in memory has none. So write until the server is blocked and its write
+		// timeout expires.
 		e.PutMany(harness.FillsSockets)
 	}
-	if took := e.WaitForWatches(0); took > mostVanished {
-		e.Errorf("a client that vanished was noticed after %v, want within %v", took, mostVanished)
+	if took := e.WaitForWatches(0); took > maxDetectionTime {
+		e.Errorf("the server detected the vanished client after %v, want at most %v", took, maxDetectionTime)
 	}
 }
 
 func clientHalfOpen(e *harness.Env) {
-	const limit = 3 * time.Minute // two and a half and a while to come back
-	wired, wires := e.WithConnections()
-	f := newFollower(wired, wired.Remote(wired.Route), e.Put("a"))
+	const limit = 3 * time.Minute // 2.5 minutes to detect the loss, the rest to reconnect
+	env, conns := e.WithConnections()
+	f := newResumingWatch(env, env.Remote(env.Route), e.Put("a"))
 	e.Put("a")
 	f.catchUp()
-	lost := wires.Last()
+	lost := conns.Last()
 	defer lost.EndStall()
 	lost.Stall(true)
 	start := time.Now()
 	e.Put("a")
 	f.catchUp()
 	if took := time.Since(start); took > limit {
-		e.Errorf("the client went on %v after the server vanished, want within %v", took, limit)
+		e.Errorf("the client resumed %v after the server vanished, want at most %v", took, limit)
 	}
 }
 
-func storm(e *harness.Env) {
-	const clients, slot = 120, 50 * time.Millisecond
+func reconnectStorm(e *harness.Env) {
+	const clients, interval = 120, 50 * time.Millisecond
 	cut := make(chan struct{})
-	first, again := e.SendThenHold(cut, harness.AddedEvent("a", "5")), harness.RecordVersion(make(chan string, clients))
-	steps := append(slices.Repeat([]http.HandlerFunc{first}, clients), again)
-	script, at := e.ServeInTurn(steps...)
+	first, reconnected := e.SendThenHold(cut, harness.AddedEvent("a", "5")), harness.RecordVersion(make(chan string, clients))
+	steps := append(slices.Repeat([]http.HandlerFunc{first}, clients), reconnected)
+	server, route := e.ServeInTurn(steps...)
 	for range clients {
-		r := e.Remote(&harness.Route{Instance: at.Instance, Client: e.NewClient(at.Instance, e.Variant)})
+		r := e.Remote(&harness.Route{Instance: route.Instance, Client: e.NewClient(route.Instance, e.Variant)})
 		if _, err := e.NextOf(e.Follow(r, 1)); err != nil {
 			e.Fatal(err)
 		}
 	}
-	<-time.After(3 * time.Minute) // what was lived through makes up for what failed before
+	<-time.After(3 * time.Minute) // the backoff starts over after a connection of two minutes
 	start := time.Now()
 	close(cut)
 	<-time.After(time.Minute)
-	back := script.RequestTimes()[clients:]
-	if len(back) < clients {
-		e.Fatalf("%d of %d clients came back within a minute", len(back), clients)
+	reconnects := server.RequestTimes()[clients:]
+	if len(reconnects) < clients {
+		e.Fatalf("%d of %d clients reconnected within a minute", len(reconnects), clients)
 	}
-	waves := map[time.Duration]int{}
-	for _, t := range back[:clients] {
-		waves[t.Sub(start)/slot]++
+	counts := map[time.Duration]int{}
+	for _, t := range reconnects[:clients] {
+		counts[t.Sub(start)/interval]++
 	}
-	for at, n := range waves {
+	for i, n := range counts {
 		if n > clients/5 {
-			e.Errorf("%d of %d clients came back within %v, after %v", n, clients, slot, at*slot)
+			e.Errorf("%d of %d clients reconnected within the same %v, after %v", n, clients, interval, i*interval)
 		}
 	}
 }
 
-// noLeak has watches of all ends: closed, reset, and ended by the server.
-func noLeak(e *harness.Env) {
-	const cycles, more = 60, 15
-	wired, wires := e.WithConnections()
+// noLeaks closes half of the watches and resets the connections of the others.
+func noLeaks(e *harness.Env) {
+	const cycles, slack = 60, 15
+	env, conns := e.WithConnections()
 	start := e.Put("a")
 	e.Put("a")
 	var before int
 	for i := range cycles {
-		s := wired.Dial(harness.From(start))
+		s := env.Dial(harness.From(start))
 		s.Want("MODIFIED a")
 		if i == 0 {
 			before = runtime.NumGoroutine()
@@ -158,15 +160,15 @@ func noLeak(e *harness.Env) {
 			s.Close()
 			continue
 		}
-		wires.ResetAll(false)
+		conns.ResetAll(false)
 		if _, err := s.Receive(); err == nil || err == io.EOF {
 			e.Errorf("got %v after a reset, want an error", err)
 		}
 	}
 	e.WaitForWatches(0)
-	for begin := time.Now(); runtime.NumGoroutine() > before+more; {
+	for begin := time.Now(); runtime.NumGoroutine() > before+slack; {
 		if time.Since(begin) > e.Patience() {
-			e.Fatalf("%d goroutines are left of %d watches, there were %d with one", runtime.NumGoroutine(), cycles, before)
+			e.Fatalf("%d goroutines remain after %d watches, there were %d with one watch", runtime.NumGoroutine(), cycles, before)
 		}
 		<-time.After(time.Millisecond + time.Since(begin)/8)
 	}
@@ -174,7 +176,9 @@ func noLeak(e *harness.Env) {
 
 func wsCloseEcho(e *harness.Env) {
 	for want, payload := range map[int][]byte{
-		wsframe.CloseNormal: wsframe.Close(wsframe.CloseNormal).Payload, wsframe.CloseGoingAway: wsframe.Close(wsframe.CloseGoingAway).Payload, 0: nil, // no code
+		wsframe.CloseNormal:    wsframe.Close(wsframe.CloseNormal).Payload,
+		wsframe.CloseGoingAway: wsframe.Close(wsframe.CloseGoingAway).Payload,
+		0:                      nil, // no code
 	} {
 		a := e.WatchRaw("")
 		a.WantAccepted()
@@ -186,9 +190,10 @@ func wsCloseEcho(e *harness.Env) {
 		if err != nil {
 			e.Fatalf("close %d: %v", want, err)
 		}
-		// To answer by the same code is what ends do "typically" (section 5.5.1): it is held against ours alone.
+		// RFC 6455 says that an endpoint "typically" echoes the code (section 5.5.1), so
+		// the case requires it of this module's server only.
 		if got != want && (got != wsframe.CloseNormal || want != 0 && e.Can(harness.InProcess)) {
-			e.Errorf("close %d was answered by code %d, want the same", want, got)
+			e.Errorf("close %d: the server answered with code %d, want the same", want, got)
 		}
 		if rest, err := io.ReadAll(a.Body); err != nil || len(rest) > 0 {
 			e.Errorf("close %d: got % x, %v after the close frame, want the end of the connection", want, rest, err)
@@ -196,25 +201,25 @@ func wsCloseEcho(e *harness.Env) {
 	}
 }
 
-func ws1006(e *harness.Env) {
-	wired, wires := e.WithConnections()
+func wsLostConnection(e *harness.Env) {
+	env, conns := e.WithConnections()
 	start := e.Put("a")
-	s := wired.Dial(harness.From(start))
+	s := env.Dial(harness.From(start))
 	e.Put("a")
 	s.Want("MODIFIED a")
-	wires.Last().Reset()
+	conns.Last().Reset()
 	if _, err := s.Receive(); !errors.Is(err, listwatch.Unavailable) {
-		e.Errorf("a connection that was cut is %v, want an error of code Unavailable", err)
+		e.Errorf("after a reset: got %v, want an error with code Unavailable", err)
 	}
 
 	lost := make(chan error, 10)
 	trace := &client.Trace{Lost: func(err error, _ time.Duration) { lost <- err }}
-	f := newFollower(wired, wired.RemoteTraced(wired.Route, trace), start)
+	f := newResumingWatch(env, env.RemoteTraced(env.Route, trace), start)
 	f.catchUp()
 	for range 3 {
-		wires.ResetAll(false)
+		conns.ResetAll(false)
 		if err := <-lost; err == nil || err == io.EOF {
-			e.Errorf("the client takes %v from a connection that was cut", err)
+			e.Errorf("the client reported %v after a reset, want an error", err)
 		}
 		e.Put("a")
 		f.catchUp()

@@ -1,11 +1,11 @@
-// Package disconnect has the cases about connections that are lost and servers that drain.
+// Package disconnect has the cases about lost connections and draining servers.
 package disconnect
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// DropCases are those of disconnects and peers that vanish.
+// DropCases lists the cases about disconnects and vanished peers.
 var DropCases = []harness.Case{
 	{
 		ID: "drop/client-close", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
@@ -16,7 +16,7 @@ var DropCases = []harness.Case{
 		ID: "drop/rst", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
 		Rule: "after a connection reset within an event the server releases the watch, and " +
 			"the client resumes exactly",
-		Needs: harness.Writes | harness.SoleWriter, Run: dropReset,
+		Needs: harness.Writes | harness.SoleWriter, Run: resetWithinEvent,
 	},
 	{
 		ID: "drop/half-open", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
@@ -55,17 +55,17 @@ var DropCases = []harness.Case{
 		ID: "drop/ws-1006", Level: harness.Must, Subject: harness.Client, Transports: "ws", Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
 		Rule: "a connection that ends without a close frame is not a clean end; the client " +
 			"resumes (RFC 6455 7.1.5)",
-		Needs: harness.Writes | harness.SoleWriter, Run: ws1006,
+		Needs: harness.Writes | harness.SoleWriter, Run: wsLostConnection,
 	},
 	{
 		ID: "drop/storm", Level: harness.Promise, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
 		Rule: "clients that lose their connections at the same time do not reconnect at the " +
 			"same time",
-		Needs: harness.InProcess, Run: storm,
+		Needs: harness.InProcess, Run: reconnectStorm,
 	},
 	{
 		ID: "drop/no-leak", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
-		Rule:  "finished watches leave nothing behind, however they ended",
-		Needs: harness.Writes | harness.SoleWriter, Run: noLeak, RunsAlone: true,
+		Rule:  "a finished watch leaves no goroutine behind, however it ended",
+		Needs: harness.Writes | harness.SoleWriter, Run: noLeaks, RunsAlone: true,
 	},
 }

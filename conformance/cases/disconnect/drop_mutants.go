@@ -15,32 +15,33 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// DropMutants break the cases of disconnects.
+// DropMutants are servers and clients with one defect each, which the cases about disconnects
+// must detect.
 var DropMutants = []mutation.Mutant{
-	{Name: "keeps-those-who-left", Breaks: []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, Defect: reference.Interceptors{
+	{Name: "ignores-that-clients-disconnect", Breaks: []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, Defect: reference.Interceptors{
 		Transport: mutation.OnAccept(nil, func(s *transport.Stream) { s.Done = nil }),
 	}},
-	{Name: "does-not-answer-a-close", Breaks: []string{"drop/ws-close-echo"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
+	{Name: "does-not-answer-close-frames", Breaks: []string{"drop/ws-close-echo"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
 		return &mutation.Muffled{Conn: c, Keeps: func(p []byte) bool { return p[0] != mutation.BitFinal|mutation.OpClose }}
 	})}},
-	{Name: "client-resumes-too-late", Breaks: []string{"drop/rst", "drop/client-half-open", "drop/ws-1006", "drop/h2-ping-timeout", "drain/no-loss"}, Defect: reference.Interceptors{
+	{Name: "client-resumes-at-a-later-version", Breaks: []string{"drop/rst", "drop/client-half-open", "drop/ws-1006", "drop/h2-ping-timeout", "drain/no-loss"}, Defect: reference.Interceptors{
 		TransportClient: func(c transport.Client) transport.Client {
 			var dials atomic.Int64
 			return mutation.OnDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 				if dials.Add(1) > 1 {
-					r = later(r)
+					r = skipVersions(r)
 				}
 				return c.Dial(ctx, r)
 			})(c)
 		},
 	}},
-	{Name: "client-takes-a-cut-for-an-end", Breaks: []string{"drop/ws-1006", "drop/no-leak"}, Defect: reference.Interceptors{
+	{Name: "client-takes-a-reset-for-a-clean-end", Breaks: []string{"drop/ws-1006", "drop/no-leak"}, Defect: reference.Interceptors{
 		TransportClient: mutation.OnDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 			receiver, err := c.Dial(ctx, r)
-			return &blithe{receiver}, err
+			return &cleanEndReceiver{receiver}, err
 		}),
 	}},
-	{Name: "client-has-one-stream", Breaks: []string{"drop/h2-goaway"}, Defect: reference.Interceptors{TransportClient: func(c transport.Client) transport.Client {
+	{Name: "client-keeps-one-stream-only", Breaks: []string{"drop/h2-goaway"}, Defect: reference.Interceptors{TransportClient: func(c transport.Client) transport.Client {
 		var last transport.Receiver
 		return mutation.OnDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 			if last != nil {
@@ -57,14 +58,15 @@ var DropMutants = []mutation.Mutant{
 		}
 		return c
 	}}},
-	{Name: "client-comes-back-at-once", Breaks: []string{"drop/storm"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+	{Name: "client-reconnects-without-delay", Breaks: []string{"drop/storm"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		r.Backoff = listwatch.Backoff{Min: -1, Max: -1}
 		return r
 	}}},
 }
 
-// later returns r for a later version than it asks for: two on, for a client may ask from before the last that it has seen.
-func later(r *transport.Request) *transport.Request {
+// skipVersions returns r with a resourceVersion that is higher by two. Raising it by one might
+// skip no event, because a client may resume from the version before its last event.
+func skipVersions(r *transport.Request) *transport.Request {
 	changed, u := *r, *r.URL
 	q := u.Query()
 	if v, err := listwatch.ParseVersion(q.Get("resourceVersion")); err == nil && v > 0 {
@@ -75,12 +77,11 @@ func later(r *transport.Request) *transport.Request {
 	return &changed
 }
 
-// blithe is a receiver for which every end is a clean one.
-type blithe struct{ transport.Receiver }
+// cleanEndReceiver is a receiver that reports every error as a clean end.
+type cleanEndReceiver struct{ transport.Receiver }
 
-// Receive turns errors into io.EOF.
-func (b *blithe) Receive() (framing.WatchEvent, error) {
-	e, err := b.Receiver.Receive()
+func (r *cleanEndReceiver) Receive() (framing.WatchEvent, error) {
+	e, err := r.Receiver.Receive()
 	if err != nil {
 		err = io.EOF
 	}

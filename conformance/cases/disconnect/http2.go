@@ -24,19 +24,20 @@ func h2ResetStream(e *harness.Env) {
 	e.WaitForWatches(2)
 	p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel))
 	if took := e.WaitForWatches(1); e.Setup.FakeTime && took > 250*time.Millisecond {
-		e.Errorf("the watch was given up after %v, want at once", took)
+		e.Errorf("the server released the watch after %v, want at most 250ms", took)
 	}
 	for i := range 3 {
 		e.Put("a")
 		p.WantEvents(3, i+1)
 	}
 	if n := len(p.Data[1]); n > 0 {
-		e.Errorf("got %d bytes of the stream that was reset", n)
+		e.Errorf("got %d bytes on the stream that was reset, want none", n)
 	}
 }
 
-// h2Server takes connections, each of which answers one watch by hand and is then sent on the channel.
-func h2Server(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
+// serveH2Script starts a server that answers one watch on each connection by hand, and then
+// sends the connection on the channel.
+func serveH2Script(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 	e.Use(harness.InProcess)
 	l := memnet.Listen()
 	e.Cleanup(func() { l.Close() })
@@ -54,7 +55,7 @@ func h2Server(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 				return
 			}
 			p.Must(p.Framer.WriteSettings())
-			answer(p)
+			acceptWatch(p)
 			peers <- p
 		}
 	}()
@@ -63,29 +64,28 @@ func h2Server(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 	return e.RouteTo(&harness.Instance{URL: &u, Network: transport.Network{Dial: l.Dial}}), peers
 }
 
-// answer waits for a request, and answers that a stream begins. It returns the number of that.
-func answer(p *harness.HTTP2Conn) uint32 {
+// acceptWatch waits for a request and sends the response headers of a watch.
+func acceptWatch(p *harness.HTTP2Conn) {
 	p.Helper()
 	stream := p.ReadUntil(func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders }).Header().StreamID
 	p.Must(p.Framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: stream, EndHeaders: true, BlockFragment: harness.EncodeFields(":status", "200", "content-type", harness.JSONMediaType),
 	}))
-	return stream
 }
 
-// send writes an event of a stream, and its end after it.
-func send(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
+// sendEvent sends an ADDED event on a stream, and ends the stream if end is set.
+func sendEvent(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
 	p.Helper()
 	text := fmt.Sprintf(`{"type":"ADDED","object":%s}`+"\n", harness.AddedEvent(name, "5").Object.Data)
 	p.Must(p.Framer.WriteData(stream, end, []byte(text)))
 }
 
 func h2GoAway(e *harness.Env) {
-	at, peers := h2Server(e)
+	route, peers := serveH2Script(e)
 	dial := func() *harness.Watch {
 		ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 		e.Cleanup(cancel)
-		r, err := at.Client.Dial(ctx, &transport.Request{URL: at.WatchURL("watch=1")})
+		r, err := route.Client.Dial(ctx, &transport.Request{URL: route.WatchURL("watch=1")})
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -95,38 +95,38 @@ func h2GoAway(e *harness.Env) {
 	first := dial()
 	one := <-peers
 	one.Must(one.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))
-	send(one, 1, "a", false)
-	first.Want("ADDED a") // and so the GOAWAY has come before it
+	sendEvent(one, 1, "a", false)
+	first.Want("ADDED a") // so the client has received the GOAWAY, too
 
 	second := dial()
 	two := <-peers // on another connection
-	send(two, 1, "b", false)
+	sendEvent(two, 1, "b", false)
 	second.Want("ADDED b")
-	send(one, 1, "c", true)
+	sendEvent(one, 1, "c", true)
 	first.Want("ADDED c")
 	first.WantEnd()
-	send(two, 1, "d", true)
+	sendEvent(two, 1, "d", true)
 	second.Want("ADDED d")
 	second.WantEnd()
 }
 
 func h2PingTimeout(e *harness.Env) {
 	const streams = 4
-	wired, wires := e.WithConnections()
-	r := wired.Remote(wired.Route)
+	env, conns := e.WithConnections()
+	r := env.Remote(env.Route)
 	start := e.Put("a")
-	var all []*follower
+	var all []*resumingWatch
 	for range streams {
-		all = append(all, newFollower(wired, r, start))
+		all = append(all, newResumingWatch(env, r, start))
 	}
 	e.Put("a")
 	for _, f := range all {
 		f.catchUp()
 	}
-	if n := wires.Count(); n != 1 {
-		e.Fatalf("%d streams are on %d connections, want one", streams, n)
+	if n := conns.Count(); n != 1 {
+		e.Fatalf("%d streams use %d connections, want one", streams, n)
 	}
-	lost := wires.Last()
+	lost := conns.Last()
 	defer lost.EndStall()
 	lost.Stall(true)
 	begin := time.Now()
@@ -135,6 +135,6 @@ func h2PingTimeout(e *harness.Env) {
 		f.catchUp()
 	}
 	if took := time.Since(begin); took > time.Minute {
-		e.Errorf("the streams went on %v after the connection fell silent, want within a minute", took)
+		e.Errorf("the streams resumed %v after the connection stalled, want at most a minute", took)
 	}
 }

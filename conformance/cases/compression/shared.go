@@ -1,0 +1,95 @@
+package compression
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// A frameRecorder records the distinct frames that a transport sends.
+type frameRecorder struct {
+	transport.Server
+
+	mu           sync.Mutex
+	frames       map[*byte]bool // guarded by mu; the address of each frame's first byte
+	compressions []string       // guarded by mu; the compression of each stream
+}
+
+func (c *frameRecorder) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	s, err := c.Server.Accept(w, r, o)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.compressions = append(c.compressions, s.Encoder.Compression())
+	s.Sender = &recordingSender{s.Sender, c}
+	return s, nil
+}
+
+type recordingSender struct {
+	transport.Sender
+	recorder *frameRecorder
+}
+
+func (s *recordingSender) Send(frames [][]byte) error {
+	s.recorder.mu.Lock()
+	for _, f := range frames {
+		s.recorder.frames[&f[0]] = true
+	}
+	s.recorder.mu.Unlock()
+	return s.Sender.Send(frames)
+}
+
+func sharedOnce(e *harness.Env) {
+	const events = 5
+	watchers := harness.Scaled(200)
+	e.Use(harness.InProcess)
+	start := e.Put("start")
+	recorder := &frameRecorder{Server: e.Variant.Server, frames: map[*byte]bool{}}
+	env := e.Via(e.ServeWatches(&watchserver.Server{Source: e.Internals.Source, Transports: []transport.Server{recorder}}))
+	var watches []*harness.Watch
+	for range watchers {
+		watches = append(watches, env.DialRequest(harness.From(start), transport.Request{Codings: []string{"gzip"}}))
+	}
+	var last listwatch.Version
+	for i := range events {
+		last = e.PutJSON(fmt.Sprint("a-", i), `{"text":"`+strings.Repeat("listwatch ", 300)+`"}`)
+	}
+	e.Concurrently(watchers, func(i int) error {
+		got, err := watches[i].ReadThrough(last)
+		if err == nil {
+			err = harness.Diff(e.EventsAfter(start), got)
+		}
+		return err
+	})
+	recorder.mu.Lock()
+	defer recorder.mu.Unlock()
+	if got := len(recorder.frames); got != events {
+		e.Errorf("%d events were encoded as %d frames for %d watchers, want one frame for each event", events, got, watchers)
+	}
+	if want := defaultCompression(e); len(slices.Compact(slices.Sorted(slices.Values(recorder.compressions)))) != 1 || recorder.compressions[0] != want {
+		e.Errorf("streams are compressed with %q, want %q", slices.Compact(recorder.compressions), want)
+	}
+}
+
+// defaultCompression returns the compression that this module's server applies for a client that
+// accepts gzip or offers permessage-deflate.
+func defaultCompression(e *harness.Env) string {
+	switch s := e.Variant.Server.(type) {
+	case *websocket.Server:
+		if s.Backend == websocket.Nhooyr {
+			return ""
+		}
+		return harness.Deflate
+	}
+	return "gzip"
+}
