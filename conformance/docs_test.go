@@ -57,7 +57,7 @@ func table() string {
 		if c.CoveredBy != "" {
 			rule += " — *" + c.CoveredBy + "*"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.Mode, rule)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.ModeLetters(), rule)
 	}
 	return b.String() + "\n"
 }

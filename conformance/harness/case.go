@@ -71,6 +71,33 @@ const (
 	Both   Subject = "E"
 )
 
+// A Mode is an environment in which a case runs. Its value is the letter that lists of cases
+// show.
+type Mode byte
+
+const (
+	// RealTime runs the case with real sockets and the real clock.
+	RealTime Mode = 'r'
+	// FakeTime runs the case in a testing/synctest bubble, whose clock is fake. Only go test
+	// can do that.
+	FakeTime Mode = 'f'
+	// UnderFaults marks a rule that a run of the whole system under faults checks, instead
+	// of a function of the case.
+	UnderFaults Mode = 'x'
+)
+
+// RunsIn reports whether c runs in mode m.
+func (c Case) RunsIn(m Mode) bool { return slices.Contains(c.Modes, m) }
+
+// ModeLetters returns the letters of the modes of c, such as "fr".
+func (c Case) ModeLetters() string {
+	var letters []byte
+	for _, m := range c.Modes {
+		letters = append(letters, byte(m))
+	}
+	return string(letters)
+}
+
 // AllTransports is the value of [Case.Transports] that names every transport.
 const AllTransports = "h1 h2 ws"
 
@@ -80,10 +107,11 @@ type Case struct {
 	ID      string
 	Level   Level
 	Subject Subject
-	// Transports lists the transports to which the rule applies: any of h1, h2 and ws. Mode
-	// says how the case runs: r with real sockets, f with a fake clock in a synctest
-	// bubble, x under injected faults.
-	Transports, Mode string
+	// Transports lists the transports to which the rule applies: any of h1, h2 and ws,
+	// separated by spaces.
+	Transports string
+	// Modes lists the modes in which the case runs, in this order.
+	Modes []Mode
 	// Rule states the rule in one sentence and cites its authority.
 	Rule string
 	// CoveredBy is set if another test covers the rule ("lives in PACKAGE TestName") or if

@@ -149,7 +149,8 @@ func (e *Env) Patience() time.Duration {
 // Can reports whether the target has an optional ability.
 func (e *Env) Can(a Ability) bool { return e.Target.Abilities&a == a }
 
-// Random returns a random number generator and logs its seed.
+// Random returns a random number generator that starts from Target.Seed, or from a random
+// seed if that is zero. It logs the seed, so that a failure can be repeated.
 func (e *Env) Random() *rand.Rand {
 	seed := e.Target.Seed
 	if seed == 0 {

@@ -36,13 +36,6 @@ func (e *Env) Concurrently(n int, do func(i int) error) {
 	}
 }
 
-// RandomSeeded returns a random number generator with a new seed, and logs the seed.
-func (e *Env) RandomSeeded() *rand.Rand {
-	seed := rand.Uint64()
-	e.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
 // RandomText returns about n bytes of hexadecimal text without repetitions, which
 // compresses badly.
 func RandomText(n int, seed uint64) string {

@@ -87,8 +87,8 @@ func (w Variant) probe(ctx context.Context, s *Instance) error {
 	return r.Close()
 }
 
-// WaysOf returns the variants in which c runs against t.
-func (c Case) WaysOf(t Target) []Variant {
+// VariantsOn returns the variants in which c runs against t.
+func (c Case) VariantsOn(t Target) []Variant {
 	return slices.DeleteFunc(slices.Clone(AllVariants), func(w Variant) bool {
 		supported := t.Variants == nil && (!w.serverOnly || t.Abilities&InProcess != 0) || slices.Contains(t.Variants, w.Name)
 		return !supported || !slices.Contains(strings.Fields(c.Transports), w.Transport)

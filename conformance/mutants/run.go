@@ -114,7 +114,7 @@ func try(m mutation.Mutant, ctx context.Context, byID map[string]harness.Case, a
 		switch {
 		case detected:
 			t.DetectedBy = append(t.DetectedBy, id)
-		case strings.Contains(c.Mode, "f"): // may detect the mutant with a fake clock
+		case c.RunsIn(harness.FakeTime): // may detect the mutant with a fake clock
 			t.NotTried = append(t.NotTried, id)
 		default:
 			t.MissedBy = append(t.MissedBy, id)
