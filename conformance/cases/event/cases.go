@@ -1,11 +1,12 @@
-// Package event has the cases about the content of events, large objects and Unicode among them.
+// Package event has the conformance cases about the content of events, including large
+// objects, Unicode text and numbers.
 package event
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of what events mean.
+// Cases check the type, version and object of events.
 var Cases = []harness.Case{
 	{
 		ID: "event/create-update-delete", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
@@ -76,7 +77,7 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "event/unknown-type", Level: harness.Should, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime, harness.FakeTime},
-		Rule: "an event of an unknown type is an error that names the type, and never ends " +
+		Rule: "an event of an unknown type is an error that names the type, and never crashes " +
 			"the program (KEP-956)",
 		Needs: harness.InProcess, Run: unknownType,
 	},

@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// framings are all that a transport can carry.
+// framings returns the framings that e's transport supports.
 func framings(e *harness.Env) []framing.Framer {
 	if e.Transport == "ws" {
 		return []framing.Framer{framing.JSON{}, framing.CBORSeq{}}
@@ -19,7 +19,8 @@ func framings(e *harness.Env) []framing.Framer {
 	return framing.Default().Framers()
 }
 
-// putLarge writes an object with text. A server that is not ours may refuse it.
+// putLarge writes an object that contains text. If a server other than ours rejects it, the
+// case is skipped.
 func putLarge(e *harness.Env, name, text string) listwatch.Version {
 	e.Helper()
 	v, err := e.TryPutJSON(name, `{"text":"`+text+`"}`)
@@ -32,12 +33,14 @@ func putLarge(e *harness.Env, name, text string) listwatch.Version {
 	return v
 }
 
-func large1MiB(e *harness.Env) { carries(e, 1<<20) }
+func large1MiB(e *harness.Env) { checkLargeObject(e, 1<<20) }
 
-func large3MiB(e *harness.Env) { carries(e, 3<<20) }
+func large3MiB(e *harness.Env) { checkLargeObject(e, 3<<20) }
 
-// carries watches an object of a size live and behind, in all framings, and by hand: there the windows of HTTP/2 are the least there are.
-func carries(e *harness.Env, size int) {
+// checkLargeObject writes an object of the given size and checks that it arrives intact: in
+// a watch that was opened before the write, in a watch of each framing that was opened
+// after it, and in a raw watch, whose HTTP/2 flow control windows have the default size.
+func checkLargeObject(e *harness.Env, size int) {
 	before := e.Put("before")
 	live, text := e.Dial(harness.From(before)), harness.RandomText(size, 1)
 	putLarge(e, "a", text)
@@ -54,9 +57,9 @@ func carries(e *harness.Env, size int) {
 			e.Errorf("%s: %v", f.MediaType(), err)
 		}
 	}
-	for what, s := range watches {
+	for name, s := range watches {
 		if got := s.Want("ADDED a", "ADDED b")[0].Object.Data; !bytes.Contains(got, []byte(text)) {
-			e.Errorf("%s: got %d bytes that begin %.100s, want the text as it was written", what, len(got), got)
+			e.Errorf("%s: got an object of %d bytes that starts with %.100s, want the text as written", name, len(got), got)
 		}
 		s.Close()
 	}
@@ -65,7 +68,7 @@ func carries(e *harness.Env, size int) {
 	for _, want := range []string{"ADDED a", "ADDED b"} {
 		event := a.ReadEvent()
 		if got := harness.LineOf(event); got != want || want == "ADDED a" && !bytes.Contains(event, []byte(text)) {
-			e.Fatalf("by hand: got %.100s, %d bytes of %.100s; want %s", got, len(event), event, want)
+			e.Fatalf("raw watch: got %.100s, an event of %d bytes that starts with %.100s; want %s with the text as written", got, len(event), event, want)
 		}
 	}
 }
@@ -76,7 +79,7 @@ func largeBurst(e *harness.Env) {
 	if harness.Raced {
 		count = 40
 	}
-	texts := make([]string, 10) // that many suffice to tell one from the next
+	texts := make([]string, 10) // enough to distinguish neighbors
 	for i := range texts {
 		texts[i] = harness.RandomText(size, uint64(i))
 	}
@@ -89,12 +92,13 @@ func largeBurst(e *harness.Env) {
 	for i, v := range want {
 		got := s.Next()
 		if got.Version != v || !bytes.Contains(got.Object.Data, []byte(texts[i%len(texts)])) {
-			e.Fatalf("event %d is %s at %d with %d bytes; want a-%d at %d, as it was written", i, harness.Line(got), got.Version, len(got.Object.Data), i, v)
+			e.Fatalf("event %d is %s at version %d with %d bytes; want a-%d at version %d, with the text as written", i, harness.Line(got), got.Version, len(got.Object.Data), i, v)
 		}
 	}
 }
 
-// largeInitial50k tests all transports on one collection, which takes a while to write.
+// largeInitial50k tests every transport with the same collection, because writing 50,000
+// objects is slow.
 func largeInitial50k(e *harness.Env) {
 	objects := 50_000
 	if harness.Raced {
@@ -107,25 +111,25 @@ func largeInitial50k(e *harness.Env) {
 	tested := map[string]bool{}
 	for _, w := range append(e.OtherVariants(), e.Variant) {
 		if !tested[w.Transport] {
-			initialIsCheap(e.WithVariant(w), objects)
+			checkInitialEventsMemory(e.WithVariant(w), objects)
 			tested[w.Transport] = true
 		}
 	}
 }
 
-func initialIsCheap(e *harness.Env, objects int) {
+func checkInitialEventsMemory(e *harness.Env, objects int) {
 	e.Helper()
-	const watches, most = 5, 512 << 10
+	const watches, maxBytes = 5, 512 << 10
 	before := harness.HeapBytes()
 	var open []*harness.Response
 	for range watches {
 		a := e.WatchRaw(harness.InitialEvents[1:])
 		a.WantAccepted()
-		a.ReadEvent() // and no more: the rest waits at the server
+		a.ReadEvent() // the server still has to send the remaining events
 		open = append(open, a)
 	}
-	if each := (harness.HeapBytes() - before) / watches; each > most {
-		e.Errorf("%s: %d watches of the initial events of %d objects took %d KiB of memory each, want at most %d", e.Variant.Name, watches, objects, each>>10, most>>10)
+	if each := (harness.HeapBytes() - before) / watches; each > maxBytes {
+		e.Errorf("%s: %d watches of the initial events of %d objects used %d KiB of memory each, want at most %d", e.Variant.Name, watches, objects, each>>10, maxBytes>>10)
 	}
 	runtime.KeepAlive(open)
 }

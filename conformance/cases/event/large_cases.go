@@ -4,7 +4,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// LargeCases are those of large objects and of many.
+// LargeCases check large objects and large numbers of objects.
 var LargeCases = []harness.Case{
 	{
 		ID: "large/1MiB", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

@@ -10,9 +10,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases of what events mean.
+// Mutants break the cases about the type, version and object of events.
 var Mutants = []mutation.Mutant{
-	{Name: "deletes-are-modified", Breaks: []string{"event/create-update-delete", "event/recreate", "event/deleted-carries-delete-rv", "event/object-has-type-meta"}, Defect: reference.Interceptors{
+	{Name: "sends-deletes-as-modified", Breaks: []string{"event/create-update-delete", "event/recreate", "event/deleted-carries-delete-rv", "event/object-has-type-meta"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Type = listwatch.Modified
@@ -20,7 +20,7 @@ var Mutants = []mutation.Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{Name: "starts-one-late", Breaks: []string{"event/first-event-is-next", "event/rv-matches-write"}, Defect: reference.Interceptors{
+	{Name: "skips-the-first-event", Breaks: []string{"event/first-event-is-next", "event/rv-matches-write"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 			if seen == 0 {
 				return nil
@@ -28,7 +28,7 @@ var Mutants = []mutation.Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{Name: "deletes-have-the-version-before", Breaks: []string{"event/deleted-carries-delete-rv", "event/create-update-delete"}, Defect: reference.Interceptors{
+	{Name: "deletes-have-the-previous-version", Breaks: []string{"event/deleted-carries-delete-rv", "event/create-update-delete"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Deleted {
 				e.Object = e.Object.At(e.Version - 1)
@@ -37,26 +37,26 @@ var Mutants = []mutation.Mutant{
 			return []listwatch.Event{e}
 		}),
 	}},
-	{Name: "tells-everything-twice", Breaks: []string{"event/create-update-delete", "event/recreate"}, Defect: reference.Interceptors{
+	{Name: "sends-every-event-twice", Breaks: []string{"event/create-update-delete", "event/recreate"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
 	}},
-	{Name: "sees-a-ghost", Breaks: []string{"event/noop-update", "event/create-update-delete"}, Defect: reference.Interceptors{
+	{Name: "sends-an-event-without-a-write", Breaks: []string{"event/noop-update", "event/create-update-delete"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			return []listwatch.Event{mutation.Ghost(e.Version), e}
 		}),
 	}},
-	{Name: "forgets-the-namespace", Breaks: []string{"event/namespace-scope"}, Defect: reference.Interceptors{
+	{Name: "watches-only-the-default-namespace", Breaks: []string{"event/namespace-scope"}, Defect: reference.Interceptors{
 		Source: mutation.OnWatches(func(q *listwatch.Query) { q.Namespace = "default" }),
 	}},
 	{Name: "drops-kind", Breaks: []string{"event/object-has-type-meta"}, Defect: reference.Interceptors{Source: mutation.OnData(`"kind":"Thing",`, ``)}},
-	{Name: "spells-numbers-anew", Breaks: []string{"event/bytes-equal-get"}, Defect: reference.Interceptors{Source: mutation.OnData(`1e400`, `1E+400`)}},
-	{Name: "another-spelling-each-time", Breaks: []string{"event/bytes-equal-across-transports", "event/no-mutation-leak"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
+	{Name: "rewrites-numbers", Breaks: []string{"event/bytes-equal-get"}, Defect: reference.Interceptors{Source: mutation.OnData(`1e400`, `1E+400`)}},
+	{Name: "changes-the-bytes-each-time", Breaks: []string{"event/bytes-equal-across-transports", "event/no-mutation-leak"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
 		var padding atomic.Int64
 		return mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			return []listwatch.Event{mutation.WithData(e, append(bytes.Repeat([]byte(" "), int(padding.Add(1))), e.Object.Data...))}
 		})(s)
 	}}},
-	{Name: "passes-over-unknown-types", Breaks: []string{"event/unknown-type"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+	{Name: "hides-the-error-for-unknown-types", Breaks: []string{"event/unknown-type"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		return &mutation.Deaf{Remote: r}
 	}}},
 }

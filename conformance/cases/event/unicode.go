@@ -17,13 +17,13 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// scripts are texts that get lost on the way: their names are ASCII.
-var scripts = map[string]string{
+// unicodeTexts are texts that encoders often damage, by a name in ASCII.
+var unicodeTexts = map[string]string{
 	"two bytes":      "é ß Ж א",
 	"three bytes":    "€ 漢字 ‰",
 	"astral":         "\U0001D11E \U0001F600 \U0010FFFF",
 	"family":         "\U0001F469\u200D\U0001F469\u200D\U0001F467",
-	"combining":      "e\u0301 n\u0303", // is not é, ñ
+	"combining":      "e\u0301 n\u0303", // must not become é and ñ
 	"right to left":  "\u202Eשלום مرحبا\u202C",
 	"separators":     "a\u2028b\u2029c\u0085d",
 	"marks":          "\uFEFFx\uFFFD\uFFFE",
@@ -35,7 +35,7 @@ var scripts = map[string]string{
 
 func unicodeRoundtrip(e *harness.Env) {
 	spec, keys := map[string]any{}, map[string]string{}
-	for name, text := range scripts {
+	for name, text := range unicodeTexts {
 		spec[name], keys["key "+text] = text, name
 	}
 	spec["keys"] = keys
@@ -44,45 +44,45 @@ func unicodeRoundtrip(e *harness.Env) {
 		e.Fatal(err)
 	}
 	e.Put("before")
-	// As it is, and with every letter beyond ASCII in escapes.
-	for name, spec := range map[string]string{"plain": string(text), "escaped": escaped(string(text))} {
+	for name, spec := range map[string]string{"plain": string(text), "escaped": escapeNonASCII(string(text))} {
 		before := e.Newest()
 		e.PutJSON(name, spec)
-		inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
-			found, want := map[string]bool{}, slices.Concat(slices.Collect(maps.Values(scripts)), slices.Collect(maps.Keys(keys)))
-			collect(harness.DecodeJSON(object), found)
+		checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+			found, want := map[string]bool{}, slices.Concat(slices.Collect(maps.Values(unicodeTexts)), slices.Collect(maps.Keys(keys)))
+			collectStrings(harness.DecodeJSON(object), found)
 			for _, text := range want {
 				if !found[text] {
-					e.Errorf("%s, %s: got %s, want %+q in it", mediaType, name, object, text)
+					e.Errorf("%s, %s: got %s, want it to contain %+q", mediaType, name, object, text)
 				}
 			}
 		})
 	}
 }
 
-// collect finds all texts in what JSON means, keys and values. A text that is JSON itself is looked into: a ConfigMap has texts alone.
-func collect(v any, found map[string]bool) {
+// collectStrings adds every string in v to found, keys included. It also searches strings that
+// contain a JSON object: the data of a ConfigMap can only hold strings.
+func collectStrings(v any, found map[string]bool) {
 	switch v := v.(type) {
 	case string:
 		found[v] = true
 		var inner map[string]any
 		if json.Unmarshal([]byte(v), &inner) == nil {
-			collect(inner, found)
+			collectStrings(inner, found)
 		}
 	case []any:
 		for _, element := range v {
-			collect(element, found)
+			collectStrings(element, found)
 		}
 	case map[string]any:
 		for key, value := range v {
 			found[key] = true
-			collect(value, found)
+			collectStrings(value, found)
 		}
 	}
 }
 
-// escaped writes JSON in ASCII alone.
-func escaped(text string) string {
+// escapeNonASCII returns JSON text with \u escapes for all characters outside ASCII.
+func escapeNonASCII(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
@@ -97,8 +97,9 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// inAllFramings watches in every framing and shows the object of the first event to check. Framings of text must show the same bytes.
-func inAllFramings(e *harness.Env, query string, check func(mediaType string, object []byte)) {
+// checkAllFramings opens a watch in each framing and calls check with the object of the first
+// event. In all text framings that object must consist of the same bytes.
+func checkAllFramings(e *harness.Env, query string, check func(mediaType string, object []byte)) {
 	e.Helper()
 	var text []byte
 	for _, f := range framings(e) {
@@ -117,18 +118,19 @@ func inAllFramings(e *harness.Env, query string, check func(mediaType string, ob
 		case text == nil:
 			text = object
 		case !bytes.Equal(text, object):
-			e.Errorf("%s shows the object otherwise than JSON (-JSON +it):\n%s", f.MediaType(), cmp.Diff(string(text), string(object)))
+			e.Errorf("%s: the object differs from the one in the JSON framing (-JSON +this framing):\n%s", f.MediaType(), cmp.Diff(string(text), string(object)))
 		}
 	}
 }
 
-// surrogates are halves of a pair, as JSON can write them and Unicode has none.
-const surrogates = `{"high":"a\ud800b","low":"\udc00","swapped":"\udc00\ud800","end":"\ud83d","pair":"\ud83d\ude00","\udfff":"key"}`
+// surrogatesSpec is an object with unpaired surrogates: JSON can escape them, but they are not
+// valid Unicode.
+const surrogatesSpec = `{"high":"a\ud800b","low":"\udc00","swapped":"\udc00\ud800","end":"\ud83d","pair":"\ud83d\ude00","\udfff":"key"}`
 
 func unicodeSurrogates(e *harness.Env) {
 	before := e.Put("before")
-	if _, err := e.TryPutJSON("a", surrogates); err != nil {
-		e.Logf("the server does not take them: %v", err)
+	if _, err := e.TryPutJSON("a", surrogatesSpec); err != nil {
+		e.Logf("the server rejects unpaired surrogates: %v", err)
 		return
 	}
 	list := e.ListRaw("")
@@ -139,19 +141,20 @@ func unicodeSurrogates(e *harness.Env) {
 	}
 	i := slices.IndexFunc(page.Items, func(item json.RawMessage) bool { return bytes.Contains(item, []byte(`"name":"a"`)) })
 	if i < 0 {
-		e.Fatalf("the list of %d objects has no a", len(page.Items))
+		e.Fatalf("the list of %d objects does not contain the object a", len(page.Items))
 	}
-	// What reads JSON takes half a pair for U+FFFD, so that kept and replaced are the same here.
-	want := meanings(page.Items[i])
-	inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
-		if diff := cmp.Diff(want, meanings(object)); diff != "" {
+	// Go's JSON decoder replaces an unpaired surrogate with U+FFFD, so a server may keep or
+	// replace it.
+	want := decodeSpec(page.Items[i])
+	checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+		if diff := cmp.Diff(want, decodeSpec(object)); diff != "" {
 			e.Errorf("%s differs from the list (-list +event):\n%s", mediaType, diff)
 		}
 	})
 }
 
-// meanings is what the values mean that a case wrote.
-func meanings(object []byte) map[string]any {
+// decodeSpec returns the decoded values of the spec that a case wrote.
+func decodeSpec(object []byte) map[string]any {
 	all := map[string]any{}
 	for key, value := range harness.SpecOf(object) {
 		all[key] = harness.DecodeJSON(value)
@@ -159,7 +162,7 @@ func meanings(object []byte) map[string]any {
 	return all
 }
 
-// numbers are some that a float64 can't hold, or spells otherwise.
+// numbers are numbers that a float64 cannot represent, or that Go formats differently.
 var numbers = map[string]string{
 	"two53": "9007199254740993", "huge": "1e400", "tiny": "-1e-400", "tenth": "0.1", "zeros": "0.10", "negative": "-0",
 	"max": "18446744073709551615", "big": "123456789012345678901234567890", "pi": "3.14159265358979323846264338327950288",
@@ -172,12 +175,12 @@ func unicodeNumbers(e *harness.Env) {
 	}
 	before := e.Put("before")
 	e.PutJSON("a", "{"+strings.Join(members, ",")+"}")
-	inAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
+	checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
 		got := harness.SpecOf(object)
 		for name, want := range numbers {
 			switch number := strings.Trim(string(got[name]), `"`); {
 			case mediaType == (framing.CBORSeq{}).MediaType():
-				// There is no text to keep, but the value.
+				// CBOR keeps the value of a number but not its spelling.
 				if !sameNumber(number, want) {
 					e.Errorf("%s: %s became %s", mediaType, want, number)
 				}
@@ -188,7 +191,7 @@ func unicodeNumbers(e *harness.Env) {
 	})
 }
 
-// sameNumber reports whether a and b are the same, the sign of zero included.
+// sameNumber reports whether a and b are the same number. It distinguishes -0 from 0.
 func sameNumber(a, b string) bool {
 	x, okX := new(big.Rat).SetString(a)
 	y, okY := new(big.Rat).SetString(b)
@@ -203,13 +206,13 @@ func namesInSelectors(e *harness.Env) {
 	}
 	phase := "größer €/𝄞 +%"
 	for query, want := range map[string][]string{
-		"fieldSelector=" + everyByte("metadata.name=b"):                         {"ADDED b"},
-		everyByte("labelSelector") + "=" + everyByte("color==red"):              {"ADDED a", "ADDED c"},
+		"fieldSelector=" + percentEncode("metadata.name=b"):                     {"ADDED b"},
+		percentEncode("labelSelector") + "=" + percentEncode("color==red"):      {"ADDED a", "ADDED c"},
 		"labelSelector=color%20in%20%28red%2Cgr%65en%29":                        {"ADDED a", "ADDED c"},
 		"labelSelector=color+in+(blue)":                                         {"ADDED b"},
 		harness.FieldSelector("spec.phase=" + phase):                            {"ADDED c"},
 		"fieldSelector=spec.phase%3D" + strings.ToLower(url.QueryEscape(phase)): {"ADDED c"},
-		harness.FieldSelector("spec.phase=gro\u0308ßer €/𝄞 +%"):                 nil, // as one sees it, the same; but other letters
+		harness.FieldSelector("spec.phase=gro\u0308ßer €/𝄞 +%"):                 nil, // looks the same, but the text is different
 		harness.FieldSelector("metadata.name=größer"):                           nil,
 	} {
 		s := e.Dial(query + harness.InitialEvents)
@@ -225,8 +228,8 @@ func namesInSelectors(e *harness.Env) {
 	}
 }
 
-// everyByte is text with every byte percent-encoded.
-func everyByte(text string) string {
+// percentEncode returns text with every byte percent-encoded.
+func percentEncode(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
 		fmt.Fprintf(&b, "%%%02x", text[i])

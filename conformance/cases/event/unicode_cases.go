@@ -4,7 +4,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// UnicodeCases are those of text and numbers.
+// UnicodeCases check that text and numbers arrive as written.
 var UnicodeCases = []harness.Case{
 	{
 		ID: "unicode/roundtrip", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

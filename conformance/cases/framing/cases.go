@@ -1,11 +1,13 @@
-// Package framing has the cases about the framings of a stream: JSON, server-sent events, sequences, messages.
+// Package framing has the conformance cases about the framings of a stream: JSON lines,
+// length-prefixed JSON, JSON text sequences, CBOR sequences, server-sent events and
+// WebSocket messages.
 package framing
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of how events become bytes.
+// Cases check how servers encode events as bytes, and how clients decode them.
 var Cases = []harness.Case{
 	{
 		ID: "framing/ndjson-lines", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},

@@ -10,12 +10,13 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// spread is a spec with line breaks wherever JSON has them, raw and escaped.
-const spread = "{\n\t\"text\": \"a\\nb\\r\\nc\",\r\n  \"list\": [\n1,\r2\n],\n\"key\\n\": {\n}\n}"
+// multilineSpec is a spec with raw line breaks between its JSON tokens and escaped ones in its
+// strings.
+const multilineSpec = "{\n\t\"text\": \"a\\nb\\r\\nc\",\r\n  \"list\": [\n1,\r2\n],\n\"key\\n\": {\n}\n}"
 
 func ndjsonLines(e *harness.Env) {
 	before := e.Put("before")
-	e.PutJSON("a", spread)
+	e.PutJSON("a", multilineSpec)
 	e.Put("b")
 	e.Delete("a")
 	a := e.WatchRaw(harness.From(before))
@@ -23,10 +24,10 @@ func ndjsonLines(e *harness.Env) {
 	for _, want := range []string{"ADDED a", "ADDED b", "DELETED a"} {
 		text, err := a.Body.ReadBytes('\n')
 		if err != nil {
-			e.Fatalf("got %q, %v; want the line of %s", text, err, want)
+			e.Fatalf("got %q, %v; want a line with the event %s", text, err, want)
 		}
 		if got := harness.LineOf(text); got != want || text[0] != '{' || bytes.ContainsRune(text, '\r') {
-			e.Fatalf("got the line %q, want %s as one JSON object and a newline", text, want)
+			e.Fatalf("got the line %q, want %s as one JSON object that a single newline follows", text, want)
 		}
 	}
 }
@@ -34,18 +35,18 @@ func ndjsonLines(e *harness.Env) {
 func jsonStreamDecoder(e *harness.Env) {
 	a, b := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("DELETED", "b", "6")
 	spaced := strings.NewReplacer(":", " :\n", ",", "\t,\r\n ", "{", "{ ", "}", "\n}").Replace
-	for what, stream := range map[string][]string{
+	for name, stream := range map[string][]string{
 		"no newline":              {a, b},
-		"two in one piece":        {a + b},
+		"two events in one piece": {a + b},
 		"two lines in one piece":  {a + "\n" + b + "\n"},
-		"space before and behind": {" \r\n\t" + a + " \n\n ", "\n", b},
-		"space within":            {spaced(a), spaced(b) + "\n"},
+		"space around events":     {" \r\n\t" + a + " \n\n ", "\n", b},
+		"space inside events":     {spaced(a), spaced(b) + "\n"},
 		"events in pieces":        {a[:20], a[20:] + b[:1], b[1:50], b[50:]},
 	} {
 		s := e.StartScript(harness.JSONMediaType, harness.SendPieces(stream...), harness.EndCleanly).Dial("")
 		for _, want := range []string{"ADDED a", "DELETED b"} {
 			if got := harness.Line(s.Next()); got != want {
-				e.Fatalf("%s: got %s, want %s", what, got, want)
+				e.Fatalf("%s: got %s, want %s", name, got, want)
 			}
 		}
 		s.WantEnd()
@@ -65,15 +66,18 @@ func fieldOrderFree(e *harness.Env) {
 	}
 }
 
-// inPieces returns e with connections whose reads bring at most as many bytes as next says, given how many came before.
-func inPieces(e *harness.Env, next func(read int) int, saw io.Writer) *harness.Env {
+// withReadSizes returns e with a client whose connections limit the size of each read. next
+// returns that size for the number of bytes read so far. The connections copy all bytes
+// that they read to tee.
+func withReadSizes(e *harness.Env, next func(read int) int, tee io.Writer) *harness.Env {
 	s := *e.Instance
 	dial := s.Network.Dial
-	s.Network.Dial = harness.WrapDial(dial, func(c *harness.SplitConn) { c.NextSize, c.Tee = next, saw })
+	s.Network.Dial = harness.WrapDial(dial, func(c *harness.SplitConn) { c.NextSize, c.Tee = next, tee })
 	return e.Via(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)})
 }
 
-// tinyEvents are for reading at every split point; they have letters of two, three and four bytes.
+// tinyEvents returns small events, so that byteDrip can split them at every byte. They contain
+// characters of two, three and four bytes.
 func tinyEvents() []listwatch.Event {
 	var events []listwatch.Event
 	for i, letter := range []string{"é", "€", "𝄞"} {
@@ -86,21 +90,21 @@ func tinyEvents() []listwatch.Event {
 
 func byteDrip(e *harness.Env) {
 	events := tinyEvents()
-	played := e.Via(e.Serve(e.SendThenEnd(events...)))
-	watch := func(what string, next func(int) int) []byte {
+	scripted := e.Via(e.Serve(e.SendThenEnd(events...)))
+	watch := func(name string, next func(int) int) []byte {
 		var seen bytes.Buffer
-		s := inPieces(played, next, &seen).Dial("")
+		s := withReadSizes(scripted, next, &seen).Dial("")
 		for _, want := range events {
 			if got := s.Next().Object.Data; !bytes.Equal(got, want.Object.Data) {
-				e.Fatalf("%s: got %s, want %s", what, got, want.Object.Data)
+				e.Fatalf("%s: got %s, want %s", name, got, want.Object.Data)
 			}
 		}
 		s.WantEnd()
 		s.Close()
 		return seen.Bytes()
 	}
-	all := watch("one byte a read", func(int) int { return 1 })
-	const overhead = 24 // of what frames an event, at least
+	all := watch("one byte per read", func(int) int { return 1 })
+	const overhead = 24 // chunk, DATA frame and message headers are shorter
 	begin := max(0, bytes.Index(all, []byte(`{"type"`))-overhead)
 	for split := begin; split < len(all); split++ {
 		watch(fmt.Sprintf("split at byte %d of the connection", split), func(read int) int {
@@ -118,7 +122,7 @@ func coalesced(e *harness.Env) {
 	for i := range events {
 		e.Put(fmt.Sprintf("n-%d", i%10))
 	}
-	const segment = 64 << 10 // more than that is never in one; the events have more
+	const segment = 64 << 10 // at least as large as any segment, and smaller than all the events together
 	held := &harness.HeldBytes{Enough: segment}
 	s := *e.Instance
 	if !e.UsesTLS() {
@@ -130,7 +134,7 @@ func coalesced(e *harness.Env) {
 	e.Mu.Unlock()
 	for i, want := range want {
 		if got := w.Next(); got.Version != want.Version || got.Object.Key.Name != want.Name {
-			e.Fatalf("event %d is %s at %d, want %s at %d", i, harness.Line(got), got.Version, want.Name, want.Version)
+			e.Fatalf("event %d is %s at version %d, want %s at version %d", i, harness.Line(got), got.Version, want.Name, want.Version)
 		}
 	}
 }
@@ -141,7 +145,7 @@ func chunkBoundariesFree(e *harness.Env) {
 	for i := 1; i < len(text); i++ {
 		chunks = append(chunks, text[:i], text[i:])
 	}
-	chunks = append(chunks, strings.Split(text, "")...) // runes
+	chunks = append(chunks, strings.Split(text, "")...) // one character each
 	for i := range len(text) {
 		chunks = append(chunks, text[i:i+1])
 	}

@@ -17,29 +17,30 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// changes writes what a watch from the version that it returns shows as the lines it returns.
-func changes(e *harness.Env) (before listwatch.Version, lines []string) {
+// writeChanges writes to the collection. A watch from version before must then send the events
+// in lines.
+func writeChanges(e *harness.Env) (before listwatch.Version, lines []string) {
 	e.Helper()
 	before = e.Put("before")
-	e.PutJSON("a", spread)
+	e.PutJSON("a", multilineSpec)
 	e.Put("b")
 	e.Delete("a")
 	return before, []string{"ADDED a", "ADDED b", "DELETED a"}
 }
 
-// prefixed is text as the length-prefixed framing has it.
-func prefixed(text string) string {
+// lengthPrefixed returns text as one frame of the length-prefixed framing.
+func lengthPrefixed(text string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
 }
 
 func lenPrefix(e *harness.Env) {
 	f := framing.LengthPrefixed{}
-	before, lines := changes(e)
+	before, lines := writeChanges(e)
 	a := e.WatchRawIn(f.MediaType(), harness.From(before))
 	for _, want := range lines {
 		length := binary.BigEndian.Uint32(a.ReadBytes(4))
 		if length < 50 || length > 1<<16 {
-			e.Fatalf("got a length of %d, want that of %s", length, want)
+			e.Fatalf("got a length of %d bytes, want the length of the event %s", length, want)
 		}
 		if text := a.ReadBytes(int(length)); harness.LineOf(text) != want || text[len(text)-1] != '}' {
 			e.Fatalf("got %q, want %s", text, want)
@@ -50,49 +51,49 @@ func lenPrefix(e *harness.Env) {
 
 func lenPrefixZero(e *harness.Env) {
 	f := framing.LengthPrefixed{}
-	event := prefixed(harness.EventJSON("ADDED", "a", "5"))
-	for what, stream := range map[string]string{
-		"one": prefixed("") + event, "many": strings.Repeat(prefixed(""), 1000) + event, "behind an event": event + prefixed("") + event,
+	event := lengthPrefixed(harness.EventJSON("ADDED", "a", "5"))
+	for name, stream := range map[string]string{
+		"one empty frame": lengthPrefixed("") + event, "many empty frames": strings.Repeat(lengthPrefixed(""), 1000) + event, "after an event": event + lengthPrefixed("") + event,
 	} {
 		s := e.StartScript(f.MediaType(), harness.SendPieces(stream), harness.EndCleanly).DialIn(f, "")
 		w, err := s.Receive()
-		if err == nil && what == "behind an event" {
+		if err == nil && name == "after an event" {
 			w, err = s.Receive()
 		}
 		skipped := err == nil && strings.Contains(string(w.Object), `"a"`)
 		if !skipped && !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("%s: got %s, %v; want an error of code Corrupt, or the event behind", what, w.Object, err)
+			e.Errorf("%s: got %s, %v; want an error of code Corrupt, or the event after the empty frame", name, w.Object, err)
 		}
 	}
 }
 
 func lenPrefixHuge(e *harness.Env) {
-	const limit, most = 1 << 20, 8 << 20
+	const limit, maxBytes = 1 << 20, 8 << 20
 	f := framing.LengthPrefixed{}
 	for _, length := range []uint32{limit + 1, 1 << 31, 1<<32 - 1} {
-		promise := string(binary.BigEndian.AppendUint32(nil, length)) + `{"type":`
-		played := e.StartScript(f.MediaType(), harness.SendPieces(promise), harness.StayOpen)
+		truncated := string(binary.BigEndian.AppendUint32(nil, length)) + `{"type":`
+		scripted := e.StartScript(f.MediaType(), harness.SendPieces(truncated), harness.StayOpen)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		s := played.DialRequest("", transport.Request{Framings: []framing.Framer{f}, Limit: limit})
+		s := scripted.DialRequest("", transport.Request{Framings: []framing.Framer{f}, Limit: limit})
 		w, err := s.Receive()
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("length %d: got %s, %v; want an error of code Corrupt, at once", length, w.Object, err)
+			e.Errorf("length %d: got %s, %v; want an error of code Corrupt", length, w.Object, err)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > most {
-			e.Errorf("length %d: the client took %d bytes of memory", length, took)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > maxBytes {
+			e.Errorf("length %d: the client allocated %d bytes of memory", length, allocated)
 		}
 		s.Close()
 	}
 }
 
-// separator begins each element of a JSON text sequence (RFC 7464, section 2.2).
+// separator precedes each element of a JSON text sequence (RFC 7464, section 2.2).
 const separator = "\x1e"
 
 func jsonSeq(e *harness.Env) {
 	f := framing.JSONSeq{}
-	before, lines := changes(e)
+	before, lines := writeChanges(e)
 	a := e.WatchRawIn(f.MediaType(), harness.From(before))
 	for _, want := range lines {
 		text, err := a.Body.ReadString('\n')
@@ -105,11 +106,11 @@ func jsonSeq(e *harness.Env) {
 		return
 	}
 	first, last := separator+harness.EventJSON("ADDED", "a", "5")+"\n", separator+harness.EventJSON("ADDED", "c", "7")+"\n"
-	for _, cut := range []string{separator + half, separator + half + "\n", separator + `{"type":"ADDED"` + "\n"} {
+	for _, cut := range []string{separator + halfEvent, separator + halfEvent + "\n", separator + `{"type":"ADDED"` + "\n"} {
 		s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(first+cut+last), harness.EndCleanly).DialIn(f, "")
 		s.Want("ADDED a")
 		if w, err := s.Receive(); err == nil || err == io.EOF {
-			e.Errorf("%q between two events: got %s, %v; want an error that says what is missing", cut, w.Object, err)
+			e.Errorf("%q between two events: got %s, %v; want an error that reports the truncated event", cut, w.Object, err)
 		}
 	}
 	s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(separator+first+separator+separator+last), harness.EndCleanly).DialIn(f, "")
@@ -119,13 +120,13 @@ func jsonSeq(e *harness.Env) {
 
 func cborSeq(e *harness.Env) {
 	f := framing.CBORSeq{}
-	before, lines := changes(e)
+	before, lines := writeChanges(e)
 	a := e.WatchRawIn(f.MediaType(), harness.From(before))
 	binary, text := e.DialIn(f, harness.From(before)), e.Dial(harness.From(before))
 	for _, want := range lines {
 		var item bytes.Buffer
 		if first, err := copyItem(&item, a.Body); err != nil || first>>5 != 5 {
-			e.Fatalf("got % x, %v; want an item of CBOR that is a map", item.Bytes(), err)
+			e.Fatalf("got % x, %v; want a CBOR map", item.Bytes(), err)
 		}
 		w, err := f.DecodeMessage(item.Bytes())
 		if got := harness.LineOf([]byte(`{"type":"` + w.Type + `","object":` + string(w.Object) + `}`)); err != nil || got != want {
@@ -133,12 +134,13 @@ func cborSeq(e *harness.Env) {
 		}
 		got, plain := binary.Want(want)[0], text.Want(want)[0]
 		if diff := cmp.Diff(harness.DecodeJSON(plain.Object.Data), harness.DecodeJSON(got.Object.Data)); diff != "" || got.Version != plain.Version {
-			e.Errorf("%s in CBOR at %d and in JSON at %d (-JSON +CBOR):\n%s", want, got.Version, plain.Version, diff)
+			e.Errorf("%s has version %d in CBOR and version %d in JSON (-JSON +CBOR):\n%s", want, got.Version, plain.Version, diff)
 		}
 	}
 }
 
-// copyItem copies one item of CBOR (RFC 8949, section 3) of definite lengths, and returns its first byte.
+// copyItem copies one CBOR item (RFC 8949, section 3) and returns its first byte. It
+// supports items of definite length only.
 func copyItem(dst *bytes.Buffer, src io.Reader) (byte, error) {
 	begin := dst.Len()
 	if _, err := io.CopyN(dst, src, 1); err != nil {
@@ -148,7 +150,7 @@ func copyItem(dst *bytes.Buffer, src io.Reader) (byte, error) {
 	major, n := first>>5, uint64(first&31)
 	if n >= 24 {
 		if n > 27 {
-			return first, fmt.Errorf("no item of a definite length begins with %#02x", first)
+			return first, fmt.Errorf("first byte %#02x: must start a CBOR item of definite length", first)
 		}
 		size := 1 << (n - 24)
 		if _, err := io.CopyN(dst, src, int64(size)); err != nil {

@@ -17,15 +17,15 @@ import (
 
 var sseOnly = []framing.Framer{framing.SSE{}}
 
-func inSSE(r *client.Remote) { r.Framings = sseOnly }
+func useSSE(r *client.Remote) { r.Framings = sseOnly }
 
-// A block is one event of server-sent events as it came: the values of its fields, in order.
-type block map[string][]string
+// An sseEvent is one server-sent event as received: the values of each field, in order.
+type sseEvent map[string][]string
 
-// readBlock reads the next block that has data.
-func readBlock(a *harness.Response) block {
+// readSSEEvent returns the next event with data. It skips events without data.
+func readSSEEvent(a *harness.Response) sseEvent {
 	a.Helper()
-	b := block{}
+	b := sseEvent{}
 	for {
 		text, err := a.Body.ReadString('\n')
 		if err != nil {
@@ -37,27 +37,27 @@ func readBlock(a *harness.Response) block {
 		case text == "" && b["data"] != nil:
 			return b
 		case text == "":
-			b = block{}
+			b = sseEvent{}
 		case text[0] == ':':
 		case !ok || !strings.Contains(" id event data retry ", " "+name+" ") || strings.Contains(value, "\r"):
-			a.Fatalf("got the line %q, want id, event, data, retry or a comment", text)
+			a.Fatalf("got the line %q, want an id, event, data or retry field, or a comment", text)
 		default:
 			b[name] = append(b[name], value)
 		}
 	}
 }
 
-// is holds b against an event of a version.
-func (b block) is(want string, v listwatch.Version) error {
+// check returns an error unless b is the event want with version v.
+func (b sseEvent) check(want string, v listwatch.Version) error {
 	event := strings.Join(b["data"], "\n")
 	kind, _, _ := strings.Cut(want, " ")
 	switch {
 	case harness.LineOf([]byte(event)) != want:
-		return fmt.Errorf("the data is %q, want %s", event, want)
+		return fmt.Errorf("the data is %q, want the event %s", event, want)
 	case len(b["event"]) != 1 || b["event"][0] != kind:
-		return fmt.Errorf("the event lines are %q, want %s", b["event"], kind)
+		return fmt.Errorf("the event fields are %q, want only %s", b["event"], kind)
 	case len(b["id"]) != 1 || b["id"][0] != v.String():
-		return fmt.Errorf("the id lines are %q, want %d", b["id"], v)
+		return fmt.Errorf("the id fields are %q, want only %d", b["id"], v)
 	}
 	return nil
 }
@@ -65,18 +65,18 @@ func (b block) is(want string, v listwatch.Version) error {
 func sseFields(e *harness.Env) {
 	before := e.Put("before")
 	a, b := e.Put("a"), e.Put("b")
-	gone := e.Delete("a")
+	deleted := e.Delete("a")
 	raw, s := e.WatchRawIn(harness.SSEMediaType, harness.From(before)), e.DialIn(framing.SSE{}, harness.From(before))
 	for _, want := range []struct {
 		line string
 		v    listwatch.Version
-	}{{"ADDED a", a}, {"ADDED b", b}, {"DELETED a", gone}} {
-		if err := readBlock(raw).is(want.line, want.v); err != nil {
+	}{{"ADDED a", a}, {"ADDED b", b}, {"DELETED a", deleted}} {
+		if err := readSSEEvent(raw).check(want.line, want.v); err != nil {
 			e.Error(err)
 		}
 		w, err := s.Receive()
 		if err != nil || w.Version != want.v || harness.LineOf([]byte(`{"type":"`+w.Type+`","object":`+string(w.Object)+`}`)) != want.line {
-			e.Fatalf("got %+v, %v; want %s at %d", w, err, want.line, want.v)
+			e.Fatalf("got %+v, %v; want %s at version %d", w, err, want.line, want.v)
 		}
 		if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != want.v.String() {
 			e.Errorf("the last event ID is %q after %s, want %d", p.LastEventID(), want.line, want.v)
@@ -86,9 +86,9 @@ func sseFields(e *harness.Env) {
 
 func sseNewlineInData(e *harness.Env) {
 	before := e.Put("before")
-	v := e.PutJSON("a", spread)
-	b := readBlock(e.WatchRawIn(harness.SSEMediaType, harness.From(before)))
-	if err := b.is("ADDED a", v); err != nil {
+	v := e.PutJSON("a", multilineSpec)
+	b := readSSEEvent(e.WatchRawIn(harness.SSEMediaType, harness.From(before)))
+	if err := b.check("ADDED a", v); err != nil {
 		e.Fatal(err)
 	}
 	var got struct{ Object json.RawMessage }
@@ -96,7 +96,7 @@ func sseNewlineInData(e *harness.Env) {
 		e.Fatalf("got %q: %v", b["data"], err)
 	}
 	if text := harness.DecodeJSON(harness.SpecOf(got.Object)["text"]); text != "a\nb\r\nc" {
-		e.Errorf("got %q, want the text as it was written", text)
+		e.Errorf("got the text %q, want the text as written", text)
 	}
 }
 
@@ -124,47 +124,48 @@ func sseContentType(e *harness.Env) {
 	}
 }
 
-// A vector is a stream of server-sent events and what is to be read in it.
-type vector struct{ says, stream, events, last string }
+// An sseVector is a stream of server-sent events with the names of the objects and the last
+// event ID that a client must read from it.
+type sseVector struct{ name, stream, events, lastID string }
 
-func vectors() []vector {
+func sseVectors() []sseVector {
 	a, b := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")
 	data, both := "data: "+a+"\n", "data: "+a+"\n\ndata: "+b+"\n\n"
-	return []vector{
+	return []sseVector{
 		{"lines end with LF", both, "a b", ""},
 		{"lines end with CR", strings.ReplaceAll(both, "\n", "\r"), "a b", ""},
 		{"lines end with CRLF", strings.ReplaceAll(both, "\n", "\r\n"), "a b", ""},
-		{"lines end in all ways", "id:1\rdata:" + a + "\r\n\ndata:" + b + "\n\r", "a b", "1"},
+		{"lines end with LF, CR and CRLF", "id:1\rdata:" + a + "\r\n\ndata:" + b + "\n\r", "a b", "1"},
 		{"one BOM is ignored", "\uFEFF" + both, "a b", ""},
 		{"a second BOM is the name of an unknown field", "\uFEFF\uFEFF" + both, "b", ""},
 		{"comments are ignored", ":\n: data: x\n" + data + ":id: 9\n\n:\n\n", "a", ""},
 		{"unknown fields are ignored", "what: x\nData: x\n data: x\n" + data + "more\n\n", "a", ""},
-		{"the space behind the colon is no part of the value", "data:" + a + "\nid:7\n\n", "a", "7"},
-		{"only one space is taken away", data + "id:  7\n\n", "a", " 7"},
-		{"several data lines are one text", "data: {\"type\":\"ADDED\",\ndata: \"object\":\ndata:" + harness.ObjectJSON("a", "5") + "\ndata: }\n\n", "a", ""},
+		{"the space after the colon is not part of the value", "data:" + a + "\nid:7\n\n", "a", "7"},
+		{"only one space after the colon is removed", data + "id:  7\n\n", "a", " 7"},
+		{"several data lines form one text", "data: {\"type\":\"ADDED\",\ndata: \"object\":\ndata:" + harness.ObjectJSON("a", "5") + "\ndata: }\n\n", "a", ""},
 		{"a data line without a colon is an empty line", "data\n" + data + "data\n\n", "a", ""},
 		{"blank lines dispatch nothing", "\n\n\n" + data + "\n\n\n\n", "a", ""},
-		{"an event without data is none", "event: ADDED\n\n" + data + "\n", "a", ""},
-		{"an id is kept", "id: 5\n" + data + "\n:\n\ndata: " + b + "\n\n", "a b", "5"},
+		{"an event without data is dropped", "event: ADDED\n\n" + data + "\n", "a", ""},
+		{"an id applies to later events", "id: 5\n" + data + "\n:\n\ndata: " + b + "\n\n", "a b", "5"},
 		{"an id without data is kept", "id: 8\n\n", "", "8"},
-		{"an empty id resets", "id: 5\n" + data + "\nid\ndata: " + b + "\n\n", "a b", ""},
-		{"the last of several ids counts", "id: 5\nid: 6\n" + data + "\n", "a", "6"},
+		{"an empty id resets the last event ID", "id: 5\n" + data + "\nid\ndata: " + b + "\n\n", "a b", ""},
+		{"the last of several ids wins", "id: 5\nid: 6\n" + data + "\n", "a", "6"},
 		{"an id with NUL is ignored", "id: 5\n" + data + "\nid: 6\x00\ndata: " + b + "\n\n", "a b", "5"},
-		{"retry is no event", "retry: 1000\n\nretry: x\n" + data + "\n", "a", ""},
+		{"retry is not an event", "retry: 1000\n\nretry: x\n" + data + "\n", "a", ""},
 		{"data without a blank line is dropped", "id: 5\n" + data + "\ndata: " + b + "\n", "a", "5"},
-		{"data in a line without an end is dropped", data + "\ndata: " + b, "a", ""},
+		{"data in an incomplete line is dropped", data + "\ndata: " + b, "a", ""},
 	}
 }
 
 func sseParseVectors(e *harness.Env) {
-	for _, v := range vectors() {
-		for _, payloads := range [][]string{{v.stream}, bytewise(v.stream)} {
+	for _, v := range sseVectors() {
+		for _, payloads := range [][]string{{v.stream}, splitBytes(v.stream)} {
 			s := e.StartScript(harness.SSEMediaType, harness.SendPieces(payloads...), harness.EndCleanly).DialIn(framing.SSE{}, "")
 			var got []string
 			for {
 				w, err := s.Receive()
 				if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-					e.Errorf("%s: %v", v.says, err)
+					e.Errorf("%s: %v", v.name, err)
 				}
 				if err != nil {
 					break
@@ -173,16 +174,16 @@ func sseParseVectors(e *harness.Env) {
 				got = append(got, name)
 			}
 			if got := strings.Join(got, " "); got != v.events {
-				e.Errorf("%s: %q in %d pieces: got events %q, want %q", v.says, v.stream, len(payloads), got, v.events)
+				e.Errorf("%s: %q in %d pieces: got events %q, want %q", v.name, v.stream, len(payloads), got, v.events)
 			}
-			if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != v.last {
-				e.Errorf("%s: %q: the last event ID is %q, want %q", v.says, v.stream, p.LastEventID(), v.last)
+			if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != v.lastID {
+				e.Errorf("%s: %q: the last event ID is %q, want %q", v.name, v.stream, p.LastEventID(), v.lastID)
 			}
 		}
 	}
 }
 
-func bytewise(s string) []string {
+func splitBytes(s string) []string {
 	var all []string
 	for i := range len(s) {
 		all = append(all, s[i:i+1])

@@ -1,11 +1,12 @@
-// Package handshake has the cases about the request that opens a watch, and the response to it.
+// Package handshake has the conformance cases about the request that opens a watch, the
+// response to it, and content negotiation.
 package handshake
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of handshake and negotiation.
+// Cases check the handshake of a watch, and content negotiation.
 var Cases = []harness.Case{
 	{
 		ID: "handshake/h1-chunked", Level: harness.Must, Subject: harness.Server, Transports: "h1", Modes: []harness.Mode{harness.RealTime},

@@ -9,16 +9,17 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// refusals are how servers and proxies say that they don't speak a transport.
-var refusals = map[string][]int{
+// refusalStatuses are the statuses with which servers and proxies refuse a transport that
+// they do not support.
+var refusalStatuses = map[string][]int{
 	"h1": {http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported},
 	"h2": {http.StatusHTTPVersionNotSupported, http.StatusNotImplemented, http.StatusUpgradeRequired},
 	"ws": {http.StatusForbidden, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUpgradeRequired, http.StatusNotImplemented},
 }
 
-// fallback has a server that refuses the first transport of a client.
+// fallback runs a client against a server that refuses the client's first transport.
 func fallback(e *harness.Env) {
-	for _, code := range refusals[e.Transport] {
+	for _, code := range refusalStatuses[e.Transport] {
 		var used []string
 		at := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if kind := transportOf(r); kind == e.Transport {
@@ -41,12 +42,12 @@ func fallback(e *harness.Env) {
 		e.Delete("b")
 		for want := start + 1; want <= start+2; want++ {
 			if got, err := e.NextOf(w); err != nil || got.Version != want {
-				e.Fatalf("refused by %d: got %v, %v; want version %d", code, got.Version, err, want)
+				e.Fatalf("refused with status %d: got version %v, %v; want version %d", code, got.Version, err, want)
 			}
 		}
 		w.Close()
 		if len(used) != 1 || used[0] == at.Client.Name() {
-			e.Errorf("refused by %d: used %q, want another transport, once", code, used)
+			e.Errorf("refused with status %d: opened watches with the transports %q, want exactly one, with another transport", code, used)
 		}
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases of handshake and negotiation.
+// Mutants break the cases about the handshake of a watch, and content negotiation.
 var Mutants = []mutation.Mutant{
-	{Name: "chunked-says-its-length", Breaks: []string{"handshake/h1-chunked"}, Defect: reference.Interceptors{
+	{Name: "chunked-with-content-length", Breaks: []string{"handshake/h1-chunked"}, Defect: reference.Interceptors{
 		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Content-Length", "1000") }),
 	}},
-	{Name: "waits-for-an-event-before-it-answers", Breaks: []string{"handshake/headers-before-events"}, Defect: reference.Interceptors{
-		Source: func(s listwatch.Source) listwatch.Source { return &hesitant{s} },
+	{Name: "sends-headers-with-the-first-event", Breaks: []string{"handshake/headers-before-events"}, Defect: reference.Interceptors{
+		Source: func(s listwatch.Source) listwatch.Source { return &hesitantSource{s} },
 	}},
 	{Name: "json-has-a-charset", Breaks: []string{"handshake/content-type"}, Defect: reference.Interceptors{
 		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Content-Type", h.Get("Content-Type")+"; charset=utf-8") }),
 	}},
-	{Name: "names-what-http2-has-not", Breaks: []string{"handshake/h2-headers"}, Defect: reference.Interceptors{
+	{Name: "sends-keep-alive-over-http2", Breaks: []string{"handshake/h2-headers"}, Defect: reference.Interceptors{
 		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Keep-Alive", "timeout=5") }),
 	}},
 	{Name: "refuses-http2", Breaks: []string{"handshake/alpn", "handshake/h2c-prior-knowledge", "handshake/h2-headers"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
@@ -34,19 +34,19 @@ var Mutants = []mutation.Mutant{
 			next.ServeHTTP(w, r)
 		})
 	}}},
-	{Name: "upgrades-whoever-asks", Breaks: []string{
+	{Name: "accepts-every-upgrade", Breaks: []string{
 		"handshake/h2c-upgrade-ignored", "handshake/ws-accept", "handshake/ws-connection-list", "handshake/ws-version",
 		"handshake/ws-no-key", "handshake/ws-bad-key", "handshake/ws-not-get", "handshake/error-before-upgrade", "handshake/ws-subprotocol-unknown",
 	}, Defect: reference.Interceptors{Handler: mutation.Upgrading(func(r *http.Request) string {
 		return "Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: " + r.Header.Get("Sec-WebSocket-Protocol") + "\r\n"
 	})}},
-	{Name: "knows-no-subprotocol", Breaks: []string{"handshake/ws-subprotocol-chosen"}, Defect: reference.Interceptors{
+	{Name: "ignores-subprotocols", Breaks: []string{"handshake/ws-subprotocol-chosen"}, Defect: reference.Interceptors{
 		Handler: mutation.OnRequest(func(r *http.Request) { r.Header.Del("Sec-Websocket-Protocol") }),
 	}},
 	{Name: "always-cbor", Breaks: []string{"handshake/accept-default"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Accept", "application/cbor-seq")}},
 	{Name: "ignores-accept", Breaks: []string{"handshake/accept-406", "handshake/accept-q", "handshake/accept-q0"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Accept", "*/*")}},
-	{Name: "any-method-watches", Breaks: []string{"handshake/method-405"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.Method = http.MethodGet })}},
-	{Name: "any-value-watches", Breaks: []string{"handshake/watch-values"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
+	{Name: "accepts-any-method", Breaks: []string{"handshake/method-405"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.Method = http.MethodGet })}},
+	{Name: "accepts-any-watch-value", Breaks: []string{"handshake/watch-values"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
 		if q.Has("watch") {
 			q.Set("watch", "1")
 		}
@@ -57,14 +57,12 @@ var Mutants = []mutation.Mutant{
 	}}},
 }
 
-// hesitant is a source that opens no watch before there is an event.
-type hesitant struct{ listwatch.Source }
+// hesitantSource is a source whose Watch returns only when the first event has arrived.
+type hesitantSource struct{ listwatch.Source }
 
-// Describe is that of the source below.
-func (h *hesitant) Describe() listwatch.Description { return listwatch.Describe(h.Source) }
+func (h *hesitantSource) Describe() listwatch.Description { return listwatch.Describe(h.Source) }
 
-// Watch waits for the first event.
-func (h *hesitant) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (h *hesitantSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := h.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
@@ -73,6 +71,6 @@ func (h *hesitant) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 	if _, err := w.Next(ctx, one[:]); err != nil {
 		return nil, err
 	}
-	same := func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
-	return &mutation.ChangedWatcher{Watcher: w, Change: same, Pending: one[:]}, nil
+	unchanged := func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} }
+	return &mutation.ChangedWatcher{Watcher: w, Change: unchanged, Pending: one[:]}, nil
 }

@@ -1,11 +1,12 @@
-// Package informers has the cases about a client that keeps a copy of a collection.
+// Package informers has the conformance cases about informers: clients that keep a copy of
+// a collection.
 package informers
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of the client stack: an informer over the client that resumes.
+// Cases check the whole client stack: an informer over a client that retries and resumes.
 var Cases = []harness.Case{
 	{
 		ID: "informer/store-equals-list", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},

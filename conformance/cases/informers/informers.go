@@ -1,7 +1,6 @@
 package informers
 
 import (
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -10,8 +9,9 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-// mayhem is a random history of writes and faults, at the end of which the faults are over.
-func mayhem(c *harness.Copied, steps int) {
+// injectRandomFaults performs random writes and faults. At the end it lets the client
+// connect again and waits until the cache has caught up.
+func injectRandomFaults(c *harness.Copied, steps int) {
 	random := c.Random()
 	for range steps {
 		name := string(rune('a' + random.IntN(6)))
@@ -23,7 +23,7 @@ func mayhem(c *harness.Copied, steps int) {
 		case 2:
 			c.CompactHistory()
 		case 3, 4:
-			_, _ = c.TryDelete(name) // it may not be there
+			_, _ = c.TryDelete(name) // the object may not exist
 		case 5:
 			<-time.After(time.Duration(random.IntN(120)) * time.Second)
 		default:
@@ -38,12 +38,13 @@ func informerStoreEqualsList(e *harness.Env) {
 	c := e.CopyCollection()
 	e.RunCache(c.Cache)
 	for range 3 {
-		mayhem(c, 60)
+		injectRandomFaults(c, 60)
 		e.WantCopy(c.Cache)
 	}
 }
 
-// Converge has several follow one collection, each with faults of its own.
+// Converge checks that several caches of one collection converge although each one's
+// connections fail at random.
 func Converge(e *harness.Env) {
 	var all []*harness.Copied
 	for range 3 {
@@ -57,23 +58,26 @@ func Converge(e *harness.Env) {
 		e.WantCopy(c.Cache)
 	}
 	for _, c := range all {
-		mayhem(c, 40)
+		injectRandomFaults(c, 40)
 	}
 	for _, c := range all {
 		e.WantCopy(c.Cache)
 	}
 }
 
-// cutOff has a cache synced with a, b and d, cut off while b goes, a changes and c comes, and back when the history is gone.
-func cutOff(e *harness.Env) (c *harness.Copied, handler *harness.NotificationLog, unseen listwatch.Version) {
+// runThroughOutage runs a cache through an outage that outlasts the history. The cache
+// syncs with a, b and d, and then its connections fail. During the outage b is updated and
+// deleted, a is updated, c is created, and the history is compacted. Then the cache can
+// connect again. lastSeen is the last version of b that the cache received.
+func runThroughOutage(e *harness.Env) (c *harness.Copied, log *harness.NotificationLog, lastSeen listwatch.Version) {
 	e.Put("a")
-	seen := e.Put("b")
+	lastSeen = e.Put("b")
 	e.Put("d")
-	c, handler = e.CopyCollection(), new(harness.NotificationLog)
-	c.Cache.Notify(handler.Add)
+	c, log = e.CopyCollection(), new(harness.NotificationLog)
+	c.Cache.Notify(log.Add)
 	e.RunCache(c.Cache)
 	e.Settle()
-	e.WantNotifications(handler, "added a", "added b", "added d")
+	e.WantNotifications(log, "added a", "added b", "added d")
 
 	c.ResetAll(true)
 	<-time.After(time.Second)
@@ -84,62 +88,62 @@ func cutOff(e *harness.Env) (c *harness.Copied, handler *harness.NotificationLog
 	e.CompactHistory()
 	c.AllowDials()
 	e.Settle()
-	return c, handler, seen
+	return c, log, lastSeen
 }
 
 func informerFinalStateUnknown(e *harness.Env) {
-	_, handler, seen := cutOff(e)
-	var gone []harness.Notification
-	for _, t := range handler.Take() {
+	_, log, lastSeen := runThroughOutage(e)
+	var deletions []harness.Notification
+	for _, t := range log.Take() {
 		if t.Type == informer.ChangeDeleted {
-			gone = append(gone, t)
+			deletions = append(deletions, t)
 		}
 	}
-	if len(gone) != 1 || gone[0].Key.Name != "b" || !gone[0].FinalStateUnknown || gone[0].New == nil || gone[0].New.Version != seen {
-		e.Errorf("b vanished while nobody looked: told %+v; want one deletion of b, its final state unknown, with the state of version %d", gone, seen)
+	if len(deletions) != 1 || deletions[0].Key.Name != "b" || !deletions[0].FinalStateUnknown || deletions[0].New == nil || deletions[0].New.Version != lastSeen {
+		e.Errorf("b was deleted during the outage: the handler received the deletions %+v; want one of b, marked FinalStateUnknown, with the object of version %d", deletions, lastSeen)
 	}
 }
 
 func informerRelistDiff(e *harness.Env) {
-	c, handler, _ := cutOff(e)
-	e.WantNotifications(handler, "added c", "deleted b: final state unknown", "updated a")
+	c, log, _ := runThroughOutage(e)
+	e.WantNotifications(log, "added c", "deleted b: final state unknown", "updated a")
 	e.WantCopy(c.Cache)
 	c.ResetAll(false)
 	e.CompactHistory()
 	e.Settle()
-	e.WantNotifications(handler)
+	e.WantNotifications(log)
 }
 
 func informerNoOldUpdate(e *harness.Env) {
-	c, handler := e.CopyCollection(), new(harness.NotificationLog)
-	c.Cache.Notify(handler.Add)
+	c, log := e.CopyCollection(), new(harness.NotificationLog)
+	c.Cache.Notify(log.Add)
 	e.RunCache(c.Cache)
-	mayhem(c, 150)
+	injectRandomFaults(c, 150)
 	newest := map[listwatch.Key]listwatch.Version{}
-	known := map[listwatch.Key]*listwatch.Object{}
-	for _, t := range handler.Take() {
+	states := map[listwatch.Key]*listwatch.Object{}
+	for _, t := range log.Take() {
 		if t.Version < newest[t.Key] || t.Version == newest[t.Key] && t.Type != informer.ChangeDeleted {
-			e.Errorf("told %s %s at version %d after version %d", t.Type, t.Key, t.Version, newest[t.Key])
+			e.Errorf("the handler received %s %s at version %d after version %d", t.Type, t.Key, t.Version, newest[t.Key])
 		}
 		newest[t.Key] = t.Version
-		switch was := known[t.Key]; {
-		case t.Type == informer.ChangeAdded && was != nil, t.Type != informer.ChangeAdded && was == nil:
-			e.Errorf("told %s %s, and the handler held %v", t.Type, t.Key, was)
-		case t.Type == informer.ChangeUpdated && t.Old.Version != was.Version:
-			e.Errorf("told that %s changed from version %d, and the handler held %d", t.Key, t.Old.Version, was.Version)
+		switch old := states[t.Key]; {
+		case t.Type == informer.ChangeAdded && old != nil, t.Type != informer.ChangeAdded && old == nil:
+			e.Errorf("the handler received %s %s, but its last state of the object is %v", t.Type, t.Key, old)
+		case t.Type == informer.ChangeUpdated && t.Old.Version != old.Version:
+			e.Errorf("the handler received an update of %s from version %d, but its last state has version %d", t.Key, t.Old.Version, old.Version)
 		}
-		if known[t.Key] = t.New; t.Type == informer.ChangeDeleted {
-			delete(known, t.Key)
+		if states[t.Key] = t.New; t.Type == informer.ChangeDeleted {
+			delete(states, t.Key)
 		}
 	}
 	for _, o := range c.Cache.Objects() {
-		if held := known[o.Key]; held == nil || held.Version != o.Version {
-			e.Errorf("the store has %s at version %d, and the handler holds %v", o.Key, o.Version, held)
+		if state := states[o.Key]; state == nil || state.Version != o.Version {
+			e.Errorf("the local store has %s at version %d, but the handler's last state is %v", o.Key, o.Version, state)
 		}
-		delete(known, o.Key)
+		delete(states, o.Key)
 	}
-	for key := range known {
-		e.Errorf("the handler holds %s, and the store does not", key)
+	for key := range states {
+		e.Errorf("the handler did not receive the deletion of %s, which is not in the local store", key)
 	}
 }
 
@@ -149,30 +153,30 @@ func informerHasSynced(e *harness.Env) {
 			e.Put("a")
 			e.Put("b")
 		}
-		c, goOn := e.CopyCollection(), make(chan struct{})
+		c, release := e.CopyCollection(), make(chan struct{})
 		var handled atomic.Int64
 		c.Cache.Notify(func(harness.Notification) {
-			<-goOn
+			<-release
 			handled.Add(1)
 		})
 		c.ResetAll(true)
 		if c.Cache.HasSynced() {
-			e.Error("it has synced, and does not run")
+			e.Error("HasSynced is true before the cache runs")
 		}
 		e.RunCache(c.Cache)
 		e.Settle()
 		if c.Cache.HasSynced() {
-			e.Error("it has synced, and the server can't be reached")
+			e.Error("HasSynced is true although the server is unreachable")
 		}
 		c.AllowDials()
 		e.Settle()
 		if synced := c.Cache.HasSynced(); synced != empty {
-			e.Errorf("synced is %v while the handler has not returned; want %v: the collection is empty: %v", synced, empty, empty)
+			e.Errorf("HasSynced is %v while handlers are blocked; want %v, because the collection is empty: %v", synced, empty, empty)
 		}
-		close(goOn)
+		close(release)
 		e.Settle()
 		if !c.Cache.HasSynced() || (handled.Load() == 0) != empty {
-			e.Errorf("synced is %v after %d calls of the handler; want true, the collection is empty: %v", c.Cache.HasSynced(), handled.Load(), empty)
+			e.Errorf("HasSynced is %v after %d calls of the handler; want true, and calls only if the collection is not empty (it is empty: %v)", c.Cache.HasSynced(), handled.Load(), empty)
 		}
 	}
 }
@@ -193,89 +197,4 @@ func informerLateHandler(e *harness.Env) {
 	e.Put("a")
 	e.Settle()
 	e.WantNotifications(late, "updated a")
-}
-
-// backoffOf is how client-go's Reflector waits: from 0.8 s, doubled to 30 s, and anew after two good minutes.
-const (
-	firstWait  = 800 * time.Millisecond
-	longestGap = 31 * time.Second
-	others     = 2 * time.Second // Retry-After, and what a stream that ends at once costs
-)
-
-func informerBackoff(e *harness.Env) {
-	expired := &listwatch.Error{Code: listwatch.Expired, Message: "too old"}
-	for what, step := range map[string]http.HandlerFunc{
-		"410": e.SendError(expired),
-		"429": harness.Respond(429, "", "Retry-After", "1"),
-		"500": harness.Respond(500, "oops"),
-		"503": harness.Respond(503, "away"),
-	} {
-		const failures = 12
-		steps := make([]http.HandlerFunc, failures)
-		for i := range steps {
-			steps[i] = step
-		}
-		synced := listwatch.NewBookmark(listwatch.Description{APIVersion: "v1", Kind: "Thing"}, 7, true)
-		healthy := make(chan struct{})
-		script, at := e.ServeInTurn(append(steps, e.SendThenHold(healthy, synced), step)...)
-		c := e.CacheOf(e.Remote(at))
-		e.RunCache(c)
-		<-time.After(20 * time.Minute)
-		close(healthy)
-		<-time.After(10 * time.Minute)
-		wantGaps(e, what, gaps(script.RequestTimes()), failures)
-	}
-
-	c := e.CopyCollection()
-	c.ResetAll(true)
-	e.RunCache(c.Cache)
-	<-time.After(20 * time.Minute)
-	c.AllowDials()
-	c.Settle()
-	refused := gaps(c.DialTimes())
-	wantGrowth(e, "refused", refused[:len(refused)-1])
-	e.WantCopy(c.Cache)
-}
-
-// gaps returns the times between requests.
-func gaps(times []time.Time) []time.Duration {
-	var all []time.Duration
-	for i := 1; i < len(times); i++ {
-		all = append(all, times[i].Sub(times[i-1]))
-	}
-	return all
-}
-
-// wantGaps holds the gaps against the rule: the stream that follows so many failures was healthy.
-func wantGaps(e *harness.Env, what string, gaps []time.Duration, failures int) {
-	e.Helper()
-	if len(gaps) <= failures+2 {
-		e.Errorf("%s: %d requests in half an hour, want %d failures, one that is good and others after it", what, len(gaps)+1, failures)
-		return
-	}
-	wantGrowth(e, what, gaps[:failures])
-	if after := gaps[failures+1]; after > 4*firstWait+others {
-		e.Errorf("%s: waited %v after a stream that was good for many minutes, want at most %v: what failed before is forgotten", what, after, 4*firstWait)
-	}
-}
-
-// wantGrowth holds the gaps between failures against the rule.
-func wantGrowth(e *harness.Env, what string, gaps []time.Duration) {
-	e.Helper()
-	distinct := map[time.Duration]bool{}
-	var early, late time.Duration
-	for i, gap := range gaps {
-		distinct[gap] = true
-		if i < 3 {
-			early = max(early, gap)
-		} else if i >= 6 {
-			late = max(late, gap)
-		}
-	}
-	if early > 4*firstWait+others || late <= early || late > longestGap+others {
-		e.Errorf("%s: waited %v: want waits from %v, doubled, to 30 s", what, gaps, firstWait)
-	}
-	if len(distinct) < len(gaps)/2 {
-		e.Errorf("%s: waited %v: want waits at random, or all clients come back together", what, gaps)
-	}
 }

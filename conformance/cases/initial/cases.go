@@ -1,11 +1,12 @@
-// Package initial has the cases about initial events (streaming lists, KEP-3157).
+// Package initial has the conformance cases about initial events, which Kubernetes also
+// calls a streaming list (KEP-3157).
 package initial
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of initial events, also called a streaming list (KEP-3157).
+// Cases check initial events.
 var Cases = []harness.Case{
 	{
 		ID: "initial/stream", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

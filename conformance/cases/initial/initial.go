@@ -1,7 +1,6 @@
 package initial
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,8 +13,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// initial reads the initial events, and returns them by name with the version of the bookmark that ends them.
-func initial(s *harness.Watch) (state map[string]listwatch.Version, at listwatch.Version) {
+// readInitialEvents reads the initial events of s. It returns the versions of the objects
+// by name, and the version of the bookmark that ends the initial events.
+func readInitialEvents(s *harness.Watch) (state map[string]listwatch.Version, at listwatch.Version) {
 	s.Helper()
 	state = map[string]listwatch.Version{}
 	for {
@@ -24,11 +24,11 @@ func initial(s *harness.Watch) (state map[string]listwatch.Version, at listwatch
 		case e.Type == listwatch.Synced:
 			return state, e.Version
 		case e.Type != listwatch.Added:
-			s.Fatalf("got %s at %d among the initial events", harness.Line(e), e.Version)
+			s.Fatalf("got %s at version %d among the initial events", harness.Line(e), e.Version)
 		}
 		name := strings.TrimPrefix(harness.Line(e), "ADDED ")
 		if _, twice := state[name]; twice {
-			s.Fatalf("%s is twice among the initial events", name)
+			s.Fatalf("the initial events contain %s twice", name)
 		}
 		state[name] = e.Version
 	}
@@ -42,13 +42,13 @@ func initialStream(e *harness.Env) {
 	changed := e.Put("b")
 	got := s.Want("ADDED a", "ADDED b", "ADDED c", "BOOKMARK")
 	if end := got[3]; end.Type != listwatch.Synced {
-		e.Errorf("the bookmark that ends the initial events is not marked: %s", end.Object.Data)
+		e.Errorf("the bookmark that ends the initial events lacks the annotation: %s", end.Object.Data)
 	}
-	if got[1].Version == changed { // it was quicker than the request
+	if got[1].Version == changed { // the initial events already include the write
 		return
 	}
 	if next := s.Want("MODIFIED b")[0]; next.Version != changed {
-		e.Errorf("got version %d behind the initial events, want that of the next write, %d", next.Version, changed)
+		e.Errorf("got version %d after the initial events, want the version of the next write, %d", next.Version, changed)
 	}
 }
 
@@ -62,9 +62,9 @@ func initialSnapshotExact(e *harness.Env) {
 			continue
 		}
 		s := e.Dial(harness.InitialEvents[1:])
-		state, at := initial(s)
+		state, at := readInitialEvents(s)
 		if diff := cmp.Diff(e.StateAt(at), state); diff != "" {
-			e.Fatalf("the initial events are not the state at %d (-want +got):\n%s", at, diff)
+			e.Fatalf("the initial events differ from the state at version %d (-want +got):\n%s", at, diff)
 		}
 		s.Close()
 	}
@@ -72,10 +72,10 @@ func initialSnapshotExact(e *harness.Env) {
 
 func initialFresh(e *harness.Env) {
 	for range 30 {
-		acked := e.Put("a")
+		written := e.Put("a")
 		s := e.Dial(harness.InitialEvents[1:])
-		if state, at := initial(s); at < acked || state["a"] != acked {
-			e.Fatalf("a write was acknowledged at %d, and the initial events show %v at %d", acked, state, at)
+		if state, at := readInitialEvents(s); at < written || state["a"] != written {
+			e.Fatalf("a write was acknowledged at version %d, but the initial events show %v at version %d", written, state, at)
 		}
 		s.Close()
 	}
@@ -84,11 +84,11 @@ func initialFresh(e *harness.Env) {
 func initialNotOlderThan(e *harness.Env) {
 	old := e.Put("a")
 	for range 5 {
-		asked := e.Put("a")
-		for _, version := range []listwatch.Version{old, asked} {
+		newest := e.Put("a")
+		for _, version := range []listwatch.Version{old, newest} {
 			s := e.Dial(harness.From(version) + harness.InitialEvents)
-			if state, at := initial(s); at < version || state["a"] < version {
-				e.Fatalf("asked for %d or later, and the initial events show %v at %d", version, state, at)
+			if state, at := readInitialEvents(s); at < version || state["a"] < version {
+				e.Fatalf("requested version %d or later, but the initial events show %v at version %d", version, state, at)
 			}
 			s.Close()
 		}
@@ -98,13 +98,13 @@ func initialNotOlderThan(e *harness.Env) {
 func initialOneEndMarker(e *harness.Env) {
 	e.Put("a")
 	s := e.Dial(harness.InitialEvents[1:])
-	initial(s)
+	readInitialEvents(s)
 	for range 4 {
 		written := e.Put("a")
 		for at := listwatch.Version(0); at < written; {
 			_, b := s.ReadBookmark()
 			if at = b.Version; b.Type == listwatch.Synced {
-				e.Fatalf("the mark of the end came again, at %d", at)
+				e.Fatalf("got a second end marker, at version %d", at)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func initialFalse(e *harness.Env) {
 	for _, version := range []string{"", "&resourceVersion=0"} {
 		s := e.Dial("sendInitialEvents=false&resourceVersionMatch=NotOlderThan" + version)
 		if before := s.ReadUntil(e.PutSentinel()); len(before) > 0 {
-			e.Errorf("%q: got %s first, want nothing but what is written from now on", version, harness.Line(before[0]))
+			e.Errorf("%q: got %s first, want only later writes", version, harness.Line(before[0]))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func initialLegacy(e *harness.Env) {
 		s.Want("ADDED a", "ADDED b")
 		end := e.PutSentinel()
 		if before := s.ReadUntil(end); len(before) > 0 {
-			e.Errorf("%q: got %s behind the state, want the next write", query, harness.Line(before[0]))
+			e.Errorf("%q: got %s after the state, want the next write", query, harness.Line(before[0]))
 		}
 		e.Delete(end)
 		s.Close()
@@ -161,21 +161,23 @@ func initialLegacy(e *harness.Env) {
 
 func initialEmpty(e *harness.Env) {
 	s := e.Dial(harness.InitialEvents[1:])
-	if state, _ := initial(s); len(state) > 0 {
-		e.Errorf("got %v, want nothing", state)
+	if state, _ := readInitialEvents(s); len(state) > 0 {
+		e.Errorf("got %v in an empty collection, want no objects", state)
 	}
 	e.Put("a")
 	s.Want("ADDED a")
-	selective := e.Dial(harness.LabelSelector("nobody") + harness.InitialEvents)
-	if state, at := initial(selective); len(state) > 0 || at < e.Newest() {
-		e.Errorf("got %v at %d of a selection without objects, want nothing at %d", state, at, e.Newest())
+	selective := e.Dial(harness.LabelSelector("unused") + harness.InitialEvents)
+	if state, at := readInitialEvents(selective); len(state) > 0 || at < e.Newest() {
+		e.Errorf("got %v at version %d for a selector without matches, want no objects, at version %d or later", state, at, e.Newest())
 	}
 }
 
-// initialWritesDuring opens watches while somebody writes; each must bring the state at its last event.
+// initialWritesDuring opens watches while another goroutine writes. The initial events and
+// the changes of each watch must add up to the state at its last event.
 func initialWritesDuring(e *harness.Env) {
-	// So many writes race with the opening of a session, and as many as it reads come behind its initial events: it need not wait for luck.
-	const opened, before, read = 40, 30, 20
+	// Some writes race with the opening of each watch, and some follow its initial events,
+	// so that the watch always has events to read.
+	const opened, writesBefore, writesAfter = 40, 30, 20
 	for i := range 20 {
 		e.Put(fmt.Sprintf("x%02d", i))
 	}
@@ -185,7 +187,7 @@ func initialWritesDuring(e *harness.Env) {
 		events  []listwatch.Event
 	}
 	var sessions []session
-	writes := make(chan struct{}, opened*(before+read))
+	writes := make(chan struct{}, opened*(writesBefore+writesAfter))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		i := 0
@@ -199,21 +201,21 @@ func initialWritesDuring(e *harness.Env) {
 	stop := sync.OnceFunc(func() { close(writes); wg.Wait() })
 	defer stop()
 	for range opened {
-		harness.SendN(writes, before)
+		harness.SendN(writes, writesBefore)
 		s := e.Dial(harness.InitialEvents[1:])
-		var one session
-		one.initial, one.at = initial(s)
-		harness.SendN(writes, read)
-		for range read {
-			one.events = append(one.events, s.Next())
+		var current session
+		current.initial, current.at = readInitialEvents(s)
+		harness.SendN(writes, writesAfter)
+		for range writesAfter {
+			current.events = append(current.events, s.Next())
 		}
 		s.Close()
-		sessions = append(sessions, one)
+		sessions = append(sessions, current)
 	}
 	stop()
 	for _, s := range sessions {
 		if diff := cmp.Diff(e.StateAt(s.at), s.initial); diff != "" {
-			e.Fatalf("the initial events are not the state at %d (-want +got):\n%s", s.at, diff)
+			e.Fatalf("the initial events differ from the state at version %d (-want +got):\n%s", s.at, diff)
 		}
 		state, last := s.initial, s.at
 		for _, ev := range s.events {
@@ -222,19 +224,19 @@ func initialWritesDuring(e *harness.Env) {
 			}
 			name := ev.Object.Key.Name
 			if ev.Version <= last || (state[name] == 0) != (ev.Type == listwatch.Added) {
-				e.Fatalf("got %s at %d after %d, where its version was %d", harness.Line(ev), ev.Version, last, state[name])
+				e.Fatalf("got %s at version %d after version %d, but the object had version %d (0: it did not exist)", harness.Line(ev), ev.Version, last, state[name])
 			}
 			if last, state[name] = ev.Version, ev.Version; ev.Type == listwatch.Deleted {
 				delete(state, name)
 			}
 		}
 		if diff := cmp.Diff(e.StateAt(last), state); diff != "" {
-			e.Fatalf("initial events and changes don't make the state at %d (-want +got):\n%s", last, diff)
+			e.Fatalf("initial events and changes differ from the state at version %d (-want +got):\n%s", last, diff)
 		}
 	}
 }
 
-// churn does the write of number i: it creates, changes and deletes twenty objects.
+// churn performs write number i. Its writes create, update and delete twenty objects in turn.
 func churn(e *harness.Env, i int) error {
 	name := fmt.Sprintf("x%02d", i*7%20)
 	if i%3 == 0 {
@@ -244,111 +246,4 @@ func churn(e *harness.Env, i int) error {
 	}
 	_, err := e.TryPut(name)
 	return err
-}
-
-func initialCutShort(e *harness.Env) {
-	initial := func(events ...listwatch.Event) []listwatch.Event {
-		for i := range events {
-			events[i].Initial = true
-		}
-		return events
-	}
-	var mu sync.Mutex
-	var asked []string
-	watch := func(step http.HandlerFunc) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			asked = append(asked, r.URL.Query().Get("resourceVersion")+" "+r.URL.Query().Get("sendInitialEvents"))
-			mu.Unlock()
-			step(w, r)
-		}
-	}
-	whole := append(initial(harness.AddedEvent("a", "7"), harness.AddedEvent("b", "5"), harness.AddedEvent("c", "6")), harness.InitialEventsEnd(9), harness.AddedEvent("d", "10"))
-	cut := make(chan struct{})
-	_, at := e.ServeInTurn(watch(e.SendThenHold(cut, initial(harness.AddedEvent("a", "7"), harness.AddedEvent("z", "2"))...)), watch(e.SendThenEnd(whole...)), harness.RecordVersion(make(chan string, 1)))
-	ctx, cancel := context.WithTimeout(e.Context(), e.Patience())
-	defer cancel()
-	w, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
-	if err != nil {
-		e.Fatal(err)
-	}
-	defer func() { w.Close() }()
-	for range 2 {
-		if _, err := e.NextOf(w); err != nil {
-			e.Fatal(err)
-		}
-	}
-	close(cut)
-	state := map[string]bool{}
-	for {
-		got, err := e.NextOf(w)
-		if err != nil {
-			// A client may tell that the state must be had again, as long as it does not go on from a part of it.
-			again, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
-			if err != nil {
-				e.Fatal(err)
-			}
-			w.Close()
-			w = again
-			clear(state)
-			continue
-		}
-		if got.Type == listwatch.Synced {
-			break
-		}
-		state[got.Object.Key.Name] = true
-	}
-	if !state["b"] || !state["c"] {
-		e.Errorf("got %v as the state, want a, b and c", state)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for _, query := range asked {
-		if query != " true" {
-			e.Errorf("asked for resourceVersion and sendInitialEvents %q, want none and true: there was no version to resume from", query)
-		}
-	}
-}
-
-func initialFallback(e *harness.Env) {
-	for _, code := range []int{http.StatusUnprocessableEntity, http.StatusBadRequest} {
-		reason := map[int]string{422: "Invalid", 400: "BadRequest"}[code]
-		var kinds []string
-		var mu sync.Mutex
-		at := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			q, kind, step := r.URL.Query(), "list", e.SendThenEnd(harness.AddedEvent("b", "6"))
-			switch {
-			case q.Has("sendInitialEvents"):
-				kind, step = "initial", harness.Respond(code, harness.StatusJSON(code, reason, nil), "Content-Type", "application/json")
-			case q.Get("watch") == "":
-				step = harness.Respond(200, `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[`+string(harness.AddedEvent("a", "5").Object.Data)+`]}`,
-					"Content-Type", "application/json")
-			default:
-				kind = "watch " + q.Get("resourceVersion")
-			}
-			mu.Lock()
-			kinds = append(kinds, kind)
-			mu.Unlock()
-			step(w, r)
-		}))
-		r := e.Remote(at)
-		for range 2 {
-			w, err := r.Watch(e.Context(), listwatch.Query{})
-			if err != nil {
-				e.Fatal(err)
-			}
-			for _, want := range []string{"a", "b"} {
-				if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
-					e.Fatalf("refused by %d: got %v, %v; want %s", code, got, err, want)
-				}
-			}
-			w.Close()
-		}
-		mu.Lock()
-		got := strings.Join(slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == "watch 6" }), ", ")
-		mu.Unlock()
-		if want := "initial, list, watch 5, list, watch 5"; got != want {
-			e.Errorf("refused by %d: asked for %s; want %s", code, got, want)
-		}
-	}
 }

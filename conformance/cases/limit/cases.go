@@ -1,11 +1,11 @@
-// Package limit has the cases about limits and hostile peers.
+// Package limit has the conformance cases about limits and hostile peers.
 package limit
 
 import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases are those of limits, and of peers that mean harm.
+// Cases check limits, and that servers and clients withstand hostile peers.
 var Cases = []harness.Case{
 	{
 		ID: "limit/h1-header-bytes", Level: harness.Must, Subject: harness.Server, Transports: "h1", Modes: []harness.Mode{harness.RealTime},
@@ -87,7 +87,7 @@ var Cases = []harness.Case{
 		ID: "limit/bomb", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule: "a client stops reading 1 GiB of compressed zeros at its limit (RFC 7692, " +
 			"section 8)",
-		Needs: harness.InProcess, Run: bombed, RunsAlone: true,
+		Needs: harness.InProcess, Run: decompressionBomb, RunsAlone: true,
 	},
 	{
 		ID: "limit/redirect", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

@@ -14,61 +14,66 @@ import (
 )
 
 const (
-	// smallLimit is how many bytes a client takes for one event, in cases where it gets more.
+	// smallLimit is the limit of a client for one event. The cases send larger events.
 	smallLimit = 64 << 10
-	// mostRead is how much it may read before it gives up: buffers and the window of a stream come on top.
-	mostRead = 16 << 20
-	// muchMore is what it is sent.
-	muchMore = 64 << 20
+	// maxRead is the number of bytes that the client may read before it gives up. It
+	// exceeds the limit because the client reads into buffers and opens flow control
+	// windows.
+	maxRead = 16 << 20
+	// sentBytes is the number of bytes that the server sends.
+	sentBytes = 64 << 20
 )
 
-// endless is the beginning of an event that goes on for ever.
-const endless = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"`
+// eventStart is the start of an event, up to the text of its object.
+const eventStart = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"`
 
 func eventTooBigClient(e *harness.Env) {
 	block := strings.Repeat("0123456789abcdef", 4<<10)
-	at, wires := e.StartScript(harness.JSONMediaType, pours(endless, block, muchMore/len(block))).WithConnections()
+	at, conns := e.StartScript(harness.JSONMediaType, sendUnfinishedEvent(eventStart, block, sentBytes/len(block))).WithConnections()
 	s := at.DialRequest("", transport.Request{Limit: smallLimit})
-	refusedEvent(e, "an event of 64 MiB", s)
+	wantEventRejected(e, "an event of 64 MiB", s)
 	s.Close()
-	if n := wires.Last().BytesRead(); n > mostRead {
+	if n := conns.Last().BytesRead(); n > maxRead {
 		e.Errorf("the client read %d bytes, with a limit of %d", n, smallLimit)
 	}
 
-	whole := e.StartScript(harness.JSONMediaType, harness.SendPieces(endless+block+block+`"}}`+"\n"), harness.EndCleanly)
-	refusedEvent(e, "an event twice the limit", whole.DialRequest("", transport.Request{Limit: smallLimit}))
-	if got := string(whole.DialRequest("", transport.Request{Limit: 4 * len(block)}).Want("ADDED a")[0].Object.Data); !strings.HasSuffix(got, block+`"}`) {
-		e.Errorf("an event within the limit: got %d bytes", len(got))
+	complete := e.StartScript(harness.JSONMediaType, harness.SendPieces(eventStart+block+block+`"}}`+"\n"), harness.EndCleanly)
+	wantEventRejected(e, "an event twice the limit", complete.DialRequest("", transport.Request{Limit: smallLimit}))
+	if got := string(complete.DialRequest("", transport.Request{Limit: 4 * len(block)}).Want("ADDED a")[0].Object.Data); !strings.HasSuffix(got, block+`"}`) {
+		e.Errorf("an event within the limit: got an object of %d bytes, want the object as sent", len(got))
 	}
-	w := e.Follow(whole.RemoteWith(whole.Route, func(r *client.Remote) { r.MaxObjectBytes = smallLimit }), 1)
+	w := e.Follow(complete.RemoteWith(complete.Route, func(r *client.Remote) { r.MaxObjectBytes = smallLimit }), 1)
 	if got, err := e.NextOf(w); !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("the client that resumes: got %v, %v; want an error of code Corrupt", got, err)
+		e.Errorf("client.Remote: got %v, %v; want an error of code Corrupt", got, err)
 	}
 }
 
-// refusedEvent says that the client gives s up, with an error that tells the server's fault.
-func refusedEvent(e *harness.Env, what string, s *harness.Watch) {
+// wantEventRejected checks that the client rejects the next event of s with an error of code
+// Corrupt.
+func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 	e.Helper()
 	w, err := s.Receive()
 	if err == nil {
 		_, err = w.Event()
 	}
 	if !errors.Is(err, listwatch.Corrupt) {
-		got := "nothing"
+		got := "no event"
 		if w.Type != "" {
 			got = fmt.Sprintf("%s %.100s", w.Type, w.Object)
 		}
-		e.Errorf("%s: got %s, and the error %v; want an error of code Corrupt", what, got, err)
+		e.Errorf("%s: got %s and the error %v, want an error of code Corrupt", name, got, err)
 	}
 }
 
-// pours is a part: one event, or message, made of a beginning and a number of equal blocks.
-func pours(beginning, block string, blocks int) harness.Step {
+// sendUnfinishedEvent returns a step that sends an event without its end: beginning,
+// followed by block, repeated blocks times. Over WebSocket it sends one message, in a
+// fragment per block.
+func sendUnfinishedEvent(beginning, block string, blocks int) harness.Step {
 	return func(p *harness.ScriptedServer) {
 		if p.Transport != "ws" {
 			p.Send(beginning)
 			for range blocks {
-				p.Send(block) // the client may have left
+				p.Send(block) // the client may have closed the connection
 			}
 			return
 		}
@@ -80,96 +85,97 @@ func pours(beginning, block string, blocks int) harness.Step {
 	}
 }
 
-// nestings are values that take a parser deep down.
-func nestings() map[string]string {
+// nestedValues returns deeply nested JSON values.
+func nestedValues() map[string]string {
 	const depth = 100_000
 	return map[string]string{
-		"arrays":             strings.Repeat("[", depth) + strings.Repeat("]", depth),
-		"objects":            strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth),
-		"both":               strings.Repeat(`[{"a":`, depth) + "1" + strings.Repeat("}]", depth),
-		"arrays without end": strings.Repeat("[", depth),
+		"arrays":          strings.Repeat("[", depth) + strings.Repeat("]", depth),
+		"objects":         strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth),
+		"both":            strings.Repeat(`[{"a":`, depth) + "1" + strings.Repeat("}]", depth),
+		"unclosed arrays": strings.Repeat("[", depth),
 	}
 }
 
 func jsonDepth(e *harness.Env) {
-	for what, deep := range nestings() {
-		object := `{"metadata":{"name":"a","resourceVersion":"5"},"deep":` + deep + `}`
-		played := e.StartScript(harness.JSONMediaType, harness.SendPieces(`{"type":"ADDED","object":`+object+"}\n"), harness.EndCleanly)
-		refusedEvent(e, what, played.Dial(""))
+	for name, value := range nestedValues() {
+		object := `{"metadata":{"name":"a","resourceVersion":"5"},"deep":` + value + `}`
+		scripted := e.StartScript(harness.JSONMediaType, harness.SendPieces(`{"type":"ADDED","object":`+object+"}\n"), harness.EndCleanly)
+		wantEventRejected(e, name, scripted.Dial(""))
 
 		list := `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[` + object + `]}`
 		_, at := e.ServeInTurn(harness.Respond(http.StatusOK, list, "Content-Type", harness.JSONMediaType))
 		if _, err := e.Remote(at).List(e.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("%s in a list: got %v, want an error of code Corrupt", what, err)
+			e.Errorf("%s in a list: got %v, want an error of code Corrupt", name, err)
 		}
 	}
 }
 
-// maxRedirects is how many a client follows.
+// maxRedirects is the number of redirects that a client follows.
 const maxRedirects = 10
 
 func redirect(e *harness.Env) {
 	secret := http.Header{"Authorization": {"Bearer secret"}, "Cookie": {"a=b"}, "X-Private": {"c"}}
 	got := make(chan http.Header, 1)
-	records := func(w http.ResponseWriter, r *http.Request) {
+	record := func(w http.ResponseWriter, r *http.Request) {
 		got <- r.Header.Clone()
 		e.SendThenEnd(harness.AddedEvent("a", "5"))(w, r)
 	}
 	for _, code := range []int{301, 302, 303, 307, 308} {
-		elsewhere := e.Serve(http.HandlerFunc(records))
-		away := leads(code, func(*http.Request) string { return elsewhere.WatchURL("watch=1").String() })
+		other := e.Serve(http.HandlerFunc(record))
+		away := redirectHandler(code, func(*http.Request) string { return other.WatchURL("watch=1").String() })
 		home := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/away":
 				away(w, r)
 			case "/home":
-				records(w, r)
+				record(w, r)
 			default:
-				leads(code, func(r *http.Request) string { return "/" + r.URL.Query().Get("to") + "?watch=1" })(w, r)
+				redirectHandler(code, func(r *http.Request) string { return "/" + r.URL.Query().Get("to") + "?watch=1" })(w, r)
 			}
 		}))
-		for to, kept := range map[string]bool{"home": true, "away": false} {
+		for to, wantKept := range map[string]bool{"home": true, "away": false} {
 			s, err := e.Via(home).TryDial("to="+to, transport.Request{Header: secret.Clone()})
 			if e.Transport == "ws" {
 				if err == nil {
-					e.Errorf("%d: the client followed a redirect of its handshake", code)
+					e.Errorf("status %d: the client followed a redirect of its WebSocket handshake", code)
 				}
 				continue
 			}
 			if err != nil {
-				e.Fatalf("a redirect of status %d to %s: got the error %v, want the watch behind it", code, to, err)
+				e.Fatalf("a redirect with status %d to %s: got error %v, want the watch at the new location", code, to, err)
 			}
 			s.Want("ADDED a")
 			h := <-got
 			for name := range secret {
-				if has := h.Get(name) != ""; has != kept {
-					e.Errorf("%d to %s: the request has %s: %v, want %v", code, to, name, has, kept)
+				if has := h.Get(name) != ""; has != wantKept {
+					e.Errorf("a redirect with status %d to %s: the new request has %s: %v, want %v", code, to, name, has, wantKept)
 				}
 			}
 		}
 	}
-	endlessly(e)
+	checkRedirectLimit(e)
 }
 
-// endlessly has a server that leads around in a circle.
-func endlessly(e *harness.Env) {
-	script, at := e.ServeInTurn(leads(http.StatusTemporaryRedirect, func(r *http.Request) string {
+// checkRedirectLimit checks that the client stops following a server whose redirects never
+// end.
+func checkRedirectLimit(e *harness.Env) {
+	script, at := e.ServeInTurn(redirectHandler(http.StatusTemporaryRedirect, func(r *http.Request) string {
 		return fmt.Sprintf("/things?watch=1&hop=%sx", r.URL.Query().Get("hop"))
 	}))
 	if _, err := e.Via(at).TryDial("", transport.Request{}); listwatch.AsError(err) == nil {
-		e.Errorf("redirects without end: got %v, want an error with a code", err)
+		e.Errorf("endless redirects: got %v, want an error", err)
 	}
 	want := maxRedirects + 1
 	if e.Transport == "ws" {
 		want = 1
 	}
 	if n := len(script.RequestTimes()); n > want {
-		e.Errorf("redirects without end: the client made %d requests, want %d at most", n, want)
+		e.Errorf("endless redirects: the client made %d requests, want at most %d", n, want)
 	}
 }
 
-// leads is a step: a redirect.
-func leads(code int, to func(r *http.Request) string) http.HandlerFunc {
+// redirectHandler returns a handler that redirects to the URL that to returns.
+func redirectHandler(code int, to func(r *http.Request) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", to(r))
 		w.WriteHeader(code)

@@ -8,35 +8,35 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// limitedTo returns e over a collection of its own, at a server with these limits.
-func limitedTo(e *harness.Env, l watchserver.Limits) *harness.Env {
+// withLimits returns an env with a new collection on a server with the given limits.
+func withLimits(e *harness.Env, l watchserver.Limits) *harness.Env {
 	e.Helper()
 	e.Use(harness.Configurable)
-	other := *e
-	other.Setup.Limits = l
-	return other.WithNewCollection()
+	env := *e
+	env.Setup.Limits = l
+	return env.WithNewCollection()
 }
 
 func maxWatches(e *harness.Env) {
-	const most = 3
-	for what, l := range map[string]watchserver.Limits{
-		"in all":     {Watches: most},
-		"per client": {WatchesPerClient: most},
+	const limit = 3
+	for name, l := range map[string]watchserver.Limits{
+		"in total":   {Watches: limit},
+		"per client": {WatchesPerClient: limit},
 	} {
-		at := limitedTo(e, l)
+		at := withLimits(e, l)
 		var open []*harness.Watch
-		for range most {
+		for range limit {
 			open = append(open, at.Dial(""))
 		}
 		a := at.WatchRaw("")
 		a.WantRefused(http.StatusTooManyRequests, "TooManyRequests")
 		if n, err := strconv.Atoi(a.Headers.Get("Retry-After")); err != nil || n < 1 {
-			e.Errorf("%s: got Retry-After %q, want seconds", what, a.Headers.Get("Retry-After"))
+			e.Errorf("%s: got Retry-After %q, want a positive number of seconds", name, a.Headers.Get("Retry-After"))
 		}
 		at.ListRaw("").WantStatus(http.StatusOK)
-		at.WaitForWatches(most)
+		at.WaitForWatches(limit)
 		open[0].Close()
-		at.WaitForWatches(most - 1)
+		at.WaitForWatches(limit - 1)
 		at.WatchRaw("").WantAccepted()
 	}
 }

@@ -10,37 +10,37 @@ import (
 
 func wsClientTalks(e *harness.Env) {
 	start := e.Put("a")
-	for what, said := range map[string][]wsframe.Frame{
+	for name, frames := range map[string][]wsframe.Frame{
 		"text":             {wsframe.Whole(wsframe.OpText, "hello")},
 		"binary":           {wsframe.Whole(wsframe.OpBinary, "\x00\x01")},
-		"nothing":          {wsframe.Whole(wsframe.OpText, "")},
-		"a list of frames": {{First: wsframe.OpText, Payload: []byte("he")}, {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte("llo")}},
+		"an empty message": {wsframe.Whole(wsframe.OpText, "")},
+		"fragments":        {{First: wsframe.OpText, Payload: []byte("he")}, {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte("llo")}},
 	} {
 		a := e.WatchRaw(harness.From(start))
 		a.WantAccepted()
-		say(a, said...)
+		sendMasked(a, frames...)
 		e.Put("a")
 		if f, err := wsframe.Read(a.Body); err != nil || f.Opcode() != wsframe.OpText && !isClose(f, wsframe.ClosePolicyViolation) {
-			e.Errorf("%s: got %#02x %q, %v; want the next event, or a close with 1008", what, f.First, f.Payload, err)
+			e.Errorf("%s: got a frame that starts with %#02x and has the payload %q, %v; want the next event, or close 1008", name, f.First, f.Payload, err)
 		}
 		a.Conn.Close()
 	}
 
 	a := e.WatchRaw(harness.From(e.Newest()))
 	a.WantAccepted()
-	go say(a, wsframe.Whole(wsframe.OpBinary, strings.Repeat("x", 16<<20))) // until the connection is closed
+	go sendMasked(a, wsframe.Whole(wsframe.OpBinary, strings.Repeat("x", 16<<20))) // ends when the connection is closed
 	if code, err := wsframe.ReadCloseCode(a.Body); code != wsframe.CloseTooBig {
-		e.Errorf("a frame of 16 MiB: got close %d, %v; want 1009", code, err)
+		e.Errorf("a frame of 16 MiB: got close code %d, %v; want 1009", code, err)
 	}
 	a.Conn.Close()
-	alive(e)
+	checkAlive(e)
 }
 
-// say writes frames as a client does.
-func say(a *harness.Response, frames ...wsframe.Frame) {
+// sendMasked sends frames as a client does: masked.
+func sendMasked(a *harness.Response, frames ...wsframe.Frame) {
 	for _, f := range frames {
 		f.Masked = true
-		_, _ = a.Conn.Write(f.Bytes()) // it may be closed by now
+		_, _ = a.Conn.Write(f.Bytes()) // the server may have closed it
 	}
 }
 
@@ -57,7 +57,7 @@ func wsPingFlood(e *harness.Env) {
 		f := wsframe.Frame{First: wsframe.Final | wsframe.OpPing, Masked: true, Payload: binary.BigEndian.AppendUint32(nil, i)}
 		all = append(all, f.Bytes()...)
 	}
-	go func() { _, _ = a.Conn.Write(all) }() // until the connection is closed
+	go func() { _, _ = a.Conn.Write(all) }() // ends when the connection is closed
 	e.Put("a")
 	next, pongs, events := uint32(0), 0, 0
 	for next < pings || events == 0 {
@@ -68,7 +68,7 @@ func wsPingFlood(e *harness.Env) {
 		case f.Opcode() == wsframe.OpText:
 			events++
 		case f.Opcode() != wsframe.OpPong || len(f.Payload) != 4 || binary.BigEndian.Uint32(f.Payload) < next:
-			e.Fatalf("got %#02x %q after a pong to ping %d, want a pong to a later one", f.First, f.Payload, int(next)-1)
+			e.Fatalf("got a frame that starts with %#02x and has the payload %q after the pong to ping %d, want a pong to a later ping", f.First, f.Payload, int(next)-1)
 		default:
 			pongs++
 			next = binary.BigEndian.Uint32(f.Payload) + 1
@@ -77,6 +77,6 @@ func wsPingFlood(e *harness.Env) {
 	e.Logf("%d pongs to %d pings", pongs, pings)
 	e.Put("a")
 	if op, _ := a.ReadMessage(); op != wsframe.OpText {
-		e.Errorf("got opcode %d behind the pings, want the next event", op)
+		e.Errorf("got opcode %d after the pings, want the next event", op)
 	}
 }

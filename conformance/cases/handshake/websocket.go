@@ -1,0 +1,103 @@
+package handshake
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/websocket"
+)
+
+func wsAccept(e *harness.Env) {
+	h := e.WatchRaw("").WantStatus(http.StatusSwitchingProtocols)
+	if got := h.Values("Sec-WebSocket-Accept"); !slices.Equal(got, []string{harness.SampleAccept}) {
+		e.Errorf("got Sec-WebSocket-Accept %q, want %s", got, harness.SampleAccept)
+	}
+	if !strings.EqualFold(h.Get("Upgrade"), "websocket") || !strings.EqualFold(h.Get("Connection"), "upgrade") {
+		e.Errorf("got headers %v, want Upgrade: websocket and Connection: Upgrade", h)
+	}
+}
+
+func wsConnectionList(e *harness.Env) {
+	for _, header := range [][]string{
+		{"Connection", "keep-alive, Upgrade"},
+		{"connection", "KEEP-ALIVE,uPgRaDe", "UPGRADE", "WebSocket"},
+		{"Connection", "keep-alive", "Connection", "upgrade"},
+		{"Connection", "upgrade ,", "Upgrade", "h2c, websocket"},
+	} {
+		h := e.WatchRaw("", header...).WantStatus(http.StatusSwitchingProtocols)
+		if h.Get("Sec-WebSocket-Accept") != harness.SampleAccept {
+			e.Errorf("%q: got headers %v, want an upgrade", header, h)
+		}
+	}
+}
+
+func wsVersion(e *harness.Env) {
+	for _, version := range []string{"8", "12", "14", "130", "x", ""} {
+		a := e.WatchRaw("", "Sec-WebSocket-Version", version)
+		a.WantHandshakeRefused(http.StatusUpgradeRequired, "UpgradeRequired")
+		if got := a.Headers.Values("Sec-WebSocket-Version"); !slices.Equal(got, []string{"13"}) {
+			e.Errorf("requested version %q: got Sec-WebSocket-Version %q, want 13", version, got)
+		}
+	}
+}
+
+func wsNoKey(e *harness.Env) {
+	e.WatchRaw("", "Sec-WebSocket-Key", "").WantHandshakeRefused(http.StatusBadRequest, "BadRequest")
+}
+
+func wsBadKey(e *harness.Env) {
+	for _, header := range [][]string{
+		{"Sec-WebSocket-Key", "x"},
+		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25j"},                                             // 15 bytes
+		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZTE="},                                         // 17 bytes
+		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ"},                                           // no padding
+		{"Sec-WebSocket-Key", "this is no base64 at all"},                                         // the length of a key
+		{"Sec-WebSocket-Key", harness.SampleKey, "Sec-WebSocket-Key", "AQIDBAUGBwgJCgsMDQ4PEA=="}, // two keys
+	} {
+		e.WatchRaw("", header...).WantHandshakeRefused(http.StatusBadRequest, "BadRequest")
+	}
+}
+
+func wsNotGet(e *harness.Env) {
+	for _, method := range []string{"POST", "PUT", "HEAD", "OPTIONS"} {
+		a := e.RequestRaw(method, "?watch=1", "Content-Length", "0")
+		if a.Status < 400 || a.Headers.Get("Sec-WebSocket-Accept") != "" {
+			e.Errorf("%s: got status %d and headers %v, want an error", method, a.Status, a.Headers)
+		}
+	}
+}
+
+func wsSubprotocolUnknown(e *harness.Env) {
+	for _, offer := range []string{"base64.binary.k8s.io", "chat, superchat", "base64url.bearer.authorization.k8s.io.dG9rZW4"} {
+		h := e.WatchRaw("", "Sec-WebSocket-Protocol", offer).WantStatus(http.StatusSwitchingProtocols)
+		if got := h.Values("Sec-WebSocket-Protocol"); got != nil {
+			e.Errorf("offered %s: got %q, want no subprotocol", offer, got)
+		}
+	}
+}
+
+func wsSubprotocolChosen(e *harness.Env) {
+	offer := "chat, " + websocket.SubprotocolJSON
+	a := e.WatchRaw("", "Sec-WebSocket-Protocol", offer)
+	if !e.Can(harness.InProcess) && (a.Status != http.StatusSwitchingProtocols || a.Headers.Get("Sec-WebSocket-Protocol") == "") {
+		e.Skipf("the server does not speak %s", websocket.SubprotocolJSON)
+	}
+	if got := a.WantStatus(http.StatusSwitchingProtocols).Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{websocket.SubprotocolJSON}) {
+		e.Errorf("offered %s: got subprotocol %q, want ours", offer, got)
+	}
+	s := e.DialRequest("", transport.Request{Header: http.Header{"Sec-Websocket-Protocol": {offer}}})
+	if got := s.Header().Get("Sec-WebSocket-Protocol"); got != websocket.SubprotocolJSON {
+		e.Errorf("the client offered %s and got subprotocol %q, want ours", offer, got)
+	}
+	e.Put("a")
+	s.Want("ADDED a")
+}
+
+func errorBeforeUpgrade(e *harness.Env) {
+	e.WatchRaw("labelSelector=!!").WantRefused(http.StatusBadRequest, "BadRequest")
+	e.WatchRaw("sendInitialEvents=true").WantRefused(http.StatusUnprocessableEntity, "Invalid")
+	e.WatchRaw("", "Accept", "image/png").WantRefused(http.StatusNotAcceptable, "NotAcceptable")
+}
