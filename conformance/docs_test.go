@@ -55,7 +55,7 @@ func table() string {
 		}
 		rule := strings.ReplaceAll(c.Rule, "|", `\|`)
 		if c.CoveredBy != "" {
-			rule += " — *" + c.CoveredBy + "*"
+			rule += " (" + strings.Replace(c.CoveredBy, "lives in", "covered by", 1) + ")"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.ModeLetters(), rule)
 	}
@@ -65,7 +65,8 @@ func table() string {
 // A protocolRule is a paragraph, a list item or a table row in docs/protocol.md.
 type protocolRule struct{ section, text string }
 
-// protocolRules returns all rules except those in the introduction and in the comparison with Kubernetes.
+// protocolRules returns all rules except those in the introduction and in the comparison
+// with Kubernetes.
 func protocolRules(t *testing.T) (all []protocolRule) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(docs, "protocol.md"))

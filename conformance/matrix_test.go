@@ -33,8 +33,10 @@ type matrix struct {
 	log      *writeLog
 	throttle *throttle
 
-	mu             sync.Mutex
-	openedWatchers map[int]bool  // watchers that have opened their first stream or have failed; guarded by mu
+	mu sync.Mutex
+	// openedWatchers are the watchers that have opened their first stream or have failed;
+	// guarded by mu.
+	openedWatchers map[int]bool
 	ready          chan struct{} // closed when openedWatchers is complete
 }
 

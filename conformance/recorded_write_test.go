@@ -14,7 +14,10 @@ type recordedWrite struct {
 	version       listwatch.Version
 	key           listwatch.Key
 	before, after map[string]string // labels; nil if the object did not or does not exist
-	now, last     *objectContent    // the object after the write, and the previous object with the version of the write
+
+	// now is the object after the write. last is the previous object with the version of the
+	// write, as in a DELETED event.
+	now, last *objectContent
 }
 
 // An objectContent is the content of an object at one version.
@@ -125,7 +128,7 @@ func firstDifference(got, want []byte) string {
 
 func excerptAt(b []byte, at int) string {
 	from, to := max(0, at-24), min(len(b), at+72)
-	return fmt.Sprintf("…%q…", b[from:to])
+	return fmt.Sprintf("...%q...", b[from:to])
 }
 
 // verifyOrder compares the versions that a watcher of s saw with the history.

@@ -53,7 +53,7 @@ func (w *writer) write(ctx context.Context) error {
 	}
 	labels, size := w.labels(), objectSize
 	if w.writes++; w.writes%largeWriteInterval == 0 && w.writes <= largeWritesPerWriter*largeWriteInterval {
-		labels, size = map[string]string{"tier": "gold"}, largeSize // so that every selector sees it
+		labels, size = map[string]string{"tier": "gold"}, largeSize // matches every selector
 	}
 	return w.put(ctx, key, labels, size)
 }
@@ -77,7 +77,7 @@ func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]s
 	if err != nil {
 		return err
 	}
-	data = append(bytes.TrimSuffix(data, []byte("0}")), spec...) // json.Marshal would encode it differently
+	data = append(bytes.TrimSuffix(data, []byte("0}")), spec...) // json.Marshal would re-encode it
 	data = append(data, '}')
 	old := w.owned[key]
 	var object *listwatch.Object

@@ -21,9 +21,10 @@ var seed = flag.Uint64("seed", 0, "seed of the random cases; if 0, each draws it
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// TestCases runs every case in every variant of its transports: TestCases/handshake/accept-q/ws-gorilla. A
-// run without a filter also fails if a variant was left out, or if a case does not declare the abilities
-// that it uses. Under the race detector only the variants of racedVariants are run.
+// TestCases runs every case in every variant of its transports, as subtests such as
+// TestCases/handshake/accept-q/ws-gorilla. A run without a filter also fails if a variant
+// was left out, or if a case does not declare the abilities that it uses. Under the race
+// detector only the variants of racedVariants are run.
 func TestCases(t *testing.T) {
 	ran, used := map[string]bool{}, map[string]harness.Ability{}
 	targets := map[string]harness.Target{}
@@ -109,7 +110,7 @@ func TestRacedVariantsCoverTransportsAndGroups(t *testing.T) {
 	}
 }
 
-// undetected are abilities whose use by a case cannot be observed.
+// undetected lists the abilities whose use by a case cannot be observed.
 const undetected = harness.SoleWriter | harness.ConsecutiveVersions | harness.KubernetesPaths | harness.Namespaces | harness.FieldSelectors
 
 // setupNeeds returns the abilities that the setup of c needs.
@@ -129,7 +130,8 @@ func isFiltered() bool {
 	return false
 }
 
-// mustRules is the number of rules of level Must in each group. It reveals rules dropped by mistake.
+// mustRules is the number of rules of level Must in each group. It detects rules that were
+// removed by mistake.
 var mustRules = map[string]int{"handshake": 22, "resume": 18, "select": 9, "error": 9, "event": 8, "bookmark": 7, "initial": 14, "timeout": 3, "slow": 5, "drop": 7, "drain": 3, "framing": 25, "order": 14, "tls": 6, "auth": 2, "cors": 5, "comp": 8, "conc": 4, "large": 3, "unicode": 2, "limit": 13}
 
 func TestEveryRuleHasATestOrAReason(t *testing.T) {
@@ -169,7 +171,7 @@ func checkCoveredBy(t *testing.T, c harness.Case) {
 	}
 	m := livesIn.FindStringSubmatch(c.CoveredBy)
 	if m == nil {
-		t.Errorf("%s: got CoveredBy %q, want \"needs …\" or \"lives in PACKAGE TestName\"", c.ID, c.CoveredBy)
+		t.Errorf("%s: got CoveredBy %q, want \"needs ...\" or \"lives in PACKAGE TestName\"", c.ID, c.CoveredBy)
 		return
 	}
 	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(m[1]), "*_test.go"))

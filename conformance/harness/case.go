@@ -147,10 +147,10 @@ type T interface {
 	// Failed reports whether the run has failed.
 	Failed() bool
 	Log(args ...any)                   // adds a line to the report
-	Logf(format string, args ...any)   // is Log with a format string
+	Logf(format string, args ...any)   // like Log, with a format string
 	Error(args ...any)                 // reports a failure and continues the case
-	Errorf(format string, args ...any) // is Error with a format string
+	Errorf(format string, args ...any) // like Error, with a format string
 	Fatal(args ...any)                 // reports a failure and ends the case
-	Fatalf(format string, args ...any) // is Fatal with a format string
+	Fatalf(format string, args ...any) // like Fatal, with a format string
 	Skipf(format string, args ...any)  // ends a case that cannot run, with the reason
 }

@@ -184,13 +184,15 @@ func WrapDial(dial dialFunc, change func(*SplitConn)) dialFunc {
 	}
 }
 
-// A SplitConn divides the bytes of a connection into other reads than the network did. Only
-// one goroutine may read it.
+// A SplitConn changes how the bytes of a connection are divided into reads. Only one
+// goroutine may read it.
 type SplitConn struct {
 	net.Conn
-	NextSize func(read int) int // maximum size of the next read after read bytes; nil means no limit
-	Tee      io.Writer          // if not nil, receives a copy of all bytes read
-	Held     *HeldBytes         // if not nil, delays the bytes
+	// NextSize returns the maximum size of the next read, given the bytes read so far. If nil,
+	// reads are not limited.
+	NextSize func(read int) int
+	Tee      io.Writer  // if not nil, receives a copy of all bytes read
+	Held     *HeldBytes // if not nil, delays the bytes
 	read     int
 }
 

@@ -51,7 +51,7 @@ func (e *Env) WithNewCollection() *Env {
 	return other
 }
 
-// RouteTo returns s with a client for it.
+// RouteTo returns a route to s with a new client.
 func (e *Env) RouteTo(s *Instance) *Route {
 	e.Helper()
 	e.Timeline.hide(s.Header)

@@ -47,7 +47,7 @@ func (e *Env) ServeInTurn(steps ...http.HandlerFunc) (*HandlerSequence, *Route) 
 	return s, e.Serve(s)
 }
 
-// ServeHTTP calls the handler whose turn it is.
+// ServeHTTP calls the next handler.
 func (s *HandlerSequence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requestTimes = append(s.requestTimes, time.Now())

@@ -118,9 +118,9 @@ func (p *HTTP2Conn) OpenConnectionWindow() {
 	p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
 }
 
-// AwaitServer returns when the server has processed everything sent so far and written its
-// responses. The acknowledgment of the first ping may overtake these responses, the
-// acknowledgment of the second one cannot.
+// AwaitServer returns when the server has processed everything sent so far and has written
+// its responses. It sends two pings, because the acknowledgment of the first one may
+// overtake the responses.
 func (p *HTTP2Conn) AwaitServer() {
 	p.Helper()
 	for i := range byte(2) {

@@ -71,7 +71,7 @@ func describeRequest(method, target string, header []string) string {
 	}
 	const maxLength = 200
 	if len(text) > maxLength {
-		text = text[:maxLength] + "…"
+		text = text[:maxLength] + "..."
 	}
 	return text + ": "
 }

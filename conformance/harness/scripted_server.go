@@ -67,7 +67,7 @@ func (e *Env) Scripted(contentType string, do ...Step) http.HandlerFunc {
 type ResponseHeader struct {
 	ContentType        string
 	Extra              []string // pairs of names and values
-	EndsWithConnection bool     // HTTP/1.1: the body is not chunked and ends when the connection closes
+	EndsWithConnection bool     // HTTP/1.1: the body is not chunked
 }
 
 // ScriptedWithHeader is like Scripted with other response headers.

@@ -50,7 +50,8 @@ func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes
 // ConnKey is the key of a request's net.Conn in the request context.
 type ConnKey struct{}
 
-// socketBufferBytes is the approximate size of a socket buffer in bytes if Setup.SmallBuffers is set.
+// socketBufferBytes is the approximate size of a socket buffer if Setup.SmallBuffers is
+// set.
 const socketBufferBytes = 64 << 10
 
 func dialSmallBuffers(ctx context.Context, network, addr string) (net.Conn, error) {

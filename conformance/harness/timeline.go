@@ -70,7 +70,7 @@ func (t *timeline) String() string {
 	defer t.mu.Unlock()
 	var all []string
 	if t.dropped > 0 {
-		all = append(all, fmt.Sprintf("   … %d earlier lines", t.dropped))
+		all = append(all, fmt.Sprintf("   (%d earlier lines omitted)", t.dropped))
 	}
 	for _, m := range t.lines {
 		all = append(all, m.String())
@@ -154,7 +154,7 @@ func (c *recordedConn) record(direction string, p []byte, err error) {
 	if len(p) > 0 {
 		shown, more := c.log.redact(p), ""
 		if len(shown) > timelineBytes {
-			shown, more = shown[:timelineBytes], "…"
+			shown, more = shown[:timelineBytes], "..."
 		}
 		c.log.notef("conn %d %s %d bytes %q%s", c.number, direction, len(p), shown, more)
 	}
