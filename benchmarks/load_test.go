@@ -225,7 +225,8 @@ func openRaw(addr, request string, c *counter) error {
 			break
 		}
 	}
-	go c.drain(conn) // r buffers nothing more: the server flushes the headers before it sends events
+	// r buffers nothing more: the server flushes the headers before it sends events.
+	go c.drain(conn)
 	return nil
 }
 

@@ -121,7 +121,8 @@ func (q *handlerQueue[T]) pop() *notification[T] {
 		return n
 	}
 	q.notifications, q.first = q.notifications[:0], 0
-	if cap(q.notifications) > maxKeptMap { // the queue was large, probably because of an initial state
+	// The queue was large, probably because of an initial state.
+	if cap(q.notifications) > maxKeptMap {
 		q.notifications, q.pending = nil, make(map[listwatch.Key]*notification[T])
 	}
 	return nil

@@ -144,7 +144,8 @@ func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) e
 func (i *informerSink[T]) Apply(changes ...Delta[T]) error {
 	err := i.fifo.Apply(changes...)
 	if i.fifo.Len() == 0 {
-		(*Informer[T])(i).publishProgress() // if all changes cancel out, no Pop publishes the progress
+		// If all changes cancel out, no Pop publishes the progress.
+		(*Informer[T])(i).publishProgress()
 	}
 	return err
 }

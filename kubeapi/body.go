@@ -35,7 +35,8 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	}
 	limit := h.bodyBytes()
 	if limit <= 0 {
-		limit = max(DefaultMaxBodyBytes, 4*int64(len(data))) // a small body could expand to far more
+		// A small body could expand to far more.
+		limit = max(DefaultMaxBodyBytes, 4*int64(len(data)))
 	}
 	out, err := toJSON(data, limit)
 	if errors.Is(err, protobody.ErrTooLarge) {

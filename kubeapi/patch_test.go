@@ -26,7 +26,8 @@ func apply(t testing.TB, mediaType, doc, patch string) (string, error) {
 }
 
 func TestMergePatchFollowsRFC(t *testing.T) {
-	for _, c := range []struct{ doc, patch, want string }{ // the examples of rfc7386#appendix-A whose document and patch are objects
+	// The examples of rfc7386#appendix-A whose document and patch are objects.
+	for _, c := range []struct{ doc, patch, want string }{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
 		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
 		{`{"a":"b"}`, `{"a":null}`, `{}`},

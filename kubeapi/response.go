@@ -99,7 +99,8 @@ func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code 
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	watchserver.WriteBody(w, r, code, body, []byte{'\n'}) // a separate newline, because body may be shared
+	// A separate newline, because body may be shared.
+	watchserver.WriteBody(w, r, code, body, []byte{'\n'})
 	return nil
 }
 

@@ -27,7 +27,8 @@ func Example() {
 		}
 		event := listwatch.Event{Type: listwatch.Added, Object: object, Version: object.Version}
 		if frame, err := stream.Encoder.Event(event); err == nil {
-			_ = stream.Sender.Send([][]byte{frame}) // an error means that the client has disconnected
+			// An error means that the client has disconnected.
+			_ = stream.Sender.Send([][]byte{frame})
 		}
 		_ = stream.Sender.Close(transport.Finished)
 	}))

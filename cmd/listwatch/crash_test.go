@@ -201,7 +201,8 @@ func (c *crashTest) write(ctx context.Context, writer int) {
 				exists[name] = code == http.StatusOK
 			}
 		case code == http.StatusConflict || code == http.StatusNotFound:
-			exists[name] = code == http.StatusConflict // the response reveals whether the object exists
+			// The response reveals whether the object exists.
+			exists[name] = code == http.StatusConflict
 		case code > 299:
 			c.Errorf("%s %s: %d %s", method, url, code, response)
 			return

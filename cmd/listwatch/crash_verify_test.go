@@ -121,7 +121,9 @@ func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChan
 		case now:
 			f.kind = listwatch.Added
 		case before:
-			f.kind, f.data = listwatch.Deleted, "" // the event contains the last state that matched, with the version of the delete
+			// The event contains the last state that matched, with the version of the
+			// delete.
+			f.kind, f.data = listwatch.Deleted, ""
 		default:
 			continue
 		}

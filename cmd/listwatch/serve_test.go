@@ -246,7 +246,8 @@ func TestDebugEndpoints(t *testing.T) {
 	var state struct {
 		Watches []struct{ Transport, URL string }
 	}
-	for len(state.Watches) == 0 { // the client may receive the header before the server has counted the watch
+	// The client may receive the header before the server has counted the watch.
+	for len(state.Watches) == 0 {
 		_, _, body := request(t, "GET", s.debug+"/debug/watches", "")
 		if err := json.Unmarshal([]byte(body), &state); err != nil {
 			t.Fatalf("got %s, %v, want the open watch", body, err)

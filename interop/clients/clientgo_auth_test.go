@@ -15,8 +15,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// startWithUsers starts a server with two users: ann may do everything, and bob may read in namespace
-// one.
+// startWithUsers starts a server with two users: ann is allowed everything, and bob is
+// allowed to read in namespace one.
 func startWithUsers(t *testing.T) *kubetest.Server {
 	t.Helper()
 	tokens := must(kubeapi.ReadTokens(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
@@ -84,7 +84,7 @@ func TestBearerTokensGrantPermissions(t *testing.T) {
 	})
 }
 
-// A RetryWatcher without permission must end. Otherwise it would retry forever.
+// A RetryWatcher without permission must end instead of retrying forever.
 func TestRetryWatcherEndsWithoutPermission(t *testing.T) {
 	s := startWithUsers(t)
 	for token, wanted := range map[string]func(error) bool{"wrong": apierrors.IsUnauthorized, "bob-token": apierrors.IsForbidden} {

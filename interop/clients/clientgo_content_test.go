@@ -37,7 +37,8 @@ var contentTypes = map[string]func(*rest.Config){
 	},
 }
 
-// A client that prefers another format also accepts JSON in lists, single objects and watches.
+// The server responds in JSON to a client that prefers another format but also accepts
+// JSON.
 func TestReadsFallBackToJSON(t *testing.T) {
 	s := kubetest.Start(t)
 	must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
@@ -102,8 +103,8 @@ func TestJSONAndProtobufWritesAreEqual(t *testing.T) {
 	}
 }
 
-// writeInAllWays creates, updates, scales and deletes a deployment. It returns the deployment as it
-// was before the deletion.
+// writeInAllWays creates, updates, scales and deletes a deployment. It returns the last
+// state before the deletion.
 func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *appsv1.Deployment {
 	t.Helper()
 	ctx := t.Context()
@@ -134,8 +135,8 @@ func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *
 	return d
 }
 
-// Kinds outside Kubernetes' stable versions can be written in JSON only. client-go does not retry in
-// JSON, so the message must name the setting to change.
+// Kinds outside Kubernetes' stable versions can be written in JSON only. client-go does not
+// retry in JSON, so the message must name the setting to change.
 func TestProtobufOfUnknownKindsIsRefused(t *testing.T) {
 	s := kubetest.Start(t, "servicecidrs.v1beta1.networking.k8s.io=ServiceCIDR,cluster")
 	cidr := &networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "a"}}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// errorPredicate returns the name of the predicate of package errors that err satisfies. It fails the
-// test unless err satisfies exactly one.
+// errorPredicate returns the name of the only predicate of package errors that is true for
+// err. It fails the test if none or several are true.
 func errorPredicate(t *testing.T, err error) string {
 	t.Helper()
 	var names []string
@@ -35,14 +35,15 @@ func errorPredicate(t *testing.T, err error) string {
 	if len(names) != 1 {
 		t.Errorf("%v (%T) satisfies the predicates %q, want exactly one", err, err, names)
 	}
-	// client-go sets this if it cannot decode the body of an error.
+	// client-go sets this flag if it cannot decode the body of an error.
 	if apierrors.IsUnexpectedServerError(err) {
 		t.Errorf("%v: the body was not a Status", err)
 	}
 	return strings.Join(names, " ")
 }
 
-// wantError fails the test unless err satisfies the predicate called want. It returns the Status.
+// wantError fails the test unless the predicate called want, and no other one, is true for
+// err. It returns the Status.
 func wantError(t *testing.T, err error, want string) *metav1.Status {
 	t.Helper()
 	if got := errorPredicate(t, err); got != want {

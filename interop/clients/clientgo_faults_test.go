@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// An informer of ten thousand objects survives a restart of the server, a cut connection each second
-// for ten seconds, and the loss of the history that it needs, while a writer updates the objects. At
-// the end its store equals a list.
+// An informer of ten thousand objects survives a restart of the server, a cut connection
+// each second for ten seconds, and the loss of the history that it needs, while a writer
+// updates the objects. At the end its store equals a list.
 func TestLargeInformerSurvivesFaults(t *testing.T) {
 	t.Parallel()
 	s := kubetest.Start(t)
@@ -46,8 +46,8 @@ func TestLargeInformerSurvivesFaults(t *testing.T) {
 	}
 }
 
-// An informer without streaming lists also recovers from a lost history: it lists at a version not
-// older than the last one it knows.
+// An informer without streaming lists also recovers after a loss of the history: it lists
+// at a version that is not older than the last one it has seen.
 func TestInformerWithoutWatchListRelists(t *testing.T) {
 	featurestesting.SetFeatureDuringTest(t, features.WatchListClient, false)
 	s := kubetest.Start(t)

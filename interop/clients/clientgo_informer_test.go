@@ -83,8 +83,8 @@ func testInformers(t *testing.T, p kubetest.Protocol, watchList bool) {
 	wantRequests(t, recorder.requests("/configmaps"), watchList)
 }
 
-// wantRequests fails the test unless each informer has sent one streaming list and no other request,
-// or one list and one watch if watchList is false.
+// wantRequests fails the test unless each informer has sent one streaming list and no other
+// request, or one list and one watch if watchList is false.
 func wantRequests(t *testing.T, requests []*http.Request, watchList bool) {
 	t.Helper()
 	var lists, streams, watches int
@@ -108,7 +108,7 @@ func wantRequests(t *testing.T, requests []*http.Request, watchList bool) {
 	}
 }
 
-// A checkedInformer is an informer with a handler that keeps its own copy of the versions.
+// A checkedInformer is an informer with a handler that keeps its own copy of all versions.
 type checkedInformer struct {
 	cache.SharedIndexInformer
 	registration cache.ResourceEventHandlerRegistration
@@ -122,9 +122,9 @@ type checkedInformer struct {
 // markerPrefix begins the names of the objects that waitForMarkers creates.
 const markerPrefix = "zz-mark-"
 
-// waitForMarkers waits until all informers have seen all writes so far, and returns a fresh list. It
-// uses two markers, because an informer passes the objects of a list to its handlers in any order. A
-// second marker arrives after them.
+// waitForMarkers waits until all informers have seen all earlier writes, and returns a
+// fresh list. It creates two markers, because an informer may pass the objects of a list to
+// its handlers in any order, but the second marker arrives after all of them.
 func waitForMarkers(t *testing.T, client kubernetes.Interface, all []*checkedInformer) *corev1.ConfigMapList {
 	t.Helper()
 	for _, name := range []string{markerPrefix + "1", markerPrefix + "2"} {

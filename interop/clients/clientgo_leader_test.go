@@ -47,7 +47,8 @@ func runCandidate(t *testing.T, client kubernetes.Interface, name string, releas
 	return c
 }
 
-// client-go's only lock is the Lease; it no longer has locks of ConfigMaps and Endpoints.
+// The test covers only Leases, because client-go no longer supports locks with ConfigMaps
+// and Endpoints.
 func TestLeadershipPassesOn(t *testing.T) {
 	t.Parallel()
 	for _, release := range []bool{true, false} {
@@ -61,7 +62,7 @@ func TestLeadershipPassesOn(t *testing.T) {
 			wantHolder(t, client, "first")
 			first.stop()
 			<-first.lost
-			// Without a release the lease must expire first.
+			// Without a release, the second candidate must wait until the lease expires.
 			<-second.leads
 			wantHolder(t, client, "second")
 		})

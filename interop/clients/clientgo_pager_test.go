@@ -24,7 +24,7 @@ const (
 type pageReader struct {
 	afterPage func(page int)
 	pages     int
-	versions  []string // of the pages
+	versions  []string // the versions of the pages
 }
 
 func (b *pageReader) pager(t *testing.T, s *kubetest.Server) *pager.ListPager {
@@ -42,7 +42,8 @@ func (b *pageReader) pager(t *testing.T, s *kubetest.Server) *pager.ListPager {
 	return p
 }
 
-// changeRemainingPages updates, deletes and creates objects that the remaining pages would show.
+// changeRemainingPages updates, deletes and creates objects that belong to the remaining
+// pages.
 func changeRemainingPages(t *testing.T, s *kubetest.Server, page int) {
 	t.Helper()
 	updateConfigMap(t, s, objectCount-page)
@@ -118,7 +119,7 @@ func TestPagerHandlesAnExpiredToken(t *testing.T) {
 	strict := b.pager(t, s)
 	strict.FullListIfExpired = false
 	_, _, err = strict.List(t.Context(), metav1.ListOptions{})
-	// The token of the error continues after the second page, in the current state.
+	// The token in the error continues after the second page, but with the newest state.
 	token := wantError(t, err, "ResourceExpired").Continue
 	rest := must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("one").List(t.Context(), metav1.ListOptions{Continue: token}))(t)
 	if first, last := rest.Items[0].Name, rest.Items[len(rest.Items)-1].Name; first <= configMapName(2*pageSize-3) || last != "zz2" {

@@ -14,9 +14,10 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// These tests repeat Kubernetes' conformance tests of watches (test/e2e/apimachinery/watch.go). A
-// comment gives the name of each there. To see that no event arrives, Kubernetes' tests wait for a
-// while; these tests wait for a later event.
+// These tests correspond to Kubernetes' conformance tests of watches
+// (test/e2e/apimachinery/watch.go). The comment of each test is the name of the original.
+// To check that no event arrives, the originals wait for some time, while these tests wait
+// for a later event.
 
 // A watchTest writes and watches the configmaps of one namespace.
 type watchTest struct {
@@ -61,8 +62,8 @@ func (s watchTest) watch(version string, labels ...string) watch.Interface {
 	return w
 }
 
-// wantEvent compares the next event of w and returns the version of its object. The object's data is
-// n, or empty if n is 0.
+// wantEvent compares the next event of w and returns the version of its object. The
+// object's data is n, or empty if n is 0.
 func (s watchTest) wantEvent(w watch.Interface, kind watch.EventType, name string, n int) string {
 	s.t.Helper()
 	e, ok := <-w.ResultChan()
@@ -80,7 +81,8 @@ func (s watchTest) wantEvent(w watch.Interface, kind watch.EventType, name strin
 	return o.ResourceVersion
 }
 
-// [sig-api-machinery] Watchers should observe add, update, and delete watch notifications on configmaps
+// [sig-api-machinery] Watchers should observe add, update, and delete watch notifications
+// on configmaps
 func TestWatchersObserveAddUpdateAndDelete(t *testing.T) {
 	forEachWatchTest(t, func(s watchTest) {
 		ofA, ofB, ofBoth := s.watch("", "a"), s.watch("", "b"), s.watch("", "a", "b")
@@ -100,7 +102,7 @@ func TestWatchersObserveAddUpdateAndDelete(t *testing.T) {
 			s.wantEvent(w, watch.Added, "b", 0)
 			s.wantEvent(w, watch.Deleted, "b", 0)
 		}
-		// No watch has received more events than these.
+		// If a watch has received other events before these, the comparison fails.
 		s.create("end-a", "a")
 		s.create("end-b", "b")
 		s.wantEvent(ofA, watch.Added, "end-a", 0)
@@ -123,7 +125,8 @@ func TestWatchersStartFromAVersion(t *testing.T) {
 	})
 }
 
-// [sig-api-machinery] Watchers should be able to restart watching from the last resource version observed by the previous watch
+// [sig-api-machinery] Watchers should be able to restart watching from the last resource
+// version observed by the previous watch
 func TestWatchersRestartFromTheLastVersion(t *testing.T) {
 	forEachWatchTest(t, func(s watchTest) {
 		w := s.watch("", "a")
@@ -139,7 +142,8 @@ func TestWatchersRestartFromTheLastVersion(t *testing.T) {
 	})
 }
 
-// [sig-api-machinery] Watchers should observe an object deletion if it stops meeting the requirements of the selector
+// [sig-api-machinery] Watchers should observe an object deletion if it stops meeting the
+// requirements of the selector
 func TestWatchersObserveObjectsLeaving(t *testing.T) {
 	forEachWatchTest(t, func(s watchTest) {
 		w := s.watch("", "a")
@@ -170,13 +174,13 @@ func TestConcurrentWatchersSeeTheSameOrder(t *testing.T) {
 		writer.Go(func() {
 			defer func() {
 				if t.Failed() {
-					lead.Stop() // so that the reader does not wait for missing writes
+					lead.Stop() // otherwise the reader would wait for the missing writes
 				}
 			}()
 			s.writeRandomly(writes)
 		})
-		// Each watch starts at the current version of the first, so together they read live events and
-		// history.
+		// Each watch starts at the current version of the first watch. So together they
+		// read both history and live events.
 		var order []string
 		var others []watch.Interface
 		for range writes {

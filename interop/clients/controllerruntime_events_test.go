@@ -35,8 +35,9 @@ func TestReconcilerWorksWithoutEventsAPI(t *testing.T) {
 	eventually(t, "refusal of both events", func(context.Context) (bool, error) { return events.Load() == 2, nil })
 }
 
-// The test records each event once only: a repetition would be a strategic merge patch, which needs a
-// schema, and a resource that is declared by name has none.
+// The test records each event only once. To repeat an event, the recorder would send a
+// strategic merge patch. That requires a schema, which resources declared by name do not
+// have.
 func TestReconcilerRecordsEvents(t *testing.T) {
 	s := kubetest.Start(t, widgetResource, "events.v1.events.k8s.io=Event")
 	c := newControllerClient(t, s)

@@ -27,8 +27,8 @@ const widgetFinalizer = "demo.example.com/cleanup"
 // readyCondition is true for a widget whose ConfigMap is up to date.
 const readyCondition = "Ready"
 
-// A reconciler keeps a ConfigMap for each widget. Like most controllers it reads from the cache, and
-// returns conflicts so that the queue retries.
+// A reconciler keeps a ConfigMap for each widget. Like most controllers it reads from the
+// cache, and returns conflicts so that the queue retries.
 type reconciler struct {
 	client.Client
 	events recorder.EventRecorder // nil disables events
@@ -73,7 +73,8 @@ func (r *reconciler) reconcile(ctx context.Context, w *Widget) error {
 	return r.updateStatus(ctx, w)
 }
 
-// updateStatus patches the status unless it is up to date. The patch fails if the widget has changed.
+// updateStatus patches the status unless it is up to date. The patch fails if the widget
+// has changed.
 func (r *reconciler) updateStatus(ctx context.Context, w *Widget) error {
 	before := w.copy()
 	changed := meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
@@ -103,8 +104,8 @@ func configMapOf(w *Widget) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-made"}}
 }
 
-// managerOptions returns options with which many managers run in one process. No manager listens on a
-// port.
+// managerOptions returns options with which many managers run in one process. No manager
+// listens on a port.
 func managerOptions() manager.Options {
 	return manager.Options{
 		Scheme: newScheme(), Metrics: server.Options{BindAddress: "0"},
@@ -119,8 +120,8 @@ type runningController struct {
 	stop    func()
 }
 
-// startController runs a manager with a reconciler until the test ends. It calls prepare, unless nil,
-// before the start.
+// startController runs a manager with a reconciler until the test ends. It calls prepare,
+// unless nil, before the start.
 func startController(t *testing.T, s *kubetest.Server, o manager.Options, prepare func(*runningController)) *runningController {
 	t.Helper()
 	m := must(manager.New(s.Config(kubetest.HTTP2), o))(t)

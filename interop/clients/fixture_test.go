@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// must(f())(t) returns the value that f returns. It fails the test if f returns an error.
+// must is called as must(f())(t). It returns the value that f returns, and fails the test
+// if f returns an error.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -33,7 +34,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// waitTimeout limits eventually. Only a test that fails waits so long.
+// waitTimeout limits the time that eventually waits. Only failing tests wait that long.
 const waitTimeout = 5 * time.Minute
 
 // eventually polls done until it returns true. It fails the test if done returns an error.

@@ -25,8 +25,8 @@ func buildProgram(t *testing.T) string {
 	return path
 }
 
-// startProgram runs `listwatch serve` until the test ends. It returns the URL that the program prints,
-// and a second one for TLS if args contain --tls-addr.
+// startProgram runs `listwatch serve` until the test ends. It returns the URL that the
+// program prints, and the second URL if args contain --tls-addr.
 func startProgram(t *testing.T, args ...string) (urls []string) {
 	t.Helper()
 	c := exec.Command(buildProgram(t), append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
@@ -65,7 +65,8 @@ func startProgram(t *testing.T, args ...string) (urls []string) {
 	return urls
 }
 
-// This test does what a new user might try after starting the server, with a watch in another terminal.
+// The test runs the commands that a new user might try on a new server, with a watch in a
+// second terminal.
 func TestKubectlAgainstANewServer(t *testing.T) {
 	t.Parallel()
 	u := newKubectlUser(t, "--server", startProgram(t)[0])
@@ -104,7 +105,8 @@ func TestKubectlAuthenticates(t *testing.T) {
 	u.wantFailure("error: You must be logged in to the server", "get", "pods", "--token", "wrong")
 	u.run("get", "pods", "--token", "secret")
 	clear := newKubectlUser(t, "--server", urls[0], "--token", "secret")
-	clear.wantFailure("error: You must be logged in to the server", "get", "pods") // kubectl sends no token in clear text
+	// kubectl sends no token in clear text.
+	clear.wantFailure("error: You must be logged in to the server", "get", "pods")
 
 	certificate, err := os.ReadFile(ca)
 	if err != nil {
@@ -122,7 +124,8 @@ func TestKubectlAuthenticates(t *testing.T) {
 	}
 }
 
-// documentedBlock returns the text of docs/kubernetes.md between start and the end of the code block.
+// documentedBlock returns the text of docs/kubernetes.md between start and the end of the
+// code block.
 func documentedBlock(t *testing.T, start string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubernetes.md"))

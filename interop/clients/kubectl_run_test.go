@@ -19,8 +19,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-// kubectlEnv is set in the environment of the processes of this binary that act as kubectl. A separate
-// binary would have to be linked.
+// kubectlEnv is an environment variable that makes the test binary act as kubectl. A
+// separate kubectl binary would take longer to link.
 const kubectlEnv = "LISTWATCH_INTEROP_KUBECTL"
 
 func runKubectl() {
@@ -29,7 +29,7 @@ func runKubectl() {
 	}
 }
 
-// commandTimeout limits a command, so that a test can report which one does not end.
+// commandTimeout limits a command, so that a test can report which command does not exit.
 const commandTimeout = time.Minute
 
 // A kubectlUser runs kubectl against one server, in its own home directory.
@@ -37,7 +37,7 @@ type kubectlUser struct {
 	t     *testing.T
 	flags []string // the flags of the server
 	dir   string
-	// editor is the command with which kubectl edit changes a file.
+	// editor is the command that kubectl edit runs to change a file.
 	editor string
 }
 
@@ -46,8 +46,9 @@ func newKubectlUser(t *testing.T, flags ...string) *kubectlUser {
 	return &kubectlUser{t: t, flags: flags, dir: t.TempDir()}
 }
 
-// startForKubectl starts a server in this process and returns a user of it. In addition to the default
-// resources, the server has the namespaced widgets and the cluster-wide gadgets.
+// startForKubectl starts a server in this process and returns a user of it. In addition to
+// the default resources, the server has the namespaced resource widgets and the
+// cluster-scoped resource gadgets.
 func startForKubectl(t *testing.T) (*kubetest.Server, *kubectlUser) {
 	t.Helper()
 	s := kubetest.Start(t, "widgets.v1.demo.example.com=Widget", "gadgets.v1.demo.example.com=Gadget,cluster")
@@ -81,7 +82,8 @@ func (u *kubectlUser) command(ctx context.Context, args ...string) *exec.Cmd {
 	c.Env = []string{
 		kubectlEnv + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + u.dir, "SHELL=/bin/sh", "TMPDIR=" + u.dir,
 		"KUBE_EDITOR=" + u.editor,
-		"GORACE=atexit_sleep_ms=0",                         // otherwise the race detector delays the exit by a second
+		// By default the race detector delays the exit by a second.
+		"GORACE=atexit_sleep_ms=0",
 		"KUBECONFIG=" + filepath.Join(u.dir, "kubeconfig"), // the file need not exist
 	}
 	return c
@@ -108,7 +110,7 @@ func (u *kubectlUser) run(args ...string) string {
 	return u.runWithInput("", args...)
 }
 
-// runWithInput is run with a standard input.
+// runWithInput is like run, with a standard input.
 func (u *kubectlUser) runWithInput(input string, args ...string) string {
 	u.t.Helper()
 	out, stderr, code := u.try(input, args...)
@@ -192,7 +194,7 @@ func (u *kubectlUser) start(args ...string) *runningKubectl {
 	}
 	go func() {
 		defer close(f.done)
-		_ = c.Wait() // it is killed
+		_ = c.Wait() // fails because the process is killed
 	}()
 	u.t.Cleanup(f.stop)
 	return f
@@ -213,8 +215,8 @@ func (f *runningKubectl) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// waitForLines waits until the process has printed the rows of want, and fails the test if it prints
-// other ones. A row has the form of wantTable.
+// waitForLines waits until the process has printed the rows of want. It fails the test if
+// the process prints other rows. A row has the same form as in wantTable.
 func (f *runningKubectl) waitForLines(want ...string) {
 	f.t.Helper()
 	late := time.After(commandTimeout)

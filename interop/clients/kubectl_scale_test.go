@@ -22,7 +22,7 @@ func TestKubectlScalesAndRollsOut(t *testing.T) {
 	u.wantOutput("nginx:2 redis:1", "get", "deploy", "web", "-o", "jsonpath={.spec.template.spec.containers[*].image}")
 	u.wantOutput("deployment.apps/web restarted\n", "rollout", "restart", "deploy/web")
 
-	// The test does the work of the deployment controller, which the server does not have.
+	// The test acts as the deployment controller, because the server has none.
 	status := u.start("rollout", "status", "deploy/web")
 	status.waitForLines("Waiting for deployment spec update to be observed...")
 	u.run("patch", "deploy", "web", "--subresource=status", "--type=merge", "-p",

@@ -60,7 +60,8 @@ func TestKubectlWatchHonorsSelectors(t *testing.T) {
 	fielded := u.start("get", "pods", "--field-selector", "status.phase=Running", "-w", "-o", "name")
 	only := u.start("get", "pods", "--watch-only", "-o", `jsonpath={.metadata.name} {.status.phase}{"\n"}`)
 	labelled.waitForLines("NAMESPACE "+podColumns, "default a 0/0 Pending 0 AGE", "other c 0/0 Pending 0 AGE")
-	// The other watches print nothing at first, so only the server knows when they have started.
+	// The other watches print nothing at first. To know that they have started, ask the
+	// server.
 	awaitWatches(t, s, 3)
 
 	replacePod(t, s, "b", podWithPhase("b", "Running", `"app":"web"`))
@@ -78,7 +79,8 @@ func TestKubectlWatchesOverHTTP2(t *testing.T) {
 	if err := os.WriteFile(ca, s.Config(kubetest.HTTP2).CAData, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Without credentials, kubectl would ask for a name and a password of a server with TLS.
+	// Without credentials, kubectl would prompt for a name and a password if the server
+	// uses TLS.
 	u.flags = []string{"--server", s.TLSURL(), "--token", "any"}
 	u.wantFailure("certificate signed by unknown authority", "get", "pods")
 	u.flags = append(u.flags, "--certificate-authority", ca)

@@ -41,27 +41,29 @@ func TestNodeInformerSurvivesFaults(t *testing.T) {
 	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a}, scriptLine{On: "delete", Name: "b", Version: b}, scriptLine{On: "add", Name: "c", Version: c})
 	pods.wantCache(informer)
 
-	// After a cut the informer resumes without losing or repeating an event.
+	// After a cut the informer must resume without losing or repeating an event.
 	s.Cut()
 	c = pods.update("c")
 	informer.wantReconnect(scriptLine{On: "update", Name: "c", Version: c})
 	pods.wantCache(informer)
 
-	// After a compaction it cannot resume. It finds the changes with a list, deletions first.
+	// After a compaction it cannot resume. It must find the changes with a list, and report
+	// deletions first.
 	s.Restart(func() {
 		pods.delete("c")
 		a, b = pods.update("a"), pods.create("b")
 		s.DB.Compact()
 	})
-	informer.wantReconnect(scriptLine{On: "delete", Name: "c", Version: c}) // the last version it has seen
+	// c is the last version it has seen.
+	informer.wantReconnect(scriptLine{On: "delete", Name: "c", Version: c})
 	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a}, scriptLine{On: "add", Name: "b", Version: b})
 	pods.wantCache(informer)
 	a = pods.update("a")
 	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a})
 }
 
-// wantReconnect expects the error of a cut connection, skips the attempts to reconnect, and compares
-// the next line.
+// wantReconnect expects the error of a cut connection, skips the attempts to reconnect, and
+// compares the next line.
 func (s *script) wantReconnect(want scriptLine) {
 	s.t.Helper()
 	got := s.next()
@@ -85,7 +87,7 @@ func TestNodeInformerReconnectsAfterTimeouts(t *testing.T) {
 	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a}, scriptLine{On: "connect"})
 	want := scriptLine{On: "update", Name: "a", Version: pods.update("a")}
 	got := informer.next()
-	for got.On == "connect" { // any number of reconnects, but no error and no repeated event
+	for got.On == "connect" { // skip reconnects; there must be no error and no repeated event
 		got = informer.next()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

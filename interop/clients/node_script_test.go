@@ -26,7 +26,8 @@ const scriptDir = "testdata/node"
 // scriptTimeout limits the duration of a script.
 const scriptTimeout = time.Minute
 
-// installPackages installs the packages of the lock file, unless an earlier run has done it.
+// installPackages installs the packages of the lock file, unless an earlier run has
+// installed them.
 var installPackages = sync.OnceValue(func() error {
 	locked, err := os.ReadFile("testdata/node/package-lock.json")
 	if err != nil {
@@ -44,8 +45,8 @@ var installPackages = sync.OnceValue(func() error {
 	return os.WriteFile(installedLock, locked, 0o644)
 })
 
-// nodePath returns the Node that npm has installed with the client. If npm has none for this machine,
-// it returns the one in the path.
+// nodePath returns the Node binary that npm has installed with the client, or the binary in
+// the PATH if npm has none for this machine.
 func nodePath(t *testing.T) string {
 	t.Helper()
 	if err := installPackages(); err != nil {
@@ -72,11 +73,11 @@ type scriptLine struct {
 	Version string
 	Code    int
 	Reason  string
-	Shown   []string          // other results of a step
+	Shown   []string          // other results of the step
 	More    bool              // the list has more pages
 	Objects map[string]string // names and versions
 	Clean   bool
-	// Not compared.
+	// The following fields are not compared.
 	Annotations map[string]string
 	Message     string
 }
@@ -88,12 +89,13 @@ type script struct {
 	lines *json.Decoder
 }
 
-// runScript starts a script of testdata/node as a client of the server that c describes. It ends with
-// the test.
+// runScript starts a script of testdata/node, which uses the server that c describes. The
+// script is killed at the end of the test.
 func runScript(t *testing.T, c *rest.Config, name string, args ...string) *script {
 	t.Helper()
 	node := nodePath(t)
-	if _, err := os.Stat(filepath.Join(scriptDir, name)); err != nil { // makes go test's cache depend on the script
+	// Reading the script makes go test's cache depend on it.
+	if _, err := os.Stat(filepath.Join(scriptDir, name)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)

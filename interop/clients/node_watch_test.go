@@ -16,7 +16,7 @@ import (
 
 const podsPath = "/api/v1/namespaces/default/pods"
 
-// storePods writes the pods of a server in namespace default, without a client.
+// storePods writes the pods of a server in namespace default, directly to the store.
 type storePods struct {
 	*store.Collection
 	t *testing.T

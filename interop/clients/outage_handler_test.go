@@ -9,15 +9,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// An eventChecker is a handler of an informer. It checks each notification against the earlier ones.
+// An eventChecker is the handler of an informer. It compares each notification with the
+// earlier notifications.
 type eventChecker struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	newest     uint64
 	versions   map[string]uint64 // the newest version of every key, deleted or not
 	deleted    map[string]bool
-	seen       map[uint64]bool // versions
-	tombstones int             // deletions that the informer found by a list
+	seen       map[uint64]bool // all versions seen
+	tombstones int             // deletions that the informer inferred from a list
 	violations []string        // the first inconsistent notifications
 }
 
@@ -61,7 +62,8 @@ func (h *eventChecker) OnDelete(obj any) {
 	h.versions[key], h.deleted[key] = version, true
 }
 
-// record notes the version of obj and returns its key and version. It needs mu.
+// record records the version of obj and returns its key and version. The caller must hold
+// mu.
 func (h *eventChecker) record(how string, obj any) (string, uint64) {
 	pod := obj.(*v1.Pod)
 	key, version := pod.Namespace+"/"+pod.Name, podVersion(pod)
@@ -87,14 +89,14 @@ func podVersion(pod *v1.Pod) uint64 {
 	return version
 }
 
-// reached reports whether the handler has seen version or a newer one.
+// reached reports whether the handler has seen version or a later version.
 func (h *eventChecker) reached(version uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.newest >= version
 }
 
-// missing returns the versions that the handler has not seen.
+// missing returns those versions that the handler has not seen.
 func (h *eventChecker) missing(versions []uint64) (missing []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A podInformer is an informer of all pods whose requests and notifications are checked.
+// A podInformer is an informer of all pods. The test checks its requests and notifications.
 type podInformer struct {
 	name      string
 	protocol  kubetest.Protocol
@@ -38,7 +38,8 @@ func startPodInformer(t *testing.T, s *kubetest.Server, p kubetest.Protocol, wat
 		requests: &requestCounter{protos: map[string]int{}}, events: newEventChecker(),
 	}
 	config := s.Config(p)
-	// Without this, client-go would share one transport between all clients with the same config.
+	// A wrapper makes client-go create a transport of its own. Otherwise all clients with
+	// the same config would share one.
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		f.requests.RoundTripper = rt
 		return f.requests
@@ -101,7 +102,7 @@ func (f *podInformer) waitForVersion(t *testing.T, version uint64) {
 	})
 }
 
-// check checks the store and the notifications after the writer has stopped at version.
+// check checks the store and the notifications. The writer must have stopped at version.
 func (f *podInformer) check(t *testing.T, version uint64) {
 	t.Helper()
 	f.waitForVersion(t, version)
@@ -115,7 +116,8 @@ func (f *podInformer) check(t *testing.T, version uint64) {
 	}
 }
 
-// checkStore compares the informer's store with a fresh list. There must be no writes meanwhile.
+// checkStore compares the informer's store with a fresh list. No writes may happen
+// meanwhile.
 func (f *podInformer) checkStore(t *testing.T) {
 	t.Helper()
 	list, err := f.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
@@ -141,8 +143,8 @@ func (f *podInformer) checkStore(t *testing.T) {
 	}
 }
 
-// storeHas reports whether stored has want. It ignores kind and apiVersion, which client-go removes
-// from the objects of watches.
+// storeHas reports whether stored contains want. It ignores kind and apiVersion, which
+// client-go removes from the objects of watches.
 func storeHas(stored cache.Store, want *v1.Pod) bool {
 	obj, ok, err := stored.GetByKey(outageNamespace + "/" + want.Name)
 	if !ok || err != nil {

@@ -21,18 +21,18 @@ type requestCounter struct {
 
 // requestCounts counts the requests of a client and their outcomes.
 type requestCounts struct {
-	lists    int // successful lists; the pages of a list count once
+	lists    int // successful lists; all pages of a list count as one
 	streamed int // watches that started with initial events
 	resumed  int // watches that started at a version
 	refused  int // refused connections
-	expired  int // watches that ended with a 410
+	expired  int // watches that ended with code 410
 }
 
 func (c requestCounts) since(old requestCounts) requestCounts {
 	return requestCounts{c.lists - old.lists, c.streamed - old.streamed, c.resumed - old.resumed, c.refused - old.refused, c.expired - old.expired}
 }
 
-// relists returns the number of requests for the full state.
+// relists returns the number of requests for the complete state.
 func (c requestCounts) relists() int { return c.lists + c.streamed }
 
 func (s *requestCounter) snapshot() requestCounts {
@@ -77,7 +77,7 @@ func (s *requestCounter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A watchBody is the body of a watch. It counts the error event of a 410.
+// A watchBody is the body of a watch response. It counts ERROR events with code 410.
 type watchBody struct {
 	io.ReadCloser
 	counter *requestCounter

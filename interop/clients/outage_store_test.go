@@ -14,8 +14,8 @@ import (
 func TestInformersRelistFromANewStore(t *testing.T) {
 	t.Parallel()
 	for _, watchList := range []bool{true, false} {
-		// The first version of a store depends on the time, so the versions of the informer are too
-		// old for a store that is opened later.
+		// The first version of a store is the current time, so a store opened later
+		// considers the versions of the informer too old.
 		got := swapStore(t, watchList, func() *memory.DB { return memory.Open(memory.Options{}) })
 		if got.expired != 1 || got.relists() != 1 {
 			t.Errorf("WatchList %v: got %+v, want a 410 and then one list", watchList, got)
@@ -23,11 +23,12 @@ func TestInformersRelistFromANewStore(t *testing.T) {
 	}
 }
 
-// The test is for WatchList only. Without it, client-go needs 40 seconds with any server: it retries a
-// list ten times after a 504 with Retry-After.
+// The test covers only WatchList. Without it, client-go takes 40 seconds with any server,
+// because it retries a list ten times after a 504 with Retry-After.
 func TestInformersRelistFromABackup(t *testing.T) {
 	t.Parallel()
-	// The backup is opened before the other store, so its versions are older than the informer's.
+	// The backup is opened before the other store, so its versions are lower than the
+	// versions of the informer.
 	backup := memory.Open(memory.Options{})
 	got := swapStore(t, true, func() *memory.DB { return backup })
 	if got.expired != 0 || got.streamed != 2 || got.lists != 0 {
@@ -35,8 +36,8 @@ func TestInformersRelistFromABackup(t *testing.T) {
 	}
 }
 
-// swapStore restarts a server with another store, which has half of the objects. It returns the
-// requests that an informer needed to catch up.
+// swapStore restarts a server with another store, which contains half of the objects. It
+// returns the requests of an informer until it had the new state.
 func swapStore(t *testing.T, watchList bool, open func() *memory.DB) requestCounts {
 	t.Helper()
 	server := kubetest.Start(t)
@@ -61,7 +62,7 @@ func swapStore(t *testing.T, watchList bool, open func() *memory.DB) requestCoun
 	return counts
 }
 
-// has reports whether the informer has o at the version of o.
+// has reports whether the informer has o at the same version.
 func (f *podInformer) has(o *listwatch.Object) bool {
 	obj, ok, err := f.informer.GetStore().GetByKey(o.Key.Namespace + "/" + o.Key.Name)
 	return err == nil && ok && obj.(*v1.Pod).ResourceVersion == strconv.FormatUint(uint64(o.Version), 10)

@@ -11,7 +11,8 @@ import (
 // podCount is the number of pods.
 const podCount = 10_000
 
-// An outageTest is a server, a writer that never pauses, and the informers of the pods.
+// An outageTest consists of a server, a writer that never pauses, and informers of the
+// pods.
 type outageTest struct {
 	server    *kubetest.Server
 	writer    *podWriter
@@ -25,7 +26,7 @@ func TestInformersSurviveOutages(t *testing.T) {
 	stop := s.writer.start(t)
 	s.informers = []*podInformer{startPodInformer(t, s.server, kubetest.HTTP2, true), startPodInformer(t, s.server, kubetest.HTTP1, false)}
 	first := uint64(s.server.DB.Version())
-	s.waitForVersion(t, first+1) // now every watch is open
+	s.waitForVersion(t, first+1) // after this, every watch is open
 	s.restart(t)
 	s.cutRepeatedly(t)
 	s.wantAllVersions(t, first)
@@ -44,8 +45,8 @@ func (s *outageTest) waitForVersion(t *testing.T, version uint64) {
 	}
 }
 
-// countDuring calls do, and then waits until all informers have seen a later write. It returns the
-// requests of each informer in that time.
+// countDuring calls do, and then waits until all informers have seen a later write. It
+// returns the requests of each informer during that time.
 func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
 	t.Helper()
 	all := make([]requestCounts, len(s.informers))
@@ -53,7 +54,7 @@ func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
 		all[i] = f.requests.snapshot()
 	}
 	do()
-	// The writer learns a version after the informers may have seen it, so wait for the next one.
+	// Informers may see a version before the writer knows it, so wait for the next version.
 	s.waitForVersion(t, s.writer.newest()+1)
 	for i, f := range s.informers {
 		all[i] = f.requests.snapshot().since(all[i])
@@ -61,8 +62,8 @@ func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
 	return all
 }
 
-// restart stops the server until all informers have been refused a connection. Then they must resume
-// their watches.
+// restart stops the server until all informers have been refused a connection. After the
+// restart they must resume their watches.
 func (s *outageTest) restart(t *testing.T) {
 	t.Helper()
 	counts := s.countDuring(t, func() {
@@ -97,8 +98,8 @@ func (s *outageTest) cutRepeatedly(t *testing.T) {
 	}
 }
 
-// wantAllVersions checks that each handler has seen each write after version. This holds because no
-// informer has listed since then.
+// wantAllVersions checks that each handler has seen each write after version. No informer
+// may have listed since then, because a list may skip versions.
 func (s *outageTest) wantAllVersions(t *testing.T, version uint64) {
 	t.Helper()
 	last := s.writer.newest()
@@ -112,8 +113,8 @@ func (s *outageTest) wantAllVersions(t *testing.T, version uint64) {
 	}
 }
 
-// compactWhileCut compacts the history while the informers are disconnected and behind. Each must list
-// again, with a streaming list if it uses one.
+// compactWhileCut compacts the history while the informers are disconnected and lag behind.
+// Each of them must then relist, with a streaming list if it uses streaming lists.
 func (s *outageTest) compactWhileCut(t *testing.T) {
 	t.Helper()
 	const deleted = 50
@@ -134,7 +135,7 @@ func (s *outageTest) compactWhileCut(t *testing.T) {
 		if c != want {
 			t.Errorf("%s: lost history: got %+v, want %+v", f.name, c, want)
 		}
-		// About a tenth of these pods did not exist before.
+		// About a tenth of these pods did not exist before the deletion.
 		if n := f.events.tombstoneCount(); n < deleted/2 {
 			t.Errorf("%s: got %d deletions from the list, want about %d", f.name, n, deleted)
 		}

@@ -52,8 +52,8 @@ func podJSON(i, round int) []byte {
 		podName(i), outageNamespace, i%100, round, i%500, round, round, i/256%256, i%256)
 }
 
-// start writes 200 times per second until the test ends or stop is called. Stop waits for the last
-// write.
+// start writes 200 times per second until the test ends or stop is called. stop waits for
+// the last write.
 func (w *podWriter) start(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -83,7 +83,7 @@ func (w *podWriter) run(ctx context.Context) error {
 	}
 }
 
-// writeAny writes a random pod or, with a probability of a tenth, deletes it.
+// writeAny writes a random pod. With a probability of one tenth it deletes the pod instead.
 func (w *podWriter) writeAny() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +94,8 @@ func (w *podWriter) writeAny() error {
 	return w.write(i)
 }
 
-// replaceHalf deletes the pods from first up to but not including last, and creates every second one
-// again.
+// replaceHalf deletes the pods from first to last, excluding last, and creates every second
+// one again.
 func (w *podWriter) replaceHalf(first, last int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +112,7 @@ func (w *podWriter) replaceHalf(first, last int) error {
 	return nil
 }
 
-// write updates pod i, or creates it if it was deleted. It needs mu.
+// write updates pod i, or creates it if it was deleted. The caller must hold mu.
 func (w *podWriter) write(i int) error {
 	data := podJSON(i, len(w.versions)+1)
 	if w.deleted[i] {
@@ -121,7 +121,7 @@ func (w *podWriter) write(i int) error {
 	return w.record(i, false)(w.pods.Replace(context.Background(), podKey(i), data))
 }
 
-// delete deletes pod i unless it was deleted. It needs mu.
+// delete deletes pod i unless it is already deleted. The caller must hold mu.
 func (w *podWriter) delete(i int) error {
 	if w.deleted[i] {
 		return nil
@@ -129,8 +129,8 @@ func (w *podWriter) delete(i int) error {
 	return w.record(i, true)(w.pods.Delete(context.Background(), podKey(i), store.Preconditions{}))
 }
 
-// record returns a function that takes the result of a write of pod i and records its version. It
-// needs mu.
+// record returns a function that receives the result of a write of pod i and records its
+// version. The caller must hold mu.
 func (w *podWriter) record(i int, gone bool) func(*listwatch.Object, error) error {
 	return func(o *listwatch.Object, err error) error {
 		if err != nil {
@@ -151,7 +151,7 @@ func (w *podWriter) newest() uint64 {
 	return w.versions[len(w.versions)-1]
 }
 
-// between returns the versions of the writes after the version first, up to and including last.
+// between returns the versions of the writes after first, up to and including last.
 func (w *podWriter) between(first, last uint64) []uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

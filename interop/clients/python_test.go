@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 )
 
-// pythonPath returns a Python with the client installed.
+// pythonPath returns the path of a Python that has the client installed.
 func pythonPath(t *testing.T) string {
 	t.Helper()
 	for _, path := range []string{"python3", "/usr/bin/python3"} {
@@ -24,7 +24,8 @@ func pythonPath(t *testing.T) string {
 func TestPythonClientWritesAndWatches(t *testing.T) {
 	python := pythonPath(t)
 	const script = "testdata/python/smoke.py"
-	if _, err := os.Stat(script); err != nil { // makes go test's cache depend on the script
+	// This check makes go test's cache depend on the script.
+	if _, err := os.Stat(script); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), python, script, kubetest.Start(t).URL())

@@ -59,8 +59,8 @@ func BenchmarkConsistentLists(b *testing.B) {
 	}
 }
 
-// BenchmarkWatchLatency measures the time from the start of a write until a watcher at another store has
-// the event, and until the writer has the response.
+// BenchmarkWatchLatency measures the time from the start of a write until a watcher of
+// another store has received the event, and until the writer has received the response.
 func BenchmarkWatchLatency(b *testing.B) {
 	server := etcdtest.StartDurable(b)
 	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"}
@@ -92,7 +92,7 @@ func BenchmarkWatchLatency(b *testing.B) {
 	}
 }
 
-// BenchmarkStart measures how long a store takes to load 100,000 objects of 1 KiB, and its memory.
+// BenchmarkStart measures the time to load 100,000 objects of 1 KiB, and their memory.
 func BenchmarkStart(b *testing.B) {
 	const objects, each = 100_000, 100
 	server := etcdtest.StartProcess(b)

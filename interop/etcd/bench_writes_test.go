@@ -16,12 +16,14 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// A createFunc creates the i-th object of a run, of 1 KiB. Runs never create the same object.
+// A createFunc creates the i-th object of a run, with 1 KiB. Different runs never create
+// the same object.
 type createFunc func(b *testing.B, run int64, i int) error
 
-// BenchmarkWrites measures the creates of 1 KiB objects per second with 1, 8 and 64 concurrent writers.
-// It measures each store, and the database under it with the same transaction. The files of bolt and
-// bbolt are on the same disk as etcd's. All databases wait for the disk; the memory store has none.
+// BenchmarkWrites measures the creates of 1 KiB objects per second with 1, 8 and 64
+// concurrent writers. It compares each store with direct use of its database by the same
+// transactions. The files of bolt and bbolt are on the same disk as the files of etcd. All
+// databases wait for the disk, except the memory store, which has no disk.
 func BenchmarkWrites(b *testing.B) {
 	server := etcdtest.StartDurable(b)
 	db := openDB(b, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"})
@@ -66,8 +68,8 @@ func openBolt(b *testing.B) *bolt.DB {
 	return db
 }
 
-// createInBbolt writes like the bolt store, but without history. The function transact is DB.Update or
-// DB.Batch.
+// createInBbolt writes as the bolt store does, but without history. transact is DB.Update
+// or DB.Batch.
 func createInBbolt(b *testing.B, transact func(*bbolt.DB, func(*bbolt.Tx) error) error) createFunc {
 	b.Helper()
 	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bench.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

@@ -19,13 +19,13 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// etcd's watch has had bugs that broke its guarantees. Each of these tests reproduces one with a proxy
-// in front of a real etcd, and checks the watchers of the store. A watcher must see every write once and
-// in order, or its version must expire. The name of a test ends with the number of the issue in etcd's
-// repository.
+// etcd's watch has had bugs that broke its guarantees. Each of these tests reproduces one
+// of them with a proxy in front of a real etcd, and checks the watchers of the store. A
+// watcher must either see every write once and in order, or its version must expire. The
+// name of a test ends with the number of the issue in etcd's repository.
 
-// A bugTest is a store behind a proxy that can reproduce a bug, a writer that bypasses the proxy, and a
-// watcher of the store.
+// A bugTest consists of a store behind a proxy that can reproduce a bug, a writer that
+// bypasses the proxy, and a watcher of the store.
 type bugTest struct {
 	*testing.T
 	etcd     *etcdtest.Process
@@ -99,15 +99,16 @@ func (s *bugTest) check(last *listwatch.Object) {
 
 func clone(r *pb.WatchResponse) *pb.WatchResponse { return proto.Clone(r).(*pb.WatchResponse) }
 
-// progressAt returns a progress notification for revision, with the other header fields of r.
+// progressAt returns a progress notification for revision. It has the other header fields
+// of r.
 func progressAt(r *pb.WatchResponse, revision int64) *pb.WatchResponse {
 	header := proto.Clone(r.Header).(*pb.ResponseHeader)
 	header.Revision = revision
 	return &pb.WatchResponse{Header: header, WatchId: clientv3.InvalidWatchID}
 }
 
-// 15220: "Requested watcher progress notifications are not synchronised with stream". Notifications
-// arrived before the events that they covered.
+// 15220: "Requested watcher progress notifications are not synchronised with stream". etcd
+// sent notifications before the events that they cover.
 func TestProgressBeforeEventsIsNoticedEtcd15220(t *testing.T) {
 	s := newBugTest(t)
 	s.writer.create("a")
@@ -134,7 +135,8 @@ func TestProgressBeforeEventsIsNoticedEtcd15220(t *testing.T) {
 	}
 }
 
-// 15271: "Watch response traveling back in time when reconnecting member downloads snapshot from the leader".
+// 15271: "Watch response traveling back in time when reconnecting member downloads snapshot
+// from the leader".
 func TestEventsFromThePastAreDroppedEtcd15271(t *testing.T) {
 	s := newBugTest(t)
 	var mu sync.Mutex
@@ -186,9 +188,9 @@ func TestDuplicatedEventsAreDroppedEtcd17247(t *testing.T) {
 	}
 }
 
-// 17529: "etcd watch events starvation / lost multiplexed on a single watch stream". A lagging watcher
-// was silently moved past a compaction. The store refuses servers of the versions with this bug, so
-// this test shows what happens if a server behaves like that anyway.
+// 17529: "etcd watch events starvation / lost multiplexed on a single watch stream". etcd
+// silently moved a lagging watcher past a compaction. The store refuses servers with this
+// bug, so this test shows how the store handles a server that has the bug nevertheless.
 func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 	s := newBugTest(t)
 	s.writer.create("a")
@@ -203,7 +205,7 @@ func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case !resumed.Load(): // drop everything
+			case !resumed.Load(): // drop all events
 			case len(got.Events) > 0 && dropped < lost:
 				n := min(lost-dropped, len(got.Events))
 				dropped += n
@@ -230,8 +232,8 @@ func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 	}
 }
 
-// testLostDelete compacts the history at the revision of a delete while the store is disconnected. When
-// the store reconnects, the proxy hides the delete.
+// testLostDelete compacts the history at the revision of a delete while the store is
+// disconnected. When the store reconnects, the proxy hides the delete.
 func testLostDelete(t *testing.T, hide func(e *mvccpb.Event, compacted int64) bool) {
 	s := newBugTest(t)
 	s.writer.create("kept")
@@ -240,7 +242,7 @@ func testLostDelete(t *testing.T, hide func(e *mvccpb.Event, compacted int64) bo
 	var compacted atomic.Int64
 	s.proxy.Filter(func(c *pb.WatchCreateRequest) etcdtest.Filter {
 		if compacted.Load() == 0 {
-			return func(*pb.WatchResponse, func(*pb.WatchResponse)) {} // drop everything
+			return func(*pb.WatchResponse, func(*pb.WatchResponse)) {} // drop all events
 		}
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
 			kept := got.Events[:0]
@@ -287,7 +289,8 @@ func TestDeleteLostAtWatchStartIsNoticedEtcd19179(t *testing.T) {
 	})
 }
 
-// 20221: "Watch on future revision might receive old events or notifications, happens when client connects to multiple members".
+// 20221: "Watch on future revision might receive old events or notifications, happens when
+// client connects to multiple members".
 func TestOldEventsAreDroppedEtcd20221(t *testing.T) {
 	s := newBugTest(t)
 	s.writer.create("a")
@@ -313,7 +316,8 @@ func TestOldEventsAreDroppedEtcd20221(t *testing.T) {
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
 			send(got)
 			if got.Created {
-				// Like a lagging member, for which the requested revision is in the future.
+				// A lagging member, for which the requested revision is in the future,
+				// responded like this.
 				send(progressAt(got, c.StartRevision-4))
 				stale := clone(got)
 				stale.Created, stale.Events = false, old

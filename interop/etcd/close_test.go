@@ -66,7 +66,7 @@ func TestCloseEndsWatchersAndRequests(t *testing.T) {
 	}
 }
 
-// writeThings writes n things below prefix.
+// writeThings writes n objects of kind Thing below prefix.
 func writeThings(t *testing.T, client *clientv3.Client, prefix string, n int) {
 	t.Helper()
 	const each = 100
@@ -84,7 +84,7 @@ func writeThings(t *testing.T, client *clientv3.Client, prefix string, n int) {
 
 func TestLoadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	const objects = 3000 // several pages
+	const objects = 3000 // enough for several pages
 	server := etcdtest.StartProcess(t)
 	writeThings(t, etcdtest.Dial(t, server.URL), "/load", objects)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,10 +9,11 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// checkWrites compares the results that writers and readers received with the records of etcd. It returns
-// the records for the checker of watches.
+// checkWrites compares the responses that writers and readers received with the records of
+// etcd. It returns the records in the form that the checker of watches expects.
 func (d *clientLog) checkWrites(records []writeRecord) []checker.Write {
-	done := make(map[string][]int) // indexes of records by mark, or by the uid of a deleted object
+	// done holds the indexes of records by mark, or for deletes by the uid of the object.
+	done := make(map[string][]int)
 	for i, r := range records {
 		name := "delete " + uidOf(r.before)
 		if r.after != nil {
@@ -37,8 +38,8 @@ func (d *clientLog) checkWrites(records []writeRecord) []checker.Write {
 	return writes
 }
 
-// countDone returns the number of writes without a response that are in the records. It does not count
-// deletes.
+// countDone returns the number of writes that were done although their response was lost.
+// It does not count deletes.
 func (d *clientLog) countDone(records []writeRecord) (n int) {
 	lost := make(map[string]bool)
 	for _, a := range d.attempts {
@@ -73,7 +74,7 @@ func colorOf(data []byte) string {
 	return c
 }
 
-// checkAttempt compares one write with the records, and adds its times to writes.
+// checkAttempt compares one write with the records, and sets its times in writes.
 func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	violation := func(what string) { d.violations = append(d.violations, fmt.Sprintf("%s: %+v", what, a)) }
 	if a.mark == "" {
@@ -104,11 +105,11 @@ func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records 
 	}
 }
 
-// checkDelete is checkAttempt for a delete.
+// checkDelete is like checkAttempt, for a delete.
 func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	if a.outcome != outcomeAcknowledged {
-		// Any delete of that key without a response may be this one. The earliest of them is assumed to
-		// have started it.
+		// The record of a delete cannot be assigned to one of several deletes of the same
+		// key without a response. Assume that the earliest of them did it.
 		for i, r := range records {
 			if r.key == a.key && r.after == nil && a.outcome == outcomeUnknown && writes[i].Acked == 0 && (writes[i].Began == 0 || a.began < writes[i].Began) {
 				writes[i].Began = a.began
@@ -124,8 +125,8 @@ func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records [
 	writes[at[0]].Began, writes[at[0]].Acked = a.began, a.ended
 }
 
-// checkReads checks that every read returned a state that is not older than any write acknowledged before
-// the read.
+// checkReads checks that every read returned a state that is at least as new as all writes
+// acknowledged before the read.
 func (d *clientLog) checkReads(records []writeRecord) {
 	versions := make(map[listwatch.Key][]writeRecord)
 	for _, r := range records {
@@ -145,8 +146,9 @@ func (d *clientLog) checkReads(records []writeRecord) {
 	}
 }
 
-// existedAt reports whether an object was at version v, or did not exist if v is 0, at any time since
-// version oldest. The records are those of the object.
+// existedAt reports whether an object was at version v at any time since version oldest. If
+// v is 0, it reports whether the object did not exist at any such time. records are the
+// records of the object.
 func existedAt(records []writeRecord, v, oldest listwatch.Version) bool {
 	if v == 0 && (len(records) == 0 || records[0].version > oldest) {
 		return true

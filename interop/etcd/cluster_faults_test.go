@@ -35,7 +35,8 @@ func (l *clusterTest) injectFaults() {
 		start := time.Now()
 		all[i].do()
 		l.Logf("%v %s", time.Since(start).Round(time.Millisecond), all[i].kind)
-		// Compact after each fault, so that watchers that resume late find their history compacted.
+		// Compact after each fault, so that watchers that resume late find that the history
+		// was compacted.
 		l.compactHistory()
 	}
 }
@@ -47,7 +48,8 @@ func (l *clusterTest) pause(limit time.Duration) {
 	}
 }
 
-// linger lets a fault last for a while. In long runs it sometimes lasts longer than all idle timeouts.
+// linger keeps a fault active for some time. In long runs that is sometimes longer than all
+// idle timeouts.
 func (l *clusterTest) linger() {
 	l.pause(time.Second)
 	if *faultTime >= time.Minute && l.rand.IntN(5) == 0 {
@@ -64,7 +66,8 @@ func (l *clusterTest) killLeader() {
 	l.restartMember(old)
 }
 
-// pauseLeader pauses the leader, which still considers itself the leader when it resumes.
+// pauseLeader pauses the leader. When the old leader resumes, it still considers itself the
+// leader.
 func (l *clusterTest) pauseLeader() {
 	old := l.leader(-1)
 	l.pauseMember(old)
@@ -119,8 +122,8 @@ func (l *clusterTest) pauseServer() {
 
 func (l *clusterTest) anyServer() *serverProcess { return l.servers[l.rand.IntN(len(l.servers))] }
 
-// waitForWrites waits until the newest acknowledged version is n versions later than the revision of etcd
-// at the call. The revision may include writes that are not acknowledged yet.
+// waitForWrites waits until the newest acknowledged version is n versions later than the
+// current revision of etcd. That revision may include writes that are not acknowledged yet.
 func (l *clusterTest) waitForWrites(n listwatch.Version) {
 	l.Helper()
 	goal := listwatch.Version(l.revision()) + n
@@ -137,9 +140,10 @@ func (l *clusterTest) cutServer() {
 	l.waitUntilReady(s)
 }
 
-// leaveServerBehind compacts events that a disconnected server has not seen. The server must list again,
-// and the versions of its watchers expire. Data that was in transit when the server was disconnected may
-// still reach it, so that it does not lag behind the compaction. Then it is disconnected again.
+// leaveServerBehind compacts events that a disconnected server has not seen. The server
+// must then list again, and the versions of its watchers expire. The server may still
+// receive data that was in transit when it was disconnected, and then does not lag behind
+// the compaction. In that case the test disconnects it again.
 func (l *clusterTest) leaveServerBehind() {
 	s := l.anyServer()
 	const attempts = 5
@@ -166,8 +170,8 @@ func (l *clusterTest) tryToLeaveBehind(s *serverProcess) bool {
 	return s.count("relisted") > relisted
 }
 
-// wantRefusals checks servers without a connection to etcd: they must refuse consistent reads and report
-// that they are not ready, but still serve reads of any version.
+// wantRefusals checks servers without a connection to etcd. They must refuse consistent
+// reads and report that they are not ready, but still serve reads of any version.
 func (l *clusterTest) wantRefusals(all ...*serverProcess) {
 	l.Helper()
 	var wg sync.WaitGroup
@@ -184,7 +188,7 @@ func (l *clusterTest) wantRefusals(all ...*serverProcess) {
 	wg.Wait()
 }
 
-// wantRefusedRead checks the lists of one server for wantRefusals.
+// wantRefusedRead checks the lists of one server on behalf of wantRefusals.
 func (l *clusterTest) wantRefusedRead(s *serverProcess) {
 	l.Helper()
 	remote := &client.Remote{URL: s.directURL + collectionPath}
@@ -207,7 +211,7 @@ func (l *clusterTest) wantRefusedRead(s *serverProcess) {
 	l.recorder.RecordList("", began, q, page)
 }
 
-// compactRepeatedly compacts many times while watchers resume and one server starts.
+// compactRepeatedly compacts many times, while watchers resume and one server starts.
 func (l *clusterTest) compactRepeatedly() {
 	s := l.anyServer()
 	s.kill()
@@ -222,8 +226,8 @@ func (l *clusterTest) compactRepeatedly() {
 	}
 }
 
-// compactHistory compacts everything that the recorder has read. Servers that start later, or that have
-// not seen it, have no earlier history.
+// compactHistory compacts all revisions that the recorder has read. Servers that start
+// later, or that have not read these revisions, then have no earlier history.
 func (l *clusterTest) compactHistory() {
 	l.Helper()
 	if err := l.writes.catchUp(); err != nil {
@@ -234,7 +238,7 @@ func (l *clusterTest) compactHistory() {
 		return
 	}
 	l.compacted = revision
-	// A compaction may take effect at any time, even if etcd does not acknowledge it.
+	// A compaction may take effect later even if etcd does not acknowledge it.
 	l.recorder.RecordCompaction(func() listwatch.Version { return listwatch.Version(revision) }, func() {
 		if l.compact(revision) {
 			l.recorder.RecordFault(checker.Fault{Kind: "compaction"})

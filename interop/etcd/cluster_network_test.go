@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/fault"
 )
 
-// A memberNetwork connects the members of a cluster. It has a proxy for each pair of members, so that one
-// member can be disconnected from the others.
+// A memberNetwork connects the members of a cluster. It has a proxy for each pair of
+// members, so that one member can be disconnected from the others.
 type memberNetwork struct {
 	t    testing.TB
 	work sync.WaitGroup // listeners and proxies
@@ -24,13 +24,13 @@ type memberNetwork struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	pairs        map[memberPair]*pairProxy
-	members      map[string]int // the numbers of the members by their IDs in etcd's form
+	members      map[string]int // the numbers of the members by ID, in the text form of etcd
 	cutOffNumber int            // the number of the disconnected member, or -1
 	closed       bool
 }
 
-// A memberPair identifies the connections from one member to another. The sender is "" if it did not send
-// its ID, as in requests for the version.
+// A memberPair identifies the connections from one member to another. from is "" if the
+// sender did not send its ID, as in requests for the version.
 type memberPair struct {
 	from string
 	to   int
@@ -67,7 +67,8 @@ func (n *memberNetwork) via(i int, peer string) string {
 	return "http://" + l.Addr().String()
 }
 
-// accept reads the sender from the first request and passes the connection to the proxy of the pair.
+// accept reads the sender from the first request and passes the connection to the proxy for
+// that pair.
 func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	_ = c.SetReadDeadline(time.Now().Add(waitTimeout))
 	var consumed bytes.Buffer
@@ -125,8 +126,9 @@ func (n *memberNetwork) isCutOff(p memberPair) bool {
 	return n.isCutOffLocked(p)
 }
 
-// isCutOffLocked reports whether the connections of p are blocked. It needs mu. While a member is
-// disconnected, connections of unknown members are blocked too, because any member may use them.
+// isCutOffLocked reports whether the connections of p are blocked. The caller must hold mu.
+// While a member is disconnected, connections with an unknown sender are blocked as well,
+// because that member may use them.
 func (n *memberNetwork) isCutOffLocked(p memberPair) bool {
 	return n.cutOffNumber >= 0 && (p.from == "" || p.to == n.cutOffNumber || n.members[p.from] == n.cutOffNumber)
 }
@@ -139,8 +141,9 @@ func (n *memberNetwork) cutOff(i int) {
 	n.inject(fault.Stall)
 }
 
-// restore reconnects the disconnected member. If late is true, its connections continue and deliver the
-// stalled data late, like a TCP retransmission. Otherwise they are reset.
+// restore reconnects the disconnected member. If late is true, its connections continue and
+// deliver the stalled data late, like a TCP retransmission. Otherwise its connections are
+// reset.
 func (n *memberNetwork) restore(late bool) {
 	if late {
 		n.inject(fault.None)
@@ -177,7 +180,7 @@ func (n *memberNetwork) close() {
 	n.work.Wait()
 }
 
-// A replayConn returns bytes that were already read from its connection again.
+// A replayConn returns bytes that were already read from its connection a second time.
 type replayConn struct {
 	*net.TCPConn
 	consumed []byte // owned by the reader

@@ -21,15 +21,15 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 )
 
-// A serverProcess is a server process that can be killed and restarted at the same address. It has a
-// proxy to each member of etcd, and one for its clients. Its methods must be called by the test's
-// goroutine.
+// A serverProcess is a server process that can be killed and restarted at the same address.
+// It has a proxy for each member of etcd, and one for its clients. Its methods must be
+// called by the test's goroutine.
 type serverProcess struct {
 	// Immutable after construction.
 	t           testing.TB
 	name        string
 	config      serverConfig
-	directURL   string         // without a proxy
+	directURL   string         // bypasses the proxy
 	clientAddr  string         // the host and port of the proxy for clients
 	etcdProxies []*fault.Proxy // one for each member
 	clientProxy *fault.Proxy
@@ -40,11 +40,12 @@ type serverProcess struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	counts  map[string]int // the number of notes by their first word
-	details []string       // the remaining text of the notes
+	counts  map[string]int // number of notes by their first word
+	details []string       // the other words of the notes
 }
 
-// startServer starts a server with random faults in the connections of its clients and to etcd.
+// startServer starts a server. The connections of its clients and its connections to etcd
+// have random faults.
 func startServer(t testing.TB, name string, members []*etcdtest.Process, clients, etcd fault.RandomOptions, seed uint64) *serverProcess {
 	t.Helper()
 	s := &serverProcess{t: t, name: name, counts: make(map[string]int)}
@@ -100,7 +101,8 @@ func listen(t testing.TB) net.Listener {
 // serverStartTimeout limits the time until a process is ready.
 const serverStartTimeout = 30 * time.Second
 
-// start starts a process, repeatedly until one is ready: a server exits if it cannot read from etcd.
+// start starts a process. It retries until a process is ready, because a server exits if it
+// cannot read from etcd.
 func (s *serverProcess) start() {
 	s.t.Helper()
 	var err error
@@ -202,8 +204,8 @@ func (s *serverProcess) cutOff() {
 	s.inject(fault.Stall)
 }
 
-// restore reconnects the server to etcd. If late is true, its connections continue and deliver the
-// stalled data. Otherwise they are reset.
+// restore reconnects the server to etcd. If late is true, its connections continue and
+// deliver the stalled data. Otherwise its connections are reset.
 func (s *serverProcess) restore(late bool) {
 	s.etcdCut.Store(false)
 	if late {
@@ -213,7 +215,7 @@ func (s *serverProcess) restore(late bool) {
 	}
 }
 
-// heal ends all faults of the connections.
+// heal ends all faults of the server's connections.
 func (s *serverProcess) heal() {
 	for _, p := range append(s.etcdProxies, s.clientProxy) {
 		p.Heal()

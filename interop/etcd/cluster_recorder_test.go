@@ -12,12 +12,13 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A recorder records all writes of a cluster with a watch of etcd, without servers and proxies. Only the
-// writers change etcd, so records are complete if their revisions have no gap.
+// A recorder records all writes of a cluster with a watch of etcd that uses no server and
+// no proxy. Only the writers change etcd, so the records are complete if their revisions
+// have no gap.
 type recorder struct {
 	cluster  *cluster
 	records  []writeRecord
-	revision int64 // the records contain everything up to this revision
+	revision int64 // the records contain all writes up to this revision
 }
 
 // A writeRecord is one change of one key.
@@ -32,7 +33,7 @@ type writeRecord struct {
 // keyPrefix is the prefix of all keys in the default layout.
 const keyPrefix = "/listwatch/things.example.com/"
 
-// catchUp records everything that was written before the call.
+// catchUp records all writes that were made before the call.
 func (s *recorder) catchUp() error {
 	for newest := s.cluster.revision(); s.revision < newest; {
 		if err := s.read(newest); err != nil {
@@ -81,7 +82,7 @@ func (s *recorder) record(e *clientv3.Event) error {
 	return nil
 }
 
-// linkRecords sets the previous value of each record, and returns all records.
+// linkRecords sets the previous value in each record, and returns all records.
 func (s *recorder) linkRecords() ([]writeRecord, error) {
 	last := make(map[listwatch.Key]writeRecord)
 	for i := range s.records {
@@ -95,7 +96,7 @@ func (s *recorder) linkRecords() ([]writeRecord, error) {
 	return s.records, nil
 }
 
-// markOf returns the mark of a write, which is unique, or "".
+// markOf returns the mark of a write, which is unique, or "" if it has none.
 func markOf(data []byte) string {
 	m, _ := rawjson.String(rawjson.Lookup(data, "spec", "mark"))
 	return m

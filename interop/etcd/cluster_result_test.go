@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/checker"
 )
 
-// check checks everything that was recorded.
+// check checks all recorded writes, reads and watches.
 func (l *clusterTest) check(start time.Time) {
 	for _, s := range l.servers {
 		remote := &client.Remote{URL: s.directURL + collectionPath}
@@ -54,7 +54,8 @@ func (l *clusterTest) check(start time.Time) {
 	l.save(h)
 }
 
-// checkCoverage returns an error if the run had too few events of a kind that Requirements do not count.
+// checkCoverage returns an error if the run had too few events of a kind that is not part
+// of Requirements.
 func (l *clusterTest) checkCoverage() error {
 	outcomes, reads := l.clients.counts()
 	for _, c := range []struct {
@@ -78,7 +79,7 @@ func (l *clusterTest) checkCoverage() error {
 	return nil
 }
 
-// noteCount returns how often the servers noted an event.
+// noteCount returns the number of notes with the given first word at all servers.
 func (l *clusterTest) noteCount(word string) (n int) {
 	for _, s := range l.servers {
 		n += s.count(word)

@@ -41,7 +41,8 @@ type clusterTest struct {
 	compacted int64 // the revision of the last compaction
 }
 
-// clusterRequirements holds the minimum that a run must contain. Each kind of fault happens at least once.
+// clusterRequirements are the minimum counts of a run. In addition, each kind of fault
+// happens at least once.
 var clusterRequirements = checker.Requirements{
 	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20, Expired: 1, Relists: 1,
 	Faults: map[string]int{
@@ -50,9 +51,10 @@ var clusterRequirements = checker.Requirements{
 	},
 }
 
-// Two servers over an etcd of three members. During all faults, every acknowledged write is done exactly
-// once, consistent reads never return an old state, and every watcher, at whichever server it resumes,
-// sees every write once and in order, or its version expires because of a compaction.
+// The test runs two servers over an etcd of three members. During all faults, every
+// acknowledged write is done exactly once, consistent reads never return an old state, and
+// every watcher, whichever server it resumes at, sees every write once and in order, unless
+// its version expires because of a compaction.
 func TestWatchersSurviveClusterFaults(t *testing.T) {
 	l := startClusterTest(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *faultTime+10*waitTimeout)
@@ -112,13 +114,13 @@ func startClusterTest(t *testing.T) *clusterTest {
 	return l
 }
 
-// random returns the random number generator of one actor.
+// random returns a random number generator for one actor.
 func (l *clusterTest) random(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(l.seed, actor)) }
 
 var versionMember = regexp.MustCompile(`"resourceVersion":"\d+",|,"resourceVersion":"\d+"`)
 
-// sumWithoutVersion returns the fingerprint of an object without its version, because the values in etcd
-// have none. The checker compares the version separately.
+// sumWithoutVersion returns the fingerprint of an object without its version, because the
+// values in etcd do not contain it. The checker compares the version separately.
 func sumWithoutVersion(data []byte) checker.Fingerprint {
 	if at := versionMember.FindIndex(data); at != nil {
 		data = slices.Concat(data[:at[0]], data[at[1]:])
@@ -140,8 +142,8 @@ func (l *clusterTest) startClients(ctx context.Context, running *sync.WaitGroup)
 	}
 }
 
-// listRandomly lists at a random server until ctx ends: the newest state, a state not older than the last
-// acknowledged write, or exactly that version.
+// listRandomly lists at random servers until ctx ends: the newest state, a state that is at
+// least as new as the last acknowledged write, or the state at exactly that version.
 func (l *clusterTest) listRandomly(ctx context.Context, r *rand.Rand) {
 	var remotes []*client.Remote
 	for _, s := range l.servers {

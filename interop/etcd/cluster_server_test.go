@@ -21,8 +21,8 @@ var servedResource = kubeapi.Resource{
 	Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"},
 }
 
-// serverEnv names the environment variable with the configuration of a server. It makes a process of the
-// test binary act as that server.
+// serverEnv is the environment variable with the configuration of a server. It makes a
+// process of the test binary act as that server.
 const serverEnv = "LISTWATCH_TEST_SERVER"
 
 type serverConfig struct {
@@ -30,8 +30,8 @@ type serverConfig struct {
 	Endpoints []string
 }
 
-// serverMain must be called by TestMain. If the process was started as a server, it runs the server and
-// does not return.
+// serverMain must be called by TestMain. If the process was started as a server, it runs
+// the server and does not return.
 func serverMain() {
 	text := os.Getenv(serverEnv)
 	if text == "" {
@@ -49,7 +49,7 @@ func serverMain() {
 	os.Exit(0)
 }
 
-// The servers have short times, so that a run of a few seconds covers all of them.
+// The servers have short timeouts, so that a run of a few seconds covers all of them.
 const (
 	requestTimeout    = 2 * time.Second // for etcd
 	writeTimeout      = 2 * time.Second

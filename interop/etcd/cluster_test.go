@@ -22,7 +22,7 @@ type cluster struct {
 	network       *memberNetwork
 	members       []*etcdtest.Process
 	memberClients []*clientv3.Client // one for each member
-	ids           map[uint64]int     // the numbers of the members by ID
+	ids           map[uint64]int     // the numbers of the members by their IDs
 	client        *clientv3.Client   // for all members, without proxies
 	down          map[int]bool       // the members that are killed or paused
 	leaderChanges int                // the number of observed changes
@@ -71,8 +71,8 @@ func (c *cluster) memberStatus(i int) *clientv3.StatusResponse {
 	return s
 }
 
-// leader waits until the members, ignoring member without, have a leader, and returns its number. A
-// negative number ignores no member.
+// leader waits until the members agree on a leader, and returns its number. It ignores the
+// member with the number without. If without is negative, it ignores none.
 func (c *cluster) leader(without int) int {
 	c.Helper()
 	found := -1
@@ -146,7 +146,8 @@ func (c *cluster) revision() int64 {
 	return revision
 }
 
-// compact compacts the history before revision. It reports whether etcd acknowledged it.
+// compact compacts the history before revision. It reports whether etcd acknowledged the
+// compaction.
 func (c *cluster) compact(revision int64) bool {
 	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Second)
 	defer cancel()
@@ -154,7 +155,8 @@ func (c *cluster) compact(revision int64) bool {
 	return err == nil
 }
 
-// waitForCompaction waits until all running members have applied the compaction before revision.
+// waitForCompaction waits until all running members have applied the compaction of the
+// history before revision.
 func (c *cluster) waitForCompaction(revision int64) {
 	c.Helper()
 	for i, client := range c.memberClients {

@@ -18,27 +18,27 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A switchingWatcher is a watcher that resumes its sessions at different servers. It must be used by one
-// goroutine.
+// A switchingWatcher is a watcher that resumes its sessions at different servers. It must
+// be used by one goroutine only.
 type switchingWatcher struct {
 	// Immutable after construction.
 	name        string
 	query       listwatch.Query
-	remotes     []*client.Remote // each session uses another one
+	remotes     []*client.Remote // successive sessions use different remotes
 	sessionTime time.Duration    // the average duration of a session
 	pauseTime   time.Duration    // the maximum pause between two sessions
 	rand        *rand.Rand
 	recorder    *checker.WatcherRecorder
-	target      *atomic.Uint64 // the version that watchers must reach, or 0 while it is not known
+	target      *atomic.Uint64 // the version that watchers must reach, or 0 if not known yet
 	switches    *atomic.Int64  // counts the sessions that resume at another server
 
-	position listwatch.Version // everything up to this version has been read; 0 at the start
+	position listwatch.Version // all events up to this version have been read; 0 at the start
 	current  int               // the index of the remote of the last session
 }
 
-// newWatchers returns watchers over each transport and of each selection. Some choose another server for
-// each session, some have a load balancer between them and the servers, some stay at one server, and one
-// pauses for a long time.
+// newWatchers returns watchers over each transport and of each selection. Some choose
+// another server for each session, some connect through a load balancer, some always use
+// the same server, and one pauses for a long time.
 func (l *clusterTest) newWatchers() []*switchingWatcher {
 	gold, err := listwatch.ParseLabelSelector("tier=gold")
 	noIron, err2 := listwatch.ParseLabelSelector("tier!=iron")
@@ -76,8 +76,8 @@ func (l *clusterTest) newWatchers() []*switchingWatcher {
 	return all
 }
 
-// remote returns a client for f whose connections go to one of the servers each, like behind a load
-// balancer.
+// remote returns a client for f. Each of its connections goes to one of the servers, as
+// with a load balancer.
 func (l *clusterTest) remote(f *switchingWatcher, over string, servers ...*serverProcess) *client.Remote {
 	r := l.random(uint64(1000 + len(l.remotes)))
 	n := transport.Network{}
@@ -132,10 +132,11 @@ func (f *switchingWatcher) run(ctx context.Context, report func(format string, a
 	}
 }
 
-// bookmarkWait limits the time for which a session waits for a bookmark before it ends.
+// bookmarkWait limits the time that a session waits for a bookmark before it ends.
 const bookmarkWait = 5 * time.Second
 
-// session runs one session. If there are several remotes, it uses another one than the last session.
+// session runs one session. If there are several remotes, it uses a different remote than
+// the last session.
 func (f *switchingWatcher) session(ctx context.Context) error {
 	if n := len(f.remotes); n > 1 {
 		f.current = (f.current + 1 + f.rand.IntN(n-1)) % n
@@ -172,7 +173,7 @@ func (f *switchingWatcher) session(ctx context.Context) error {
 // read reads w until the end of the session.
 func (f *switchingWatcher) read(ctx context.Context, w listwatch.Watcher, end time.Time) error {
 	var batch [32]listwatch.Event
-	complete := true // all events of the last version have been read
+	complete := true // whether all events of the last version have been read
 	for {
 		n, err := w.Next(ctx, batch[:])
 		for _, e := range batch[:n] {
@@ -185,8 +186,8 @@ func (f *switchingWatcher) read(ctx context.Context, w listwatch.Watcher, end ti
 		case f.done():
 			return nil
 		case err != nil && !complete:
-			// The last event may be in the middle of a transaction. A watch that resumes at its version
-			// would not return the remaining events.
+			// The last event may be in the middle of a transaction. A watch that resumes at
+			// its version would not return the remaining events of that transaction.
 			f.position = 0
 			return err
 		case err != nil || complete && time.Now().After(end):

@@ -18,23 +18,23 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// An outcome is the result of a write as its writer knows it.
+// An outcome is the result of a write from the point of view of its writer.
 type outcome uint8
 
 const (
 	outcomeUnknown outcome = iota // the response, or etcd's response to the server, was lost
 	outcomeAcknowledged
-	outcomeRefused // the write was not done and will never be
+	outcomeRefused // the write was not done and will never be done
 )
 
 // A writeAttempt is a write that a client requested.
 type writeAttempt struct {
 	key          listwatch.Key
 	mark         string            // a unique member of the object, or "" for a delete
-	from         listwatch.Version // the version to replace, or 0 for any
+	from         listwatch.Version // the version to replace, or 0 for any version
 	began, ended time.Duration
 	outcome      outcome
-	version      listwatch.Version // of an acknowledged write; 0 if the response has no version
+	version      listwatch.Version // version of an acknowledged write; 0 if the response has none
 	uid          string            // the uid of the deleted object of an acknowledged delete
 }
 
@@ -45,7 +45,7 @@ type singleRead struct {
 	version listwatch.Version // 0 if the object did not exist
 }
 
-// A clientLog records the requests of all clients, and violations of the guarantees.
+// A clientLog records the requests of all clients, and any violations of the guarantees.
 type clientLog struct {
 	recorder *checker.Recorder
 
@@ -90,8 +90,8 @@ func (d *clientLog) counts() (writes [outcomeRefused + 1]int, reads int) {
 	return writes, len(d.reads)
 }
 
-// A clusterWriter writes objects that all writers share, at random servers. It must be used by one
-// goroutine.
+// A clusterWriter writes objects that all writers share, at random servers. It must be used
+// by one goroutine only.
 type clusterWriter struct {
 	name    string
 	log     *clientLog
@@ -139,8 +139,8 @@ func (w *clusterWriter) body(key listwatch.Key, from listwatch.Version) (body []
 		key.Name, [...]string{"gold", "silver", "iron"}[w.rand.IntN(3)], [...]string{"red", "blue"}[w.rand.IntN(2)], mark, w.rand.IntN(600)+1, 0), mark
 }
 
-// send writes one object at a random server and records the result. The end of the run does not cancel
-// the request; only the client's timeout does.
+// send writes one object at a random server and records the result. Only the client's
+// timeout ends the request, not the end of the run.
 func (w *clusterWriter) send(method string, key listwatch.Key, from listwatch.Version) {
 	s := w.servers[w.rand.IntN(len(w.servers))]
 	a := writeAttempt{key: key, from: from, began: w.log.recorder.Elapsed()}
@@ -173,7 +173,7 @@ func (w *clusterWriter) send(method string, key listwatch.Key, from listwatch.Ve
 	w.log.add(a)
 }
 
-// do sends a request. The code is 0 if there was no response.
+// do sends a request. The returned code is 0 if there was no response.
 func (w *clusterWriter) do(method, url string, body []byte) (code int, response []byte) {
 	r, err := http.NewRequest(method, url, bytes.NewReader(body))
 	if err != nil {
@@ -192,8 +192,8 @@ func (w *clusterWriter) do(method, url string, body []byte) (code int, response 
 	return res.StatusCode, response
 }
 
-// read reads one object at a random server. It returns the version, or 0 if the object does not exist or
-// the read failed.
+// read reads one object at a random server. It returns the version, or 0 if the object does
+// not exist or the read failed.
 func (w *clusterWriter) read(key listwatch.Key) listwatch.Version {
 	s := w.servers[w.rand.IntN(len(w.servers))]
 	r := singleRead{key: key, began: w.log.recorder.Elapsed()}
@@ -219,8 +219,8 @@ func (w *clusterWriter) read(key listwatch.Key) listwatch.Version {
 	return r.version
 }
 
-// transact writes several objects in one transaction of etcd, without a server, until ctx ends. No other
-// writer uses these objects.
+// transact writes several objects in one etcd transaction, without a server, repeatedly
+// until ctx ends. No other writer uses these objects.
 func (w *clusterWriter) transact(ctx context.Context, raw *clientv3.Client, pause time.Duration) {
 	for sleepRandomly(ctx, w.rand, pause) {
 		var ops []clientv3.Op
@@ -244,7 +244,7 @@ func (w *clusterWriter) transact(ctx context.Context, raw *clientv3.Client, paus
 	}
 }
 
-// sleepRandomly sleeps for a random time up to d. It returns false if ctx ends before.
+// sleepRandomly sleeps for a random time up to d. It returns false if ctx ends first.
 func sleepRandomly(ctx context.Context, r *rand.Rand, d time.Duration) bool {
 	t := time.NewTimer(1 + time.Duration(r.Int64N(int64(d))))
 	defer t.Stop()

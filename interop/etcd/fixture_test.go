@@ -15,12 +15,12 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// waitTimeout limits the time for which a test waits. Only a test that fails waits so long.
+// waitTimeout limits the time that a test waits. Only failing tests wait that long.
 const waitTimeout = 2 * time.Minute
 
 var things = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Thing", Namespaced: true, Fields: []string{"spec.n"}}
 
-// openThings opens the collection of things.
+// openThings opens the collection of kind Thing.
 func openThings(t testing.TB, db *etcd.DB) *store.Collection {
 	t.Helper()
 	c, err := db.Collection(things)
@@ -73,15 +73,15 @@ func (w *recordedWriter) delete(name string) *listwatch.Object {
 	return o
 }
 
-// A resumingWatcher watches a source like a client: it resumes when a watch ends, and starts again when
-// its version has expired.
+// A resumingWatcher watches a source as a client does: it resumes when a watch ends, and
+// starts over when its version has expired.
 type resumingWatcher struct {
 	name     string
 	recorder *checker.WatcherRecorder
 
 	mu sync.Mutex
 	// Guarded by mu.
-	sources    []listwatch.Source // each session uses the next one
+	sources    []listwatch.Source // successive sessions use successive sources
 	version    listwatch.Version  // the last version seen
 	expired    int                // the number of times that the version had expired
 	endSession context.CancelFunc
@@ -134,8 +134,8 @@ func (w *resumingWatcher) run(ctx context.Context) {
 	}
 }
 
-// session opens one watch and reads it until it ends. It returns the version to resume from, or 0 if the
-// watch ended before it had one.
+// session opens one watch and reads it until it ends. It returns the version to resume
+// from, or 0 if the watch ended before it had such a version.
 func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, q listwatch.Query) (at listwatch.Version, err error) {
 	watcher, err := w.recorder.Source(source, "local").Watch(ctx, q)
 	if err != nil {
@@ -172,7 +172,8 @@ func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, 
 	}
 }
 
-// position returns the last version that w has seen, and how often its version had expired.
+// position returns the last version that w has seen, and the number of times that its
+// version had expired.
 func (w *resumingWatcher) position() (at listwatch.Version, expired int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

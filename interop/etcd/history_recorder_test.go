@@ -20,8 +20,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A writeHistory records all writes below a directory with a watch of etcd that no fault affects. It also
-// records which of them were acknowledged to a writer.
+// A writeHistory records all writes below a directory with a watch of etcd that no fault
+// affects. It also records which writes were acknowledged to a writer.
 type writeHistory struct {
 	t     testing.TB
 	dir   string
@@ -34,10 +34,10 @@ type writeHistory struct {
 	// Guarded by mu.
 	writes []checker.Write
 	began  map[listwatch.Version]time.Duration // the start of each acknowledged write
-	acked  map[listwatch.Version]time.Duration // the time of its acknowledgement
+	acked  map[listwatch.Version]time.Duration // the time of each acknowledgement
 }
 
-// recordWrites records the writes below dir after a revision until addTo is called.
+// recordWrites records the writes below dir after revision after, until addTo is called.
 func recordWrites(t testing.TB, client *clientv3.Client, dir string, after int64) *writeHistory {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &writeHistory{
@@ -67,7 +67,7 @@ func recordWrites(t testing.TB, client *clientv3.Client, dir string, after int64
 // uidMember matches the member after which the store inserts the resourceVersion.
 var uidMember = regexp.MustCompile(`"uid":"[^"]*"`)
 
-// objectStateOf returns the state that a watcher sees of a stored value at version v.
+// objectStateOf returns the state that a watcher sees for a value stored at version v.
 
 func objectStateOf(value []byte, v int64) *checker.ObjectState {
 	at := uidMember.FindIndex(value)[1]
@@ -108,8 +108,8 @@ func (r *writeHistory) acknowledge(v listwatch.Version, began, acked time.Durati
 	r.began[v], r.acked[v] = began, acked
 }
 
-// addTo waits until everything up to revision is recorded, and returns the history of rec with the
-// writes added.
+// addTo waits until all writes up to revision are recorded. It returns the history of rec,
+// to which it adds the writes.
 func (r *writeHistory) addTo(rec *checker.Recorder, revision listwatch.Version) *checker.History {
 	r.t.Helper()
 	eventually(r.t, "recorded writes", func() bool { return r.seen.Load() >= int64(revision) })
@@ -135,7 +135,7 @@ func (r *writeHistory) addTo(rec *checker.Recorder, revision listwatch.Version) 
 	return h
 }
 
-// A backgroundWriter writes its own objects without a pause and ignores errors.
+// A backgroundWriter writes its own objects without pausing and ignores errors.
 type backgroundWriter struct {
 	recorder     *checker.Recorder
 	history      *writeHistory

@@ -87,7 +87,8 @@ func TestClientsUseSeveralServers(t *testing.T) {
 	b := wr.create("b")
 	a2 := wr.update("a")
 	deleted := wr.delete("b")
-	// Another server has the writes, both in a list at their version and in a list of the newest state.
+	// Another server also has the writes, both in a list at their version and in a list of
+	// the newest state.
 	for _, q := range []listwatch.Query{{Start: listwatch.At, Version: deleted.Version}, {}} {
 		page, err := remote.List(t.Context(), q)
 		if err != nil || page.Version < deleted.Version || len(page.Items) != 1 || string(page.Items[0].Data) != string(a2.Data) {
@@ -100,7 +101,7 @@ func TestClientsUseSeveralServers(t *testing.T) {
 	if got := readEvents(t, w, 2); strings.Join(got, ", ") != strings.Join(want[:2], ", ") {
 		t.Errorf("got %v, want %v", got, want[:2])
 	}
-	// A server that starts now has the history, too.
+	// A server that starts later has the history as well.
 	third, _ := serveOverHTTP(t, openThings(t, openDB(t, o)))
 	if got := readEvents(t, watchAt(t, third, b.Version), 2); strings.Join(got, ", ") != strings.Join(want[2:], ", ") {
 		t.Errorf("watch resumed at a third server: got %v, want %v", got, want[2:])
@@ -238,7 +239,8 @@ func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 	}
 }
 
-// A stalled reader holds only a position in the history. The history is limited to 1 MiB here.
+// A stalled reader takes only the memory of its position. The history is limited to 1 MiB
+// in this test.
 func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	server := etcdtest.StartProcess(t)
 	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: 1 << 20}))
@@ -273,7 +275,7 @@ func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 // heapBytes returns the size of the heap after a garbage collection.
 func heapBytes() int {
 	runtime.GC()
-	runtime.GC() // frees what the first collection removed from pools
+	runtime.GC() // frees the objects that the first collection removed from pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)

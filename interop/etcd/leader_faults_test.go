@@ -18,7 +18,7 @@ import (
 
 var rounds = flag.Int("rounds", 1, "number of times that each fault of the leader happens")
 
-// sleep waits while a fault lasts.
+// sleep waits for d while a fault is active.
 func sleep(d time.Duration) { <-time.After(d) }
 
 // leaderFaults holds faults of the leader, and one that makes every watch lose its member.
@@ -44,7 +44,7 @@ var leaderFaults = []struct {
 	}},
 	{"every member killed in turn", func(c *cluster) func() {
 		for i := range c.members {
-			c.leader(-1) // a majority must be up before the next member is killed
+			c.leader(-1) // a majority must be running before the next member is killed
 			c.killMember(i)
 			sleep(300 * time.Millisecond)
 			c.restartMember(i)
@@ -53,8 +53,9 @@ var leaderFaults = []struct {
 	}},
 }
 
-// Two stores over three members, whose leader is killed, paused and disconnected. Later one of the
-// stores is closed. Nothing is compacted, so no version may expire, and watchers must see every write.
+// The test runs two stores over three members. The leader is killed, paused and
+// disconnected, and later one store is closed. Nothing is compacted, so no version may
+// expire, and watchers must see every write.
 func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -102,7 +103,8 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 			t.Logf("%s: writes after %v, %d watches of etcd lost", f.name, unavailable.Round(time.Millisecond), counted.lost.Load()-lost)
 		}
 	}
-	late := openThings(t, openDB(t, o)) // a store that starts now must resume all watchers
+	// A store that starts now must be able to resume all watchers.
+	late := openThings(t, openDB(t, o))
 	front.CloseClientConnections()
 	front.Close()
 	closing.Close()
@@ -117,7 +119,7 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Unacknowledged writes may be newer.
+	// The list may contain unacknowledged writes, which are newer.
 	last = max(last, newestOf(page))
 	rec.RecordHeal(last)
 	waitForVersion(t, last, steady, far, old)
@@ -146,8 +148,9 @@ func newestOf(p listwatch.Page) (v listwatch.Version) {
 	return v
 }
 
-// A single member is killed repeatedly, its watches are cut, and the history is compacted all the time.
-// The versions of watchers may expire, but otherwise watchers must see every write.
+// A single member is killed repeatedly, its watches are cut, and the history is compacted
+// continuously. Versions of watchers may expire, but apart from that watchers must see
+// every write.
 func TestCompactionStormsLoseNothingSilently(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)

@@ -25,7 +25,7 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// wantError checks the code of err, and that its message contains the words.
+// wantError checks the code of err, and that its message contains all words.
 func wantError(t testing.TB, err error, code listwatch.Code, words ...string) {
 	t.Helper()
 	if !errors.Is(err, code) {
@@ -71,7 +71,7 @@ func TestForeignKeysAreRefused(t *testing.T) {
 		db := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: prefix})
 		_, err := db.Collection(things)
 		wantError(t, err, listwatch.Corrupt, want, prefix+"/things.example.com/")
-		// With SkipUnreadable the store starts and does not touch the key.
+		// With SkipUnreadable the store starts, and does not change the key.
 		c, err := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: prefix, SkipUnreadable: true}).Collection(things)
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,8 @@ func TestEtcdUsersNeedPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	readEvents(t, w, 1)
-	// A revoked permission causes errors; a restored one works without a restart.
+	// A revoked permission causes errors. After it is restored, the store works without a
+	// restart.
 	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.URL}, Username: "root", Password: "root", Logger: zap.NewNop()})
 	must(nil, err)
 	defer root.Close()
@@ -164,7 +165,8 @@ func TestEtcdOverTLS(t *testing.T) {
 	wantError(t, err, listwatch.Unavailable, "certificate")
 }
 
-// While etcd is unavailable, the store refuses consistent reads and is not ready. It recovers by itself.
+// While etcd is unavailable, the store refuses consistent reads and is not ready. It
+// recovers without a restart.
 func TestFreshReadsFailWithoutEtcd(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
@@ -234,7 +236,8 @@ func TestTransformerChangesStoredValues(t *testing.T) {
 	wantError(t, err, listwatch.Corrupt)
 }
 
-// The program serves one etcd from two processes, and reports an unreachable etcd.
+// Two processes of the program serve the same etcd. The program reports an unreachable
+// etcd.
 func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "listwatch")
@@ -296,7 +299,7 @@ func startProgram(t testing.TB, program string, args ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have exited
+		_ = cmd.Process.Kill() // the process may have exited
 		_ = cmd.Wait()
 	})
 	text := make([]byte, 0, 4096)

@@ -33,9 +33,10 @@ const minCases = 146
 // concurrency is the number of cases that run at the same time. Most cases wait most of the time.
 const concurrency = 16
 
-// responseDelay delays each response. Some cases send a request and, directly after it, a frame that the
-// stream no longer allows. The server must receive that frame before the response ends the stream.
-// Otherwise it correctly returns another error than the case expects.
+// responseDelay delays each response. Some cases send a request and, directly after it, a
+// frame that the stream no longer allows. The server must receive that frame before the
+// response ends the stream. Otherwise it correctly returns another error than the case
+// expects.
 const responseDelay = 100 * time.Millisecond
 
 func TestHTTP2AsSpecified(t *testing.T) {
@@ -64,8 +65,8 @@ func TestHTTP2AsSpecified(t *testing.T) {
 	}
 }
 
-// configure returns the configuration of h2spec for a server. The path is a list, because many cases
-// need a response with a body of at least five bytes.
+// configure returns the configuration of h2spec for a server. The path is a list, because
+// many cases need a response with a body of at least five bytes.
 func configure(t *testing.T, serverURL string) *config.Config {
 	t.Helper()
 	u, err := url.Parse(serverURL)

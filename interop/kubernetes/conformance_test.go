@@ -17,12 +17,12 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 )
 
-// slowCases take many seconds each on a server that stores in etcd.
+// slowCases take many seconds each on a server that stores its data in etcd.
 var slowCases = []string{
 	"resume/list-then-watch", "large/burst", "conc/1000-watchers", "limit/h2-concurrent-streams",
 }
 
-// silentCases fail because the server does not respond, so they run with a short timeout.
+// silentCases fail because the server does not respond. They run with a short timeout.
 var silentCases = []string{"framing/ws-rsv", "framing/ws-control-rules", "limit/ws-client-talks"}
 
 func TestKubernetesIsConformant(t *testing.T) {
@@ -54,7 +54,7 @@ func TestKubernetesIsConformant(t *testing.T) {
 	}
 }
 
-// openTarget returns s as a target. The cases use a custom resource that is created for them.
+// openTarget returns s as a target. The target creates a custom resource for the cases.
 func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -71,9 +71,9 @@ func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 		}
 	})
 	target := cluster.Target
-	// There is no other writer in its etcd.
+	// No other program writes to the server's etcd.
 	target.Abilities |= harness.ConsecutiveVersions
-	// One of our two WebSocket clients is enough to test the server.
+	// One of our two WebSocket clients is sufficient to test the server.
 	if target.Variants = []string{"h1", "h2", "ws-gorilla"}; !slices.Contains(cluster.Target.Variants, "ws-gorilla") {
 		t.Fatalf("got variants %q, want ws-gorilla among them", cluster.Target.Variants)
 	}

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// waitTimeout limits the time for which a test waits. Only a test that fails waits so long.
+// waitTimeout limits the time that a test waits. Only failing tests wait that long.
 const waitTimeout = 2 * time.Minute
 
 // eventually polls done until it returns true.

@@ -19,16 +19,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A benchClient follows the objects of a resource at url until ctx ends, and calls handle for each add
-// and each update. It returns a value that references everything it keeps in memory.
+// A benchClient follows the objects of a resource at url until ctx ends, and calls handle
+// for each added and each updated object. It returns a value that references all memory it
+// keeps.
 type benchClient func(ctx context.Context, url string, dial dialFunc, handle func()) (kept any, err error)
 
 // A dialFunc opens a connection.
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// benchClients returns the clients for a resource of the core group. T is Kubernetes' Go type and
-// Minimal has only the members that the objects have. All clients use HTTP/1.1 in clear text, and JSON
-// without compression.
+// benchClients returns the clients for a resource of the core group. T is Kubernetes' Go
+// type, and Minimal a type that has only the members used by the objects. All clients use
+// HTTP/1.1 in clear text, and JSON without compression.
 func benchClients[T, Minimal any](resource string, typed func(informers.SharedInformerFactory) cache.SharedIndexInformer) map[string]benchClient {
 	return map[string]benchClient{
 		"typed/objects-only":        decodeOnly[T](resource),
@@ -54,7 +55,8 @@ func ourBenchClient[T any](resource string) benchClient {
 	}
 }
 
-// decodeOnly decodes the objects like our informer and keeps only the values, which is the minimum.
+// decodeOnly decodes the objects as our informer does and keeps only the values. It shows
+// the minimum cost.
 func decodeOnly[T any](resource string) benchClient {
 	return func(ctx context.Context, url string, dial dialFunc, handle func()) (any, error) {
 		page, err := remote(resource, url, dial).List(ctx, listwatch.Query{})

@@ -11,14 +11,15 @@ import (
 	"testing"
 )
 
-// The server and each client of a benchmark run in separate processes, so that the heap of one does not
-// contain the objects of another. They communicate with the benchmark in lines.
+// The server and each client of a benchmark run in separate processes, so that the heap of
+// one does not contain the objects of another. They exchange lines with the benchmark over
+// pipes.
 //
 // childEnv is the environment variable with the role of such a process: "server DATA" or
 // "client DATA KIND URL".
 const childEnv = "LISTWATCH_BENCH_INFORMER"
 
-// runChild runs the process of a role. It does not return if the process fails.
+// runChild runs the process of a role. If the process fails, runChild exits.
 func runChild(role string) {
 	words := strings.Fields(role)
 	var err error
@@ -59,7 +60,7 @@ type childProcess struct {
 	linePipe
 }
 
-// startChild starts a process. It exits when stop is called, or when the benchmark exits.
+// startChild starts a process, which exits when stop is called or when the benchmark exits.
 func startChild(b *testing.B, role string) (c childProcess, stop func()) {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -91,7 +92,7 @@ func (c childProcess) must(line string, err error) string {
 	return line
 }
 
-// send sends a line that the process does not respond to.
+// send sends a line to which the process does not respond.
 func (c childProcess) send(line string) {
 	c.Helper()
 	if _, err := fmt.Fprintln(c.out, line); err != nil {

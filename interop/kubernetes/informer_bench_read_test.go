@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A localStore is the store of an informer. It has an index of the label tier, which has 100 values, and
-// one of the 10 namespaces.
+// A localStore is the store of an informer. It has an index of the label tier, which has
+// 100 values, and an index of the 10 namespaces.
 type localStore interface {
 	put(*corev1.ConfigMap, int)
 	list() int
@@ -21,8 +21,8 @@ type localStore interface {
 	tier(string) int
 }
 
-// BenchmarkRead measures reads of a local store of 100,000 objects while a goroutine writes to it as
-// fast as possible. It also reports the duration of the writes.
+// BenchmarkRead measures reads of a local store of 100,000 objects while a goroutine writes
+// to it as fast as possible. It also reports the duration of the writes.
 func BenchmarkRead(b *testing.B) {
 	objects := make([]*corev1.ConfigMap, benchObjectCount)
 	for i := range objects {

@@ -40,9 +40,10 @@ var datasets = map[string]dataset{
 	)},
 }
 
-// runBenchServer is the process of the server. It sends its URL, and changes every object on request.
+// runBenchServer is the main function of the server process. It sends its URL, and changes
+// every object on request.
 func runBenchServer(l linePipe, d dataset) error {
-	// A client may lag behind by all changes.
+	// Keep the complete history, because a client may lag behind by all changes.
 	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})
 	resource, _ := kubeapi.FindResource(kubeapi.DefaultResources(), d.resource)
 	objects, err := db.Collection(resource.CollectionSpec())

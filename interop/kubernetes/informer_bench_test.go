@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// BenchmarkInformer measures a program that follows 100,000 objects of 1 KiB: first until its handler
-// has been called for each object, and then until it has been called for a change of each. The server
-// writes all changes before the second measurement.
+// BenchmarkInformer measures a program that follows 100,000 objects of 1 KiB. It first
+// measures until the handler has been called for each object, and then until the handler
+// has been called for a change of each object. The server writes all changes before the
+// second measurement starts.
 func BenchmarkInformer(b *testing.B) {
 	for _, data := range []string{"configmaps", "pods"} {
 		b.Run(data, func(b *testing.B) {
@@ -39,7 +40,7 @@ func benchmarkClient(b *testing.B, server childProcess, client string) {
 	reportMedians(b, events, "event")
 }
 
-// reportMedians reports the medians of the usages, divided by the number of objects.
+// reportMedians reports the medians of usages, divided by the number of objects.
 func reportMedians(b *testing.B, usages []usage, what string) {
 	if len(usages) == 0 {
 		return

@@ -21,9 +21,10 @@ type usage struct {
 	Peak, Final uint64
 }
 
-// runBenchClient is the process of a client. It reports the usage of following the initial objects. On
-// request it then reports the usage of receiving a change of every object. The gate holds the changes
-// back until the server has written all of them.
+// runBenchClient is the main function of a client process. It reports the usage for
+// receiving the initial objects. On request it then reports the usage for receiving a
+// change of every object. The gate delays the changes until the server has written all of
+// them.
 func runBenchClient(l linePipe, data, kind, url string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -41,7 +42,7 @@ func runBenchClient(l linePipe, data, kind, url string) error {
 	}
 	gate.close()
 	if _, err := l.request(string(report)); err != nil {
-		return nil // the parent wants no second measurement
+		return nil // the parent requests no second measurement
 	}
 	m = startMeter()
 	gate.open()
@@ -118,7 +119,8 @@ func startMeter() *meter {
 	return m
 }
 
-// sample reads the size of the heap every millisecond, in which it grows by a few megabytes at most.
+// sample reads the size of the heap every millisecond. In that time the heap grows by a few
+// megabytes at most.
 func (m *meter) sample() {
 	defer close(m.sampled)
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -141,7 +143,7 @@ func (m *meter) stop() usage {
 	runtime.ReadMemStats(&now)
 	c.Mallocs, c.Allocated = now.Mallocs-m.mem.Mallocs, now.TotalAlloc-m.mem.TotalAlloc
 	c.Peak = max(m.peak, now.HeapAlloc) - initialHeap
-	for range 3 { // to empty the pools
+	for range 3 { // several collections are necessary to empty the pools
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&now)

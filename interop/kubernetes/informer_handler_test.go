@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// An eventChecker is a handler that keeps a copy of the objects and records inconsistent notifications.
+// An eventChecker is a handler that keeps a copy of the objects and records inconsistent
+// notifications.
 type eventChecker struct {
-	blocked chan struct{} // unless nil, the handler blocks until this is closed
+	blocked chan struct{} // if not nil, the handler blocks until this channel is closed
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -22,8 +23,9 @@ func newEventChecker() *eventChecker {
 	return &eventChecker{objects: map[string]objectState{}, newest: map[string]uint64{}}
 }
 
-// handle is called for each notification. The notifications of an object must be an add, any number of
-// updates, and a deletion. Each must start from the last known state, and versions must not decrease.
+// handle is called for each notification. The notifications of an object must be an add,
+// any number of updates, and a deletion. Each must start from the last known state, and
+// versions must not decrease.
 func (h *eventChecker) handle(c notification) {
 	if h.blocked != nil {
 		<-h.blocked

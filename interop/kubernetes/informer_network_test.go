@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// A clientNetwork holds all connections of a client. It can cut them and refuse new ones.
+// A clientNetwork tracks all connections of a client. It can cut them and refuse new
+// connections.
 type clientNetwork struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -38,7 +39,8 @@ func (w *clientNetwork) dial(ctx context.Context, network, addr string) (net.Con
 
 var errRefused = errors.New("the network refuses connections")
 
-// refuses reports whether connections are refused. If so, it wakes the function returned by refuse.
+// refuses reports whether connections are refused. If so, it also wakes the callers of the
+// function that refuse returned.
 func (w *clientNetwork) refuses() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,8 +62,8 @@ func (w *clientNetwork) cut() {
 	clear(w.conns)
 }
 
-// refuse cuts all connections and refuses new ones until accept is called. The returned function waits
-// until a connection has been refused.
+// refuse cuts all connections and refuses new ones until accept is called. The returned
+// function waits until a connection has been refused.
 func (w *clientNetwork) refuse() (waitForAttempt func()) {
 	w.mu.Lock()
 	refused := make(chan struct{})

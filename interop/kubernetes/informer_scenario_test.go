@@ -31,15 +31,15 @@ type testedInformer interface {
 	snapshot() map[string]objectState
 }
 
-// A notification of an add has the current state, one of an update also has the old state, and one of
-// a deletion has only the last state before it.
+// A notification describes a call of a handler. An add has the current state, an update has
+// the old and the current state, and a deletion has only the last state.
 type notification struct {
 	key                   string
 	old, current, deleted *objectState
 }
 
-// An objectState is the part of an object that a scenario compares. The payload is a label, so that
-// every type has it.
+// An objectState is the part of an object that a scenario compares. The payload is a label,
+// because every type has labels.
 type objectState struct {
 	version uint64
 	payload string
@@ -59,15 +59,16 @@ type scenario struct {
 // A scenarioServer is a server and the faults that it supports.
 type scenarioServer struct {
 	serverEndpoint
-	// restart stops the server, calls down and starts it again. If nil, the scenario has no restart.
+	// restart stops the server, calls down and starts it again. If nil, the scenario has no
+	// restart.
 	restart func(down func())
 	// expire makes the server forget its history. If nil, the scenario has no lost history.
 	expire func()
 }
 
-// runScenario makes an informer follow changes over cut connections, a restart and a lost history. One
-// handler blocks for a while and one is registered late. At the end the store and all handlers must
-// have the objects of the server.
+// runScenario makes an informer follow changes over cut connections, a restart and a lost
+// history. One handler blocks for some time, and one is registered late. At the end the
+// store and all handlers must have the same objects as the server.
 func runScenario(t *testing.T, w scenarioServer, r schema.GroupVersionResource, build func(*testing.T, serverEndpoint, schema.GroupVersionResource) testedInformer) {
 	client, err := dynamic.NewForConfig(w.config)
 	if err != nil {
@@ -110,7 +111,7 @@ func (s *scenario) start() {
 	s.Cleanup(func() { stop(); <-ended })
 }
 
-// interrupt disconnects the informer for a while, and writes meanwhile.
+// interrupt disconnects the informer for some time, and writes meanwhile.
 func (s *scenario) interrupt() {
 	waitForAttempt := s.network.refuse()
 	if s.restart != nil {

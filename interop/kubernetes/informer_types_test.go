@@ -26,7 +26,7 @@ type serverEndpoint struct {
 	config *rest.Config
 	group  schema.GroupVersion
 	kind   string
-	dial   dialFunc // if nil, the default
+	dial   dialFunc // if nil, the default is used
 }
 
 func (e serverEndpoint) apiVersion() string { return e.group.String() }
@@ -50,18 +50,18 @@ func (e serverEndpoint) remote(t *testing.T, r schema.GroupVersionResource) *cli
 	return c
 }
 
-// A plainWidget is a type for our library only.
+// A plainWidget is a type that only our library can decode.
 type plainWidget struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// A kubeWidget is a type like those of Kubernetes' users.
+// A kubeWidget is a type in the style of Kubernetes' users.
 type kubeWidget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 }
 
-// Kubernetes' types also have these methods.
+// These methods make the types comparable with Kubernetes' types.
 func (w *plainWidget) GetResourceVersion() string   { return w.ResourceVersion }
 func (w *plainWidget) GetName() string              { return w.Name }
 func (w *plainWidget) GetNamespace() string         { return w.Namespace }
@@ -88,7 +88,8 @@ type ourInformer[T namedObject] struct{ informer.Informer[T] }
 func newOurInformer[T namedObject](t *testing.T, e serverEndpoint, r schema.GroupVersionResource) testedInformer {
 	s, source := &ourInformer[T]{}, e.remote(t, r)
 	s.Source = source
-	s.Backoff = listwatch.Backoff{Min: 20 * time.Millisecond, Max: time.Second} // to keep the test short
+	// A short backoff keeps the test short.
+	s.Backoff = listwatch.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
 	source.Backoff = s.Backoff
 	return s
 }
@@ -151,7 +152,7 @@ func (s *clientGoInformer) handle(f func(notification)) {
 
 func (s *clientGoInformer) run(ctx context.Context) { s.RunWithContext(ctx) }
 
-// waitForVersion polls, because client-go's informer has no such method.
+// waitForVersion polls, because client-go's informer has no method for this.
 func (s *clientGoInformer) waitForVersion(ctx context.Context, key string, version uint64) error {
 	for ctx.Err() == nil {
 		if o, ok, _ := s.GetStore().GetByKey(key); ok && stateOf(o.(namedObject)).version >= version {

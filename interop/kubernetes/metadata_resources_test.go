@@ -68,7 +68,7 @@ func TestResourcesAreAcceptedIfClientsDecodeThem(t *testing.T) {
 		for range runs {
 			o := m.object(r.Schema, 8)
 			replaceWithOddValue(o, m.Rand)
-			o["kind"], o["apiVersion"] = r.Kind, r.APIVersion() // the decoder needs the kind
+			o["kind"], o["apiVersion"] = r.Kind, r.APIVersion() // required by the decoder
 			data, err := json.Marshal(o)
 			if err != nil {
 				t.Fatal(err)
@@ -79,7 +79,7 @@ func TestResourcesAreAcceptedIfClientsDecodeThem(t *testing.T) {
 			}
 			ours := r.Schema.Check(data)
 			if ours != nil && strings.HasSuffix(ours.Error(), "want a base64 string, got a list") {
-				continue // Go also decodes a list of numbers, which the API does not use
+				continue // Go also decodes a list of numbers, a form that the API does not use
 			}
 			if (ours != nil) != (theirs != nil) {
 				t.Errorf("%s:\nour error: %v\nclient-go's error: %v", data, ours, theirs)

@@ -40,7 +40,8 @@ var oddValues = []string{
 	`{}`, `{"a": null}`, `{"a": 7}`, `{"a": "b"}`, `{"a": {}}`, `{"name": "x"}`,
 }
 
-// metadataWithOddValue returns completeMetadata with one odd value, and without some random members.
+// metadataWithOddValue returns completeMetadata with one odd value, and with some random
+// members removed.
 func metadataWithOddValue(t testing.TB, random *rand.Rand) map[string]any {
 	t.Helper()
 	var meta map[string]any
@@ -80,8 +81,8 @@ func replaceWithOddValue(o map[string]any, random *rand.Rand) {
 	}
 }
 
-// Property: the store accepts exactly the metadata that a typed client can decode, apart from rules
-// that are not about decoding.
+// Property: the store accepts exactly the metadata that a typed client can decode, except
+// for metadata that breaks other rules.
 func TestMetadataIsAcceptedIfClientsDecodeIt(t *testing.T) {
 	r, _ := kubeapi.FindResource(kubeapi.DefaultResources(), "configmaps")
 	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
@@ -126,13 +127,14 @@ func encodeConfigMap(t testing.TB, meta map[string]any) []byte {
 	return data
 }
 
-// isBadRequest reports whether err means that the object cannot be decoded. Objects that break other
-// rules have other errors.
+// isBadRequest reports whether err means that the object cannot be decoded. Objects that
+// break other rules cause other errors.
 func isBadRequest(err error) bool {
 	return err != nil && listwatch.AsError(err).HTTPStatus() == http.StatusBadRequest
 }
 
-// hasCreateVersion reports whether meta has a resourceVersion that is an error in a create.
+// hasCreateVersion reports whether meta has a resourceVersion, which is an error in a
+// create.
 func hasCreateVersion(meta map[string]any) bool {
 	raw, replaced := meta["resourceVersion"].(json.RawMessage)
 	return replaced && raw[0] == '"' && string(raw) != `""` && string(raw) != `"0"`

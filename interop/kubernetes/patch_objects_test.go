@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// A patchGenerator generates random objects and patches. It uses few words, so that patches often name
-// members of the objects.
+// A patchGenerator generates random objects and patches. It uses only a few names, so that
+// patches often match members of the objects.
 type patchGenerator struct{ *rand.Rand }
 
 type jsonObject = map[string]any
@@ -29,7 +29,7 @@ func (g patchGenerator) object(t *schema.Type, depth int) jsonObject {
 	return o
 }
 
-// names returns about most names of fields.
+// names returns at most most names of fields.
 func (g patchGenerator) names(t *schema.Type, most int) []string {
 	if t.AdditionalProperties != nil {
 		return g.words()
@@ -109,7 +109,7 @@ func (g patchGenerator) scalar(s schema.Scalar) any {
 	case schema.Boolean:
 		return g.chance(50)
 	case schema.Time, schema.MicroTime:
-		return "2026-01-02T03:04:05.000000Z" // valid for metav1.Time and metav1.MicroTime
+		return "2026-01-02T03:04:05.000000Z" // valid as metav1.Time and as metav1.MicroTime
 	case schema.Bytes:
 		return "AQ=="
 	case schema.IntOrString:
@@ -120,7 +120,7 @@ func (g patchGenerator) scalar(s schema.Scalar) any {
 	case schema.Quantity:
 		return []any{"500m", "1", "2Gi"}[g.IntN(3)]
 	case "":
-		return nil // untyped fields need no comparison
+		return nil // fields without a type need no comparison
 	}
 	return g.word()
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// patch generates a patch of o. It uses all directives, in all combinations that Kubernetes documents.
+// patch generates a patch of o. It uses all directives in all combinations that Kubernetes
+// documents.
 func (g patchGenerator) patch(o jsonObject, t *schema.Type, depth int) jsonObject {
 	p := jsonObject{}
 	for name, v := range inOrder(o) {
@@ -55,7 +56,7 @@ func (g patchGenerator) patchObject(o jsonObject, t *schema.Type, depth int) jso
 		p["$patch"] = "replace"
 		return p
 	case g.chance(10):
-		// A patch without nested directives, so that its keys are the retained names.
+		// This patch has no nested directives, so its keys are the retained names.
 		p := g.object(t, depth)
 		retained := slices.Sorted(maps.Keys(p))
 		for name := range inOrder(o) {

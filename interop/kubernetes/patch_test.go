@@ -25,7 +25,8 @@ var (
 	patchRounds = flag.Int("rounds", 50, "the number of patches that each test compares for each kind")
 )
 
-// patchDepth limits the depth of random objects. It includes the ports of a deployment's containers.
+// patchDepth limits the depth of random objects. At this depth they include the ports of a
+// deployment's containers.
 const patchDepth = 7
 
 // A patchedKind is a kind whose patches are compared.
@@ -34,7 +35,8 @@ type patchedKind struct {
 	goType any
 }
 
-// forEachKind calls f for each kind, several times. A seed repeats the random numbers.
+// forEachKind calls f several times for each kind. The seed makes the random numbers
+// reproducible.
 func forEachKind(t *testing.T, f func(t *testing.T, s patchedKind, g patchGenerator)) {
 	for _, r := range kubeapi.DefaultResources() {
 		t.Run(r.Kind, func(t *testing.T) {
@@ -57,9 +59,9 @@ func marshal(t *testing.T, v any) []byte {
 	return data
 }
 
-// normalized decodes the result of a patch into the Go type and encodes it again, as an API server
-// does, so nulls and unknown fields are lost. Before that it applies the directives and nulls that
-// Kubernetes' implementation leaves in new elements.
+// normalized decodes the result of a patch into the Go type and encodes it again, as an API
+// server does. This drops nulls and unknown fields. Before that it applies the directives
+// and nulls that Kubernetes' implementation leaves in new elements.
 func (s patchedKind) normalized(t *testing.T, data []byte) string {
 	t.Helper()
 	var raw any
@@ -74,7 +76,8 @@ func (s patchedKind) normalized(t *testing.T, data []byte) string {
 	return string(marshal(t, into))
 }
 
-// withoutDirectives applies the directives and nulls inside v. It reports false if v is to be deleted.
+// withoutDirectives applies the directives and nulls inside v. keep is false if v must be
+// deleted.
 func withoutDirectives(v any) (left any, keep bool) {
 	switch v := v.(type) {
 	case jsonObject:
@@ -142,8 +145,9 @@ func TestTwoWayPatchesMatchKubernetes(t *testing.T) {
 	})
 }
 
-// kubectl apply creates such patches. The original is the configuration of the last apply, the current
-// object has changes of other writers, and the modified one is applied now.
+// kubectl apply creates such patches. The original is the configuration of the last apply,
+// the current object contains changes of other writers, and the modified object is the new
+// configuration.
 func TestThreeWayPatchesMatchKubernetes(t *testing.T) {
 	documents := openAPISchemas(t)
 	forEachKind(t, func(t *testing.T, s patchedKind, g patchGenerator) {
@@ -167,7 +171,8 @@ func TestThreeWayPatchesMatchKubernetes(t *testing.T) {
 	})
 }
 
-// openAPISchemas returns the schemas of the default resources by kind. It reads them like kubectl.
+// openAPISchemas returns the schemas of the default resources by kind. It reads them as
+// kubectl does.
 func openAPISchemas(t *testing.T) map[string]theirs.LookupPatchMeta {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(kubetest.Start(t).Config(kubetest.HTTP2))
@@ -190,7 +195,8 @@ func openAPISchemas(t *testing.T) map[string]theirs.LookupPatchMeta {
 	return all
 }
 
-// Package strategicpatch lists these differences. In most of them Kubernetes silently loses data.
+// The documentation of package strategicpatch lists these differences. In most of them
+// Kubernetes silently loses data.
 func TestKnownPatchDifferences(t *testing.T) {
 	pod := patchedKind{kubeapi.Resource{Schema: schema.Kubernetes("io.k8s.api.core.v1.Pod")}, goTypes["Pod"]}
 	const refused = "refused"

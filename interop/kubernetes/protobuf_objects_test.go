@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// newFiller returns a filler with random and unusual values. It never uses empty lists and maps instead
-// of nil, because Protocol Buffers do not distinguish them.
+// newFiller returns a filler with random and unusual values. It uses nil instead of empty
+// lists and maps, because Protocol Buffers do not distinguish them.
 func newFiller(seed int64) *randfill.Filler {
 	random := rand.New(rand.NewSource(seed))
 	one := func(from ...string) string { return from[random.Intn(len(from))] }
@@ -25,7 +25,7 @@ func newFiller(seed int64) *randfill.Filler {
 		return one("", "", "a", "v1", "true", "0", `"`, `\`, "<&>", "\x00\n\r\t\x1f\x7f", "é\u2028\U0001F600\uFFFD", fmt.Sprint(random.Int()))
 	}
 	moment := func() time.Time {
-		// Between the years 1 and 9999.
+		// A random time between the years 1 and 9999.
 		return time.Unix(random.Int63n(315537897600)-62135596800, random.Int63n(1e9)).UTC()
 	}
 	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(.6).NumElements(1, 3).MaxDepth(30).Funcs(

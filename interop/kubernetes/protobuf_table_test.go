@@ -23,12 +23,13 @@ import (
 
 const messageTablePath = "../../kubeapi/protobody/kubernetes.txt"
 
-// stableVersion matches the API versions whose kinds are in the table. Other versions change often, and
-// their clients can write JSON.
+// stableVersion matches the API versions whose kinds are in the table. Other versions
+// change often, and their clients can send JSON.
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// stableKinds returns the Go types of the kinds in the table. These are the kinds that can be listed,
-// because a server does not store others, and two kinds that clients send to their subresources.
+// stableKinds returns the Go types of the kinds in the table. These are all kinds that can
+// be listed, because a server stores only those, and two kinds that clients send to their
+// subresources.
 func stableKinds() map[schema.GroupVersionKind]reflect.Type {
 	all := map[schema.GroupVersionKind]reflect.Type{
 		autoscalingv1.SchemeGroupVersion.WithKind("Scale"): reflect.TypeFor[autoscalingv1.Scale](),
@@ -57,8 +58,8 @@ type messageTable struct {
 	apiVersions map[string]string // the versions of the messages that are kinds
 }
 
-// typeWord returns the name of t in the table. A list or map is never nested in another or behind a
-// pointer.
+// typeWord returns the name of t in the table. The table does not support a list or map
+// inside another one or behind a pointer.
 func (w *messageTable) typeWord(t reflect.Type, nested bool) string {
 	if s, ok := protobufScalars[t]; ok {
 		return s
@@ -86,7 +87,8 @@ func isMessage(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[runtime.ProtobufMarshaller]())
 }
 
-// messageName returns the last two elements of the package path and the type name: core.v1.Pod.
+// messageName returns the last two elements of the package path and the type name, such as
+// core.v1.Pod.
 func messageName(t reflect.Type) string {
 	path := strings.Split(t.PkgPath(), "/")
 	return strings.Join(path[len(path)-2:], ".") + "." + t.Name()
@@ -152,7 +154,7 @@ func TestMessageTableIsUpToDate(t *testing.T) {
 		w.addMessage(kind)
 		w.apiVersions[name] = gvk.GroupVersion().String()
 	}
-	w.apiVersions["meta.v1.DeleteOptions"] = "*" // it belongs to every group
+	w.apiVersions["meta.v1.DeleteOptions"] = "*" // this message belongs to every group
 	if *update {
 		if err := os.WriteFile(messageTablePath, []byte(w.String()), 0o644); err != nil {
 			t.Fatal(err)

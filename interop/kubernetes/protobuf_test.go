@@ -36,7 +36,7 @@ func encodeObject(t testing.TB, e runtime.Encoder, o runtime.Object) []byte {
 	return data
 }
 
-// decodeJSON decodes data and keeps numbers as they are written.
+// decodeJSON decodes data and preserves the text of numbers.
 func decodeJSON(t testing.TB, data []byte) any {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -48,7 +48,8 @@ func decodeJSON(t testing.TB, data []byte) any {
 	return v
 }
 
-// Property: decoding the Protocol Buffers of an object gives the same JSON as encoding it in JSON.
+// Property: decoding an object from Protocol Buffers gives the same JSON as encoding it as
+// JSON.
 func TestProtobufDecodesToTheSameJSON(t *testing.T) {
 	const each = 60
 	filler := newFiller(1)

@@ -101,12 +101,12 @@ func startRelay(t *testing.T, program, addr, config string) *relayProcess {
 	if p.url == "" {
 		t.Fatalf("listwatch relay: %v\n%s", lines.Err(), p.logs)
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // it ends with the program
+	go func() { _, _ = io.Copy(io.Discard, out) }() // returns when the program exits
 	return p
 }
 
 func (p *relayProcess) kill() {
-	_ = p.Process.Kill() // it may have exited
+	_ = p.Process.Kill() // the process may have exited
 	_ = p.Wait()
 }
 
@@ -132,7 +132,8 @@ type relayTest struct {
 	written int                                    // the number of writes
 }
 
-// write creates, updates or deletes a widget, count times, and returns the version of the last write.
+// write creates, updates or deletes a widget, count times, and returns the version of the
+// last write.
 func (s *relayTest) write(count int) string {
 	s.Helper()
 	widgets, last := s.direct.Namespace("default"), ""
@@ -301,7 +302,7 @@ func (s *relayTest) wantSameList(t *testing.T, relayed dynamic.ResourceInterface
 	if diff := cmp.Diff(objectsByName(want), objectsByName(got)); diff != "" {
 		t.Errorf("%+v: the lists differ (-API server +relay):\n%s", o, diff)
 	}
-	// The API server's list at the version of the relay's list must be equal, too.
+	// The API server's list at the version of the relay's list must be equal to it as well.
 	o.ResourceVersion, o.ResourceVersionMatch = got.GetResourceVersion(), metav1.ResourceVersionMatchExact
 	if want, err = s.direct.List(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -311,7 +312,7 @@ func (s *relayTest) wantSameList(t *testing.T, relayed dynamic.ResourceInterface
 	}
 }
 
-// testTable reads a table like kubectl get.
+// testTable reads a table as kubectl get does.
 func testTable(t *testing.T, c *rest.Config) {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(c)

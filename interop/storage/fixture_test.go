@@ -27,8 +27,8 @@ type database interface {
 	Collection(store.CollectionSpec) (*store.Collection, error)
 }
 
-// An openFunc opens an empty database for one test. The suite expects that its first write has version 2,
-// as in etcd.
+// An openFunc opens an empty database for one test. The suite expects that its first write
+// has version 2, as in etcd.
 type openFunc func(testing.TB) database
 
 // A fixture has everything that runners need.
@@ -40,8 +40,8 @@ type fixture struct {
 	lags  bool              // the database is a laggingDatabase
 }
 
-// A laggingDatabase has collections that follow their writes separately. A list of any version in one of
-// them may be older than the newest write in another.
+// A laggingDatabase has collections that follow their writes separately. A list of any
+// version in one of them may be older than the newest write in another.
 type laggingDatabase interface{ lags() }
 
 var podResource = store.CollectionSpec{
@@ -98,8 +98,8 @@ func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion str
 	log.CompactTo(v)
 }
 
-// checkStored checks the stored object at path: it must be compact JSON with its version and without a
-// selfLink.
+// checkStored checks the stored object at path: it must be compact JSON with its version
+// and without a selfLink.
 func (f *fixture) checkStored(ctx context.Context, t *testing.T, path string) {
 	t.Helper()
 	key, err := f.keyOf(path)

@@ -15,8 +15,8 @@ func TestMemory(t *testing.T) { runSuite(t, openMemory) }
 
 // Kubernetes runs the same benchmarks over its etcd store and its watch cache, with more pods.
 
-// runBenchmark calls run with a storage and the pods of a small cluster. If created is true, the storage
-// contains the pods.
+// runBenchmark calls run with a storage and the pods of a small cluster. If created is
+// true, the storage contains the pods.
 func runBenchmark(b *testing.B, created bool, run func(context.Context, *fixture, storagetesting.BenchmarkData)) {
 	f := newFixture(b, openMemory)
 	data := storagetesting.PrepareBenchmarkData(10, 100, 50)
@@ -35,7 +35,8 @@ func BenchmarkMemoryWrites(b *testing.B) {
 	})
 }
 
-// BenchmarkMemoryLists measures lists of the cluster, a node and a namespace, complete and in pages.
+// BenchmarkMemoryLists measures lists of the cluster, a node and a namespace, complete and
+// in pages.
 func BenchmarkMemoryLists(b *testing.B) {
 	runBenchmark(b, true, func(ctx context.Context, f *fixture, data storagetesting.BenchmarkData) {
 		storagetesting.RunBenchmarkStoreList(ctx, b, f, data, true)

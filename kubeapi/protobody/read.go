@@ -77,7 +77,8 @@ func (f *field) lastWins() bool {
 func (f *field) value(data []byte) (value record, ok bool, err error) {
 	err = f.eachRecord(data, func(r record) error {
 		if ok {
-			r.data = append(value.data, r.data...) // copies, because readRecord limits the capacity of data
+			// append copies, because readRecord limits the capacity of data.
+			r.data = append(value.data, r.data...)
 		}
 		value, ok = r, true
 		return nil

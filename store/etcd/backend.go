@@ -79,7 +79,8 @@ func (b *backend) awaitContinue(ctx context.Context, token string) error {
 // CompactTo drops the history up to v in memory, as [history.Log.CompactTo] does.
 func (b *backend) CompactTo(v listwatch.Version) {
 	b.demandVersion(v)
-	_ = b.applied.Wait(b.db.lifetime, v) // if etcd is unreachable, CompactTo still drops what it can
+	// If etcd is unreachable, CompactTo still drops what it can.
+	_ = b.applied.Wait(b.db.lifetime, v)
 	b.Log.CompactTo(v)
 }
 

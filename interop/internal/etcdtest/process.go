@@ -58,7 +58,8 @@ func Main() {
 func (m *member) run() error {
 	c := embed.NewConfig()
 	c.Name, c.Dir = m.Name, m.Dir
-	c.UnsafeNoFsync = !m.Durable // without fsync, the data survives kill -9, but not a power failure
+	// Without fsync, the data survives kill -9, but not a power failure.
+	c.UnsafeNoFsync = !m.Durable
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	c.ListenClientUrls, c.AdvertiseClientUrls = urls(m.Client), urls(m.Client)
 	c.ListenPeerUrls, c.AdvertisePeerUrls = urls(m.Peer), urls(m.AdvertisedPeer)
