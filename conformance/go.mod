@@ -2,15 +2,9 @@ module github.com/listwatch/listwatch/conformance
 
 go 1.26.0
 
-replace (
-	github.com/listwatch/listwatch => ../
-	github.com/listwatch/listwatch/kubeapi => ../kubeapi
-)
+replace github.com/listwatch/listwatch => ../
 
-require (
-	github.com/listwatch/listwatch v0.0.0
-	github.com/listwatch/listwatch/kubeapi v0.0.0
-)
+require github.com/listwatch/listwatch v0.0.0
 
 require (
 	github.com/google/go-cmp v0.7.0
@@ -19,7 +13,6 @@ require (
 )
 
 require (
-	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect

@@ -66,9 +66,9 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 	c := &execClient{h, hello.Can}
 	p := &Process{hookProcess: h, Target: reference.New("exec", reference.Interceptors{TransportClient: c.transportClient, Client: c.source})}
 	p.Target.SupportsFakeTime, p.Target.Patience = false, timeout
-	for _, way := range harness.Variants() {
-		if slices.Contains(hello.Can, harness.TransportOf(way)) {
-			p.Target.Variants = append(p.Target.Variants, way)
+	for _, variant := range harness.Variants() {
+		if slices.Contains(hello.Can, harness.TransportOf(variant)) {
+			p.Target.Variants = append(p.Target.Variants, variant)
 		}
 	}
 	if p.Target.Variants == nil {

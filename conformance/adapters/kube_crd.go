@@ -7,22 +7,21 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/kubeapi"
 )
 
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// define makes a custom resource for this run and waits until it is served.
+// define creates a custom resource for this run and waits until it is served.
 func (c *KubeServer) define(ctx context.Context) error {
 	suffix := strings.TrimPrefix(c.run, "conformance-")
-	r := kubeapi.Resource{
-		Group: "conformance.example.com", Version: "v1", Plural: "things" + suffix,
-		Kind: "Thing" + suffix, Namespaced: true,
+	r := resource{
+		group: "conformance.example.com", version: "v1", plural: "things" + suffix,
+		kind: "Thing" + suffix, namespaced: true,
 	}
-	name := r.Plural + "." + r.Group
-	if err := c.rest.ask(ctx, "POST", definitionsPath, nil, definition(name, r), nil); err != nil {
+	name := r.String()
+	if err := c.rest.do(ctx, "POST", definitionsPath, nil, definition(name, r), nil); err != nil {
 		if errors.Is(err, listwatch.NotFound) {
-			return invalidf("the server has no configmaps to work on and no custom resources: name a resource of it")
+			return invalidf("the server has neither ConfigMaps nor custom resources: set --resource to one of its resources")
 		}
 		return err
 	}
@@ -30,9 +29,9 @@ func (c *KubeServer) define(ctx context.Context) error {
 	return c.awaitServed(ctx, r)
 }
 
-// definition is a CustomResourceDefinition for r, whose objects keep any spec (Kubernetes, "Extend the Kubernetes API with
-// CustomResourceDefinitions").
-func definition(name string, r kubeapi.Resource) map[string]any {
+// definition returns a CustomResourceDefinition for r whose objects may have any spec
+// (Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions").
+func definition(name string, r resource) map[string]any {
 	type m = map[string]any
 	spec := m{
 		"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": m{"phase": m{"type": "string"}},
@@ -40,24 +39,24 @@ func definition(name string, r kubeapi.Resource) map[string]any {
 	return m{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": m{"name": name},
 		"spec": m{
-			"group": r.Group, "scope": "Namespaced",
-			"names": m{"plural": r.Plural, "kind": r.Kind, "listKind": r.Kind + "List", "singular": strings.ToLower(r.Kind)},
+			"group": r.group, "scope": "Namespaced",
+			"names": m{"plural": r.plural, "kind": r.kind, "listKind": r.kind + "List", "singular": strings.ToLower(r.kind)},
 			"versions": []m{{
-				"name": r.Version, "served": true, "storage": true, "selectableFields": []m{{"jsonPath": ".spec.phase"}},
+				"name": r.version, "served": true, "storage": true, "selectableFields": []m{{"jsonPath": ".spec.phase"}},
 				"schema": m{"openAPIV3Schema": m{"type": "object", "properties": m{"spec": spec}}},
 			}},
 		},
 	}
 }
 
-// awaitServed asks until the objects of r can be listed.
-func (c *KubeServer) awaitServed(ctx context.Context, r kubeapi.Resource) error {
+// awaitServed waits until the objects of r can be listed.
+func (c *KubeServer) awaitServed(ctx context.Context, r resource) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
 		found, err := c.discover(ctx, r)
 		if err == nil && found != nil {
-			if err = c.rest.ask(ctx, "GET", r.Path("default"), nil, nil, nil); err == nil {
+			if err = c.rest.do(ctx, "GET", r.path("default"), nil, nil, nil); err == nil {
 				c.resource = *found
 				return nil
 			}
@@ -77,5 +76,5 @@ func (c *KubeServer) removeDefinition(ctx context.Context) error {
 	if c.definition == "" {
 		return nil
 	}
-	return c.rest.ask(ctx, "DELETE", definitionsPath+"/"+c.definition, nil, nil, nil)
+	return c.rest.do(ctx, "DELETE", definitionsPath+"/"+c.definition, nil, nil, nil)
 }

@@ -15,27 +15,28 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// A kubeStore writes to one namespace of a cluster.
+// A kubeStore writes to one namespace of the server.
 type kubeStore struct {
 	*KubeServer
-	space string
+	namespace string
 
-	mu   sync.Mutex
-	last map[string]string // guarded by mu; the versions of the objects that there are, by name
+	mu       sync.Mutex
+	versions map[string]string // current versions of the existing objects by name; guarded by mu
 }
 
-// object is what is looked at of an object.
+// object contains the fields of an object that the store reads.
 type object struct {
 	Metadata struct{ Name, Namespace, ResourceVersion string }
 }
 
-// Put creates or replaces an object. A replacement names the version before, which servers want for custom resources.
+// Put creates or replaces an object. A replacement contains the previous version, which
+// servers require for custom resources.
 func (s *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
 	body, err := s.body(key, data)
 	if err != nil {
 		return 0, err
 	}
-	const tries = 100 // others of the same case may write to the same name
+	const tries = 100 // other writers of the case may use the same name
 	for range tries {
 		var version string
 		if version, err = s.write(ctx, key.Name, body); err == nil {
@@ -51,38 +52,38 @@ func (s *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (li
 	return 0, err
 }
 
-// write creates the object, if it is not known to be there, or replaces it.
+// write creates the object, or replaces it if it is known to exist.
 func (s *kubeStore) write(ctx context.Context, name string, body map[string]any) (version string, err error) {
-	method, at := "POST", s.resource.Path(s.space)
+	method, at := "POST", s.resource.path(s.namespace)
 	metadata := body["metadata"].(map[string]any)
 	delete(metadata, "resourceVersion")
-	if last := s.lastOf(name); last != "" {
+	if last := s.version(name); last != "" {
 		method, at = "PUT", at+"/"+name
 		metadata["resourceVersion"] = last
 	}
 	var written object
-	if err := s.rest.ask(ctx, method, at, nil, body, &written); err != nil {
+	if err := s.rest.do(ctx, method, at, nil, body, &written); err != nil {
 		return "", err
 	}
-	s.setLast(name, written.Metadata.ResourceVersion)
+	s.setVersion(name, written.Metadata.ResourceVersion)
 	return written.Metadata.ResourceVersion, nil
 }
 
-// refresh learns of which version an object is.
+// refresh fetches the current version of an object.
 func (s *kubeStore) refresh(ctx context.Context, name string) error {
 	var now object
-	err := s.rest.ask(ctx, "GET", s.resource.Path(s.space)+"/"+name, nil, nil, &now)
+	err := s.rest.do(ctx, "GET", s.resource.path(s.namespace)+"/"+name, nil, nil, &now)
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
 		return err
 	}
-	s.setLast(name, now.Metadata.ResourceVersion)
+	s.setVersion(name, now.Metadata.ResourceVersion)
 	return nil
 }
 
-// body is the object that is sent for data, which has metadata and a spec.
+// body returns the object to send for data, which has metadata and a spec.
 func (s *kubeStore) body(key listwatch.Key, data []byte) (map[string]any, error) {
 	if key.Namespace != "default" {
-		return nil, fmt.Errorf("a case that was given one namespace writes to %s", key)
+		return nil, fmt.Errorf("the case writes to %s, but may only write to namespace default", key)
 	}
 	var in struct {
 		Metadata map[string]any
@@ -94,18 +95,18 @@ func (s *kubeStore) body(key listwatch.Key, data []byte) (map[string]any, error)
 	if in.Metadata == nil {
 		return nil, fmt.Errorf("%s has no metadata", data)
 	}
-	in.Metadata["namespace"] = s.space
-	body := map[string]any{"apiVersion": s.resource.APIVersion(), "kind": s.resource.Kind, "metadata": in.Metadata}
-	if s.resource.QualifiedName() == "configmaps" {
-		body["data"] = texts(in.Spec)
+	in.Metadata["namespace"] = s.namespace
+	body := map[string]any{"apiVersion": s.resource.apiVersion(), "kind": s.resource.kind, "metadata": in.Metadata}
+	if s.resource.String() == "configmaps" {
+		body["data"] = stringValues(in.Spec)
 	} else {
 		body["spec"] = in.Spec
 	}
 	return body, nil
 }
 
-// texts returns the values of a spec as texts, which is what a ConfigMap holds.
-func texts(spec map[string]json.RawMessage) map[string]string {
+// stringValues returns the values of a spec as strings for a ConfigMap.
+func stringValues(spec map[string]json.RawMessage) map[string]string {
 	all := map[string]string{}
 	for name, value := range spec {
 		var text string
@@ -117,7 +118,7 @@ func texts(spec map[string]json.RawMessage) map[string]string {
 	return all
 }
 
-// keyRune makes a key of a ConfigMap of any text: letters, digits, '-', '_' and '.'.
+// keyRune replaces characters that a key of a ConfigMap may not contain.
 func keyRune(r rune) rune {
 	if r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r)) {
 		return r
@@ -125,25 +126,27 @@ func keyRune(r rune) rune {
 	return '_'
 }
 
-// Delete removes an object. The answer to a DELETE need not tell the version of that, so a watch does.
+// Delete deletes an object. The response to a DELETE may lack the version of the deletion,
+// so a watch finds it.
 func (s *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	before := s.lastOf(key.Name)
+	before := s.version(key.Name)
 	if before == "" {
 		return 0, &listwatch.Error{Code: listwatch.NotFound, Message: key.String()}
 	}
-	if err := s.rest.ask(ctx, "DELETE", s.resource.Path(s.space)+"/"+key.Name, nil, nil, nil); err != nil {
+	if err := s.rest.do(ctx, "DELETE", s.resource.path(s.namespace)+"/"+key.Name, nil, nil, nil); err != nil {
 		return 0, err
 	}
-	s.setLast(key.Name, "")
+	s.setVersion(key.Name, "")
 	return s.deletedAt(ctx, key.Name, before)
 }
 
-// deletedAt returns the version at which the object, once of a version, was deleted.
+// deletedAt returns the version at which an object was deleted. before is an earlier
+// version of it.
 func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwatch.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	query := url.Values{"watch": {"1"}, "resourceVersion": {before}, "fieldSelector": {"metadata.name=" + name}}
-	resp, err := s.rest.send(ctx, "GET", s.resource.Path(s.space), query, nil)
+	resp, err := s.rest.send(ctx, "GET", s.resource.path(s.namespace), query, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +158,7 @@ func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwat
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			return 0, fmt.Errorf("watch for the version of the delete: %w", err)
+			return 0, fmt.Errorf("watch for the version of the deletion: %w", err)
 		}
 		if e.Type != "DELETED" {
 			continue
@@ -168,14 +171,14 @@ func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwat
 	}
 }
 
-func (s *kubeStore) lastOf(name string) string {
+func (s *kubeStore) version(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last[name]
+	return s.versions[name]
 }
 
-func (s *kubeStore) setLast(name, version string) {
+func (s *kubeStore) setVersion(name, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last[name] = version
+	s.versions[name] = version
 }

@@ -28,7 +28,7 @@ func URL(ctx context.Context, address string, o Options) (harness.Target, error)
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	var list struct{ Kind string }
-	if err := r.ask(probe, "GET", "", nil, nil, &list); err != nil {
+	if err := r.do(probe, "GET", "", nil, nil, &list); err != nil {
 		return harness.Target{}, untestable(address, err)
 	}
 	kind, isList := strings.CutSuffix(list.Kind, "List")

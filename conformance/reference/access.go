@@ -1,79 +1,91 @@
 package reference
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/certs"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// admit sets api up to know its users.
-func admit(a harness.Access, api *kubeapi.Handler) error {
+// authorize returns an error of code Unauthorized if r has no known user, and of code Forbidden
+// if the user is not [harness.Allowed]. It returns nil if a requires no user.
+func authorize(a harness.Access, r *http.Request) error {
 	if !a.RequireUser {
 		return nil
 	}
-	tokens, err := kubeapi.ReadTokens(strings.NewReader(harness.Allowed + "," + harness.Allowed + ",1\n" + harness.Denied + "," + harness.Denied + ",2\n"))
-	if err != nil {
-		return err
+	user, err := userOf(r)
+	if err == nil && user != harness.Allowed {
+		err = &listwatch.Error{Code: listwatch.Forbidden, Message: "the user " + user + " may not use this server"}
 	}
-	api.Authenticate = kubeapi.FirstOf(kubeapi.ClientCertificate, tokens.Authenticate)
-	api.Authorize = func(_ context.Context, user kubeapi.User, _ kubeapi.Attributes) error {
-		if user.Name != harness.Allowed {
-			return errors.New("only one user may do anything")
-		}
-		return nil
-	}
-	return nil
+	return err
 }
 
-// origins are the patterns of those that are allowed.
-func origins(a harness.Access) []string {
+// userOf returns the common name of the client's certificate, or else the user of its bearer token.
+func userOf(r *http.Request) (string, error) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return r.TLS.VerifiedChains[0][0].Subject.CommonName, nil
+	}
+	// Schemes are case-insensitive (rfc9110#section-11.1).
+	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		var err error
+		if token, _, err = websocket.BearerToken(r); err != nil {
+			return "", err
+		}
+	}
+	if token != harness.Allowed && token != harness.Denied {
+		return "", &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request has no valid credentials"}
+	}
+	return token, nil
+}
+
+// allowedOrigins returns the patterns of the allowed origins.
+func allowedOrigins(a harness.Access) []string {
 	if a.AllowedOrigin == "" {
 		return nil
 	}
 	return []string{a.AllowedOrigin}
 }
 
-// serverOf returns the server's half of a transport with what a allows.
-func serverOf(a harness.Access, s transport.Server) transport.Server {
+// serverTransport returns s with the access rules of a.
+func serverTransport(a harness.Access, s transport.Server) transport.Server {
 	if ws, ok := s.(*websocket.Server); ok {
-		return &websocket.Server{Backend: ws.Backend, AllowOrigins: origins(a)}
+		return &websocket.Server{Backend: ws.Backend, AllowOrigins: allowedOrigins(a)}
 	}
 	return s
 }
 
-// open lets pages in before next.
-func open(a harness.Access, next http.Handler) http.Handler {
+// withCORS allows pages of the allowed origin to use next.
+func withCORS(a harness.Access, next http.Handler) http.Handler {
 	if a.AllowedOrigin == "" {
 		return next
 	}
-	return watchserver.CORS(next, origins(a))
+	return watchserver.CORS(next, allowedOrigins(a))
 }
 
-// A certificateHolder has the certificate that a server shows. It is safe for concurrent use.
+// A certificateHolder holds the current certificate of a server. It is safe for concurrent use.
 type certificateHolder struct {
-	shown atomic.Pointer[tls.Certificate]
+	current atomic.Pointer[tls.Certificate]
 }
 
-// renew puts a new one there.
-func (s *certificateHolder) renew() { s.shown.Store(new(certs.Trusted().Issue(certs.ForServer))) }
+// renew replaces the certificate by a new one.
+func (s *certificateHolder) renew() { s.current.Store(new(certs.Trusted().Issue(certs.ForServer))) }
 
-// serve makes c show what is on the shelf, and ask for what a says.
-func (s *certificateHolder) serve(c *tls.Config, a harness.Access) {
+// configure makes c present the current certificate, and request the client's if a requires it.
+func (s *certificateHolder) configure(c *tls.Config, a harness.Access) {
 	s.renew()
-	c.Certificates = nil // else they would be shown to clients that name no host
-	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.shown.Load(), nil }
+	c.Certificates = nil // otherwise clients that send no server name would get these
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.current.Load(), nil }
 	if a.ClientCertificates {
-		// Who shows none may have a token.
+		// A client without a certificate may send a token.
 		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, certs.Trusted().Pool
 	}
 }

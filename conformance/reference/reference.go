@@ -1,5 +1,6 @@
-// Package reference is the server that the conformance cases are developed against: this module's server
-// over a store in memory, or over any [Database]. [Interceptors] change its parts, for mutants.
+// Package reference provides the server that the conformance cases are developed against: a
+// watchserver over a store in memory or over another [Database]. Mutants change its parts with
+// [Interceptors].
 package reference
 
 import (
@@ -13,7 +14,6 @@ import (
 	"github.com/listwatch/listwatch/conformance/certs"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/informer"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -23,42 +23,44 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A Wrap puts something between the parts of [Own]: a mutant does, to break a rule. Nil functions change nothing.
+// Interceptors wrap the parts of the reference server and of its clients. Mutants use them to break
+// a rule. Nil functions change nothing.
 type Interceptors struct {
-	// Source stands between the store and the server.
+	// Source wraps the store that the server reads.
 	Source func(listwatch.Source) listwatch.Source
-	// Transport stands between the server and the one transport that is tested.
+	// Transport wraps the transport under test.
 	Transport func(transport.Server) transport.Server
-	// Handler stands between the server and its clients.
+	// Handler wraps the HTTP handler.
 	Handler func(http.Handler) http.Handler
-	// TLS changes what a secure server serves with, and HTTP the server.
+	// TLS changes the configuration of a server with TLS, and HTTP that of any server.
 	TLS  func(*tls.Config)
 	HTTP func(*http.Server)
-	// Network stands between the server and its clients, below HTTP.
+	// Network wraps the network between the clients and the server.
 	Network func(transport.Network) transport.Network
-	// Dialler, Client and Informer are those of the Target.
+	// TransportClient, Client and Informer become the fields of the same names in the Target.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
 	Informer        func(*informer.Informer[*listwatch.Object]) harness.Cache
 }
 
-// A Database makes collections. Every one that a case opens is new and empty, and knows nothing of the others.
+// A Database creates collections. Each case opens its own, which is empty at first.
 type Database interface {
-	// Collection makes one of a resource.
+	// Collection creates the collection that r describes.
 	Collection(r store.CollectionSpec) (*store.Collection, error)
-	// Compact forgets the history so far.
+	// Compact discards the history up to the current version.
 	Compact()
 }
 
-// New returns this module's server over a store in memory, with w in between.
+// New returns the reference server over a store in memory, with the given interceptors.
 func New(name string, w Interceptors) harness.Target {
 	return NewWithDatabase(name, func(_ harness.T, s harness.Setup) Database {
 		return memory.Open(memory.Options{HistoryBytes: s.HistoryBytes})
 	}, w)
 }
 
-// NewWithDatabase returns this module's server over databases that open makes, with w in between. open fails t or returns one; the history of its
-// collections is bounded by Setup.HistoryBytes, as in [memory.Options].
+// NewWithDatabase returns the reference server over the databases that open returns. open must limit
+// the history of collections to Setup.HistoryBytes, with the meaning of [memory.Options], and fail t if
+// it cannot create a database.
 func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Database, w Interceptors) harness.Target {
 	return harness.Target{
 		Name: name, Abilities: ^harness.Ability(0), SupportsFakeTime: true, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
@@ -69,12 +71,7 @@ func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Databa
 	}
 }
 
-// thing is the resource whose collection is tested; it is served alone at /things and, as all others, at its path in Kubernetes.
-var thing = kubeapi.Resource{
-	Group: "conformance.example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Fields: []string{"spec.phase"},
-}
-
-// referenceServer is a collection, and how it is to be served.
+// A referenceServer serves one collection for one case.
 type referenceServer struct {
 	harness.T
 	setup  harness.Setup
@@ -87,7 +84,7 @@ func newReferenceServer(t harness.T, s harness.Setup, w Interceptors, db Databas
 	t.Helper()
 	o := &referenceServer{T: t, setup: s, wrap: w, db: db}
 	var err error
-	if o.things, err = o.db.Collection(thing.CollectionSpec()); err != nil {
+	if o.things, err = o.db.Collection(thingSpec); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -114,10 +111,11 @@ func (o *referenceServer) Delete(ctx context.Context, key listwatch.Key) (listwa
 	return object.Version, nil
 }
 
-// transports returns those that the server asks in turn; that of HTTP/1.1 claims whatever is left.
+// transports returns the transports in the order in which the server tries them. HTTP/1.1 is last
+// because it accepts every request.
 func (o *referenceServer) transports() []transport.Server {
 	h1, second, ws := transport.Server(chunked.Server{}), transport.Server(h2.Server{}), transport.Server(&websocket.Server{})
-	over := serverOf(o.setup.Access, o.setup.ServerTransport)
+	over := serverTransport(o.setup.Access, o.setup.ServerTransport)
 	if wrap := o.wrap.Transport; wrap != nil {
 		over = wrap(over)
 	}
@@ -135,12 +133,9 @@ func (o *referenceServer) transports() []transport.Server {
 // serve starts a server over the collection.
 func (o *referenceServer) serve() *harness.Instance {
 	o.Helper()
-	api := &kubeapi.Handler{Server: watchserver.Server{
+	api := &api{things: o.things, access: o.setup.Access, server: watchserver.Server{
 		Timing: o.setup.Timing, Limits: o.setup.Limits, Transports: o.transports(), NoCompression: o.setup.NoCompression,
 	}}
-	if err := errors.Join(api.Add(thing, o.things), admit(o.setup.Access, api)); err != nil {
-		o.Fatal(err)
-	}
 	var source listwatch.Source = o.things
 	if o.wrap.Source != nil {
 		source = o.wrap.Source(source)
@@ -148,35 +143,36 @@ func (o *referenceServer) serve() *harness.Instance {
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("/things", func(w http.ResponseWriter, r *http.Request) {
-		api.Server.Serve(w, r, watchserver.Endpoint{Source: source})
+		api.server.Serve(w, r, watchserver.Endpoint{Source: source})
 	})
-	handler := open(o.setup.Access, mux)
+	handler := withCORS(o.setup.Access, mux)
 	if o.wrap.Handler != nil {
 		handler = o.wrap.Handler(handler)
 	}
-	s := o.site(handler, source, api.Drain)
-	s.OpenWatches = func() int { return len(api.Server.Watches()) }
+	s := o.startInstance(handler, source, api.server.Drain)
+	s.OpenWatches = func() int { return len(api.server.Watches()) }
 	return s
 }
 
-// site serves handler; drain ends its watches, and what a case leaves open is cut off.
-func (o *referenceServer) site(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
+// startInstance serves handler until the end of the case. Then drain closes the watches that the case
+// has left open.
+func (o *referenceServer) startInstance(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
 	o.Helper()
 	certificates := new(certificateHolder)
 	s := harness.StartServer(o.T, o.setup, handler, func(c *tls.Config) {
-		certificates.serve(c, o.setup.Access)
+		certificates.configure(c, o.setup.Access)
 		if o.wrap.TLS != nil {
 			o.wrap.TLS(c)
 		}
 	}, o.wrap.HTTP)
 	if o.setup.Access.RequireUser {
-		s.URL.Path = thing.Path("") // what is at /things alone asks nobody
+		s.URL.Path = collectionPath // because /things requires no credentials
 	}
 	s.IssueCertificate = func(user string) tls.Certificate { return certs.Trusted().Issue(certs.ForUser(user)) }
 	if o.wrap.Network != nil {
 		s.Network = o.wrap.Network(s.Network)
 	}
-	s.Kind, s.KubernetesPath, s.Store, s.Drain = thing.Kind, thing.Path(""), o, drain
+	s.Kind, s.KubernetesPath, s.Store, s.Drain = thingSpec.Kind, collectionPath, o, drain
 	s.Compact = func(context.Context) error {
 		o.db.Compact()
 		return nil

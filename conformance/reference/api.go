@@ -1,0 +1,108 @@
+package reference
+
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+const (
+	apiPath        = "/apis/conformance.example.com/v1"
+	collectionPath = apiPath + "/things"
+	// maxBody limits the objects that clients send.
+	maxBody = 3 << 20
+)
+
+// thingSpec is the tested collection.
+var thingSpec = store.CollectionSpec{
+	APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true, Fields: []string{"spec.phase"},
+}
+
+// An api serves the collection at its paths in Kubernetes' API with the operations that cases need:
+// list, watch, get and create, with authentication.
+type api struct {
+	server watchserver.Server
+	things *store.Collection
+	access harness.Access
+}
+
+// ServeHTTP implements [http.Handler].
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	watchserver.CloseAfterChunkedRequest(w, r)
+	if err := a.serve(w, r); err != nil {
+		watchserver.WriteError(w, r, err)
+	}
+}
+
+func (a *api) serve(w http.ResponseWriter, r *http.Request) error {
+	if err := authorize(a.access, r); err != nil {
+		return err
+	}
+	key, ok := parsePath(r.URL.Path)
+	switch {
+	case !ok:
+		return &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no path " + r.URL.Path}
+	case key.Name != "" && r.Method == http.MethodGet:
+		return a.get(w, r, key)
+	case key.Namespace != "" && key.Name == "" && r.Method == http.MethodPost:
+		return a.create(w, r)
+	}
+	// For other methods, Serve responds with 405.
+	a.server.Serve(w, r, watchserver.Endpoint{Source: a.things, Namespace: key.Namespace})
+	return nil
+}
+
+// parsePath returns the namespace and the name in a path. Both are empty for the whole collection.
+func parsePath(path string) (key listwatch.Key, ok bool) {
+	if path == collectionPath {
+		return key, true
+	}
+	rest, ok := strings.CutPrefix(path, apiPath+"/namespaces/")
+	if !ok {
+		return key, false
+	}
+	parts := strings.Split(rest, "/")
+	if len(parts) == 3 {
+		key.Name = parts[2]
+		ok = key.Name != ""
+	}
+	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] != "things" || !ok {
+		return key, false
+	}
+	key.Namespace = parts[0]
+	return key, true
+}
+
+func (a *api) get(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+	object, err := a.things.Get(r.Context(), key)
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, object)
+	return nil
+}
+
+func (a *api) create(w http.ResponseWriter, r *http.Request) error {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "read the body", Err: err}
+	}
+	object, err := a.things.Create(r.Context(), data)
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusCreated, object)
+	return nil
+}
+
+// writeObject writes the bytes of an object as they were stored.
+func writeObject(w http.ResponseWriter, code int, object *listwatch.Object) {
+	w.Header().Set("Content-Type", harness.JSONMediaType)
+	w.WriteHeader(code)
+	_, _ = w.Write(object.Data) // an error means that the client has left
+}
