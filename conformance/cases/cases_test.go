@@ -189,5 +189,5 @@ func checkCoveredBy(t *testing.T, c harness.Case) {
 			}
 		}
 	}
-	t.Errorf("%s: there is no %s in %s", c.ID, m[2], m[1])
+	t.Errorf("%s: test %s does not exist in %s", c.ID, m[2], m[1])
 }

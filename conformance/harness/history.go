@@ -12,7 +12,7 @@ import (
 func Diff(want, got []Seen) error {
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
-			return fmt.Errorf("event %d is %s at %d, want %s at %d", i, got[i].Line, got[i].Version, want[i].Line, want[i].Version)
+			return fmt.Errorf("event %d: got %s at version %d, want %s at version %d", i, got[i].Line, got[i].Version, want[i].Line, want[i].Version)
 		}
 	}
 	if len(want) != len(got) {

@@ -32,7 +32,7 @@ func (e *Env) Concurrently(n int, do func(i int) error) {
 	all.Wait()
 	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(failed) > 0 {
-		e.Fatalf("%d of %d: %v", len(failed), n, failed[0])
+		e.Fatalf("%d of %d calls failed; one of the errors: %v", len(failed), n, failed[0])
 	}
 }
 

@@ -53,7 +53,7 @@ func parseVersion(r *harness.Response, rv string) listwatch.Version {
 	r.Helper()
 	v, err := listwatch.ParseVersion(rv)
 	if err != nil || v == 0 {
-		r.Fatalf("got resourceVersion %q: %v", rv, err)
+		r.Fatalf("got resourceVersion %q, want a positive decimal number: %v", rv, err)
 	}
 	return v
 }

@@ -30,7 +30,7 @@ func h2WindowZero(e *harness.Env) {
 		p.WantEvents(flowing, i+1)
 	}
 	if waited := time.Since(begin); e.Setup.FakeTime && waited > 0 {
-		e.Errorf("the other stream waited %v", waited)
+		e.Errorf("the other stream waited %v because one stream was stalled", waited)
 	}
 	if n := len(p.Data[stalled]); n > harness.HTTP2StreamWindow {
 		e.Errorf("the stalled stream got %d bytes with a window of %d", n, harness.HTTP2StreamWindow)
