@@ -138,6 +138,22 @@ func withDefaults(defaults, header []string) []string {
 	return append(all, header...)
 }
 
+// A deadlineConn limits the time of each read and write.
+type deadlineConn struct {
+	net.Conn
+	limit time.Duration
+}
+
+func (c *deadlineConn) Read(p []byte) (int, error) {
+	_ = c.SetReadDeadline(time.Now().Add(c.limit)) // if it fails, so does Read
+	return c.Conn.Read(p)
+}
+
+func (c *deadlineConn) Write(p []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(c.limit)) // if it fails, so does Write
+	return c.Conn.Write(p)
+}
+
 // Connect opens a connection to the server. If the server uses TLS, the handshake offers
 // protocols.
 func (e *Env) Connect(protocols ...string) net.Conn {
@@ -151,7 +167,11 @@ func (e *Env) Connect(protocols ...string) net.Conn {
 		e.Fatal(err)
 	}
 	e.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(e.Patience()))
+	if e.Setup.FakeTime {
+		_ = c.SetDeadline(time.Now().Add(e.Patience()))
+	} else {
+		c = &deadlineConn{c, e.Patience()} // a slow machine makes steady progress
+	}
 	if !e.UsesTLS() {
 		return c
 	}

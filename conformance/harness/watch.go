@@ -6,16 +6,35 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Watch is a watch that the case reads with this module's transport client.
+// A Watch is a watch that the case reads with this module's transport client. In real time, every
+// call of Receive may take as long as Env.Patience; in fake time, the whole watch may.
 type Watch struct {
 	*Env
 	transport.Receiver
+	timeout *timeout
+}
+
+// A timeout cancels a context if a wait takes too long.
+type timeout struct {
+	timer   *time.Timer
+	expired atomic.Bool
+}
+
+func newTimeout(after time.Duration, cancel context.CancelFunc) *timeout {
+	t := new(timeout)
+	t.timer = time.AfterFunc(after, func() {
+		t.expired.Store(true)
+		cancel()
+	})
+	return t
 }
 
 // Dial opens a watch. query holds the parameters other than watch=1.
@@ -36,23 +55,41 @@ func (e *Env) DialRequest(query string, r transport.Request) *Watch {
 
 // TryDial is like DialRequest but returns the error, so that any goroutine may call it.
 func (e *Env) TryDial(query string, r transport.Request) (*Watch, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
+	ctx, cancel := context.WithCancel(context.Background())
+	t := newTimeout(e.Patience(), cancel)
 	r.URL, r.Header = e.WatchURL("watch=1&"+query), e.WithHeader(r.Header)
 	receiver, err := e.Client.Dial(ctx, &r)
+	if err != nil || !e.Setup.FakeTime {
+		t.timer.Stop()
+	}
 	if err != nil {
 		cancel()
-		return nil, err
+		return nil, t.explain(err)
 	}
 	e.Cleanup(func() {
+		t.timer.Stop()
 		receiver.Close()
 		cancel()
 	})
-	return &Watch{e, receiver}, nil
+	return &Watch{e, receiver, t}, nil
+}
+
+// explain returns DeadlineExceeded in place of an error that the timeout has caused.
+func (t *timeout) explain(err error) error {
+	if err != nil && t.expired.Load() {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // Receive calls Receiver.Receive and records the result in the timeline.
 func (s *Watch) Receive() (framing.WatchEvent, error) {
+	if !s.Setup.FakeTime {
+		s.timeout.timer.Reset(s.Patience()) // a slow machine makes steady progress
+		defer s.timeout.timer.Stop()
+	}
 	w, err := s.Receiver.Receive()
+	err = s.timeout.explain(err)
 	s.Timeline.note(func() string { return s.describeReceived(w, err) })
 	return w, err
 }

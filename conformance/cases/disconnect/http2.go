@@ -1,7 +1,6 @@
 package disconnect
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"time"
@@ -82,16 +81,9 @@ func sendEvent(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
 
 func h2GoAway(e *harness.Env) {
 	route, peers := serveH2Script(e)
-	dial := func() *harness.Watch {
-		ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
-		e.Cleanup(cancel)
-		r, err := route.Client.Dial(ctx, &transport.Request{URL: route.WatchURL("watch=1")})
-		if err != nil {
-			e.Fatal(err)
-		}
-		e.Cleanup(func() { r.Close() })
-		return &harness.Watch{Env: e, Receiver: r}
-	}
+	scripted := *e
+	scripted.Route = route
+	dial := func() *harness.Watch { return scripted.Dial("") }
 	first := dial()
 	one := <-peers
 	one.Must(one.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))
