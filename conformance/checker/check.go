@@ -59,8 +59,8 @@ type checker struct {
 	history       *History
 	writes        *writeLog
 	maxViolations int
-	// certainFloor is the history floor that was in effect for certain at a time;
-	// possibleFloor is the highest one that may have been.
+	// certainFloor is the history floor that was certainly in effect at a time.
+	// possibleFloor is the highest floor that may have been in effect.
 	certainFloor, possibleFloor versionsByTime
 
 	projections map[Selection]*projection
@@ -122,7 +122,7 @@ func (c *checker) verifyWatcher(numbers []int, listed map[listwatch.Version]bool
 	first := c.history.Sessions[numbers[0]]
 	for _, n := range numbers {
 		if s := c.history.Sessions[n]; s.Request.Selection != first.Request.Selection {
-			return invalid(fmt.Sprintf("watcher %q: session %d has another selection than the first session; record it under another watcher name", s.Watcher, n))
+			return invalid(fmt.Sprintf("watcher %q: session %d has a different selection than the first session; record it under another watcher name", s.Watcher, n))
 		}
 	}
 	p, err := c.projection(first.Request.Selection)
@@ -168,11 +168,11 @@ func (c *checker) checkList(l *List, p *projection, where Violation) {
 		return
 	}
 	c.verifyItems(p, l.Items, ListExact, where)
-	cl := observedState{version: l.Version, projection: p, items: l.Items, guarantee: ListExact, violation: where, after: l.After}
+	state := observedState{version: l.Version, projection: p, items: l.Items, guarantee: ListExact, violation: where, after: l.After}
 	if l.More && len(l.Items) > 0 {
-		cl.bounded, cl.upTo = true, l.Items[len(l.Items)-1].Key
+		state.bounded, state.upTo = true, l.Items[len(l.Items)-1].Key
 	}
-	c.states = append(c.states, cl)
+	c.states = append(c.states, state)
 }
 
 // verifyItems reports the first item that no write produced.
@@ -223,9 +223,9 @@ func (c *checker) checkHandlerCalls() {
 		want := ""
 		switch {
 		case call.Version < was.version || call.Version == was.version && call.Type == Added:
-			want = fmt.Sprintf("%s after version %d", call.Key, was.version)
+			want = fmt.Sprintf("%s with a version newer than %d", call.Key, was.version)
 		case (call.Type == Added) == was.exists:
-			want = fmt.Sprintf("ADDED if and only if the object does not exist; after version %d, exists: %v", was.version, was.exists)
+			want = fmt.Sprintf("ADDED for a new object, MODIFIED or DELETED for an existing one; exists after version %d: %v", was.version, was.exists)
 		}
 		if want != "" {
 			c.add(Violation{

@@ -8,9 +8,9 @@ import (
 // A convergence tracks when a watcher reaches the newest version of each heal.
 type convergence struct {
 	heals        []Heal
-	targets      []int // the required position, by heal
-	reachedCount int   // number of heals whose target is reached
-	took         []time.Duration
+	targets      []int           // the required position, by heal
+	reachedCount int             // number of heals whose target is reached
+	took         []time.Duration // time from each heal until its target was reached
 }
 
 func newConvergence(h *History, p *projection) convergence {

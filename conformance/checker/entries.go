@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Readers refuse files of another format version: a partly understood history would be
-// judged wrongly.
+// A reader rejects files with another format version, because a verdict on a history that it
+// understands only in part would be wrong.
 const (
 	fileFormat  = "listwatch.history"
 	fileVersion = 1

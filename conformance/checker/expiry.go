@@ -6,13 +6,14 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// startsBelowFloor reports whether the history that s requested was certainly gone.
+// startsBelowFloor reports whether the history that s needs had certainly been compacted when
+// s was opened.
 func (c *checker) startsBelowFloor(s *Session) bool {
 	return s.Request.Version < c.certainFloor.before(s.Opened)
 }
 
-// verifyServedBelowFloor reports a session that was served although its history was gone,
-// if Meta.MustExpire forbids that.
+// verifyServedBelowFloor reports a session that received events although the history that it
+// needs had been compacted, if Meta.MustExpire requires Expired in this case.
 func (c *checker) verifyServedBelowFloor(w *verifier) {
 	if c.history.Meta.MustExpire && w.eventIndex >= 0 && c.startsBelowFloor(w.session) {
 		w.report(ExpiryJustified, fmt.Sprintf("Expired, because the history before version %d was discarded", c.certainFloor.before(w.session.Opened)),
@@ -20,15 +21,15 @@ func (c *checker) verifyServedBelowFloor(w *verifier) {
 	}
 }
 
-// verifyExpired verifies a session that ended with Expired: a floor must have been above
-// its position.
+// verifyExpired verifies a session that ended with Expired: the highest possible floor must
+// be above its position.
 func (c *checker) verifyExpired(w *verifier) {
 	s := w.session
 	if !c.history.Meta.AllCompactionsRecorded {
 		return
 	}
 	if w.phase != following && s.Request.InitialEvents && !s.End.Remote {
-		return // the client itself reports this when the initial events are interrupted
+		return // the client returns Expired if the initial events are interrupted
 	}
 	end := s.End.At
 	if end == 0 {

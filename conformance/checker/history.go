@@ -59,9 +59,9 @@ type Selection struct {
 	// Labels and Fields are selectors in Kubernetes' syntax. If empty, they match all.
 	Labels string `json:"labels,omitempty"`
 	Fields string `json:"fields,omitempty"`
-	// If Tag is not empty, it replaces the selectors: the selection contains the objects
-	// whose ObjectState.Tags contain it. A test can thereby decide by its own code what is
-	// selected, and check the server's selectors.
+	// Tag, if not empty, replaces the selectors: the selection contains the objects whose
+	// ObjectState.Tags contain Tag. A test that evaluates selectors with its own code can
+	// thereby check the selectors of the server.
 	Tag string `json:"judge,omitempty"`
 }
 
@@ -75,8 +75,8 @@ func SelectionOf(q listwatch.Query) Selection {
 type Write struct {
 	Version listwatch.Version `json:"version"`
 	Key     Key               `json:"key"`
-	// Before is the previous state of the object, with the version of this write: what a
-	// DELETED event of this write contains. If nil, the write created the object.
+	// Before is the previous state of the object, but with the version of this write, as a
+	// DELETED event contains it. If nil, the write created the object.
 	Before *ObjectState `json:"before,omitempty"`
 	// After is the new state of the object. If nil, the write deleted it.
 	After *ObjectState `json:"after,omitempty"`
@@ -121,13 +121,12 @@ func RequestOf(q listwatch.Query) Request {
 	return a
 }
 
-// A Session is one watch as its watcher requested it. Consecutive sessions of the same
-// Watcher continue one history.
+// A Session is one watch as its watcher requested it. All sessions with the same Watcher are
+// checked together.
 type Session struct {
 	Watcher string  `json:"watcher"`
 	Request Request `json:"asked,omitzero"`
-	// Transport and Replica tell the reader of a report how the watch ran. The checker
-	// ignores them.
+	// Transport and Replica only appear in reports. The checker does not interpret them.
 	Transport string `json:"transport,omitempty"`
 	Replica   string `json:"replica,omitempty"`
 	// Opened is the time before the request was sent, Ready the time at which Watch
@@ -136,8 +135,8 @@ type Session struct {
 	Ready  time.Duration `json:"ready,omitempty"`
 
 	Events []ReceivedEvent `json:"-"`
-	// Connections are the underlying connections of a client that resumes by itself. If
-	// there are none, the session is a single connection.
+	// Connections are the network connections of the session. If there are none, the
+	// checker assumes a single connection that lasted as long as the session.
 	Connections []Connection `json:"-"`
 	End         End          `json:"-"`
 }

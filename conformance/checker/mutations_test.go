@@ -23,7 +23,7 @@ var streamMutations = []mutation{
 		eventRef{p.session, len(p.session.Events)}.insert(f)
 	})},
 	{"swap two events", Ordered, editEvent(func(p eventRef) bool {
-		n, ok := p.neighbour(1)
+		n, ok := p.neighbor(1)
 		return ok && p.isChange() && n.event().Version != p.event().Version && !sharedVersion(p) && !sharedVersion(n)
 	}, func(p eventRef) {
 		p.session.Events[p.index], p.session.Events[p.index+1] = p.session.Events[p.index+1], p.session.Events[p.index]
@@ -52,7 +52,7 @@ var streamMutations = []mutation{
 		return f.Version != 0
 	})},
 	{"split a transaction", Atomic, editEvent(func(p eventRef) bool {
-		n, ok := p.neighbour(1)
+		n, ok := p.neighbor(1)
 		return ok && continuesVersion(p) && p.isChange() && n.event().Version != p.event().Version && !sharedVersion(n)
 	}, func(p eventRef) {
 		p.session.Events[p.index], p.session.Events[p.index+1] = p.session.Events[p.index+1], p.session.Events[p.index]
@@ -132,7 +132,7 @@ var bookmarkMutations = []mutation{
 // versionMayContinue reports whether the next change has the same version as p, or was
 // lost.
 func versionMayContinue(p eventRef) bool {
-	n, ok := p.neighbour(1)
+	n, ok := p.neighbor(1)
 	return !ok || n.event().Version == p.event().Version
 }
 
@@ -265,9 +265,9 @@ var stateMutations = []mutation{
 	{"start before a version already seen", Fresh, func(m *mutator) bool {
 		// The watcher sees a write before it is acknowledged, and then restarts from an
 		// older state.
-		side := &ObjectState{Fingerprint: 7}
+		state := &ObjectState{Fingerprint: 7}
 		*m.history = History{
-			Writes: []Write{{Version: 1, Key: Key{Name: "a"}, After: side, Began: 1, Acked: 2}, {Version: 2, Key: Key{Name: "b"}, After: side, Began: 3, Acked: 9}},
+			Writes: []Write{{Version: 1, Key: Key{Name: "a"}, After: state, Began: 1, Acked: 2}, {Version: 2, Key: Key{Name: "b"}, After: state, Began: 3, Acked: 9}},
 			Sessions: []*Session{
 				{Watcher: "w", Request: Request{Version: 1}, Opened: 3, Events: []ReceivedEvent{{Added, Key{Name: "b"}, 2, false, 7, 4}}, End: End{At: 5, Error: "cut"}},
 				{Watcher: "w", Request: Request{InitialEvents: true, Bookmarks: true}, Opened: 6, Events: []ReceivedEvent{

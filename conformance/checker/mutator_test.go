@@ -60,9 +60,9 @@ func (p eventRef) isChange() bool {
 	return p.hasObject() && !p.event().Initial && p.afterInitialEvents()
 }
 
-// neighbour returns the event at a distance of by, and whether it is a change.
-func (p eventRef) neighbour(by int) (n eventRef, ok bool) {
-	n = eventRef{p.session, p.index + by}
+// neighbor returns the event at p.index+offset, and whether it exists and is a change.
+func (p eventRef) neighbor(offset int) (n eventRef, ok bool) {
+	n = eventRef{p.session, p.index + offset}
 	return n, n.index >= 0 && n.index < len(n.session.Events) && n.isChange()
 }
 
@@ -179,7 +179,7 @@ func isFollowedByChange(p eventRef) bool {
 
 // continuesVersion reports whether p has the same version as the change before it.
 func continuesVersion(p eventRef) bool {
-	n, ok := p.neighbour(-1)
+	n, ok := p.neighbor(-1)
 	return ok && n.event().Version == p.event().Version
 }
 

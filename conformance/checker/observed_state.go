@@ -16,7 +16,7 @@ type observedState struct {
 	items      []Item
 	guarantee  Guarantee
 	violation  Violation
-	// The state covers the keys after the key after and, if bounded, up to the key upTo.
+	// The state covers the keys greater than after and, if bounded, not greater than upTo.
 	after, upTo Key
 	bounded     bool
 }
@@ -34,7 +34,7 @@ func (c *checker) verifyItem(p *projection, it Item) (guarantee Guarantee, want 
 	case write < 0 && others > 0:
 		return ContentExact, "the key of a write of that version"
 	case write < 0:
-		return NoPhantom, "no event: no write has that version"
+		return NoPhantom, "no object: no write has that version"
 	case !p.selectsResultOf(write):
 		return NoPhantom, "no object: the selection does not contain the result of that write"
 	}
@@ -75,23 +75,23 @@ func (c *checker) applyWrite(states map[*projection]map[Key]listwatch.Version, w
 	}
 }
 
-func (c *checker) compareState(cl *observedState, state map[Key]listwatch.Version) {
+func (c *checker) compareState(observed *observedState, state map[Key]listwatch.Version) {
 	var first Violation
 	wrong := 0
 	difference := func(want, got string) {
 		if wrong++; wrong == 1 {
-			first = cl.violation
-			first.Want, first.Got = want, got+" in "+cl.violation.Got
+			first = observed.violation
+			first.Want, first.Got = want, got+" in "+observed.violation.Got
 		}
 	}
-	exists := make(map[Key]bool, len(cl.items))
-	for _, it := range cl.items {
+	exists := make(map[Key]bool, len(observed.items))
+	for _, it := range observed.items {
 		v, ok := state[it.Key]
 		switch {
 		case exists[it.Key]:
 			difference(it.Key.String()+" once", "it twice")
 		case !ok:
-			difference(fmt.Sprintf("no %s at version %d", it.Key, cl.version), fmt.Sprintf("version %d", it.Version))
+			difference(fmt.Sprintf("no %s at version %d", it.Key, observed.version), fmt.Sprintf("version %d", it.Version))
 		case v != it.Version:
 			difference(fmt.Sprintf("%s at version %d", it.Key, v), fmt.Sprintf("version %d", it.Version))
 		}
@@ -99,7 +99,7 @@ func (c *checker) compareState(cl *observedState, state map[Key]listwatch.Versio
 	}
 	var missing []Key
 	for key := range state {
-		if !exists[key] && cl.covers(key) {
+		if !exists[key] && observed.covers(key) {
 			missing = append(missing, key)
 		}
 	}
@@ -111,7 +111,7 @@ func (c *checker) compareState(cl *observedState, state map[Key]listwatch.Versio
 		first.Want += fmt.Sprintf(" (and %d more differences)", wrong-1)
 	}
 	if wrong > 0 {
-		first.Guarantee = cl.guarantee
+		first.Guarantee = observed.guarantee
 		c.add(first)
 	}
 }

@@ -31,18 +31,18 @@ func newProjection(l *writeLog, s Selection) (*projection, error) {
 	for i := range l.all {
 		w := &l.all[i]
 		was, is := m.matches(w.Key, w.Before), m.matches(w.Key, w.After)
-		var what EventType
+		var eventType EventType
 		switch {
 		case was && is:
-			what = Modified
+			eventType = Modified
 		case is:
-			what = Added
+			eventType = Added
 		case was:
-			what = Deleted
+			eventType = Deleted
 		default:
 			continue
 		}
-		p.events = append(p.events, expectedEvent{int32(i), what})
+		p.events = append(p.events, expectedEvent{int32(i), eventType})
 		p.positions[i] = int32(len(p.events))
 	}
 	return p, nil
@@ -95,17 +95,17 @@ func newMatcher(s Selection) (*matcher, error) {
 	return m, err
 }
 
-func (m *matcher) matches(key Key, side *ObjectState) bool {
+func (m *matcher) matches(key Key, state *ObjectState) bool {
 	switch s := m.selection; {
-	case side == nil:
+	case state == nil:
 		return false
 	case s.Namespace != "" && s.Namespace != key.Namespace, s.Name != "" && s.Name != key.Name:
 		return false
 	case s.Tag != "":
-		return slices.Contains(side.Tags, s.Tag)
+		return slices.Contains(state.Tags, s.Tag)
 	}
-	if !m.labels.Matches(side.Labels) {
+	if !m.labels.Matches(state.Labels) {
 		return false
 	}
-	return m.fields.Empty() || m.fields.Matches(&listwatch.Object{Key: listwatch.Key(key), Fields: side.Fields})
+	return m.fields.Empty() || m.fields.Matches(&listwatch.Object{Key: listwatch.Key(key), Fields: state.Fields})
 }

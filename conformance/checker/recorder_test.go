@@ -125,7 +125,7 @@ func TestRecordedStoreKeepsAllGuarantees(t *testing.T) {
 	}
 	for _, w := range h.Writes {
 		if w.Before != nil && w.Before.Fingerprint == 0 {
-			t.Fatalf("the write of %s at version %d has no last state to compare with", w.Key, w.Version)
+			t.Fatalf("the write of %s at version %d has no fingerprint of the previous state", w.Key, w.Version)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (s *recordedStore) putOrDelete(t *testing.T, name, tier string, n int) {
 	}
 }
 
-func TestUpdateThatChangesNothingIsNoWrite(t *testing.T) {
+func TestUnchangedUpdateIsNotRecorded(t *testing.T) {
 	s := newRecordedStore(t)
 	s.put(t, "a", "gold", 1)
 	s.put(t, "a", "gold", 1)
@@ -228,8 +228,8 @@ func TestReceiverIsRecorded(t *testing.T) {
 
 func TestConnectionsAreRecorded(t *testing.T) {
 	rec := NewRecorder(Meta{})
-	witness := rec.Watcher("w")
-	log, trace := witness.OpenSession(listwatch.Query{}, "remote"), witness.Trace()
+	watcher := rec.Watcher("w")
+	log, trace := watcher.OpenSession(listwatch.Query{}, "remote"), watcher.Trace()
 	trace.Lost(errors.New("not even opened"), 0)
 	trace.Opened("chunked", 0)
 	trace.Lost(io.EOF, 0)

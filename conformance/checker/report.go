@@ -99,8 +99,8 @@ func (r *Report) WriteText(w io.Writer) error {
 type Summary struct {
 	Writes   int `json:"writes"`
 	Watchers int `json:"watchers"`
-	// Sessions counts the requested watches. Connections counts the network connections: a
-	// session of a client that resumes by itself may have several.
+	// Sessions counts the requested watches. Connections counts the network connections; a
+	// session has several if its client reconnects.
 	Sessions    int `json:"sessions"`
 	Connections int `json:"streams"`
 	// Events counts the checked events, Snapshots the checked sets of initial events.

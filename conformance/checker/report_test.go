@@ -55,13 +55,13 @@ func TestUnmetRequirementsFail(t *testing.T) {
 }
 
 func TestContradictoryWritesAreRefused(t *testing.T) {
-	side := &ObjectState{}
+	state := &ObjectState{}
 	for name, writes := range map[string][]Write{
-		"no version":                {{Key: Key{Name: "a"}, After: side}},
+		"no version":                {{Key: Key{Name: "a"}, After: state}},
 		"neither before, after":     {{Version: 1, Key: Key{Name: "a"}}},
-		"twice":                     {{Version: 1, Key: Key{Name: "a"}, After: side}, {Version: 1, Key: Key{Name: "a"}, Before: side, After: side}},
-		"create of existing object": {{Version: 1, Key: Key{Name: "a"}, After: side}, {Version: 2, Key: Key{Name: "a"}, After: side}},
-		"update of missing object":  {{Version: 1, Key: Key{Name: "a"}, Before: side, After: side}},
+		"twice":                     {{Version: 1, Key: Key{Name: "a"}, After: state}, {Version: 1, Key: Key{Name: "a"}, Before: state, After: state}},
+		"create of existing object": {{Version: 1, Key: Key{Name: "a"}, After: state}, {Version: 2, Key: Key{Name: "a"}, After: state}},
+		"update of missing object":  {{Version: 1, Key: Key{Name: "a"}, Before: state, After: state}},
 	} {
 		if _, err := Check(&History{Writes: writes}, nil); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)

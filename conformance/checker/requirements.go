@@ -32,23 +32,23 @@ func (r Requirements) IsZero() bool {
 // Missing returns one line for each requirement that s does not meet.
 func (r Requirements) Missing(s *Summary) []string {
 	var lines []string
-	least := func(what string, want, got int) {
+	atLeast := func(what string, want, got int) {
 		if got < want {
 			lines = append(lines, fmt.Sprintf("%d %s, want at least %d", got, what, want))
 		}
 	}
-	least("writes", r.Writes, s.Writes)
-	least("events", r.Events, s.Events)
-	least("bookmarks", r.Bookmarks, s.Bookmarks)
-	least("lists", r.Lists, s.Lists)
-	least("resumes", r.Resumes, s.Resumes)
-	least("sessions that got Expired", r.Expired, s.Expired)
-	least("relists", r.Relists, s.Relists)
+	atLeast("writes", r.Writes, s.Writes)
+	atLeast("events", r.Events, s.Events)
+	atLeast("bookmarks", r.Bookmarks, s.Bookmarks)
+	atLeast("lists", r.Lists, s.Lists)
+	atLeast("resumes", r.Resumes, s.Resumes)
+	atLeast("sessions that got Expired", r.Expired, s.Expired)
+	atLeast("relists", r.Relists, s.Relists)
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
-		least("faults of kind "+kind, r.Faults[kind], s.Faults[kind])
+		atLeast("faults of kind "+kind, r.Faults[kind], s.Faults[kind])
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.EndedByFault)) {
-		least("connections ended by "+kind, r.EndedByFault[kind], s.EndedByFault[kind])
+		atLeast("connections ended by "+kind, r.EndedByFault[kind], s.EndedByFault[kind])
 	}
 	return lines
 }
@@ -105,8 +105,9 @@ type lostConnection struct {
 	clean        bool
 }
 
-// lostConnections returns the connections of sessions that ended by themselves, except
-// those that ended with Expired.
+// lostConnections returns the connections that ended before their watcher closed them, in the
+// order of their ends. A session without recorded connections counts as one connection,
+// unless it ended with Expired.
 func lostConnections(sessions []*Session) []lostConnection {
 	var all []lostConnection
 	add := func(opened, lost time.Duration, reason string) {

@@ -37,7 +37,7 @@ type simWrite struct {
 	before, after *simObject
 }
 
-// A simSelection is a selection and its meaning.
+// A simSelection is a selection and a function that reports whether an object belongs to it.
 type simSelection struct {
 	selection Selection
 	selects   func(Key, *simObject) bool
@@ -57,7 +57,7 @@ func isOdd(o *simObject) bool { return o.writeCount%3 == 1 }
 type simClient struct {
 	name           string
 	selection      simSelection
-	resumes        bool // resumes by itself, within a session
+	resumes        bool // reconnects within a session
 	bookmarks      bool // requests bookmarks
 	session        *Session
 	position       listwatch.Version // everything up to this version was delivered
@@ -145,14 +145,14 @@ func (s *simulation) writeKey(key Key, began time.Duration) {
 	} else {
 		s.objects[key] = next
 	}
-	what := Modified
+	eventType := Modified
 	switch {
 	case old == nil:
-		what = Added
+		eventType = Added
 	case next == nil:
-		what = Deleted
+		eventType = Deleted
 	}
-	s.history.HandlerCalls = append(s.history.HandlerCalls, HandlerCall{"informer", what, key, s.version})
+	s.history.HandlerCalls = append(s.history.HandlerCalls, HandlerCall{"informer", eventType, key, s.version})
 }
 
 func (o *simObject) state() *ObjectState {
@@ -177,10 +177,10 @@ func (s *simulation) compact() {
 	s.tick()
 }
 
-// eventsBetween returns the events that the writes after version from and up to version to
-// cause in the selection v.
+// eventsBetween returns the events of the selection v for the writes after version from and
+// up to version to.
 func (s *simulation) eventsBetween(v simSelection, from, to listwatch.Version) []ReceivedEvent {
-	var frames []ReceivedEvent
+	var events []ReceivedEvent
 	for _, w := range s.log {
 		if w.version <= from || w.version > to {
 			continue
@@ -197,25 +197,25 @@ func (s *simulation) eventsBetween(v simSelection, from, to listwatch.Version) [
 		default:
 			continue
 		}
-		frames = append(frames, f)
+		events = append(events, f)
 	}
-	return frames
+	return events
 }
 
 // initialEvents returns the current objects of the selection v in key order.
 func (s *simulation) initialEvents(v simSelection) []ReceivedEvent {
-	var frames []ReceivedEvent
+	var events []ReceivedEvent
 	for _, key := range slices.SortedFunc(maps.Keys(s.objects), Key.compare) {
 		if o := s.objects[key]; v.selects(key, o) {
-			frames = append(frames, ReceivedEvent{Type: Added, Key: key, Version: o.version, Fingerprint: o.fingerprint, Initial: true})
+			events = append(events, ReceivedEvent{Type: Added, Key: key, Version: o.version, Fingerprint: o.fingerprint, Initial: true})
 		}
 	}
-	return frames
+	return events
 }
 
-func items(frames []ReceivedEvent) []Item {
+func items(events []ReceivedEvent) []Item {
 	var items []Item
-	for _, f := range frames {
+	for _, f := range events {
 		items = append(items, Item{f.Key, f.Version, f.Fingerprint})
 	}
 	return items
@@ -239,7 +239,8 @@ func (s *simulation) recordInformerState() {
 	s.history.InformerStates = append(s.history.InformerStates, InformerState{"informer", Selection{}, s.version, items(s.initialEvents(simSelections[0]))})
 }
 
-// stepClient lets a random thing happen to a client.
+// stepClient cuts the connection of a client in one of five calls, and advances the client in
+// the others.
 func (s *simulation) stepClient(c *simClient) {
 	if c.open && s.rand.IntN(5) == 0 {
 		s.cutConnection(c)
@@ -267,7 +268,7 @@ func (s *simulation) advance(c *simClient) {
 }
 
 func (s *simulation) open(c *simClient) {
-	asked := Request{Selection: c.selection.selection, Bookmarks: c.bookmarks}
+	request := Request{Selection: c.selection.selection, Bookmarks: c.bookmarks}
 	c.session = &Session{Watcher: c.name, Transport: "h2", Opened: s.now, Ready: s.now + 1}
 	s.history.Sessions = append(s.history.Sessions, c.session)
 	s.now += 2
@@ -277,19 +278,19 @@ func (s *simulation) open(c *simClient) {
 	}
 	switch n := s.rand.IntN(8); {
 	case c.position != 0:
-		asked.Version = c.position
-		c.session.Request = asked
+		request.Version = c.position
+		c.session.Request = request
 		if c.position < s.floor {
 			s.expire(c)
 		}
 		return
 	case n == 0: // a list and a watch from its version
 		s.list(c.selection, c.name)
-		asked.Version, c.position = s.version, s.version
+		request.Version, c.position = s.version, s.version
 		if s.rand.IntN(3) == 0 { // the history is discarded before the watch is requested
 			s.write()
 			s.compact()
-			c.session.Request, c.session.Opened = asked, s.now
+			c.session.Request, c.session.Opened = request, s.now
 			if s.tick(); s.rand.IntN(2) == 0 {
 				s.expire(c)
 				return
@@ -298,27 +299,27 @@ func (s *simulation) open(c *simClient) {
 			return
 		}
 	case n == 1: // a watch of new changes only
-		asked.AnyVersion = s.rand.IntN(2) == 0
+		request.AnyVersion = s.rand.IntN(2) == 0
 		c.position = s.version
 	default:
-		asked.InitialEvents = true
-		asked.AnyVersion = n == 2
+		request.InitialEvents = true
+		request.AnyVersion = n == 2
 		c.pendingInitial = s.initialEvents(c.selection)
 		if n == 3 {
-			asked.Version = s.version
+			request.Version = s.version
 		}
 		c.position = s.version
 		if len(c.pendingInitial) == 0 {
-			c.session.Request = asked
+			c.session.Request = request
 			s.endInitialEvents(c)
 		}
 	}
-	c.session.Request = asked
+	c.session.Request = request
 }
 
 func (s *simulation) reconnect(c *simClient) {
 	from := c.position
-	if frames := c.session.Events; len(frames) > 1 && s.rand.IntN(2) == 0 && frames[len(frames)-1].Version == from {
+	if events := c.session.Events; len(events) > 1 && s.rand.IntN(2) == 0 && events[len(events)-1].Version == from {
 		from-- // the last transaction may be incomplete
 	}
 	c.session.Connections = append(c.session.Connections, Connection{From: from, Opened: s.now})
@@ -335,8 +336,8 @@ func (s *simulation) endInitialEvents(c *simClient) {
 	}
 }
 
-func (s *simulation) deliver(c *simClient, frames ...ReceivedEvent) {
-	for _, f := range frames {
+func (s *simulation) deliver(c *simClient, events ...ReceivedEvent) {
+	for _, f := range events {
 		f.ReceivedAt = s.now
 		c.session.Events = append(c.session.Events, f)
 	}
@@ -349,12 +350,12 @@ func (s *simulation) follow(c *simClient) {
 	if s.rand.IntN(3) == 0 {
 		to = c.position + listwatch.Version(s.rand.IntN(int(s.version-c.position)+1))
 	}
-	frames := s.eventsBetween(c.selection, c.position, to)
+	events := s.eventsBetween(c.selection, c.position, to)
 	if c.position < s.floor && (len(s.eventsBetween(c.selection, c.position, s.floor)) > 0 || s.rand.IntN(2) == 0) {
 		s.expire(c)
 		return
 	}
-	s.deliver(c, frames...)
+	s.deliver(c, events...)
 	c.position = max(c.position, to)
 	if c.bookmarks && s.rand.IntN(3) == 0 {
 		s.deliver(c, ReceivedEvent{Type: Bookmark, Version: c.position})
@@ -381,7 +382,7 @@ func (s *simulation) cutConnection(c *simClient) {
 	}
 }
 
-// expire ends a session because its history is gone.
+// expire ends a session with Expired.
 func (s *simulation) expire(c *simClient) {
 	c.session.End = End{At: s.now, Expired: true, Remote: true, Error: "expired"}
 	c.open, c.position, c.pendingInitial = false, 0, nil

@@ -317,7 +317,7 @@ func (w *verifier) endSession() {
 	}
 }
 
-// describeAt describes the expected event at position n.
+// describe describes the expected event at position n.
 func (w *verifier) describe(n int) string {
 	s := w.projection.events[n]
 	write := &w.check.writes.all[s.write]

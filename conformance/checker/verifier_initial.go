@@ -6,8 +6,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// verifyInitial verifies an initial event. Initial events are in no order of versions, and
-// their completeness is verified when they end.
+// verifyInitial verifies an initial event. Initial events are not ordered by version. Whether
+// they are complete is verified when they end.
 func (w *verifier) verifyInitial(e *ReceivedEvent) {
 	if e.Type == Bookmark {
 		w.report(Bookmarkable, "no bookmark before the end of the initial events", describe(e))
@@ -16,7 +16,8 @@ func (w *verifier) verifyInitial(e *ReceivedEvent) {
 	w.check.summary.Events++
 	it := Item{e.Key, e.Version, e.Fingerprint}
 	if from, to := w.check.writes.indexRange(e.Version); to-from == 1 {
-		it.Key = w.check.writes.all[from].Key // report the wrong key only once, not as a missing object, too
+		// Otherwise the wrong key would be reported again, as a missing object.
+		it.Key = w.check.writes.all[from].Key
 	}
 	guarantee, want := w.check.verifyItem(w.projection, it)
 	if guarantee == 0 && it.Key != e.Key {
@@ -104,7 +105,8 @@ func (w *verifier) verifyBookmark(e *ReceivedEvent) {
 	w.newestSeen = max(w.newestSeen, e.Version)
 }
 
-// verifyBookmarkVersion reports a bookmark whose version cannot have been written by then.
+// verifyBookmarkVersion reports a bookmark whose version is newer than every write that had
+// started when the bookmark was received.
 func (w *verifier) verifyBookmarkVersion(e *ReceivedEvent) bool {
 	if w.check.history.Meta.SharedVersions {
 		return true

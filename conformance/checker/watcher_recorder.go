@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A WatcherRecorder records the sessions of one watcher. Consecutive sessions continue one
-// history. Only one session may be open at a time.
+// A WatcherRecorder records the sessions of one watcher, which are checked together. Only one
+// session may be open at a time.
 type WatcherRecorder struct {
 	// Immutable after construction.
 	recorder *Recorder

@@ -40,7 +40,7 @@ func newWriteLog(h *History) (*writeLog, error) {
 		if w.Acked > 0 {
 			l.acked.add(w.Acked, w.Version)
 		}
-		l.started.add(w.Began, w.Version) // an unknown time is zero: it may have started at any time
+		l.started.add(w.Began, w.Version) // a zero Began is unknown: the write may have started at any time
 	}
 	l.acked.sort()
 	l.started.sort()
@@ -130,11 +130,11 @@ func (t *versionsByTime) sort() {
 	}
 }
 
-// upTo returns the newest version at a time, including what happened at exactly that time;
-// before excludes that. With fake clocks many things happen at the same time, and their
-// order is unknown.
+// upTo returns the newest version at a time, including changes at exactly that time. With a
+// fake clock many changes have the same time, and their order is unknown.
 func (t *versionsByTime) upTo(at time.Duration) listwatch.Version { return t.before(at + 1) }
 
+// before is upTo without the changes at exactly that time.
 func (t *versionsByTime) before(at time.Duration) listwatch.Version {
 	i := sort.Search(len(t.points), func(i int) bool { return t.points[i].at >= at })
 	if i == 0 {

@@ -88,14 +88,14 @@ func (pc *proxiedConn) propagateClose(dst net.Conn, err error) {
 			<-changed
 			continue
 		case active.Kind == HalfOpen:
-			// The end that closed has no peer left; the other end must notice by itself.
+			// The other end must not learn of the close, so it has to detect it by a timeout.
 			return
 		case !errors.Is(err, io.EOF):
 			pc.close(true)
 			return
 		}
 		if c, ok := dst.(interface{ CloseWrite() error }); ok {
-			_ = c.CloseWrite() // if it fails, that end is gone, too
+			_ = c.CloseWrite() // fails only if that end is already closed
 			return
 		}
 		pc.close(false)
@@ -249,8 +249,8 @@ func (pc *proxiedConn) stop() {
 	pc.stopLocked()
 }
 
-// stopIfUnchanged is stop if no other fault has replaced the one that was active when
-// changed was the current channel.
+// stopIfUnchanged ends the active fault if pc.changed is still the given channel, that is, if
+// no other fault has replaced the one that the timer was set for.
 func (pc *proxiedConn) stopIfUnchanged(changed chan struct{}) {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
@@ -309,7 +309,7 @@ func (pc *proxiedConn) close(withReset bool) {
 // reset closes c so that its peer sees a TCP reset.
 func reset(c net.Conn) {
 	if c, ok := c.(interface{ SetLinger(int) error }); ok {
-		_ = c.SetLinger(0) // if it fails, the connection is gone
+		_ = c.SetLinger(0) // fails only if the connection is already closed
 	}
 	_ = c.Close()
 }

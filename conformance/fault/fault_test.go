@@ -290,7 +290,7 @@ func TestLatencyDelaysEachChunk(t *testing.T) {
 		receive(t, client, 1)
 		time.Sleep(2 * time.Second)
 		start := time.Now()
-		send(t, server, []byte("fx"))
+		send(t, server, []byte("b"))
 		receive(t, client, 1)
 		if delay := time.Since(start); delay != 3*time.Second {
 			t.Errorf("the chunk took %v, want 3s", delay)

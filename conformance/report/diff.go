@@ -14,17 +14,17 @@ import (
 type VerdictChange struct {
 	Name          string
 	Before, After runner.Verdict
-	// Message is the first message of a run that is bad now.
+	// Message is the first failure message of a run that fails or warns now.
 	Message string
 }
 
-// Regressed reports whether a run has become bad.
+// Regressed reports whether a run fails or warns that did not before.
 func (c VerdictChange) Regressed() bool { return isBad(c.After) && !isBad(c.Before) }
 
 func isBad(v runner.Verdict) bool { return v.IsFailure() || v == runner.Warn }
 
 // Diff returns the runs whose verdicts differ between a and b, in the order of b, followed
-// by those that only a contains.
+// by the runs that only a contains.
 func Diff(a, b *conformance.Report) (all []VerdictChange) {
 	before, after := map[string]runner.Verdict{}, map[string]bool{}
 	for _, o := range a.Outcomes {

@@ -2,7 +2,7 @@
 // a browser, [Markdown] for a pull request, [JUnit] for build servers, and [JSON], which
 // [Read] reads and [Diff] compares. [Progress] shows a run in progress.
 //
-// Every format presents a failure in the same variant: the case and its variants, the rule, the
+// Every format shows the same parts of a failure: the case and its variants, the rule, the
 // expected and the actual result, the end of the timeline, and the command that repeats the
 // run.
 package report

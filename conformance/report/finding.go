@@ -25,8 +25,8 @@ type Finding struct {
 }
 
 // Findings returns the problems, failures before warnings. Runs of one case belong to the
-// same Finding if their messages differ only in numbers. All runs for which the target was
-// not ready, with the same message, are one Finding, too.
+// same Finding if their messages differ only in numbers. Runs with the verdict setup-error
+// and equal messages are one Finding even if they belong to different cases.
 func Findings(r *conformance.Report) (all []Finding) {
 	at := map[string]int{}
 	for _, v := range []runner.Verdict{runner.Fail, runner.XPass, runner.SetupError, runner.Warn} {
@@ -58,9 +58,9 @@ func failureKey(o conformance.Outcome) string {
 	if o.Verdict == runner.SetupError {
 		id = ""
 	}
-	said := strings.Split(numbers.ReplaceAllString(strings.Join(o.Messages, "\n"), "0"), "\n")
-	slices.Sort(said)
-	return strings.Join(append([]string{string(o.Verdict), id, o.Reason}, said...), "\n")
+	lines := strings.Split(numbers.ReplaceAllString(strings.Join(o.Messages, "\n"), "0"), "\n")
+	slices.Sort(lines)
+	return strings.Join(append([]string{string(o.Verdict), id, o.Reason}, lines...), "\n")
 }
 
 // location summarizes the runs of f.
@@ -73,7 +73,7 @@ func location(r *conformance.Report, f Finding) string {
 		variants = append(variants, variant)
 	}
 	if len(ids) > 1 {
-		return fmt.Sprintf("%s and %d other runs", f.Names[0], len(f.Names)-1)
+		return f.Names[0] + " and " + plural(len(f.Names)-1, "other run")
 	}
 	if f.Variant == "" {
 		return f.ID

@@ -47,7 +47,7 @@ type view struct {
 	Runs []runView
 }
 
-// A selfTestView shows how the suite was tested. It is empty if it was not.
+// A selfTestView shows the tests of the suite itself. It is empty if they did not run.
 type selfTestView struct {
 	MutantFigures, FaultFigures []labelledCount
 	Faults                      []faultRow
@@ -136,7 +136,7 @@ func newView(r *conformance.Report) view {
 	return v
 }
 
-// overallState returns the class of the status lamp.
+// overallState returns the CSS class of the status lamp.
 func overallState(r *conformance.Report, s Summary) string {
 	switch {
 	case !r.OK():
@@ -178,10 +178,10 @@ func tiles(r *conformance.Report, s Summary) []tile {
 		n := f.Report.Summary
 		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""}, tile{fmt.Sprint(n.Violations), "violations", figureClass(f.OK())})
 	}
-	return append(all, tile{fmt.Sprintf("%.1f s", r.Seconds), "in all", ""})
+	return append(all, tile{fmt.Sprintf("%.1f s", r.Seconds), "total time", ""})
 }
 
-// figureClass returns the class of a figure that is as expected or not.
+// figureClass returns the CSS class of a figure that is as expected (ok) or not.
 func figureClass(ok bool) string {
 	if ok {
 		return "pass"

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 )
 
-// JSON writes r completely. [Read] reads it.
+// JSON writes the complete report. [Read] reads it.
 func JSON(w io.Writer, r *conformance.Report) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -51,7 +51,8 @@ type (
 )
 
 // JUnit writes r as JUnit XML, with a suite for each group and a test for each run and each
-// mutant. A warning is not a failure but text; an expected failure is a skipped test.
+// mutant. A warning is reported in the output of a test that passes, and an expected failure
+// as a skipped test.
 func JUnit(w io.Writer, r *conformance.Report) error {
 	all := suites{Name: "listwatch conformance: " + r.Target, Time: seconds(r.Seconds)}
 	byGroup := map[string]*suite{}
@@ -88,19 +89,19 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 	t := testcase{Class: s.Name, Name: strings.TrimPrefix(o.Name(), s.Name+"/"), Time: seconds(o.Seconds)}
 	s.Tests++
 	s.seconds += o.Seconds
-	why := &problem{Message: firstLine(o), Text: details(r, o)}
+	found := &problem{Message: firstLine(o), Text: details(r, o)}
 	switch o.Verdict {
 	case runner.Fail, runner.XPass:
-		t.Failure = why
+		t.Failure = found
 		s.Failures++
 	case runner.SetupError:
-		t.Error = why
+		t.Error = found
 		s.Errors++
 	case runner.Skip, runner.NotRun, runner.XFail:
 		t.Skipped = &problem{Message: string(o.Verdict) + ": " + o.Reason}
 		s.Skipped++
 	case runner.Warn, runner.Info:
-		t.Out = string(o.Verdict) + ": " + why.Text
+		t.Out = string(o.Verdict) + ": " + found.Text
 	}
 	s.Cases = append(s.Cases, t)
 }
@@ -108,9 +109,9 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 // selfTestSuites returns a suite with a test for each mutant, and a suite for the
 // robustness test.
 func selfTestSuites(r *conformance.Report) (all []*suite) {
-	wrong := map[string]*problem{}
+	problems := map[string]*problem{}
 	for _, f := range selfTestFindings(r) {
-		wrong[f.Name] = &problem{Message: f.Rule, Text: strings.Join(f.Messages, "\n")}
+		problems[f.Name] = &problem{Message: f.Rule, Text: strings.Join(f.Messages, "\n")}
 	}
 	add := func(name string, seconds float64, tests ...testcase) {
 		s := &suite{Name: name, Tests: len(tests), Timestamp: r.Started.Format("2006-01-02T15:04:05"), Cases: tests, seconds: seconds}
@@ -127,7 +128,7 @@ func selfTestSuites(r *conformance.Report) (all []*suite) {
 	if m := r.Mutants; m != nil {
 		var tests []testcase
 		for _, t := range m.Trials {
-			test := testcase{Class: mutantGroup, Name: t.Name, Time: seconds(0), Failure: wrong[mutantGroup+"/"+t.Name]}
+			test := testcase{Class: mutantGroup, Name: t.Name, Time: seconds(0), Failure: problems[mutantGroup+"/"+t.Name]}
 			if mutantVerdict(t) == runner.Skip {
 				test.Skipped = &problem{Message: "run only by go test: " + strings.Join(t.NotTried, ", ")}
 			}
@@ -140,7 +141,7 @@ func selfTestSuites(r *conformance.Report) (all []*suite) {
 		for _, row := range faultRows(f) {
 			text += fmt.Sprintf("\n%s was injected %d times and ended %d connections", row.Kind, row.Injected, row.Ended)
 		}
-		add(robustnessGroup, f.Seconds, testcase{Class: robustnessGroup, Name: "guarantees", Time: seconds(f.Seconds), Failure: wrong[robustnessGroup], Out: text})
+		add(robustnessGroup, f.Seconds, testcase{Class: robustnessGroup, Name: "guarantees", Time: seconds(f.Seconds), Failure: problems[robustnessGroup], Out: text})
 	}
 	return all
 }
@@ -150,7 +151,8 @@ func firstLine(o conformance.Outcome) string {
 	return line
 }
 
-// details returns everything there is to say about an outcome.
+// details returns the rule, the messages, the log and the timeline of an outcome, and the
+// command that repeats the run.
 func details(r *conformance.Report, o conformance.Outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", o.Level.Name(), o.Rule)

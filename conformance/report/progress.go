@@ -15,9 +15,9 @@ import (
 // group, otherwise a line for each case. It is safe for concurrent use.
 type Progress struct {
 	// Immutable after construction.
-	out    io.Writer
-	width  int // of the terminal; 0 if out is not a terminal
-	colour bool
+	out   io.Writer
+	width int // of the terminal; 0 if out is not a terminal
+	color bool
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -28,12 +28,12 @@ type Progress struct {
 
 // NewProgress returns a Progress that writes to out. If width is more than 20, out must be
 // a terminal of that width that supports ANSI escape sequences. Otherwise out is not
-// treated as a terminal. On a terminal, colour enables colors.
-func NewProgress(out io.Writer, width int, colour bool) *Progress {
+// treated as a terminal. On a terminal, color enables colors.
+func NewProgress(out io.Writer, width int, color bool) *Progress {
 	if width <= 20 {
-		width, colour = 0, false
+		width, color = 0, false
 	}
-	return &Progress{out: out, width: width, colour: colour}
+	return &Progress{out: out, width: width, color: color}
 }
 
 // Add shows an outcome.
@@ -94,15 +94,15 @@ func (p *Progress) endStrip() {
 	}
 }
 
-// progressSigns are one-letter signs of verdicts. Bad ones are letters, to be distinguished
-// without color.
+// progressSigns are one-letter signs of verdicts. The signs of failures are capital letters,
+// so that they stand out without color.
 var progressSigns = map[runner.Verdict]string{
 	runner.Pass: ".", runner.Fail: "F", runner.Warn: "w", runner.Info: "i", runner.Skip: "s", runner.XFail: "x", runner.XPass: "X",
 	runner.SetupError: "E", runner.NotRun: "-",
 }
 
-// ansiColours are the ANSI color codes of verdicts.
-var ansiColours = map[runner.Verdict]string{
+// ansiColors are the ANSI color codes of verdicts.
+var ansiColors = map[runner.Verdict]string{
 	runner.Pass: "32", runner.Fail: "1;31", runner.Warn: "33", runner.Info: "36", runner.Skip: "2", runner.XFail: "35", runner.XPass: "1;31",
 	runner.SetupError: "1;31", runner.NotRun: "2",
 }
@@ -130,16 +130,16 @@ func (p *Progress) stripLine() string {
 	var b strings.Builder
 	b.WriteString(name)
 	for _, v := range strip {
-		b.WriteString(p.colourize(v, progressSigns[v]))
+		b.WriteString(p.colorize(v, progressSigns[v]))
 	}
 	return b.String() + end
 }
 
-func (p *Progress) colourize(v runner.Verdict, text string) string {
-	if !p.colour {
+func (p *Progress) colorize(v runner.Verdict, text string) string {
+	if !p.color {
 		return text
 	}
-	return "\x1b[" + ansiColours[v] + "m" + text + "\x1b[0m"
+	return "\x1b[" + ansiColors[v] + "m" + text + "\x1b[0m"
 }
 
 // writeCase writes the line of the current case: its worst verdict, and the variants with

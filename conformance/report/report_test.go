@@ -77,7 +77,7 @@ func TestFindingsGroupEqualFailures(t *testing.T) {
 		got[f.Location] = len(f.Names)
 	}
 	want := map[string]int{
-		"resume/from-rv over h1, h2": 2, "select/label-ops over h1": 1, "bookmark/shape/h1 and 1 other runs": 2, "error/negotiated over h1": 1,
+		"resume/from-rv over h1, h2": 2, "select/label-ops over h1": 1, "bookmark/shape/h1 and 1 other run": 2, "error/negotiated over h1": 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
@@ -166,7 +166,7 @@ func selfTestSample() *conformance.Report {
 	r.Outcomes, r.UnmatchedPatterns = r.Outcomes[2:3], nil
 	r.Mutants = &mutants.Result{Seconds: 2, Trials: []mutants.MutantResult{
 		{Name: "loses-one", DetectedBy: []string{"event/recreate"}},
-		{Name: "says-<b>", DetectedBy: []string{"event/recreate"}, MissedBy: []string{"select/label-ops"}},
+		{Name: "escapes-<b>", DetectedBy: []string{"event/recreate"}, MissedBy: []string{"select/label-ops"}},
 		{Name: "never-pings", NotTried: []string{"timeout/heartbeat"}},
 	}}
 	r.Robustness = &robustness.Result{Seconds: 3, Report: &checker.Report{
@@ -188,12 +188,12 @@ func TestReportsContainSelfTestFigures(t *testing.T) {
 			if err := write(&b, selfTestSample()); err != nil {
 				t.Fatal(err)
 			}
-			wantParts(t, b.String(), "1234", "cut", "kill", "select/label-ops", "says-", "ADDED a/n1", "17")
+			wantParts(t, b.String(), "1234", "cut", "kill", "select/label-ops", "escapes-", "ADDED a/n1", "17")
 			if name != "JSON" {
 				wantParts(t, b.String(), "requirement not met", "mutants")
 			}
 			if name != "JUnit" && name != "JSON" {
-				wantParts(t, b.String(), "FAILED: mutants/says-", "1 of 3 mutants killed, 1 run only by go test; under faults 2 violations of 1234 events")
+				wantParts(t, b.String(), "FAILED: mutants/escapes-", "1 of 3 mutants killed, 1 run only by go test; under faults 2 violations of 1234 events")
 			}
 			if strings.Contains(b.String(), "<b>") && name != "text" && name != "JSON" && name != "HTML" {
 				t.Errorf("%s does not escape its text", name)

@@ -76,7 +76,7 @@ func mutantVerdict(t mutants.MutantResult) runner.Verdict {
 	return runner.Skip
 }
 
-// A labelledCount is a figure and its label.
+// A labelledCount is a count and its label.
 type labelledCount struct {
 	Count int
 	Label string
@@ -114,8 +114,8 @@ func robustnessFigures(f *robustness.Result) []labelledCount {
 	}
 }
 
-// A faultRow counts how often a kind of fault was injected, and how many connections it
-// ended.
+// A faultRow contains the number of faults of one kind and the number of connections that
+// they ended.
 type faultRow struct {
 	Kind            string
 	Injected, Ended int

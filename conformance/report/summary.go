@@ -19,7 +19,7 @@ var verdicts = []runner.Verdict{
 // verdictMeanings explains the verdicts.
 var verdictMeanings = map[runner.Verdict]string{
 	runner.Pass: "the rule holds", runner.Fail: "a must is broken", runner.Warn: "a rule that is not a must is broken",
-	runner.Info: "measured, nothing to judge", runner.Skip: "cannot run here", runner.XFail: "fails as expected",
+	runner.Info: "measured, without a verdict", runner.Skip: "cannot run here", runner.XFail: "fails as expected",
 	runner.XPass: "passes although it is listed as a known failure", runner.SetupError: "the target was not ready for the case",
 	runner.NotRun: "the run was interrupted",
 }

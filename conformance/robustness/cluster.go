@@ -17,11 +17,11 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// timings configures how long things take in a cluster.
+// timings contains the durations and intervals of a cluster.
 type timings struct {
 	duration          time.Duration // how long faults are injected
-	timeout           time.Duration // deadline for everything; it ends a hang and is not a performance limit
-	pause             time.Duration // mean pause of writers and watchers
+	timeout           time.Duration // additional time until a run that hangs is ended
+	pause             time.Duration // scale of the random pauses of writers and watchers
 	faultInterval     time.Duration // mean time between two faults of the server
 	bookmarkInterval  time.Duration
 	watchTimeout      time.Duration // minimum duration of a watch
@@ -102,12 +102,12 @@ func (c *cluster) run(ctx context.Context) *checker.History {
 	for i, config := range watcherConfigs() {
 		watchers.Go(func() { config.run(ctx, c, uint64(100+i)) })
 	}
-	faulty, stop := context.WithCancel(ctx)
+	faultCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	for i := range uint64(3) {
-		writers.Go(func() { c.writeRandomly(faulty, i) })
+		writers.Go(func() { c.writeRandomly(faultCtx, i) })
 	}
-	writers.Go(func() { c.injectServerFaults(faulty, c.random(10)) })
+	writers.Go(func() { c.injectServerFaults(faultCtx, c.random(10)) })
 	c.waitForRequirements(ctx)
 	stop()
 	writers.Wait()
@@ -117,15 +117,15 @@ func (c *cluster) run(ctx context.Context) *checker.History {
 	return c.recorder.History()
 }
 
-// waitForRequirements waits for the duration of the run, and longer until the history meets
-// its requirements. A slow machine therefore takes longer, but does not fail.
+// waitForRequirements waits for the duration of the run, and then until the history meets its
+// requirements. A run on a slow machine therefore takes longer, but does not fail.
 func (c *cluster) waitForRequirements(ctx context.Context) {
 	for wait, end := c.timings.duration, time.Now().Add(c.timings.duration+c.timings.timeout/2); time.Now().Before(end); wait = c.timings.duration / 4 {
 		if !reflector.Sleep(ctx, wait) {
 			return
 		}
 		h := c.recorder.History()
-		r, err := checker.Check(h, nil) // fails if a write was recorded, but not yet the write before it
+		r, err := checker.Check(h, nil) // fails if a write is recorded and an earlier one is not yet
 		if err == nil && len(h.Meta.Requirements.Missing(&r.Summary)) == 0 {
 			return
 		}
@@ -165,8 +165,8 @@ func (c *cluster) startProxy(name string, actor uint64) (*fault.Proxy, error) {
 	return p, nil
 }
 
-// injectServerFaults kills, drains and compacts until ctx ends: each once per round, in
-// random order.
+// injectServerFaults disturbs the server until ctx ends. Each round kills and drains it once
+// and compacts the history twice, in random order.
 func (c *cluster) injectServerFaults(ctx context.Context, r *rand.Rand) {
 	faults := []func(){func() { c.restart(false) }, func() { c.restart(true) }, func() { c.compactRepeatedly(ctx, r) }, func() { c.compactRepeatedly(ctx, r) }}
 	for {

@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/checker"
 )
 
-// A defectiveSource is a source with one defect that occurs at regular intervals.
+// A defectiveSource is a source with one defect, which occurs on every interval-th occasion.
 type defectiveSource struct {
 	listwatch.Source
 	count        atomic.Int64

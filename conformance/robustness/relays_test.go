@@ -19,9 +19,9 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// TestRelaysKeepWatchGuarantees kills relays, and compacts the origin once while a relay is
-// away. Watchers of several selections use one relay or any of them. The checker verifies that
-// each watcher saw what it should.
+// TestRelaysKeepWatchGuarantees kills and restarts relays, and compacts the origin once while
+// a relay is stopped. Half of the watchers of each selection always use the same relay; the
+// others may reconnect to any relay. The checker verifies the events of all watchers.
 func TestRelaysKeepWatchGuarantees(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -79,7 +79,7 @@ func checkRelays(t *testing.T, seed uint64) {
 
 var relayNames = []string{"relay0", "relay1", "relay2"}
 
-// A relayCluster is relays of one origin on a network in memory.
+// A relayCluster consists of an origin and several relays of it on an in-memory network.
 type relayCluster struct {
 	t       *testing.T
 	network *servertest.Network
@@ -107,7 +107,7 @@ func (c *relayCluster) remote(host string) *client.Remote {
 	return &client.Remote{URL: "http://" + host + "/things", Network: c.network.Transport()}
 }
 
-// start starts a relay without a history of its own.
+// start starts a relay with an empty history.
 func (c *relayCluster) start(name string) {
 	c.remotes[name] = c.remote("origin")
 	c.relays[name] = relay.Open(c.remotes[name], relay.Options{Fields: []string{"spec.color"}})
@@ -128,7 +128,7 @@ func (c *relayCluster) close() {
 }
 
 // startWatchers starts eight watchers of each selection. Half of them always use the same
-// relay, and half of them any relay that runs.
+// relay; the other half use any running relay.
 func (c *relayCluster) startWatchers(ctx context.Context, rec *checker.Recorder, watchers *sync.WaitGroup) {
 	i := 0
 	for name, q := range selections(c.t) {
@@ -169,7 +169,7 @@ func selections(t *testing.T) map[string]listwatch.Query {
 	}
 }
 
-// follow watches s until ctx ends. After an error it watches again from the state.
+// follow watches s until ctx ends. After an error it starts a new watch with initial events.
 func follow(ctx context.Context, s listwatch.Source, q listwatch.Query) {
 	for ctx.Err() == nil {
 		w, err := s.Watch(ctx, q)

@@ -14,8 +14,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 var (
 	seedFlag  = flag.Uint64("seed", 0, "seed of the run; 0 means a random seed")
 	realTime  = flag.Duration("for", socketTimings.duration, "how long to inject faults in the run on sockets")
-	fakeTime  = flag.Duration("simulated", simulatedTimings.duration, "how long to inject faults in the run in memory, by the fake clock")
-	histories = flag.String("histories", "", "directory for the recorded histories; if empty, only failed runs are saved, with -artifacts")
+	fakeTime  = flag.Duration("simulated", simulatedTimings.duration, "how long to inject faults in the simulated runs, by the fake clock")
+	histories = flag.String("histories", "", "directory for the recorded histories; if empty, only histories of failed runs are saved, with the test artifacts")
 )
 
 func seed() uint64 {
@@ -60,7 +60,7 @@ var simulatedTimings = timings{
 	watchTimeout: 5 * time.Minute, heartbeatInterval: 20 * time.Second, writeTimeout: 15 * time.Second, idleTimeout: 40 * time.Second, connectionFault: 20 * time.Second,
 }
 
-// runAndReport runs a cluster and reports what is wrong.
+// runAndReport runs a cluster and reports its failures and violations.
 func runAndReport(t *testing.T, s clusterOptions) {
 	t.Helper()
 	s.name = t.Name()

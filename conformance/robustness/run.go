@@ -30,8 +30,8 @@ type Result struct {
 	History *checker.History `json:"-"`
 }
 
-// OK reports whether every watcher saw every write exactly, and enough faults occurred to
-// prove that.
+// OK reports whether every watcher saw every write exactly once and in order, and enough
+// faults occurred to prove that.
 func (r *Result) OK() bool { return len(r.Failures) == 0 && r.Report.Err() == nil }
 
 // maxViolations limits the violations in a Result; its summary counts all.

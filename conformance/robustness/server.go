@@ -72,8 +72,8 @@ func (s *server) stop(gracefully bool) {
 	l.kill()
 	_ = srv.Close() // its listener is already closed
 	<-done
-	// Streams on hijacked connections end by themselves. Wait for them, so that the test
-	// leaves no goroutines.
+	// Close does not end hijacked connections. Their streams end because of the reset; wait
+	// for them, so that no goroutines remain.
 	ctx, cancel := context.WithTimeout(context.Background(), s.timings.writeTimeout)
 	defer cancel()
 	_ = watches.Drain(ctx)

@@ -24,7 +24,7 @@ type watcherConfig struct {
 	transports []string
 	framing    framing.Framer
 	query      listwatch.Query
-	raw        bool // reads the streams of transport clients directly and resumes by itself; otherwise client.Remote is used
+	raw        bool // uses the transport clients directly, without client.Remote
 	compress   bool // client.Remote requests compression; a raw watcher does so at random
 }
 
@@ -34,8 +34,8 @@ var codings = [][]string{nil, nil, nil, nil, nil, nil, {"gzip"}, {"zstd"}}
 
 var transportNames = []string{"chunked", "h2", "websocket"}
 
-// selections returns the queries that watchers use. The checker parses their selectors
-// again.
+// selections returns the queries that watchers use. The checker parses the text of their
+// selectors again.
 func selections() []listwatch.Query {
 	gold, err := listwatch.ParseLabelSelector("tier=gold")
 	noIron, err2 := listwatch.ParseLabelSelector("tier!=iron")

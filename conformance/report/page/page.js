@@ -59,7 +59,7 @@
   });
   panel.addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
 
-  // Arrow keys move between the fields of the map.
+  // Arrow keys move between the cells of the map.
   document.addEventListener("keydown", (e) => {
     const cell = document.activeElement && document.activeElement.closest(".cell");
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
