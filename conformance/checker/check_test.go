@@ -138,7 +138,7 @@ func TestHistorySurvivesWriteAndRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(h, got); diff != "" {
-			t.Fatalf("want -, got +:\n%s", diff)
+			t.Fatalf("the history after writing and reading it (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func FuzzReadHistory(f *testing.F) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(h, same); diff != "" {
-			t.Fatalf("want -, got +:\n%s", diff)
+			t.Fatalf("the history after writing and reading it (-want +got):\n%s", diff)
 		}
 		if r, err := Check(h, nil); err == nil {
 			_ = r.Err()

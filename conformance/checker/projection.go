@@ -18,10 +18,10 @@ type expectedEvent struct {
 type projection struct {
 	writes    *writeLog
 	events    []expectedEvent
-	positions []int32 // by index of the write: its position plus one; zero if the selection does not contain it
+	positions []int32 // for each write, the position of its event plus one; zero if it causes none
 }
 
-// newProjection projects l onto s.
+// newProjection returns the events that the writes in l cause in the selection s.
 func newProjection(l *writeLog, s Selection) (*projection, error) {
 	m, err := newMatcher(s)
 	if err != nil {

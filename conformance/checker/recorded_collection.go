@@ -23,7 +23,7 @@ func (r *Recorder) Collection(c *store.Collection) *RecordedCollection {
 	return &RecordedCollection{r, c}
 }
 
-// Create creates an object as [store.Collection] does.
+// Create calls [store.Collection.Create] and records the write.
 func (c *RecordedCollection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
 	o, err := c.things.Create(ctx, data)
@@ -33,12 +33,12 @@ func (c *RecordedCollection) Create(ctx context.Context, data []byte) (*listwatc
 	return o, err
 }
 
-// Update updates an object as [store.Collection] does.
+// Update calls [store.Collection.Update] and records the write, unless nothing changed.
 func (c *RecordedCollection) Update(
 	ctx context.Context, key listwatch.Key, p store.Preconditions, change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
-	var before *listwatch.Object // argument of the last call of change: the object that was replaced
+	var before *listwatch.Object // the object that was replaced: the argument of the last call of change
 	o, err := c.things.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
 		before = old
 		return change(old)
@@ -51,7 +51,7 @@ func (c *RecordedCollection) Update(
 	return o, err
 }
 
-// Delete deletes an object as [store.Collection] does.
+// Delete calls [store.Collection.Delete] and records the write.
 func (c *RecordedCollection) Delete(ctx context.Context, key listwatch.Key, p store.Preconditions) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
 	o, err := c.things.Delete(ctx, key, p)

@@ -128,7 +128,8 @@ func lostConnections(sessions []*Session) []lostConnection {
 }
 
 // countEndedByFault attributes the end of each connection to the last fault during its
-// lifetime that can end it in this way.
+// lifetime. Only a graceful fault explains a clean end, and only another fault explains an
+// end with an error.
 func (c *checker) countEndedByFault(watcher string, sessions []*Session) {
 	var faults []Fault
 	for _, f := range c.history.Faults {

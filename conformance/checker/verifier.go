@@ -170,7 +170,7 @@ func (w *verifier) match(e *ReceivedEvent) int {
 	write, others := w.check.writes.find(e.Version, e.Key)
 	switch {
 	case write < 0 && others == 1:
-		// The version has only one write, so it must be that write with a wrong key.
+		// The version has only one write, so the event is for that write and has a wrong key.
 		from, _ := w.check.writes.indexRange(e.Version)
 		position := int(w.projection.positions[from]) - 1
 		w.report(ContentExact, "key "+w.check.writes.all[from].Key.String(), describe(e))
@@ -260,7 +260,8 @@ func (w *verifier) guaranteeForLate(e *ReceivedEvent, withinVersion bool) Guaran
 	return Ordered
 }
 
-// openGap records that the positions from to to-1 were skipped when got arrived.
+// openGap records that the positions from to to-1 were skipped. got describes the event or
+// bookmark that arrived instead.
 func (w *verifier) openGap(from, to int, guarantee Guarantee, got string) {
 	if request := w.session.Request; guarantee == Reliable && w.atStart && request.Version != 0 && !request.InitialEvents {
 		guarantee = Resumable

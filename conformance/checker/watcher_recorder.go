@@ -48,8 +48,8 @@ func (w *WatcherRecorder) currentSession() *SessionRecorder {
 	return w.session
 }
 
-// Source returns src with all lists and watches recorded. It is not safe for concurrent
-// use.
+// Source returns a source that records all lists and watches of src. It is not safe for
+// concurrent use.
 func (w *WatcherRecorder) Source(src listwatch.Source, transport string) listwatch.Source {
 	return &recordedSource{w, src, transport}
 }
@@ -161,8 +161,8 @@ func (s *SessionRecorder) connectionLost(err error) {
 	s.session.Connections[n-1].Lost, s.session.Connections[n-1].Error = end.At, end.Error
 }
 
-// Watcher returns w with its events and its end recorded as they are read. It also calls
-// Ready.
+// Watcher returns a watcher that reads from w and records its events and its end. It also
+// calls Ready.
 func (s *SessionRecorder) Watcher(w listwatch.Watcher) listwatch.Watcher {
 	s.Ready()
 	return &recordedWatcher{w, s}
@@ -189,8 +189,8 @@ func (w *recordedWatcher) Close() error {
 	return w.Watcher.Close()
 }
 
-// Receiver returns r with its events and its end recorded as they are read. An ERROR event
-// ends the session. It also calls Ready.
+// Receiver returns a receiver that reads from r and records its events and its end. An ERROR
+// event ends the session. It also calls Ready.
 func (s *SessionRecorder) Receiver(r transport.Receiver) transport.Receiver {
 	s.Ready()
 	return &recordedReceiver{r, s}

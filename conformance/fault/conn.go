@@ -52,7 +52,7 @@ func (pc *proxiedConn) run(server net.Conn) {
 		pc.startIfDue()
 	}
 	toServer := make(chan struct{})
-	go func() { // joined below
+	go func() { // run waits for it below
 		defer close(toServer)
 		pc.pump(pc.server, pc.client, false)
 	}()
@@ -208,7 +208,7 @@ func (pc *proxiedConn) startIfDue() {
 func (pc *proxiedConn) start(f Fault) {
 	pc.mu.Lock()
 	if pc.server == nil {
-		pc.planned = f // run starts it
+		pc.planned = f // run starts it when the server is connected
 	}
 	if pc.closed || pc.server == nil || pc.active.Kind == HalfOpen {
 		pc.mu.Unlock()
@@ -230,7 +230,7 @@ func (pc *proxiedConn) start(f Fault) {
 	}
 }
 
-// record reports the active fault as an injection, once.
+// record reports the active fault as an injection, unless it has already done so.
 func (pc *proxiedConn) record() {
 	pc.mu.Lock()
 	b := Injection{pc.active.Kind, pc.number, pc.passed}

@@ -90,7 +90,7 @@ func (p *Proxy) handle(ctx context.Context, client net.Conn) {
 		p.state.conns = make(map[*proxiedConn]struct{})
 	}
 	p.state.conns[pc] = struct{}{}
-	p.state.work.Go(func() { // joined by Close
+	p.state.work.Go(func() { // Close waits for it
 		defer p.remove(pc)
 		server, err := p.Dial(ctx)
 		if err != nil {

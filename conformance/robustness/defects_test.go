@@ -45,7 +45,7 @@ func (d *defectiveSource) Watch(ctx context.Context, q listwatch.Query) (listwat
 type defectiveWatcher struct {
 	listwatch.Watcher
 	source *defectiveSource
-	queue  []listwatch.Event // owned by the caller of Next
+	queue  []listwatch.Event // accessed only by Next
 }
 
 func (w *defectiveWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {

@@ -1,5 +1,5 @@
-// Package runner executes conformance cases: [Execute] anywhere, [Test] in a Go test, and [Detects] to learn
-// whether a case notices a defect.
+// Package runner runs conformance cases. [Execute] runs a case in any program, [Test] runs it
+// as a Go test, and [Detects] reports whether a case detects a defect of a target.
 package runner
 
 import (

@@ -65,6 +65,27 @@ func TestOutcomeExplainsAFailure(t *testing.T) {
 	}
 }
 
+func TestTargetSeedDeterminesRandomNumbers(t *testing.T) {
+	target := reference.New("listwatch", reference.Interceptors{})
+	target.Variants, target.Seed = []string{"h1"}, 17
+	var numbers []uint64
+	c := harness.Case{ID: "test/case", Level: harness.Must, Subject: harness.Server, Transports: "h1", Modes: []harness.Mode{harness.RealTime}, Rule: "x"}
+	c.Run = func(e *harness.Env) {
+		numbers = append(numbers, e.Random().Uint64())
+		e.Error("on purpose")
+	}
+	for range 2 {
+		runner.Execute(t.Context(), c, target, func(string) bool { return true }, func(o runner.Outcome) {
+			if log := strings.Join(o.Log, "\n"); !strings.Contains(log, "seed 17") {
+				t.Errorf("got log %q, want the seed 17", log)
+			}
+		})
+	}
+	if len(numbers) != 2 || numbers[0] != numbers[1] {
+		t.Errorf("got numbers %d, want the same number twice", numbers)
+	}
+}
+
 func TestExecuteSurvivesPanicsAndInterruption(t *testing.T) {
 	cleaned := false
 	got := execute(t.Context(), func(e *harness.Env) {

@@ -71,7 +71,7 @@ func (t *trial) bytes(masked bool) []byte {
 	}
 	var all []byte
 	for _, f := range t.sent {
-		f.Masked = f.Masked != masked // in a trial, Masked inverts the mask, which is an error
+		f.Masked = f.Masked != masked // Masked in a trial means masked wrongly for the sender
 		all = append(all, f.Bytes()...)
 	}
 	return all
@@ -86,9 +86,9 @@ func (t *trial) writes(masked bool) [][]byte {
 	return [][]byte{all}
 }
 
-// matchPong reports whether a pong is expected after the first done pongs, and returns the new
-// number of pongs that are done. An end may answer only the last of several pings (RFC 6455,
-// section 5.5.3), so pongs may be left out.
+// matchPong reports whether text is among the expected pongs after the first done ones, and
+// returns the updated value of done. It allows gaps, because an end may answer only the last
+// of several pings (RFC 6455, section 5.5.3).
 func (t *trial) matchPong(text string, done int) (int, bool) {
 	i := slices.Index(t.pongs[done:], text)
 	return done + i + 1, i >= 0
