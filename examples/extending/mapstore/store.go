@@ -1,0 +1,83 @@
+// Package mapstore is a store in a Go map. It implements [store.Backend] in the shortest way: the map
+// answers Get, and a [slicesource.Source] the lists and watches.
+package mapstore
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/examples/extending/slicesource"
+	"github.com/listwatch/listwatch/store"
+)
+
+// DefaultHistoryBytes is the history that a store keeps by default.
+const DefaultHistoryBytes = 64 << 20
+
+// A Backend keeps the objects of one collection in a map.
+type Backend struct {
+	*slicesource.Source
+	maxBytes int64
+
+	mu sync.Mutex
+	// Guarded by mu.
+	objects  map[listwatch.Key]*listwatch.Object
+	newest   listwatch.Version
+	middle   listwatch.Version // the next compaction drops the history up to here
+	newBytes int64             // the bytes of the history after middle
+}
+
+var _ store.Backend = (*Backend)(nil)
+
+// New returns an empty store and its backend. If historyBytes is zero, DefaultHistoryBytes is used.
+func New(s store.CollectionSpec, historyBytes int64) (*store.Collection, *Backend) {
+	if historyBytes == 0 {
+		historyBytes = DefaultHistoryBytes
+	}
+	// The store is empty after a restart: the clock keeps it from using a version again, and the epoch
+	// tells clients.
+	start := listwatch.Version(time.Now().UnixMicro())
+	source := slicesource.New(s.WithDefaults().Description(rand.Text()), start)
+	b := &Backend{Source: source, maxBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start}
+	return store.New(s, b), b
+}
+
+// Get implements [store.Backend].
+func (b *Backend) Get(_ context.Context, key listwatch.Key) (*listwatch.Object, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.objects[key], nil
+}
+
+// Commit implements [store.Backend].
+func (b *Backend) Commit(_ context.Context, c store.Change) (*listwatch.Object, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.objects[c.Key] != c.Old {
+		return nil, &listwatch.Error{Code: listwatch.Conflict, Message: "the object was changed: read it again"}
+	}
+	b.newest++
+	w := slicesource.Write{Version: b.newest, Old: c.Old}
+	if c.New == nil {
+		delete(b.objects, c.Key)
+		b.add(w, c.Old)
+		return c.Old.At(b.newest), nil
+	}
+	w.New = c.New.Seal(b.newest)
+	b.objects[c.Key] = w.New
+	b.add(w, w.New)
+	return w.New, nil
+}
+
+// add adds a write to the history. It keeps between half of maxBytes and all of it. It needs mu.
+func (b *Backend) add(w slicesource.Write, o *listwatch.Object) {
+	size := int64(len(o.Data))
+	if b.newBytes+size > b.maxBytes/2 {
+		b.Compact(b.middle)
+		b.middle, b.newBytes = w.Version-1, 0
+	}
+	b.newBytes += size
+	b.Append(w)
+}
