@@ -18,7 +18,8 @@
 //     the framing by [Request.FramerFor], decodes with its Decoder, and returns the errors
 //     of [ResponseError] and [DialError].
 //
-// Package transporttest tests both ends against each other.
+// The module examples/extending has a transport by long polling. Package transporttest tests both
+// ends against each other.
 package transport
 
 import (

@@ -5,4 +5,6 @@
 //   - longpoll: a transport by long polling;
 //   - slicesource: a source over a slice of writes;
 //   - mapstore: a store over a map.
+//
+// README.md says what each must guarantee, and which test suite proves it.
 package extending
