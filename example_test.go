@@ -19,7 +19,7 @@ type Flag struct {
 	Enabled            bool `json:"enabled"`
 }
 
-// A watch starts with the current state, as Added events, and continues with every change.
+// A watch starts with the current state, as Added events, and then returns every change.
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[Flag]()
@@ -46,7 +46,7 @@ func Example() {
 		}
 		fmt.Println(event.Type, event.Object.Key)
 		if event.Type == listwatch.Deleted {
-			_ = w.Close() // the loop ends
+			_ = w.Close() // ends the loop
 		}
 	}
 	// Output:
@@ -77,7 +77,8 @@ func ExampleStatusOf() {
 	// Output: 410 Expired version 7 is too old: list again
 }
 
-// The code in the package comment uses packages that cannot be imported here, so the test only parses it.
+// The code in the package comment uses packages that cannot be imported here. So the test
+// only parses it.
 func TestPackageCommentHasValidGo(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -183,7 +183,7 @@ func TestDecodeReadsMetadata(t *testing.T) {
 	}
 }
 
-// A fakeWatcher returns its events, then err.
+// A fakeWatcher returns its events and then err.
 type fakeWatcher struct {
 	events []listwatch.Event
 	err    error
@@ -215,7 +215,7 @@ func TestAllYieldsEventsAndThenTheError(t *testing.T) {
 		}
 	}
 	for range listwatch.All(t.Context(), &fakeWatcher{events: make([]listwatch.Event, 3)}) {
-		break // a second call of the yield function would panic
+		break // All must not call the yield function again
 	}
 }
 

@@ -30,7 +30,7 @@ func fieldSelector(t testing.TB, s string) listwatch.FieldSelector {
 	return selector
 }
 
-// Kubernetes' "Labels and Selectors" has the rules.
+// The rules are in Kubernetes' "Labels and Selectors".
 func TestLabelSelectorOperators(t *testing.T) {
 	labels := map[string]string{"app": "web", "tier": "", "cores": "8", "x.io/zone": "b"}
 	for selector, want := range map[string]bool{
@@ -46,7 +46,7 @@ func TestLabelSelectorOperators(t *testing.T) {
 		"none=":                  false,
 		"app!=db":                true,
 		"app!=web":               false,
-		"none!=x":                true, // an absent label is not equal to anything
+		"none!=x":                true, // an object without the label matches
 		"app in (db,web)":        true,
 		"app in (db)":            false,
 		"tier in (,x)":           true,
@@ -247,7 +247,7 @@ func TestCheckLabelsReportsEveryCause(t *testing.T) {
 
 func TestCheckNameAndNamespaceFollowKubernetes(t *testing.T) {
 	long := strings.Repeat("a", 63)
-	for name, want := range map[string][2]bool{ // as a name, as a namespace
+	for name, want := range map[string][2]bool{ // allowed as a name, allowed as a namespace
 		"a":                             {true, true},
 		"a-1":                           {true, true},
 		"1":                             {true, true},

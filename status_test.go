@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// allCodes returns all codes, up to the first number without a name.
+// allCodes returns all codes. It stops at the first number without a name.
 func allCodes() []listwatch.Code {
 	var codes []listwatch.Code
 	for c := listwatch.Unknown; !strings.HasPrefix(c.Error(), "code "); c++ {

@@ -110,7 +110,7 @@ func TestReconnectsAreSpreadByJitter(t *testing.T) {
 	for _, end := range []error{errConnectionLost, io.EOF} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
-			var reconnected []time.Duration // after the end
+			var reconnected []time.Duration // the times between the end and the reconnects
 			endTime := time.Now().Add(2 * time.Minute)
 			for range clients {
 				w := openWatch(t, newRemote(&scriptedTransport{scriptFor: func(n int) script {
@@ -135,7 +135,8 @@ func TestReconnectsAreSpreadByJitter(t *testing.T) {
 			for _, d := range reconnected {
 				perSlot[min(int(d/slot), slots-1)]++
 			}
-			// The mean is 62 clients a slot. Twice that is 8 standard deviations above it.
+			// The mean is 62 clients per slot. The limit is twice that, 8 standard
+			// deviations above the mean.
 			if most := slices.Max(perSlot[:]); most > 2*clients/slots {
 				t.Errorf("%d of %d clients reconnected within %v: %v", most, clients, slot, perSlot)
 			}

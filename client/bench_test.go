@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/internal/servertest"
 )
 
-// BenchmarkWatch reads 10,000 old events of 1 KiB as JSON over loopback. Server and client
-// share the process.
+// BenchmarkWatch reads 10,000 events of 1 KiB from the history, as JSON over loopback.
+// Server and client run in the same process.
 func BenchmarkWatch(b *testing.B) {
 	const events = 10_000
 	plain := startServer(b, servertest.Options{Sockets: true})

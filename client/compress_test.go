@@ -59,7 +59,8 @@ func TestCompressionKeepsEvents(t *testing.T) {
 	})
 }
 
-// respondCompressed responds to every list with body, compressed with gzip but labelled as coding.
+// respondCompressed responds to every list with body compressed by gzip. coding is the
+// Content-Encoding of the response.
 func respondCompressed(coding, body string) func(int) listResponse {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

@@ -54,7 +54,7 @@ func ExampleRemote() {
 	// ADDED true true
 }
 
-// A list is read page by page.
+// A list can be read page by page.
 func ExampleRemote_List() {
 	ctx := context.Background()
 	flags := memory.New[Flag]()

@@ -70,7 +70,7 @@ func TestRequestErrorsDoNotChangeTheTransport(t *testing.T) {
 	}
 	first, second := namedTransport("chunked", refuses(statusError(403))), namedTransport("websocket", sends())
 	if _, err := newRemote(first, second).Watch(t.Context(), watchFrom(1)); !errors.Is(err, listwatch.Forbidden) {
-		t.Errorf("got error %v, want %v: over chunked a 403 concerns the request", err, listwatch.Forbidden)
+		t.Errorf("got error %v, want %v, because over chunked a 403 concerns the request", err, listwatch.Forbidden)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestMalformedResponseDemotesTransport(t *testing.T) {
 
 func TestEmptyResponsesDemoteTransport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// The first transport uses a proxy that holds the response back.
+		// The first transport uses a proxy that holds back responses.
 		first, second := namedTransport("chunked", sends()), namedTransport("websocket", sends(added("a", 2)))
 		wantEvents(t, openWatch(t, newRemote(first, second), watchFrom(1)), "ADDED/a@2")
 		if len(first.requests()) != 2 {

@@ -18,7 +18,7 @@ func TestIdleTimeoutReconnects(t *testing.T) {
 		r.Trace = &Trace{Lost: func(err error, _ time.Duration) { lost = append(lost, err) }}
 		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 		if wait := delays(p)[0]; wait < DefaultIdleTimeout || wait > DefaultIdleTimeout+time.Second {
-			t.Errorf("the next request came after %v, want %v", wait, DefaultIdleTimeout)
+			t.Errorf("the client sent the next request after %v, want %v", wait, DefaultIdleTimeout)
 		}
 		synctest.Wait()
 		if len(lost) != 1 || !errors.Is(lost[0], listwatch.Unavailable) {

@@ -84,7 +84,7 @@ func TestRefusedInitialEventsAreListed(t *testing.T) {
 			if got := p.versions(); got != " 7 7" {
 				t.Errorf("watched from versions %q, want initial events requested once", got)
 			}
-			time.Sleep(reflector.WatchListRetryInterval) // in the bubble
+			time.Sleep(reflector.WatchListRetryInterval) // fake time
 			openWatch(t, r, listwatch.Query{}).Close()
 			if got := p.versions(); got != " 7 7 " {
 				t.Errorf("watched from versions %q, want initial events requested again after an hour", got)

@@ -103,7 +103,7 @@ func TestNotYetIsRetriedForConfirmedVersions(t *testing.T) {
 		wantError(t, openWatch(t, newRemote(always(sends(notYet))), watchFrom(1)), listwatch.NotYet)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		// The next server is a replica that lags.
+		// The client reconnects to a replica that lags.
 		p := sequence(sends(added("a", 2), errConnectionLost), sends(notYet), sends(notYet), sends(added("a", 2), added("b", 3)))
 		wantEvents(t, openWatch(t, newRemote(p), watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 	})

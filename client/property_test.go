@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// A scriptedHistory is the events of a server. A version may have several.
+// A scriptedHistory holds the events of a server. Several events may have the same version.
 type scriptedHistory []framing.WatchEvent
 
 func randomHistory(rng *rand.Rand, versions int) (h scriptedHistory, at []int) {
@@ -22,8 +22,8 @@ func randomHistory(rng *rand.Rand, versions int) (h scriptedHistory, at []int) {
 	return h, at
 }
 
-// scriptAfter returns the response to a watch from version. It may end anywhere, even within a
-// version.
+// scriptAfter returns the response to a watch from version. The response ends at a random
+// position, possibly between events of the same version.
 func (h scriptedHistory) scriptAfter(rng *rand.Rand, at []int, version int) script {
 	var steps []any
 	for i, f := range h {

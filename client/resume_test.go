@@ -14,7 +14,7 @@ func TestWatchResumesWithoutGapsOrRepeats(t *testing.T) {
 	tests := []struct {
 		name   string
 		first  []any
-		from   string // the version of the second request
+		from   string // the version at which the second request must start
 		second []any
 		want   string
 	}{

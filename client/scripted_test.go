@@ -36,10 +36,11 @@ type scriptedRequest struct {
 	header http.Header
 }
 
-// A script is a response. Each step is a framing.WatchEvent, a time.Duration to wait, activity,
-// or an error, which ends the response. After the last step the response is silent.
+// A script is a response. Each step is a framing.WatchEvent, a time.Duration to wait,
+// activity, or an error, which ends the response. After the last step the response stays
+// open and silent.
 type script struct {
-	refuse error // fails the request
+	refuse error // the error of the request
 	epoch  string
 	steps  []any
 }
@@ -185,7 +186,7 @@ func openWatch(t testing.TB, r *Remote, q listwatch.Query) listwatch.Watcher {
 	return w
 }
 
-// format writes an event as ADDED/a@5, and an initial event in parentheses.
+// format formats an event as ADDED/a@5, and an initial event in parentheses.
 func format(e listwatch.Event) string {
 	s := e.Type.String()
 	if e.Type == listwatch.Synced {
@@ -201,7 +202,7 @@ func format(e listwatch.Event) string {
 	return s
 }
 
-// wantEvents reads the events that want lists.
+// wantEvents reads events and compares them with want.
 func wantEvents(t testing.TB, w listwatch.Watcher, want string) {
 	t.Helper()
 	n := len(strings.Fields(want))
@@ -221,7 +222,7 @@ func wantEvents(t testing.TB, w listwatch.Watcher, want string) {
 	}
 }
 
-// wantError reads the error that ends a watch. want is the error or its code.
+// wantError reads the error that ends a watch. want is the expected error or its code.
 func wantError(t testing.TB, w listwatch.Watcher, want error) {
 	t.Helper()
 	var batch [1]listwatch.Event

@@ -23,7 +23,7 @@ type listResponse struct {
 	header http.Header
 }
 
-// A listServer responds to the lists of a Remote without a network.
+// A listServer responds to the lists of a Remote in memory, without a network.
 type listServer struct {
 	respond func(n int) listResponse
 
@@ -67,7 +67,8 @@ func respondWith(body string) func(int) listResponse {
 	return func(int) listResponse { return listResponse{status: 200, body: body} }
 }
 
-// listBodyOf returns a list at version of objects whose versions are 1, 2, 3 and so on.
+// listBodyOf returns the body of a list at version. Its objects have the versions 1, 2, 3
+// and so on.
 func listBodyOf(version int, names ...string) string {
 	var items []string
 	for i, name := range names {
@@ -76,14 +77,15 @@ func listBodyOf(version int, names ...string) string {
 	return fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, version, strings.Join(items, ","))
 }
 
-// dialTimeout is the dial function of a network without servers. It ends on its own, because
-// net/http keeps dialling for a later request after ctx has ended.
+// dialTimeout is the dial function of a network without servers. It returns after a timeout
+// of its own, because net/http continues a dial for later requests after ctx has ended.
 func dialTimeout(ctx context.Context, _, _ string) (net.Conn, error) {
 	reflector.Sleep(ctx, 10*time.Second)
 	return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
 }
 
-// dialSilent is the dial function of a network whose servers never send anything.
+// dialSilent is the dial function of a network whose servers accept connections but never
+// send data.
 func dialSilent(t testing.TB) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		a, b := memnet.Pipe()

@@ -26,7 +26,7 @@ func startServer(t testing.TB, o servertest.Options) *testServer {
 	return &testServer{servertest.Start(t, things, o), things}
 }
 
-// newThings returns a collection that keeps its whole history.
+// newThings returns a collection that retains its complete history.
 func newThings(t testing.TB) *store.Collection {
 	t.Helper()
 	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})

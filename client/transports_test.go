@@ -88,7 +88,7 @@ func TestWatchSurvivesCutsOnEveryTransport(t *testing.T) {
 // Conformance case resume/cross-transport.
 func TestWatchResumesOverAnotherTransport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var blocked sync.Map // names of transports
+		var blocked sync.Map // the names of blocked transports
 		block := func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if _, ok := blocked.Load(transportOf(r)); ok {
@@ -139,7 +139,7 @@ func TestWatchDetectsADeadServer(t *testing.T) {
 			t.Errorf("the event took %v, want about %v", took, DefaultIdleTimeout)
 		}
 		for _, c := range stalled {
-			c.Stall(false) // the server sees the end of the connection
+			c.Stall(false) // now the server sees that the connection was closed
 		}
 	})
 }
@@ -171,7 +171,7 @@ func TestWatchOutlivesServerTimeouts(t *testing.T) {
 	})
 }
 
-// A badGateway fails the second to the fourth request.
+// A badGateway fails the second, third and fourth request.
 type badGateway struct {
 	next http.Handler
 
@@ -242,7 +242,7 @@ func TestClosedWatchesEndAtTheServer(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 3 {
-			time.Sleep(time.Second) // the server needs a moment to notice
+			time.Sleep(time.Second) // gives the server time to notice
 		}
 		if n := len(s.WatchServer.Watches()); n != 0 {
 			t.Errorf("%d watches are open at the server, want 0", n)

@@ -103,7 +103,7 @@ func TestContextEndsADial(t *testing.T) {
 				t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
 			}
 		}
-		time.Sleep(10 * time.Second) // the dials have ended
+		time.Sleep(10 * time.Second) // by then all dials have returned
 	})
 }
 
@@ -146,7 +146,7 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 			w := openWatch(t, newRemote(always(s)), watchFrom(1))
 			synctest.Wait()
 			w.Close()
-			synctest.Wait() // a goroutine that remains fails the bubble
+			synctest.Wait() // synctest fails if a goroutine remains
 			t.Logf("the goroutine waited %s", name)
 		})
 	}

@@ -50,13 +50,14 @@ func TestInvalidAcceptIsRejected(t *testing.T) {
 	}
 }
 
-// handshake/accept-default, accept-q, accept-q0, accept-406, without HTTP.
+// The conformance cases handshake/accept-default, accept-q, accept-q0 and accept-406, without
+// HTTP.
 func TestNegotiate(t *testing.T) {
 	var none Framer
 	for _, c := range []struct {
 		accept   string // each line is a header
 		want     Framer
-		messages Framer // the result if only message framers are considered
+		messages Framer // the result if only message framers are allowed
 	}{
 		{"", JSON{}, JSON{}},
 		{"*/*", JSON{}, JSON{}},
@@ -73,7 +74,7 @@ func TestNegotiate(t *testing.T) {
 		{"application/cbor, application/json", CBORSeq{}, CBORSeq{}},
 		{"application/json, application/cbor", JSON{}, JSON{}},
 
-		// RFC 9110 12.4.2: weights before order
+		// RFC 9110 12.4.2: a greater weight wins over the order.
 		{"application/json;q=0.5, text/event-stream;q=0.9", SSE{}, JSON{}},
 		{"text/event-stream;q=0.5, application/json;q=0.501", JSON{}, JSON{}},
 		{"application/json;q=0.5\ntext/event-stream", SSE{}, JSON{}},
@@ -82,9 +83,9 @@ func TestNegotiate(t *testing.T) {
 		{"*/*, text/event-stream", SSE{}, JSON{}}, // more specific
 		{"application/json, */*", JSON{}, JSON{}},
 		{"*/*;q=0.9, application/json;q=0.1", SSE{}, CBORSeq{}},
-		{"text/*;q=0.3, text/event-stream;q=0.7, application/json;q=0.5", SSE{}, JSON{}}, // the most specific range decides
+		{"text/*;q=0.3, text/event-stream;q=0.7, application/json;q=0.5", SSE{}, JSON{}}, // the range is more specific
 
-		// q=0 excludes
+		// A weight of zero excludes a type.
 		{"application/json;q=0", none, none},
 		{"application/json;q=0, */*", SSE{}, CBORSeq{}},
 		{"*/*, application/json;q=0", SSE{}, CBORSeq{}},
@@ -95,7 +96,7 @@ func TestNegotiate(t *testing.T) {
 		{"application/cbor, application/cbor-seq;q=0", none, none},
 		{"application/cbor, application/*;charset=utf-8;q=0", CBORSeq{}, CBORSeq{}},
 
-		// parameters
+		// Parameters.
 		{"application/json;charset=utf-8", JSON{}, JSON{}},
 		{`application/json; charset="UTF-8"`, JSON{}, JSON{}},
 		{"application/json;stream=watch", JSON{}, JSON{}},

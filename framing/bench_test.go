@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkEncode appends an event with an object of 1 KiB to a buffer with enough room.
+// BenchmarkEncode appends an event with an object of 1 KiB to a buffer of sufficient
+// capacity.
 func BenchmarkEncode(b *testing.B) {
 	e := WatchEvent{Type: "MODIFIED", Object: object1KiB(), Version: 1234567}
 	for _, f := range allFramers {

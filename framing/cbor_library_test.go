@@ -9,13 +9,14 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// This test is the reason for our own CBOR code (docs/adr/0012-cbor-by-hand.md): a library converts
-// the JSON to Go values, which keep neither the exact numbers nor the order of the members. If the test
-// fails after an update of the library, try again to replace our code.
+// This test shows why CBOR is implemented here and not by a library
+// (docs/adr/0012-cbor-by-hand.md): a library converts the JSON to Go values, which preserve
+// neither exact numbers nor the order of members. If the test fails after an update of the
+// library, consider using the library.
 func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
 	for _, c := range []struct {
 		name, object string
-		decodable    bool // the library decodes it unchanged, but does not encode it
+		decodable    bool // the library decodes our CBOR without a change, but cannot encode the object itself
 	}{
 		{"an integer beyond 2^53", `{"n":9007199254740993}`, true},
 		{"a number beyond float64", `{"n":1e400}`, false},
@@ -42,7 +43,7 @@ func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
 	}
 }
 
-// viaLibrary turns a JSON object into CBOR and back, both with the library.
+// viaLibrary converts a JSON object to CBOR and back, both with the library.
 func viaLibrary(object []byte) ([]byte, error) {
 	var value any
 	if err := json.Unmarshal(object, &value); err != nil {

@@ -45,7 +45,8 @@ func asJSON(item []byte) (string, error) {
 	return strings.TrimSuffix(strings.TrimPrefix(string(e.Object), `{"":`), "}"), nil
 }
 
-// framing/cbor-seq: JSON values, their CBOR, and the JSON after the round trip.
+// Conformance case framing/cbor-seq: JSON values, their CBOR, and the JSON after the round
+// trip.
 func TestJSONValuesAsCBOR(t *testing.T) {
 	for _, c := range []struct{ value, item, back string }{
 		{"0", "00", "0"},
@@ -111,7 +112,7 @@ func TestJSONValuesAsCBOR(t *testing.T) {
 			t.Errorf("%s: encoded as %s first, and as %s (%v) after the round trip", c.value, got, again, err)
 		}
 	}
-	for size := 22; size < 26; size++ { // the size from which heads have a second byte
+	for size := 22; size < 26; size++ { // lengths around the one from which a head has a second byte
 		value := "[" + strings.Repeat("1,", size-1) + `"` + strings.Repeat("é", size) + `\n"]`
 		got, err := asCBOR(t, value)
 		if err != nil {
@@ -150,7 +151,7 @@ func TestCBOREncoderChecksTheJSON(t *testing.T) {
 	}
 }
 
-// The examples of RFC 8949, appendix A, and other items that encoders may send.
+// The examples of RFC 8949, appendix A, and other items that encoders may produce.
 func TestCBORItemsAsJSON(t *testing.T) {
 	for item, want := range map[string]string{
 		"1bffffffffffffffff": "18446744073709551615", "c249010000000000000000": "18446744073709551616", "3bffffffffffffffff": "-18446744073709551616",
@@ -204,7 +205,7 @@ func TestInvalidCBORIsRejected(t *testing.T) {
 	}
 }
 
-// An independent decoder must accept our CBOR and read the same values.
+// An independent decoder must accept our CBOR and return the same values.
 func TestIndependentDecoderReadsOurCBOR(t *testing.T) {
 	mode, err := cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertNone, MaxNestedLevels: 100, UTF8: cbor.UTF8RejectInvalid, IndefLength: cbor.IndefLengthForbidden}.DecMode()
 	if err != nil {
@@ -276,8 +277,8 @@ func intText(v any) string {
 	return string(data)
 }
 
-// Our decoder must read the CBOR of an independent encoder, with Kubernetes' options and with the
-// default options.
+// Our decoder must read the CBOR of an independent encoder, both with Kubernetes' options
+// and with the default options.
 func TestDecoderReadsIndependentCBOR(t *testing.T) {
 	plain, err := cbor.EncOptions{}.EncMode()
 	if err != nil {
@@ -326,7 +327,7 @@ func TestDecoderReadsIndependentCBOR(t *testing.T) {
 	}
 }
 
-// finite reports whether encoding/json can hold the numbers of a text.
+// finite reports whether all numbers of a JSON text fit into float64.
 func finite(text string) bool {
 	var v any
 	return json.Unmarshal([]byte(text), &v) == nil

@@ -40,12 +40,12 @@ func TestEventReturnsTypedErrors(t *testing.T) {
 		want        listwatch.Code
 		contains    string
 	}{
-		// event/unknown-type
+		// Conformance case event/unknown-type.
 		{"FUTURE", `{"metadata":{"name":"a","resourceVersion":"7"}}`, listwatch.Unsupported, `"FUTURE"`},
 		{"", `{}`, listwatch.Unsupported, `""`},
 		{"added", `{}`, listwatch.Unsupported, `"added"`},
 		{strings.Repeat("x", 1000), `{}`, listwatch.Unsupported, "…"},
-		// resume/rv-opaque-client
+		// Conformance case resume/rv-opaque-client.
 		{"ADDED", `{"metadata":{"name":"a","resourceVersion":"abc"}}`, listwatch.Unsupported, `"abc"`},
 		{"ADDED", `{"metadata":{"name":"a","resourceVersion":"-1"}}`, listwatch.Unsupported, `"-1"`},
 		{"ADDED", `{"metadata":{"name":"a","resourceVersion":"1.5"}}`, listwatch.Unsupported, `"1.5"`},
@@ -76,7 +76,8 @@ func TestEventReturnsTypedErrors(t *testing.T) {
 	}
 }
 
-// error/in-stream: an error keeps its code, reason, message and details on the wire.
+// Conformance case error/in-stream: an error keeps its code, reason, message and details on
+// the wire.
 func TestErrorsSurviveTheRoundTrip(t *testing.T) {
 	for _, err := range []error{
 		&listwatch.Error{Code: listwatch.Expired, Message: "too old resource version: 5 (9)"},

@@ -13,9 +13,9 @@ import (
 	"github.com/listwatch/listwatch/internal/jsonscan"
 )
 
-// fuzzDecoder checks the properties of a decoder for random bytes: it does not panic, its errors
-// have a code, the limit holds, the size of the reads does not matter, and all framings can
-// encode the events again.
+// fuzzDecoder checks the properties of a decoder for arbitrary bytes: it does not panic,
+// its errors have a code, it enforces the limit, the size of the reads does not matter, and
+// all framings can encode the decoded events.
 func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 	f.Helper()
 	stream, _ := encode(f, framer, sampleEvents()...)
@@ -43,7 +43,7 @@ func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 	})
 }
 
-// fuzzEvent checks an event that a decoder returned.
+// fuzzEvent checks an event returned by a decoder.
 func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 	t.Helper()
 	if len(e.Object) > limit {
@@ -69,7 +69,8 @@ func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 	}
 }
 
-// fuzzTrustedEvent checks that Event and TrustedEvent return the same for an event of a decoder.
+// fuzzTrustedEvent checks that Event and TrustedEvent return the same result for an event
+// of a decoder.
 func fuzzTrustedEvent(t *testing.T, e WatchEvent) {
 	t.Helper()
 	want, wantErr := e.Event()
@@ -138,8 +139,8 @@ func FuzzSSE(f *testing.F) {
 func FuzzJSONMessage(f *testing.F) { fuzzMessages(f, JSON{}, jsonSeeds...) }
 func FuzzCBORMessage(f *testing.F) { fuzzMessages(f, CBORSeq{}, cborSeeds...) }
 
-// FuzzEncode checks that encoders do not panic for any object, and that decoders can read their
-// result.
+// FuzzEncode checks that encoders do not panic for any object, and that decoders can read
+// the result.
 func FuzzEncode(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add("ADDED", []byte(seed))
@@ -165,7 +166,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// FuzzAccept checks that every header leads to a framer or to an error with a code.
+// FuzzAccept checks that every header results in a framer or in an error with a code.
 func FuzzAccept(f *testing.F) {
 	f.Add("application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.5, */*;q=0.001")
 	f.Add(`a/b;x="1,2;\"3\\";y=z, ,*;q=.2`)

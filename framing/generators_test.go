@@ -11,11 +11,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// allFramers are the framings that eachFramer tests.
+// allFramers lists the framings that eachFramer tests.
 var allFramers = []Framer{JSON{}, LengthPrefixed{}, SSE{}, JSONSeq{}, CBORSeq{}}
 
-// sameBytes reports whether the bytes of an object survive a round trip through f. With other
-// framings only the value survives.
+// sameBytes reports whether f preserves the bytes of an object. Other framings preserve
+// only its value.
 func sameBytes(f Framer) bool { return f != Framer(CBORSeq{}) }
 
 // genEvent generates events whose objects are compact JSON with values of all kinds.
@@ -173,7 +173,7 @@ func decodeAll(d Decoder) (events []WatchEvent, err error) {
 	}
 }
 
-// checkSame fails the test if got is not the result of sending want through f.
+// checkSame fails the test if got cannot be the result of sending want through f.
 func checkSame(tb testing.TB, f Framer, want, got WatchEvent) {
 	tb.Helper()
 	if got.Type != want.Type {

@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// framing/ndjson-lines.
+// Conformance case framing/ndjson-lines.
 func TestJSONEventsAreLines(t *testing.T) {
 	for object, want := range map[string]string{
 		`{"a":1}`:                 "{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n",
@@ -34,7 +34,7 @@ func TestJSONEventsAreLines(t *testing.T) {
 	}
 }
 
-// framing/json-stream-decoder.
+// Conformance case framing/json-stream-decoder.
 func TestJSONDecoderUsesBrackets(t *testing.T) {
 	const a, b = `{"type":"ADDED","object":{"s":"}{\\\""}}`, `{"type":"DELETED","object":{"n":[ 1 , 2 ]}}`
 	for _, stream := range []string{a + b, a + "\n" + b, a + "\r\n\t  " + b, "\n\n " + a + " " + b + "\n\n", a + b + " "} {
@@ -50,7 +50,7 @@ func TestJSONDecoderUsesBrackets(t *testing.T) {
 	}
 }
 
-// The decoder reports invalid JSON without waiting for more input.
+// The decoder must report invalid JSON without waiting for more input.
 func TestJSONDecoderReportsErrorsAtOnce(t *testing.T) {
 	d := JSON{}.NewDecoder(io.MultiReader(strings.NewReader(`{"type" "A`), unreadReader{t}), 0)
 	if _, err := d.Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), "byte 9") {
@@ -102,7 +102,7 @@ func TestMessageHasExactlyOneEvent(t *testing.T) {
 	}
 }
 
-// framing/len-prefix, framing/len-prefix-zero, framing/len-prefix-huge.
+// Conformance cases framing/len-prefix, len-prefix-zero and len-prefix-huge.
 func TestLengthPrefixedEvents(t *testing.T) {
 	const body = `{"type":"ADDED","object":{}}`
 	got, err := LengthPrefixed{}.AppendEvent([]byte("x"), WatchEvent{Type: "ADDED", Object: []byte("{}")})
@@ -122,7 +122,7 @@ func TestLengthPrefixedEvents(t *testing.T) {
 	}
 }
 
-// framing/json-seq.
+// Conformance case framing/json-seq.
 func TestJSONSeqElements(t *testing.T) {
 	const body = `{"type":"ADDED","object":{}}`
 	got, err := JSONSeq{}.AppendEvent(nil, WatchEvent{Type: "ADDED", Object: []byte("{}")})
@@ -134,7 +134,7 @@ func TestJSONSeqElements(t *testing.T) {
 		err string // empty for a clean end
 	}{
 		"\x1e" + body + "\n\x1e" + body + "\n":             {2, ""},
-		"\x1e" + body + "\x1e" + body:                      {2, ""}, // the closing bracket ends an object
+		"\x1e" + body + "\x1e" + body:                      {2, ""}, // the closing bracket ends the object
 		"\x1e\x1e\x1e" + body + "\n":                       {1, ""}, // RFC 7464 2.1: 1*RS
 		"\n\x1e " + body + " \r\n":                         {1, ""},
 		"\x1e" + body[:10] + "\x1e" + body + "\n":          {0, "incomplete"},

@@ -12,7 +12,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// limit/event-too-big-client: the limit is exact, and applies to one event and not to the stream.
+// Conformance case limit/event-too-big-client: the limit is exact, and applies to each
+// event and not to the stream.
 func TestLimitAppliesToOneEvent(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		e := WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a"},"s":"` + strings.Repeat("x", 20_000) + `"}`)}
@@ -32,7 +33,7 @@ func TestLimitAppliesToOneEvent(t *testing.T) {
 	})
 }
 
-// An endlessReader returns start, and then fill forever. It counts the bytes read.
+// An endlessReader returns start, and then fill repeatedly. It counts the bytes read.
 type endlessReader struct {
 	start string
 	fill  byte
@@ -87,7 +88,8 @@ func TestOversizedEventIsRejectedEarly(t *testing.T) {
 			if r.read > c.maxRead {
 				t.Errorf("read %d bytes, want at most %d", r.read, c.maxRead)
 			}
-			// The sum of all sizes of a buffer that grows with an event is a few times the limit.
+			// A buffer that grows with an event is reallocated several times. The sum of
+			// these sizes is a few times the limit.
 			maxAllocated := uint64(64 << 10)
 			if c.maxRead > bufferSize {
 				maxAllocated = 8 * limit
@@ -99,7 +101,7 @@ func TestOversizedEventIsRejectedEarly(t *testing.T) {
 	}
 }
 
-// Even for a length within the limit, memory is allocated only as the bytes arrive.
+// Memory must be allocated only as bytes arrive, even for a length within the limit.
 func TestMemoryGrowsWithReceivedBytes(t *testing.T) {
 	for name, stream := range map[string]struct {
 		f    Framer
@@ -127,7 +129,7 @@ func allocatedBy(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// limit/json-depth.
+// Conformance case limit/json-depth.
 func TestDepthIsLimited(t *testing.T) {
 	nested := func(depth int) []byte {
 		return []byte(`{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}")
@@ -181,7 +183,7 @@ func TestEncodersDoNotAllocate(t *testing.T) {
 	}
 }
 
-// object1KiB returns an object of 1 KiB, like the objects of a store.
+// object1KiB returns an object of 1 KiB with the members that a store sets.
 func object1KiB() []byte {
 	object := `{"apiVersion":"example.com/v1","kind":"Flag","metadata":{"name":"flag-000001","namespace":"default","uid":"0b7ad9de-2a3e-4f8e-9c5a-0c1d2e3f4a5b",` +
 		`"resourceVersion":"1234567","generation":3,"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"app":"web","tier":"front","zone":"eu-1"}},` +

@@ -16,7 +16,7 @@ const (
 	sseEvent = sseData + "\n\n"
 )
 
-// A browser that resumed from the same id would receive 410 forever.
+// A browser that resumed from the same id would receive 410 again and again.
 func TestSSEExpiryResetsTheLastEventID(t *testing.T) {
 	for code, want := range map[string]string{"410": "", "503": "7"} {
 		stream := []byte("id: 7\n\n")
@@ -31,7 +31,7 @@ func TestSSEExpiryResetsTheLastEventID(t *testing.T) {
 	}
 }
 
-// framing/sse-fields.
+// Conformance case framing/sse-fields.
 func TestSSEFields(t *testing.T) {
 	for _, c := range []struct {
 		e    WatchEvent
@@ -39,7 +39,7 @@ func TestSSEFields(t *testing.T) {
 	}{
 		{WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`), Version: 7}, "id: 7\nevent: ADDED\n" + sseEvent},
 		{WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`)}, "event: ADDED\n" + sseEvent},
-		// framing/sse-newline-in-data
+		// Conformance case framing/sse-newline-in-data.
 		{WatchEvent{Type: "ADDED", Object: []byte("{\n\"a\":\r\n1\r}")}, "event: ADDED\ndata: {\"type\":\"ADDED\",\"object\":{\ndata: \"a\":\ndata: 1\ndata: }}\n\n"},
 	} {
 		got, err := SSE{}.AppendEvent([]byte("before"), c.e)
@@ -85,12 +85,13 @@ func TestSSEHeartbeatsDoNotCountForTheLimit(t *testing.T) {
 	}
 }
 
-// framing/sse-parse-vectors, from the format tests of web-platform-tests/eventsource.
+// Conformance case framing/sse-parse-vectors, with the format tests of
+// web-platform-tests/eventsource.
 func TestSSEDecoderParsesLikeBrowsers(t *testing.T) {
 	const none = "none"
 	for name, c := range map[string]struct {
 		stream string
-		id     string // the last event ID after the first event, or none if there is no event
+		id     string // the last event ID after the first event, or none without an event
 		err    error  // the error at the end of the stream
 	}{
 		"LF":                     {sseEvent, "", io.EOF},
@@ -103,7 +104,7 @@ func TestSSEDecoderParsesLikeBrowsers(t *testing.T) {
 		"comments":               {":\n: x\n:data: no\n" + sseData + "\n:\n\n", "", io.EOF},
 		"unknown fields":         {"DATA: x\ndat: x\n data: x\nretry: 5\nfoo\n" + sseEvent, "", io.EOF},
 		"no space":               {"data:" + sseBody + "\n\n", "", io.EOF},
-		"space kept":             {"data:  " + sseBody + "\n\n", "", io.EOF}, // one space is removed, the other is space before JSON
+		"space kept":             {"data:  " + sseBody + "\n\n", "", io.EOF}, // one space belongs to the line format, the other to the JSON
 		"no final blank line":    {sseData + "\n", none, io.ErrUnexpectedEOF},
 		"no final line end":      {sseData, none, io.ErrUnexpectedEOF},
 		"cut after an event":     {sseEvent + "id: 5\n", "", io.ErrUnexpectedEOF},

@@ -84,7 +84,7 @@ func TestMessagesSurviveTheRoundTrip(t *testing.T) {
 	}
 }
 
-// framing/byte-drip, framing/chunk-boundaries-free.
+// Conformance cases framing/byte-drip and chunk-boundaries-free.
 func TestReadBoundariesDoNotMatter(t *testing.T) {
 	events := sampleEvents()
 	eachFramer(t, func(t *testing.T, f Framer) {
@@ -107,7 +107,7 @@ func TestReadBoundariesDoNotMatter(t *testing.T) {
 	})
 }
 
-// framing/truncated-final.
+// Conformance case framing/truncated-final.
 func TestTruncationIsNotACleanEnd(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		stream, ends := encode(t, f, sampleEvents()...)
@@ -133,8 +133,8 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 	})
 }
 
-// completeAt returns the offset at which an event that ends at end can be decoded. A JSON object
-// is complete before its newline.
+// completeAt returns the offset at which the event that ends at end can be decoded. A JSON
+// object is complete before its newline.
 func completeAt(f Framer, end int) int {
 	switch f.(type) {
 	case JSON, JSONSeq:
@@ -143,7 +143,7 @@ func completeAt(f Framer, end int) int {
 	return end
 }
 
-// framing/coalesced.
+// Conformance case framing/coalesced.
 func TestManyEventsInOneRead(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		events := make([]WatchEvent, 1000)
@@ -161,8 +161,8 @@ func TestManyEventsInOneRead(t *testing.T) {
 	})
 }
 
-// A decoder must return an event as soon as it has its last byte, because the next event may be
-// hours away.
+// A decoder must return an event as soon as it has received the last byte, because the next
+// event may follow hours later.
 func TestEventIsReturnedBeforeTheNextArrives(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		for _, object := range []string{`{}`, `{"a":""}`, `{"a":[]}`, `{"a":0}`, `{"a":{"b":[""]}}`} {
@@ -203,7 +203,8 @@ type emptyReader struct{}
 
 func (emptyReader) Read([]byte) (int, error) { return 0, nil }
 
-// framing/field-order-free, with unknown and duplicate members.
+// Conformance case framing/field-order-free. The texts also have unknown and duplicate
+// members.
 func TestMemberOrderDoesNotMatter(t *testing.T) {
 	for _, text := range []string{
 		`{"type":"ADDED","object":{"a":1}}`, `{"object":{"a":1},"type":"ADDED"}`, "{ \"x\" : [ {} ] , \"object\" :\r\n{ \"a\" :\t1 } ,\"type\": \"ADDED\", \"y\":null}",

@@ -13,8 +13,8 @@ import (
 
 const benchItems = 100_000
 
-// benchStore returns a store of 100,000 objects in 10 namespaces, with an index by node, of
-// which there are 1,000.
+// benchStore returns a store of 100,000 objects in 10 namespaces, with an index by node.
+// There are 1,000 nodes.
 func benchStore(b *testing.B) (*Indexer[*thing], []listwatch.Key) {
 	b.Helper()
 	x, keys := new(Indexer[*thing]), make([]listwatch.Key, benchItems)
@@ -32,7 +32,7 @@ func benchStore(b *testing.B) (*Indexer[*thing], []listwatch.Key) {
 	return x, keys
 }
 
-// BenchmarkStoreGet finds one of 100,000 objects.
+// BenchmarkStoreGet gets one of 100,000 objects.
 func BenchmarkStoreGet(b *testing.B) {
 	x, keys := benchStore(b)
 	b.ReportAllocs()
@@ -45,8 +45,8 @@ func BenchmarkStoreGet(b *testing.B) {
 	}
 }
 
-// BenchmarkStorePut replaces one of 100,000 objects, which one index holds too. After a
-// snapshot it also copies the tree nodes that it changes.
+// BenchmarkStorePut replaces one of 100,000 objects, which is also in an index. With a
+// snapshot, the write also copies the tree nodes that it changes.
 func BenchmarkStorePut(b *testing.B) {
 	for _, snapshot := range []bool{false, true} {
 		b.Run(fmt.Sprintf("snapshot=%t", snapshot), func(b *testing.B) {
@@ -70,7 +70,7 @@ func BenchmarkStorePut(b *testing.B) {
 	}
 }
 
-// BenchmarkStoreList returns all of 100,000 objects, without and with a concurrent writer.
+// BenchmarkStoreList lists all of 100,000 objects, without and with a concurrent writer.
 // The metric writes/list is the number of writes during one list.
 func BenchmarkStoreList(b *testing.B) {
 	for _, writer := range []bool{false, true} {
@@ -104,7 +104,8 @@ func BenchmarkStoreList(b *testing.B) {
 	}
 }
 
-// BenchmarkStoreByIndex finds 100 of 100,000 objects, and 10 for the value "few".
+// BenchmarkStoreByIndex finds 100 of 100,000 objects by an index, and 10 for the value
+// "few".
 func BenchmarkStoreByIndex(b *testing.B) {
 	x, keys := benchStore(b)
 	for i := range 10 {
@@ -122,8 +123,8 @@ func BenchmarkStoreByIndex(b *testing.B) {
 	}
 }
 
-// BenchmarkStoreMemory measures the memory of the store in addition to the decoded objects,
-// of 1 KiB of JSON each, without and with an index.
+// BenchmarkStoreMemory measures the memory of the store without the decoded objects, which
+// have 1 KiB of JSON each. It measures without and with an index.
 func BenchmarkStoreMemory(b *testing.B) {
 	for _, indexes := range []int{0, 1} {
 		b.Run(fmt.Sprintf("indexes=%d", indexes), func(b *testing.B) {
@@ -191,8 +192,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkQueueEvent queues and pops one update, with 100,000 known objects. The item is
-// made beforehand.
+// BenchmarkQueueEvent queues and pops one update while 100,000 objects are known. It does
+// not measure the creation of the item.
 func BenchmarkQueueEvent(b *testing.B) {
 	x, keys := benchStore(b)
 	f := &DeltaFIFO[*thing]{KnownObjects: x}
@@ -214,8 +215,8 @@ func BenchmarkQueueEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkQueueReplace queues and pops a list of 100,000 objects: the first list, in which
-// all objects are new, and one that changes nothing.
+// BenchmarkQueueReplace queues and pops a list of 100,000 objects. It measures a first
+// list, in which all objects are new, and a list without changes.
 func BenchmarkQueueReplace(b *testing.B) {
 	x, _ := benchStore(b)
 	var items []*Item[*thing]

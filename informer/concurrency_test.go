@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The writers move objects between nodes, so that a reader of a consistent snapshot finds
-// the same number of objects per node in the index as in the items.
+// The writers move objects between nodes. In a consistent snapshot, the index and the items
+// contain the same number of objects per node.
 func TestReadsAreConsistentDuringWrites(t *testing.T) {
 	const things, nodes, rounds = 200, 4, 2000
 	var x Indexer[*thing]
@@ -103,8 +103,8 @@ func checkIndexMatchesItems(s *Snapshot[*thing], want int) error {
 	return nil
 }
 
-// In this test the list cannot end before the write is done, so a blocked writer would be a
-// deadlock.
+// In this test the list cannot end before the write is done. If the list blocked writers,
+// the test would deadlock.
 func TestRunningListDoesNotBlockWriters(t *testing.T) {
 	var x Indexer[*thing]
 	if err := x.AddIndex("node", byNode); err != nil {
@@ -134,8 +134,8 @@ func TestRunningListDoesNotBlockWriters(t *testing.T) {
 	}
 }
 
-// Several goroutines write to the model and deliver the events in order, some as lists;
-// another goroutine consumes. The store must end equal to the model.
+// Several goroutines write to the model and deliver the events in order, some of them as
+// lists. Another goroutine consumes the queue. At the end the store must equal the model.
 func TestConcurrentProducersConverge(t *testing.T) {
 	const writes = 5000
 	q := newFIFOTest(t)

@@ -25,7 +25,7 @@ func sorted(line string) string {
 	return strings.Join(words, " ")
 }
 
-// A handlerModel applies the calls of a handler to a map and records calls that contradict
+// A handlerModel applies the calls of a handler to a map. It records calls that contradict
 // the map.
 type handlerModel struct {
 	mu         sync.Mutex
@@ -78,8 +78,8 @@ func (l listOnlySource) Watch(ctx context.Context, q listwatch.Query) (listwatch
 	return l.faultySource.Watch(ctx, q)
 }
 
-// After random writes and faults, and however slow the handlers are, the store and each
-// handler end with the state of the source.
+// After random writes and faults, the store and each handler must have the state of the
+// source, however slow the handlers are.
 func TestStoreAndHandlersConverge(t *testing.T) {
 	for range 60 {
 		seed := rand.Uint64()

@@ -28,8 +28,8 @@ func keyOf(name string) listwatch.Key { return listwatch.Key{Namespace: "ns", Na
 
 var testKeys = []listwatch.Key{keyOf("a"), keyOf("b"), keyOf("c"), keyOf("d")}
 
-// A database models the source as its writer sees it. It specifies what a queue and a store
-// must contain.
+// A database models the source from the point of view of its writer. It determines the
+// expected content of the queue and the store.
 type database struct {
 	log   []Delta[*thing] // changes of the current epoch; the first one has version 1
 	now   map[listwatch.Key]listwatch.Version
@@ -66,7 +66,8 @@ func (s *database) list() []*Item[*thing] {
 	return items
 }
 
-// restart starts a new epoch that contains the objects of keep. Versions start at 1 again.
+// restart starts a new epoch that contains the objects with the keys keep. Versions start
+// at 1 again.
 func (s *database) restart(keep []listwatch.Key) {
 	s.epoch++
 	s.log, s.now = nil, make(map[listwatch.Key]listwatch.Version)
@@ -75,8 +76,8 @@ func (s *database) restart(keep []listwatch.Key) {
 	}
 }
 
-// mayBe reports whether key had version v at version since or later. A zero v means that
-// the object did not exist.
+// mayBe reports whether key had version v at version since or later. If v is zero, it
+// reports whether the object did not exist.
 func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 	var state listwatch.Version
 	for i, d := range s.log {
@@ -93,21 +94,21 @@ func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 	return state == v
 }
 
-// A modelRun applies random operations to a database and a DeltaFIFO and checks what the
-// queue yields.
+// A modelRun applies random operations to a database and a DeltaFIFO, and checks the deltas
+// that the queue returns.
 type modelRun struct {
 	*rapid.T
 	database
 	fifo      DeltaFIFO[*thing]
 	store     Indexer[*thing]
 	delivered int                                 // number of log entries that were delivered
-	view      map[listwatch.Key]listwatch.Version // state known to a consumer that sees only deltas
-	last      map[listwatch.Key]listwatch.Version // newest version handled per key, in this epoch
+	view      map[listwatch.Key]listwatch.Version // the state of a consumer that knows only the deltas
+	last      map[listwatch.Key]listwatch.Version // newest version handled per key in this epoch
 	listed    bool
 	first     listwatch.Version // version of the first list, in this epoch
 	claim     listwatch.Version
-	// refused is true while the store lacks something that it refused. Until a list has
-	// delivered it, the queue's version says nothing about the store.
+	// refused is true while the store lacks an object that it has refused. Until a list
+	// delivers that object again, the queue's version does not apply to the store.
 	refused bool
 }
 
@@ -126,7 +127,7 @@ func (w *modelRun) deliver() {
 	}
 }
 
-// repeat delivers events again, as a stream does that resumes too early.
+// repeat delivers events a second time, as a stream does that resumes too early.
 func (w *modelRun) repeat() {
 	if err := w.fifo.Bookmark(listwatch.Version(w.delivered)); err != nil {
 		w.Fatal(err)
@@ -141,7 +142,7 @@ func (w *modelRun) repeat() {
 	}
 }
 
-// relist delivers the newest state instead of the pending events.
+// relist delivers the newest state in place of the pending events.
 func (w *modelRun) relist() {
 	if err := w.fifo.Replace(w.list(), w.version()); err != nil {
 		w.Fatal(err)
@@ -159,7 +160,7 @@ func (w *modelRun) newEpoch() {
 	before := w.delivered
 	w.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(testKeys), 0, 3, rapid.ID).Draw(w.T, "keep"))
 	if len(w.log) >= before {
-		w.restart(nil) // a new epoch is recognized by its lower version
+		w.restart(nil) // the lower version shows that this is a new epoch
 	}
 	w.last = make(map[listwatch.Key]listwatch.Version)
 	w.first, w.claim = 0, 0
@@ -181,13 +182,13 @@ func (w *modelRun) pop() {
 		return nil
 	})
 	if errors.Is(err, errRefused) {
-		w.relist() // required after the store refused something
+		w.relist() // required after the store has refused an object
 	} else if err != nil {
 		w.Fatal(err)
 	}
 }
 
-// maybeInterfere does something concurrently with the handling of a key, at random.
+// maybeInterfere performs a random operation while a key is being handled.
 func (w *modelRun) maybeInterfere(when string) {
 	switch rapid.IntRange(0, 9).Draw(w.T, when) {
 	case 0:
@@ -300,7 +301,7 @@ func TestFIFOAndStoreMatchModel(t *testing.T) {
 	})
 }
 
-// settle delivers the remaining events and pops everything.
+// settle delivers the remaining events and pops all keys.
 func (w *modelRun) settle() {
 	if err := w.fifo.Apply(w.log[w.delivered:]...); err != nil {
 		w.Fatal(err)

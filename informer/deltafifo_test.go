@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A fifoTest drives a DeltaFIFO with short commands and formats what it pops.
+// A fifoTest executes short commands on a DeltaFIFO and formats the popped deltas.
 type fifoTest struct {
 	testing.TB
 	fifo  DeltaFIFO[*thing]
@@ -25,7 +25,7 @@ func newFIFOTest(t testing.TB) *fifoTest {
 	return q
 }
 
-// items parses words such as "a5 b6": a key of one letter and a version.
+// items parses words such as "a5 b6". Each is a key of one letter and a version.
 func items(words string) []*Item[*thing] {
 	var all []*Item[*thing]
 	for word := range strings.FieldsSeq(words) {
@@ -68,8 +68,8 @@ func (q *fifoTest) do(words string) {
 	}
 }
 
-// pop pops one key, stores it and returns a line such as "a: Deleted 5?, Added 7". "?"
-// stands for FinalStateUnknown and "^" for the initial list.
+// pop pops one key, stores its object and returns a line such as "a: Deleted 5?, Added 7".
+// "?" means FinalStateUnknown, and "^" the initial list.
 func (q *fifoTest) pop() (line string) {
 	q.Helper()
 	err := q.fifo.Pop(q.Context(), func(d Deltas[*thing], initial bool) error {
@@ -233,12 +233,12 @@ func TestVersionExcludesPendingChanges(t *testing.T) {
 		{"!", 9},
 		{"@20", 20},
 		{"@10", 20},
-		{"~a", 20}, // a sync is not a change
+		{"~a", 20}, // a sync contains no change
 		{"!", 20},
-		{"*a21 *b23 =30:c2,a25", 20}, // the items of a list are ordered by key, not by version
+		{"*a21 *b23 =30:c2,a25", 20}, // the items of a list are ordered by key and not by version
 		{"! !", 20},
 		{"!", 30},
-		{"+d31 -d32", 32}, // an unknown object that cancels out
+		{"+d31 -d32", 32}, // the changes of an unknown object cancel out
 		{"*a33 =10:a9", 0},
 		{"!", 0},
 		{"!", 10},
@@ -271,7 +271,7 @@ func TestPendingSyncDoesNotHoldBackVersion(t *testing.T) {
 	}
 }
 
-// The store holds an object of an earlier epoch, with a higher version.
+// The store holds an object of an earlier epoch with a higher version.
 func TestVersionsOfOtherEpochsAreNotCompared(t *testing.T) {
 	q := newFIFOTest(t)
 	if err := q.store.Put(items("a9")[0]); err != nil {

@@ -26,7 +26,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 	}
 }
 
-// testSource returns the source code of a package's tests.
+// testSource returns the source code of all tests of a package.
 func testSource(t *testing.T, pkg string) string {
 	t.Helper()
 	files, err := filepath.Glob("../" + pkg + "/*_test.go")

@@ -23,8 +23,8 @@ func newFaultySource(s listwatch.Source) *faultySource {
 	return &faultySource{Source: s, cut: make(chan struct{})}
 }
 
-// disconnect ends all watches with err. Until reconnect, new watches fail with refusal,
-// unless that is nil.
+// disconnect ends all watches with err. Until reconnect is called, new watches fail with
+// refusal, unless it is nil.
 func (f *faultySource) disconnect(err, refusal error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -33,7 +33,7 @@ func (f *faultySource) disconnect(err, refusal error) {
 	f.cut = make(chan struct{})
 }
 
-// reconnect lets new watches succeed.
+// reconnect makes new watches succeed again.
 func (f *faultySource) reconnect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,7 +19,7 @@ func TestCanceledChangesStillAdvanceVersion(t *testing.T) {
 		w.Handle(d.handler(), &informer.HandlerOptions{MaxPending: 1})
 		w.run()
 		synctest.Wait()
-		for i := range 2 { // one call blocks and one is pending, so the informer blocks
+		for i := range 2 { // one call is blocked and one is pending, so the informer blocks
 			w.put(fmt.Sprint("n", i), 1)
 			synctest.Wait()
 		}
@@ -197,7 +197,7 @@ func TestReflectorFeedsCustomFIFO(t *testing.T) {
 	})
 }
 
-// Objects that another program wrote in one transaction share a version.
+// Objects that another program has written in one transaction share a version.
 func TestSharedVersionIsReachedWithWholeBatch(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		const group = 20
@@ -226,7 +226,8 @@ func TestSharedVersionIsReachedWithWholeBatch(t *testing.T) {
 	})
 }
 
-// A batchSource has an empty initial state and delivers the batches that are sent to it.
+// A batchSource has an empty initial state. Its watch returns the batches that are sent on
+// the channel.
 type batchSource chan []listwatch.Event
 
 func (g batchSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {

@@ -14,7 +14,7 @@ import (
 
 func byNode(i *Item[*thing]) []string { return []string{i.Value.Node} }
 
-// put stores things such as "ns/a=node1".
+// put stores objects described by words such as "ns/a=node1".
 func put(t testing.TB, x *Indexer[*thing], words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -368,7 +368,8 @@ func describeModel(v listwatch.Version, model map[string]string) string {
 	return fmt.Sprint(v, len(all), all)
 }
 
-// describeSnapshot formats a snapshot like describeModel, and fails if its parts disagree.
+// describeSnapshot formats a snapshot as describeModel does. It fails if parts of the
+// snapshot contradict each other.
 func describeSnapshot(t *rapid.T, s *Snapshot[*thing]) string {
 	model := map[string]string{}
 	var last listwatch.Key

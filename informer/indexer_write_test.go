@@ -9,7 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A large object is big enough that the heap size shows whether it is still held.
+// A large object is so large that the size of the heap shows whether it is still
+// referenced.
 type large struct {
 	listwatch.Metadata `json:"metadata"`
 	_                  [4 << 10]byte

@@ -30,8 +30,8 @@ type fixture struct {
 	*informer.Informer[Thing]
 }
 
-// newFixture returns a store with objects of these names, and an informer that does not run
-// yet.
+// newFixture returns a store with objects of the given names, and an informer that is not
+// running yet.
 func newFixture(t *testing.T, names ...string) *fixture {
 	t.Helper()
 	things := memory.New[Thing]()
@@ -81,9 +81,9 @@ func (w *fixture) remove(name string) listwatch.Version {
 	return thing.Version()
 }
 
-// A callLog records the calls of a handler: "+a1!" for an initial OnAdd of a with spec 1,
-// "+a1" for a later one, "a1>2" for OnUpdate, "a1=" for a resync, "-a2" for OnDelete, and
-// "-a2?" if the final state is unknown.
+// A callLog records the calls of a handler: "+a1!" means an initial OnAdd of a with spec 1,
+// "+a1" a later OnAdd, "a1>2" an OnUpdate, "a1=" a resync, "-a2" an OnDelete, and "-a2?" an
+// OnDelete with an unknown final state.
 type callLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -106,7 +106,7 @@ func (d *callLog) text() string {
 	return strings.Join(d.lines, " ")
 }
 
-// take returns the text and clears the log.
+// take returns the log as text and clears it.
 func (d *callLog) take() string {
 	defer func() { d.mu.Lock(); d.lines = nil; d.mu.Unlock() }()
 	return d.text()

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// objectMeta has the methods that metav1.ObjectMeta gives to Kubernetes types.
+// objectMeta has the same methods as metav1.ObjectMeta.
 type objectMeta struct {
 	Name, Namespace string
 	Labels          map[string]string
@@ -42,8 +42,8 @@ func objectOf(namespace, name, app string) *listwatch.Object {
 
 func sameString(a, b string) bool { return a == b && unsafe.StringData(a) == unsafe.StringData(b) }
 
-// sharing makes an item of value and reports whether the item shares the value's key and
-// labels.
+// sharing makes an item of value. It reports whether the item shares the key and the labels
+// of value.
 func sharing[T any](value T, key listwatch.Key, labels map[string]string) (sharesKey, sharesLabels bool) {
 	o := objectOf("ns", "a", "web")
 	i := newItem(o, value)
@@ -135,7 +135,7 @@ func TestLabelsOutliveTheirObject(t *testing.T) {
 	}
 }
 
-// labelsOf checks the labels of an item after its object's memory was cleared.
+// labelsOf checks the labels of an item after the memory of its object was cleared.
 func labelsOf[T any](t *testing.T, text string) *Item[T] {
 	t.Helper()
 	o, err := listwatch.ParseObject([]byte(text))

@@ -39,7 +39,7 @@ func TestModifiedStoredValueIsDetected(t *testing.T) {
 			if a, _ := i.Get(listwatch.Key{Name: "a"}); modifies {
 				a.Labels["a"] = "c"
 			}
-			cancel() // Run checks once more at its end
+			cancel() // Run checks a last time before it returns
 			if p := fmt.Sprint(<-found); strings.Contains(p, "value of a was modified") != modifies {
 				t.Errorf("Run panicked with %v; the value was modified: %v", p, modifies)
 			}

@@ -103,8 +103,8 @@ func TestUndecodableObjectIsNeverSkipped(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		const maxRelists = 150
-		// With full jitter up to 30 s about 45 relists fit into ten minutes. The limit
-		// leaves room for any luck, and without a delay there would be thousands.
+		// With full jitter up to 30 s, about 45 relists fit into ten minutes. The limit is
+		// generous, because without a delay there would be thousands.
 		if refused < 2 || relists < 2 || relists > maxRelists {
 			t.Errorf("%d decode failures and %d relists; want at least 2 of each and at most %d relists", refused, relists, maxRelists)
 		}
@@ -150,7 +150,7 @@ func TestTransformedValueIsStored(t *testing.T) {
 	})
 }
 
-// After a restore from a backup, the same version may stand for another state.
+// After a restore from a backup, the same version may belong to a different state.
 func TestSameVersionInNewEpochMayBeAnotherState(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		first, second := newFixture(t, "a", "b"), newFixture(t, "a", "b")

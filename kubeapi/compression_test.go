@@ -7,7 +7,7 @@ import (
 )
 
 // Conformance case comp/breach-opt-out: compression can be disabled for all resources or
-// for some.
+// for some of them.
 func TestNoCompressionDisablesCompression(t *testing.T) {
 	const pods, gadgets = "/api/v1/namespaces/default/pods", "/apis/demo.example.com/v1/gadgets"
 	object := `{"metadata":{"name":"large"},"text":"` + strings.Repeat("large ", 10<<10) + `"}`

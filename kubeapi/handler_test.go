@@ -26,7 +26,7 @@ type testServer struct {
 	url string
 }
 
-// startServer starts a testServer. change may modify the Handler first.
+// startServer starts a testServer. If change is not nil, it modifies the Handler first.
 func startServer(t *testing.T, change func(*Handler)) *testServer {
 	t.Helper()
 	h := &Handler{}
@@ -52,7 +52,7 @@ func startServer(t *testing.T, change func(*Handler)) *testServer {
 		http.DefaultClient.CloseIdleConnections()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = h.Drain(ctx) // ends watches that the test has left open
+		_ = h.Drain(ctx) // Drain ends watches that the test has left open
 		server.Close()
 	})
 	return &testServer{h, server.URL}
@@ -90,8 +90,8 @@ func (a *testServer) want(t *testing.T, code int, method, path, body string, hea
 	return string(data)
 }
 
-// wantError sends a request whose response must be a Status with this code and reason, and
-// returns the Status.
+// wantError sends a request and returns the Status of the response, which must have this
+// code and reason.
 func (a *testServer) wantError(t *testing.T, code int, reason, method, path, body string, header ...string) listwatch.Status {
 	t.Helper()
 	var s listwatch.Status
@@ -205,8 +205,8 @@ func TestBodySizeAndMediaTypeAreChecked(t *testing.T) {
 		{"", 201},
 		{"application/json", 201},
 		{"application/json; charset=utf-8", 201},
-		{"application/x-www-form-urlencoded", 201},   // sent by curl -d
-		{"application/vnd.kubernetes.protobuf", 400}, // the body is not in that format
+		{"application/x-www-form-urlencoded", 201},   // curl -d sends it
+		{"application/vnd.kubernetes.protobuf", 400}, // the body has a different format
 		{"application/yaml", 201},                    // JSON is YAML
 		{"application/apply-patch+yaml", 415},
 		{"text/plain", 415},
@@ -219,7 +219,7 @@ func TestBodySizeAndMediaTypeAreChecked(t *testing.T) {
 	large := `{"metadata":{"name":"large"},"x":"` + strings.Repeat("x", 1000) + `"}`
 	a.wantError(t, 413, "RequestEntityTooLarge", "POST", pods, large)
 
-	// Without Content-Length the size is known only after reading the body.
+	// Without Content-Length the server knows the size only after reading the body.
 	r, err := http.NewRequestWithContext(t.Context(), "POST", a.url+pods, io.MultiReader(strings.NewReader(large)))
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,8 @@ func TestUnknownPathsAreNotFound(t *testing.T) {
 	}
 }
 
-// events returns the first n events of the watch at path, each as "TYPE namespace/name".
+// events returns the first n events of the watch at path, formatted as "TYPE
+// namespace/name".
 func (a *testServer) events(t *testing.T, path string, n int) []string {
 	t.Helper()
 	res := a.do(t, "GET", path, "")
@@ -383,7 +384,7 @@ func TestCrossOriginWritesAreForbidden(t *testing.T) {
 	a.want(t, 201, "POST", pods, object("x"), "Origin", "https://app.example.com")
 	a.wantError(t, 403, "Forbidden", "DELETE", pods+"/x", "", "Origin", "null")
 	a.want(t, 200, "DELETE", pods+"/x", "", "Origin", a.url)
-	a.want(t, 200, "GET", pods, "", "Origin", "https://evil.example.com") // allowed, because CORS prevents the page from reading the response
+	a.want(t, 200, "GET", pods, "", "Origin", "https://evil.example.com") // CORS does not let the page read it
 }
 
 func TestAddRejectsPathInUse(t *testing.T) {

@@ -26,7 +26,7 @@ type openAPIDocument struct {
 	Components  struct{ Schemas map[string]any }
 }
 
-// check verifies that d contains what kubectl needs: a patch operation with field
+// check verifies that d contains the parts that kubectl needs: a patch operation with field
 // validation, a schema for the kind, and no broken references.
 func (d openAPIDocument) check(t *testing.T, path string, want groupVersionKind, schemas map[string]any, refs string) {
 	t.Helper()

@@ -56,7 +56,7 @@ func TestPatchesKeepUnchangedBytes(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", mediaType, got, err, want)
 		}
 	}
-	// This test operation would pass only if the number were converted to float64.
+	// The test operation passes only if the number is converted to float64.
 	if got, err := apply(t, jsonPatchType, doc, `[{"op":"test","path":"/z","value":9007199254740992}]`); err == nil {
 		t.Errorf("got %s, want the test to fail", got)
 	}
@@ -139,7 +139,7 @@ func TestJSONPatchWorkIsLimited(t *testing.T) {
 	}
 }
 
-// referenceMerge is the pseudocode of RFC 7386.
+// referenceMerge implements the pseudocode of RFC 7386.
 func referenceMerge(target, patch any) any {
 	changes, ok := patch.(map[string]any)
 	if !ok {

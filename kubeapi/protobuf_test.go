@@ -13,7 +13,7 @@ func part(number byte, values ...string) string {
 	return string(appendProtobufField(nil, number, strings.Join(values, "")))
 }
 
-// inProtobuf encodes an object as client-go does by default.
+// inProtobuf encodes an object in the way client-go does by default.
 func inProtobuf(apiVersion, kind string, fields ...string) string {
 	return "k8s\x00" + part(1, part(1, apiVersion), part(2, kind)) + part(2, fields...) + part(3) + part(4)
 }

@@ -20,7 +20,7 @@ const (
 const webDeployment = `{"metadata":{"name":"web"},"spec":{"odd":1e400,"replicas":2,"selector":{"matchLabels":{"app":"web"},` +
 	`"matchExpressions":[{"key":"tier","operator":"In","values":["a","b"]}]}},"status":{"replicas":1}}`
 
-// scaleResponse holds the members of a Scale that the tests check.
+// scaleResponse contains the members of a Scale that the tests check.
 type scaleResponse struct {
 	Kind, APIVersion string
 	Metadata         listwatch.Metadata
@@ -190,7 +190,7 @@ func TestScalePathsAreConfigurable(t *testing.T) {
 	}
 }
 
-// addMemoryResource makes h serve r from a memory store.
+// addMemoryResource makes h serve r from a new memory store.
 func addMemoryResource(t *testing.T, h *Handler, r Resource) {
 	t.Helper()
 	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())

@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// strategicPatch sends a strategic merge patch, as kubectl apply, edit and set image do.
+// strategicPatch sends a strategic merge patch in the way kubectl apply, edit and set image
+// do.
 func (a *testServer) strategicPatch(t *testing.T, path, patch string) string {
 	t.Helper()
 	return a.want(t, 200, "PATCH", path, patch, "Content-Type", strategicPatchType)

@@ -19,11 +19,11 @@ const (
 	asTable    = "application/json;as=Table;v=v1;g=meta.k8s.io"
 	asPartial  = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 	asPartials = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-	// kubectlAccept is what kubectl get sends.
+	// kubectlAccept is the Accept header of kubectl get.
 	kubectlAccept = asTable + ",application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 )
 
-// A metaTable is a metav1.Table as a client decodes it.
+// A metaTable is a metav1.Table in the form that a client decodes.
 type metaTable struct {
 	Kind, APIVersion  string
 	Metadata          struct{ ResourceVersion, Continue string }
@@ -52,7 +52,8 @@ func readTable(t *testing.T, data string) metaTable {
 // ageCell matches the age of an object that a test has just created.
 var ageCell = regexp.MustCompile(`[|"][0-9]+s[|"]`)
 
-// format formats a table like kubectl get -o wide, with bars between the columns.
+// format formats a table as kubectl get -o wide does, with vertical bars between the
+// columns.
 func (m metaTable) format() string {
 	var b strings.Builder
 	for _, c := range m.ColumnDefinitions {
@@ -187,7 +188,7 @@ func TestUnsupportedRepresentationIsNotAcceptable(t *testing.T) {
 	}
 }
 
-// watch opens a watch and returns a function that reads the next event.
+// watch opens a watch. It returns a function that reads the next event.
 func (a *testServer) watch(t *testing.T, path, accept string) (next func() (kind string, object json.RawMessage)) {
 	t.Helper()
 	res := a.do(t, http.MethodGet, path, "", "Accept", accept)

@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// duplicateMembers has duplicate members with escapes, in a list and at the top level.
+// duplicateMembers has duplicate members, some with escapes, in a list and at the top
+// level.
 const duplicateMembers = `{"metadata":{"name":"one","labels":{"a":"b"},"labels":{"c":"d"}},"spec":{"a":1,"\u0061":2,"b":[{"c":1,"c":2}]},"spec\"":1,"spec\"":2}`
 
 func TestLastDuplicateMemberIsKeptWithWarning(t *testing.T) {
@@ -83,7 +84,7 @@ func TestWarningsAreLimited(t *testing.T) {
 	}
 }
 
-// Another program wrote to the database without the collection's rules.
+// Another program may write to the database without the rules of the collection.
 func TestStoredDuplicatesCanBePatched(t *testing.T) {
 	a := startServer(t, nil)
 	r, _ := FindResource(a.Resources(), "pods")

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// slowSource is a source whose watches wait before each event.
+// slowSource is a source whose watches wait before they return each event.
 type slowSource struct {
 	listwatch.Source
 	delay time.Duration
@@ -70,7 +70,7 @@ func TestSlowBackfillIsNotServed(t *testing.T) {
 func TestBackfillOfNewEpochHidesOldState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		restarted := openOrigin(t)
-		time.Sleep(time.Hour) // a memory store that starts later has higher versions
+		time.Sleep(time.Hour) // so that the second memory store has higher versions
 		old := openOrigin(t)
 		old.put("a", "red")
 		for i := range 8 {

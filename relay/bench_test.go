@@ -13,11 +13,11 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// BenchmarkDelivery measures the time from a write until all watchers have read it. They read
-// from the origin, from a relay in the process, from a relay that follows the origin over
-// HTTP/1.1 and loopback, or from a chain of two such relays. With 1000 watchers it reports the
-// time per delivery. With one watcher the difference to the origin is the latency of the
-// relays.
+// BenchmarkDelivery measures the time from a write until all watchers have read it. The
+// watchers read from the origin, from a relay in the same process, from a relay that
+// follows the origin over HTTP/1.1 and loopback, or from a chain of two such relays. With
+// 1000 watchers it reports the time per delivery. With one watcher, the difference from the
+// origin is the latency of the relays.
 func BenchmarkDelivery(b *testing.B) {
 	for _, watchers := range []int{1, 1000} {
 		for _, path := range []string{"origin", "relay", "relay-over-http", "two-relays-over-http"} {
@@ -82,8 +82,9 @@ func overHTTP(b *testing.B, s listwatch.Source) listwatch.Source {
 	return awaitReady(b, openRelay(b, remote, relay.Options{}))
 }
 
-// BenchmarkRead measures lists of the newest state, for which the relay asks the origin over
-// HTTP/1.1, and of any state. It compares them with lists of the origin.
+// BenchmarkRead measures lists at a relay: lists of the newest state, for which the relay
+// requests the version of the origin over HTTP/1.1, and lists of any state. It compares
+// them with lists at the origin.
 func BenchmarkRead(b *testing.B) {
 	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {

@@ -16,8 +16,8 @@ type flag struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// A relay follows an origin over HTTP, and a client watches the relay. The origin serves one
-// watch, however many clients the relay has.
+// A relay follows an origin over HTTP, and a client watches the relay. The origin serves
+// only one watch, however many clients the relay has.
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[flag]()

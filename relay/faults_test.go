@@ -116,7 +116,8 @@ func TestReadsWaitForTheFirstState(t *testing.T) {
 	})
 }
 
-// loseHistory writes to o while the relay cannot reach it, and compacts the history of that.
+// loseHistory writes to o while the relay cannot reach it, and compacts the history of
+// these writes.
 func (o *origin) loseHistory(upstream *faultySource) {
 	upstream.setDown(errDown)
 	o.put("missed", "red")
@@ -210,11 +211,12 @@ func TestNewEpochExpiresWatches(t *testing.T) {
 		one := awaitReady(t, openRelay(t, upstream, relay.Options{}))
 		two := awaitReady(t, openRelay(t, one, relay.Options{}))
 		w := mustWatch(t, two, fromNow)
-		time.Sleep(time.Second) // a memory store that starts later has higher versions
+		time.Sleep(time.Second) // so that the second memory store has higher versions
 		restarted := openOrigin(t)
 		restarted.put("b", "blue")
 		upstream.replace(restarted)
-		// The watch of the old origin stays open. A read of the newest state detects the new one.
+		// The watch of the old origin stays open. Only a read of the newest state detects
+		// the new origin.
 		if page := mustList(t, two, listwatch.Query{}); len(page.Items) != 1 || page.Items[0].Key.Name != "b" {
 			t.Errorf("the state is %v, want the state of the new origin", page.Items)
 		}
@@ -408,7 +410,8 @@ func TestBackfillStartsAtOldestWatchableVersion(t *testing.T) {
 					return
 				}
 				upstream := newFaultySource(o)
-				// Like kube-apiserver, it lists versions that it cannot watch.
+				// Like kube-apiserver, this upstream can list versions that it cannot
+				// watch.
 				upstream.failAt(o.start+40, &listwatch.Error{Code: listwatch.Expired})
 				var lost int
 				r := awaitReady(t, openRelay(t, upstream, relay.Options{Trace: &relay.Trace{UpstreamLost: func(error, time.Duration, bool) { lost++ }}}))

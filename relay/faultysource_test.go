@@ -8,13 +8,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A faultySource passes requests on to a source that a test can replace. The test can also make
-// requests fail, end watches with an error, and add events to them.
+// A faultySource forwards requests to a source that a test can replace. The test can also
+// make requests fail, end watches with an error, and inject events into them.
 type faultySource struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	source     listwatch.Source
-	err        error // the error of every request; nil if they succeed
+	err        error // the error of every request, or nil if requests succeed
 	watchers   map[*faultyWatcher]struct{}
 	watches    int
 	lists      int
@@ -125,7 +125,7 @@ func (s *faultySource) counts() (watches, lists int) {
 	return s.watches, s.lists
 }
 
-// A faultyWatcher is not a Poller, like the watcher of a client.Remote.
+// A faultyWatcher is not a Poller. The watcher of a client.Remote is not one either.
 type faultyWatcher struct {
 	listwatch.Watcher
 	source   *faultySource
@@ -158,7 +158,7 @@ func (w *faultyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 	select {
 	case e := <-injected:
 		if n == len(dst) {
-			n-- // drops an event, which does not happen with the few events of these tests
+			n-- // drops an event if dst is full, which these tests never reach
 		}
 		dst[n] = e
 		return n + 1, nil

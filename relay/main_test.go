@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// An origin is a collection to relay, with its database.
+// An origin is a collection to relay, together with its database.
 type origin struct {
 	testing.TB
 	*store.Collection
@@ -77,7 +77,7 @@ func mustList(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Pag
 	return page
 }
 
-// awaitReady returns r once it has a state.
+// awaitReady waits until r has a state and returns r.
 func awaitReady(t testing.TB, r *relay.Relay) *relay.Relay {
 	t.Helper()
 	mustList(t, r, listwatch.Query{Start: listwatch.Any, Limit: 1})
@@ -110,7 +110,7 @@ func readEvents(t testing.TB, w listwatch.Watcher, n int) []listwatch.Event {
 	return events
 }
 
-// eventTimeout is the time after which a test fails that waits for an event.
+// eventTimeout is the time after which a test that waits for an event fails.
 const eventTimeout = 10 * time.Minute
 
 // readToEnd reads w until it returns an error. It returns the number of events and the error.
@@ -128,12 +128,12 @@ func readToEnd(t testing.TB, w listwatch.Watcher) (events int, err error) {
 	}
 }
 
-// formatEvent writes all that readers see of e.
+// formatEvent formats everything that a reader of e can see.
 func formatEvent(e listwatch.Event) string {
 	return fmt.Sprintf("%s %v %d %s", e.Type, e.Initial, e.Version, e.Object.Data)
 }
 
-// wantSameEvents fails t unless got and want are the same events.
+// wantSameEvents fails t if got and want differ.
 func wantSameEvents(t testing.TB, name string, want, got []listwatch.Event) {
 	t.Helper()
 	for i := range want {

@@ -32,12 +32,13 @@ func (c *watchCounter) options() servertest.Options {
 	}}
 }
 
-// newRemote returns a Remote of a server of n. Without transports it uses the default ones.
+// newRemote returns a Remote for the server of n with the given host. If no transports are
+// given, it uses the default transports.
 func newRemote(n *servertest.Network, host string, transports ...transport.Client) *client.Remote {
 	return &client.Remote{URL: "http://" + host + "/things", Network: n.Transport(), Transports: transports}
 }
 
-// relayOver starts a server of s and returns a relay that follows it over the network.
+// relayOver starts a server for s and returns a relay that follows s over the network.
 func relayOver(t *testing.T, s listwatch.Source, o relay.Options) (*relay.Relay, *servertest.Network, *watchCounter) {
 	t.Helper()
 	n, counter := servertest.NewNetwork(t), new(watchCounter)

@@ -18,8 +18,8 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// watcherCount is the number of watchers of the tree. The race detector makes each of them much
-// slower.
+// watcherCount returns the number of watchers of the tree. It is lower with the race
+// detector, which makes each watcher much slower.
 func watcherCount() int {
 	if testing.Short() || raceEnabled {
 		return 300
@@ -59,18 +59,19 @@ func TestRelayTreeSurvivesKilledRelays(t *testing.T) {
 
 var relayNames = []string{"relay0", "relay1", "relay2"}
 
-// A tree is an origin, relays of the origin, and watchers of the relays.
+// A tree consists of an origin, relays of the origin, and watchers of the relays.
 type tree struct {
 	*testing.T
 	*servertest.Network
 	origin  *origin
-	watches watchCounter // of the origin
+	watches watchCounter // the watches of the origin
 	relays  map[string]*treeRelay
 	writes  int
 	ctx     context.Context
-	clients []*h2.Client // each is shared by many watchers
+	clients []*h2.Client // each client is shared by many watchers
 
-	// last is the version at which the watchers stop. Zero if it is not written yet.
+	// last is the version at which the watchers stop. It is zero until that version is
+	// written.
 	last     atomic.Uint64
 	watchers sync.WaitGroup
 	resumed  atomic.Int64
@@ -93,7 +94,7 @@ func startTree(t *testing.T) *tree {
 	return tr
 }
 
-// start starts a relay without a history of its own.
+// start starts a relay, which has no history at first.
 func (tr *tree) start(name string) {
 	upstream := newRemote(tr.Network, "origin")
 	r := &treeRelay{relay.Open(upstream, relay.Options{Fields: []string{"spec.color"}}), upstream}
@@ -109,8 +110,9 @@ func (tr *tree) kill(name string) {
 	tr.relays[name].upstream.Close()
 }
 
-// startWatchers starts watchers. Half of them always use the same relay, and half of them any
-// relay that runs. Half of each use HTTP/2 and share connections.
+// startWatchers starts watchers. Half of them always use the same relay, the others any
+// relay that is running. In each half, every second watcher uses HTTP/2 and shares
+// connections.
 func (tr *tree) startWatchers(count int) {
 	tr.Helper()
 	var ready sync.WaitGroup
@@ -174,7 +176,7 @@ func (tr *tree) fail(format string, args ...any) {
 	}
 }
 
-// write changes an object and waits a moment.
+// write changes an object and waits a short time.
 func (tr *tree) write() {
 	i := tr.writes
 	tr.writes++
@@ -182,12 +184,13 @@ func (tr *tree) write() {
 	<-time.After(300 * time.Millisecond)
 }
 
-// versionOf returns the version of write number i, if nothing else is written to the database.
+// versionOf returns the version of write number i. Nothing else may be written to the
+// database.
 func (o *origin) versionOf(i int) listwatch.Version { return o.start + listwatch.Version(i) + 1 }
 
-// finish waits until all watchers have seen the last write.
+// finish waits until all watchers have received the last write.
 func (tr *tree) finish() {
-	<-time.After(time.Minute) // disconnected watchers reconnect
+	<-time.After(time.Minute) // disconnected watchers reconnect in this time
 	tr.last.Store(uint64(tr.origin.put("last", "red").Version))
 	tr.watchers.Wait()
 	if n := tr.failed.Load(); n > 0 {

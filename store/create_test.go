@@ -17,7 +17,7 @@ import (
 
 var uidOf = regexp.MustCompile(`"uid":"([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})"`)
 
-// maskUID replaces the random uid, which data must have, by UID.
+// maskUID replaces the random uid in data by UID. data must contain a uid.
 func maskUID(t testing.TB, data []byte) string {
 	t.Helper()
 	if len(uidOf.FindAll(data, -1)) != 1 {
@@ -27,7 +27,7 @@ func maskUID(t testing.TB, data []byte) string {
 }
 
 func TestCreateSetsMetadata(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the time is midnight, 2000-01-01 UTC
+	synctest.Test(t, func(t *testing.T) { // fake time starts at midnight, 2000-01-01 UTC
 		const set = `"uid":"UID","resourceVersion":"1","generation":1,"creationTimestamp":"2000-01-01T00:00:00Z"`
 		for name, c := range map[string]struct{ in, want string }{
 			"absent metadata is added last, kind and apiVersion first": {
@@ -120,7 +120,7 @@ func TestCreateNamesTheFieldsThatBreakRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		collection *store.Collection
 		meta       string
-		want       string // reasons and fields
+		want       string // the reasons and fields of the causes
 	}{
 		"no name":             {nodes, `{}`, "FieldValueRequired metadata.name"},
 		"empty name":          {nodes, `{"name":"","generateName":null}`, "FieldValueRequired metadata.name"},
@@ -211,7 +211,7 @@ func TestCreateRetriesTakenGeneratedNames(t *testing.T) {
 	c, backend := newCollection(store.CollectionSpec{Kind: "Pod"})
 	tries := 0
 	var names []string
-	backend.before = func(change store.Change) { // another writer takes the first three names
+	backend.before = func(change store.Change) { // another writer creates the first three names
 		names = append(names, change.Key.Name)
 		if tries++; tries <= 3 {
 			backend.objects[change.Key] = &listwatch.Object{Key: change.Key}

@@ -27,7 +27,7 @@ func TestObjectIsDeletedWithItsLastFinalizer(t *testing.T) {
 		if again, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil || again.Version != marked.Version {
 			t.Errorf("a second delete: got %+v, %v, want the same object", again, err)
 		}
-		// A writer that leaves the mark out does not remove it.
+		// An update whose object lacks the mark does not remove the mark.
 		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/two"]},"spec":{"x":1}}`))
 		if err != nil || metadata(o, "deletionTimestamp") == "" {
 			t.Fatalf("got %s, %v, want it still marked", o.Data, err)

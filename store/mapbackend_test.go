@@ -13,14 +13,15 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// A mapBackend is a minimal Backend: its versions are 1, 2, 3 and so on, and it has no history.
+// A mapBackend is a minimal Backend. Its versions are 1, 2, 3 and so on, and it has no
+// history.
 type mapBackend struct {
 	mu      sync.Mutex
 	objects map[listwatch.Key]*listwatch.Object
 	version listwatch.Version
 	commits int
-	// before is called before each commit if it is not nil. Tests use it to simulate another
-	// writer.
+	// before is called before each commit if it is not nil. Tests use it to simulate a
+	// concurrent writer.
 	before func(c store.Change)
 }
 
@@ -59,7 +60,7 @@ func (b *mapBackend) Commit(_ context.Context, c store.Change) (*listwatch.Objec
 	return b.objects[c.Key], nil
 }
 
-// newCollection returns a collection with a mapBackend of its own.
+// newCollection returns a collection over a new mapBackend.
 func newCollection(s store.CollectionSpec) (*store.Collection, *mapBackend) {
 	b := &mapBackend{objects: make(map[listwatch.Key]*listwatch.Object)}
 	return store.New(s, b), b

@@ -72,7 +72,8 @@ func TestTypedReturnsTheZeroValueWithAnError(t *testing.T) {
 	if _, err := flags.Update(t.Context(), f.Key(), func(f *flag) error { f.Name = "b"; return nil }); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("got %v, want code Invalid for another name", err)
 	}
-	// Another writer of the collection may write an object that is not a flag.
+	// Another writer of the collection may write an object that cannot be decoded as a
+	// flag.
 	foreign := mustCreate(t, flags.Untyped(), `{"metadata":{"name":"f"},"on":"yes"}`)
 	if _, err := flags.Get(t.Context(), foreign.Key); !errors.Is(err, listwatch.Corrupt) {
 		t.Errorf("got %v, want code Corrupt", err)

@@ -52,12 +52,12 @@ func TestOnlyRequestedCodingsAreAccepted(t *testing.T) {
 	}
 }
 
-// The data after the last event decides whether the stream ended cleanly.
+// The bytes after the last event determine whether the stream has ended cleanly.
 func TestCompressedTruncationIsNotACleanEnd(t *testing.T) {
 	whole := gzipped(oneEvent)
 	tests := []struct {
 		name, body  string
-		fails       bool           // the connection fails after body
+		fails       bool           // whether the connection fails after body
 		code        listwatch.Code // zero for a clean end
 		withinEvent bool
 	}{
@@ -121,7 +121,8 @@ func (b *bomb) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// limit/bomb: 1 GiB is rejected at the limit, without allocating much more than the limit.
+// Conformance case limit/bomb: decompressing 1 GiB stops at the limit, without allocating
+// much more than the limit.
 func TestDecompressionStopsAtTheLimit(t *testing.T) {
 	const size, limit = 1 << 30, 1 << 20
 	tests := map[string]struct{ before, fill string }{
@@ -186,7 +187,7 @@ func TestErrorResponsesAreDecompressed(t *testing.T) {
 	}
 }
 
-// FuzzCompressedStream reads random data as a compressed stream.
+// FuzzCompressedStream reads arbitrary bytes as a compressed stream.
 func FuzzCompressedStream(f *testing.F) {
 	f.Add("gzip", []byte(gzipped(oneEvent)))
 	f.Add("zstd", compress.AppendZstd(nil, []byte(oneEvent)))

@@ -25,7 +25,7 @@ func negotiateFor(t *testing.T, acceptEncoding string, envelope *Envelope) (*Enc
 	return c, w.Header(), err
 }
 
-// comp/gzip, comp/zstd, comp/not-asked
+// Conformance cases comp/gzip, zstd and not-asked.
 func TestNegotiateChoosesTheCoding(t *testing.T) {
 	tests := []struct {
 		accept   string
@@ -95,8 +95,8 @@ func TestCodingIsPartOfTheWireForm(t *testing.T) {
 	}
 }
 
-// A gzip stream is one member. The frames of the events are shared with other streams, in which
-// other events came before.
+// A gzip stream is a single member. It contains frames that other streams share, although
+// other events preceded them there.
 func TestStreamCodingCompletesTheMember(t *testing.T) {
 	c, _, err := negotiateFor(t, "gzip", &Envelope{})
 	if err != nil {

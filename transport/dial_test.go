@@ -33,7 +33,7 @@ func http1Client() *http.Client {
 	return HTTPClient(Network{}.HTTPTransport(p))
 }
 
-// serve starts a server that the end of the test closes.
+// serve starts a server that is closed at the end of the test.
 func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -149,7 +149,7 @@ func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 func TestDialErrorCodes(t *testing.T) {
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	secure := httptest.NewUnstartedServer(nil)
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // the client rejects the certificate
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // the client rejects the certificate, so the server logs errors
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/transport/chunked"
 )
 
-// A handler accepts a stream and sends an event. A client receives it.
+// The handler accepts a stream and sends an event. The client receives the event.
 func Example() {
 	object, err := listwatch.ParseObject([]byte(`{"metadata":{"name":"a","resourceVersion":"7"}}`))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// cors/same-origin, cors/ws-foreign-origin, cors/ws-null-origin, cors/ws-no-origin
+// Conformance cases cors/same-origin, ws-foreign-origin, ws-null-origin and ws-no-origin.
 func TestOriginAllowed(t *testing.T) {
 	patterns := []string{
 		"https://app.example.com", "https://*.wild.example", "http://127.0.0.1:*", "http://[::1]:*", "HTTPS://Case.Example:8443",
@@ -21,7 +21,7 @@ func TestOriginAllowed(t *testing.T) {
 		tls, want    bool
 	}{
 		{"", "h", false, true},
-		// The origin of the server.
+		// The origin of the server itself.
 		{"http://h", "h", false, true},
 		{"http://h:80", "H", false, true},
 		{"http://H", "h:80", false, true},
@@ -114,8 +114,9 @@ func TestCheckOriginsReportsInvalidPatterns(t *testing.T) {
 	}
 }
 
-// FuzzOrigin checks that a pattern without a wildcard allows only an equal origin, except for
-// case and the default port, and that without patterns only the origin of the server is allowed.
+// FuzzOrigin checks two properties. A pattern without a wildcard allows only an origin that
+// is equal except for case and the default port. Without patterns only the origin of the
+// server is allowed.
 func FuzzOrigin(f *testing.F) {
 	f.Add("https://app.example.com", "https://app.example.com", "h")
 	f.Add("http://*", "http://127.0.0.1:*", "127.0.0.1")

@@ -16,8 +16,8 @@ import (
 
 const oneEvent = `{"type":"ADDED","object":{"kind":"Thing"}}` + "\n"
 
-// serveRaw starts a server that writes response to every connection and closes it. It returns the
-// URL.
+// serveRaw starts a server that writes response to every connection and then closes the
+// connection. It returns the URL.
 func serveRaw(t *testing.T, response string) *url.URL {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,7 +32,7 @@ func serveRaw(t *testing.T, response string) *url.URL {
 				return
 			}
 			buf := make([]byte, 4096)
-			c.Read(buf) // read the request, because closing with unread data sends a reset
+			c.Read(buf) // reads the request, because closing a connection with unread data sends a reset
 			io.WriteString(c, response)
 			c.Close()
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/framecache"
 )
 
-// nameOnly shows the name of an object, with a title in the first event.
+// nameOnly represents an object by its name. In the first event it adds a title.
 type nameOnly struct{ titled, timed bool }
 
 func (n nameOnly) AppendObject(dst []byte, e listwatch.Event) []byte {

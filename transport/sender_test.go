@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// plainWriter is a ResponseWriter without optional methods.
+// plainWriter is a ResponseWriter without any optional methods.
 type plainWriter struct{ http.ResponseWriter }
 
 // wrapper is a ResponseWriter with an Unwrap method.

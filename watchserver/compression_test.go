@@ -18,7 +18,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// padding makes an object worth compressing.
+// padding is text that makes an object large enough to compress.
 var padding = map[string]string{"padding": strings.Repeat("padding-", 6) + "x", "more": strings.Repeat("padding-", 7) + "x"}
 
 // Conformance cases comp/gzip, comp/zstd, comp/ws-deflate.
@@ -50,9 +50,9 @@ func TestCompressionDoesNotChangeAWatch(t *testing.T) {
 	}
 }
 
-// Conformance case comp/first-event-latency: net/http requests gzip and decompresses by
-// default, so this is what client-go sees. Each event arrives before the next one is written,
-// and the body ends with the watch.
+// Conformance case comp/first-event-latency. By default net/http requests gzip and
+// decompresses the response, so client-go receives compressed watches in this way. Each
+// event must arrive before the next one is written, and the body must end with the watch.
 func TestNetHTTPReadsEachEventAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
@@ -170,7 +170,7 @@ func TestNoCompressionDisablesCompression(t *testing.T) {
 	}
 	server := servertest.Start(t, flags, servertest.Options{Sockets: true, Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/secret" { // only this path
+			if r.URL.Path == "/secret" { // only this path is without compression
 				r = transport.WithoutCompression(r)
 			}
 			next.ServeHTTP(w, r)
@@ -185,7 +185,7 @@ func TestNoCompressionDisablesCompression(t *testing.T) {
 	}
 }
 
-// The error itself is not compressed, although the request excludes identity.
+// The error response is not compressed, although the request excludes identity.
 func TestErrorsAreNotCompressed(t *testing.T) {
 	server := servertest.Start(t, memory.New[Flag](), servertest.Options{Sockets: true})
 	res := get(t, server.URL("/?watch=1"), "Accept-Encoding", "br, identity;q=0")

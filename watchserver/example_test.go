@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A list and a watch of the same URL. Any HTTP client can read both.
+// The same URL serves a list and a watch. Any HTTP client can read both.
 func ExampleServer() {
 	type Flag struct {
 		listwatch.Metadata `json:"metadata"`

@@ -20,7 +20,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// The server must not wait for a request body, neither before it answers nor when it closes.
+// The server must not wait for the request body, neither before it responds nor when it
+// closes.
 func TestWatchDoesNotWaitForARequestBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
@@ -150,7 +151,7 @@ func TestListHasAWriteTimeout(t *testing.T) {
 	})
 }
 
-// A blockedSource is a source that blocks until the context ends.
+// A blockedSource is a source whose methods block until the context ends.
 type blockedSource struct{}
 
 func (blockedSource) List(ctx context.Context, _ listwatch.Query) (listwatch.Page, error) {

@@ -28,15 +28,15 @@ type fixture struct {
 	flags *store.Typed[Flag]
 }
 
-// newFixture starts a server; configure may be nil. Call it in a synctest bubble: the server
-// then uses the bubble's clock.
+// newFixture starts a server. configure may be nil. It must be called in a synctest bubble,
+// so that the server uses the bubble's clock.
 func newFixture(t *testing.T, configure func(*watchserver.Server)) *fixture {
 	t.Helper()
 	flags := memory.New[Flag]()
 	return &fixture{t, servertest.Start(t, flags, servertest.Options{Configure: configure}), flags}
 }
 
-// onEachTransport runs test for each transport, in a bubble of its own.
+// onEachTransport runs test for each transport, each in a separate bubble.
 func onEachTransport(t *testing.T, configure func(*watchserver.Server), test func(f *fixture, c transport.Client)) {
 	for _, name := range servertest.TransportNames {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func onEachTransport(t *testing.T, configure func(*watchserver.Server), test fun
 	}
 }
 
-// put creates a flag, or inverts it and replaces its labels.
+// put creates a flag. If the flag exists, it inverts the flag and replaces its labels.
 func (f *fixture) put(name string, labels map[string]string) *Flag {
 	f.Helper()
 	flag, err := f.flags.Create(f.Context(), Flag{Metadata: listwatch.Metadata{Name: name, Labels: labels}})
@@ -116,7 +116,7 @@ func (w *openWatch) want(lines ...string) (versions []listwatch.Version) {
 	return versions
 }
 
-// wantError reads an ERROR event with the code, and the clean end that must follow it.
+// wantError reads an ERROR event with the given code, and the clean end that must follow.
 func (w *openWatch) wantError(code listwatch.Code) *listwatch.Error {
 	w.Helper()
 	received, err := w.Receive()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Conformance case limit/smuggling: for a proxy that uses Content-Length, the bytes after the
-// chunks are the end of the body.
+// Conformance case limit/smuggling. A proxy that uses Content-Length would treat the bytes
+// after the chunks as the end of the body.
 func TestAChunkedRequestClosesTheConnection(t *testing.T) {
 	for _, fields := range []string{"", "Content-Length: 6\r\n"} {
 		synctest.Test(t, func(t *testing.T) {

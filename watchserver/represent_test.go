@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A nameRepresentation represents objects by their names. The first event of a watch has the
-// title true.
+// A nameRepresentation represents an object by its name. titled is true for the first event
+// of a watch, which also has a title.
 type nameRepresentation struct{ titled bool }
 
 func (n nameRepresentation) AppendObject(dst []byte, e listwatch.Event) []byte {
@@ -34,7 +34,8 @@ func (n nameRepresentation) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	return fmt.Appendf(dst, "%q", o.Key.Name)
 }
 
-// offerNames offers as=Name for single objects and as=Names for lists. as=Invalid is an error.
+// offerNames offers as=Name for single objects and as=Names for lists. For as=Invalid it
+// returns an error.
 func offerNames(params map[string]string, list bool) (watchserver.ListRepresentation, error) {
 	switch as := params["as"]; {
 	case as == "Invalid":
@@ -132,7 +133,7 @@ func TestRepresentationKnowsTheFirstEvent(t *testing.T) {
 			"event: ADDED", `data: {"type":"ADDED","object":{"title":false,"name":"b"}}`,
 		}},
 	} {
-		for range 2 { // the second watch gets the cached frames of the first
+		for range 2 { // the second watch receives the frames cached for the first
 			res := get(t, url+"?watch=1", "Accept", c.accept)
 			if got := res.Header.Get("Content-Type"); got != c.mediaType {
 				t.Errorf("%s: got Content-Type %s", c.accept, got)

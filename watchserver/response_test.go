@@ -25,7 +25,7 @@ func writeBody(t *testing.T, accept string, parts ...[]byte) *http.Response {
 
 func TestLargeBodiesAreCompressed(t *testing.T) {
 	half := bytes.Repeat([]byte("listwatch "), compressAbove/16)
-	for range 2 { // the second time with a pooled compressor
+	for range 2 { // the second response uses a pooled compressor
 		res := writeBody(t, "gzip", half, half)
 		if res.Header.Get("Content-Encoding") != "gzip" || res.Header.Get("Content-Length") != "" {
 			t.Fatalf("got headers %v, want gzip and no length", res.Header)

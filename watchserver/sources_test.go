@@ -9,7 +9,7 @@ import (
 
 var discardLog = slog.New(slog.DiscardHandler)
 
-// A panickingSource is a source whose watchers panic when they are polled.
+// A panickingSource is a source whose watchers panic in Poll.
 type panickingSource struct{ listwatch.Source }
 
 func (p panickingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {

@@ -186,8 +186,8 @@ func TestDrainEndsWatchesWithABookmark(t *testing.T) {
 	})
 }
 
-// Conformance case drain/final-bookmark: an object is written and the drain begins while the
-// stream is in the middle of a step.
+// Conformance case drain/final-bookmark. An object is written and the drain begins while
+// the stream is in the middle of a step.
 func TestDrainSendsEarlierWrites(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		drained := make(chan error, 1)
@@ -239,7 +239,7 @@ func TestDrainSpreadSpreadsTheEnds(t *testing.T) {
 
 func TestDrainAbortsAStuckClientAtItsDeadline(t *testing.T) {
 	onEachTransport(t, func(s *watchserver.Server) { s.Limits.WriteTimeout = -1 }, func(f *fixture, c transport.Client) {
-		f.watch(c, "") // never read
+		f.watch(c, "") // the client never reads
 		for range 20 {
 			if _, err := f.flags.Create(f.Context(), Flag{Metadata: listwatch.Metadata{
 				GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)},
@@ -260,7 +260,7 @@ func TestDrainAbortsAStuckClientAtItsDeadline(t *testing.T) {
 func TestAStalledClientDoesNotAffectOthers(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		healthy := f.watch(f.Client("chunked"), "")
-		f.watch(c, "") // never read
+		f.watch(c, "") // the client never reads
 		big := Flag{Metadata: listwatch.Metadata{GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)}}}
 		for range 20 {
 			if _, err := f.flags.Create(f.Context(), big); err != nil {
@@ -321,7 +321,7 @@ func TestWatchLimits(t *testing.T) {
 	})
 }
 
-// A panic of a source ends its watch with an error, and the server continues.
+// A panic of a source ends its watch with an error. The server keeps running.
 func TestAPanicEndsOneWatch(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		f.WatchServer.Source = panickingSource{f.flags}

@@ -15,14 +15,14 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// Every caller gets a value that was read after its call, and a thousand callers need two
-// reads.
+// Every caller must get a value that was read after its call. For a thousand concurrent
+// callers two reads are sufficient.
 func TestConcurrentCallersShareTheNextRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var newest, reads atomic.Int64
 		r := &batchread.Reader[int64]{Read: func() (int64, error) {
 			reads.Add(1)
-			v := newest.Load() // at the start of the read
+			v := newest.Load() // the value at the start of the read
 			time.Sleep(time.Second)
 			return v, nil
 		}}
@@ -38,7 +38,7 @@ func TestConcurrentCallersShareTheNextRead(t *testing.T) {
 		}
 		get()
 		synctest.Wait()
-		newest.Store(7) // while the first read is under way
+		newest.Store(7) // while the first read is in progress
 		for range 1000 {
 			get()
 		}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCompress measures the cost of compressing an event, once for all streams. The event is
-// 2 KB of JSON, half of it numbers.
+// BenchmarkCompress measures the cost of compressing an event, which is paid once for all
+// streams. The event is 2 KB of JSON, half of it numbers.
 func BenchmarkCompress(b *testing.B) {
 	p := events()[7][:2000]
 	for name, f := range map[string]func(dst, p []byte) []byte{Gzip: AppendDeflate, Zstd: AppendZstd, "sum": AppendChecksum} {
@@ -23,7 +23,7 @@ func BenchmarkCompress(b *testing.B) {
 	}
 }
 
-// BenchmarkAdd measures the cost of an event for each gzip stream.
+// BenchmarkAdd measures the cost that each gzip stream pays for an event.
 func BenchmarkAdd(b *testing.B) {
 	part := AppendChecksum(nil, events()[7][:2000])
 	var s Checksum
@@ -53,7 +53,7 @@ func BenchmarkDecompress(b *testing.B) {
 	}
 }
 
-// An endlessReader returns a header, and then the same part forever.
+// An endlessReader returns a header, and then the same part repeatedly.
 type endlessReader struct {
 	header, part []byte
 	rest         []byte

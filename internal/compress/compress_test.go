@@ -16,7 +16,7 @@ import (
 	"testing/iotest"
 )
 
-// A codec writes a stream in a content coding, as a server does.
+// A codec writes a stream in a content coding as a server does.
 type codec struct {
 	name   string
 	sum    Checksum
@@ -66,8 +66,8 @@ var events = sync.OnceValue(func() [][]byte {
 	}
 })
 
-// A strictReader returns the bytes of buf, and then err. If err is nil, a Read of an empty buf fails the
-// test.
+// A strictReader returns the bytes of buf, and then err. If err is nil, the test fails when
+// Read is called with an empty buf.
 type strictReader struct {
 	t   *testing.T
 	buf bytes.Buffer
@@ -169,8 +169,8 @@ func TestDeflateBlocksFitRFC7692(t *testing.T) {
 		if !bytes.HasSuffix(blocks, []byte(SyncMarker)) {
 			t.Fatalf("%d bytes: the blocks end with %x", len(e), blocks[len(blocks)-4:])
 		}
-		// The receiver appends the marker again (section 7.2.2); the final block lets the reader
-		// find its end.
+		// The receiver appends the marker again (section 7.2.2). The test also appends a
+		// final block, so that the reader finds the end.
 		z := flate.NewReader(bytes.NewReader(append(blocks, 3, 0)))
 		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, e) {
 			t.Errorf("got %d bytes, want %d; %v", len(got), len(e), err)
@@ -199,7 +199,7 @@ func TestSmallEventsGrowLittle(t *testing.T) {
 	}
 }
 
-// member returns p as a gzip member that the standard library wrote.
+// member returns p as a gzip member written by the standard library.
 func member(p string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -208,7 +208,8 @@ func member(p string) []byte {
 	return b.Bytes()
 }
 
-func TestMemberIsReadBeforeTheNextArrives(t *testing.T) { // comp/multi-member
+// Conformance case comp/multi-member.
+func TestMemberIsReadBeforeTheNextArrives(t *testing.T) {
 	in := &strictReader{t: t}
 	r, err := NewReader(Gzip, in)
 	if err != nil {
@@ -286,7 +287,7 @@ func TestInvalidDataIsACorruptError(t *testing.T) {
 	}
 }
 
-// FuzzReader reads random data whole and byte by byte, with the same result.
+// FuzzReader reads arbitrary data in one piece and byte by byte. The results must be equal.
 func FuzzReader(f *testing.F) {
 	for _, c := range codecs() {
 		stream := []byte(c.header())
@@ -318,7 +319,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzRoundTrip compresses random data and decompresses it.
+// FuzzRoundTrip compresses arbitrary data and decompresses it.
 func FuzzRoundTrip(f *testing.F) {
 	for _, e := range events()[:6] {
 		f.Add(e)

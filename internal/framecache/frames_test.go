@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// addFrame keeps a frame of size bytes in f.
+// addFrame makes f keep a frame of size bytes.
 func addFrame(t testing.TB, f *Frames, form Form, size int) {
 	t.Helper()
 	data, err := f.GetOrBuild(form, func() ([]byte, error) { return make([]byte, size), nil })
@@ -139,7 +139,7 @@ func TestBudgetCountsDrops(t *testing.T) {
 	for _, most := range []int64{-1, 1 << 20, 500} {
 		budget := NewBudget(most)
 		form := NewForm()
-		// Far more rounds than it takes until the budget compacts its queue.
+		// These are many more rounds than the budget takes until it compacts its queue.
 		for range 1000 {
 			f := newFrames(budget)
 			addFrame(t, f, form, 10)
@@ -174,8 +174,8 @@ func TestBudgetCountsDropsAfterEvictions(t *testing.T) {
 	budget := NewBudget(100 * 10)
 	form := NewForm()
 	for range 50 {
-		// First drop frames that the queue still lists, evict everything, then drop more frames
-		// than the queue has entries.
+		// First drop frames that are still in the queue and evict all others. Then drop
+		// more frames than the queue has entries.
 		f := framesOf(budget, 60)
 		for i := range f {
 			addFrame(t, f[i], form, 10)

@@ -231,8 +231,8 @@ func TestConcurrentReadersSeeEveryWriteOnce(t *testing.T) {
 	group.Wait()
 }
 
-// readAll reads up to the object "last", in several watches. Each resumes where the previous
-// one ended.
+// readAll reads all events up to the object "last". It uses several watches, each of which
+// resumes where the previous one has ended.
 func readAll(t *testing.T, l *Log, q listwatch.Query, i int) {
 	state := make(map[string]listwatch.Version)
 	var at listwatch.Version

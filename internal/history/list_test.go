@@ -9,7 +9,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// newColorLog returns a log of five objects. The second is red, the others are blue.
+// newColorLog returns a log of five objects. The second one is red, and the others are
+// blue.
 func newColorLog(t *testing.T) *Log {
 	t.Helper()
 	l := New(Options{})

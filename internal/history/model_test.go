@@ -15,8 +15,8 @@ import (
 
 var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random tests")
 
-// model is the specification of a Log: it keeps all records and computes what a selection
-// sees of them.
+// model is the specification of a Log. It keeps all records and computes the events of a
+// selection from them.
 type model struct {
 	records []Record
 }
@@ -28,7 +28,8 @@ type seen struct {
 	data    string
 }
 
-// expectedEvent returns the event that a watcher of s sees. It returns false if there is none.
+// expectedEvent returns the event that a watcher of s receives. ok is false if it receives
+// none.
 func expectedEvent(r Record, s selection) (e seen, ok bool) {
 	before, now := s.matches(r.Old), s.matches(r.New)
 	switch {
@@ -71,16 +72,18 @@ func (m *model) state(s selection, at listwatch.Version) []seen {
 	return out
 }
 
-// walker is a watcher of the random walk, and the events that it must still see.
+// walker is a watcher of the random walk, together with the events that it has not received
+// yet.
 type walker struct {
 	*Cursor
 	selection selection
-	want      []seen // expected events of the records before scanned
-	initial   int    // how many of them are initial events, including the bookmark
-	scanned   int    // index in model.records
+	want      []seen // expected events of the first scanned records
+	initial   int    // number of initial events in want, including the bookmark
+	scanned   int    // number of records of the model that want already covers
 }
 
-// expectNewRecords adds the records written since the last call to the expected events.
+// expectNewRecords adds the events of the records written since the last call to the
+// expected events.
 func (r *walker) expectNewRecords(m *model) {
 	for ; r.scanned < len(m.records); r.scanned++ {
 		if e, ok := expectedEvent(m.records[r.scanned], r.selection); ok {
@@ -89,8 +92,8 @@ func (r *walker) expectNewRecords(m *model) {
 	}
 }
 
-// walk performs random operations on a Log and its watchers and compares each result with the
-// model.
+// walk performs random operations on a Log and its watchers, and compares each result with
+// the model.
 type walk struct {
 	*testing.T
 	*rand.Rand
@@ -183,7 +186,7 @@ func (w *walk) query() listwatch.Query {
 	return q
 }
 
-// someVersion returns a retained version most of the time, otherwise one a little older.
+// someVersion usually returns a retained version, and sometimes a slightly older one.
 func (w *walk) someVersion(s Stats) listwatch.Version {
 	back := listwatch.Version(w.IntN(int(s.Version-s.Floor) + 8))
 	return s.Version - min(back, s.Version)
@@ -232,7 +235,8 @@ func (w *walk) read() {
 	n, err := r.Poll(batch)
 	if err != nil {
 		floor := w.log.Stats().Floor
-		// A cursor that reads the log cannot know whether a dropped record concerned it.
+		// A cursor that reads the log cannot know whether a dropped record concerned its
+		// selection.
 		overtaken := r.phase == readingLog && r.backlog.next < w.log.records.first()
 		if !errors.Is(err, listwatch.Expired) || r.initial > 0 || !overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
 			w.Fatalf("poll: %v with floor %d, and %+v still to come", err, floor, r.want)
@@ -274,8 +278,8 @@ func (w *walk) checkPosition(r *walker) {
 	}
 }
 
-// list reads a list in pages, with writes between the pages. It lists the newest state or a
-// retained version.
+// list reads a list in pages, with writes between the pages. It lists either the newest
+// state or a retained version.
 func (w *walk) list() {
 	q, stats := w.query(), w.log.Stats()
 	at := stats.Version
@@ -301,7 +305,8 @@ func (w *walk) list() {
 			}
 			want = want[1:]
 		}
-		// With selectors, the objects after a full page need not be selected.
+		// With selectors, a full page may be followed only by objects that are not
+		// selected.
 		full := q.Limit > 0 && len(p.Items) == q.Limit
 		ends := p.Continue == "" || s.isSelective() && full
 		if p.Remaining >= 0 && p.Remaining != len(want) || len(want) == 0 && !ends || len(want) > 0 && p.Continue == "" || p.Version != at {

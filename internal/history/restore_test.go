@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// restart replaces the log of the walk by one that is restored from copies of the objects of
-// the model.
+// restart replaces the log of the walk by a log restored from copies of the model's
+// objects.
 func (w *walk) restart() {
 	floor := w.log.Stats().Floor
 	saved := SavedLog{Floor: floor}
@@ -50,8 +50,8 @@ func clone(o *listwatch.Object) *listwatch.Object {
 	return &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Fields: o.Fields, Data: o.Data}
 }
 
-// savedWrites returns the saved log of n updates of one object, one per minute, the last a
-// minute ago.
+// savedWrites returns the saved log of n updates of one object. There is one update per
+// minute, and the last one was a minute ago.
 func savedWrites(n int) SavedLog {
 	key := listwatch.Key{Name: "a"}
 	p := SavedLog{Floor: 10}
@@ -82,7 +82,7 @@ func TestAppendDropsOldRestoredRecords(t *testing.T) {
 	})
 }
 
-// Otherwise nothing would be dropped until the clock reached the wrong times.
+// Otherwise no record would be dropped until the clock reached the wrong times.
 func TestRestoredFutureRecordsAgeFromNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := savedWrites(5)

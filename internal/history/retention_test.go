@@ -34,7 +34,8 @@ func TestNewestRecordIsAlwaysRetained(t *testing.T) {
 	}
 }
 
-// A stalled reader keeps the node that it stopped at in memory, but no other dropped node.
+// A stalled reader keeps the node that it has stopped at in memory, but no other dropped
+// node.
 func TestStalledReaderKeepsNoDroppedRecords(t *testing.T) {
 	l := New(Options{MaxBytes: 1})
 	stalled := watch(t, l, listwatch.Query{})
@@ -60,7 +61,8 @@ func TestStalledReaderKeepsNoDroppedRecords(t *testing.T) {
 	}
 }
 
-// Frames of initial events do not count toward MaxBytes, so they cannot push records out.
+// Frames of initial events do not count toward MaxBytes, so records must not be dropped
+// because of them.
 func TestInitialEventFramesDropNoRecords(t *testing.T) {
 	l := New(Options{MaxBytes: 1 << 20, FrameCacheBytes: -1})
 	keys := make([]listwatch.Key, 200)

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// comp/not-asked
+// Conformance case comp/not-asked.
 func TestChooseEncoding(t *testing.T) {
 	const none = "none"
 	tests := []struct {
 		accept string
-		want   string // none if the header excludes everything on offer
+		want   string // none if the header excludes all offered codings
 	}{
 		{"", ""},
 		{"identity", ""},
@@ -73,7 +73,7 @@ func TestChooseEncoding(t *testing.T) {
 	}
 }
 
-// FuzzChooseEncoding checks that a coding is chosen only if the header mentions it, or has a
+// FuzzChooseEncoding checks that a coding is chosen only if the header contains it or a
 // wildcard.
 func FuzzChooseEncoding(f *testing.F) {
 	f.Add("gzip, deflate;q=0.5, *;q=0")

@@ -19,7 +19,8 @@ func TestCompactRejectsInvalidJSON(t *testing.T) {
 	}
 }
 
-// FuzzCompact compares the result with encoding/json, and with a scan byte by byte.
+// FuzzCompact compares the result with encoding/json, and with a scan that reads byte by
+// byte.
 func FuzzCompact(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,-0,1e400,"\ud800"]}`, "{ }", `{"a":01}`, "{\"a\":\r\n[ {} , null ]}", `{"a":1} x`, `[]`} {
 		f.Add([]byte(seed))

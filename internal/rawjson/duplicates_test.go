@@ -23,7 +23,7 @@ func TestDropDuplicatesKeepsTheLast(t *testing.T) {
 		`{"a":1,"b":2,"\u0061":[],"a":{"":""}}`: {`{"b":2,"a":{"":""}}`, []string{"a", "a"}},
 		`{"":1,"":2}`:                           {`{"":2}`, []string{""}},
 		`[[{"x":{"a":1,"b":"}","a":2},"y":0}]]`: {`[[{"x":{"b":"}","a":2},"y":0}]]`, []string{"[0][0].x.a"}},
-		// A dropped member contains a duplicate.
+		// A dropped member may itself contain duplicates.
 		`{"a":{"b":1,"b":2},"c":0,"a":{"b":3,"b":4}}`: {`{"c":0,"a":{"b":4}}`, []string{"a.b", "a.b", "a"}},
 	} {
 		unique, dropped := DropDuplicates([]byte(doc))

@@ -223,7 +223,7 @@ func rejoin(dst, doc []byte) []byte {
 	return append(dst, doc...)
 }
 
-// Property: the results of Split and Elements hold everything of the document.
+// Property: the results of Split and Elements contain all parts of the document.
 func TestSplitAndElementsLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc := rapid.StringMatching(`\{("[a-c]":(1|"x"|\[\{\},2\]|\{"d":\[\]\}),){0,3}"z":null\}`).Draw(t, "doc")

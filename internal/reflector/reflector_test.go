@@ -13,8 +13,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// formatRequests writes a watch with initial events as state or state>=5, one without as from
-// 5, the first page of a list as list or list>=5, and each other page as more.
+// formatRequests formats a watch with initial events as "state" or "state>=5", a watch
+// without them as "from 5", the first page of a list as "list" or "list>=5", and every
+// other page as "more".
 func formatRequests(requests []request) []string {
 	var all []string
 	for _, r := range requests {
@@ -153,7 +154,7 @@ func TestReflectorRequestsAndDelivers(t *testing.T) {
 	}
 }
 
-// A releasingSource is a scriptedSource whose watchers are Releasers.
+// A releasingSource is a scriptedSource whose watchers implement Releaser.
 type releasingSource struct {
 	scriptedSource
 	released []string
@@ -201,7 +202,7 @@ func TestAcceptedEventsAreReleasedOnce(t *testing.T) {
 	}
 }
 
-// runFor runs r for d.
+// runFor runs r for the duration d.
 func runFor(t *testing.T, r *Reflector, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

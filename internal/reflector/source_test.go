@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// A scriptedSource responds to each request with the next part of its script. After the last part,
-// watches stay silent and lists fail.
+// A scriptedSource responds to each request with the next part of its script. After the
+// last part, watches stay silent and lists return an error.
 type scriptedSource struct {
 	watches []scriptedWatch
 	lists   []scriptedPage
@@ -24,12 +24,12 @@ type scriptedSource struct {
 	requests []request
 }
 
-// A scriptedWatch fails at once, or sends events and ends after a while. If end is nil, it
-// stays open.
+// A scriptedWatch either fails immediately, or sends events and ends after some time. If
+// end is nil, it stays open.
 type scriptedWatch struct {
 	refuse error
 	events []listwatch.Event
-	lives  time.Duration // the time between the events and the end
+	lives  time.Duration // the time between the last event and the end
 	end    error
 }
 
@@ -92,10 +92,10 @@ func (w *scriptedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int,
 
 func (w *scriptedWatcher) Close() error { return nil }
 
-// A recordingSink records what it receives.
+// A recordingSink records the received events.
 type recordingSink struct {
 	received []string
-	reject   string // the event that fails, once
+	reject   string // the event that Take rejects once
 }
 
 func (s *recordingSink) Begin() { s.received = append(s.received, "begin") }
@@ -112,8 +112,8 @@ func (s *recordingSink) Take(events []listwatch.Event) error {
 	return nil
 }
 
-// format writes an event as +a@5 (added), *a@6 (modified) or -a@7 (deleted), an initial event
-// as (a@5), a bookmark as !8, and Synced as =9.
+// format formats an event as +a@5 (added), *a@6 (modified) or -a@7 (deleted), an initial
+// event as (a@5), a bookmark as !8, and Synced as =9.
 func format(e listwatch.Event) string {
 	at := "@" + e.Version.String()
 	switch {
@@ -127,7 +127,7 @@ func format(e listwatch.Event) string {
 	return map[listwatch.EventType]string{listwatch.Added: "+", listwatch.Modified: "*", listwatch.Deleted: "-"}[e.Type] + e.Object.Key.Name + at
 }
 
-// parseEvents parses what format writes, separated by spaces.
+// parseEvents parses events in the form of format, separated by spaces.
 func parseEvents(t testing.TB, text string) (all []listwatch.Event) {
 	t.Helper()
 	types := map[byte]listwatch.EventType{'+': listwatch.Added, '*': listwatch.Modified, '-': listwatch.Deleted, '(': listwatch.Added}
@@ -153,7 +153,7 @@ func parseVersion(t testing.TB, text string) listwatch.Version {
 	return v
 }
 
-// sends returns a watch that sends the events of text and ends a minute later.
+// sends returns a watch that sends the events in text and ends a minute later.
 func sends(t testing.TB, text string, end error) scriptedWatch {
 	return scriptedWatch{events: parseEvents(t, text), lives: time.Minute, end: end}
 }

@@ -24,19 +24,21 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// frameTimeout limits the time for which a case waits for a frame. Only failing cases wait so long.
+// frameTimeout limits the time that a case waits for a frame. Only failing cases wait that
+// long.
 const frameTimeout = 3 * time.Second
 
-// minCases is the number of cases of h2spec. The test fails if there are fewer.
+// minCases is the number of cases in h2spec. The test fails if it finds fewer.
 const minCases = 146
 
-// concurrency is the number of cases that run at the same time. Most cases wait most of the time.
+// concurrency is the number of cases that run at the same time. Most cases spend most of
+// their time waiting.
 const concurrency = 16
 
-// responseDelay delays each response. Some cases send a request and, directly after it, a
-// frame that the stream no longer allows. The server must receive that frame before the
-// response ends the stream. Otherwise it correctly returns another error than the case
-// expects.
+// responseDelay delays each response. Some cases send a request, immediately followed by a
+// frame that is no longer allowed on the stream. The server must receive that frame before
+// the response ends the stream. Otherwise the server correctly returns a different error
+// than the case expects.
 const responseDelay = 100 * time.Millisecond
 
 func TestHTTP2AsSpecified(t *testing.T) {
@@ -66,7 +68,7 @@ func TestHTTP2AsSpecified(t *testing.T) {
 }
 
 // configure returns the configuration of h2spec for a server. The path is a list, because
-// many cases need a response with a body of at least five bytes.
+// many cases require a response with a body of at least five bytes.
 func configure(t *testing.T, serverURL string) *config.Config {
 	t.Helper()
 	u, err := url.Parse(serverURL)
@@ -91,7 +93,7 @@ func configure(t *testing.T, serverURL string) *config.Config {
 	return c
 }
 
-// A caseRun is one run of a case, and its result.
+// A caseRun is one run of a case, with its result.
 type caseRun struct {
 	name   string
 	spec   *spec.TestCase
@@ -99,7 +101,7 @@ type caseRun struct {
 	err    error
 }
 
-// newRuns returns a run of each case. The mode is part of the names.
+// newRuns returns a run of each case. The mode becomes part of the names.
 func newRuns(c *config.Config, mode string) (runs []*caseRun) {
 	var add func(g *spec.TestGroup)
 	add = func(g *spec.TestGroup) {
@@ -117,7 +119,7 @@ func newRuns(c *config.Config, mode string) (runs []*caseRun) {
 	return runs
 }
 
-// runAll runs all cases, each on its own connection.
+// runAll runs all cases, each on a connection of its own.
 func runAll(runs []*caseRun) {
 	var running sync.WaitGroup
 	slots := make(chan struct{}, concurrency)
@@ -140,7 +142,8 @@ func (r *caseRun) run() error {
 	return r.spec.Run(r.config, conn)
 }
 
-// check reports an unexpected result. If known is true, the case must fail for the given reason.
+// check reports an unexpected result. If known is true, the case must fail with the given
+// reason.
 func (r *caseRun) check(t *testing.T, reason string, known bool) {
 	t.Helper()
 	failure, isFailure := errors.AsType[*spec.TestError](r.err)

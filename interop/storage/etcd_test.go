@@ -7,12 +7,12 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// An etcdDatabase has a separate watch of etcd for each collection.
+// An etcdDatabase uses a separate watch of etcd for each collection.
 type etcdDatabase struct{ *etcd.DB }
 
 func (etcdDatabase) lags() {}
 
-// openEtcd opens a database in a new etcd, because runners depend on exact revisions.
+// openEtcd opens a database in a new etcd, because the runners depend on exact revisions.
 func openEtcd(t testing.TB) database {
 	t.Helper()
 	server := etcdtest.Start(t, nil)

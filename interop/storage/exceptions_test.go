@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An exception is a runner that cannot pass, and its assertion that does not hold.
+// An exception is a runner that cannot pass, with the assertion that does not hold.
 // docs/kubernetes-storage-suite.md has the same table.
 type exception struct{ name, assertion string }
 
@@ -133,7 +133,8 @@ func TestRunnerNamesMatch(t *testing.T) {
 	}
 }
 
-// entryName returns the name of an entry in a table of runners, or "" if n is not an entry.
+// entryName returns the name of an entry in a table of runners. It returns "" if n is not
+// such an entry.
 func entryName(n ast.Node) string {
 	entry, ok := n.(*ast.CompositeLit)
 	if !ok || len(entry.Elts) == 0 {

@@ -22,26 +22,26 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A database is one of our stores. Its collections share a counter of versions.
+// A database is one of our stores. All collections of it share a version counter.
 type database interface {
 	Collection(store.CollectionSpec) (*store.Collection, error)
 }
 
-// An openFunc opens an empty database for one test. The suite expects that its first write
-// has version 2, as in etcd.
+// An openFunc opens an empty database for one test. The suite expects the first write to
+// have version 2, as in etcd.
 type openFunc func(testing.TB) database
 
-// A fixture has everything that runners need.
+// A fixture holds everything that a runner needs.
 type fixture struct {
 	*Storage
 	codec *failingCodec
 	pods  *store.Collection
-	other *store.Collection // another collection of the same database
-	lags  bool              // the database is a laggingDatabase
+	other *store.Collection // a second collection of the same database
+	lags  bool              // whether the database is a laggingDatabase
 }
 
-// A laggingDatabase has collections that follow their writes separately. A list of any
-// version in one of them may be older than the newest write in another.
+// A laggingDatabase has collections that follow their writes independently. A list of any
+// version in one collection may be older than the newest write in another.
 type laggingDatabase interface{ lags() }
 
 var podResource = store.CollectionSpec{
@@ -72,7 +72,7 @@ func newFixture(t testing.TB, open openFunc) *fixture {
 	return f
 }
 
-// advance increases the version of the database with a write to the other collection.
+// advance increases the version of the database by writing to the other collection.
 func (f *fixture) advance(ctx context.Context, t *testing.T) int64 {
 	t.Helper()
 	o, err := f.other.Create(ctx, []byte(`{"metadata":{"generateName":"o-"}}`))
@@ -82,8 +82,8 @@ func (f *fixture) advance(ctx context.Context, t *testing.T) int64 {
 	return int64(o.Version)
 }
 
-// compact compacts the history before a version. It also increases the version, like Kubernetes'
-// compactor, which writes a record of its own to etcd.
+// compact compacts the history before a version. It also increases the version, as
+// Kubernetes' compactor does, which writes a record of its own to etcd.
 func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	v, err := listwatch.ParseVersion(resourceVersion)
@@ -98,8 +98,8 @@ func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion str
 	log.CompactTo(v)
 }
 
-// checkStored checks the stored object at path: it must be compact JSON with its version
-// and without a selfLink.
+// checkStored checks that the object stored at path is compact JSON with its version and
+// without a selfLink.
 func (f *fixture) checkStored(ctx context.Context, t *testing.T, path string) {
 	t.Helper()
 	key, err := f.keyOf(path)
@@ -175,16 +175,17 @@ func (b *failingTransformer) TransformFromStorage(ctx context.Context, data []by
 type runner struct {
 	name string // the name of the function
 	run  func(context.Context, *testing.T, *fixture)
-	// serial must be true if the runner sets a feature gate, which applies to the whole process.
+	// serial must be true if the runner sets a feature gate, because feature gates apply to
+	// the whole process.
 	serial bool
 }
 
-// withStorage returns a runner that needs only a storage.
+// withStorage returns a runner that only needs a storage.
 func withStorage(run func(context.Context, *testing.T, kube.Interface)) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, f) }
 }
 
-// withPrefix returns a runner that changes the prefix of the stored bytes.
+// withPrefix returns a runner that changes the prefix of stored bytes.
 func withPrefix(run func(context.Context, *testing.T, storagetesting.InterfaceWithPrefixTransformer)) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, newPrefixedFixture(f)) }
 }

@@ -13,10 +13,11 @@ func openMemory(testing.TB) database { return memory.Open(memory.Options{StartVe
 
 func TestMemory(t *testing.T) { runSuite(t, openMemory) }
 
-// Kubernetes runs the same benchmarks over its etcd store and its watch cache, with more pods.
+// Kubernetes runs the same benchmarks over its etcd store and its watch cache, with more
+// pods.
 
 // runBenchmark calls run with a storage and the pods of a small cluster. If created is
-// true, the storage contains the pods.
+// true, the storage already contains the pods.
 func runBenchmark(b *testing.B, created bool, run func(context.Context, *fixture, storagetesting.BenchmarkData)) {
 	f := newFixture(b, openMemory)
 	data := storagetesting.PrepareBenchmarkData(10, 100, 50)
@@ -28,14 +29,15 @@ func runBenchmark(b *testing.B, created bool, run func(context.Context, *fixture
 	run(b.Context(), f, data)
 }
 
-// BenchmarkMemoryWrites measures writes during watches and lists.
+// BenchmarkMemoryWrites measures writes that run concurrently with watches and lists.
 func BenchmarkMemoryWrites(b *testing.B) {
 	runBenchmark(b, false, func(ctx context.Context, f *fixture, data storagetesting.BenchmarkData) {
 		storagetesting.RunBenchmarkWriteThroughput(ctx, b, f, data, true, nil)
 	})
 }
 
-// BenchmarkMemoryLists measures lists of the cluster, a node and a namespace, complete and
+// BenchmarkMemoryLists measures lists of the cluster, of a node and of a namespace,
+// complete and in pages.
 // in pages.
 func BenchmarkMemoryLists(b *testing.B) {
 	runBenchmark(b, true, func(ctx context.Context, f *fixture, data storagetesting.BenchmarkData) {

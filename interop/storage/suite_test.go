@@ -66,7 +66,7 @@ var readRunners = []runner{
 	{name: "RunTestGetListWithoutErrorAggregation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, newPrefixedFixture(f), errCorrupt)
 	}},
-	// The last argument of these three counts the calls to etcd and may be nil.
+	// The last argument of these three runners counts the calls of etcd. It may be nil.
 	{name: "RunTestListContinuation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListContinuation(ctx, t, f, nil)
 	}},

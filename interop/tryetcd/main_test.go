@@ -19,7 +19,7 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// childEnv is set in the environment of processes of this binary that run the program.
+// childEnv is the environment variable that makes the test binary run the program.
 const childEnv = "LISTWATCH_TEST_TRYETCD"
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func startProgram(t *testing.T, args ...string) (cmd *exec.Cmd, endpoint string)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have exited
+		_ = cmd.Process.Kill() // the process may have exited
 		_ = cmd.Wait()
 	})
 	var text []byte
@@ -63,7 +63,7 @@ func startProgram(t *testing.T, args ...string) (cmd *exec.Cmd, endpoint string)
 	}
 }
 
-// createThing creates a thing and returns the number of things before it.
+// createThing creates a thing and returns the number of things that existed before.
 func createThing(t *testing.T, endpoint, name string) (before int) {
 	t.Helper()
 	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{endpoint}})

@@ -13,12 +13,12 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// varintField encodes a field that is a number.
+// varintField encodes a numeric field.
 func varintField(number int, value int64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(number)<<3), uint64(value))
 }
 
-// bytesField encodes a field with a length: text or the fields of a message.
+// bytesField encodes a field with a length prefix: text, or the fields of a message.
 func bytesField[T string | []byte](number int, values ...T) []byte {
 	var data []byte
 	for _, v := range values {
@@ -28,7 +28,7 @@ func bytesField[T string | []byte](number int, values ...T) []byte {
 	return append(binary.AppendUvarint(out, uint64(len(data))), data...)
 }
 
-// body encodes an object as clients send it.
+// body encodes an object in the way clients send it.
 func body(apiVersion, kind string, fields ...[]byte) []byte {
 	typeMeta := bytesField(1, bytesField(1, apiVersion), bytesField(2, kind))
 	return slices.Concat(magic, typeMeta, bytesField(2, fields...), bytesField(3, ""), bytesField(4, ""))
@@ -55,8 +55,8 @@ func TestToJSONConvertsObject(t *testing.T) {
 	}
 }
 
-// testMessages returns a table with the kind Thing of v1, which has these fields, and the
-// message Part.
+// testMessages returns a table that contains the kind Thing of v1 with the given fields,
+// and the message Part.
 func testMessages(t testing.TB, fields string) *messageTable {
 	t.Helper()
 	all, err := parse("package x.v1\nThing v1\n\t" + strings.ReplaceAll(fields, "; ", "\n\t") + "\nPart\n\t1 name string\n\t2 size! int32\n\t3 part *Part\n")
@@ -121,7 +121,7 @@ func TestUnknownFieldsAreRejected(t *testing.T) {
 	all := testMessages(t, "1 a int32; 2 part Part; 3 map map[string]string")
 	for what, c := range map[string]struct {
 		body []byte
-		want string // empty means that the body is accepted
+		want string // if empty, the body must be accepted
 	}{
 		"a kind":                          {body("v2", "Thing"), `the kind "Thing" of "v2" is unknown`},
 		"a message that is not an object": {body("v1", "Part"), `the kind "Part" of "v1" is unknown`},
@@ -215,7 +215,7 @@ func TestJSONSizeIsLimited(t *testing.T) {
 	}
 }
 
-// Merging must not take quadratic time.
+// Merging the records must not take quadratic time.
 func TestMessageInManyRecordsIsMerged(t *testing.T) {
 	const n = 100_000
 	got, err := testMessages(t, "1 part Part").toJSON(body("v1", "Thing", slices.Repeat(bytesField(1, varintField(2, 7)), n)), 1<<20)

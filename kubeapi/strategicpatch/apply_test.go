@@ -67,14 +67,14 @@ func TestListsAreMergedByKey(t *testing.T) {
 	checkAll(t, []patchCase{
 		{`{"parts":[{"name":"a","v":1},{"name":"b"}]}`, `{"parts":[{"name":"a","w":2}]}`, `{"parts":[{"name":"a","v":1,"w":2},{"name":"b"}]}`},
 		{`{"parts":[{"name":"a","v":1}]}`, `{"parts":[{"name":"\u0061","v":null}]}`, `{"parts":[{"name":"\u0061"}]}`},
-		// New elements precede those that the patch does not contain, as in Kubernetes.
+		// As in Kubernetes, new elements precede the elements that are not in the patch.
 		{`{"parts":[{"name":"a"}]}`, `{"parts":[{"name":"b","v":null}]}`, `{"parts":[{"name":"b"},{"name":"a"}]}`},
 		{`{"parts":[{"name":"a"},{"name":"b"},{"name":"c"}]}`, `{"parts":[{"name":"c"},{"name":"a"}]}`, `{"parts":[{"name":"b"},{"name":"c"},{"name":"a"}]}`},
 		{`{"parts":[{"name":1},{"name":"1"}]}`, `{"parts":[{"name":1,"v":1},{"name":true}]}`, `{"parts":[{"name":1,"v":1},{"name":true},{"name":"1"}]}`},
 		{`{"parts":[{"name":"a","parts":[{"name":"x"}]}]}`, `{"parts":[{"name":"a","parts":[{"name":"x","v":1}]}]}`, `{"parts":[{"name":"a","parts":[{"name":"x","v":1}]}]}`},
 		{`{"parts":[]}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`, `{"parts":[{"name":"a","v":1}]}`},
 		{`{}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`},
-		// Elements without a key and elements with a duplicate key are kept.
+		// Elements without a key, and further elements with the same key, are kept.
 		{`{"parts":[{"v":1},3,{"name":"a"},{"name":"a"}]}`, `{"parts":[{"name":"a","v":2}]}`, `{"parts":[{"v":1},3,{"name":"a","v":2},{"name":"a"}]}`},
 	})
 }
@@ -147,7 +147,7 @@ func TestSetElementOrder(t *testing.T) {
 		{"abc", "", "cba", "cba"},
 		{"abc", "d", "abcd", "abcd"},
 		{"abc", "d", "dcba", "dcba"},
-		// x and y are not in the patch: they keep their positions as far as possible.
+		// x and y are not in the patch, so they keep their positions where possible.
 		{"axb", "c", "abc", "axbc"},
 		{"axby", "", "ba", "xbay"},
 		{"xy", "ab", "ab", "abxy"},
@@ -232,7 +232,7 @@ func TestApplyModifiesNeitherArgument(t *testing.T) {
 	doc := []byte(`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["x","y"]}`)
 	patch := []byte(`{"parts":[{"name":"b","$patch":"delete"},{"name":"a","v":2}],"$deleteFromPrimitiveList/tags":["x"]}`)
 	before := string(doc) + string(patch)
-	for range 2 { // the store retries after a conflict
+	for range 2 { // the store calls it again after a conflict
 		if got, err := Apply(doc, patch, types(t)); string(got) != `{"parts":[{"name":"a","v":2}],"tags":["y"]}` || err != nil {
 			t.Errorf("got %s, %v", got, err)
 		}
@@ -242,8 +242,8 @@ func TestApplyModifiesNeitherArgument(t *testing.T) {
 	}
 }
 
-// FuzzApply checks that the result is a compact object, no longer than the object and the
-// patch together, and without directives.
+// FuzzApply checks that the result is a compact object without directives, and not longer
+// than the object and the patch together.
 func FuzzApply(f *testing.F) {
 	for _, c := range []patchCase{
 		{`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["a"]}`, `{"parts":[{"name":"a","v":2},{"$patch":"delete","name":"b"}],"tags":["b"]}`, ""},
@@ -282,7 +282,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// directivesIn reports for each name in doc whether it is the name of a directive.
+// directivesIn reports for each member name in doc whether it is the name of a directive.
 func directivesIn(doc []byte) (found []bool) {
 	switch doc[0] {
 	case '{':

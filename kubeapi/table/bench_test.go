@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// benchPod is a pod of about 2 KiB, with a status as a kubelet writes it.
+// benchPod returns a pod of about 2 KiB, with a status such as a kubelet writes.
 func benchPod(b *testing.B) *listwatch.Object {
 	b.Helper()
 	o, err := listwatch.ParseObject([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-7d4b9c6f5-x2x7k","namespace":"default",` +
@@ -29,8 +29,8 @@ func benchPod(b *testing.B) *listwatch.Object {
 	return o
 }
 
-// BenchmarkFrame measures the cost of delivering one event before it is written, by
-// representation and by the number of watchers that share its frame.
+// BenchmarkFrame measures the cost of building the frame of one event, by representation
+// and by the number of watchers that share the frame.
 func BenchmarkFrame(b *testing.B) {
 	pod := benchPod(b)
 	columns, err := New(PodColumns())

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// renderCells renders the cells of an object at noon, separated by bars.
+// renderCells renders the cells of an object at noon, separated by vertical bars.
 func renderCells(t *testing.T, columns []Column, object string) string {
 	t.Helper()
 	doc, err := rawjson.Compact([]byte(object))
@@ -266,7 +266,7 @@ func TestCellsTakeLinearTime(t *testing.T) {
 		if got := string(c.cell(nil, newRow([]byte(c.object), noon))); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %d bytes without %s", name, len(got), c.want)
 		}
-		// Quadratic time would be minutes. The limit leaves room for a busy machine.
+		// Quadratic time would take minutes. The limit allows for a busy machine.
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}

@@ -20,8 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait for the disk, so they make fewer checks, unless -rapid.checks asks for
-	// more.
+	// These tests wait for the disk, so they run fewer checks, unless the command line sets
+	// -rapid.checks.
 	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 var podSpec = store.CollectionSpec{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName"}}
 
-// A testDB is a database with a collection of pods, which tests can close and reopen.
+// A testDB is a database with a collection of pods. Tests can close it and open it again.
 type testDB struct {
 	testing.TB
 	path    string
@@ -61,7 +61,7 @@ func (s *testDB) open() {
 func (s *testDB) close() {
 	s.Helper()
 	if s.db == nil {
-		return // opening failed
+		return // Open has failed
 	}
 	if err := s.db.Close(); err != nil {
 		s.Error(err)
@@ -107,7 +107,7 @@ func (s *testDB) delete(name string) *listwatch.Object {
 	return o
 }
 
-// eventsAfter returns the events after v up to the newest version, as lines.
+// eventsAfter returns the events after v up to the newest version, each as a line.
 func (s *testDB) eventsAfter(v listwatch.Version, q listwatch.Query) (lines []string) {
 	s.Helper()
 	q.Start, q.Version = listwatch.At, v
@@ -134,7 +134,7 @@ func line(e listwatch.EventType, o *listwatch.Object) string {
 	return fmt.Sprintf("%v %v %v %v %v %s", e, o.Key, o.Version, o.Labels, o.Fields, o.Data)
 }
 
-// list returns the listed objects and the version, as lines.
+// list returns the listed objects and the version of the list, each as a line.
 func (s *testDB) list(q listwatch.Query) (lines []string) {
 	s.Helper()
 	page, err := s.pods.List(s.Context(), q)
@@ -179,7 +179,7 @@ func TestRestartKeepsStateAndHistory(t *testing.T) {
 		}
 	}
 	if s.db.Epoch() != epoch || s.db.Version() != versions[len(versions)-1] {
-		t.Errorf("epoch %q at %d, want %q at %d", s.db.Epoch(), s.db.Version(), epoch, versions[len(versions)-1])
+		t.Errorf("got epoch %q at version %d, want %q at %d", s.db.Epoch(), s.db.Version(), epoch, versions[len(versions)-1])
 	}
 	if o := s.create("new"); o.Version != versions[len(versions)-1]+1 {
 		t.Errorf("the next write has version %d, want one more than %d", o.Version, versions[len(versions)-1])
@@ -192,7 +192,7 @@ func TestWatchResumesAfterRestart(t *testing.T) {
 	s.reopen()
 	want := []string{line(listwatch.Modified, s.update("a", 1)), line(listwatch.Deleted, s.delete("a"))}
 	if diff := cmp.Diff(want, s.eventsAfter(last, listwatch.Query{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("the events after the restart (-want +got):\n%s", diff)
 	}
 }
 
@@ -202,12 +202,12 @@ func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.create("a") // 8
+	s.create("a") // version 8
 	node, err := nodes.Create(t.Context(), []byte(`{"metadata":{"name":"x"}}`))
 	if err != nil || node.Version != 9 {
 		t.Fatalf("got %v, %v, want version 9", node, err)
 	}
-	s.reopen() // without declaring nodes
+	s.reopen() // reopens the database without declaring nodes
 	if o := s.create("b"); o.Version != 10 {
 		t.Errorf("got version %d, want 10", o.Version)
 	}
@@ -226,7 +226,8 @@ func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
 	}
 }
 
-// The history of a collection without writes starts where the collection was declared first.
+// The history of a collection without writes starts at the version at which it was first
+// declared.
 func TestWatchOfAnEmptyCollectionResumes(t *testing.T) {
 	s := open(t, bolt.Options{StartVersion: 7})
 	if _, err := s.db.Collection(store.CollectionSpec{Kind: "Node"}); err != nil {
@@ -304,7 +305,7 @@ func TestCompactDropsHistoryFromTheFile(t *testing.T) {
 		if diff := cmp.Diff(state, s.list(listwatch.Query{})); diff != "" {
 			t.Errorf("the state (-want +got):\n%s", diff)
 		}
-		s.create("c") // also trims the rest of the history from the file
+		s.create("c") // this write also trims the rest of the history from the file
 		s.delete("c")
 		s.db.Compact()
 		s.create("c")
@@ -347,10 +348,10 @@ func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 	}
 }
 
-// One write must not have to trim a history that has become much too long.
+// A single write must not have to trim a history that is much too long.
 func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 	const writers, each = 50, 100
-	const withWrite, idle = 2 + 64, 4096 // the records that one transaction may delete; see trim.go
+	const withWrite, idle = 2 + 64, 4096 // the number of records that one transaction may delete; see trim.go
 	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: -1})
 	bolt.DisableSync(s.db)
 	var done sync.WaitGroup
@@ -385,8 +386,8 @@ func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 	}
 }
 
-// Clients that have seen writes after the backup must notice that these are gone, even if
-// they do not know epochs.
+// Clients that have seen writes after the backup must notice that these writes are lost,
+// even if the clients do not support epochs.
 func TestRestoredBackupMakesClientsListAgain(t *testing.T) {
 	s := open(t, bolt.Options{})
 	s.writeSome()
@@ -422,9 +423,9 @@ func TestRestoredBackupMakesClientsListAgain(t *testing.T) {
 	}
 }
 
-// If the clock is behind, the versions of lost writes must not be used again.
+// Even if the clock is behind, the versions of the lost writes must not be used again.
 func TestRestoredBackupReusesNoVersion(t *testing.T) {
-	s := open(t, bolt.Options{StartVersion: 1 << 52}) // microseconds of the year 2112
+	s := open(t, bolt.Options{StartVersion: 1 << 52}) // as a clock, the year 2112
 	s.create("a")
 	copied := readFile(t, s.path)
 	lost := s.create("b").Version
@@ -470,7 +471,7 @@ func (s *testDB) get(name string) *listwatch.Object {
 	return o
 }
 
-// lastNumber returns the digits before the last byte, which is a closing brace.
+// lastNumber returns the digits before the last byte of data, which is a closing brace.
 func lastNumber(data []byte) string {
 	end := len(data) - 1
 	start := end

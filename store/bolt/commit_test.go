@@ -22,11 +22,12 @@ type txHook struct {
 	mu      sync.Mutex // not held during a transaction
 	entered chan struct{}
 	proceed chan struct{}
-	outcome func(transact func() error) error // if nil, the transaction is performed
+	outcome func(transact func() error) error // if nil, transactions are performed normally
 	count   int
 }
 
-// blockTransactions makes each transaction of s send to entered and then receive from proceed.
+// blockTransactions makes each transaction of s send to entered and then wait to receive
+// from proceed.
 func (s *testDB) blockTransactions() *txHook {
 	h := &txHook{entered: make(chan struct{}), proceed: make(chan struct{})}
 	bolt.WrapTransactions(s.db, func(transact func() error) error {
@@ -37,7 +38,7 @@ func (s *testDB) blockTransactions() *txHook {
 	return h
 }
 
-// wrapTransactions makes outcome decide the result of each transaction of s.
+// wrapTransactions lets outcome determine the result of each transaction of s.
 func (s *testDB) wrapTransactions(outcome func(transact func() error) error) *txHook {
 	h := &txHook{outcome: outcome}
 	bolt.WrapTransactions(s.db, h.transact)
@@ -61,7 +62,7 @@ func (h *txHook) setOutcome(outcome func(transact func() error) error) {
 	h.outcome = outcome
 }
 
-// awaitQueued returns when n writes wait for the committer.
+// awaitQueued waits until n writes wait for the committer.
 func (s *testDB) awaitQueued(n int) {
 	for bolt.QueuedWrites(s.db) != n {
 		runtime.Gosched()
@@ -111,8 +112,8 @@ func TestWritersShareTransactions(t *testing.T) {
 	}
 }
 
-// The committer waits for more writers only briefly, even if the last transaction took a
-// minute.
+// After a slow transaction the committer still waits only briefly for more writers, even if
+// the transaction took a minute.
 func TestSlowTransactionDoesNotDelayTheNextWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, bolt.Options{})
@@ -178,10 +179,10 @@ func TestFailedTransactionFailsOnlyItsWrites(t *testing.T) {
 	}
 }
 
-// The last step of a transaction can fail after everything was written to the file.
+// The last step of a transaction can fail after all data was written to the file.
 func TestFailedButWrittenTransactionIsReverted(t *testing.T) {
 	s := open(t, bolt.Options{HistoryBytes: 1})
-	for i := range 5 { // with history to trim
+	for i := range 5 { // creates history to trim
 		s.create(fmt.Sprint("a", i))
 		s.update(fmt.Sprint("a", i), 1)
 	}
@@ -211,8 +212,8 @@ func TestFailedButWrittenTransactionIsReverted(t *testing.T) {
 	}
 }
 
-// If the process ends before the transaction is reverted, its write exists after the restart.
-// No other write has its version.
+// If the process ends before the failed transaction is reverted, its write exists after the
+// restart. No other write may have the same version.
 func TestFailedButWrittenTransactionCanReappear(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.create("a").Version
@@ -228,8 +229,8 @@ func TestFailedButWrittenTransactionCanReappear(t *testing.T) {
 	}
 }
 
-// A failed transaction may have raised the floor in the file. The next transaction, which
-// examines fewer records, must not lower it again.
+// A failed transaction may have raised the floor in the file. The next transaction examines
+// fewer records and must not lower the floor again.
 func TestFailedButWrittenTrimIsNotUndone(t *testing.T) {
 	const objects = 100
 	s := open(t, bolt.Options{HistoryBytes: -1})
@@ -279,7 +280,7 @@ func TestFailedButWrittenTrimIsNotUndone(t *testing.T) {
 	}
 	want := s.list(listwatch.Query{})
 	s.close()
-	s.path = writeFile(t, data) // as if the process had been killed after the third transaction
+	s.path = writeFile(t, data) // simulates that the process was killed after the third transaction
 	s.open()
 	if diff := cmp.Diff(want, s.list(listwatch.Query{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -297,7 +298,7 @@ func TestSecondWriteToAnObjectWaitsForTheFirst(t *testing.T) {
 		second := s.startCreate(t.Context(), "a")
 		s.awaitQueued(2)
 		hook.proceed <- struct{}{}
-		<-hook.entered // only the first
+		<-hook.entered // contains only the first write
 		if r := <-blocker; r.err != nil {
 			t.Fatal(r.err)
 		}
@@ -334,7 +335,7 @@ func TestContextEndInTheQueueCancelsTheWrite(t *testing.T) {
 	}
 	hook.proceed <- struct{}{}
 	last := (<-first).object.Version
-	s.close() // commits the queued writes
+	s.close() // Close commits the queued writes
 	if s.db.Version() != last || len(s.list(listwatch.Query{})) != 2 {
 		t.Errorf("version %d with %v, want only a, at version %d", s.db.Version(), s.list(listwatch.Query{}), last)
 	}
@@ -377,6 +378,6 @@ func TestDamageStopsWritesButNotReads(t *testing.T) {
 	if err := s.db.Shrink(); !errors.Is(err, listwatch.Corrupt) {
 		t.Errorf("Shrink: got %v, want code Corrupt", err)
 	}
-	s.reopen() // in spite of the leaked locks
+	s.reopen() // works although bbolt still holds its locks
 	s.create("b")
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-// These tests repeat bugs that watches of etcd had, named by the numbers of the issues. If a
-// bug needed a second member, a restart takes its place.
+// These tests reproduce bugs that etcd's watch had. Their names contain the numbers of
+// etcd's issues. Where a bug required a second member, the test restarts the database
+// instead.
 
-// watchFrom opens a watch of everything after v.
+// watchFrom opens a watch of all events after v.
 func (s *testDB) watchFrom(v listwatch.Version) listwatch.Poller {
 	s.Helper()
 	w, err := s.pods.Watch(s.Context(), listwatch.Query{Start: listwatch.At, Version: v})
@@ -26,7 +27,7 @@ func (s *testDB) watchFrom(v listwatch.Version) listwatch.Poller {
 	return w.(listwatch.Poller)
 }
 
-// readVersions returns the versions of the events that w has now.
+// readVersions returns the versions of the events that w can return without waiting.
 func readVersions(w listwatch.Poller) (versions []listwatch.Version, err error) {
 	for events := make([]listwatch.Event, 7); ; {
 		n, err := w.Poll(events)
@@ -39,7 +40,7 @@ func readVersions(w listwatch.Poller) (versions []listwatch.Version, err error) 
 	}
 }
 
-// 15220: progress was reported before the events it covers.
+// Issue 15220: etcd reported progress before it sent the events up to that progress.
 func TestProgressComesAfterEventsEtcd15220(t *testing.T) {
 	s := open(t, bolt.Options{})
 	start := s.db.Version()
@@ -67,8 +68,8 @@ func TestProgressComesAfterEventsEtcd15220(t *testing.T) {
 	writers.Wait()
 }
 
-// 15271: a watch went back in time after its server had been down. 17247: an event was sent
-// twice.
+// Issue 15271: a watch went back in time after its server had been down. Issue 17247: etcd
+// sent an event twice.
 func TestRestartRepeatsNoEventEtcd15271And17247(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.db.Version()
@@ -87,7 +88,7 @@ func TestRestartRepeatsNoEventEtcd15271And17247(t *testing.T) {
 	}
 }
 
-// 17529: lagging watchers skipped events that had been compacted.
+// Issue 17529: lagging watchers skipped events that had been compacted.
 func TestLaggingWatchIsCompleteOrExpiredEtcd17529(t *testing.T) {
 	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: 20 << 10})
 	bolt.DisableSync(s.db)
@@ -114,7 +115,8 @@ func TestLaggingWatchIsCompleteOrExpiredEtcd17529(t *testing.T) {
 	}
 }
 
-// 18089 and 19179: a watch that resumed or started at the compacted version lost a delete.
+// Issues 18089 and 19179: a watch that resumed or started at the compacted version lost a
+// delete.
 func TestDeleteAtTheFloorIsSeenEtcd18089And19179(t *testing.T) {
 	for offset := range listwatch.Version(5) { // create 1, update 2, delete 3, create 4
 		s := open(t, bolt.Options{StartVersion: 1})
@@ -158,7 +160,7 @@ func TestDeleteAtTheFloorIsSeenEtcd18089And19179(t *testing.T) {
 	}
 }
 
-// 20221: a watch from a future version got older events.
+// Issue 20221: a watch from a future version received older events.
 func TestFutureWatchGetsNoOldEventsEtcd20221(t *testing.T) {
 	s := open(t, bolt.Options{})
 	last := s.create("a").Version

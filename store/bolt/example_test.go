@@ -17,7 +17,8 @@ type Flag struct {
 	Enabled            bool `json:"enabled"`
 }
 
-// The state and the history survive a restart, so a watch resumes from a version before it.
+// The state and the history survive a restart, so a watch can resume from a version before
+// the restart.
 func ExampleOpen() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -3,7 +3,7 @@ package bolt
 import "go.etcd.io/bbolt"
 
 // WrapTransactions makes db call f for every transaction. f receives the function that
-// performs it.
+// performs the transaction.
 func WrapTransactions(db *DB, f func(transact func() error) error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -13,7 +13,7 @@ func WrapTransactions(db *DB, f func(transact func() error) error) {
 }
 
 // CountRecords returns the number of records of a collection in the file. It does not wait
-// for a transaction, but db must not be shrunk or closed meanwhile.
+// for transactions. db must not be shrunk or closed meanwhile.
 func CountRecords(db *DB, collection string) (n int) {
 	_ = db.file.View(func(tx *bbolt.Tx) error {
 		n = tx.Bucket(bucketOf(collection)).Stats().KeyN
@@ -22,14 +22,14 @@ func CountRecords(db *DB, collection string) (n int) {
 	return n
 }
 
-// EditFile changes the file without the knowledge of db.
+// EditFile changes the file directly, without the checks of db.
 func EditFile(db *DB, f func(tx *bbolt.Tx) error) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.file.Update(f)
 }
 
-// Names for EditFile.
+// These names are for callers of EditFile.
 var (
 	HeaderBucket = headerBucket
 	FormatKey    = formatKey
@@ -50,6 +50,6 @@ func DisableSync(db *DB) {
 	db.file.NoSync = true
 }
 
-// LeakLocks leaves bbolt in the state after a panic during its cleanup: it never releases its
-// locks. It must be called within a transaction.
+// LeakLocks brings bbolt into the state after a panic during its cleanup, in which it never
+// releases its locks. It must be called within a transaction.
 func LeakLocks(db *DB) { _, _ = db.file.Begin(true) }

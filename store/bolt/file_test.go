@@ -21,8 +21,8 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-// wantOpenError checks that Open fails with the given code and words, and does not change the
-// file.
+// wantOpenError checks that Open fails with the given code, that the message contains the
+// words, and that Open does not change the file.
 func wantOpenError(t *testing.T, path string, code listwatch.Code, words ...string) {
 	t.Helper()
 	before, _ := os.ReadFile(path)
@@ -73,7 +73,7 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 		second, err = bolt.Open(s.path, bolt.Options{LockTimeout: time.Minute})
 		opened <- err
 	}()
-	// Shrink replaces the file before it is closed, so the second Open must notice that it
+	// Shrink replaces the file before it is closed. So the second Open must notice that it
 	// has locked the old file.
 	if err := s.db.Shrink(); err != nil {
 		t.Fatal(err)
@@ -146,12 +146,12 @@ func TestShrinkLeavesNoTemporaryFile(t *testing.T) {
 		t.Errorf("the directory has %v, %v; want only the file", entries, err)
 	}
 	if info, err := entries[0].Info(); err != nil || info.Mode() != 0o600 {
-		t.Errorf("its mode is %v, %v; want 0600", info.Mode(), err)
+		t.Errorf("the file has mode %v, error %v; want 0600", info.Mode(), err)
 	}
 }
 
-// filledFile returns the bytes of a database with some hundred pages, its content as text,
-// and its start version.
+// filledFile returns the bytes of a database with several hundred pages, its content as
+// text, and its start version.
 func filledFile(t testing.TB) (data []byte, content string, start listwatch.Version) {
 	s := open(t, bolt.Options{})
 	start = s.db.Version()
@@ -200,7 +200,8 @@ func TestTruncatedFileIsRejected(t *testing.T) {
 	}
 }
 
-// usedBytes returns the number of bytes that a database uses. The file can be longer.
+// usedBytes returns the number of bytes that a database uses, which may be less than the
+// length of the file.
 func usedBytes(t testing.TB, data []byte) (n int) {
 	db, err := bbolt.Open(writeFile(t, data), 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
@@ -213,8 +214,8 @@ func usedBytes(t testing.TB, data []byte) (n int) {
 	return n
 }
 
-// A collection that lost its records must not become empty, and an undeclared one must not
-// use records of unknown origin.
+// A collection that has lost its records must not become empty. An undeclared collection
+// must not use records of unknown origin.
 func TestMissingCollectionIsCorrupt(t *testing.T) {
 	for name, damage := range map[string]func(tx *bbolt.Tx) error{
 		"the records":     func(tx *bbolt.Tx) error { return tx.DeleteBucket(bolt.BucketOf("pods")) },
@@ -231,7 +232,7 @@ func TestMissingCollectionIsCorrupt(t *testing.T) {
 	}
 }
 
-// A damaged page can hide a record that no other record refers to.
+// A damaged page can hide a record, if no other record refers to it.
 func TestMissingRecordIsCorrupt(t *testing.T) {
 	for name, which := range map[string]int{"the first": 0, "the second": 1, "the last": 2} {
 		s := open(t, bolt.Options{})
@@ -248,8 +249,8 @@ func TestMissingRecordIsCorrupt(t *testing.T) {
 	}
 }
 
-// A changed part of the file is either detected or has no effect. The two meta pages are
-// excluded: without the newest one bbolt continues with the previous transaction.
+// A changed part of the file is either detected or has no effect. The test does not change
+// the two meta pages, because without the newest one bbolt uses the previous transaction.
 func TestDamageIsNeverServed(t *testing.T) {
 	data, content, start := filledFile(t)
 	meta := 2 * os.Getpagesize()

@@ -9,9 +9,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// FuzzOpenDamaged opens a database with an overwritten part. Open must either fail or return
-// the written content, and never panic or hang. The meta pages are excluded: they have
-// checksums of their own, and one of them may be lost.
+// FuzzOpenDamaged opens a database of which a part was overwritten. Open must either fail
+// or return the original content, and must not panic or hang. The meta pages are not
+// overwritten: they have checksums of their own, and bbolt can work without one of them.
 func FuzzOpenDamaged(f *testing.F) {
 	data, content, start := filledFile(f)
 	f.Add(uint32(3*4096), []byte{1, 2, 3})
@@ -52,7 +52,7 @@ func FuzzHeader(f *testing.F) {
 			t.Fatal(err)
 		}
 		if putErr != nil {
-			return // bbolt does not accept the key
+			return // bbolt does not accept this key
 		}
 		if _, err := readAll(t, path, start); err != nil && listwatch.CodeOf(err) == listwatch.Unknown {
 			t.Errorf("%s = %q: got %v, want an error with a code", key, value, err)

@@ -21,7 +21,7 @@ func link(t testing.TB, target string) (name string) {
 	return name
 }
 
-// Shrink must not replace a symbolic link by a second file.
+// Shrink must not replace a symbolic link by a file.
 func TestShrinkKeepsSymbolicLinks(t *testing.T) {
 	s := open(t, bolt.Options{})
 	s.close()
@@ -41,7 +41,7 @@ func TestShrinkKeepsSymbolicLinks(t *testing.T) {
 	s.path = file
 	s.open()
 	if diff := cmp.Diff(want, s.list(listwatch.Query{})); diff != "" {
-		t.Errorf("without the link (-want +got):\n%s", diff)
+		t.Errorf("the content without the link (-want +got):\n%s", diff)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestDanglingLinkIsRejected(t *testing.T) {
 	}
 }
 
-// A relative path refers to the working directory of Open.
+// A relative path is relative to the working directory at the time of Open.
 func TestShrinkWorksAfterChdir(t *testing.T) {
 	s := &testDB{TB: t, path: "relative.db"}
 	t.Chdir(t.TempDir())
@@ -65,7 +65,7 @@ func TestShrinkWorksAfterChdir(t *testing.T) {
 	}
 }
 
-// If there is no restored file, the path is probably mistyped.
+// If the file to restore does not exist, the path is probably mistyped.
 func TestRestoredFileMustExist(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing.db")
 	if _, err := bolt.Open(path, bolt.Options{RestoredFromBackup: true}); !errors.Is(err, listwatch.Invalid) {
@@ -76,7 +76,8 @@ func TestRestoredFileMustExist(t *testing.T) {
 	}
 }
 
-// A user who replaces an open file by a backup wants to keep the backup.
+// If an operator has replaced the open file by a backup, Shrink must not overwrite the
+// backup.
 func TestShrinkKeepsAReplacedFile(t *testing.T) {
 	s := open(t, bolt.Options{})
 	s.create("a")

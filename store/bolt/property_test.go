@@ -14,12 +14,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A model is the expected content of a database: every event since its creation, and the state.
+// A model is the expected content of a database: its state, and every event since it was
+// created.
 type model struct {
 	start   listwatch.Version
 	last    listwatch.Version
 	events  []event
-	objects map[string]string // by name: the line of the newest object
+	objects map[string]string // the line of the newest object, by name
 }
 
 type event struct {
@@ -51,15 +52,15 @@ func (m *model) list() (lines []string) {
 	return append(lines, "at "+m.last.String())
 }
 
-// A walk applies random operations to a database and its model.
+// A walk applies random operations to a database and to its model.
 type walk struct {
 	*testDB
 	t *rapid.T
 	model
 }
 
-// Property: whatever is written, and however often the database is closed, killed, shrunk or
-// compacted, its state and history match the writes, and versions only grow.
+// Property: state and history match the writes, and versions always increase, whatever is
+// written, and however often the database is closed, killed, shrunk or compacted.
 func TestRandomOperationsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, bolt.Options{
@@ -115,7 +116,7 @@ func (w *walk) write() {
 	}
 }
 
-// kill continues with a copy of the open file, as if the process had been killed.
+// kill copies the open file and continues with the copy, as if the process had been killed.
 func (w *walk) kill() {
 	path := writeFile(w, readFile(w, w.path))
 	w.close()
@@ -128,9 +129,9 @@ func (w *walk) check() {
 		w.t.Fatalf("list (-want +got):\n%s", diff)
 	}
 	if w.db.Version() != w.last {
-		w.t.Fatalf("at %d, want %d", w.db.Version(), w.last)
+		w.t.Fatalf("the database is at version %d, want %d", w.db.Version(), w.last)
 	}
-	// A watch from any earlier version returns the events after it, or is Expired.
+	// A watch from an earlier version either returns all events after it, or is Expired.
 	from := []listwatch.Version{w.start}
 	for _, e := range w.events {
 		from = append(from, e.version)

@@ -46,7 +46,8 @@ func TestGatherWaitsForRequestsOrTheTimeLimit(t *testing.T) {
 	})
 }
 
-// A signal received by gather may be for other work of the committer.
+// gather may receive a signal that is meant for other work of the committer. It must not
+// lose it.
 func TestGatherKeepsSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

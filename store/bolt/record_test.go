@@ -71,8 +71,8 @@ func TestParseRecordRejectsInvalidRecords(t *testing.T) {
 	}
 }
 
-// FuzzParseRecord parses arbitrary bytes, with and without a valid checksum. A parsed record
-// must survive encoding and parsing.
+// FuzzParseRecord parses arbitrary bytes, with and without a valid checksum. If they can be
+// parsed, encoding and parsing the record again must return the same record.
 func FuzzParseRecord(f *testing.F) {
 	for _, r := range sampleRecords {
 		data := r.appendTo(nil, 5)

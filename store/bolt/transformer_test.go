@@ -13,10 +13,10 @@ import (
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
-// A reverser is a Transformer that reverses the text and puts its location in front.
+// A reverser is a Transformer that reverses the text and prepends its location.
 type reverser struct {
 	key  string
-	fail func(bolt.Location) error // called by ToStorage unless nil
+	fail func(bolt.Location) error // ToStorage calls it if it is not nil
 }
 
 func (r reverser) prefix(at bolt.Location) []byte {

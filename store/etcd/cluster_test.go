@@ -31,7 +31,7 @@ func TestReplacedEtcdIsDetected(t *testing.T) {
 			t.Errorf("%s: a later response is accepted", name)
 		}
 	}
-	// The response to an earlier request can arrive later.
+	// The response to an earlier request may arrive after a later response.
 	db := &DB{clusterID: 1}
 	early := db.cluster.minRevision()
 	if err := db.checkHeader(&pb.ResponseHeader{ClusterId: 1, Revision: 10}, db.cluster.minRevision()); err != nil {
@@ -51,7 +51,7 @@ func TestFailingMembersAreNotUsed(t *testing.T) {
 	}{
 		{[]int{0, 1, 0}, "[]"}, // a single failure is ignored
 		{[]int{0, 2, 0}, "[a c]"},
-		{[]int{5, 5, 5}, "[]"}, // no member is healthy
+		{[]int{5, 5, 5}, "[]"}, // if no member is healthy, nothing changes
 		{[]int{5, 5, 0}, "[c]"},
 		{[]int{0, 0, 0}, "[a b c]"},
 		{[]int{0, 0, 1}, "[]"},

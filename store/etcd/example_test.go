@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// A collection in etcd that several servers share. The example needs an etcd at
+// Several servers can share a collection in etcd. The example requires an etcd at
 // 127.0.0.1:2379, so it is compiled but not run.
 func ExampleOpen() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -31,7 +31,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	// The list contains the flag, even if another server with the same etcd serves it.
+	// The list contains the flag even if it is served by another server with the same etcd.
 	page, err := flags.List(ctx, listwatch.Query{})
 	fmt.Println(len(page.Items), page.Version >= flag.Version, err)
 }

@@ -13,7 +13,7 @@ import (
 
 var widgets = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Widget", Namespaced: true, Fields: []string{"spec.n"}}.WithDefaults()
 
-// parseDraft returns a draft from JSON with @ in the place of the version.
+// parseDraft returns a draft from JSON text in which @ stands for the version.
 func parseDraft(t testing.TB, text string) *store.Draft {
 	t.Helper()
 	before, after, ok := strings.Cut(text, "@")
@@ -54,7 +54,7 @@ func TestDecodeInsertsTheRevision(t *testing.T) {
 		if got := string(o.Data); got != want || o.Version != 7 || o.Key != key {
 			t.Errorf("%s: got %v at %d with JSON %s, want %s", in, o.Key, o.Version, got, want)
 		}
-		// Object.At must find the place of the version.
+		// Object.At must find the position of the version.
 		if got, want := string(o.At(12345).Data), strings.Replace(want, `"7"`, `"12345"`, 1); got != want {
 			t.Errorf("%s at another version is %s, want %s", in, got, want)
 		}
@@ -77,8 +77,8 @@ func TestDecodeRejectsOtherValues(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that decode either fails or returns an object at the given version that
-// survives encoding and decoding.
+// FuzzDecode checks that decode either fails or returns an object at the given version.
+// Encoding and decoding that object again must return the same object.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a","uid":"u"},"spec":{"n":1}}`))
 	f.Add([]byte(` {"metadata":{"resourceVersion":"1"}} `))
@@ -163,6 +163,6 @@ func TestOptionDefaults(t *testing.T) {
 	if o.Endpoints[0] != DefaultEndpoint || o.Prefix != DefaultPrefix || o.HistoryRevisions != DefaultHistory || o.Timeout != DefaultTimeout {
 		t.Errorf("%+v", o)
 	}
-	o.Trace.WatchLost("", errors.New("x")) // must not be nil
+	o.Trace.WatchLost("", errors.New("x")) // must not panic
 	o.Trace.Loaded("", 0, 0, 0, 0)
 }

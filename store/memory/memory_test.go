@@ -25,7 +25,7 @@ type flag struct {
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// open returns a database with one collection, of kind Pod in namespaces.
+// open returns a database with one collection, the namespaced kind Pod.
 func open(t testing.TB, o memory.Options) (*memory.DB, *store.Collection) {
 	t.Helper()
 	db := memory.Open(o)
@@ -64,7 +64,7 @@ func watch(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Watche
 	return w
 }
 
-// next returns the next n events of w as lines: type, key, version, data.
+// next returns the next n events of w, each as a line of type, key, version and data.
 func next(t testing.TB, w listwatch.Watcher, n int) (lines []string) {
 	t.Helper()
 	for e, err := range listwatch.All(t.Context(), w) {
@@ -107,7 +107,7 @@ func TestVersionsStartAtTheClockAndGrowByOne(t *testing.T) {
 		if diff := cmp.Diff([]listwatch.Version{start + 1, start + 2, start + 3, start + 4}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		// Lists of both collections are at the version of the database.
+		// The version of a list is the version of the database, for both collections.
 		for _, c := range []*store.Collection{pods, nodes} {
 			if page, err := c.List(t.Context(), listwatch.Query{}); err != nil || page.Version != db.Version() || db.Version() != start+4 {
 				t.Errorf("a list is at %v, %v, the database at %v, want both at %v", page.Version, err, db.Version(), start+4)
@@ -290,7 +290,7 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	if err != nil || got.Count != writers*each || got.Generation != writers*each+1 {
 		t.Errorf("got count %d at generation %d, %v, want %d and one more", got.Count, got.Generation, err, writers*each)
 	}
-	// Each update is an event, in order.
+	// Each update must be an event, in order.
 	var last listwatch.Version
 	count := 0
 	for e, err := range listwatch.All(t.Context(), w) {

@@ -30,7 +30,8 @@ func jsonValue(depth int) *rapid.Generator[string] {
 	})
 }
 
-// jsonMembers draws members. The prefix makes their names unique within an object.
+// jsonMembers draws the members of an object. The prefix makes their names unique within
+// the object.
 func jsonMembers(t *rapid.T, depth int, prefix string) []string {
 	values := rapid.SliceOfN(jsonValue(depth), 0, 4).Draw(t, "values")
 	for i, v := range values {
@@ -39,8 +40,8 @@ func jsonMembers(t *rapid.T, depth int, prefix string) []string {
 	return values
 }
 
-// Property: a created object keeps every byte of its writer, except for the members that the
-// server sets.
+// Property: a created object keeps every byte that its writer sent, except for the members
+// that the server sets.
 func TestCreateKeepsEveryByte(t *testing.T) {
 	_, pods := open(t, memory.Options{HistoryBytes: 1})
 	n := 0
@@ -122,8 +123,8 @@ func TestVersionsGrowWithEveryWrite(t *testing.T) {
 	})
 }
 
-// write performs a random write and returns the type of its event, or 0 for an update without
-// a change.
+// write performs a random write and returns the type of its event, or 0 if the write
+// changes nothing.
 func write(t *rapid.T, c *store.Collection, key listwatch.Key, data []byte) (e listwatch.EventType, o *listwatch.Object, err error) {
 	switch rapid.IntRange(0, 2).Draw(t, "operation") {
 	case 0:

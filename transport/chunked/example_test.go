@@ -17,7 +17,7 @@ type flag struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// A server that serves watches over HTTP/1.1 only, and a client of it.
+// The server serves watches over HTTP/1.1 only. The client watches a flag.
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[flag]()

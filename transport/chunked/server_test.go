@@ -64,12 +64,12 @@ func readHeader(t *testing.T, r *bufio.Reader) (string, textproto.MIMEHeader) {
 	return status, h
 }
 
-// The ResponseWriters of several kinds of middleware.
+// These types imitate the ResponseWriters of different kinds of middleware.
 type (
-	hijackable struct{ http.ResponseWriter } // passes Hijack through
-	unwrapping struct{ http.ResponseWriter } // can only be unwrapped
-	flushing   struct{ http.ResponseWriter } // can only be flushed
-	failing    struct{ unwrapping }          // its Hijack fails
+	hijackable struct{ http.ResponseWriter } // forwards Hijack
+	unwrapping struct{ http.ResponseWriter } // implements only Unwrap
+	flushing   struct{ http.ResponseWriter } // implements only Flush
+	failing    struct{ unwrapping }          // its Hijack returns an error
 )
 
 func (w hijackable) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -269,7 +269,7 @@ func TestAFinishedConnectionLingersBriefly(t *testing.T) {
 		c := dialRaw(t, server, getRequest)
 		s := <-server.Streams
 		s.Sender.Close(transport.GoingAway)
-		// Input from the client must not turn the last chunk into a reset.
+		// Bytes from the client must not cause a reset instead of the last chunk.
 		if _, err := io.WriteString(c, "GET /more HTTP/1.1\r\n\r\n"); err != nil {
 			t.Error(err)
 		}
@@ -323,7 +323,8 @@ func TestVectorsReachASlowReader(t *testing.T) {
 		const timeout = 10 * time.Second
 		client, conn := memnet.Pipe()
 		s := newStream(conn, timeout)
-		// A memnet.Conn writes the buffers one by one, and otherwise behaves like a socket.
+		// A memnet.Conn writes the buffers one by one. Apart from that it behaves like a
+		// socket.
 		s.vector = true
 		var frames [][]byte
 		var want []byte
@@ -361,7 +362,7 @@ func TestAbortWithoutTheConnectionIsAnError(t *testing.T) {
 		}
 		s := <-server.Streams
 		received := make(chan struct{})
-		// The server's handler calls Close first, and panics because it returns an error.
+		// The handler calls Close first. Because Close returns an error, it then panics.
 		go func() {
 			defer close(received)
 			if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable {

@@ -73,7 +73,7 @@ func TestGoAwayMovesNewWatches(t *testing.T) {
 		p.Must(p.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))
 		synctest.Wait()
 		_, another := dialScripted(t, c, l)
-		// The open watch continues.
+		// The open watch is not affected.
 		p.Must(p.Framer.WriteData(1, true, []byte(oneEvent)))
 		if _, err := r.Receive(); err != nil {
 			t.Error(err)
@@ -146,7 +146,7 @@ func TestAVanishedServerIsDetected(t *testing.T) {
 }
 
 func TestAnHTTP1OnlyServerIsUnsupported(t *testing.T) {
-	log.SetOutput(io.Discard) // net/http logs unexpected HTTP/1
+	log.SetOutput(io.Discard) // net/http logs unexpected HTTP/1 responses
 	defer log.SetOutput(os.Stderr)
 	for name, secure := range map[string]bool{"in clear text": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAnHTTP1OnlyServerIsUnsupported(t *testing.T) {
 	}
 }
 
-// A server without ALPN gets HTTP/1.1 from net/http.
+// If a server does not support ALPN, net/http uses HTTP/1.1.
 func TestAServerWithoutALPNIsUnsupported(t *testing.T) {
 	server := transporttest.StartServer(t, transporttest.ServerConfig{
 		TLS: true, Sockets: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },

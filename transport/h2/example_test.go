@@ -17,7 +17,7 @@ type flag struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// A server that is configured for watches over HTTP/2, and a client of it.
+// The server is configured for watches over HTTP/2. The client watches a flag.
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[flag]()

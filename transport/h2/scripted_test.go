@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-// A scriptedPeer is an h2peer.Peer of one test.
+// A scriptedPeer is an h2peer.Peer that belongs to a test.
 type scriptedPeer struct {
 	*testing.T
 	*h2peer.Peer
@@ -47,7 +47,7 @@ func (p scriptedPeer) requestWatch(stream uint32) {
 	p.Must(p.Request(stream, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/things?watch=1"))
 }
 
-// readStreamFrame returns the next frame that is HEADERS, DATA, RST_STREAM or GOAWAY.
+// readStreamFrame returns the next HEADERS, DATA, RST_STREAM or GOAWAY frame.
 func (p scriptedPeer) readStreamFrame() http2.Frame {
 	p.Helper()
 	return p.ReadUntil(func(f http2.Frame) bool {
@@ -59,7 +59,7 @@ func (p scriptedPeer) readStreamFrame() http2.Frame {
 	})
 }
 
-// readData reads until n bytes of DATA have come on a stream.
+// readData reads until n bytes of DATA have arrived on a stream.
 func (p scriptedPeer) readData(stream uint32, n int) {
 	p.Helper()
 	for len(p.Data[stream]) < n {
@@ -67,8 +67,8 @@ func (p scriptedPeer) readData(stream uint32, n int) {
 	}
 }
 
-// dialScripted dials l with c and accepts the stream, whose number is 1, with a scripted
-// server.
+// dialScripted dials l with c and accepts the stream with a scripted server. The number of
+// the stream is 1.
 func dialScripted(t *testing.T, c *Client, l *memnet.Listener) (scriptedPeer, transport.Receiver) {
 	t.Helper()
 	accepted := make(chan scriptedPeer)

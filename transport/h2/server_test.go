@@ -133,7 +133,7 @@ func TestAbortResetsOnlyItsStream(t *testing.T) {
 	}
 }
 
-// A flushing writer can be flushed, but not unwrapped.
+// A flushing writer implements Flush, but not Unwrap.
 type flushing struct{ http.ResponseWriter }
 
 func (w flushing) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
@@ -197,7 +197,7 @@ func TestAShrunkWindowIsRespected(t *testing.T) {
 		sent := make(chan error, 1)
 		go func() { sent <- s.Sender.Send(encode(t, s, 2000)) }()
 		p.readData(1, 1000)
-		// The window becomes negative, here -900 (rfc9113#section-6.9.2).
+		// The window becomes negative; at this point it is -900 (rfc9113#section-6.9.2).
 		p.Must(p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}))
 		p.Must(p.Framer.WriteWindowUpdate(1, 900))
 		synctest.Wait()

@@ -24,7 +24,7 @@ func compressibleEvent(n, size int) listwatch.Event {
 	return listwatch.Event{Type: listwatch.Added, Object: &listwatch.Object{Data: []byte(o)}, Version: listwatch.Version(n)}
 }
 
-// comp/gzip, comp/zstd, comp/ws-deflate
+// testCompressed runs conformance cases comp/gzip, zstd and ws-deflate.
 func testCompressed(f *fixture) {
 	s, r := f.dial(f.Context())
 	if got := s.Encoder.Compression(); got != f.compression {
@@ -60,8 +60,8 @@ func (f *fixture) wantEncoding(h http.Header, compression string) {
 	}
 }
 
-// comp/first-event-latency: each event must arrive although no event follows and fake time
-// does not advance.
+// testPrompt runs conformance case comp/first-event-latency. Each event must arrive although no
+// event follows and fake time does not advance.
 func testPrompt(f *fixture) {
 	for _, framer := range f.pair.Framings {
 		s, r := f.dial(f.Context(), framer)
@@ -80,8 +80,8 @@ func testPrompt(f *fixture) {
 	}
 }
 
-// comp/shared-once: all streams share the compressed frame of an event, even if they began
-// at different times and sent different events before.
+// testShared runs conformance case comp/shared-once. All streams share the compressed frame of
+// an event, even if they began at different times and sent different events before.
 func testShared(f *fixture) {
 	e := compressibleEvent(1, 4000).WithFrames(new(framecache.Frames))
 	before, r1 := f.dial(f.Context())
@@ -106,7 +106,7 @@ func testShared(f *fixture) {
 	}
 }
 
-// limit/bomb
+// testBomb runs conformance case limit/bomb.
 func testBomb(f *fixture) {
 	f.limit = 10 << 10
 	s, r := f.dial(f.Context())
@@ -128,14 +128,14 @@ func testBomb(f *fixture) {
 	s.Sender.Close(transport.Abort)
 }
 
-// comp/not-asked
+// testNotRequested runs conformance case comp/not-asked.
 func testNotRequested(f *fixture) {
 	s, r := f.dial(f.Context())
 	f.wantEncoding(r.Header(), "")
 	f.wantUncompressed(s, r)
 }
 
-// comp/breach-opt-out, comp/ws-declined
+// testCompressionDisabled runs conformance cases comp/breach-opt-out and ws-declined.
 func testCompressionDisabled(f *fixture) {
 	f.config.Handler = func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, transport.WithoutCompression(r)) })

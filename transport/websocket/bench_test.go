@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// BenchmarkSend measures the cost of an event of 1 KiB when a batch is written to one client
-// over loopback. It includes the client, which discards the bytes.
+// BenchmarkSend measures the cost of an event of 1 KiB in a batch that is written to one
+// client over loopback. The result includes the client, which discards the bytes.
 func BenchmarkSend(b *testing.B) {
 	for _, backend := range backends {
 		for _, secure := range []bool{false, true} {
@@ -23,8 +23,8 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkSendLarge is BenchmarkSend with events of 16 KiB, which are written as a vector if
-// the backend supports it.
+// BenchmarkSendLarge is like BenchmarkSend, with events of 16 KiB. They are written as a
+// vector if the backend supports it.
 func BenchmarkSendLarge(b *testing.B) {
 	for _, backend := range backends {
 		b.Run("backend="+backend.String(), func(b *testing.B) { benchmarkSend(b, backend, false, 16, 16<<10) })

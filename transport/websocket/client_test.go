@@ -21,7 +21,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// startScript starts a scripted server for one connection: it reads the request and calls f.
+// startScript starts a scripted server for one connection. It reads the request and calls
+// f.
 func startScript(t *testing.T, f func(p *scriptedPeer, r *http.Request)) *transport.Network {
 	return startScriptOn(t, memnet.Listen(), f)
 }
@@ -44,7 +45,7 @@ func startScriptOn(t *testing.T, l *memnet.Listener, f func(p *scriptedPeer, r *
 	return &transport.Network{Dial: l.Dial}
 }
 
-// upgrade accepts a handshake with additional headers.
+// upgrade accepts a handshake. headers are added to the response.
 func (p *scriptedPeer) upgrade(r *http.Request, headers ...string) {
 	h := upgradeHeader(r, false)
 	for i := 0; i < len(headers); i += 2 {
@@ -66,8 +67,8 @@ func dialScript(t *testing.T, b Backend, n *transport.Network, change func(*tran
 	return (&Client{Network: *n, Backend: b}).Dial(t.Context(), r)
 }
 
-// dialUpgrade starts a scripted server that upgrades and calls f, and returns the client's
-// Receiver.
+// dialUpgrade starts a scripted server that accepts the handshake and calls f. It returns
+// the client's Receiver.
 func dialUpgrade(t *testing.T, b Backend, f func(p *scriptedPeer)) transport.Receiver {
 	t.Helper()
 	n := startScript(t, func(p *scriptedPeer, r *http.Request) {
@@ -387,7 +388,7 @@ func TestPingsAreActivity(t *testing.T) {
 func TestCloseDoesNotBlockOnAStalledServer(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		l := memnet.Listen()
-		l.Buffer = 4 // less than a close frame
+		l.Buffer = 4 // smaller than a close frame
 		var dialled *memnet.Conn
 		n := startScriptOn(t, l, func(p *scriptedPeer, r *http.Request) { p.upgrade(r); io.Copy(io.Discard, p.r) })
 		n.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -409,7 +410,7 @@ func TestCloseDoesNotBlockOnAStalledServer(t *testing.T) {
 	})
 }
 
-// FuzzValidator checks that the result of a validator does not depend on how the bytes are
+// FuzzValidator checks that the result of a validator does not depend on how the input is
 // split.
 func FuzzValidator(f *testing.F) {
 	for _, bad := range invalidFrames {

@@ -119,8 +119,8 @@ func TestServerRejectsCompressedMessages(t *testing.T) {
 	})
 }
 
-// dialDeflate starts a scripted server that answers the offer of permessage-deflate with
-// extensions and calls f, which may be nil. It returns the client's Receiver.
+// dialDeflate starts a scripted server that responds to the offer of permessage-deflate
+// with extensions and calls f, which may be nil. It returns the client's Receiver.
 func dialDeflate(t *testing.T, b Backend, extensions string, f func(p *scriptedPeer)) (transport.Receiver, error) {
 	t.Helper()
 	n := startScript(t, func(p *scriptedPeer, r *http.Request) {
@@ -283,7 +283,7 @@ func FuzzCompressedMessage(f *testing.F) {
 	})
 }
 
-// A library may take the end of the connection for the end of a compressed message.
+// A library may mistake the end of the connection for the end of a compressed message.
 func TestACutCompressedMessageIsNotAnEvent(t *testing.T) {
 	frame := newFrame(bitFin|bitRSV1|opText, deflate([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a","note":"`+strings.Repeat("üß€😀", 300)+`"}}}`)), false)
 	for n := 1; n < len(frame); n++ {

@@ -17,7 +17,7 @@ type flag struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// A server that serves watches over WebSocket only, and a client of it.
+// The server serves watches over WebSocket only. The client watches a flag.
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[flag]()

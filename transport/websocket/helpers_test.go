@@ -32,14 +32,14 @@ func onEachBackend(t *testing.T, f func(t *testing.T, b Backend)) {
 	}
 }
 
-// inBubbles runs f for each library, in a bubble of its own.
+// inBubbles runs f for each library, each in a separate bubble.
 func inBubbles(t *testing.T, f func(t *testing.T, b Backend)) {
 	onEachBackend(t, func(t *testing.T, b Backend) {
 		synctest.Test(t, func(t *testing.T) { f(t, b) })
 	})
 }
 
-// A testServer serves watches and gives each stream to the test.
+// A testServer serves watches and passes each stream to the test.
 type testServer struct {
 	*transporttest.TestServer
 	t testing.TB
@@ -90,7 +90,7 @@ type scriptedPeer struct {
 const sampleKey = "dGhlIHNhbXBsZSBub25jZQ=="
 
 // handshakeRequest returns the text of a valid handshake with additional headers. An empty
-// value removes a header.
+// value removes the header.
 func handshakeRequest(headers ...string) string {
 	h := map[string]string{
 		"Host": "127.0.0.1", "Upgrade": "websocket", "Connection": "Upgrade",
@@ -185,7 +185,7 @@ func (p *scriptedPeer) readFrame() (first byte, masked bool, payload []byte, err
 	return head[0], masked, payload, err
 }
 
-// wantFrame reads one frame and compares it.
+// wantFrame reads one frame and compares it with the expected one.
 func (p *scriptedPeer) wantFrame(first byte, payload string) {
 	p.t.Helper()
 	gotFirst, masked, got, err := p.readFrame()
@@ -197,7 +197,7 @@ func (p *scriptedPeer) wantFrame(first byte, payload string) {
 	}
 }
 
-// wantClose reads frames up to a close frame and compares its code.
+// wantClose reads frames until a close frame and compares its code with the expected one.
 func (p *scriptedPeer) wantClose(code closeCode) {
 	p.t.Helper()
 	for {
@@ -234,7 +234,7 @@ func closePayload(code closeCode, reason string) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)
 }
 
-// testEvent returns the n-th event, with about size bytes.
+// testEvent returns event n, of about size bytes.
 func testEvent(n, size int) listwatch.Event {
 	data := fmt.Sprintf(`{"metadata":{"name":"o%d"},"text":"ü %s"}`, n, bytes.Repeat([]byte("x"), size))
 	return listwatch.Event{

@@ -115,7 +115,7 @@ func TestServerRefusesInvalidHandshakes(t *testing.T) {
 	})
 }
 
-// A plainWriter cannot be hijacked.
+// A plainWriter does not support Hijack.
 type plainWriter struct{ http.ResponseWriter }
 
 func TestServerNeedsAHijackableConnection(t *testing.T) {

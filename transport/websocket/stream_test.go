@@ -17,11 +17,12 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// invalidFrames holds frames that a client must not send, masked as a client must mask them.
+// invalidFrames holds frames that a client must not send. They are masked, because a client
+// must mask its frames.
 var invalidFrames = []struct {
 	name  string
 	frame []byte
-	code  closeCode // the server's answer
+	code  closeCode // the code of the server's close frame
 }{
 	{"RSV1", newFrame(bitFin|0x40|opPing, nil, true), closeProtocol},
 	{"RSV2", newFrame(bitFin|0x20|opText, nil, true), closeProtocol},
@@ -70,8 +71,8 @@ func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code cl
 	wantCode(t, trySend(stream, testEvent(1, 1)), listwatch.Unavailable)
 }
 
-// The stream ends during a Send, whose caller then aborts it. The close frame is still written,
-// after the event.
+// The stream is ended during a Send, and the caller of Send then aborts it. The server must
+// still write the close frame after the event.
 func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		p, stream := startInMemory(t, b, transport.Options{}).watch()
@@ -88,8 +89,8 @@ func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
 	})
 }
 
-// Conformance case limit/ws-client-talks on a socket, where a reset could destroy the close
-// frame.
+// Conformance case limit/ws-client-talks. The test uses a socket, where a reset could
+// destroy the close frame.
 func TestServerClosesOnAHugeMessage(t *testing.T) {
 	onEachBackend(t, func(t *testing.T, b Backend) {
 		for _, secure := range []bool{false, true} {
@@ -128,8 +129,9 @@ func TestServerAnswersACloseAndClosesTheConnection(t *testing.T) {
 	})
 }
 
-// "After sending a control frame indicating the connection should be closed, a peer does not
-// send any further data" (rfc6455#section-1.4). If it does, the server does not react.
+// "After sending a control frame indicating the connection should be closed, a peer does
+// not send any further data" (rfc6455#section-1.4). If a client does so, the server ignores
+// the data.
 func TestServerIgnoresFramesAfterAClose(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		p, stream := startInMemory(t, b, transport.Options{}).watch()
@@ -152,7 +154,7 @@ func TestTheEndDeterminesTheCloseCode(t *testing.T) {
 			stream.Sender.Close(end)
 			<-stream.Done
 			p.wantClose(code)
-			p.writeFrame(bitFin|opPing, nil) // sent before the close frame arrived
+			p.writeFrame(bitFin|opPing, nil) // the client sends it before it receives the close frame
 			p.writeFrame(bitFin|opClose, closePayload(code, ""))
 			p.wantEOF()
 			stream.Sender.Close(transport.Abort)
@@ -226,8 +228,8 @@ func TestServerDisconnectsWithoutPongs(t *testing.T) {
 	})
 }
 
-// A slow reader reads a ping only after the events before it. While it accepts data, it counts
-// as alive.
+// A slow reader reads a ping only after the events before it. It counts as alive while it
+// accepts data.
 func TestALatePongIsToleratedWithProgress(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		const interval = 10 * time.Second
@@ -348,7 +350,7 @@ func TestASlowReaderIsNotDisconnected(t *testing.T) {
 			stream.Sender.Close(transport.Abort)
 		}()
 		got := 0
-		for buf := make([]byte, 16<<10); ; time.Sleep(8 * time.Second) { // 2 KiB a second
+		for buf := make([]byte, 16<<10); ; time.Sleep(8 * time.Second) { // reads 2 KiB per second
 			n, err := p.r.Read(buf)
 			if err != nil {
 				break
@@ -411,7 +413,8 @@ func TestABatchIsOneWrite(t *testing.T) {
 	}
 }
 
-// An idle watch must not retain the buffers of the handshake: those of net/http take 8 KiB.
+// An idle watch must not retain the buffers of the handshake. The buffers of net/http take
+// 8 KiB.
 func TestAnIdleWatchTakesLittleMemory(t *testing.T) {
 	const watches, limit = 300, 8 << 10
 	s := startOnSocket(t, Gorilla, false)

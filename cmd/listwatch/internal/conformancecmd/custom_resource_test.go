@@ -15,7 +15,8 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// A crdServer is a server that has nothing but what is defined: Kubernetes' extension server without the rest, as far as a run needs it.
+// A crdServer is a server that has only custom resources, like the extension server of
+// Kubernetes. It implements only what a conformance run needs.
 type crdServer struct {
 	db *memory.DB
 

@@ -44,7 +44,8 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	return "http://" + l.Addr().String()
 }
 
-// countPasses runs the server cases, fails t for each bad outcome, and returns the number of passes.
+// countPasses runs the server cases, fails t for each bad outcome, and returns the number of
+// passes.
 func countPasses(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
 	t.Helper()
 	o.Subject = harness.Server
