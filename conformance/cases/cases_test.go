@@ -31,7 +31,7 @@ func TestCases(t *testing.T) {
 	for i, c := range All() {
 		target := reference.New("listwatch", reference.Interceptors{})
 		target.Seed = *seed
-		if harness.Raced {
+		if harness.RaceEnabled {
 			target.Variants = racedVariants(c, i)
 		}
 		targets[c.ID] = target

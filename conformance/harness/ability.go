@@ -61,10 +61,10 @@ var lackTexts = map[Ability]string{
 	InProcess:           "the case uses internals of this module's server",
 }
 
-// Lack returns the reasons for which a case that needs the abilities in a is skipped. If
-// InProcess or Writes is missing, Lack returns only that reason, because it implies the
+// MissingReason returns the reasons for which a case that needs the abilities in a is skipped. If
+// InProcess or Writes is missing, MissingReason returns only that reason, because it implies the
 // others.
-func (a Ability) Lack() string {
+func (a Ability) MissingReason() string {
 	switch {
 	case a&InProcess != 0:
 		return lackTexts[InProcess]

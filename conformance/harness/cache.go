@@ -62,9 +62,9 @@ func (c cache) Objects() []*listwatch.Object {
 	return all
 }
 
-// Copied is an Env with a cache of its collection. The cache uses connections that can be
+// CachedEnv is an Env with a cache of its collection. The cache uses connections that can be
 // made to fail.
-type Copied struct {
+type CachedEnv struct {
 	*Env
 	*Connections
 	Cache Cache
@@ -72,10 +72,10 @@ type Copied struct {
 
 // CopyCollection returns an Env with a cache of the collection. The cache is not running
 // yet; call RunCache.
-func (e *Env) CopyCollection() *Copied {
+func (e *Env) CopyCollection() *CachedEnv {
 	e.Helper()
 	wired, ws := e.WithConnections()
-	return &Copied{e, ws, wired.CacheOf(wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} }))}
+	return &CachedEnv{e, ws, wired.CacheOf(wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} }))}
 }
 
 // CacheOf returns the cache under test for a source. It is not running yet.

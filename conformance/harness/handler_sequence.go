@@ -41,8 +41,8 @@ func (e *Env) ServeOnAnyTarget(h http.Handler) *Route {
 	return e.RouteTo(StartServer(e.T, s, h, certs.ServeTrusted))
 }
 
-// ServeInTurn starts a server that answers successive requests with successive handlers.
-func (e *Env) ServeInTurn(steps ...http.HandlerFunc) (*HandlerSequence, *Route) {
+// ServeSequence starts a server that answers successive requests with successive handlers.
+func (e *Env) ServeSequence(steps ...http.HandlerFunc) (*HandlerSequence, *Route) {
 	s := &HandlerSequence{Env: e, Handlers: steps}
 	return s, e.Serve(s)
 }

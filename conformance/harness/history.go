@@ -9,7 +9,7 @@ import (
 
 // Diff returns an error that describes the first difference between want and got, or nil if
 // they are equal.
-func Diff(want, got []Seen) error {
+func Diff(want, got []SeenEvent) error {
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
 			return fmt.Errorf("event %d: got %s at version %d, want %s at version %d", i, got[i].Line, got[i].Version, want[i].Line, want[i].Version)
@@ -23,12 +23,12 @@ func Diff(want, got []Seen) error {
 
 // EventsAfter returns the events that a watch without a selector receives for the history
 // after v. It requires that the writes were made one after another.
-func (d *Collection) EventsAfter(v listwatch.Version) []Seen {
+func (d *Collection) EventsAfter(v listwatch.Version) []SeenEvent {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	state := map[string]map[string]string{}
 	all := Project(d.History, state, func(map[string]string) bool { return true })
-	return slices.DeleteFunc(all, func(s Seen) bool { return s.Version <= v })
+	return slices.DeleteFunc(all, func(s SeenEvent) bool { return s.Version <= v })
 }
 
 // A Model replays a history to compute the state at a version. The writes must have been
@@ -58,25 +58,25 @@ func (d *Collection) StateAt(v listwatch.Version) map[string]listwatch.Version {
 	return m.State
 }
 
-// Seen is a short form of an event that a watcher received.
-type Seen struct {
+// SeenEvent is a short form of an event that a watcher received.
+type SeenEvent struct {
 	Line    string
 	Version listwatch.Version
 }
 
 // Project returns the events that a watch of the matching objects receives for history.
 // labels holds the labels of all objects before the first write; Project updates it.
-func Project(history []Write, labels map[string]map[string]string, matches func(map[string]string) bool) (events []Seen) {
+func Project(history []Write, labels map[string]map[string]string, matches func(map[string]string) bool) (events []SeenEvent) {
 	for _, w := range history {
 		old, existed := labels[w.Name]
 		before, after := existed && matches(old), w.Labels != nil && matches(w.Labels)
 		switch {
 		case before && after:
-			events = append(events, Seen{"MODIFIED " + w.Name, w.Version})
+			events = append(events, SeenEvent{"MODIFIED " + w.Name, w.Version})
 		case before:
-			events = append(events, Seen{"DELETED " + w.Name, w.Version})
+			events = append(events, SeenEvent{"DELETED " + w.Name, w.Version})
 		case after:
-			events = append(events, Seen{"ADDED " + w.Name, w.Version})
+			events = append(events, SeenEvent{"ADDED " + w.Name, w.Version})
 		}
 		if labels[w.Name] = w.Labels; w.Labels == nil {
 			delete(labels, w.Name)

@@ -14,7 +14,7 @@ import (
 // Scaled reduces a number of objects or clients under the race detector, which finds races
 // with fewer of them.
 func Scaled(n int) int {
-	if Raced {
+	if RaceEnabled {
 		return n / 5
 	}
 	return n
@@ -95,9 +95,9 @@ func (e *Env) WaitForWatches(want int) time.Duration {
 	}
 }
 
-// FillsSockets is the number of PutMany writes that fill all buffers between a server and a
+// WritesToFillBuffers is the number of PutMany writes that fill all buffers between a server and a
 // client that does not read.
-const FillsSockets = 14
+const WritesToFillBuffers = 14
 
 // PutMany writes an object n times, with 64 KiB of padding each time.
 func (e *Env) PutMany(n int) {

@@ -200,5 +200,5 @@ func HeaderPairs(h http.Header) (all []string) {
 	return all
 }
 
-// Token68 returns p in the base64 form that the HTTP2-Settings header uses.
-func Token68(p []byte) string { return base64.RawURLEncoding.EncodeToString(p) }
+// Base64URL returns p in the base64 form that the HTTP2-Settings header uses.
+func Base64URL(p []byte) string { return base64.RawURLEncoding.EncodeToString(p) }

@@ -162,8 +162,8 @@ func (p *ScriptedServer) settle() {
 	}
 }
 
-// Via returns e with another route.
-func (e *Env) Via(s *Route) *Env {
+// WithRoute returns e with another route.
+func (e *Env) WithRoute(s *Route) *Env {
 	other := *e
 	other.Route = s
 	return &other
@@ -181,5 +181,5 @@ func (e *Env) StartScript(contentType string, do ...Step) *Env {
 // without InProcess.
 func (e *Env) StartScriptOnAnyTarget(contentType string, do ...Step) *Env {
 	e.Helper()
-	return e.Via(e.ServeOnAnyTarget(e.Scripted(contentType, do...)))
+	return e.WithRoute(e.ServeOnAnyTarget(e.Scripted(contentType, do...)))
 }

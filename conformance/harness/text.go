@@ -18,9 +18,9 @@ func ObjectJSON(name, version string) string {
 	return `{"metadata":{"name":"` + name + `","resourceVersion":"` + version + `"}}`
 }
 
-// LineOf returns a JSON event in the form of Line, such as "ADDED a". Anything else is
+// EventLineFromJSON returns a JSON event in the form of EventLine, such as "ADDED a". Anything else is
 // returned quoted.
-func LineOf(event []byte) string {
+func EventLineFromJSON(event []byte) string {
 	var w struct {
 		Type   string
 		Object struct{ Metadata struct{ Name string } }

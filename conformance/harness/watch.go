@@ -100,7 +100,7 @@ func (s *Instance) describeReceived(w framing.WatchEvent, err error) string {
 		return fmt.Sprintf("the watch ended: %v", err)
 	}
 	if e, err := w.Event(); err == nil {
-		return fmt.Sprintf("received %s at version %d", Line(s.InCaseNamespace(e)), e.Version)
+		return fmt.Sprintf("received %s at version %d", EventLine(s.InCaseNamespace(e)), e.Version)
 	}
 	return fmt.Sprintf("received %s %.200s", w.Type, w.Object)
 }
@@ -128,8 +128,8 @@ func (s *Watch) expect(what string) listwatch.Event {
 	return s.InCaseNamespace(e)
 }
 
-// Line returns a short form of e, such as "ADDED name".
-func Line(e listwatch.Event) string {
+// EventLine returns a short form of e, such as "ADDED name".
+func EventLine(e listwatch.Event) string {
 	name := e.Object.Key.Name
 	if e.Object.Key.Namespace != DefaultNamespace {
 		name = strings.Trim(e.Object.Key.String(), "/")
@@ -143,7 +143,7 @@ func (s *Watch) Want(lines ...string) []listwatch.Event {
 	var events []listwatch.Event
 	for _, want := range lines {
 		e := s.expect(fmt.Sprintf("%q", want))
-		if got := Line(e); got != want {
+		if got := EventLine(e); got != want {
 			s.Fatalf("got %q at version %d, want %q", got, e.Version, want)
 		}
 		events = append(events, e)
@@ -224,13 +224,13 @@ func (s *Watch) ReceiveEvent() (listwatch.Event, error) {
 
 // ReadThrough reads events up to version last and returns all of them. Any goroutine may
 // call it.
-func (s *Watch) ReadThrough(last listwatch.Version) (all []Seen, err error) {
+func (s *Watch) ReadThrough(last listwatch.Version) (all []SeenEvent, err error) {
 	for {
 		e, err := s.ReceiveEvent()
 		if err != nil {
 			return all, fmt.Errorf("after %d events: %w", len(all), err)
 		}
-		all = append(all, Seen{Line(e), e.Version})
+		all = append(all, SeenEvent{EventLine(e), e.Version})
 		if e.Version >= last {
 			return all, nil
 		}

@@ -117,17 +117,17 @@ func (c *AlteredConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// OverNetwork returns a copy of a client whose connections are changed by change.
-func OverNetwork(change func(*AlteredConn)) func(transport.Client) transport.Client {
-	return OnNetwork(OnConns(func(c net.Conn) net.Conn {
+// OnClientConns returns a copy of a client whose connections are changed by change.
+func OnClientConns(change func(*AlteredConn)) func(transport.Client) transport.Client {
+	return OnClientNetwork(OnConns(func(c net.Conn) net.Conn {
 		altered := &AlteredConn{Conn: c}
 		change(altered)
 		return altered
 	}))
 }
 
-// OnNetwork returns a copy of a client with an altered network.
-func OnNetwork(alter func(transport.Network) transport.Network) func(transport.Client) transport.Client {
+// OnClientNetwork returns a copy of a client with an altered network.
+func OnClientNetwork(alter func(transport.Network) transport.Network) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client {
 		switch c := c.(type) {
 		case *chunked.Client:
@@ -141,8 +141,8 @@ func OnNetwork(alter func(transport.Network) transport.Network) func(transport.C
 	}
 }
 
-// ClosesNormally replaces the code of a close frame by 1000. p is the data of one write.
-func ClosesNormally(p []byte) []byte {
+// WithNormalClose replaces the code of a close frame by 1000. p is the data of one write.
+func WithNormalClose(p []byte) []byte {
 	head, payload, ok := SplitFrame(p)
 	switch {
 	case !ok || head[0] != BitFinal|OpClose || len(payload) < 2:

@@ -15,9 +15,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Asks returns a copy of a client that alters its requests and receivers. A nil function
+// OnRequests returns a copy of a client that alters its requests and receivers. A nil function
 // alters nothing.
-func Asks(request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver) func(transport.Client) transport.Client {
+func OnRequests(request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client { return &alteredClient{c, request, receiver} }
 }
 
@@ -47,9 +47,9 @@ func (c *alteredClient) CloseIdleConnections() {
 	}
 }
 
-// Decoding returns a copy of a client that uses another decoder for one framing.
-func Decoding(f framing.Framer, decoder func(io.Reader) framing.Decoder) func(transport.Client) transport.Client {
-	return Asks(func(r *transport.Request) {
+// WithDecoder returns a copy of a client that uses another decoder for one framing.
+func WithDecoder(f framing.Framer, decoder func(io.Reader) framing.Decoder) func(transport.Client) transport.Client {
+	return OnRequests(func(r *transport.Request) {
 		all := r.Framings
 		if all == nil {
 			all = []framing.Framer{framing.JSON{}}
@@ -78,8 +78,8 @@ type decodeFunc func() (framing.WatchEvent, error)
 // Decode calls f.
 func (f decodeFunc) Decode() (framing.WatchEvent, error) { return f() }
 
-// ReadWise decodes each read as exactly one event.
-func ReadWise(r io.Reader) framing.Decoder {
+// EventPerRead decodes each read as exactly one event.
+func EventPerRead(r io.Reader) framing.Decoder {
 	buf := make([]byte, 1<<20)
 	return decodeFunc(func() (framing.WatchEvent, error) {
 		n, err := r.Read(buf)
@@ -90,8 +90,8 @@ func ReadWise(r io.Reader) framing.Decoder {
 	})
 }
 
-// LineWise decodes each line as one event and requires the type as its first member.
-func LineWise(r io.Reader) framing.Decoder {
+// EventPerLine decodes each line as one event and requires the type as its first member.
+func EventPerLine(r io.Reader) framing.Decoder {
 	in := bufio.NewReader(r)
 	return decodeFunc(func() (framing.WatchEvent, error) {
 		line, err := in.ReadBytes('\n')
@@ -117,8 +117,8 @@ func firstEvent(text []byte) (framing.WatchEvent, error) {
 	return framing.WatchEvent{Type: e.Type, Object: e.Object}, nil
 }
 
-// Eager allocates the length in a prefix, up to 16 MiB, before it rejects the event.
-func Eager(r io.Reader) framing.Decoder {
+// PreallocatingDecoder allocates the length in a prefix, up to 16 MiB, before it rejects the event.
+func PreallocatingDecoder(r io.Reader) framing.Decoder {
 	return decodeFunc(func() (framing.WatchEvent, error) {
 		var length [4]byte
 		if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -129,8 +129,8 @@ func Eager(r io.Reader) framing.Decoder {
 	})
 }
 
-// Skipping ignores invalid elements of a JSON text sequence.
-func Skipping(r io.Reader) framing.Decoder {
+// SkipInvalidElements ignores invalid elements of a JSON text sequence.
+func SkipInvalidElements(r io.Reader) framing.Decoder {
 	in := bufio.NewReader(r)
 	return decodeFunc(func() (framing.WatchEvent, error) {
 		for {
@@ -160,24 +160,24 @@ func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
 	return e, err
 }
 
-// EndingIn returns a client that applies end to the error that ends a stream.
-func EndingIn(end func(error) error) func(transport.Client) transport.Client {
-	return Asks(nil, func(r transport.Receiver) transport.Receiver { return &alteredReceiver{r, end} })
+// OnReceiveError returns a client that applies end to the error that ends a stream.
+func OnReceiveError(end func(error) error) func(transport.Client) transport.Client {
+	return OnRequests(nil, func(r transport.Receiver) transport.Receiver { return &alteredReceiver{r, end} })
 }
 
-// Deaf is a client whose watchers hide the error codes of the protocol.
-type Deaf struct{ *client.Remote }
+// WithoutErrorCodes is a client whose watchers hide the error codes of the protocol.
+type WithoutErrorCodes struct{ *client.Remote }
 
 // Watch wraps the watcher.
-func (d *Deaf) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (d *WithoutErrorCodes) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := d.Remote.Watch(ctx, q)
-	return &deafWatcher{w}, err
+	return &codelessWatcher{w}, err
 }
 
-type deafWatcher struct{ listwatch.Watcher }
+type codelessWatcher struct{ listwatch.Watcher }
 
 // Next replaces every error by one without a code.
-func (w *deafWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (w *codelessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst)
 	if err != nil {
 		err = errors.New("something went wrong")

@@ -56,20 +56,20 @@ func (w *ChangedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, 
 
 // OnWatches returns a source whose watches use an altered query.
 func OnWatches(change func(q *listwatch.Query)) func(listwatch.Source) listwatch.Source {
-	return func(s listwatch.Source) listwatch.Source { return &Reasked{s, change} }
+	return func(s listwatch.Source) listwatch.Source { return &ChangedQueries{s, change} }
 }
 
-// A Reasked source alters the queries of its watches.
-type Reasked struct {
+// A ChangedQueries source alters the queries of its watches.
+type ChangedQueries struct {
 	listwatch.Source
 	Change func(q *listwatch.Query)
 }
 
 // Describe returns the description of the wrapped source.
-func (r *Reasked) Describe() listwatch.Description { return listwatch.Describe(r.Source) }
+func (r *ChangedQueries) Describe() listwatch.Description { return listwatch.Describe(r.Source) }
 
 // Watch opens a watch with the altered query.
-func (r *Reasked) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (r *ChangedQueries) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	r.Change(&q)
 	return r.Source.Watch(ctx, q)
 }

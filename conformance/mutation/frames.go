@@ -51,8 +51,8 @@ func Synced(v listwatch.Version) listwatch.Event {
 	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, true)
 }
 
-// Ghost returns a change of an object that was never written.
-func Ghost(v listwatch.Version) listwatch.Event {
+// UnwrittenEvent returns a change of an object that was never written.
+func UnwrittenEvent(v listwatch.Version) listwatch.Event {
 	data := fmt.Sprintf(`{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"name":"ghost","resourceVersion":%q}}`, v.String())
 	key := listwatch.Key{Namespace: "default", Name: "ghost"}
 	return listwatch.Event{Type: listwatch.Modified, Version: v, Object: &listwatch.Object{Key: key, Version: v, Data: []byte(data)}}

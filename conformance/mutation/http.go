@@ -97,9 +97,9 @@ func (f *errorWriter) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (f *errorWriter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// Upgrading returns a handler that answers upgrade requests with 101 and the given header
+// AcceptEveryUpgrade returns a handler that answers upgrade requests with 101 and the given header
 // lines, and then closes the connection.
-func Upgrading(lines func(r *http.Request) string) func(http.Handler) http.Handler {
+func AcceptEveryUpgrade(lines func(r *http.Request) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if len(r.Header.Values("Upgrade")) == 0 {

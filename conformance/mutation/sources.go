@@ -8,25 +8,25 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Mute is a source whose watches end with io.EOF instead of an error.
-type Mute struct{ listwatch.Source }
+// WithoutErrors is a source whose watches end with io.EOF instead of an error.
+type WithoutErrors struct{ listwatch.Source }
 
 // Describe returns the description of the wrapped source.
-func (m *Mute) Describe() listwatch.Description { return listwatch.Describe(m.Source) }
+func (m *WithoutErrors) Describe() listwatch.Description { return listwatch.Describe(m.Source) }
 
 // Watch returns a watcher that ends at once if the watch cannot be opened.
-func (m *Mute) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (m *WithoutErrors) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := m.Source.Watch(ctx, q)
 	if err != nil {
-		return &muteWatcher{}, nil
+		return &errorlessWatcher{}, nil
 	}
-	return &muteWatcher{w}, nil
+	return &errorlessWatcher{w}, nil
 }
 
-type muteWatcher struct{ listwatch.Watcher }
+type errorlessWatcher struct{ listwatch.Watcher }
 
 // Next replaces errors by io.EOF.
-func (w *muteWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (w *errorlessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	if w.Watcher == nil {
 		return 0, io.EOF
 	}
@@ -38,15 +38,15 @@ func (w *muteWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, err
 }
 
 // Close closes the wrapped watcher, if any.
-func (w *muteWatcher) Close() error {
+func (w *errorlessWatcher) Close() error {
 	if w.Watcher == nil {
 		return nil
 	}
 	return w.Watcher.Close()
 }
 
-// Stale returns a source whose watches start with the state at the time of the first watch.
-func Stale(s listwatch.Source) listwatch.Source { return &staleSource{Source: s} }
+// StaleInitialState returns a source whose watches start with the state at the time of the first watch.
+func StaleInitialState(s listwatch.Source) listwatch.Source { return &staleSource{Source: s} }
 
 type staleSource struct {
 	listwatch.Source

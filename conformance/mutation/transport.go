@@ -82,46 +82,46 @@ func OnConns(change func(net.Conn) net.Conn) func(transport.Network) transport.N
 	}
 }
 
-// A Muffled connection discards the writes for which Keeps returns false.
-type Muffled struct {
+// A WriteFilter connection discards the writes for which Keep returns false.
+type WriteFilter struct {
 	net.Conn
-	Keeps func(written []byte) bool
+	Keep func(written []byte) bool
 }
 
 // NetConn returns the wrapped connection.
-func (m *Muffled) NetConn() net.Conn { return m.Conn }
+func (m *WriteFilter) NetConn() net.Conn { return m.Conn }
 
 // Write reports success even if it discards p.
-func (m *Muffled) Write(p []byte) (int, error) {
-	if !m.Keeps(p) {
+func (m *WriteFilter) Write(p []byte) (int, error) {
+	if !m.Keep(p) {
 		return len(p), nil
 	}
 	return m.Conn.Write(p)
 }
 
-// A Sieve is an HTTP/2 connection that drops incoming frames of one type.
-type Sieve struct {
+// A FrameFilter is an HTTP/2 connection that drops incoming frames of one type.
+type FrameFilter struct {
 	net.Conn
-	Loses http2.FrameType
+	Drop  http2.FrameType
 	In    *bufio.Reader
 	frame []byte // rest of a frame that Read has not returned yet
 }
 
-// FrameHead is the size of an HTTP/2 frame header.
-const FrameHead = 9
+// FrameHeaderSize is the size of an HTTP/2 frame header.
+const FrameHeaderSize = 9
 
 // Read returns the frames that are not dropped.
-func (s *Sieve) Read(p []byte) (int, error) {
+func (s *FrameFilter) Read(p []byte) (int, error) {
 	for len(s.frame) == 0 {
-		head, err := s.In.Peek(FrameHead)
+		head, err := s.In.Peek(FrameHeaderSize)
 		if err != nil {
 			return 0, err
 		}
-		frame := make([]byte, FrameHead+int(binary.BigEndian.Uint32(head)>>8))
+		frame := make([]byte, FrameHeaderSize+int(binary.BigEndian.Uint32(head)>>8))
 		if _, err := io.ReadFull(s.In, frame); err != nil {
 			return 0, err
 		}
-		if http2.FrameType(frame[3]) != s.Loses {
+		if http2.FrameType(frame[3]) != s.Drop {
 			s.frame = frame
 		}
 	}
@@ -145,32 +145,32 @@ func (d *dialInterceptor) Dial(ctx context.Context, r *transport.Request) (trans
 	return d.dial(d.Client, ctx, r)
 }
 
-// Greedy returns a source whose watchers read all events ahead into a large queue.
-func Greedy(s listwatch.Source) listwatch.Source { return &greedySource{s} }
+// UnboundedBuffer returns a source whose watchers read all events ahead into a large queue.
+func UnboundedBuffer(s listwatch.Source) listwatch.Source { return &bufferingSource{s} }
 
-type greedySource struct{ listwatch.Source }
+type bufferingSource struct{ listwatch.Source }
 
 // Describe returns the description of the wrapped source.
-func (s *greedySource) Describe() listwatch.Description { return listwatch.Describe(s.Source) }
+func (s *bufferingSource) Describe() listwatch.Description { return listwatch.Describe(s.Source) }
 
 // Watch starts a goroutine that reads all events.
-func (s *greedySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (s *bufferingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := s.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	g := &greedyWatcher{Watcher: w, queue: make(chan listwatch.Event, 1<<16), closed: make(chan struct{})}
+	g := &bufferingWatcher{Watcher: w, queue: make(chan listwatch.Event, 1<<16), closed: make(chan struct{})}
 	go g.read()
 	return g, nil
 }
 
-type greedyWatcher struct {
+type bufferingWatcher struct {
 	listwatch.Watcher
 	queue  chan listwatch.Event // large enough to never block in a case
 	closed chan struct{}
 }
 
-func (g *greedyWatcher) read() {
+func (g *bufferingWatcher) read() {
 	var batch [64]listwatch.Event
 	for {
 		n, err := g.Watcher.Next(context.Background(), batch[:])
@@ -184,7 +184,7 @@ func (g *greedyWatcher) read() {
 }
 
 // Next returns the oldest event in the queue.
-func (g *greedyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (g *bufferingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	select {
 	case dst[0] = <-g.queue:
 		return 1, nil
@@ -196,16 +196,16 @@ func (g *greedyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 }
 
 // Close stops Next and closes the wrapped watcher.
-func (g *greedyWatcher) Close() error {
+func (g *bufferingWatcher) Close() error {
 	close(g.closed)
 	return g.Watcher.Close()
 }
 
-// DialsAs is the type of function that [OnDials] uses to open a stream.
-type DialsAs = func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
+// DialFunc is the type of function that [OnDials] uses to open a stream.
+type DialFunc = func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
 
 // WithLimit returns a function that dials with another size limit.
-func WithLimit(limit int) DialsAs {
+func WithLimit(limit int) DialFunc {
 	return func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 		altered := *r
 		altered.Limit = limit

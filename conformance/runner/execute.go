@@ -47,7 +47,7 @@ func skipReason(c harness.Case, target harness.Target) string {
 	case c.Run == nil:
 		return coveredElsewhere(c)
 	case missing != 0:
-		return missing.Lack()
+		return missing.MissingReason()
 	case !c.RunsIn(harness.RealTime):
 		return "it needs a fake clock: only go test runs it"
 	case len(c.VariantsOn(target)) == 0:

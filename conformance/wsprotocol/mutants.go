@@ -76,11 +76,11 @@ var serverMutants = []mutation.Mutant{
 }
 
 var clientMutants = []mutation.Mutant{
-	{Name: "client-closes-with-4321", Breaks: []string{"torture-client/*"}, Defect: reference.Interceptors{TransportClient: mutation.OverNetwork(func(c *mutation.AlteredConn) { c.OnWrite = closesWith(4321) })}},
+	{Name: "client-closes-with-4321", Breaks: []string{"torture-client/*"}, Defect: reference.Interceptors{TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) { c.OnWrite = closesWith(4321) })}},
 	{Name: "client-sends-empty-pongs", Breaks: []string{
 		"torture-client/ping-of-125", "torture-client/pings", "torture-client/event-in-drips", "torture-client/split-at-*",
 	}, Defect: reference.Interceptors{
-		TransportClient: mutation.OverNetwork(func(c *mutation.AlteredConn) {
+		TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) {
 			c.OnWrite = func(p []byte) []byte {
 				if p[0] == mutation.BitFinal|mutation.OpPong {
 					_, payload, _ := mutation.SplitFrame(p)
@@ -94,11 +94,11 @@ var clientMutants = []mutation.Mutant{
 	{Name: "client-reports-errors-as-clean-end", Breaks: []string{
 		"torture-client/too-large*", "torture-client/not-utf8-*", "torture-client/rsv*",
 		"torture-client/opcode-*", "torture-client/close-1002", "torture-client/*-within-an-event",
-	}, Defect: reference.Interceptors{TransportClient: mutation.EndingIn(func(error) error { return io.EOF })}},
+	}, Defect: reference.Interceptors{TransportClient: mutation.OnReceiveError(func(error) error { return io.EOF })}},
 	{Name: "client-reports-clean-ends-as-errors", Breaks: []string{
 		"torture-client/close-1000", "torture-client/close-with-letters", "torture-client/fragments-*", "torture-client/pong-unasked",
 	}, Defect: reference.Interceptors{
-		TransportClient: mutation.EndingIn(func(error) error { return &listwatch.Error{Code: listwatch.Unavailable} }),
+		TransportClient: mutation.OnReceiveError(func(error) error { return &listwatch.Error{Code: listwatch.Unavailable} }),
 	}},
 	{Name: "client-ignores-the-size-limit", Breaks: []string{
 		"torture-client/too-large", "torture-client/too-large-in-fragments", "torture-client/too-large-after-others",
@@ -108,7 +108,7 @@ var clientMutants = []mutation.Mutant{
 	{Name: "client-accepts-invalid-utf8", Breaks: []string{
 		"torture-client/not-utf8-continuation", "torture-client/not-utf8-overlong-two", "torture-client/not-utf8-latin-1",
 	}, Defect: reference.Interceptors{
-		TransportClient: mutation.OverNetwork(func(c *mutation.AlteredConn) {
+		TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) {
 			c.OnRead = func(p []byte) []byte {
 				for i := sampleOffset(p); i < len(p); {
 					r, n := utf8.DecodeRune(p[i:])

@@ -35,7 +35,7 @@ func clientTyped(e *harness.Env) {
 		{502, "", listwatch.Unavailable},
 		{503, harness.StatusJSON(503, "ServiceUnavailable", nil), listwatch.Unavailable},
 	} {
-		_, route := e.ServeInTurn(harness.Respond(test.code, test.body))
+		_, route := e.ServeSequence(harness.Respond(test.code, test.body))
 		r := e.Remote(route)
 		_, dialErr := route.Client.Dial(e.Context(), &transport.Request{URL: route.WatchURL("watch=1")})
 		_, watchErr := r.Watch(e.Context(), listwatch.Query{Start: listwatch.At, Version: 1})
@@ -54,7 +54,7 @@ func html502(e *harness.Env) {
 	for _, head := range []string{"<html><head><title>502 Bad Gateway</title></head>", "<html>"} {
 		page := head + "<body>" + strings.Repeat("<p>nginx</p>\n", 20_000) + "</body></html>"
 		badGateway = harness.Respond(http.StatusBadGateway, page, "Content-Type", "text/html")
-		server, route := e.ServeInTurn(badGateway)
+		server, route := e.ServeSequence(badGateway)
 		_, err := e.Remote(route).Watch(e.Context(), listwatch.Query{})
 		if got := err.Error(); !errors.Is(err, listwatch.Unavailable) || len(got) > 500 || !strings.Contains(got, "502 Bad Gateway") {
 			e.Errorf("got an error of %d bytes, %.200q, want at most 500 bytes with 502 Bad Gateway", len(got), got)
@@ -66,7 +66,7 @@ func html502(e *harness.Env) {
 
 	const failures = 6
 	steps := append([]http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}, slices.Repeat([]http.HandlerFunc{badGateway}, failures)...)
-	server, route := e.ServeInTurn(append(steps, e.SendThenEnd(harness.AddedEvent("b", "6")))...)
+	server, route := e.ServeSequence(append(steps, e.SendThenEnd(harness.AddedEvent("b", "6")))...)
 	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
@@ -98,7 +98,7 @@ func retryAfter(e *harness.Env) {
 		"429 in the Status":     harness.Respond(429, harness.StatusJSON(429, "TooManyRequests", details)),
 		"429 in an ERROR event": e.SendError(&listwatch.Error{Code: listwatch.Unavailable, Status: 429, Reason: "TooManyRequests", Details: &listwatch.Details{RetryAfter: delay}}),
 	} {
-		server, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5")), failure, e.SendThenEnd(harness.AddedEvent("b", "6")))
+		server, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5")), failure, e.SendThenEnd(harness.AddedEvent("b", "6")))
 		w := e.Follow(e.Remote(route), 1)
 		for range 2 {
 			if _, err := e.NextOf(w); err != nil {
@@ -127,7 +127,7 @@ func noRetryOn4xx(e *harness.Env) {
 		{"410 as an event", e.SendError(&listwatch.Error{Code: listwatch.Expired}), listwatch.Expired},
 		{"403 as an event", e.SendError(&listwatch.Error{Code: listwatch.Forbidden}), listwatch.Forbidden},
 	} {
-		server, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5")), test.step)
+		server, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5")), test.step)
 		w := e.Follow(e.Remote(route), 1)
 		if _, err := e.NextOf(w); err != nil {
 			e.Fatalf("%s: %v", test.name, err)

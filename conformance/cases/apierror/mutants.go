@@ -29,7 +29,7 @@ var Mutants = []mutation.Mutant{
 	{Name: "errors-in-plain-text", Breaks: []string{"error/negotiated", "error/status-shape"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, _ []byte) (int, []byte) {
 		return status, []byte("no")
 	})}},
-	{Name: "fails-without-an-error-event", Breaks: []string{"error/in-stream"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
+	{Name: "fails-without-an-error-event", Breaks: []string{"error/in-stream"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.WithoutErrors{Source: s} }}},
 	{Name: "client-errors-have-no-code", Breaks: []string{"error/client-typed", "error/html-502"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
 		return &codelessClient{r}
 	}}},

@@ -47,7 +47,7 @@ func forbidden(e *harness.Env) {
 
 // tokenSubprotocol returns the WebSocket subprotocol in which kube-apiserver accepts a token.
 func tokenSubprotocol(token string) string {
-	return "base64url.bearer.authorization.k8s.io." + harness.Token68([]byte(token))
+	return "base64url.bearer.authorization.k8s.io." + harness.Base64URL([]byte(token))
 }
 
 func bearerSubprotocol(e *harness.Env) {
@@ -102,7 +102,7 @@ func requireToken(token string, next http.HandlerFunc) http.HandlerFunc {
 
 func tokenRefresh(e *harness.Env) {
 	follow := func(steps ...http.HandlerFunc) (*harness.HandlerSequence, *tokenSource, listwatch.Watcher) {
-		server, route := e.ServeInTurn(steps...)
+		server, route := e.ServeSequence(steps...)
 		tokens := new(tokenSource)
 		return server, tokens, e.Follow(e.RemoteWith(route, func(r *client.Remote) { r.Header = tokens.header }), 1)
 	}

@@ -21,7 +21,7 @@ import (
 var Mutants = []mutation.Mutant{
 	{Name: "accepts-old-tls", Breaks: []string{"tls/versions"}, Defect: reference.Interceptors{TLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 }}},
 	{Name: "client-skips-certificate-verification", Breaks: []string{"tls/bad-ca", "tls/wrong-name", "tls/expired"}, Defect: reference.Interceptors{
-		TransportClient: mutation.OnNetwork(func(n transport.Network) transport.Network {
+		TransportClient: mutation.OnClientNetwork(func(n transport.Network) transport.Network {
 			if n.TLS != nil {
 				n.TLS = n.TLS.Clone()
 				n.TLS.InsecureSkipVerify = true
@@ -48,7 +48,7 @@ var Mutants = []mutation.Mutant{
 		first := sync.OnceValues(func() (*tls.Certificate, error) { return get(nil) })
 		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return first() }
 	}}},
-	{Name: "client-takes-truncation-for-a-clean-end", Breaks: []string{"tls/truncation"}, Defect: reference.Interceptors{TransportClient: mutation.EndingIn(func(error) error { return io.EOF })}},
+	{Name: "client-takes-truncation-for-a-clean-end", Breaks: []string{"tls/truncation"}, Defect: reference.Interceptors{TransportClient: mutation.OnReceiveError(func(error) error { return io.EOF })}},
 	{Name: "omits-www-authenticate", Breaks: []string{"auth/401"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) { h.Del("WWW-Authenticate") })}},
 	{Name: "accepts-requests-without-credentials", Breaks: []string{"auth/401"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if r.Header.Get("Authorization") == "" {

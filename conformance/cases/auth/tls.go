@@ -23,7 +23,7 @@ func withTLSConfig(e *harness.Env, change func(*tls.Config)) *harness.Env {
 	s := *e.Instance
 	s.Network.TLS = s.Network.TLS.Clone()
 	change(s.Network.TLS)
-	return e.Via(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)})
+	return e.WithRoute(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)})
 }
 
 func tlsVersions(e *harness.Env) {
@@ -87,7 +87,7 @@ func expiredCertificate(e *harness.Env) {
 func wantRefusedCertificate(e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate)) {
 	e.Helper()
 	handlers := &harness.HandlerSequence{Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}}
-	e.Via(serveTLS(e, handlers, certs.ServeTrusted)).Dial("").Want("ADDED a")
+	e.WithRoute(serveTLS(e, handlers, certs.ServeTrusted)).Dial("").Want("ADDED a")
 	route := serveTLS(e, handlers, func(c *tls.Config) { c.Certificates = []tls.Certificate{authority.Issue(change)} })
 	r := e.Remote(route)
 	receiver, dialErr := route.Client.Dial(e.Context(), &transport.Request{URL: route.WatchURL("watch=1")})
@@ -180,7 +180,7 @@ func closeWithoutNotify(p *harness.ScriptedServer) {
 func wantTruncationError(e *harness.Env, name string, h harness.ResponseHeader, play harness.Step) {
 	e.Helper()
 	read := make(chan struct{})
-	s := e.Via(serveTLS(e, e.ScriptedWithHeader(h, play, harness.WaitFor(read), closeWithoutNotify), certs.ServeTrusted)).Dial("")
+	s := e.WithRoute(serveTLS(e, e.ScriptedWithHeader(h, play, harness.WaitFor(read), closeWithoutNotify), certs.ServeTrusted)).Dial("")
 	s.Want("ADDED a")
 	close(read)
 	if w, err := s.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable || errors.Is(err, io.EOF) {

@@ -80,7 +80,7 @@ func bookmarkIdleProgress(e *harness.Env) {
 		for at < written {
 			before, b := s.ReadBookmark()
 			if len(before) > 0 {
-				e.Fatalf("got %s, want only bookmarks", harness.Line(before[0]))
+				e.Fatalf("got %s, want only bookmarks", harness.EventLine(before[0]))
 			}
 			at = b.Version
 		}
@@ -104,7 +104,7 @@ func bookmarkResume(e *harness.Env) {
 		next := e.Put("a", "on", "yes")
 		s = e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&" + harness.From(at))
 		if got := s.Next(); got.Version != next || got.Type != listwatch.Modified {
-			e.Fatalf("resumed from the bookmark at version %d: the first event is %s at version %d, want the write at version %d", at, harness.Line(got), got.Version, next)
+			e.Fatalf("resumed from the bookmark at version %d: the first event is %s at version %d, want the write at version %d", at, harness.EventLine(got), got.Version, next)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func bookmarkNotToHandlers(e *harness.Env) {
 		return b
 	}
 	versions := make(chan string, 1)
-	_, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5"), bookmark("7"), harness.AddedEvent("b", "8"), bookmark("9")), harness.RecordVersion(versions))
+	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5"), bookmark("7"), harness.AddedEvent("b", "8"), bookmark("9")), harness.RecordVersion(versions))
 	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		got, err := e.NextOf(w)

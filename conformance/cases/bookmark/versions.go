@@ -90,7 +90,7 @@ func bookmarkMonotone(e *harness.Env) {
 		ev := s.Next()
 		switch isBookmark := ev.Type == listwatch.Bookmark; {
 		case ev.Version < last, !isBookmark && ev.Version == last:
-			e.Fatalf("got %s at version %d after version %d", harness.Line(ev), ev.Version, last)
+			e.Fatalf("got %s at version %d after version %d", harness.EventLine(ev), ev.Version, last)
 		case isBookmark && last > start:
 			bookmarks++
 		}

@@ -162,7 +162,7 @@ func multiMember(e *harness.Env) {
 		parts := []string{encode(all[0]), encode(""), encode(all[1] + all[2]), encode(long[:1000]) + encode(long[1000:])}
 		read := make(chan struct{})
 		h := harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{"Content-Encoding", name}}
-		s := e.Via(e.Serve(e.ScriptedWithHeader(h, harness.SendPieces(parts[:3]...), harness.WaitFor(read), harness.SendPieces(parts[3]), harness.EndCleanly))).
+		s := e.WithRoute(e.Serve(e.ScriptedWithHeader(h, harness.SendPieces(parts[:3]...), harness.WaitFor(read), harness.SendPieces(parts[3]), harness.EndCleanly))).
 			DialRequest("", transport.Request{Codings: []string{name}})
 		s.Want("ADDED a", "ADDED b", "ADDED c") // the server has not sent the rest yet
 		close(read)

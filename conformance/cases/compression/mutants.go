@@ -30,7 +30,7 @@ var Mutants = []mutation.Mutant{
 		}
 	})}},
 	{Name: "client-stops-after-one-event", Breaks: []string{"comp/multi-member"}, Defect: reference.Interceptors{
-		TransportClient: mutation.Asks(nil, func(r transport.Receiver) transport.Receiver { return &oneEventReceiver{Receiver: r} }),
+		TransportClient: mutation.OnRequests(nil, func(r transport.Receiver) transport.Receiver { return &oneEventReceiver{Receiver: r} }),
 	}},
 	{Name: "always-deflates", Breaks: []string{"comp/ws-deflate", "comp/ws-declined"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Sec-WebSocket-Extensions", "permessage-deflate")}},
 	{Name: "omits-server-no-context-takeover", Breaks: []string{"comp/ws-no-context"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {

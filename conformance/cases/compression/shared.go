@@ -55,7 +55,7 @@ func sharedOnce(e *harness.Env) {
 	e.Use(harness.InProcess)
 	start := e.Put("start")
 	recorder := &frameRecorder{Server: e.Variant.Server, frames: map[*byte]bool{}}
-	env := e.Via(e.ServeWatches(&watchserver.Server{Source: e.Internals.Source, Transports: []transport.Server{recorder}}))
+	env := e.WithRoute(e.ServeWatches(&watchserver.Server{Source: e.Internals.Source, Transports: []transport.Server{recorder}}))
 	var watches []*harness.Watch
 	for range watchers {
 		watches = append(watches, env.DialRequest(harness.From(start), transport.Request{Codings: []string{"gzip"}}))

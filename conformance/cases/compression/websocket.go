@@ -130,7 +130,7 @@ func wsDeflate(e *harness.Env) {
 
 // serveDeflate returns e with a scripted server that selects extensions and then runs steps.
 func serveDeflate(e *harness.Env, extensions string, steps ...harness.Step) *harness.Env {
-	return e.Via(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, extensions}}, steps...)))
+	return e.WithRoute(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, extensions}}, steps...)))
 }
 
 // anyCoding is the request of a client that accepts every coding.
@@ -182,7 +182,7 @@ func wsNoContext(e *harness.Env) {
 	}
 	offers := make(chan string, 1)
 	script := e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.Deflate}}, harness.StayOpen)
-	env := e.Via(e.ServeOnAnyTarget(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	env := e.WithRoute(e.ServeOnAnyTarget(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		offers <- r.Header.Get(harness.WebSocketExtensions)
 		script(w, r)
 	})))
@@ -218,10 +218,10 @@ func wsDeclined(e *harness.Env) {
 	if !e.Can(harness.InProcess) {
 		return
 	}
-	s := e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", anyCoding)
+	s := e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", anyCoding)
 	s.Want("ADDED a", "ADDED b")
 	s.WantEnd()
-	s = e.Via(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0]}), harness.StayOpen))).
+	s = e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0]}), harness.StayOpen))).
 		DialRequest("", anyCoding)
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
 		e.Errorf("RSV1 without an accepted offer: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)

@@ -47,7 +47,7 @@ func closeDuringSend(e *harness.Env) {
 
 // readAndClose opens a watch, compares its first events with want, and closes it. If reading is
 // set, a goroutine reads during the close.
-func readAndClose(e *harness.Env, start listwatch.Version, want []harness.Seen, reading bool) error {
+func readAndClose(e *harness.Env, start listwatch.Version, want []harness.SeenEvent, reading bool) error {
 	s, err := e.TryDial(harness.From(start), transport.Request{})
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func readAndClose(e *harness.Env, start listwatch.Version, want []harness.Seen, 
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
-		if err := harness.Diff([]harness.Seen{want}, []harness.Seen{{Line: harness.Line(ev), Version: ev.Version}}); err != nil {
+		if err := harness.Diff([]harness.SeenEvent{want}, []harness.SeenEvent{{Line: harness.EventLine(ev), Version: ev.Version}}); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
 	}

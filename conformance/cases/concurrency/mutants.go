@@ -25,7 +25,7 @@ var Mutants = []mutation.Mutant{
 		}
 	})}},
 	{Name: "starts-watches-at-the-newest-version", Breaks: []string{"conc/subscribe-race"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
-		return &mutation.Reasked{Source: s, Change: func(q *listwatch.Query) {
+		return &mutation.ChangedQueries{Source: s, Change: func(q *listwatch.Query) {
 			if page, err := s.List(context.Background(), listwatch.Query{Limit: 1}); err == nil && q.Start == listwatch.At {
 				q.Version = page.Version
 			}

@@ -39,7 +39,7 @@ func orderSameForAll(e *harness.Env) {
 	})
 	writeConcurrently(e, 4, 25)
 	last := e.Put("last")
-	seen := make([][]harness.Seen, watchers)
+	seen := make([][]harness.SeenEvent, watchers)
 	e.Concurrently(watchers, func(i int) (err error) {
 		seen[i], err = watches[i].ReadThrough(last)
 		return err
@@ -62,8 +62,8 @@ func orderSameForAll(e *harness.Env) {
 
 // checkOrder returns an error if versions decrease, or if the events of an object are not a
 // valid sequence.
-func checkOrder(events []harness.Seen) error {
-	newest, last := listwatch.Version(0), map[string]harness.Seen{}
+func checkOrder(events []harness.SeenEvent) error {
+	newest, last := listwatch.Version(0), map[string]harness.SeenEvent{}
 	for i, ev := range events {
 		kind, name, _ := strings.Cut(ev.Line, " ")
 		before, seen := last[name]

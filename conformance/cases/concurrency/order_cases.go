@@ -84,6 +84,6 @@ var OrderCases = []harness.Case{
 	{
 		ID: "order/converge", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
 		Rule:  "soon after the last fault every informer equals a list at the newest version",
-		Needs: harness.Writes | harness.SoleWriter | harness.Compacts | harness.InProcess, Run: informers.Converge,
+		Needs: harness.Writes | harness.SoleWriter | harness.Compacts | harness.InProcess, Run: informers.CachesConverge,
 	},
 }

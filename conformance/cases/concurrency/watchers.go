@@ -53,7 +53,7 @@ func thousandWatchers(e *harness.Env) {
 			written <- v
 		}
 	}()
-	seen := make([][]harness.Seen, watchers)
+	seen := make([][]harness.SeenEvent, watchers)
 	last := <-written
 	if last == 0 {
 		e.Fatal("a write failed")
@@ -149,6 +149,6 @@ func (l *lateWatch) check(last listwatch.Version) error {
 		return err
 	}
 	// A watch with initial events requests bookmarks, so the server may send more than one.
-	got = slices.DeleteFunc(got, func(s harness.Seen) bool { return s.Line == "BOOKMARK" })
+	got = slices.DeleteFunc(got, func(s harness.SeenEvent) bool { return s.Line == "BOOKMARK" })
 	return harness.Diff(l.EventsAfter(l.start), got)
 }

@@ -195,7 +195,7 @@ func drainNoLoss(e *harness.Env) {
 func drainDeadline(e *harness.Env) {
 	const grace = 5 * time.Second
 	e.Dial(harness.From(e.Put("a"))) // the client never reads
-	e.PutMany(harness.FillsSockets)
+	e.PutMany(harness.WritesToFillBuffers)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	start := time.Now()

@@ -23,7 +23,7 @@ var DrainMutants = []mutation.Mutant{
 		Transport: mutation.OnClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Finished) }),
 	}},
 	{Name: "sends-no-goaway", Breaks: []string{"drain/goaway"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
-		return &mutation.Sieve{Conn: c, Loses: http2.FrameGoAway, In: bufio.NewReader(c)}
+		return &mutation.FrameFilter{Conn: c, Drop: http2.FrameGoAway, In: bufio.NewReader(c)}
 	})}},
 	{Name: "drain-omits-retry-after", Breaks: []string{"drain/refuse-new"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&withoutRetryAfter{w}, r) })

@@ -88,7 +88,7 @@ func halfOpen(e *harness.Env) {
 		// HTTP/1.1 has no pings. TCP keepalive would end an idle connection, but the
 		// network in memory has none. So write until the server is blocked and its write
 		// timeout expires.
-		e.PutMany(harness.FillsSockets)
+		e.PutMany(harness.WritesToFillBuffers)
 	}
 	if took := e.WaitForWatches(0); took > maxDetectionTime {
 		e.Errorf("the server detected the vanished client after %v, want at most %v", took, maxDetectionTime)
@@ -117,7 +117,7 @@ func reconnectStorm(e *harness.Env) {
 	cut := make(chan struct{})
 	first, reconnected := e.SendThenHold(cut, harness.AddedEvent("a", "5")), harness.RecordVersion(make(chan string, clients))
 	steps := append(slices.Repeat([]http.HandlerFunc{first}, clients), reconnected)
-	server, route := e.ServeInTurn(steps...)
+	server, route := e.ServeSequence(steps...)
 	for range clients {
 		r := e.Remote(&harness.Route{Instance: route.Instance, Client: e.NewClient(route.Instance, e.Variant)})
 		if _, err := e.NextOf(e.Follow(r, 1)); err != nil {

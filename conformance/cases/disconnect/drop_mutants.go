@@ -22,7 +22,7 @@ var DropMutants = []mutation.Mutant{
 		Transport: mutation.OnAccept(nil, func(s *transport.Stream) { s.Done = nil }),
 	}},
 	{Name: "does-not-answer-close-frames", Breaks: []string{"drop/ws-close-echo"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
-		return &mutation.Muffled{Conn: c, Keeps: func(p []byte) bool { return p[0] != mutation.BitFinal|mutation.OpClose }}
+		return &mutation.WriteFilter{Conn: c, Keep: func(p []byte) bool { return p[0] != mutation.BitFinal|mutation.OpClose }}
 	})}},
 	{Name: "client-resumes-at-a-later-version", Breaks: []string{"drop/rst", "drop/client-half-open", "drop/ws-1006", "drop/h2-ping-timeout", "drain/no-loss"}, Defect: reference.Interceptors{
 		TransportClient: func(c transport.Client) transport.Client {

@@ -111,7 +111,7 @@ func noopUpdate(e *harness.Env) {
 	before := s.ReadUntil(e.PutSentinel())
 	switch {
 	case second == first && len(before) > 0:
-		e.Errorf("the update kept version %d, but sent the event %s at %d", first, harness.Line(before[0]), before[0].Version)
+		e.Errorf("the update kept version %d, but sent the event %s at %d", first, harness.EventLine(before[0]), before[0].Version)
 	case second != first && (len(before) != 1 || before[0].Version != second):
 		e.Errorf("the update returned version %d after %d: got events with versions %d, want exactly one, with the new version", second, first, harness.Versions(before))
 	}
@@ -142,7 +142,7 @@ func namespaceScope(e *harness.Env) {
 	e.Put("empty/" + end)
 	for path, s := range streams {
 		if before := s.ReadUntil(end); len(before) > 0 {
-			e.Errorf("%s: got the unexpected event %s", path, harness.Line(before[0]))
+			e.Errorf("%s: got the unexpected event %s", path, harness.EventLine(before[0]))
 		}
 	}
 }
@@ -162,7 +162,7 @@ func dialAt(e *harness.Env, path, query string) *harness.Watch {
 func unknownType(e *harness.Env) {
 	future := harness.AddedEvent("b", "6")
 	future.Type = listwatch.EventType(200) // is sent as UNKNOWN
-	script, at := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", "5"), future, harness.AddedEvent("c", "7")))
+	script, at := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5"), future, harness.AddedEvent("c", "7")))
 	w := e.Follow(e.Remote(at), 1)
 	if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != "a" {
 		e.Fatalf("got %v, %v; want a", got, err)

@@ -46,7 +46,7 @@ func checkLargeObject(e *harness.Env, size int) {
 	putLarge(e, "a", text)
 	e.Put("b")
 	watches, framings := map[string]*harness.Watch{"live": live}, framings(e)
-	if harness.Raced {
+	if harness.RaceEnabled {
 		framings = framings[:1]
 	}
 	for _, f := range framings {
@@ -67,7 +67,7 @@ func checkLargeObject(e *harness.Env, size int) {
 	a.WantAccepted()
 	for _, want := range []string{"ADDED a", "ADDED b"} {
 		event := a.ReadEvent()
-		if got := harness.LineOf(event); got != want || want == "ADDED a" && !bytes.Contains(event, []byte(text)) {
+		if got := harness.EventLineFromJSON(event); got != want || want == "ADDED a" && !bytes.Contains(event, []byte(text)) {
 			e.Fatalf("raw watch: got %.100s, an event of %d bytes that starts with %.100s; want %s with the text as written", got, len(event), event, want)
 		}
 	}
@@ -76,7 +76,7 @@ func checkLargeObject(e *harness.Env, size int) {
 func largeBurst(e *harness.Env) {
 	const size = 100 << 10
 	count := 200
-	if harness.Raced {
+	if harness.RaceEnabled {
 		count = 40
 	}
 	texts := make([]string, 10) // enough to distinguish neighbors
@@ -92,7 +92,7 @@ func largeBurst(e *harness.Env) {
 	for i, v := range want {
 		got := s.Next()
 		if got.Version != v || !bytes.Contains(got.Object.Data, []byte(texts[i%len(texts)])) {
-			e.Fatalf("event %d is %s at version %d with %d bytes; want a-%d at version %d, with the text as written", i, harness.Line(got), got.Version, len(got.Object.Data), i, v)
+			e.Fatalf("event %d is %s at version %d with %d bytes; want a-%d at version %d, with the text as written", i, harness.EventLine(got), got.Version, len(got.Object.Data), i, v)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func largeBurst(e *harness.Env) {
 // objects is slow.
 func largeInitial50k(e *harness.Env) {
 	objects := 50_000
-	if harness.Raced {
+	if harness.RaceEnabled {
 		objects = 10_000
 	}
 	e.Use(harness.InProcess)

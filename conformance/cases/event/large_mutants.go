@@ -13,7 +13,7 @@ import (
 // LargeMutants break the cases about large objects.
 var LargeMutants = []mutation.Mutant{
 	{Name: "client-limit-is-512-KiB", Breaks: []string{"large/1MiB", "large/3MiB"}, Defect: reference.Interceptors{
-		TransportClient: mutation.Asks(func(r *transport.Request) { r.Limit = 512 << 10 }, nil),
+		TransportClient: mutation.OnRequests(func(r *transport.Request) { r.Limit = 512 << 10 }, nil),
 	}},
 	{Name: "truncates-long-text", Breaks: []string{"large/3MiB"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		if len(e.Object.Data) > 2<<20 {

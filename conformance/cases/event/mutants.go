@@ -42,7 +42,7 @@ var Mutants = []mutation.Mutant{
 	}},
 	{Name: "sends-an-event-without-a-write", Breaks: []string{"event/noop-update", "event/create-update-delete"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
-			return []listwatch.Event{mutation.Ghost(e.Version), e}
+			return []listwatch.Event{mutation.UnwrittenEvent(e.Version), e}
 		}),
 	}},
 	{Name: "watches-only-the-default-namespace", Breaks: []string{"event/namespace-scope"}, Defect: reference.Interceptors{
@@ -57,6 +57,6 @@ var Mutants = []mutation.Mutant{
 		})(s)
 	}}},
 	{Name: "hides-the-error-for-unknown-types", Breaks: []string{"event/unknown-type"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
-		return &mutation.Deaf{Remote: r}
+		return &mutation.WithoutErrorCodes{Remote: r}
 	}}},
 }

@@ -26,7 +26,7 @@ func ndjsonLines(e *harness.Env) {
 		if err != nil {
 			e.Fatalf("got %q, %v; want a line with the event %s", text, err, want)
 		}
-		if got := harness.LineOf(text); got != want || text[0] != '{' || bytes.ContainsRune(text, '\r') {
+		if got := harness.EventLineFromJSON(text); got != want || text[0] != '{' || bytes.ContainsRune(text, '\r') {
 			e.Fatalf("got the line %q, want %s as one JSON object that a single newline follows", text, want)
 		}
 	}
@@ -45,7 +45,7 @@ func jsonStreamDecoder(e *harness.Env) {
 	} {
 		s := e.StartScript(harness.JSONMediaType, harness.SendPieces(stream...), harness.EndCleanly).Dial("")
 		for _, want := range []string{"ADDED a", "DELETED b"} {
-			if got := harness.Line(s.Next()); got != want {
+			if got := harness.EventLine(s.Next()); got != want {
 				e.Fatalf("%s: got %s, want %s", name, got, want)
 			}
 		}
@@ -73,7 +73,7 @@ func withReadSizes(e *harness.Env, next func(read int) int, tee io.Writer) *harn
 	s := *e.Instance
 	dial := s.Network.Dial
 	s.Network.Dial = harness.WrapDial(dial, func(c *harness.SplitConn) { c.NextSize, c.Tee = next, tee })
-	return e.Via(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)})
+	return e.WithRoute(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)})
 }
 
 // tinyEvents returns small events, so that byteDrip can split them at every byte. They contain
@@ -90,7 +90,7 @@ func tinyEvents() []listwatch.Event {
 
 func byteDrip(e *harness.Env) {
 	events := tinyEvents()
-	scripted := e.Via(e.Serve(e.SendThenEnd(events...)))
+	scripted := e.WithRoute(e.Serve(e.SendThenEnd(events...)))
 	watch := func(name string, next func(int) int) []byte {
 		var seen bytes.Buffer
 		s := withReadSizes(scripted, next, &seen).Dial("")
@@ -128,13 +128,13 @@ func coalesced(e *harness.Env) {
 	if !e.UsesTLS() {
 		s.Network.Dial = harness.WrapDial(s.Network.Dial, func(c *harness.SplitConn) { c.Held = held })
 	}
-	w := e.Via(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)}).Dial(harness.From(before))
+	w := e.WithRoute(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)}).Dial(harness.From(before))
 	e.Mu.Lock()
 	want := e.History[1:]
 	e.Mu.Unlock()
 	for i, want := range want {
 		if got := w.Next(); got.Version != want.Version || got.Object.Key.Name != want.Name {
-			e.Fatalf("event %d is %s at version %d, want %s at version %d", i, harness.Line(got), got.Version, want.Name, want.Version)
+			e.Fatalf("event %d is %s at version %d, want %s at version %d", i, harness.EventLine(got), got.Version, want.Name, want.Version)
 		}
 	}
 }

@@ -40,31 +40,31 @@ var Mutants = []mutation.Mutant{
 		}
 		return p
 	})}},
-	{Name: "closes-with-1000", Breaks: []string{"framing/ws-unmasked-server", "framing/ws-rsv", "framing/ws-control-rules"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.ClosesNormally)}},
+	{Name: "closes-with-1000", Breaks: []string{"framing/ws-unmasked-server", "framing/ws-rsv", "framing/ws-control-rules"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.WithNormalClose)}},
 
 	{Name: "client-treats-each-read-as-an-event", Breaks: []string{
 		"framing/byte-drip", "framing/coalesced", "framing/chunk-boundaries-free", "framing/json-stream-decoder",
-	}, Defect: reference.Interceptors{TransportClient: mutation.Decoding(framing.JSON{}, mutation.ReadWise)}},
+	}, Defect: reference.Interceptors{TransportClient: mutation.WithDecoder(framing.JSON{}, mutation.EventPerRead)}},
 	{Name: "client-treats-each-line-as-an-event", Breaks: []string{"framing/json-stream-decoder", "framing/field-order-free"}, Defect: reference.Interceptors{
-		TransportClient: mutation.Decoding(framing.JSON{}, mutation.LineWise),
+		TransportClient: mutation.WithDecoder(framing.JSON{}, mutation.EventPerLine),
 	}},
 	{Name: "client-does-not-parse-chunk-extensions", Breaks: []string{"framing/chunk-ext-trailers"}, Defect: reference.Interceptors{
-		TransportClient: mutation.OverNetwork(func(c *mutation.AlteredConn) { c.OnRead = mutation.Replace(";", "?") }),
+		TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) { c.OnRead = mutation.Replace(";", "?") }),
 	}},
 	{Name: "client-treats-every-end-as-clean", Breaks: []string{
 		"framing/truncated-final", "framing/clean-end-vs-abort", "framing/len-prefix-zero", "framing/len-prefix-huge", "framing/json-seq",
 		"framing/ws-unmasked-server", "framing/ws-rsv", "framing/ws-control-rules", "framing/ws-bad-utf8",
-	}, Defect: reference.Interceptors{TransportClient: mutation.EndingIn(func(error) error { return io.EOF })}},
+	}, Defect: reference.Interceptors{TransportClient: mutation.OnReceiveError(func(error) error { return io.EOF })}},
 	{Name: "client-treats-no-end-as-clean", Breaks: []string{"framing/clean-end-vs-abort", "framing/byte-drip"}, Defect: reference.Interceptors{
-		TransportClient: mutation.EndingIn(func(error) error { return &listwatch.Error{Code: listwatch.Unavailable} }),
+		TransportClient: mutation.OnReceiveError(func(error) error { return &listwatch.Error{Code: listwatch.Unavailable} }),
 	}},
-	{Name: "client-trusts-every-length", Breaks: []string{"framing/len-prefix-huge"}, Defect: reference.Interceptors{TransportClient: mutation.Decoding(framing.LengthPrefixed{}, mutation.Eager)}},
-	{Name: "client-skips-truncated-elements", Breaks: []string{"framing/json-seq"}, Defect: reference.Interceptors{TransportClient: mutation.Decoding(framing.JSONSeq{}, mutation.Skipping)}},
-	{Name: "client-reads-CR-as-space", Breaks: []string{"framing/sse-parse-vectors"}, Defect: reference.Interceptors{TransportClient: mutation.Decoding(framing.SSE{}, func(r io.Reader) framing.Decoder {
+	{Name: "client-trusts-every-length", Breaks: []string{"framing/len-prefix-huge"}, Defect: reference.Interceptors{TransportClient: mutation.WithDecoder(framing.LengthPrefixed{}, mutation.PreallocatingDecoder)}},
+	{Name: "client-skips-truncated-elements", Breaks: []string{"framing/json-seq"}, Defect: reference.Interceptors{TransportClient: mutation.WithDecoder(framing.JSONSeq{}, mutation.SkipInvalidElements)}},
+	{Name: "client-reads-CR-as-space", Breaks: []string{"framing/sse-parse-vectors"}, Defect: reference.Interceptors{TransportClient: mutation.WithDecoder(framing.SSE{}, func(r io.Reader) framing.Decoder {
 		return framing.SSE{}.NewDecoder(&withoutCR{r}, 0)
 	})}},
 	{Name: "client-reconnects-after-204", Breaks: []string{"framing/sse-204"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &reconnectingClient{r} }}},
-	{Name: "client-changes-pong-data", Breaks: []string{"framing/ws-fragmented-in"}, Defect: reference.Interceptors{TransportClient: mutation.OverNetwork(func(c *mutation.AlteredConn) {
+	{Name: "client-changes-pong-data", Breaks: []string{"framing/ws-fragmented-in"}, Defect: reference.Interceptors{TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) {
 		c.OnWrite = func(p []byte) []byte {
 			if p[0] == mutation.BitFinal|mutation.OpPong {
 				p[len(p)-1]++
@@ -74,7 +74,7 @@ var Mutants = []mutation.Mutant{
 	})}},
 	{Name: "client-closes-with-1000", Breaks: []string{
 		"framing/ws-bad-utf8", "framing/ws-unmasked-server", "framing/ws-rsv", "framing/ws-control-rules",
-	}, Defect: reference.Interceptors{TransportClient: mutation.OverNetwork(func(c *mutation.AlteredConn) { c.OnWrite = mutation.ClosesNormally })}},
+	}, Defect: reference.Interceptors{TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) { c.OnWrite = mutation.WithNormalClose })}},
 }
 
 // withoutCR replaces each carriage return with a space.

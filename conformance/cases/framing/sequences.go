@@ -42,7 +42,7 @@ func lenPrefix(e *harness.Env) {
 		if length < 50 || length > 1<<16 {
 			e.Fatalf("got a length of %d bytes, want the length of the event %s", length, want)
 		}
-		if text := a.ReadBytes(int(length)); harness.LineOf(text) != want || text[len(text)-1] != '}' {
+		if text := a.ReadBytes(int(length)); harness.EventLineFromJSON(text) != want || text[len(text)-1] != '}' {
 			e.Fatalf("got %q, want %s", text, want)
 		}
 	}
@@ -97,7 +97,7 @@ func jsonSeq(e *harness.Env) {
 	a := e.WatchRawIn(f.MediaType(), harness.From(before))
 	for _, want := range lines {
 		text, err := a.Body.ReadString('\n')
-		if err != nil || !strings.HasPrefix(text, separator) || harness.LineOf([]byte(text[1:])) != want {
+		if err != nil || !strings.HasPrefix(text, separator) || harness.EventLineFromJSON([]byte(text[1:])) != want {
 			e.Fatalf("got %q, %v; want RS, %s, LF", text, err, want)
 		}
 	}
@@ -129,7 +129,7 @@ func cborSeq(e *harness.Env) {
 			e.Fatalf("got % x, %v; want a CBOR map", item.Bytes(), err)
 		}
 		w, err := f.DecodeMessage(item.Bytes())
-		if got := harness.LineOf([]byte(`{"type":"` + w.Type + `","object":` + string(w.Object) + `}`)); err != nil || got != want {
+		if got := harness.EventLineFromJSON([]byte(`{"type":"` + w.Type + `","object":` + string(w.Object) + `}`)); err != nil || got != want {
 			e.Fatalf("got %s, %v; want %s", got, err, want)
 		}
 		got, plain := binary.Want(want)[0], text.Want(want)[0]

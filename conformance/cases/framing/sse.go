@@ -52,7 +52,7 @@ func (b sseEvent) check(want string, v listwatch.Version) error {
 	event := strings.Join(b["data"], "\n")
 	kind, _, _ := strings.Cut(want, " ")
 	switch {
-	case harness.LineOf([]byte(event)) != want:
+	case harness.EventLineFromJSON([]byte(event)) != want:
 		return fmt.Errorf("the data is %q, want the event %s", event, want)
 	case len(b["event"]) != 1 || b["event"][0] != kind:
 		return fmt.Errorf("the event fields are %q, want only %s", b["event"], kind)
@@ -75,7 +75,7 @@ func sseFields(e *harness.Env) {
 			e.Error(err)
 		}
 		w, err := s.Receive()
-		if err != nil || w.Version != want.v || harness.LineOf([]byte(`{"type":"`+w.Type+`","object":`+string(w.Object)+`}`)) != want.line {
+		if err != nil || w.Version != want.v || harness.EventLineFromJSON([]byte(`{"type":"`+w.Type+`","object":`+string(w.Object)+`}`)) != want.line {
 			e.Fatalf("got %+v, %v; want %s at version %d", w, err, want.line, want.v)
 		}
 		if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != want.v.String() {
@@ -170,7 +170,7 @@ func sseParseVectors(e *harness.Env) {
 				if err != nil {
 					break
 				}
-				_, name, _ := strings.Cut(harness.LineOf([]byte(`{"object":`+string(w.Object)+`}`)), " ")
+				_, name, _ := strings.Cut(harness.EventLineFromJSON([]byte(`{"object":`+string(w.Object)+`}`)), " ")
 				got = append(got, name)
 			}
 			if got := strings.Join(got, " "); got != v.events {

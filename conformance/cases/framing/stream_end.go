@@ -109,7 +109,7 @@ func checkResume(e *harness.Env, name string, cut []harness.Step, events []strin
 		}
 		harness.SendPieces(events[version-4:]...)(p)
 	}
-	_, at := e.ServeInTurn(e.Scripted(harness.JSONMediaType, cut...), e.Scripted(harness.JSONMediaType, rest, harness.StayOpen))
+	_, at := e.ServeSequence(e.Scripted(harness.JSONMediaType, cut...), e.Scripted(harness.JSONMediaType, rest, harness.StayOpen))
 	w := e.Follow(e.Remote(at), 4)
 	defer w.Close()
 	for i, want := range events {
@@ -124,9 +124,9 @@ func checkResume(e *harness.Env, name string, cut []harness.Step, events []strin
 // request with 204.
 func sse204(e *harness.Env) {
 	event := "id: 5\nevent: ADDED\ndata: " + harness.EventJSON("ADDED", "a", "5") + "\n\n"
-	script, at := e.ServeInTurn(e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.EndCleanly), harness.Respond(http.StatusNoContent, ""), e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.StayOpen))
+	script, at := e.ServeSequence(e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.EndCleanly), harness.Respond(http.StatusNoContent, ""), e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.StayOpen))
 	w := e.Follow(e.RemoteWith(at, useSSE), 4)
-	if got, err := e.NextOf(w); err != nil || harness.Line(got) != "ADDED a" {
+	if got, err := e.NextOf(w); err != nil || harness.EventLine(got) != "ADDED a" {
 		e.Fatalf("got an event of version %d, %v; want ADDED a", got.Version, err)
 	}
 	for range 3 {
@@ -137,7 +137,7 @@ func sse204(e *harness.Env) {
 	if n := len(script.RequestTimes()); n != 2 {
 		e.Errorf("the client made %d requests, want 2", n)
 	}
-	_, at = e.ServeInTurn(harness.Respond(http.StatusNoContent, ""))
+	_, at = e.ServeSequence(harness.Respond(http.StatusNoContent, ""))
 	if _, err := at.Client.Dial(e.Context(), &transport.Request{URL: at.WatchURL("watch=1"), Framings: sseOnly}); listwatch.AsError(err).Status != http.StatusNoContent {
 		e.Errorf("dial: got %v, want an error with status 204", err)
 	}

@@ -28,7 +28,7 @@ func wsOneMessageOneEvent(e *harness.Env) {
 	for name, a := range map[string]*harness.Response{"live": live, "lagging": lagging} {
 		for i, want := range want {
 			op, text := a.ReadMessage()
-			if got := harness.LineOf(text); op != wsframe.OpText || got != want {
+			if got := harness.EventLineFromJSON(text); op != wsframe.OpText || got != want {
 				e.Fatalf("%s watch: message %d has opcode %d and the text %.200s, want %s in a text message", name, i, op, got, want)
 			}
 		}

@@ -75,7 +75,7 @@ func h2cPriorKnowledge(e *harness.Env) {
 }
 
 func h2cUpgradeIgnored(e *harness.Env) {
-	settings := harness.Token68([]byte{0, 3, 0, 0, 0, 100})
+	settings := harness.Base64URL([]byte{0, 3, 0, 0, 0, 100})
 	a := e.WatchRaw("", "Connection", "Upgrade, HTTP2-Settings", "Upgrade", "h2c", "HTTP2-Settings", settings)
 	if h := a.WantStatus(http.StatusOK); h.Get("Transfer-Encoding") != "chunked" || h.Get("Upgrade") != "" {
 		e.Errorf("got headers %v, want a watch over HTTP/1.1", h)

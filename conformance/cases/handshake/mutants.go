@@ -37,7 +37,7 @@ var Mutants = []mutation.Mutant{
 	{Name: "accepts-every-upgrade", Breaks: []string{
 		"handshake/h2c-upgrade-ignored", "handshake/ws-accept", "handshake/ws-connection-list", "handshake/ws-version",
 		"handshake/ws-no-key", "handshake/ws-bad-key", "handshake/ws-not-get", "handshake/error-before-upgrade", "handshake/ws-subprotocol-unknown",
-	}, Defect: reference.Interceptors{Handler: mutation.Upgrading(func(r *http.Request) string {
+	}, Defect: reference.Interceptors{Handler: mutation.AcceptEveryUpgrade(func(r *http.Request) string {
 		return "Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: " + r.Header.Get("Sec-WebSocket-Protocol") + "\r\n"
 	})}},
 	{Name: "ignores-subprotocols", Breaks: []string{"handshake/ws-subprotocol-chosen"}, Defect: reference.Interceptors{

@@ -31,7 +31,7 @@ func informerBackoff(e *harness.Env) {
 		}
 		synced := listwatch.NewBookmark(listwatch.Description{APIVersion: "v1", Kind: "Thing"}, 7, true)
 		healthy := make(chan struct{})
-		script, at := e.ServeInTurn(append(steps, e.SendThenHold(healthy, synced), step)...)
+		script, at := e.ServeSequence(append(steps, e.SendThenHold(healthy, synced), step)...)
 		c := e.CacheOf(e.Remote(at))
 		e.RunCache(c)
 		<-time.After(20 * time.Minute)

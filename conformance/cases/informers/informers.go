@@ -11,7 +11,7 @@ import (
 
 // injectRandomFaults performs random writes and faults. At the end it lets the client
 // connect again and waits until the cache has caught up.
-func injectRandomFaults(c *harness.Copied, steps int) {
+func injectRandomFaults(c *harness.CachedEnv, steps int) {
 	random := c.Random()
 	for range steps {
 		name := string(rune('a' + random.IntN(6)))
@@ -43,10 +43,10 @@ func informerStoreEqualsList(e *harness.Env) {
 	}
 }
 
-// Converge checks that several caches of one collection converge although each one's
+// CachesConverge checks that several caches of one collection converge although each one's
 // connections fail at random.
-func Converge(e *harness.Env) {
-	var all []*harness.Copied
+func CachesConverge(e *harness.Env) {
+	var all []*harness.CachedEnv
 	for range 3 {
 		c := e.CopyCollection()
 		e.RunCache(c.Cache)
@@ -69,7 +69,7 @@ func Converge(e *harness.Env) {
 // syncs with a, b and d, and then its connections fail. During the outage b is updated and
 // deleted, a is updated, c is created, and the history is compacted. Then the cache can
 // connect again. lastSeen is the last version of b that the cache received.
-func runThroughOutage(e *harness.Env) (c *harness.Copied, log *harness.NotificationLog, lastSeen listwatch.Version) {
+func runThroughOutage(e *harness.Env) (c *harness.CachedEnv, log *harness.NotificationLog, lastSeen listwatch.Version) {
 	e.Put("a")
 	lastSeen = e.Put("b")
 	e.Put("d")

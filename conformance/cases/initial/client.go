@@ -30,7 +30,7 @@ func initialCutShort(e *harness.Env) {
 	}
 	complete := append(markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("b", "5"), harness.AddedEvent("c", "6")), harness.InitialEventsEnd(9), harness.AddedEvent("d", "10"))
 	cut := make(chan struct{})
-	_, at := e.ServeInTurn(watch(e.SendThenHold(cut, markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("z", "2"))...)), watch(e.SendThenEnd(complete...)), harness.RecordVersion(make(chan string, 1)))
+	_, at := e.ServeSequence(watch(e.SendThenHold(cut, markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("z", "2"))...)), watch(e.SendThenEnd(complete...)), harness.RecordVersion(make(chan string, 1)))
 	ctx, cancel := context.WithTimeout(e.Context(), e.Patience())
 	defer cancel()
 	w, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})

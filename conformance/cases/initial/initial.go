@@ -24,9 +24,9 @@ func readInitialEvents(s *harness.Watch) (state map[string]listwatch.Version, at
 		case e.Type == listwatch.Synced:
 			return state, e.Version
 		case e.Type != listwatch.Added:
-			s.Fatalf("got %s at version %d among the initial events", harness.Line(e), e.Version)
+			s.Fatalf("got %s at version %d among the initial events", harness.EventLine(e), e.Version)
 		}
-		name := strings.TrimPrefix(harness.Line(e), "ADDED ")
+		name := strings.TrimPrefix(harness.EventLine(e), "ADDED ")
 		if _, twice := state[name]; twice {
 			s.Fatalf("the initial events contain %s twice", name)
 		}
@@ -139,7 +139,7 @@ func initialFalse(e *harness.Env) {
 	for _, version := range []string{"", "&resourceVersion=0"} {
 		s := e.Dial("sendInitialEvents=false&resourceVersionMatch=NotOlderThan" + version)
 		if before := s.ReadUntil(e.PutSentinel()); len(before) > 0 {
-			e.Errorf("%q: got %s first, want only later writes", version, harness.Line(before[0]))
+			e.Errorf("%q: got %s first, want only later writes", version, harness.EventLine(before[0]))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func initialLegacy(e *harness.Env) {
 		s.Want("ADDED a", "ADDED b")
 		end := e.PutSentinel()
 		if before := s.ReadUntil(end); len(before) > 0 {
-			e.Errorf("%q: got %s after the state, want the next write", query, harness.Line(before[0]))
+			e.Errorf("%q: got %s after the state, want the next write", query, harness.EventLine(before[0]))
 		}
 		e.Delete(end)
 		s.Close()
@@ -224,7 +224,7 @@ func initialWritesDuring(e *harness.Env) {
 			}
 			name := ev.Object.Key.Name
 			if ev.Version <= last || (state[name] == 0) != (ev.Type == listwatch.Added) {
-				e.Fatalf("got %s at version %d after version %d, but the object had version %d (0: it did not exist)", harness.Line(ev), ev.Version, last, state[name])
+				e.Fatalf("got %s at version %d after version %d, but the object had version %d (0: it did not exist)", harness.EventLine(ev), ev.Version, last, state[name])
 			}
 			if last, state[name] = ev.Version, ev.Version; ev.Type == listwatch.Deleted {
 				delete(state, name)

@@ -20,7 +20,7 @@ var Mutants = []mutation.Mutant{
 		}
 		return []listwatch.Event{e}
 	})}},
-	{Name: "sends-stale-initial-events", Breaks: []string{"initial/fresh", "initial/not-older-than"}, Defect: reference.Interceptors{Source: mutation.Stale}},
+	{Name: "sends-stale-initial-events", Breaks: []string{"initial/fresh", "initial/not-older-than"}, Defect: reference.Interceptors{Source: mutation.StaleInitialState}},
 	{Name: "marks-the-end-twice", Breaks: []string{"initial/one-end-marker"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		if e.Type == listwatch.Modified {
 			return []listwatch.Event{e, mutation.Synced(e.Version)}

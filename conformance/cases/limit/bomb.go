@@ -87,7 +87,7 @@ func decompressionBomb(e *harness.Env) {
 		var accepted atomic.Bool
 		at := e.Serve(watchBombHandler(e, coding, pack(eventStart), &accepted))
 		took := allocatedBytes(func() {
-			s, err := e.Via(at).TryDial("", transport.Request{Codings: []string{coding}, Limit: smallLimit})
+			s, err := e.WithRoute(at).TryDial("", transport.Request{Codings: []string{coding}, Limit: smallLimit})
 			switch {
 			case !accepted.Load():
 				e.Logf("the client does not accept %s", coding)

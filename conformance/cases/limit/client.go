@@ -103,7 +103,7 @@ func jsonDepth(e *harness.Env) {
 		wantEventRejected(e, name, scripted.Dial(""))
 
 		list := `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[` + object + `]}`
-		_, at := e.ServeInTurn(harness.Respond(http.StatusOK, list, "Content-Type", harness.JSONMediaType))
+		_, at := e.ServeSequence(harness.Respond(http.StatusOK, list, "Content-Type", harness.JSONMediaType))
 		if _, err := e.Remote(at).List(e.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Corrupt) {
 			e.Errorf("%s in a list: got %v, want an error of code Corrupt", name, err)
 		}
@@ -134,7 +134,7 @@ func redirect(e *harness.Env) {
 			}
 		}))
 		for to, wantKept := range map[string]bool{"home": true, "away": false} {
-			s, err := e.Via(home).TryDial("to="+to, transport.Request{Header: secret.Clone()})
+			s, err := e.WithRoute(home).TryDial("to="+to, transport.Request{Header: secret.Clone()})
 			if e.Transport == "ws" {
 				if err == nil {
 					e.Errorf("status %d: the client followed a redirect of its WebSocket handshake", code)
@@ -159,10 +159,10 @@ func redirect(e *harness.Env) {
 // checkRedirectLimit checks that the client stops following a server whose redirects never
 // end.
 func checkRedirectLimit(e *harness.Env) {
-	script, at := e.ServeInTurn(redirectHandler(http.StatusTemporaryRedirect, func(r *http.Request) string {
+	script, at := e.ServeSequence(redirectHandler(http.StatusTemporaryRedirect, func(r *http.Request) string {
 		return fmt.Sprintf("/things?watch=1&hop=%sx", r.URL.Query().Get("hop"))
 	}))
-	if _, err := e.Via(at).TryDial("", transport.Request{}); listwatch.AsError(err) == nil {
+	if _, err := e.WithRoute(at).TryDial("", transport.Request{}); listwatch.AsError(err) == nil {
 		e.Errorf("endless redirects: got %v, want an error", err)
 	}
 	want := maxRedirects + 1

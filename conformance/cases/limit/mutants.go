@@ -32,7 +32,7 @@ var Mutants = []mutation.Mutant{
 	{Name: "keeps-ambiguous-connections-open", Breaks: []string{"limit/smuggling"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
 	{Name: "no-header-timeout", Breaks: []string{"limit/slowloris"}, Defect: reference.Interceptors{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
 	{Name: "leaks-a-slot-per-reset", Breaks: []string{"limit/h2-rapid-reset"}, Defect: reference.Interceptors{Handler: leakingSlots}},
-	{Name: "closes-large-frames-with-1000", Breaks: []string{"limit/ws-client-talks"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.ClosesNormally)}},
+	{Name: "closes-large-frames-with-1000", Breaks: []string{"limit/ws-client-talks"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.WithNormalClose)}},
 	{Name: "changes-pong-data", Breaks: []string{"limit/ws-ping-flood"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(pongsWrongly)}},
 	{Name: "refuses-with-503", Breaks: []string{"limit/max-watches"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, body []byte) (int, []byte) {
 		if status == http.StatusTooManyRequests {
@@ -45,9 +45,9 @@ var Mutants = []mutation.Mutant{
 	{Name: "client-uses-one-connection", Breaks: []string{"limit/h2-concurrent-streams"}, Defect: reference.Interceptors{TransportClient: mutation.OnDials(oneConnection())}},
 	{Name: "client-limit-is-24-MiB", Breaks: []string{"limit/event-too-big-client", "limit/bomb"}, Defect: reference.Interceptors{TransportClient: mutation.OnDials(mutation.WithLimit(24 << 20))}},
 	{Name: "client-treats-rejection-as-clean-end", Breaks: []string{"limit/json-depth", "limit/event-too-big-client", "limit/bomb"}, Defect: reference.Interceptors{
-		TransportClient: mutation.EndingIn(func(error) error { return io.EOF }),
+		TransportClient: mutation.OnReceiveError(func(error) error { return io.EOF }),
 	}},
-	{Name: "client-sends-credentials-to-other-hosts", Breaks: []string{"limit/redirect"}, Defect: reference.Interceptors{TransportClient: mutation.OverNetwork(func(c *mutation.AlteredConn) {
+	{Name: "client-sends-credentials-to-other-hosts", Breaks: []string{"limit/redirect"}, Defect: reference.Interceptors{TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) {
 		c.OnWrite = mutation.Replace("Accept: ", "X-Private: c\r\nAccept: ")
 	})}},
 }
@@ -82,7 +82,7 @@ func pongsWrongly(p []byte) []byte {
 
 // oneConnection returns a dial function that fails once it has dialed the number of streams
 // that fit on one connection.
-func oneConnection() mutation.DialsAs {
+func oneConnection() mutation.DialFunc {
 	var dialed atomic.Int64
 	return func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 		if dialed.Add(1) > 250 {

@@ -16,7 +16,7 @@ import (
 func rvOpaqueClient(e *harness.Env) {
 	const version, newest = "18446744073709551614", "18446744073709551615" // a float64 cannot represent them
 	requestedVersion := make(chan string)
-	_, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)), harness.RecordVersion(requestedVersion))
+	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)), harness.RecordVersion(requestedVersion))
 	w := e.Follow(e.Remote(route), 7)
 	// More events of the newest version may follow, so the client can resume only from the
 	// version before it.
@@ -26,7 +26,7 @@ func rvOpaqueClient(e *harness.Env) {
 	w.Close()
 
 	for _, rv := range []string{"abc-1", "1.5", "0x10", "-3", "18446744073709551616", "007"} {
-		requests, route := e.ServeInTurn(e.SendThenEnd(harness.AddedEvent("a", rv)))
+		requests, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", rv)))
 		w := e.Follow(e.Remote(route), 7)
 		for range 2 {
 			if got, err := e.NextOf(w); !errors.Is(err, listwatch.Unsupported) {
@@ -38,7 +38,7 @@ func rvOpaqueClient(e *harness.Env) {
 			e.Errorf("event with version %s: got %d requests within an hour, want 1", rv, n)
 		}
 		list := fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":%q},"items":[]}`, rv)
-		_, route = e.ServeInTurn(harness.Respond(200, list, "Content-Type", "application/json"))
+		_, route = e.ServeSequence(harness.Respond(200, list, "Content-Type", "application/json"))
 		if _, err := e.Remote(route).List(e.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unsupported) {
 			e.Errorf("list with version %s: got %v, want an error of code Unsupported", rv, err)
 		}

@@ -12,7 +12,7 @@ import (
 
 // attempts returns the number of lists and watches of listThenWatch.
 func attempts() int {
-	if harness.Raced {
+	if harness.RaceEnabled {
 		return 150
 	}
 	return 1000

@@ -28,7 +28,7 @@ var Mutants = []mutation.Mutant{
 			}
 		}),
 	}},
-	{Name: "sends-stale-initial-state", Breaks: []string{"resume/rv-unset"}, Defect: reference.Interceptors{Source: mutation.Stale}},
+	{Name: "sends-stale-initial-state", Breaks: []string{"resume/rv-unset"}, Defect: reference.Interceptors{Source: mutation.StaleInitialState}},
 	{Name: "repeats-every-event", Breaks: []string{"resume/rv-zero", "resume/from-rv"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
 	}},
@@ -38,7 +38,7 @@ var Mutants = []mutation.Mutant{
 	{Name: "skips-expired-history", Breaks: []string{
 		"resume/expired", "resume/expired-never-skips", "resume/expired-never-skips-bytes", "resume/server-restart",
 	}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &lenient{s} }}},
-	{Name: "hides-expiry-during-replay", Breaks: []string{"resume/expired-during-replay"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.Mute{Source: s} }}},
+	{Name: "hides-expiry-during-replay", Breaks: []string{"resume/expired-during-replay"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.WithoutErrors{Source: s} }}},
 	{Name: "loses-the-twentieth-event", Breaks: []string{"resume/compact-while-watching"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
 			if seen == 21 || e.Type == listwatch.Modified && seen == 1 {
@@ -60,7 +60,7 @@ var Mutants = []mutation.Mutant{
 		Handler: mutation.OnRequest(func(r *http.Request) { r.Header.Del("Last-Event-Id") }),
 	}},
 	{Name: "client-hides-error-codes", Breaks: []string{"resume/rv-opaque-client", "resume/store-reset"}, Defect: reference.Interceptors{
-		Client: func(r *client.Remote) listwatch.Source { return &mutation.Deaf{Remote: r} },
+		Client: func(r *client.Remote) listwatch.Source { return &mutation.WithoutErrorCodes{Remote: r} },
 	}},
 }
 

@@ -36,7 +36,7 @@ func rvZero(e *harness.Env) {
 		name := ev.Object.Key.Name
 		switch old, exists := state[name]; {
 		case exists && (ev.Type != listwatch.Modified || ev.Version <= old), !exists && ev.Type != listwatch.Added:
-			e.Fatalf("got %s at version %d after the state %v", harness.Line(ev), ev.Version, state)
+			e.Fatalf("got %s at version %d after the state %v", harness.EventLine(ev), ev.Version, state)
 		}
 		state[name] = ev.Version
 	}
@@ -49,6 +49,6 @@ func rvExactNoSynthetic(e *harness.Env) {
 	e.Put("a")
 	s := e.Dial(harness.From(e.Put("b")))
 	if before := s.ReadUntil(e.PutSentinel()); len(before) != 0 {
-		e.Errorf("got %q at version %d first, want only later writes", harness.Line(before[0]), before[0].Version)
+		e.Errorf("got %q at version %d first, want only later writes", harness.EventLine(before[0]), before[0].Version)
 	}
 }

@@ -95,7 +95,7 @@ func nonMatchingSilent(e *harness.Env) {
 		e.Delete("b")
 		e.Delete(elsewhere)
 		if before := s.ReadUntil(e.PutSentinel("on", "yes", "phase", "matching")); len(before) > 0 {
-			e.Errorf("%s: got %s, want no event", query, harness.Line(before[0]))
+			e.Errorf("%s: got %s, want no event", query, harness.EventLine(before[0]))
 		}
 		s.Close()
 	}
@@ -172,7 +172,7 @@ func emptyResult(e *harness.Env) {
 	for at := listwatch.Version(0); at < want; at = s.Want("BOOKMARK")[0].Version {
 	}
 	e.Put("c", "on", "yes")
-	for got := "BOOKMARK"; got != "ADDED c"; got = harness.Line(s.Next()) {
+	for got := "BOOKMARK"; got != "ADDED c"; got = harness.EventLine(s.Next()) {
 		if got != "BOOKMARK" {
 			e.Fatalf("got %q, want bookmarks and then ADDED c", got)
 		}
@@ -192,7 +192,7 @@ var selectors = map[string]func(map[string]string) bool{
 func selectProperty(e *harness.Env) {
 	const burst = 50
 	steps := 2000
-	if harness.Raced {
+	if harness.RaceEnabled {
 		steps = 500
 	}
 	random := e.Random()
@@ -213,12 +213,12 @@ func selectProperty(e *harness.Env) {
 				before[name] = l
 			}
 			want := harness.Project(e.History[since:], before, selectors[selector])
-			var got []harness.Seen
+			var got []harness.SeenEvent
 			for range want {
 				ev := s.Next()
-				got = append(got, harness.Seen{Line: harness.Line(ev), Version: ev.Version})
+				got = append(got, harness.SeenEvent{Line: harness.EventLine(ev), Version: ev.Version})
 			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(harness.Seen{})); diff != "" {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(harness.SeenEvent{})); diff != "" {
 				e.Fatalf("%s after %d steps (-want +got):\n%s", selector, done, diff)
 			}
 		}

@@ -31,7 +31,7 @@ var Mutants = []mutation.Mutant{
 		Transport: mutation.OnAccept(func(o *transport.Options) { o.WriteTimeout = 1 }, nil),
 	}},
 	{Name: "queues-without-limit", Breaks: []string{"slow/bounded-memory"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
-		return mutation.Greedy(mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+		return mutation.UnboundedBuffer(mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			return []listwatch.Event{mutation.WithData(e, bytes.Clone(e.Object.Data))} // a copy per watch, like separately encoded frames
 		})(s))
 	}}},
@@ -43,14 +43,14 @@ var Mutants = []mutation.Mutant{
 	})}},
 	{Name: "ignores-later-settings", Breaks: []string{"slow/h2-settings-shrink"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
 		settings := 0
-		return &mutation.Muffled{Conn: c, Keeps: func(p []byte) bool {
-			if len(p) >= mutation.FrameHead && http2.FrameType(p[3]) == http2.FrameSettings && http2.Flags(p[4]) != http2.FlagSettingsAck {
+		return &mutation.WriteFilter{Conn: c, Keep: func(p []byte) bool {
+			if len(p) >= mutation.FrameHeaderSize && http2.FrameType(p[3]) == http2.FrameSettings && http2.Flags(p[4]) != http2.FlagSettingsAck {
 				settings++
 			}
 			return settings < 2 || http2.FrameType(p[3]) != http2.FrameSettings
 		}}
 	})}},
-	{Name: "client-reads-ahead", Breaks: []string{"slow/client-backpressure"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return mutation.Greedy(r) }}},
+	{Name: "client-reads-ahead", Breaks: []string{"slow/client-backpressure"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return mutation.UnboundedBuffer(r) }}},
 	{Name: "delays-events", Breaks: []string{"slow/flush-latency"}, Defect: reference.Interceptors{Transport: mutation.OnSend(func(next transport.Sender, frames [][]byte) error {
 		<-time.After(40 * time.Millisecond)
 		return next.Send(frames)

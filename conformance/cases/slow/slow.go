@@ -42,7 +42,7 @@ func oneSlowOthersFast(e *harness.Env) {
 	for range 3 {
 		fast = append(fast, e.Dial(harness.From(start)))
 	}
-	for range harness.FillsSockets {
+	for range harness.WritesToFillBuffers {
 		begin := time.Now()
 		e.PutMany(1)
 		for _, s := range fast {
@@ -63,7 +63,7 @@ const maxStall = 2 * time.Minute
 func slowTerminated(e *harness.Env) {
 	start := e.Put("a")
 	s := e.Dial(harness.From(start))
-	e.PutMany(harness.FillsSockets)
+	e.PutMany(harness.WritesToFillBuffers)
 	e.Use(harness.CountsWatches)
 	if took := e.WaitForWatches(0); took > maxStall {
 		e.Errorf("the watch of the stalled reader ended after %v, want at most %v", took, maxStall)
@@ -83,7 +83,7 @@ func slowTerminated(e *harness.Env) {
 func writeDeadline(e *harness.Env) {
 	start := e.Put("a")
 	stalled, pausing := e.Dial(harness.From(start)), e.Dial(harness.From(start)+"&"+harness.LabelSelector("!other"))
-	e.PutMany(harness.FillsSockets)
+	e.PutMany(harness.WritesToFillBuffers)
 	<-time.After(writeTimeout - time.Second)
 	if at, err := readExactly(pausing, start); err != nil {
 		e.Errorf("the reader that paused got %v after version %d", err, at)
@@ -165,7 +165,7 @@ func clientBackpressure(e *harness.Env) {
 		<-stream.Done
 		_ = stream.Sender.Close(transport.Abort)
 	})
-	requests, route := e.ServeInTurn(handler)
+	requests, route := e.ServeSequence(handler)
 	w := e.Follow(e.Remote(route), 1)
 	<-time.After(20 * time.Minute)
 	if n := sent.Load(); n > count/2 {
