@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/cases"
 	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/robustness"
 	"github.com/listwatch/listwatch/conformance/runner"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/certs"
+	"github.com/listwatch/listwatch/conformance/internal/certs"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/wsframe"
+	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
 // A Response is a response as received from the connection, without processing by a client

@@ -4,7 +4,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/listwatch/listwatch/conformance/wsframe"
+	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
 // A Step is one action of a scripted server.

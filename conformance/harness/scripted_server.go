@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/listwatch/listwatch/conformance/wsframe"
+	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
 // A ScriptedServer is the server's end of one watch, which a script controls. With HTTP/1.1

@@ -6,7 +6,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/listwatch/listwatch/conformance/certs"
+	"github.com/listwatch/listwatch/conformance/internal/certs"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/transporttest"

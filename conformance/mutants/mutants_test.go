@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/cases"
 	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
 )

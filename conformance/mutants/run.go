@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/conformance/mutation"
+	"github.com/listwatch/listwatch/conformance/internal/cases"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/conformance/certs"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/certs"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"

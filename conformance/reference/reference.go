@@ -11,8 +11,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/conformance/certs"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/certs"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"

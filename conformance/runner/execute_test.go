@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/conformance/cases"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/cases"
 	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"

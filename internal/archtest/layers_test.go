@@ -146,7 +146,7 @@ var dependencies = []dependency{
 		"Kubernetes uses YAML for bodies and kubeconfig files; our own formats are JSON",
 	},
 	{"golang.org/x/term", []string{"cmd/*/..."}, "only programs use terminals"},
-	{"github.com/google/go-cmp", []string{"conformance/cases/...", "conformance/harness"}, "a conformance case shows the difference to the wanted result"},
+	{"github.com/google/go-cmp", []string{"conformance/internal/cases/...", "conformance/harness"}, "a conformance case shows the difference to the wanted result"},
 	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "only programs have flags"},
 	{"github.com/spf13/pflag", []string{"cmd/*/..."}, "only programs have flags"},
 }

@@ -44,7 +44,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		{"kubeapi", ours + "kubeapi/table", ""},
 		{"kubeapi/table", ours + "kubeapi", ""},
 		{"kubeapi/table", ours + "informer", "siblings"},
-		{"conformance/cases", ours + "cmd/listwatch", "higher layer"},
+		{"conformance/internal/cases", ours + "cmd/listwatch", "higher layer"},
 		{"cmd/listwatch", ours + "cmd/listwatch/internal/ui", ""},
 		{"cmd/listwatch", ours + "cmd/other", "siblings"},
 		{"interop/storage", ours + "interop/internal/etcdtest", ""},

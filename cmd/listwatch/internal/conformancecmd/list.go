@@ -144,7 +144,7 @@ func explain(w io.Writer, c conformance.Case) error {
 	case c.RunsIn(harness.RealTime):
 		line("run it", "listwatch conformance server --kube URL --run "+c.ID)
 	default:
-		line("run it", "go test ./conformance/cases -run 'TestCases/"+c.ID+"'")
+		line("run it", "go test ./conformance/internal/cases -run 'TestCases/"+c.ID+"'")
 	}
 	return out.Flush()
 }

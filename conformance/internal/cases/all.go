@@ -1,0 +1,90 @@
+// Package cases lists the conformance cases and their mutants. Each subject has a package
+// below this directory that holds its rules, cases and mutants.
+package cases
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/cases/apierror"
+	"github.com/listwatch/listwatch/conformance/internal/cases/auth"
+	"github.com/listwatch/listwatch/conformance/internal/cases/bookmark"
+	"github.com/listwatch/listwatch/conformance/internal/cases/compression"
+	"github.com/listwatch/listwatch/conformance/internal/cases/concurrency"
+	"github.com/listwatch/listwatch/conformance/internal/cases/disconnect"
+	"github.com/listwatch/listwatch/conformance/internal/cases/event"
+	"github.com/listwatch/listwatch/conformance/internal/cases/framing"
+	"github.com/listwatch/listwatch/conformance/internal/cases/handshake"
+	"github.com/listwatch/listwatch/conformance/internal/cases/informers"
+	"github.com/listwatch/listwatch/conformance/internal/cases/initial"
+	"github.com/listwatch/listwatch/conformance/internal/cases/limit"
+	"github.com/listwatch/listwatch/conformance/internal/cases/resume"
+	"github.com/listwatch/listwatch/conformance/internal/cases/selector"
+	"github.com/listwatch/listwatch/conformance/internal/cases/slow"
+	"github.com/listwatch/listwatch/conformance/internal/cases/timeout"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/runner"
+)
+
+// All returns every case, grouped by subject, in the order of docs/conformance-cases.md.
+func All() []harness.Case {
+	return slices.Concat(
+		handshake.Cases,
+		framing.Cases,
+		event.Cases,
+		resume.Cases,
+		selector.Cases,
+		bookmark.Cases,
+		initial.Cases,
+		apierror.Cases,
+		timeout.Cases,
+		slow.Cases,
+		disconnect.DropCases,
+		disconnect.DrainCases,
+		limit.Cases,
+		concurrency.OrderCases,
+		auth.Cases,
+		auth.CORSCases,
+		compression.Cases,
+		event.LargeCases,
+		event.UnicodeCases,
+		concurrency.Cases,
+		informers.Cases,
+	)
+}
+
+// Run runs every case that the target's abilities allow as subtests of t, named
+// GROUP/NAME/VARIANT. It skips the other cases and logs the reason.
+func Run(t *testing.T, target harness.Target) {
+	for _, c := range All() {
+		t.Run(c.ID, func(t *testing.T) { runner.Test(t, c, target) })
+	}
+}
+
+// Mutants returns every mutant.
+func Mutants() []mutation.Mutant {
+	return slices.Concat(
+		handshake.Mutants,
+		framing.Mutants,
+		resume.Mutants,
+		selector.Mutants,
+		apierror.Mutants,
+		event.Mutants,
+		bookmark.Mutants,
+		initial.Mutants,
+		event.LargeMutants,
+		event.UnicodeMutants,
+		timeout.Mutants,
+		slow.Mutants,
+		disconnect.DropMutants,
+		disconnect.DrainMutants,
+		concurrency.OrderMutants,
+		auth.Mutants,
+		auth.CORSMutants,
+		compression.Mutants,
+		concurrency.Mutants,
+		limit.Mutants,
+		informers.Mutants,
+	)
+}

@@ -1,0 +1,73 @@
+package auth
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// Mutants are servers and clients with one defect each, which the cases about TLS and
+// credentials must detect.
+var Mutants = []mutation.Mutant{
+	{Name: "accepts-old-tls", Breaks: []string{"tls/versions"}, Defect: reference.Interceptors{TLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 }}},
+	{Name: "client-skips-certificate-verification", Breaks: []string{"tls/bad-ca", "tls/wrong-name", "tls/expired"}, Defect: reference.Interceptors{
+		TransportClient: mutation.OnClientNetwork(func(n transport.Network) transport.Network {
+			if n.TLS != nil {
+				n.TLS = n.TLS.Clone()
+				n.TLS.InsecureSkipVerify = true
+			}
+			return n
+		}),
+	}},
+	{Name: "maps-every-certificate-to-one-user", Breaks: []string{"tls/mtls"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+			r.Header.Set("Authorization", "Bearer "+harness.Allowed)
+			r.TLS.VerifiedChains = nil
+		}
+	})}},
+	{Name: "accepts-untrusted-certificates", Breaks: []string{"tls/mtls"}, Defect: reference.Interceptors{
+		TLS: func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert },
+		Handler: mutation.OnRequest(func(r *http.Request) {
+			if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+				r.Header.Set("Authorization", "Bearer "+r.TLS.PeerCertificates[0].Subject.CommonName)
+			}
+		}),
+	}},
+	{Name: "never-rotates-its-certificate", Breaks: []string{"tls/rotate"}, Defect: reference.Interceptors{TLS: func(c *tls.Config) {
+		get := c.GetCertificate
+		first := sync.OnceValues(func() (*tls.Certificate, error) { return get(nil) })
+		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return first() }
+	}}},
+	{Name: "client-takes-truncation-for-a-clean-end", Breaks: []string{"tls/truncation"}, Defect: reference.Interceptors{TransportClient: mutation.OnReceiveError(func(error) error { return io.EOF })}},
+	{Name: "omits-www-authenticate", Breaks: []string{"auth/401"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) { h.Del("WWW-Authenticate") })}},
+	{Name: "accepts-requests-without-credentials", Breaks: []string{"auth/401"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			r.Header.Set("Authorization", "Bearer "+harness.Allowed)
+		}
+	})}},
+	{Name: "skips-authorization", Breaks: []string{"auth/403"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer "+harness.Denied {
+			r.Header.Set("Authorization", "Bearer "+harness.Allowed)
+		}
+	})}},
+	{Name: "ignores-token-subprotocols", Breaks: []string{"auth/ws-bearer-subprotocol"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+		if p := r.Header.Get("Sec-Websocket-Protocol"); strings.Contains(p, "bearer") {
+			r.Header.Set("Sec-Websocket-Protocol", "v1")
+		}
+	})}},
+	{Name: "client-never-refreshes-its-token", Breaks: []string{"auth/token-refresh"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+		header := r.Header
+		r.Header = func(ctx context.Context, _ bool) (http.Header, error) { return header(ctx, false) }
+		return r
+	}}},
+}

@@ -1,0 +1,83 @@
+package compression
+
+import (
+	"compress/gzip"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// Mutants are servers and clients with one defect each, which the cases about compression must
+// detect.
+var Mutants = []mutation.Mutant{
+	{Name: "never-flushes-its-compressor", Breaks: []string{"comp/gzip", "comp/first-event-latency", "comp/breach-opt-out"}, Defect: reference.Interceptors{Handler: withoutFlush}},
+	{Name: "answers-zstd-with-gzip", Breaks: []string{"comp/zstd"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "zstd") {
+			r.Header.Set("Accept-Encoding", "gzip")
+		}
+	})}},
+	{Name: "always-compresses", Breaks: []string{"comp/not-asked"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Accept-Encoding", "gzip")}},
+	{Name: "ignores-a-quality-of-zero", Breaks: []string{"comp/not-asked"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+		if strings.HasPrefix(r.Header.Get("Accept-Encoding"), "gzip;q=0") {
+			r.Header.Set("Accept-Encoding", "gzip")
+		}
+	})}},
+	{Name: "client-stops-after-one-event", Breaks: []string{"comp/multi-member"}, Defect: reference.Interceptors{
+		TransportClient: mutation.OnRequests(nil, func(r transport.Receiver) transport.Receiver { return &oneEventReceiver{Receiver: r} }),
+	}},
+	{Name: "always-deflates", Breaks: []string{"comp/ws-deflate", "comp/ws-declined"}, Defect: reference.Interceptors{Handler: mutation.WithHeader("Sec-WebSocket-Extensions", "permessage-deflate")}},
+	{Name: "omits-server-no-context-takeover", Breaks: []string{"comp/ws-no-context"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
+		return &mutation.AlteredConn{Conn: c, OnRead: mutation.Replace("server_no_context", "client_no_context")}
+	})}},
+	{Name: "encodes-events-for-each-watcher", Breaks: []string{"comp/shared-once"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+		return []listwatch.Event{mutation.WithData(e, e.Object.Data)}
+	})}},
+}
+
+// withoutFlush returns a handler that compresses every response to a client that accepts gzip
+// only, and never flushes the compressor.
+func withoutFlush(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		r.Header.Del("Accept-Encoding")
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Vary", "Accept-Encoding")
+		next.ServeHTTP(&unflushedWriter{w, gzip.NewWriter(w)}, r)
+	})
+}
+
+type unflushedWriter struct {
+	http.ResponseWriter
+	gzip *gzip.Writer
+}
+
+func (w *unflushedWriter) Write(p []byte) (int, error) { return w.gzip.Write(p) }
+
+// FlushError flushes the response, but not the compressor.
+func (w *unflushedWriter) FlushError() error {
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// oneEventReceiver is a receiver that ends after one event.
+type oneEventReceiver struct {
+	transport.Receiver
+	done bool
+}
+
+func (r *oneEventReceiver) Receive() (framing.WatchEvent, error) {
+	if r.done {
+		return framing.WatchEvent{}, io.EOF
+	}
+	r.done = true
+	return r.Receiver.Receive()
+}

@@ -1,0 +1,62 @@
+package event
+
+import (
+	"bytes"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+)
+
+// Mutants break the cases about the type, version and object of events.
+var Mutants = []mutation.Mutant{
+	{Name: "sends-deletes-as-modified", Breaks: []string{"event/create-update-delete", "event/recreate", "event/deleted-carries-delete-rv", "event/object-has-type-meta"}, Defect: reference.Interceptors{
+		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			if e.Type == listwatch.Deleted {
+				e.Type = listwatch.Modified
+			}
+			return []listwatch.Event{e}
+		}),
+	}},
+	{Name: "skips-the-first-event", Breaks: []string{"event/first-event-is-next", "event/rv-matches-write"}, Defect: reference.Interceptors{
+		Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+			if seen == 0 {
+				return nil
+			}
+			return []listwatch.Event{e}
+		}),
+	}},
+	{Name: "deletes-have-the-previous-version", Breaks: []string{"event/deleted-carries-delete-rv", "event/create-update-delete"}, Defect: reference.Interceptors{
+		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			if e.Type == listwatch.Deleted {
+				e.Object = e.Object.At(e.Version - 1)
+				e.Version--
+			}
+			return []listwatch.Event{e}
+		}),
+	}},
+	{Name: "sends-every-event-twice", Breaks: []string{"event/create-update-delete", "event/recreate"}, Defect: reference.Interceptors{
+		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
+	}},
+	{Name: "sends-an-event-without-a-write", Breaks: []string{"event/noop-update", "event/create-update-delete"}, Defect: reference.Interceptors{
+		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			return []listwatch.Event{mutation.UnwrittenEvent(e.Version), e}
+		}),
+	}},
+	{Name: "watches-only-the-default-namespace", Breaks: []string{"event/namespace-scope"}, Defect: reference.Interceptors{
+		Source: mutation.OnWatches(func(q *listwatch.Query) { q.Namespace = "default" }),
+	}},
+	{Name: "drops-kind", Breaks: []string{"event/object-has-type-meta"}, Defect: reference.Interceptors{Source: mutation.OnData(`"kind":"Thing",`, ``)}},
+	{Name: "rewrites-numbers", Breaks: []string{"event/bytes-equal-get"}, Defect: reference.Interceptors{Source: mutation.OnData(`1e400`, `1E+400`)}},
+	{Name: "changes-the-bytes-each-time", Breaks: []string{"event/bytes-equal-across-transports", "event/no-mutation-leak"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
+		var padding atomic.Int64
+		return mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			return []listwatch.Event{mutation.WithData(e, append(bytes.Repeat([]byte(" "), int(padding.Add(1))), e.Object.Data...))}
+		})(s)
+	}}},
+	{Name: "hides-the-error-for-unknown-types", Breaks: []string{"event/unknown-type"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+		return &mutation.WithoutErrorCodes{Remote: r}
+	}}},
+}

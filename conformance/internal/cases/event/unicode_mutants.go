@@ -1,0 +1,42 @@
+package event
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+)
+
+// UnicodeMutants break the cases about text and numbers.
+var UnicodeMutants = []mutation.Mutant{
+	{Name: "normalizes-unicode", Breaks: []string{"unicode/roundtrip"}, Defect: reference.Interceptors{Source: mutation.OnData("e\u0301", "é")}},
+	{Name: "drops-unpaired-surrogates", Breaks: []string{"unicode/surrogates"}, Defect: reference.Interceptors{Source: mutation.OnData(`\udc00"`, `"`)}},
+	{Name: "rewrites-exponents", Breaks: []string{"unicode/numbers"}, Defect: reference.Interceptors{Source: mutation.OnData(`1e400`, `1e+400`)}},
+	{Name: "repairs-queries", Breaks: []string{"unicode/names-in-selectors"}, Defect: reference.Interceptors{Handler: onQueryValues(func(value string) string { return strings.ToValidUTF8(value, "") })}},
+	{Name: "reads-queries-as-ascii", Breaks: []string{"unicode/names-in-selectors"}, Defect: reference.Interceptors{Handler: onQueryValues(func(value string) string {
+		return strings.Map(func(r rune) rune {
+			if r > 0x7f && r != '\uFFFD' {
+				return 'o'
+			}
+			return r
+		}, value)
+	})}},
+}
+
+// onQueryValues returns a middleware that replaces each value of the URL's query with the
+// result of change.
+func onQueryValues(change func(string) string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			query := r.URL.Query()
+			for _, values := range query {
+				for i := range values {
+					values[i] = change(values[i])
+				}
+			}
+			r.URL.RawQuery = query.Encode()
+			next.ServeHTTP(w, r)
+		})
+	}
+}

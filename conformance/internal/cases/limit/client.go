@@ -1,0 +1,183 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/wsframe"
+	"github.com/listwatch/listwatch/transport"
+)
+
+const (
+	// smallLimit is the limit of a client for one event. The cases send larger events.
+	smallLimit = 64 << 10
+	// maxRead is the number of bytes that the client may read before it gives up. It
+	// exceeds the limit because the client reads into buffers and opens flow control
+	// windows.
+	maxRead = 16 << 20
+	// sentBytes is the number of bytes that the server sends.
+	sentBytes = 64 << 20
+)
+
+// eventStart is the start of an event, up to the text of its object.
+const eventStart = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"`
+
+func eventTooBigClient(e *harness.Env) {
+	block := strings.Repeat("0123456789abcdef", 4<<10)
+	at, conns := e.StartScript(harness.JSONMediaType, sendUnfinishedEvent(eventStart, block, sentBytes/len(block))).WithConnections()
+	s := at.DialRequest("", transport.Request{Limit: smallLimit})
+	wantEventRejected(e, "an event of 64 MiB", s)
+	s.Close()
+	if n := conns.Last().BytesRead(); n > maxRead {
+		e.Errorf("the client read %d bytes, with a limit of %d", n, smallLimit)
+	}
+
+	complete := e.StartScript(harness.JSONMediaType, harness.SendPieces(eventStart+block+block+`"}}`+"\n"), harness.EndCleanly)
+	wantEventRejected(e, "an event twice the limit", complete.DialRequest("", transport.Request{Limit: smallLimit}))
+	if got := string(complete.DialRequest("", transport.Request{Limit: 4 * len(block)}).Want("ADDED a")[0].Object.Data); !strings.HasSuffix(got, block+`"}`) {
+		e.Errorf("an event within the limit: got an object of %d bytes, want the object as sent", len(got))
+	}
+	w := e.Follow(complete.RemoteWith(complete.Route, func(r *client.Remote) { r.MaxObjectBytes = smallLimit }), 1)
+	if got, err := e.NextOf(w); !errors.Is(err, listwatch.Corrupt) {
+		e.Errorf("client.Remote: got %v, %v; want an error of code Corrupt", got, err)
+	}
+}
+
+// wantEventRejected checks that the client rejects the next event of s with an error of code
+// Corrupt.
+func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
+	e.Helper()
+	w, err := s.Receive()
+	if err == nil {
+		_, err = w.Event()
+	}
+	if !errors.Is(err, listwatch.Corrupt) {
+		got := "no event"
+		if w.Type != "" {
+			got = fmt.Sprintf("%s %.100s", w.Type, w.Object)
+		}
+		e.Errorf("%s: got %s and the error %v, want an error of code Corrupt", name, got, err)
+	}
+}
+
+// sendUnfinishedEvent returns a step that sends an event without its end: beginning,
+// followed by block, repeated blocks times. Over WebSocket it sends one message, in a
+// fragment per block.
+func sendUnfinishedEvent(beginning, block string, blocks int) harness.Step {
+	return func(p *harness.ScriptedServer) {
+		if p.Transport != "ws" {
+			p.Send(beginning)
+			for range blocks {
+				p.Send(block) // the client may have closed the connection
+			}
+			return
+		}
+		p.SendFrame(wsframe.Frame{First: wsframe.OpText, Payload: []byte(beginning)})
+		more := string(wsframe.Frame{First: wsframe.OpContinuation, Payload: []byte(block)}.Bytes())
+		for range blocks {
+			p.SendRaw(more)
+		}
+	}
+}
+
+// nestedValues returns deeply nested JSON values.
+func nestedValues() map[string]string {
+	const depth = 100_000
+	return map[string]string{
+		"arrays":          strings.Repeat("[", depth) + strings.Repeat("]", depth),
+		"objects":         strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth),
+		"both":            strings.Repeat(`[{"a":`, depth) + "1" + strings.Repeat("}]", depth),
+		"unclosed arrays": strings.Repeat("[", depth),
+	}
+}
+
+func jsonDepth(e *harness.Env) {
+	for name, value := range nestedValues() {
+		object := `{"metadata":{"name":"a","resourceVersion":"5"},"deep":` + value + `}`
+		scripted := e.StartScript(harness.JSONMediaType, harness.SendPieces(`{"type":"ADDED","object":`+object+"}\n"), harness.EndCleanly)
+		wantEventRejected(e, name, scripted.Dial(""))
+
+		list := `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[` + object + `]}`
+		_, at := e.ServeSequence(harness.Respond(http.StatusOK, list, "Content-Type", harness.JSONMediaType))
+		if _, err := e.Remote(at).List(e.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Corrupt) {
+			e.Errorf("%s in a list: got %v, want an error of code Corrupt", name, err)
+		}
+	}
+}
+
+// maxRedirects is the number of redirects that a client follows.
+const maxRedirects = 10
+
+func redirect(e *harness.Env) {
+	secret := http.Header{"Authorization": {"Bearer secret"}, "Cookie": {"a=b"}, "X-Private": {"c"}}
+	got := make(chan http.Header, 1)
+	record := func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Clone()
+		e.SendThenEnd(harness.AddedEvent("a", "5"))(w, r)
+	}
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		other := e.Serve(http.HandlerFunc(record))
+		away := redirectHandler(code, func(*http.Request) string { return other.WatchURL("watch=1").String() })
+		home := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/away":
+				away(w, r)
+			case "/home":
+				record(w, r)
+			default:
+				redirectHandler(code, func(r *http.Request) string { return "/" + r.URL.Query().Get("to") + "?watch=1" })(w, r)
+			}
+		}))
+		for to, wantKept := range map[string]bool{"home": true, "away": false} {
+			s, err := e.WithRoute(home).TryDial("to="+to, transport.Request{Header: secret.Clone()})
+			if e.Transport == "ws" {
+				if err == nil {
+					e.Errorf("status %d: the client followed a redirect of its WebSocket handshake", code)
+				}
+				continue
+			}
+			if err != nil {
+				e.Fatalf("a redirect with status %d to %s: got error %v, want the watch at the new location", code, to, err)
+			}
+			s.Want("ADDED a")
+			h := <-got
+			for name := range secret {
+				if has := h.Get(name) != ""; has != wantKept {
+					e.Errorf("a redirect with status %d to %s: the new request has %s: %v, want %v", code, to, name, has, wantKept)
+				}
+			}
+		}
+	}
+	checkRedirectLimit(e)
+}
+
+// checkRedirectLimit checks that the client stops following a server whose redirects never
+// end.
+func checkRedirectLimit(e *harness.Env) {
+	script, at := e.ServeSequence(redirectHandler(http.StatusTemporaryRedirect, func(r *http.Request) string {
+		return fmt.Sprintf("/things?watch=1&hop=%sx", r.URL.Query().Get("hop"))
+	}))
+	if _, err := e.WithRoute(at).TryDial("", transport.Request{}); listwatch.AsError(err) == nil {
+		e.Errorf("endless redirects: got %v, want an error", err)
+	}
+	want := maxRedirects + 1
+	if e.Transport == "ws" {
+		want = 1
+	}
+	if n := len(script.RequestTimes()); n > want {
+		e.Errorf("endless redirects: the client made %d requests, want at most %d", n, want)
+	}
+}
+
+// redirectHandler returns a handler that redirects to the URL that to returns.
+func redirectHandler(code int, to func(r *http.Request) string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", to(r))
+		w.WriteHeader(code)
+	}
+}

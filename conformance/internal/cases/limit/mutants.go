@@ -1,0 +1,93 @@
+package limit
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// Mutants break the cases about limits. Mutants of the server come first, then mutants of
+// the client.
+var Mutants = []mutation.Mutant{
+	{Name: "accepts-any-header-size", Breaks: []string{"limit/h1-header-bytes", "limit/h2-continuation-flood"}, Defect: reference.Interceptors{
+		HTTP: func(s *http.Server) { s.MaxHeaderBytes = 64 << 20 },
+		Handler: mutation.OnRequest(func(r *http.Request) {
+			for _, name := range []string{"X-One", "X-Many", "X-Flood"} {
+				r.Header.Del(name)
+			}
+		}),
+	}},
+	{Name: "drops-long-selectors", Breaks: []string{"limit/uri-long"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
+		if len(q.Get("labelSelector")) > 1<<10 {
+			q.Del("labelSelector")
+		}
+	})}},
+	{Name: "keeps-ambiguous-connections-open", Breaks: []string{"limit/smuggling"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
+	{Name: "no-header-timeout", Breaks: []string{"limit/slowloris"}, Defect: reference.Interceptors{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
+	{Name: "leaks-a-slot-per-reset", Breaks: []string{"limit/h2-rapid-reset"}, Defect: reference.Interceptors{Handler: leakingSlots}},
+	{Name: "closes-large-frames-with-1000", Breaks: []string{"limit/ws-client-talks"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.WithNormalClose)}},
+	{Name: "changes-pong-data", Breaks: []string{"limit/ws-ping-flood"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(pongsWrongly)}},
+	{Name: "refuses-with-503", Breaks: []string{"limit/max-watches"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, body []byte) (int, []byte) {
+		if status == http.StatusTooManyRequests {
+			status = http.StatusServiceUnavailable
+		}
+		return status, body
+	})}},
+	{Name: "refuses-without-retry-after", Breaks: []string{"limit/max-watches"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) { h.Del("Retry-After") })}},
+
+	{Name: "client-uses-one-connection", Breaks: []string{"limit/h2-concurrent-streams"}, Defect: reference.Interceptors{TransportClient: mutation.OnDials(oneConnection())}},
+	{Name: "client-limit-is-24-MiB", Breaks: []string{"limit/event-too-big-client", "limit/bomb"}, Defect: reference.Interceptors{TransportClient: mutation.OnDials(mutation.WithLimit(24 << 20))}},
+	{Name: "client-treats-rejection-as-clean-end", Breaks: []string{"limit/json-depth", "limit/event-too-big-client", "limit/bomb"}, Defect: reference.Interceptors{
+		TransportClient: mutation.OnReceiveError(func(error) error { return io.EOF }),
+	}},
+	{Name: "client-sends-credentials-to-other-hosts", Breaks: []string{"limit/redirect"}, Defect: reference.Interceptors{TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) {
+		c.OnWrite = mutation.Replace("Accept: ", "X-Private: c\r\nAccept: ")
+	})}},
+}
+
+// leakingSlots returns a handler that serves 100 requests at once, and never frees the slot of
+// a request that was reset.
+func leakingSlots(next http.Handler) http.Handler {
+	slots := make(chan struct{}, 100)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case slots <- struct{}{}:
+		default:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		defer func() {
+			if r.Context().Err() == nil {
+				<-slots
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// pongsWrongly changes the last byte of a pong frame. p is the data of one write.
+func pongsWrongly(p []byte) []byte {
+	if p[0] == mutation.BitFinal|mutation.OpPong && p[1] > 0 {
+		p[len(p)-1] ^= 0xff
+	}
+	return p
+}
+
+// oneConnection returns a dial function that fails once it has dialed the number of streams
+// that fit on one connection.
+func oneConnection() mutation.DialFunc {
+	var dialed atomic.Int64
+	return func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+		if dialed.Add(1) > 250 {
+			return nil, &listwatch.Error{Code: listwatch.Unavailable, Message: "the connection has no free stream"}
+		}
+		return c.Dial(ctx, r)
+	}
+}

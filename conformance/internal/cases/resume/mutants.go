@@ -1,0 +1,109 @@
+package resume
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+)
+
+// Mutants break the cases of this package.
+var Mutants = []mutation.Mutant{
+	{Name: "resumes-one-late", Breaks: []string{
+		"resume/from-rv", "resume/restart", "resume/cross-transport", "resume/cross-replica", "resume/list-then-watch", "resume/expired-never-skips",
+	}, Defect: reference.Interceptors{Source: mutation.OnWatches(func(q *listwatch.Query) {
+		if q.Start == listwatch.At {
+			q.Version++
+		}
+	})}},
+	{Name: "resumes-one-early", Breaks: []string{"resume/from-rv", "resume/restart", "resume/last-event-id", "resume/rv-exact-no-synthetic"}, Defect: reference.Interceptors{
+		Source: mutation.OnWatches(func(q *listwatch.Query) {
+			if q.Start == listwatch.At {
+				q.Version--
+			}
+		}),
+	}},
+	{Name: "sends-stale-initial-state", Breaks: []string{"resume/rv-unset"}, Defect: reference.Interceptors{Source: mutation.StaleInitialState}},
+	{Name: "repeats-every-event", Breaks: []string{"resume/rv-zero", "resume/from-rv"}, Defect: reference.Interceptors{
+		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
+	}},
+	{Name: "sends-unrequested-initial-events", Breaks: []string{"resume/rv-exact-no-synthetic"}, Defect: reference.Interceptors{
+		Source: mutation.OnWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.Yes }),
+	}},
+	{Name: "skips-expired-history", Breaks: []string{
+		"resume/expired", "resume/expired-never-skips", "resume/expired-never-skips-bytes", "resume/server-restart",
+	}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &lenient{s} }}},
+	{Name: "hides-expiry-during-replay", Breaks: []string{"resume/expired-during-replay"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source { return &mutation.WithoutErrors{Source: s} }}},
+	{Name: "loses-the-twentieth-event", Breaks: []string{"resume/compact-while-watching"}, Defect: reference.Interceptors{
+		Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+			if seen == 21 || e.Type == listwatch.Modified && seen == 1 {
+				return nil
+			}
+			return []listwatch.Event{e}
+		}),
+	}},
+	{Name: "ignores-resource-version", Breaks: []string{"resume/future-rv", "resume/list-future-rv", "resume/match-rules"}, Defect: reference.Interceptors{
+		Handler: mutation.OnQuery(func(q url.Values) { q.Del("resourceVersion"); q.Del("resourceVersionMatch") }),
+	}},
+	{Name: "accepts-invalid-versions", Breaks: []string{"resume/bad-rv"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
+		if _, err := listwatch.ParseVersion(q.Get("resourceVersion")); err != nil {
+			q.Del("resourceVersion")
+		}
+	})}},
+	{Name: "versions-have-a-leading-zero", Breaks: []string{"resume/rv-comparable"}, Defect: reference.Interceptors{Source: mutation.OnData(`"resourceVersion":"`, `"resourceVersion":"0`)}},
+	{Name: "ignores-last-event-id", Breaks: []string{"resume/last-event-id"}, Defect: reference.Interceptors{
+		Handler: mutation.OnRequest(func(r *http.Request) { r.Header.Del("Last-Event-Id") }),
+	}},
+	{Name: "client-hides-error-codes", Breaks: []string{"resume/rv-opaque-client", "resume/store-reset"}, Defect: reference.Interceptors{
+		Client: func(r *client.Remote) listwatch.Source { return &mutation.WithoutErrorCodes{Remote: r} },
+	}},
+}
+
+// lenient is a source that treats an expired version as the newest one.
+type lenient struct{ listwatch.Source }
+
+// Describe returns the description of the wrapped source.
+func (l *lenient) Describe() listwatch.Description { return listwatch.Describe(l.Source) }
+
+// Watch starts at the newest version if the requested version has expired.
+func (l *lenient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := l.Source.Watch(ctx, q)
+	if err == nil {
+		return &lenientWatcher{Watcher: w, from: l.Source, query: q}, nil
+	}
+	if !errors.Is(err, listwatch.Expired) {
+		return nil, err
+	}
+	return l.Source.Watch(ctx, l.now(q))
+}
+
+func (l *lenient) now(q listwatch.Query) listwatch.Query {
+	q.Start, q.Version, q.InitialEvents = listwatch.Newest, 0, listwatch.No
+	return q
+}
+
+type lenientWatcher struct {
+	listwatch.Watcher
+	from  listwatch.Source
+	query listwatch.Query
+}
+
+// Next continues at the newest version if the history has expired.
+func (w *lenientWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := w.Watcher.Next(ctx, dst)
+	if !errors.Is(err, listwatch.Expired) {
+		return n, err
+	}
+	next, err := w.from.Watch(ctx, (&lenient{}).now(w.query))
+	if err != nil {
+		return 0, err
+	}
+	_ = w.Watcher.Close()
+	w.Watcher = next
+	return w.Watcher.Next(ctx, dst)
+}

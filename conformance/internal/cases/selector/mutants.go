@@ -1,0 +1,32 @@
+package selector
+
+import (
+	"net/url"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+)
+
+// Mutants break the cases of this package.
+var Mutants = []mutation.Mutant{
+	{Name: "ignores-label-selectors", Breaks: []string{
+		"select/label-ops", "select/leaves-selector", "select/non-matching-silent", "select/combined-resume", "select/property", "select/empty-result",
+	}, Defect: reference.Interceptors{Source: mutation.OnWatches(func(q *listwatch.Query) { q.Labels = listwatch.LabelSelector{} })}},
+	{Name: "ignores-field-selectors", Breaks: []string{"select/field-name", "select/non-matching-silent"}, Defect: reference.Interceptors{
+		Source: mutation.OnWatches(func(q *listwatch.Query) { q.Fields = listwatch.FieldSelector{} }),
+	}},
+	{Name: "deletes-at-the-previous-version", Breaks: []string{"select/leaves-carries-new-rv"}, Defect: reference.Interceptors{
+		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			if e.Type == listwatch.Deleted {
+				e.Object = e.Object.At(e.Version - 1)
+				e.Version--
+			}
+			return []listwatch.Event{e}
+		}),
+	}},
+	{Name: "accepts-invalid-selectors", Breaks: []string{"select/field-unknown", "select/bad-syntax"}, Defect: reference.Interceptors{Handler: mutation.OnQuery(func(q url.Values) {
+		q.Del("labelSelector")
+		q.Del("fieldSelector")
+	})}},
+}

@@ -1,0 +1,46 @@
+package timeout
+
+import (
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// Mutants break the cases of this package.
+var Mutants = []mutation.Mutant{
+	{Name: "ignores-timeoutSeconds", Breaks: []string{"timeout/seconds", "timeout/activity-independent", "timeout/bad-values"}, Defect: reference.Interceptors{
+		Handler: withTimeout(func(string) string { return "" }),
+	}},
+	{Name: "aborts-completed-watches", Breaks: []string{"timeout/clean-end-form", "drain/ends-all"}, Defect: reference.Interceptors{
+		Transport: mutation.OnClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Abort) }),
+	}},
+	{Name: "has-a-fixed-default-timeout", Breaks: []string{"timeout/default-jitter"}, Defect: reference.Interceptors{Handler: withTimeout(func(requested string) string {
+		if requested == "" {
+			return "900"
+		}
+		return requested
+	})}},
+	{Name: "never-pings", Breaks: []string{"timeout/heartbeat", "timeout/ws-pong-missing", "drop/half-open"}, Defect: reference.Interceptors{
+		Transport: mutation.OnAccept(func(o *transport.Options) { o.PingInterval = -1 }, nil),
+	}},
+	{Name: "client-has-no-idle-timeout", Breaks: []string{"timeout/client-idle", "drop/client-half-open"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+		r.IdleTimeout = -1
+		return r
+	}}},
+}
+
+// withTimeout returns a handler that replaces the timeoutSeconds of each request.
+func withTimeout(change func(requested string) string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			q := r.URL.Query()
+			q.Set("timeoutSeconds", change(q.Get("timeoutSeconds")))
+			r.URL.RawQuery = q.Encode()
+			next.ServeHTTP(w, r)
+		})
+	}
+}

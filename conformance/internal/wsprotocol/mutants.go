@@ -1,0 +1,218 @@
+package wsprotocol
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/reference"
+)
+
+// Mutants returns the mutants for [Cases]: our server with a defect in its WebSocket protocol,
+// then our client. Breaks are patterns for [path.Match]. Each case that a pattern matches must
+// fail in at least one variant.
+func Mutants() []mutation.Mutant { return slices.Concat(serverMutants, clientMutants) }
+
+var serverMutants = []mutation.Mutant{
+	{Name: "closes-with-4321", Breaks: []string{
+		"torture-server/close-*", "torture-server/text*", "torture-server/binary", "torture-server/ping-and-close", "torture-server/ping-of-126",
+		"torture-server/ping-of-64KiB", "torture-server/*-in-fragments", "torture-server/*continuation-of-nothing", "torture-server/masked-wrongly",
+		"torture-server/length-*", "torture-server/opcode-*", "torture-server/rsv*",
+	}, Defect: reference.Interceptors{Handler: mutation.OnWrites(closesWith(4321))}},
+	{Name: "sends-after-close", Breaks: []string{"torture-server/close-1000", "torture-server/close-twice"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(func(p []byte) []byte {
+		if p[0] == mutation.BitFinal|mutation.OpClose {
+			return append(p, mutation.JoinFrame(mutation.BitFinal|mutation.OpPong, nil)...)
+		}
+		return p
+	})}},
+	{Name: "empty-pongs", Breaks: []string{
+		"torture-server/ping-of-125", "torture-server/ping-of-bytes", "torture-server/pings", "torture-server/pings-in-drips",
+	}, Defect: reference.Interceptors{
+		Handler: mutation.OnWrites(func(p []byte) []byte {
+			if p[0] == mutation.BitFinal|mutation.OpPong {
+				return mutation.JoinFrame(mutation.BitFinal|mutation.OpPong, nil)
+			}
+			return p
+		}),
+	}},
+	{Name: "pongs-with-extra-payload", Breaks: []string{"torture-server/ping-empty"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(func(p []byte) []byte {
+		if p[0] == mutation.BitFinal|mutation.OpPong {
+			return mutation.JoinFrame(mutation.BitFinal|mutation.OpPong, []byte("too much"))
+		}
+		return p
+	})}},
+	{Name: "rejects-unsolicited-pongs", Breaks: []string{"torture-server/pong-unasked"}, Defect: onClientFrames(func(f *frame) {
+		if f.first == mutation.BitFinal|mutation.OpPong {
+			f.first |= reserved
+		}
+	})},
+	{Name: "accepts-reserved-bits", Breaks: []string{
+		"torture-server/rsv*-on-text", "torture-server/rsv*-on-ping", "torture-server/rsv*-on-close",
+	}, Defect: onClientFrames(func(f *frame) {
+		f.first &^= reserved
+	})},
+	{Name: "accepts-any-opcode", Breaks: []string{"torture-server/opcode-*"}, Defect: onClientFrames(func(f *frame) {
+		if op := f.first & opMask; op > mutation.OpBinary && op != mutation.OpClose && op != mutation.OpClose+1 && op != mutation.OpPong {
+			f.first = mutation.BitFinal | mutation.OpText
+		}
+	})},
+	{Name: "accepts-any-close-code", Breaks: []string{
+		"torture-server/close-0", "torture-server/close-999", "torture-server/close-100[456]", "torture-server/close-101[56]", "torture-server/close-2*",
+		"torture-server/close-5000", "torture-server/close-65535", "torture-server/close-1100",
+	}, Defect: onClientFrames(func(f *frame) {
+		if f.first == mutation.BitFinal|mutation.OpClose && len(f.payload) >= 2 {
+			binary.BigEndian.PutUint16(f.payload, 1000)
+		}
+	})},
+	{Name: "accepts-any-close-reason", Breaks: []string{
+		"torture-server/close-with-overlong", "torture-server/close-with-surrogate", "torture-server/close-with-half-a-letter",
+	}, Defect: onClientFrames(replaceNonASCII)},
+}
+
+var clientMutants = []mutation.Mutant{
+	{Name: "client-closes-with-4321", Breaks: []string{"torture-client/*"}, Defect: reference.Interceptors{TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) { c.OnWrite = closesWith(4321) })}},
+	{Name: "client-sends-empty-pongs", Breaks: []string{
+		"torture-client/ping-of-125", "torture-client/pings", "torture-client/event-in-drips", "torture-client/split-at-*",
+	}, Defect: reference.Interceptors{
+		TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) {
+			c.OnWrite = func(p []byte) []byte {
+				if p[0] == mutation.BitFinal|mutation.OpPong {
+					_, payload, _ := mutation.SplitFrame(p)
+					p[len(p)-len(payload)-5] = 0x80 // no payload, but a mask
+					return p[:len(p)-len(payload)]
+				}
+				return p
+			}
+		}),
+	}},
+	{Name: "client-reports-errors-as-clean-end", Breaks: []string{
+		"torture-client/too-large*", "torture-client/not-utf8-*", "torture-client/rsv*",
+		"torture-client/opcode-*", "torture-client/close-1002", "torture-client/*-within-an-event",
+	}, Defect: reference.Interceptors{TransportClient: mutation.OnReceiveError(func(error) error { return io.EOF })}},
+	{Name: "client-reports-clean-ends-as-errors", Breaks: []string{
+		"torture-client/close-1000", "torture-client/close-with-letters", "torture-client/fragments-*", "torture-client/pong-unasked",
+	}, Defect: reference.Interceptors{
+		TransportClient: mutation.OnReceiveError(func(error) error { return &listwatch.Error{Code: listwatch.Unavailable} }),
+	}},
+	{Name: "client-ignores-the-size-limit", Breaks: []string{
+		"torture-client/too-large", "torture-client/too-large-in-fragments", "torture-client/too-large-after-others",
+	}, Defect: reference.Interceptors{
+		TransportClient: mutation.OnDials(mutation.WithLimit(1 << 20)),
+	}},
+	{Name: "client-accepts-invalid-utf8", Breaks: []string{
+		"torture-client/not-utf8-continuation", "torture-client/not-utf8-overlong-two", "torture-client/not-utf8-latin-1",
+	}, Defect: reference.Interceptors{
+		TransportClient: mutation.OnClientConns(func(c *mutation.AlteredConn) {
+			c.OnRead = func(p []byte) []byte {
+				for i := sampleOffset(p); i < len(p); {
+					r, n := utf8.DecodeRune(p[i:])
+					if r == utf8.RuneError && n == 1 {
+						p[i] = '?'
+					}
+					i += n
+				}
+				return p
+			}
+		}),
+	}},
+}
+
+// sampleOffset returns the offset of the text of an event in p, where invalid UTF-8 may start.
+// It returns len(p) if p contains no event.
+func sampleOffset(p []byte) int {
+	const before = `"text":"`
+	for i := range p {
+		if len(p)-i >= len(before) && string(p[i:i+len(before)]) == before {
+			return i + len(before)
+		}
+	}
+	return len(p)
+}
+
+const (
+	opMask   byte = 0x0f
+	reserved byte = 0x70
+)
+
+// closesWith returns a function that replaces the code of a close frame. p must be one write.
+func closesWith(code uint16) func(p []byte) []byte {
+	return func(p []byte) []byte {
+		if len(p) < 2 || p[0] != mutation.BitFinal|mutation.OpClose {
+			return p
+		}
+		if p[1]&0x80 == 0 {
+			return mutation.JoinFrame(p[0], binary.BigEndian.AppendUint16(nil, code))
+		}
+		return binary.BigEndian.AppendUint16([]byte{p[0], 0x82, 0, 0, 0, 0}, code) // with a zero mask
+	}
+}
+
+// A frame is an unmasked frame of a client.
+type frame struct {
+	first   byte
+	payload []byte
+}
+
+func replaceNonASCII(f *frame) {
+	for i := range f.payload {
+		if i >= 2 && f.payload[i] >= utf8.RuneSelf {
+			f.payload[i] = '?'
+		}
+	}
+}
+
+// onClientFrames returns a server that reads the frames of its clients as altered by change,
+// which must keep the length of the payload.
+func onClientFrames(change func(*frame)) reference.Interceptors {
+	return reference.Interceptors{Handler: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(&alteredWriter{w, change}, r)
+		})
+	}}
+}
+
+type alteredWriter struct {
+	http.ResponseWriter
+	change func(*frame)
+}
+
+// Unwrap returns the wrapped writer, for http.ResponseController.
+func (w *alteredWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack takes over the connection and alters the frames that are read from it.
+func (w *alteredWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	return &mutation.AlteredConn{Conn: c, OnRead: func(p []byte) []byte {
+		changeFrames(p, w.change)
+		return p
+	}}, buffers, err
+}
+
+// changeFrames applies change to the complete client frames at the start of p. It stops at the
+// first frame of 126 bytes or more.
+func changeFrames(p []byte, change func(*frame)) {
+	for len(p) >= 6 && p[1]&0x80 != 0 && p[1] < 0x80|126 {
+		end := 6 + int(p[1]&^0x80)
+		if len(p) < end {
+			return
+		}
+		mask, payload := p[2:6], p[6:end]
+		unmask := func() {
+			for i := range payload {
+				payload[i] ^= mask[i%4]
+			}
+		}
+		unmask()
+		f := frame{p[0], payload}
+		change(&f)
+		p[0] = f.first
+		unmask()
+		p = p[end:]
+	}
+}

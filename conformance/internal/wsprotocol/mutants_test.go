@@ -1,0 +1,60 @@
+package wsprotocol
+
+import (
+	"path"
+	"testing"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/mutation"
+	"github.com/listwatch/listwatch/conformance/runner"
+)
+
+// brokenBy returns the cases that m must fail.
+func brokenBy(t *testing.T, m mutation.Mutant) (trials []harness.Case) {
+	t.Helper()
+	for _, pattern := range m.Breaks {
+		before := len(trials)
+		for _, c := range Cases() {
+			ok, err := path.Match(pattern, c.ID)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", m.Name, pattern, err)
+			}
+			if ok {
+				trials = append(trials, c)
+			}
+		}
+		if len(trials) == before {
+			t.Errorf("%s: the pattern %s matches no case", m.Name, pattern)
+		}
+	}
+	return trials
+}
+
+// The mutants run in parallel because most of the time is spent waiting for frames that a
+// mutant does not send.
+func TestCasesDetectTheirMutants(t *testing.T) {
+	for _, m := range Mutants() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range brokenBy(t, m) {
+				if !runner.Detects(t.Context(), c, m.Target(), nil) {
+					t.Errorf("%s passes with the mutant", c.ID)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryCaseHasAMutant(t *testing.T) {
+	detected := map[string]bool{}
+	for _, m := range Mutants() {
+		for _, c := range brokenBy(t, m) {
+			detected[c.ID] = true
+		}
+	}
+	for _, c := range Cases() {
+		if !detected[c.ID] {
+			t.Errorf("no mutant breaks %s, so nothing shows that the case can fail", c.ID)
+		}
+	}
+}
