@@ -146,8 +146,8 @@ func (e *Env) Patience() time.Duration {
 	return 10 * time.Second
 }
 
-// Can reports whether the target has an optional ability.
-func (e *Env) Can(a Ability) bool { return e.Target.Abilities&a == a }
+// Supports reports whether the target has an optional ability.
+func (e *Env) Supports(a Ability) bool { return e.Target.Abilities&a == a }
 
 // Random returns a random number generator that starts from Target.Seed, or from a random
 // seed if that is zero. It logs the seed, so that a failure can be repeated.

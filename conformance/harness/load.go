@@ -79,7 +79,7 @@ func SendN(writes chan<- struct{}, n int) {
 // this took. It returns at once if the target lacks the ability CountsWatches.
 func (e *Env) WaitForWatches(want int) time.Duration {
 	e.Helper()
-	if !e.Can(CountsWatches) {
+	if !e.Supports(CountsWatches) {
 		return 0
 	}
 	start := time.Now()

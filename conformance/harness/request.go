@@ -19,7 +19,7 @@ import (
 func (e *Env) WatchRawIn(mediaType, query string) *Response {
 	e.Helper()
 	a := e.WatchRaw(query, "Accept", mediaType)
-	if a.Status == 406 && !e.Can(InProcess) {
+	if a.Status == 406 && !e.Supports(InProcess) {
 		e.Skipf("the server does not offer %s", mediaType)
 	}
 	a.WantAccepted()

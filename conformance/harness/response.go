@@ -169,7 +169,7 @@ func Contains(values []string, item string) bool {
 // (sections 4.2.2 and 4.4).
 func (a *Response) WantHandshakeRefused(code int, reason string) {
 	a.Helper()
-	if a.Can(InProcess) {
+	if a.Supports(InProcess) {
 		a.WantRefused(code, reason)
 	} else if a.Status/100 != 4 {
 		a.Errorf("%sgot status %d, want 4xx", a.Request, a.Status)

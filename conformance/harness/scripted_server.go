@@ -140,9 +140,9 @@ func (p *ScriptedServer) Send(payload string) {
 	case p.Transport == "h1":
 		p.SendRaw(fmt.Sprintf("%x\r\n%s\r\n", len(payload), payload))
 	case p.text:
-		p.SendFrame(wsframe.Whole(wsframe.OpText, payload))
+		p.SendFrame(wsframe.Unfragmented(wsframe.OpText, payload))
 	default:
-		p.SendFrame(wsframe.Whole(wsframe.OpBinary, payload))
+		p.SendFrame(wsframe.Unfragmented(wsframe.OpBinary, payload))
 	}
 	p.settle()
 }

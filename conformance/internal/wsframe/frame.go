@@ -40,8 +40,8 @@ type Frame struct {
 // Opcode returns the opcode of the first byte.
 func (f Frame) Opcode() byte { return f.First & 0x0f }
 
-// Whole returns an unfragmented message or control frame.
-func Whole(op byte, payload string) Frame {
+// Unfragmented returns an unfragmented message or control frame.
+func Unfragmented(op byte, payload string) Frame {
 	return Frame{First: Final | op, Payload: []byte(payload)}
 }
 

@@ -36,7 +36,7 @@ func (t *trial) onClient(e *harness.Env) {
 			p.SendRaw(string(b))
 		}
 		if len(t.codes) == 0 {
-			p.SendFrame(wsframe.Whole(wsframe.OpText, eventJSON))
+			p.SendFrame(wsframe.Unfragmented(wsframe.OpText, eventJSON))
 			p.SendFrame(wsframe.Close(wsframe.CloseNormal))
 		}
 		left <- readReaction(p)
@@ -115,31 +115,31 @@ func readReaction(p *harness.ScriptedServer) clientReaction {
 
 // clientTrials returns the trials in which a scripted server sends the frames.
 func clientTrials() []*trial {
-	event := wsframe.Whole(wsframe.OpText, eventJSON)
+	event := wsframe.Unfragmented(wsframe.OpText, eventJSON)
 	long := strings.Repeat("x", 125)
 	half := wsframe.Frame{First: wsframe.OpText, Payload: []byte(eventJSON[:10])}
 	protocol, normally := []int{wsframe.CloseProtocolError}, []int{wsframe.CloseNormal}
 	all := []*trial{
-		{name: "ping-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "")}, pongs: []string{""}},
-		{name: "ping-of-125", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, long)}, pongs: []string{long}},
-		{name: "pings", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "one"), event, wsframe.Whole(wsframe.OpPing, "two"), wsframe.Whole(wsframe.OpPing, "three")}, pongs: []string{"one", "two", "three"}, events: 1},
-		{name: "pong-unasked", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPong, ""), wsframe.Whole(wsframe.OpPong, long)}},
-		{name: "event-in-drips", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "x"), event}, byteByByte: true, pongs: []string{"x"}, events: 1},
-		{name: "fragments-in-drips", sent: fragments(eventJSON, 3, wsframe.Whole(wsframe.OpPing, "x")), byteByByte: true, pongs: repeated("x", len(eventJSON)/3), events: 1},
+		{name: "ping-empty", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "")}, pongs: []string{""}},
+		{name: "ping-of-125", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, long)}, pongs: []string{long}},
+		{name: "pings", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "one"), event, wsframe.Unfragmented(wsframe.OpPing, "two"), wsframe.Unfragmented(wsframe.OpPing, "three")}, pongs: []string{"one", "two", "three"}, events: 1},
+		{name: "pong-unasked", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPong, ""), wsframe.Unfragmented(wsframe.OpPong, long)}},
+		{name: "event-in-drips", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "x"), event}, byteByByte: true, pongs: []string{"x"}, events: 1},
+		{name: "fragments-in-drips", sent: fragments(eventJSON, 3, wsframe.Unfragmented(wsframe.OpPing, "x")), byteByByte: true, pongs: repeated("x", len(eventJSON)/3), events: 1},
 		{name: "fragments-of-one-byte", sent: fragments(eventJSON, 1), events: 1},
-		{name: "fragments-with-pings-between", sent: fragments(eventJSON, 7, wsframe.Whole(wsframe.OpPing, "x"), wsframe.Whole(wsframe.OpPong, "y")), pongs: repeated("x", len(eventJSON)/7), events: 1},
+		{name: "fragments-with-pings-between", sent: fragments(eventJSON, 7, wsframe.Unfragmented(wsframe.OpPing, "x"), wsframe.Unfragmented(wsframe.OpPong, "y")), pongs: repeated("x", len(eventJSON)/7), events: 1},
 		{name: "fragments-with-nothing-between", sent: fragments(eventJSON, 7, wsframe.Frame{First: wsframe.OpContinuation}), events: 1},
 		{name: "event-within-an-event", sent: []wsframe.Frame{half, event}, codes: protocol},
-		{name: "binary-within-an-event", sent: []wsframe.Frame{half, wsframe.Whole(wsframe.OpBinary, "x")}, codes: protocol},
+		{name: "binary-within-an-event", sent: []wsframe.Frame{half, wsframe.Unfragmented(wsframe.OpBinary, "x")}, codes: protocol},
 		{name: "close-within-an-event", sent: []wsframe.Frame{half, wsframe.Close(wsframe.CloseNormal)}, codes: []int{wsframe.CloseNormal, wsframe.CloseProtocolError}},
-		{name: "close-with-letters", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03\xe8é€𝄞")}, codes: normally, clean: true},
-		{name: "close-with-123-bytes", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03\xe8"+long[:123])}, codes: normally, clean: true},
-		{name: "close-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "")}, codes: []int{0, wsframe.CloseNormal}},
+		{name: "close-with-letters", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8é€𝄞")}, codes: normally, clean: true},
+		{name: "close-with-123-bytes", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8"+long[:123])}, codes: normally, clean: true},
+		{name: "close-empty", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "")}, codes: []int{0, wsframe.CloseNormal}},
 		{name: "close-and-event", sent: []wsframe.Frame{event, wsframe.Close(wsframe.CloseNormal), event}, events: 1, codes: normally, clean: true},
 		{name: "close-twice", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Close(wsframe.CloseProtocolError)}, codes: normally, clean: true},
-		{name: "too-large", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, eventJSON+" ")}, codes: []int{wsframe.CloseTooBig}},
+		{name: "too-large", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, eventJSON+" ")}, codes: []int{wsframe.CloseTooBig}},
 		{name: "too-large-in-fragments", sent: fragments(eventJSON+" ", 40), codes: []int{wsframe.CloseTooBig}},
-		{name: "too-large-after-others", sent: []wsframe.Frame{event, event, wsframe.Whole(wsframe.OpText, eventJSON+" ")}, events: 2, codes: []int{wsframe.CloseTooBig}},
+		{name: "too-large-after-others", sent: []wsframe.Frame{event, event, wsframe.Unfragmented(wsframe.OpText, eventJSON+" ")}, events: 2, codes: []int{wsframe.CloseTooBig}},
 		{name: "too-large-in-name-alone", raw: []byte{wsframe.Final | wsframe.OpText, 127, 0x40, 0, 0, 0, 0, 0, 0, 0}, codes: []int{wsframe.CloseTooBig}},
 	}
 	for _, code := range validCodes {
@@ -151,7 +151,7 @@ func clientTrials() []*trial {
 		}
 		all = append(all, &trial{
 			name: "split-at-" + strconv.Itoa(i), events: 1, pongs: []string{"x"},
-			sent: []wsframe.Frame{{First: wsframe.OpText, Payload: []byte(eventJSON[:i])}, wsframe.Whole(wsframe.OpPing, "x"), {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(eventJSON[i:])}},
+			sent: []wsframe.Frame{{First: wsframe.OpText, Payload: []byte(eventJSON[:i])}, wsframe.Unfragmented(wsframe.OpPing, "x"), {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(eventJSON[i:])}},
 		})
 	}
 	all = append(all, invalidUTF8Trials()...)
@@ -207,7 +207,7 @@ func invalidUTF8Trials() (all []*trial) {
 		}
 		apart = append(apart, wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(behind)})
 		all = append(all,
-			&trial{name: "not-utf8-" + name, sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, before+bad+behind)}, codes: []int{wsframe.CloseInvalidData}},
+			&trial{name: "not-utf8-" + name, sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, before+bad+behind)}, codes: []int{wsframe.CloseInvalidData}},
 			&trial{name: "not-utf8-" + name + "-in-fragments", sent: apart, codes: []int{wsframe.CloseInvalidData}},
 		)
 	}

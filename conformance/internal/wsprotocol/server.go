@@ -21,7 +21,7 @@ func (t *trial) onServer(e *harness.Env) {
 	}
 	if len(t.codes) == 0 {
 		if len(t.pongs) == 0 { // the pong shows that the server has read all frames and continues
-			ping := wsframe.Whole(wsframe.OpPing, "and now?")
+			ping := wsframe.Unfragmented(wsframe.OpPing, "and now?")
 			ping.Masked = true
 			_, _ = a.Conn.Write(ping.Bytes())
 			withPing := *t
@@ -75,36 +75,36 @@ func closeCode(f wsframe.Frame) int {
 // violationTrials returns the trials that violate the protocol whichever end sends the frames.
 func violationTrials() []*trial {
 	protocol := []int{wsframe.CloseProtocolError}
-	text, half := wsframe.Whole(wsframe.OpText, "x"), wsframe.Frame{First: wsframe.OpText, Payload: []byte("x")}
+	text, half := wsframe.Unfragmented(wsframe.OpText, "x"), wsframe.Frame{First: wsframe.OpText, Payload: []byte("x")}
 	all := []*trial{
 		{name: "masked-wrongly", sent: []wsframe.Frame{{First: wsframe.Final | wsframe.OpPing, Masked: true}}, codes: protocol},
-		{name: "ping-of-126", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, strings.Repeat("x", 126))}, codes: protocol},
-		{name: "ping-of-64KiB", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, strings.Repeat("x", 64<<10))}, codes: protocol},
+		{name: "ping-of-126", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, strings.Repeat("x", 126))}, codes: protocol},
+		{name: "ping-of-64KiB", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, strings.Repeat("x", 64<<10))}, codes: protocol},
 		{name: "ping-in-fragments", sent: []wsframe.Frame{{First: wsframe.OpPing, Payload: []byte("x")}, {First: wsframe.Final | wsframe.OpContinuation}}, codes: protocol},
 		{name: "pong-in-fragments", sent: []wsframe.Frame{{First: wsframe.OpPong}, {First: wsframe.Final | wsframe.OpContinuation}}, codes: protocol},
 		{name: "close-in-fragments", sent: []wsframe.Frame{{First: wsframe.OpClose}, {First: wsframe.Final | wsframe.OpContinuation}}, codes: protocol},
-		{name: "close-of-126", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03\xe8"+strings.Repeat("x", 124))}, codes: protocol},
-		{name: "close-of-one-byte", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03")}, codes: protocol},
+		{name: "close-of-126", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8"+strings.Repeat("x", 124))}, codes: protocol},
+		{name: "close-of-one-byte", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03")}, codes: protocol},
 		{name: "continuation-of-nothing", sent: []wsframe.Frame{{First: wsframe.Final | wsframe.OpContinuation, Payload: []byte("x")}, text}, codes: protocol},
 		{name: "unfinished-continuation-of-nothing", sent: []wsframe.Frame{{First: wsframe.OpContinuation}, text}, codes: protocol},
 		{name: "length-of-2-63", raw: []byte{wsframe.Final | wsframe.OpText, 127, 0x80, 0, 0, 0, 0, 0, 0, 0}, codes: protocol},
 	}
 	for name, bits := range map[string]byte{"rsv1": wsframe.RSV1, "rsv2": wsframe.RSV2, "rsv3": wsframe.RSV3, "rsv-all": wsframe.RSV1 | wsframe.RSV2 | wsframe.RSV3} {
-		for kind, f := range map[string]wsframe.Frame{"text": text, "fragment": half, "ping": wsframe.Whole(wsframe.OpPing, "x"), "pong": wsframe.Whole(wsframe.OpPong, ""), "close": wsframe.Close(wsframe.CloseNormal)} {
+		for kind, f := range map[string]wsframe.Frame{"text": text, "fragment": half, "ping": wsframe.Unfragmented(wsframe.OpPing, "x"), "pong": wsframe.Unfragmented(wsframe.OpPong, ""), "close": wsframe.Close(wsframe.CloseNormal)} {
 			f.First |= bits
 			all = append(all, &trial{name: name + "-on-" + kind, sent: []wsframe.Frame{f}, codes: protocol})
 		}
 	}
 	for _, op := range []byte{3, 4, 5, 6, 7, 11, 12, 13, 14, 15} {
-		all = append(all, &trial{name: "opcode-" + strconv.Itoa(int(op)), sent: []wsframe.Frame{wsframe.Whole(op, "")}, codes: protocol})
-		all = append(all, &trial{name: "opcode-" + strconv.Itoa(int(op)) + "-with-text", sent: []wsframe.Frame{wsframe.Whole(op, "x")}, codes: protocol})
+		all = append(all, &trial{name: "opcode-" + strconv.Itoa(int(op)), sent: []wsframe.Frame{wsframe.Unfragmented(op, "")}, codes: protocol})
+		all = append(all, &trial{name: "opcode-" + strconv.Itoa(int(op)) + "-with-text", sent: []wsframe.Frame{wsframe.Unfragmented(op, "x")}, codes: protocol})
 	}
 	for _, code := range []uint16{0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535} {
 		all = append(all, &trial{name: closeName(code), sent: []wsframe.Frame{wsframe.Close(code)}, codes: protocol})
 	}
 	for name, reason := range map[string]string{"overlong": "\xc0\xaf", "surrogate": "\xed\xa0\x80", "half-a-letter": "a\xe2\x82"} {
 		all = append(all, &trial{
-			name: "close-with-" + name, sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03\xe8"+reason)}, codes: []int{wsframe.CloseInvalidData, wsframe.CloseProtocolError},
+			name: "close-with-" + name, sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8"+reason)}, codes: []int{wsframe.CloseInvalidData, wsframe.CloseProtocolError},
 		})
 	}
 	return all
@@ -119,30 +119,30 @@ var validCodes = []uint16{1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 
 // serverTrials returns the trials in which a scripted client sends the frames.
 func serverTrials() []*trial {
 	long := strings.Repeat("x", 125)
-	pings := []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "one"), wsframe.Whole(wsframe.OpPong, "unsolicited"), wsframe.Whole(wsframe.OpPing, "two"), wsframe.Whole(wsframe.OpPing, ""), wsframe.Whole(wsframe.OpPing, "four")}
+	pings := []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "one"), wsframe.Unfragmented(wsframe.OpPong, "unsolicited"), wsframe.Unfragmented(wsframe.OpPing, "two"), wsframe.Unfragmented(wsframe.OpPing, ""), wsframe.Unfragmented(wsframe.OpPing, "four")}
 	policy := []int{wsframe.ClosePolicyViolation}
 	all := []*trial{
-		{name: "ping-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "")}, pongs: []string{""}},
-		{name: "ping-of-125", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, long)}, pongs: []string{long}},
-		{name: "ping-of-bytes", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "\x00\xff\xfe\xfd")}, pongs: []string{"\x00\xff\xfe\xfd"}},
-		{name: "pong-unasked", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPong, ""), wsframe.Whole(wsframe.OpPong, long)}},
+		{name: "ping-empty", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "")}, pongs: []string{""}},
+		{name: "ping-of-125", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, long)}, pongs: []string{long}},
+		{name: "ping-of-bytes", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "\x00\xff\xfe\xfd")}, pongs: []string{"\x00\xff\xfe\xfd"}},
+		{name: "pong-unasked", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPong, ""), wsframe.Unfragmented(wsframe.OpPong, long)}},
 		{name: "pings", sent: pings, pongs: []string{"one", "two", "", "four"}},
 		{name: "pings-in-drips", sent: pings, byteByByte: true, pongs: []string{"one", "two", "", "four"}},
-		{name: "text", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, "x")}, codes: policy},
-		{name: "text-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, "")}, codes: policy},
-		{name: "binary", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpBinary, "x")}, codes: policy},
-		{name: "text-in-fragments", sent: []wsframe.Frame{{First: wsframe.OpText, Payload: []byte("x")}, wsframe.Whole(wsframe.OpPing, ""), {First: wsframe.Final | wsframe.OpContinuation}}, codes: policy},
-		{name: "text-that-is-not-utf8", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, "\xff")}, codes: []int{wsframe.ClosePolicyViolation, wsframe.CloseInvalidData}},
-		{name: "text-of-64KiB", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, strings.Repeat("x", 64<<10))}, codes: []int{wsframe.ClosePolicyViolation, wsframe.CloseTooBig}},
-		{name: "text-of-16MiB", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpText, strings.Repeat("x", 16<<20))}, codes: []int{wsframe.CloseTooBig}},
-		{name: "close-empty", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "")}, codes: []int{0, wsframe.CloseNormal}},
-		{name: "close-with-123-bytes", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03\xe8"+long[:123])}, codes: []int{wsframe.CloseNormal}},
-		{name: "close-with-letters", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpClose, "\x03\xe8é€𝄞")}, codes: []int{wsframe.CloseNormal}},
+		{name: "text", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, "x")}, codes: policy},
+		{name: "text-empty", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, "")}, codes: policy},
+		{name: "binary", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpBinary, "x")}, codes: policy},
+		{name: "text-in-fragments", sent: []wsframe.Frame{{First: wsframe.OpText, Payload: []byte("x")}, wsframe.Unfragmented(wsframe.OpPing, ""), {First: wsframe.Final | wsframe.OpContinuation}}, codes: policy},
+		{name: "text-that-is-not-utf8", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, "\xff")}, codes: []int{wsframe.ClosePolicyViolation, wsframe.CloseInvalidData}},
+		{name: "text-of-64KiB", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, strings.Repeat("x", 64<<10))}, codes: []int{wsframe.ClosePolicyViolation, wsframe.CloseTooBig}},
+		{name: "text-of-16MiB", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, strings.Repeat("x", 16<<20))}, codes: []int{wsframe.CloseTooBig}},
+		{name: "close-empty", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "")}, codes: []int{0, wsframe.CloseNormal}},
+		{name: "close-with-123-bytes", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8"+long[:123])}, codes: []int{wsframe.CloseNormal}},
+		{name: "close-with-letters", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8é€𝄞")}, codes: []int{wsframe.CloseNormal}},
 		{name: "close-in-drips", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal)}, byteByByte: true, codes: []int{wsframe.CloseNormal}},
 		{name: "close-twice", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Close(1001)}, codes: []int{wsframe.CloseNormal}},
-		{name: "close-and-ping", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Whole(wsframe.OpPing, "x")}, codes: []int{wsframe.CloseNormal}},
-		{name: "close-and-text", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Whole(wsframe.OpText, "x")}, codes: []int{wsframe.CloseNormal}},
-		{name: "ping-and-close", sent: []wsframe.Frame{wsframe.Whole(wsframe.OpPing, "x"), wsframe.Close(wsframe.CloseNormal)}, pongs: []string{"x"}, codes: []int{wsframe.CloseNormal}},
+		{name: "close-and-ping", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Unfragmented(wsframe.OpPing, "x")}, codes: []int{wsframe.CloseNormal}},
+		{name: "close-and-text", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Unfragmented(wsframe.OpText, "x")}, codes: []int{wsframe.CloseNormal}},
+		{name: "ping-and-close", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "x"), wsframe.Close(wsframe.CloseNormal)}, pongs: []string{"x"}, codes: []int{wsframe.CloseNormal}},
 	}
 	for _, code := range validCodes {
 		all = append(all, &trial{name: closeName(code), sent: []wsframe.Frame{wsframe.Close(code)}, codes: []int{int(code), wsframe.CloseNormal}})

@@ -48,7 +48,7 @@ var invalidRequests = []invalidRequest{
 // wantRefused sends r and checks the HTTP status and the Status of the response.
 func wantRefused(e *harness.Env, r invalidRequest) {
 	e.Helper()
-	if !r.ourServerOnly || e.Can(harness.InProcess) {
+	if !r.ourServerOnly || e.Supports(harness.InProcess) {
 		e.RequestRaw("GET", r.target, r.header...).WantRefused(r.code, r.reason)
 	}
 }
@@ -176,7 +176,7 @@ func error422Causes(e *harness.Env) {
 func errorNegotiated(e *harness.Env) {
 	for _, accept := range []string{"nonsense", "text/html", "application/json;q=2", "image/png, text/plain;q=0.5", "a/b/c"} {
 		a := e.WatchRaw("labelSelector=!!", "Accept", accept)
-		if a.Status == http.StatusNotAcceptable && !e.Can(harness.InProcess) {
+		if a.Status == http.StatusNotAcceptable && !e.Supports(harness.InProcess) {
 			// The request has two errors, and a server may report either.
 			a.WantRefused(http.StatusNotAcceptable, "NotAcceptable")
 			continue

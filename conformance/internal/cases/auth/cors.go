@@ -53,7 +53,7 @@ func wsForeignOrigin(e *harness.Env) {
 	}
 	own := "http://" + e.URL.Host
 	refuse(e, "Origin", own, "Origin", own) // only one Origin is allowed
-	if !e.Can(harness.Configurable) {
+	if !e.Supports(harness.Configurable) {
 		return
 	}
 	pages := harness.NewEnv(e.T, e.Target, e.Variant, corsSetup, e.Timeline)

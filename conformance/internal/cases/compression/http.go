@@ -32,13 +32,13 @@ func decode(a *harness.Response, coding string) *decodedResponse {
 	a.Helper()
 	a.WantStatus(http.StatusOK)
 	if got := a.Headers.Values("Content-Encoding"); strings.Join(got, ",") != coding {
-		if coding != "" && len(got) == 0 && !a.Can(harness.InProcess) {
+		if coding != "" && len(got) == 0 && !a.Supports(harness.InProcess) {
 			a.Skipf("the server does not compress watches with %s", coding)
 		}
 		a.Fatalf("got Content-Encoding %q, want %q", got, coding)
 	}
 	// A server that never compresses need not send Vary.
-	if coding != "" || a.Can(harness.InProcess) {
+	if coding != "" || a.Supports(harness.InProcess) {
 		a.WantVary("Accept-Encoding")
 	}
 	return &decodedResponse{Response: a}
@@ -89,7 +89,7 @@ func checkCoding(e *harness.Env, name string) {
 	for _, offer := range []string{name + ";q=0.5", "br, " + name, "identity;q=0.1, " + name, strings.ToUpper(name), "x-unknown," + name + " ; q=1"} {
 		decode(e.WatchRaw(harness.From(start), "Accept-Encoding", offer), name).event()
 	}
-	if !e.Can(harness.Drains) {
+	if !e.Supports(harness.Drains) {
 		return
 	}
 	if err := e.Drain(e.Context()); err != nil {

@@ -103,7 +103,7 @@ func (o *deflateWatch) wantEvents() {
 		if !strings.HasPrefix(got, `{"type":"`) || !strings.Contains(got, `"resourceVersion":"`+v.String()+`"`) || !strings.Contains(got, `"text":"`+text+`"`) {
 			o.Fatalf("%q: got %.200q, want the event of version %d", o.offer, got, v)
 		}
-		if mustCompress := o.Can(harness.InProcess) && defaultCompression(o.Response.Env) != ""; mustCompress && o.accepted && !compressed && len(text) > 0 {
+		if mustCompress := o.Supports(harness.InProcess) && defaultCompression(o.Response.Env) != ""; mustCompress && o.accepted && !compressed && len(text) > 0 {
 			o.Errorf("%q: got an uncompressed event of %d bytes, want it compressed", o.offer, len(got))
 		}
 	}
@@ -118,12 +118,12 @@ func wsDeflate(e *harness.Env) {
 		if o.accepted && !acceptable {
 			e.Errorf("the server accepts %q, want it declined", offer)
 		}
-		if acceptable && !o.accepted && e.Can(harness.InProcess) && defaultCompression(e) != "" {
+		if acceptable && !o.accepted && e.Supports(harness.InProcess) && defaultCompression(e) != "" {
 			e.Errorf("the server declines %q, want it accepted", offer)
 		}
 		o.wantEvents()
 	}
-	if e.Can(harness.InProcess) {
+	if e.Supports(harness.InProcess) {
 		checkClientInflates(e)
 	}
 }
@@ -145,10 +145,10 @@ func checkClientInflates(e *harness.Env) {
 	valid := []wsframe.Frame{
 		{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a},
 		{First: wsframe.RSV1 | wsframe.OpText, Payload: b[:3]},
-		wsframe.Whole(wsframe.OpPing, "?"),
+		wsframe.Unfragmented(wsframe.OpPing, "?"),
 		{First: wsframe.OpContinuation, Payload: b[3:7]},
 		{First: wsframe.Final | wsframe.OpContinuation, Payload: b[7:]},
-		wsframe.Whole(wsframe.OpText, text("c")),
+		wsframe.Unfragmented(wsframe.OpText, text("c")),
 		{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a},
 	}
 	s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(valid...), harness.CloseWith(wsframe.CloseNormal)).DialRequest("", anyCoding)
@@ -177,7 +177,7 @@ func wsNoContext(e *harness.Env) {
 		}
 		o.wantEvents()
 	}
-	if !e.Can(harness.InProcess) {
+	if !e.Supports(harness.InProcess) {
 		return
 	}
 	offers := make(chan string, 1)
@@ -215,7 +215,7 @@ func wsDeclined(e *harness.Env) {
 		}
 		o.wantEvents()
 	}
-	if !e.Can(harness.InProcess) {
+	if !e.Supports(harness.InProcess) {
 		return
 	}
 	s := e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", anyCoding)

@@ -192,7 +192,7 @@ func wsCloseEcho(e *harness.Env) {
 		}
 		// RFC 6455 says that an endpoint "typically" echoes the code (section 5.5.1), so
 		// the case requires it of this module's server only.
-		if got != want && (got != wsframe.CloseNormal || want != 0 && e.Can(harness.InProcess)) {
+		if got != want && (got != wsframe.CloseNormal || want != 0 && e.Supports(harness.InProcess)) {
 			e.Errorf("close %d: the server answered with code %d, want the same", want, got)
 		}
 		if rest, err := io.ReadAll(a.Body); err != nil || len(rest) > 0 {

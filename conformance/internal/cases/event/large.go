@@ -25,7 +25,7 @@ func putLarge(e *harness.Env, name, text string) listwatch.Version {
 	e.Helper()
 	v, err := e.TryPutJSON(name, `{"text":"`+text+`"}`)
 	switch {
-	case err != nil && e.Can(harness.InProcess):
+	case err != nil && e.Supports(harness.InProcess):
 		e.Fatalf("put %s: %v", name, err)
 	case err != nil:
 		e.Skipf("the server does not store %d bytes: %v", len(text), err)
@@ -53,7 +53,7 @@ func checkLargeObject(e *harness.Env, size int) {
 		s, err := e.TryDialIn(f, harness.From(before))
 		if err == nil {
 			watches[f.MediaType()] = s
-		} else if e.Can(harness.InProcess) {
+		} else if e.Supports(harness.InProcess) {
 			e.Errorf("%s: %v", f.MediaType(), err)
 		}
 	}

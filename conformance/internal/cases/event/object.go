@@ -56,7 +56,7 @@ func putOddValues(e *harness.Env, name string) {
 	e.Helper()
 	values := oddValues()
 	_, err := e.TryPutSpec(name, map[string]string{"x": "y"}, values)
-	if errors.Is(err, listwatch.Invalid) && !e.Can(harness.InProcess) {
+	if errors.Is(err, listwatch.Invalid) && !e.Supports(harness.InProcess) {
 		delete(values, "number")
 		_, err = e.TryPutSpec(name, map[string]string{"x": "y"}, values)
 	}
@@ -73,7 +73,7 @@ func bytesEqualGet(e *harness.Env) {
 	want := strings.TrimSpace(string(a.ReadAll()))
 	for _, f := range textFramings(e) {
 		s, err := e.TryDialIn(f, harness.From(before))
-		if errors.Is(err, listwatch.Unsupported) && !e.Can(harness.InProcess) {
+		if errors.Is(err, listwatch.Unsupported) && !e.Supports(harness.InProcess) {
 			continue
 		}
 		if err != nil {

@@ -105,7 +105,7 @@ func checkAllFramings(e *harness.Env, query string, check func(mediaType string,
 	for _, f := range framings(e) {
 		s, err := e.TryDialIn(f, query)
 		if err != nil {
-			if e.Can(harness.InProcess) || f == framing.Framer(framing.JSON{}) {
+			if e.Supports(harness.InProcess) || f == framing.Framer(framing.JSON{}) {
 				e.Errorf("%s: %v", f.MediaType(), err)
 			}
 			continue

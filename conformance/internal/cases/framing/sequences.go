@@ -102,7 +102,7 @@ func jsonSeq(e *harness.Env) {
 		}
 	}
 	e.DialIn(f, harness.From(before)).Want(lines...)
-	if !e.Can(harness.InProcess) {
+	if !e.Supports(harness.InProcess) {
 		return
 	}
 	first, last := separator+harness.EventJSON("ADDED", "a", "5")+"\n", separator+harness.EventJSON("ADDED", "c", "7")+"\n"

@@ -109,7 +109,7 @@ func sseContentType(e *harness.Env) {
 	if got := strings.Join(h.Values("Cache-Control"), ","); !strings.Contains(got, "no-cache") {
 		e.Errorf("got Cache-Control %q, want no-cache", got)
 	}
-	if !e.Can(harness.InProcess) {
+	if !e.Supports(harness.InProcess) {
 		return
 	}
 	event := "data: " + harness.EventJSON("ADDED", "a", "5") + "\n\n"

@@ -66,7 +66,7 @@ const halfEvent = `{"type":"MODIFIED","object":{"metadata":{"name":"c","resource
 // half an event.
 func endingsInsideEvent(transportName string) []ending {
 	all := []ending{{"a clean end", true, []harness.Step{harness.SendPieces(halfEvent), harness.EndCleanly}}}
-	fragment, message := wsframe.Frame{First: wsframe.OpText, Payload: []byte(halfEvent)}, wsframe.Whole(wsframe.OpText, halfEvent).Bytes()
+	fragment, message := wsframe.Frame{First: wsframe.OpText, Payload: []byte(halfEvent)}, wsframe.Unfragmented(wsframe.OpText, halfEvent).Bytes()
 	switch transportName {
 	case "h1":
 		return append(all,

@@ -40,7 +40,7 @@ func wsOpcode(e *harness.Env) {
 	e.Put("a")
 	for mediaType, want := range map[string]byte{harness.JSONMediaType: wsframe.OpText, (framing.CBORSeq{}).MediaType(): wsframe.OpBinary} {
 		a := e.WatchRaw(harness.From(before), "Accept", mediaType)
-		if a.Status == 406 && !e.Can(harness.InProcess) {
+		if a.Status == 406 && !e.Supports(harness.InProcess) {
 			e.Logf("the server does not offer %s", mediaType)
 			continue
 		}
@@ -57,10 +57,10 @@ func wsFragmentedIn(e *harness.Env) {
 	pong := make(chan string, 1)
 	serve := func(p *harness.ScriptedServer) {
 		p.SendFrame(wsframe.Frame{First: wsframe.OpText, Payload: []byte(event[:30])})
-		p.SendFrame(wsframe.Whole(wsframe.OpPing, "are you there?"))
+		p.SendFrame(wsframe.Unfragmented(wsframe.OpPing, "are you there?"))
 		p.SendFrame(wsframe.Frame{First: wsframe.OpContinuation, Payload: []byte(event[30:split])})
 		p.SendFrame(wsframe.Frame{First: wsframe.OpContinuation})
-		p.SendFrame(wsframe.Whole(wsframe.OpPong, "unsolicited"))
+		p.SendFrame(wsframe.Unfragmented(wsframe.OpPong, "unsolicited"))
 		p.SendFrame(wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(event[split:])})
 		f, err := wsframe.Read(p.In)
 		if err != nil || f.Opcode() != wsframe.OpPong {
@@ -95,7 +95,7 @@ func wantClose(e *harness.Env, name string, code int, frames ...wsframe.Frame) {
 	if got, err := wsframe.ReadCloseCode(a.Body); err != nil || got != code {
 		e.Errorf("%s: the server closed with code %d, %v; want %d", name, got, err, code)
 	}
-	if e.Can(harness.InProcess) {
+	if e.Supports(harness.InProcess) {
 		wantClientClose(e, name, code, frames...)
 	}
 }
@@ -126,11 +126,11 @@ func wsUnmaskedServer(e *harness.Env) {
 	a.WantAccepted()
 	a.ReadMessage() // fails if the frame is masked
 	wantClose(e, "a masked ping from a server, or an unmasked one from a client", wsframe.CloseProtocolError, wsframe.Frame{First: wsframe.Final | wsframe.OpPing, Masked: true})
-	if !e.Can(harness.InProcess) {
+	if !e.Supports(harness.InProcess) {
 		return
 	}
 	masked := make(chan bool, 1)
-	s := e.StartScriptOnAnyTarget(harness.JSONMediaType, harness.SendFrames(wsframe.Whole(wsframe.OpPing, "")), func(p *harness.ScriptedServer) {
+	s := e.StartScriptOnAnyTarget(harness.JSONMediaType, harness.SendFrames(wsframe.Unfragmented(wsframe.OpPing, "")), func(p *harness.ScriptedServer) {
 		f, err := wsframe.Read(p.In)
 		masked <- err == nil && f.Masked
 	}, harness.EndCleanly).Dial("")
@@ -149,11 +149,11 @@ func wsRSV(e *harness.Env) {
 
 func wsControlRules(e *harness.Env) {
 	for _, op := range []byte{wsframe.OpPing, wsframe.OpPong, wsframe.OpClose} {
-		wantClose(e, "a control frame of 126 bytes", wsframe.CloseProtocolError, wsframe.Whole(op, "\x03\xe8"+strings.Repeat("x", 124)))
+		wantClose(e, "a control frame of 126 bytes", wsframe.CloseProtocolError, wsframe.Unfragmented(op, "\x03\xe8"+strings.Repeat("x", 124)))
 		wantClose(e, "a control frame in fragments", wsframe.CloseProtocolError, wsframe.Frame{First: op, Payload: []byte("\x03\xe8")}, wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation})
 	}
 	for _, op := range []byte{3, 7, 11, 15} {
-		wantClose(e, "an unknown opcode", wsframe.CloseProtocolError, wsframe.Whole(op, ""))
+		wantClose(e, "an unknown opcode", wsframe.CloseProtocolError, wsframe.Unfragmented(op, ""))
 	}
 }
 
@@ -165,7 +165,7 @@ func wsBadUTF8(e *harness.Env) {
 	const before, after = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"`, `"}}`
 	for _, bad := range badUTF8 {
 		e.Use(harness.InProcess)
-		wantClientClose(e, "text that is not UTF-8", wsframe.CloseInvalidData, wsframe.Whole(wsframe.OpText, before+bad+after))
+		wantClientClose(e, "text that is not UTF-8", wsframe.CloseInvalidData, wsframe.Unfragmented(wsframe.OpText, before+bad+after))
 		wantClientClose(e, "text that is not UTF-8, in fragments", wsframe.CloseInvalidData,
 			wsframe.Frame{First: wsframe.OpText, Payload: []byte(before)}, wsframe.Frame{First: wsframe.OpContinuation, Payload: []byte(bad[:1])},
 			wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(bad[1:] + after)})

@@ -21,7 +21,7 @@ func contentType(e *harness.Env) {
 		"application/json;charset=utf-8":          "application/json",
 	} {
 		a := e.WatchRaw("", "Accept", accept)
-		if want != harness.JSONMediaType && a.Status == http.StatusNotAcceptable && !e.Can(harness.InProcess) {
+		if want != harness.JSONMediaType && a.Status == http.StatusNotAcceptable && !e.Supports(harness.InProcess) {
 			continue // only JSON is mandatory
 		}
 		if got := a.WantStatus(http.StatusOK).Values("Content-Type"); !slices.Equal(got, []string{want}) {
@@ -35,7 +35,7 @@ func acceptDefault(e *harness.Env) {
 	for _, accept := range []string{"", "*/*", "application/*", "application/json, */*", "text/html, */*;q=0.1"} {
 		a := e.WatchRaw("", "Accept", accept)
 		// Only our server sets Content-Type in the response that opens a WebSocket.
-		if got := a.WantAccepted().Get("Content-Type"); got != "application/json" && (a.Transport != "ws" || e.Can(harness.InProcess)) {
+		if got := a.WantAccepted().Get("Content-Type"); got != "application/json" && (a.Transport != "ws" || e.Supports(harness.InProcess)) {
 			e.Errorf("Accept %q: got Content-Type %q, want application/json", accept, got)
 		}
 		if got := string(a.ReadFirst()); !strings.HasPrefix(got, harness.JSONEventPrefix) {

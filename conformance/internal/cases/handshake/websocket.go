@@ -82,7 +82,7 @@ func wsSubprotocolUnknown(e *harness.Env) {
 func wsSubprotocolChosen(e *harness.Env) {
 	offer := "chat, " + websocket.SubprotocolJSON
 	a := e.WatchRaw("", "Sec-WebSocket-Protocol", offer)
-	if !e.Can(harness.InProcess) && (a.Status != http.StatusSwitchingProtocols || a.Headers.Get("Sec-WebSocket-Protocol") == "") {
+	if !e.Supports(harness.InProcess) && (a.Status != http.StatusSwitchingProtocols || a.Headers.Get("Sec-WebSocket-Protocol") == "") {
 		e.Skipf("the server does not speak %s", websocket.SubprotocolJSON)
 	}
 	if got := a.WantStatus(http.StatusSwitchingProtocols).Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{websocket.SubprotocolJSON}) {

@@ -11,9 +11,9 @@ import (
 func wsClientTalks(e *harness.Env) {
 	start := e.Put("a")
 	for name, frames := range map[string][]wsframe.Frame{
-		"text":             {wsframe.Whole(wsframe.OpText, "hello")},
-		"binary":           {wsframe.Whole(wsframe.OpBinary, "\x00\x01")},
-		"an empty message": {wsframe.Whole(wsframe.OpText, "")},
+		"text":             {wsframe.Unfragmented(wsframe.OpText, "hello")},
+		"binary":           {wsframe.Unfragmented(wsframe.OpBinary, "\x00\x01")},
+		"an empty message": {wsframe.Unfragmented(wsframe.OpText, "")},
 		"fragments":        {{First: wsframe.OpText, Payload: []byte("he")}, {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte("llo")}},
 	} {
 		a := e.WatchRaw(harness.From(start))
@@ -28,7 +28,7 @@ func wsClientTalks(e *harness.Env) {
 
 	a := e.WatchRaw(harness.From(e.Newest()))
 	a.WantAccepted()
-	go sendMasked(a, wsframe.Whole(wsframe.OpBinary, strings.Repeat("x", 16<<20))) // ends when the connection is closed
+	go sendMasked(a, wsframe.Unfragmented(wsframe.OpBinary, strings.Repeat("x", 16<<20))) // ends when the connection is closed
 	if code, err := wsframe.ReadCloseCode(a.Body); code != wsframe.CloseTooBig {
 		e.Errorf("a frame of 16 MiB: got close code %d, %v; want 1009", code, err)
 	}

@@ -80,11 +80,11 @@ func leavesCarriesNewRV(e *harness.Env) {
 func nonMatchingSilent(e *harness.Env) {
 	e.Put("a", "on", "no")
 	queries := []string{harness.LabelSelector("on=yes"), harness.LabelSelector("on,on!=no")}
-	if e.Can(harness.FieldSelectors) {
+	if e.Supports(harness.FieldSelectors) {
 		queries = append(queries, harness.FieldSelector("spec.phase=matching"))
 	}
 	elsewhere := "elsewhere"
-	if e.Can(harness.Namespaces) {
+	if e.Supports(harness.Namespaces) {
 		elsewhere = "other/a"
 	}
 	for _, query := range queries {
@@ -105,7 +105,7 @@ func fieldName(e *harness.Env) {
 	e.Put("a")
 	e.Put("b")
 	var elsewhere []string
-	if e.Can(harness.Namespaces) {
+	if e.Supports(harness.Namespaces) {
 		e.Put("other/a")
 		elsewhere = []string{"ADDED other/a"}
 	}
