@@ -64,10 +64,8 @@ func ExampleParseLabelSelector() {
 	_, err = listwatch.ParseLabelSelector("tier in front")
 	fmt.Println(err)
 	// Output:
-	// !canary,tier in (edge,front) <nil>
-	// true
-	// false
-	// invalid: unable to parse label selector "tier in front": found "front" at byte 8, expected an opening parenthesis
+	// !canary,tier in (edge,front) <nil> true false invalid: unable to parse label selector
+	// "tier in front": found "front" at byte 8, expected an opening parenthesis
 }
 
 func ExampleStatusOf() {

@@ -139,7 +139,8 @@ func (p *labelParser) value() ([]string, error) {
 func (p *labelParser) integer() (int64, error) {
 	p.next()
 	n, err := strconv.ParseInt(p.token, 10, 64)
-	if err != nil || !isName(p.token, "") { // Kubernetes allows no sign, because no label value can have one
+	// Kubernetes allows no sign, because no label value can have one
+	if err != nil || !isName(p.token, "") {
 		return 0, p.expected("an integer without a sign")
 	}
 	p.next()

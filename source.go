@@ -36,9 +36,10 @@ type Source interface {
 // A Watcher reads the events of a watch in order. It has one reader at a time; only Close may be
 // called from any goroutine.
 type Watcher interface {
-	// Next waits for at least one event and stores the available events in dst, at most len(dst),
-	// which must not be zero. It returns either n > 0 or an error: [io.EOF] at a clean end, ctx.Err()
-	// if ctx ended first (then the Watcher can still be read), or an [*Error].
+	// Next waits for at least one event and stores the available events in dst, at most
+	// len(dst), which must not be zero. It returns either n > 0 or an error: [io.EOF] at a
+	// clean end, ctx.Err() if ctx ended first (then the Watcher can still be read), or an
+	// [*Error].
 	Next(ctx context.Context, dst []Event) (n int, err error)
 	// Close releases the Watcher. It never blocks. A Next that waits returns [io.EOF]. Calling
 	// Close again has no effect.

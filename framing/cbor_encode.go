@@ -138,7 +138,8 @@ func appendStringItem(dst, raw []byte) []byte {
 	if n := jsonscan.PlainLength(raw); n == len(raw) {
 		return appendText(dst, raw)
 	}
-	var room [9]byte // room for the longest head: the head depends on the length of the decoded text
+	// room for the longest head: the head depends on the length of the decoded text
+	var room [9]byte
 	start := len(dst)
 	dst = append(dst, room[:]...)
 	dst = appendUnescaped(dst, raw)

@@ -16,7 +16,8 @@ import (
 func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
 	for _, c := range []struct {
 		name, object string
-		decodable    bool // the library decodes our CBOR without a change, but cannot encode the object itself
+		// the library decodes our CBOR without a change, but cannot encode the object itself
+		decodable bool
 	}{
 		{"an integer beyond 2^53", `{"n":9007199254740993}`, true},
 		{"a number beyond float64", `{"n":1e400}`, false},

@@ -112,7 +112,8 @@ func TestJSONValuesAsCBOR(t *testing.T) {
 			t.Errorf("%s: encoded as %s first, and as %s (%v) after the round trip", c.value, got, again, err)
 		}
 	}
-	for size := 22; size < 26; size++ { // lengths around the one from which a head has a second byte
+	// lengths around the one from which a head has a second byte
+	for size := 22; size < 26; size++ {
 		value := "[" + strings.Repeat("1,", size-1) + `"` + strings.Repeat("é", size) + `\n"]`
 		got, err := asCBOR(t, value)
 		if err != nil {
@@ -161,9 +162,11 @@ func TestCBORItemsAsJSON(t *testing.T) {
 		"6449455446": `"IETF"`, "62225c": `"\"\\"`, "64f0908591": `"𐅑"`, "98190102030405060708090a0b0c0d0e0f101112131415161718181819": "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]",
 		"7f657374726561646d696e67ff": `"streaming"`, "9fff": "[]", "9f018202039f0405ffff": "[1,[2,3],[4,5]]", "83018202039f0405ff": "[1,[2,3],[4,5]]",
 		"bf61610161629f0203ffff": `{"a":1,"b":[2,3]}`, "bf6346756ef563416d7421ff": `{"Fun":true,"Amt":-2}`, "bfff": "{}", "7fff": `""`, "5fff": `""`,
-		"1800": "0", "1b0000000000000001": "1", "9a0000000101": "[1]", "7b000000000000000161": "", // a longer head than necessary is allowed, but the text is missing
+		// a longer head than necessary is allowed, but the text is missing
+		"1800": "0", "1b0000000000000001": "1", "9a0000000101": "[1]", "7b000000000000000161": "",
 		"d9d9f701": "1", "d9d9f7d9d9f780": "[]", "81d9d9f7a0": "[{}]", // self-described, anywhere
-		"43616263": `"abc"`, "5f4161426263ff": `"abc"`, "a1416101": `{"a":1}`, // Kubernetes: strings as bytes
+		// Kubernetes: strings as bytes
+		"43616263": `"abc"`, "5f4161426263ff": `"abc"`, "a1416101": `{"a":1}`,
 		"d64401020304": `"AQIDBA=="`, "d640": `""`, // Kubernetes: bytes, to be base64
 		"c240": "0", "c340": "-1", "c24100": "0", "c2420001": "1", "c25f4101414fff": "335",
 		"c48221196ab3": "273.15", "c48200c249010000000000000000": "18446744073709551616e0", "c4820303": "3e3", "c49f2003ff": "0.3", "c4822000": "0.0", "c48226 01": "0.0000001",

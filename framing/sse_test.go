@@ -94,17 +94,18 @@ func TestSSEDecoderParsesLikeBrowsers(t *testing.T) {
 		id     string // the last event ID after the first event, or none without an event
 		err    error  // the error at the end of the stream
 	}{
-		"LF":                     {sseEvent, "", io.EOF},
-		"CR":                     {sseData + "\r\r", "", io.EOF},
-		"CRLF":                   {sseData + "\r\n\r\n", "", io.EOF},
-		"mixed ends":             {"id: 1\r" + sseData + "\n\r\n", "1", io.EOF},
-		"CR then LF":             {sseData + "\r\n\n", "", io.EOF},
-		"BOM":                    {"\uFEFF" + sseEvent, "", io.EOF},
-		"two BOMs":               {"\uFEFF\uFEFF" + sseEvent, none, io.EOF},
-		"comments":               {":\n: x\n:data: no\n" + sseData + "\n:\n\n", "", io.EOF},
-		"unknown fields":         {"DATA: x\ndat: x\n data: x\nretry: 5\nfoo\n" + sseEvent, "", io.EOF},
-		"no space":               {"data:" + sseBody + "\n\n", "", io.EOF},
-		"space kept":             {"data:  " + sseBody + "\n\n", "", io.EOF}, // one space belongs to the line format, the other to the JSON
+		"LF":             {sseEvent, "", io.EOF},
+		"CR":             {sseData + "\r\r", "", io.EOF},
+		"CRLF":           {sseData + "\r\n\r\n", "", io.EOF},
+		"mixed ends":     {"id: 1\r" + sseData + "\n\r\n", "1", io.EOF},
+		"CR then LF":     {sseData + "\r\n\n", "", io.EOF},
+		"BOM":            {"\uFEFF" + sseEvent, "", io.EOF},
+		"two BOMs":       {"\uFEFF\uFEFF" + sseEvent, none, io.EOF},
+		"comments":       {":\n: x\n:data: no\n" + sseData + "\n:\n\n", "", io.EOF},
+		"unknown fields": {"DATA: x\ndat: x\n data: x\nretry: 5\nfoo\n" + sseEvent, "", io.EOF},
+		"no space":       {"data:" + sseBody + "\n\n", "", io.EOF},
+		// one space belongs to the line format, the other to the JSON
+		"space kept":             {"data:  " + sseBody + "\n\n", "", io.EOF},
 		"no final blank line":    {sseData + "\n", none, io.ErrUnexpectedEOF},
 		"no final line end":      {sseData, none, io.ErrUnexpectedEOF},
 		"cut after an event":     {sseEvent + "id: 5\n", "", io.ErrUnexpectedEOF},

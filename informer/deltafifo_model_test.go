@@ -101,12 +101,13 @@ type modelRun struct {
 	database
 	fifo      DeltaFIFO[*thing]
 	store     Indexer[*thing]
-	delivered int                                 // number of log entries that were delivered
-	view      map[listwatch.Key]listwatch.Version // the state of a consumer that knows only the deltas
-	last      map[listwatch.Key]listwatch.Version // newest version handled per key in this epoch
-	listed    bool
-	first     listwatch.Version // version of the first list, in this epoch
-	claim     listwatch.Version
+	delivered int // number of log entries that were delivered
+	// the state of a consumer that knows only the deltas
+	view   map[listwatch.Key]listwatch.Version
+	last   map[listwatch.Key]listwatch.Version // newest version handled per key in this epoch
+	listed bool
+	first  listwatch.Version // version of the first list, in this epoch
+	claim  listwatch.Version
 	// refused is true while the store lacks an object that it has refused. Until a list
 	// delivers that object again, the queue's version does not apply to the store.
 	refused bool

@@ -13,7 +13,8 @@ import (
 // key.
 type handlerQueue[T any] struct {
 	// Immutable after construction.
-	maxPending int           // the informer blocks at this number of notifications; if zero, it coalesces
+	// the informer blocks at this number of notifications; if zero, it coalesces
+	maxPending int
 	ready      chan struct{} // capacity 1; holds a token when the queue may have become non-empty
 	room       chan struct{} // capacity 1; holds a token when there may be room again
 
@@ -22,8 +23,9 @@ type handlerQueue[T any] struct {
 	notifications []*notification[T] // the queue starts at index first
 	first         int
 	pending       map[listwatch.Key]*notification[T] // used if the queue coalesces
-	canceled      int                                // number of canceled notifications in the queue
-	markers       int                                // number of markers in the queue
+	// number of canceled notifications in the queue
+	canceled int
+	markers  int // number of markers in the queue
 }
 
 func newHandlerQueue[T any](maxPending int) *handlerQueue[T] {
@@ -150,9 +152,10 @@ func signal(c chan struct{}) {
 
 // A notification is the pending change of one key for one handler.
 type notification[T any] struct {
-	key               listwatch.Key
-	old               *Item[T] // state that the handler knows; nil if it does not know the object
-	oldFinal          *Item[T] // final state of old, if old was deleted and a new object has its name
+	key listwatch.Key
+	old *Item[T] // state that the handler knows; nil if it does not know the object
+	// final state of old, if old was deleted and a new object has its name
+	oldFinal          *Item[T]
 	now               *Item[T] // current state; if deleted, the final state of old
 	deleted           bool
 	initial           bool

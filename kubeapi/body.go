@@ -209,7 +209,8 @@ func fieldWarnings(unique []byte, duplicates []string) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%d more duplicate fields", len(duplicates)-i))
 			break
 		}
-		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(warnings, text) { // a field may occur three times
+		// a field may occur three times
+		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(warnings, text) {
 			warnings = append(warnings, text)
 		}
 	}

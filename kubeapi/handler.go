@@ -163,7 +163,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 type resourceRequest struct {
 	servedResource
 	route
-	representation watchserver.ListRepresentation // form of objects in the response; nil means unchanged
+	// form of objects in the response; nil means unchanged
+	representation watchserver.ListRepresentation
 }
 
 func (c resourceRequest) key() listwatch.Key {

@@ -208,7 +208,8 @@ func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	}
 	switch s {
 	case "":
-		return jsonMap{"x-kubernetes-preserve-unknown-fields": true} // not empty, or kubectl explain would treat it as missing
+		// not empty, or kubectl explain would treat it as missing
+		return jsonMap{"x-kubernetes-preserve-unknown-fields": true}
 	case schema.Time, schema.Bytes:
 		return jsonMap{"type": "string", "format": string(s)}
 	case schema.MicroTime:

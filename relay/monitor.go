@@ -12,9 +12,10 @@ type monitor struct {
 	// Guarded by mu.
 	lastHeard time.Time
 	failure   error
-	caughtUp  time.Time // the relay has every write acknowledged before this time; zero if not known
-	oldest    reading   // the oldest reading not reached yet; its epoch is nil if there is none
-	last      reading   // the newest reading; its epoch is nil if there is none
+	// the relay has every write acknowledged before this time; zero if not known
+	caughtUp time.Time
+	oldest   reading // the oldest reading not reached yet; its epoch is nil if there is none
+	last     reading // the newest reading; its epoch is nil if there is none
 }
 
 // heard records that the upstream has sent something.

@@ -17,10 +17,11 @@ type upstream struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	open       *upstreamWatcher // nil if no watch is open
-	epoch      string           // of the relay's state; empty if not known
-	target     target           // the target of the open watch, until its state is complete
-	noBackfill bool             // a backfill has failed; the next watch begins with the newest state
+	open   *upstreamWatcher // nil if no watch is open
+	epoch  string           // of the relay's state; empty if not known
+	target target           // the target of the open watch, until its state is complete
+	// a backfill has failed; the next watch begins with the newest state
+	noBackfill bool
 }
 
 func newUpstream(s listwatch.Source, backfillVersions int) *upstream {

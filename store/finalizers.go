@@ -86,7 +86,8 @@ func (s CollectionSpec) draftMarked(old *listwatch.Object, now time.Time) (marke
 	}
 	doc, err := splitDocument(old.Data)
 	if err != nil {
-		return nil, false // another program wrote old and it cannot be marked, so the delete removes it
+		// another program wrote old and it cannot be marked, so the delete removes it
+		return nil, false
 	}
 	if doc.isBeingDeleted() {
 		return nil, true

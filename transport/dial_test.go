@@ -149,7 +149,8 @@ func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 func TestDialErrorCodes(t *testing.T) {
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	secure := httptest.NewUnstartedServer(nil)
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // the client rejects the certificate, so the server logs errors
+	// the client rejects the certificate, so the server logs errors
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -32,7 +32,8 @@ func serveRaw(t *testing.T, response string) *url.URL {
 				return
 			}
 			buf := make([]byte, 4096)
-			c.Read(buf) // reads the request, because closing a connection with unread data sends a reset
+			// reads the request, because closing a connection with unread data sends a reset
+			c.Read(buf)
 			io.WriteString(c, response)
 			c.Close()
 		}

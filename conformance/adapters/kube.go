@@ -29,7 +29,8 @@ type KubeServer struct {
 	run string
 	// createsNamespaces reports whether namespaces must be created before they are used.
 	createsNamespaces bool
-	definition        string // name of the CustomResourceDefinition of this run; empty if there is none
+	// name of the CustomResourceDefinition of this run; empty if there is none
+	definition string
 
 	namespaces atomic.Int64 // number of namespaces used so far
 

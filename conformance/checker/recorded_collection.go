@@ -38,7 +38,8 @@ func (c *RecordedCollection) Update(
 	ctx context.Context, key listwatch.Key, p store.Preconditions, change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
-	var before *listwatch.Object // the object that was replaced: the argument of the last call of change
+	// the object that was replaced: the argument of the last call of change
+	var before *listwatch.Object
 	o, err := c.things.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
 		before = old
 		return change(old)

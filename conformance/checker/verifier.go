@@ -13,7 +13,8 @@ type verifier struct {
 	projection *projection
 
 	// The progress of the watcher.
-	high       int               // every position below it was delivered, is in a gap, or precedes the watcher's first state
+	// every position below it was delivered, is in a gap, or precedes the watcher's first state
+	high       int
 	started    bool              // high is valid
 	newestSeen listwatch.Version // the newest version that the watcher has seen
 	listed     map[listwatch.Version]bool
@@ -29,9 +30,10 @@ type verifier struct {
 	lastBookmark   listwatch.Version // version of the last bookmark
 	atStart        bool              // no change or bookmark was received yet
 	initialVersion listwatch.Version // version of the initial state
-	firstPosition  int               // first position, for a watch from the newest version without initial events
-	seenBefore     listwatch.Version // newestSeen at the start of the session
-	eventIndex     int               // index of the current event
+	// first position, for a watch from the newest version without initial events
+	firstPosition int
+	seenBefore    listwatch.Version // newestSeen at the start of the session
+	eventIndex    int               // index of the current event
 
 	convergence convergence
 }

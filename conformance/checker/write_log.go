@@ -40,7 +40,8 @@ func newWriteLog(h *History) (*writeLog, error) {
 		if w.Acked > 0 {
 			l.acked.add(w.Acked, w.Version)
 		}
-		l.started.add(w.Began, w.Version) // a zero Began is unknown: the write may have started at any time
+		// a zero Began is unknown: the write may have started at any time
+		l.started.add(w.Began, w.Version)
 	}
 	l.acked.sort()
 	l.started.sort()

@@ -74,7 +74,8 @@ func EncodeFields(fields ...string) []byte {
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
 	for i := 0; i < len(fields); i += 2 {
-		_ = enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // a bytes.Buffer never fails
+		// a bytes.Buffer never fails
+		_ = enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
 	}
 	return block.Bytes()
 }

@@ -56,7 +56,8 @@ func (r *http2Request) send(c net.Conn, scheme, method, target string, header []
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
 	field := func(name, value string) {
-		_ = enc.WriteField(hpack.HeaderField{Name: name, Value: value}) // a bytes.Buffer never fails
+		// a bytes.Buffer never fails
+		_ = enc.WriteField(hpack.HeaderField{Name: name, Value: value})
 	}
 	field(":method", method)
 	field(":scheme", scheme)

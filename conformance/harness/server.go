@@ -22,7 +22,8 @@ func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes
 		shutdown = srv.Shutdown
 		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 			if s.SmallBuffers {
-				_ = c.(*net.TCPConn).SetWriteBuffer(socketBufferBytes) // the kernel may choose another size
+				// the kernel may choose another size
+				_ = c.(*net.TCPConn).SetWriteBuffer(socketBufferBytes)
 			}
 			return context.WithValue(ctx, ConnKey{}, c)
 		}

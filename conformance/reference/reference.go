@@ -58,9 +58,9 @@ func New(name string, w Interceptors) harness.Target {
 	}, w)
 }
 
-// NewWithDatabase returns the reference server over the databases that open returns. open must limit
-// the history of collections to Setup.HistoryBytes, with the meaning of [memory.Options], and fail t if
-// it cannot create a database.
+// NewWithDatabase returns the reference server over the databases that open returns. open must
+// limit the history of collections to Setup.HistoryBytes, with the meaning of [memory.Options],
+// and fail t if it cannot create a database.
 func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Database, w Interceptors) harness.Target {
 	return harness.Target{
 		Name: name, Abilities: ^harness.Ability(0), SupportsFakeTime: true, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
@@ -154,8 +154,8 @@ func (o *referenceServer) serve() *harness.Instance {
 	return s
 }
 
-// startInstance serves handler until the end of the case. Then drain closes the watches that the case
-// has left open.
+// startInstance serves handler until the end of the case. Then drain closes the watches that
+// the case has left open.
 func (o *referenceServer) startInstance(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
 	o.Helper()
 	certificates := new(certificateHolder)

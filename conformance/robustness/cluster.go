@@ -28,7 +28,8 @@ type timings struct {
 	heartbeatInterval time.Duration
 	writeTimeout      time.Duration
 	idleTimeout       time.Duration // silence after which clients give up a connection
-	connectionFault   time.Duration // upper bound for the start and the duration of a connection's fault
+	// upper bound for the start and the duration of a connection's fault
+	connectionFault time.Duration
 }
 
 // A cluster is a store, writers, a server, and watchers behind fault proxies.
@@ -43,7 +44,8 @@ type cluster struct {
 	server   *server
 	proxies  []*fault.Proxy
 
-	targetVersion atomic.Uint64 // version that all watchers must reach; zero until the faults have ended
+	// version that all watchers must reach; zero until the faults have ended
+	targetVersion atomic.Uint64
 
 	mu       sync.Mutex
 	failures []error // unexpected failures; guarded by mu
@@ -125,7 +127,8 @@ func (c *cluster) waitForRequirements(ctx context.Context) {
 			return
 		}
 		h := c.recorder.History()
-		r, err := checker.Check(h, nil) // fails if a write is recorded and an earlier one is not yet
+		// fails if a write is recorded and an earlier one is not yet
+		r, err := checker.Check(h, nil)
 		if err == nil && len(h.Meta.Requirements.Missing(&r.Summary)) == 0 {
 			return
 		}

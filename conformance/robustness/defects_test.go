@@ -15,11 +15,14 @@ import (
 // A defectiveSource is a source with one defect, which occurs on every interval-th occasion.
 type defectiveSource struct {
 	listwatch.Source
-	count        atomic.Int64
-	interval     int64
-	changeQuery  func(d *defectiveSource, q listwatch.Query) listwatch.Query         // changes the query of each watch; may be nil
-	changeEvent  func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event) // replaces each event; may be nil
-	onWatchError func(q *listwatch.Query, err error) (again bool)                    // returns whether to retry a failed watch
+	count    atomic.Int64
+	interval int64
+	// changes the query of each watch; may be nil
+	changeQuery func(d *defectiveSource, q listwatch.Query) listwatch.Query
+	// replaces each event; may be nil
+	changeEvent func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event)
+	// returns whether to retry a failed watch
+	onWatchError func(q *listwatch.Query, err error) (again bool)
 }
 
 // isDue counts occasions and reports whether the defect occurs this time.

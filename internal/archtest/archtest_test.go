@@ -25,6 +25,7 @@ var checks = []struct {
 	{"PackagesAreSmall", checkPackageSize},
 	{"NoTestSleepsInRealTime", checkSleeps},
 	{"NoTodoComments", checkPromises},
+	{"CommentsAreAtMost100ColumnsWide", checkCommentWidth},
 	{"DurationsUseTheMonotonicClock", checkClocks},
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkImports returns the imports that the tables of layers_test.go forbid. Test files are not checked:
-// the compiler keeps them free of cycles.
+// checkImports returns the imports that the tables of layers_test.go forbid. Test files are not
+// checked: the compiler keeps them free of cycles.
 func checkImports(r *repository) []string {
 	var bad []string
 	for _, p := range r.packages {

@@ -52,7 +52,8 @@ func AppendZstd(dst, p []byte) []byte {
 
 // appendRawFrame appends p as a frame of one raw block. p must have fewer than 256 bytes.
 func appendRawFrame(dst, p []byte) []byte {
-	const singleSegment = 1 << 5 // one byte of content size, no window descriptor: RFC 8878, section 3.1.1.1
+	// one byte of content size, no window descriptor: RFC 8878, section 3.1.1.1
+	const singleSegment = 1 << 5
 	dst = binary.LittleEndian.AppendUint32(dst, zstdMagic)
 	dst = append(dst, singleSegment, byte(len(p)))
 	block := uint32(len(p))<<3 | 1 // a raw block, and the last one: section 3.1.1.2

@@ -36,7 +36,8 @@ func NewForm() Form { return Form(lastForm.Add(1)) }
 type Frames struct {
 	budget *Budget // immutable; nil if unlimited
 
-	building sync.Mutex            // held while a frame is built, so that concurrent callers build it once
+	// held while a frame is built, so that concurrent callers build it once
+	building sync.Mutex
 	head     atomic.Pointer[frame] // a list, newest first, or dropped
 }
 

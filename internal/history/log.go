@@ -186,10 +186,12 @@ func (l *Log) closedWith() error {
 
 // Stats are the sizes of a Log at one moment.
 type Stats struct {
-	Objects         int               // objects in the current state
-	Records         int               // retained records
-	Bytes           int64             // bytes of retained records and of the objects that only they refer to
-	FrameCacheBytes int64             // bytes of all cached frames, including frames of initial events
+	Objects int // objects in the current state
+	Records int // retained records
+	// bytes of retained records and of the objects that only they refer to
+	Bytes int64
+	// bytes of all cached frames, including frames of initial events
+	FrameCacheBytes int64
 	Floor           listwatch.Version // the oldest version that a watch may start at
 	Version         listwatch.Version // the newest version
 	Feeds           int               // distinct selections with current or recent watchers

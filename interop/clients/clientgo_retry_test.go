@@ -114,7 +114,8 @@ func TestUntilSurvivesCuts(t *testing.T) {
 			seen := 0
 			e, err := wait(t.Context(), start, configMapListWatch(t, s, kubetest.HTTP2), func(e watch.Event) (bool, error) {
 				if o := e.Object.(*corev1.ConfigMap); o.Labels["letter"] != "e" || o.Name != configMapName(seen) {
-					return false, nil // the initial state, or an object that an informer lists again
+					// the initial state, or an object that an informer lists again
+					return false, nil
 				}
 				if seen++; seen < 3 {
 					s.Cut()

@@ -12,9 +12,10 @@ import (
 type clientNetwork struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	conns    map[net.Conn]struct{}
-	refused  chan struct{} // closed at the first refused connection; nil if connections are accepted
-	notified bool          // whether refused is closed
+	conns map[net.Conn]struct{}
+	// closed at the first refused connection; nil if connections are accepted
+	refused  chan struct{}
+	notified bool // whether refused is closed
 }
 
 func newClientNetwork() *clientNetwork { return &clientNetwork{conns: make(map[net.Conn]struct{})} }

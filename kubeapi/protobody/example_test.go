@@ -9,8 +9,10 @@ import (
 func ExampleToJSON() {
 	body := "k8s\x00" + // the prefix of every body
 		"\x0a\x0f\x0a\x02v1\x12\x09ConfigMap" + // apiVersion and kind
-		"\x12\x11\x0a\x05\x0a\x03one\x12\x08\x0a\x01k\x12\x03val" // metadata.name and one member of data
+		// metadata.name and one member of data
+		"\x12\x11\x0a\x05\x0a\x03one\x12\x08\x0a\x01k\x12\x03val"
 	json, err := protobody.ToJSON([]byte(body), 1<<20)
 	fmt.Println(string(json), err)
-	// Output: {"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one"},"data":{"k":"val"}} <nil>
+	// Output:
+	// {"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one"},"data":{"k":"val"}} <nil>
 }

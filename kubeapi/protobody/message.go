@@ -85,17 +85,18 @@ const (
 type scalarType string
 
 const (
-	scalarBool        scalarType = "bool"
-	scalarInt32       scalarType = "int32"
-	scalarInt64       scalarType = "int64"
-	scalarString      scalarType = "string"
-	scalarBytes       scalarType = "bytes"
-	scalarStrings     scalarType = "strings"     // a message whose field 1 is the list
-	scalarJSON        scalarType = "json"        // a message whose field 1 is JSON
-	scalarTime        scalarType = "time"        // a Timestamp with seconds
-	scalarMicroTime   scalarType = "microtime"   // a Timestamp with microseconds
-	scalarQuantity    scalarType = "quantity"    // a message whose field 1 is the quantity as text
-	scalarIntOrString scalarType = "intorstring" // a message with the kind of value, the number and the text
+	scalarBool      scalarType = "bool"
+	scalarInt32     scalarType = "int32"
+	scalarInt64     scalarType = "int64"
+	scalarString    scalarType = "string"
+	scalarBytes     scalarType = "bytes"
+	scalarStrings   scalarType = "strings"   // a message whose field 1 is the list
+	scalarJSON      scalarType = "json"      // a message whose field 1 is JSON
+	scalarTime      scalarType = "time"      // a Timestamp with seconds
+	scalarMicroTime scalarType = "microtime" // a Timestamp with microseconds
+	scalarQuantity  scalarType = "quantity"  // a message whose field 1 is the quantity as text
+	// a message with the kind of value, the number and the text
+	scalarIntOrString scalarType = "intorstring"
 )
 
 // wire returns the wire type of the values.

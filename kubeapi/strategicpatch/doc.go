@@ -3,17 +3,17 @@
 // patch").
 //
 // A patch has the form of the object that it changes. As in a JSON merge patch, objects are
-// merged and null removes a member. In addition, lists that the schema marks are merged
-// element by element, and members whose names start with a dollar sign are directives:
+// merged and null removes a member. In addition, lists that the schema marks are merged element
+// by element, and members whose names start with a dollar sign are directives:
 //
 //	$patch: replace | delete | merge   in an object or list element: the operation on it
-//	$patch: replace                    as the only member of a list element: the other elements replace the list
+//	$patch: replace                    as the only member of an element: the others replace the list
 //	$retainKeys: [NAME, ...]           all other members are removed
 //	$setElementOrder/LIST: [...]       the order of the elements of LIST; for objects: their keys
 //	$deleteFromPrimitiveList/LIST: [...]  the scalars to remove from LIST
 //
-// [Apply] works on the JSON text: values that a patch does not change keep their position
-// and their exact text. Merged lists have the same order as in Kubernetes.
+// [Apply] works on the JSON text: values that a patch does not change keep their position and
+// their exact text. Merged lists have the same order as in Kubernetes.
 //
 // # Differences from Kubernetes
 //

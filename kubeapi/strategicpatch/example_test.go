@@ -13,5 +13,6 @@ func ExampleApply() {
 	patch := `{"spec":{"containers":[{"name":"web","image":"web:2"}]}}`
 	result, err := strategicpatch.Apply([]byte(object), []byte(patch), pod)
 	fmt.Println(string(result), err)
-	// Output: {"spec":{"containers":[{"name":"web","image":"web:2"},{"name":"log","image":"log:1"}]}} <nil>
+	// Output:
+	// {"spec":{"containers":[{"name":"web","image":"web:2"},{"name":"log","image":"log:1"}]}} <nil>
 }

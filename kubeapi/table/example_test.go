@@ -16,6 +16,6 @@ func ExampleNew() {
 	_, err = table.New([]table.Column{{Name: "Replicas", Path: "spec.replicas"}})
 	fmt.Println(err)
 	// Output:
-	// <nil>
-	// invalid: column "Replicas": invalid: JSON path "spec.replicas": unexpected "spec.replicas"; must start with a dot or a bracket
+	// <nil> invalid: column "Replicas": invalid: JSON path "spec.replicas": unexpected
+	// "spec.replicas"; must start with a dot or a bracket
 }

@@ -351,7 +351,8 @@ func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 // A single write must not have to trim a history that is much too long.
 func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 	const writers, each = 50, 100
-	const withWrite, idle = 2 + 64, 4096 // the number of records that one transaction may delete; see trim.go
+	// the number of records that one transaction may delete; see trim.go
+	const withWrite, idle = 2 + 64, 4096
 	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: -1})
 	bolt.DisableSync(s.db)
 	var done sync.WaitGroup

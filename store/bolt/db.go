@@ -33,8 +33,9 @@ type DB struct {
 	published   listwatch.Version   // the newest version on disk and visible; revision follows
 	collections map[string]*backend // by qualified name
 	uncertain   bool                // the last transaction failed, but may be in the file
-	damage      error               // if not nil, every write fails with it, because the file is damaged
-	update      func(func(*bbolt.Tx) error) error
+	// if not nil, every write fails with it, because the file is damaged
+	damage error
+	update func(func(*bbolt.Tx) error) error
 }
 
 // Open opens the database in the file at path. If there is no file, Open creates it; the

@@ -10,16 +10,16 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A record is one write as stored in the file, under its version. The newest record of a key
-// is also its object, unless it is a delete.
+// A record is one write as stored in the file, under its version. The newest record of a key is
+// also its object, unless it is a delete.
 //
 //	kind       1 byte: recordPut or recordDelete
 //	at         8 bytes, big endian: the time of the write in nanoseconds since 1970
 //	previous   uvarint: the version of the object that the write replaced, or 0 if there was none
 //	namespace  uvarint length, bytes
 //	name       uvarint length, bytes
-//	data       all but the last 4 bytes: the object's JSON after the Transformer; empty for a delete
-//	checksum   4 bytes, big endian: CRC-32C of the version (8 bytes, big endian) and all of the above
+//	data       the object's JSON after the Transformer; empty for a delete
+//	checksum   4 bytes, big endian: CRC-32C of the version (8 bytes) and all of the above
 type record struct {
 	deleted  bool
 	at       int64

@@ -35,7 +35,8 @@ func TestAnHTTP2OnlyServerIsUnsupported(t *testing.T) {
 	log.SetOutput(io.Discard) // net/http logs bytes that arrive before a request
 	defer log.SetOutput(os.Stderr)
 	for name, greeting := range map[string]string{
-		"sends SETTINGS first": "\x00\x00\x00\x04\x00\x00\x00\x00\x00", // SETTINGS, as gRPC servers send them
+		// SETTINGS, as gRPC servers send them
+		"sends SETTINGS first": "\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 		"waits for the client": "",
 	} {
 		t.Run(name, func(t *testing.T) {

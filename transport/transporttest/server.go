@@ -46,7 +46,7 @@ type TestServer struct {
 	http    *testhttp.Server
 }
 
-// A Test has some of the methods of testing.TB.
+// A Test has the methods Helper, Cleanup and Fatal of testing.TB.
 type Test interface {
 	Helper()
 	Cleanup(f func())

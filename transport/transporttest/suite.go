@@ -20,14 +20,14 @@ type Pair struct {
 	Client func(n transport.Network) transport.Client
 	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server, transport.Options)
-	// Framings are the framings to test, which need not be registered elsewhere. If nil, only JSON is
-	// tested.
+	// Framings are the framings to test, which need not be registered elsewhere. If nil, only
+	// JSON is tested.
 	Framings []framing.Framer
 	// Compressions are the names of the content codings, or of the extension, that Server supports.
 	// It may be nil.
 	Compressions []string
-	// CannotSplitFrames is true if Send treats each frame as a complete event, so that a test cannot
-	// send half of one.
+	// CannotSplitFrames is true if Send treats each frame as a complete event, so that a test
+	// cannot send half of one.
 	CannotSplitFrames bool
 }
 

@@ -47,14 +47,15 @@ func TestServerEvaluatesOffersOfDeflate(t *testing.T) {
 		"permessage-deflate;":         false,
 		"permessage-deflate; client_no_context_takeover; client_no_context_takeover": false,
 		"permessage-deflate; server_no_context_takeover=1":                           false,
-		"permessage-deflate; client_max_window_bits":                                 true, // as browsers offer it
-		"permessage-deflate; client_max_window_bits=8":                               true,
-		`permessage-deflate ;client_max_window_bits = "15"`:                          true,
-		"permessage-deflate; client_max_window_bits=16":                              false,
-		"permessage-deflate; client_max_window_bits=08":                              false,
-		"permessage-deflate; client_max_window_bits=":                                false,
-		"permessage-deflate; server_max_window_bits=10":                              false,
-		"permessage-deflate; server_max_window_bits=10, permessage-deflate":          true,
+		// as browsers offer it
+		"permessage-deflate; client_max_window_bits":                        true,
+		"permessage-deflate; client_max_window_bits=8":                      true,
+		`permessage-deflate ;client_max_window_bits = "15"`:                 true,
+		"permessage-deflate; client_max_window_bits=16":                     false,
+		"permessage-deflate; client_max_window_bits=08":                     false,
+		"permessage-deflate; client_max_window_bits=":                       false,
+		"permessage-deflate; server_max_window_bits=10":                     false,
+		"permessage-deflate; server_max_window_bits=10, permessage-deflate": true,
 	} {
 		if got := offersDeflate(http.Header{"Sec-Websocket-Extensions": {offer}}); got != want {
 			t.Errorf("%q: got %t, want %t", offer, got, want)
@@ -102,9 +103,10 @@ func TestServerCompressesIfItAgreed(t *testing.T) {
 func TestServerRejectsCompressedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for first, want := range map[byte]closeCode{
-			bitFin | bitRSV1 | opText:         closePolicy,
-			bitRSV1 | opBinary:                closePolicy,
-			bitFin | bitRSV1 | opPing:         closeProtocol, // rfc7692#section-6: never on a control frame
+			bitFin | bitRSV1 | opText: closePolicy,
+			bitRSV1 | opBinary:        closePolicy,
+			// rfc7692#section-6: never on a control frame
+			bitFin | bitRSV1 | opPing:         closeProtocol,
 			bitFin | bitRSV1 | opContinuation: closeProtocol,
 			bitFin | 0x20 | opText:            closeProtocol,
 			bitFin | bitRSV1 | 0x20 | opText:  closeProtocol,
@@ -141,9 +143,11 @@ func TestClientChecksTheAnswerToItsOffer(t *testing.T) {
 			agreedDeflate: true,
 			"permessage-deflate; server_no_context_takeover":                           true,
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits=9": true,
-			"permessage-deflate":                                                       false, // required by the offer: rfc7692#section-7.1.1.1
-			"permessage-deflate; client_no_context_takeover":                           false,
-			"permessage-deflate; server_no_context_takeover; client_max_window_bits=9": false, // not offered
+			// required by the offer: rfc7692#section-7.1.1.1
+			"permessage-deflate":                             false,
+			"permessage-deflate; client_no_context_takeover": false,
+			// not offered
+			"permessage-deflate; server_no_context_takeover; client_max_window_bits=9": false,
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits":   false,
 			"permessage-deflate; server_no_context_takeover; unknown":                  false,
 			"permessage-deflate; server_no_context_takeover, permessage-deflate":       false,

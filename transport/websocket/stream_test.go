@@ -154,7 +154,8 @@ func TestTheEndDeterminesTheCloseCode(t *testing.T) {
 			stream.Sender.Close(end)
 			<-stream.Done
 			p.wantClose(code)
-			p.writeFrame(bitFin|opPing, nil) // the client sends it before it receives the close frame
+			// the client sends it before it receives the close frame
+			p.writeFrame(bitFin|opPing, nil)
 			p.writeFrame(bitFin|opClose, closePayload(code, ""))
 			p.wantEOF()
 			stream.Sender.Close(transport.Abort)

@@ -45,7 +45,8 @@ func (w *errorlessWatcher) Close() error {
 	return w.Watcher.Close()
 }
 
-// StaleInitialState returns a source whose watches start with the state at the time of the first watch.
+// StaleInitialState returns a source whose watches start with the state at the time of the
+// first watch.
 func StaleInitialState(s listwatch.Source) listwatch.Source { return &staleSource{Source: s} }
 
 type staleSource struct {

@@ -149,7 +149,8 @@ func closesWith(code uint16) func(p []byte) []byte {
 		if p[1]&0x80 == 0 {
 			return mutation.JoinFrame(p[0], binary.BigEndian.AppendUint16(nil, code))
 		}
-		return binary.BigEndian.AppendUint16([]byte{p[0], 0x82, 0, 0, 0, 0}, code) // with a zero mask
+		// with a zero mask
+		return binary.BigEndian.AppendUint16([]byte{p[0], 0x82, 0, 0, 0, 0}, code)
 	}
 }
 

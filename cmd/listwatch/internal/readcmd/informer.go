@@ -30,8 +30,9 @@ type informerView struct {
 	start  time.Time
 
 	added, updated, deleted, relists atomic.Int64
-	firstListDuration                atomic.Int64 // nanoseconds; zero until the first list is complete
-	probe                            atomic.Pointer[versionProbe]
+	// nanoseconds; zero until the first list is complete
+	firstListDuration atomic.Int64
+	probe             atomic.Pointer[versionProbe]
 }
 
 // A versionProbe is a version that the server reported as its newest.

@@ -212,8 +212,9 @@ func namesInSelectors(e *harness.Env) {
 		"labelSelector=color+in+(blue)":                                         {"ADDED b"},
 		harness.FieldSelector("spec.phase=" + phase):                            {"ADDED c"},
 		"fieldSelector=spec.phase%3D" + strings.ToLower(url.QueryEscape(phase)): {"ADDED c"},
-		harness.FieldSelector("spec.phase=gro\u0308ßer €/𝄞 +%"):                 nil, // looks the same, but the text is different
-		harness.FieldSelector("metadata.name=größer"):                           nil,
+		// looks the same, but the text is different
+		harness.FieldSelector("spec.phase=gro\u0308ßer €/𝄞 +%"): nil,
+		harness.FieldSelector("metadata.name=größer"):           nil,
 	} {
 		s := e.Dial(query + harness.InitialEvents)
 		s.Want(append(slices.Clone(want), "BOOKMARK")...)

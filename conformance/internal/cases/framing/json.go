@@ -122,7 +122,8 @@ func coalesced(e *harness.Env) {
 	for i := range events {
 		e.Put(fmt.Sprintf("n-%d", i%10))
 	}
-	const segment = 64 << 10 // at least as large as any segment, and smaller than all the events together
+	// at least as large as any segment, and smaller than all the events together
+	const segment = 64 << 10
 	held := &harness.HeldBytes{Enough: segment}
 	s := *e.Instance
 	if !e.UsesTLS() {

@@ -51,11 +51,16 @@ func wsNoKey(e *harness.Env) {
 func wsBadKey(e *harness.Env) {
 	for _, header := range [][]string{
 		{"Sec-WebSocket-Key", "x"},
-		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25j"},                                             // 15 bytes
-		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZTE="},                                         // 17 bytes
-		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ"},                                           // no padding
-		{"Sec-WebSocket-Key", "this is no base64 at all"},                                         // the length of a key
-		{"Sec-WebSocket-Key", harness.SampleKey, "Sec-WebSocket-Key", "AQIDBAUGBwgJCgsMDQ4PEA=="}, // two keys
+		// 15 bytes
+		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25j"},
+		// 17 bytes
+		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZTE="},
+		// no padding
+		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ"},
+		// the length of a key
+		{"Sec-WebSocket-Key", "this is no base64 at all"},
+		// two keys
+		{"Sec-WebSocket-Key", harness.SampleKey, "Sec-WebSocket-Key", "AQIDBAUGBwgJCgsMDQ4PEA=="},
 	} {
 		e.WatchRaw("", header...).WantHandshakeRefused(http.StatusBadRequest, "BadRequest")
 	}

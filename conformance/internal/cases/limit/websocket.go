@@ -28,7 +28,8 @@ func wsClientTalks(e *harness.Env) {
 
 	a := e.WatchRaw(harness.From(e.Newest()))
 	a.WantAccepted()
-	go sendMasked(a, wsframe.Unfragmented(wsframe.OpBinary, strings.Repeat("x", 16<<20))) // ends when the connection is closed
+	// ends when the connection is closed
+	go sendMasked(a, wsframe.Unfragmented(wsframe.OpBinary, strings.Repeat("x", 16<<20)))
 	if code, err := wsframe.ReadCloseCode(a.Body); code != wsframe.CloseTooBig {
 		e.Errorf("a frame of 16 MiB: got close code %d, %v; want 1009", code, err)
 	}

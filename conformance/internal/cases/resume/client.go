@@ -14,7 +14,8 @@ import (
 )
 
 func rvOpaqueClient(e *harness.Env) {
-	const version, newest = "18446744073709551614", "18446744073709551615" // a float64 cannot represent them
+	// a float64 cannot represent them
+	const version, newest = "18446744073709551614", "18446744073709551615"
 	requestedVersion := make(chan string)
 	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)), harness.RecordVersion(requestedVersion))
 	w := e.Follow(e.Remote(route), 7)

@@ -48,9 +48,9 @@ func expiredBytesNeverSkips(e *harness.Env) {
 	watchFromEveryVersion(e, first-2, func(floor listwatch.Version) bool { return floor > first })
 }
 
-// watchFromEveryVersion opens a watch at every version from first on. Watches below some version, the
-// floor, must get 410. Watches at or above the floor must receive every event after their
-// start. isValid checks the floor.
+// watchFromEveryVersion opens a watch at every version from first on. Watches below some
+// version, the floor, must get 410. Watches at or above the floor must receive every event
+// after their start. isValid checks the floor.
 func watchFromEveryVersion(e *harness.Env, first listwatch.Version, isValid func(floor listwatch.Version) bool) {
 	e.Helper()
 	var floor listwatch.Version // the oldest version from which a watch was served
@@ -105,7 +105,8 @@ func compactWhileWatching(e *harness.Env) {
 // one replays them.
 func expiredDuringReplay(e *harness.Env) {
 	start := e.Put("a")
-	live := e.Dial(harness.From(start) + "&" + harness.LabelSelector("!nothing")) // another selector, so that the server cannot share its position with the other watch
+	// another selector, so that the server cannot share its position with the other watch
+	live := e.Dial(harness.From(start) + "&" + harness.LabelSelector("!nothing"))
 	padding := strings.Repeat("x", 4<<10)
 	const count = 400
 	for range count {

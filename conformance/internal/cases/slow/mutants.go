@@ -32,7 +32,8 @@ var Mutants = []mutation.Mutant{
 	}},
 	{Name: "queues-without-limit", Breaks: []string{"slow/bounded-memory"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
 		return mutation.UnboundedBuffer(mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
-			return []listwatch.Event{mutation.WithData(e, bytes.Clone(e.Object.Data))} // a copy per watch, like separately encoded frames
+			// a copy per watch, like separately encoded frames
+			return []listwatch.Event{mutation.WithData(e, bytes.Clone(e.Object.Data))}
 		})(s))
 	}}},
 	{Name: "drops-an-event-of-slow-watches", Breaks: []string{"slow/no-silent-drop"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
