@@ -48,7 +48,7 @@ const (
 )
 
 // causeTooSlow is the reason of the cause that distinguishes [TooSlow] from other 429s.
-// Kubernetes does not know it.
+// Kubernetes does not define it.
 const causeTooSlow = "TooSlow"
 
 // StatusOf converts err to a Status. An error that is not an [*Error] becomes an InternalError

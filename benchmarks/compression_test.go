@@ -167,8 +167,8 @@ func (p *podServer) Publish() {
 	p.log.Append(history.Record{Version: p.version, Old: p.log.Get(key), New: podOf(p.random, key, p.version)})
 }
 
-// podText is the part of a pod that is the same for all pods of a workload. Its verbs stand
-// for random identifiers, which hardly compress.
+// podText is the part of a pod that is the same for all pods of a workload. Each
+// pod replaces its formatting verbs by random identifiers, which hardly compress.
 const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,` +
 	`"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}}],"defaultMode":420}}],` +
 	`"containers":[{"name":"web","image":"registry.example.com/shop/web@sha256:%[2]s","ports":[{"containerPort":8080,"protocol":"TCP"}],` +

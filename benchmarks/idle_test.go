@@ -9,8 +9,8 @@ import (
 )
 
 // BenchmarkIdle measures the memory of an idle watch: heap and stacks in use, resident
-// memory and goroutines, each divided by the 2,000 watches. Iterations add nothing, so run
-// it with -benchtime 1x.
+// memory and goroutines, each divided by the 2,000 watches. More iterations do
+// not change the result, so run it with -benchtime 1x.
 func BenchmarkIdle(b *testing.B) {
 	const watchers = 2000
 	for _, c := range variants() {

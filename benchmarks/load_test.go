@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// loadEnv makes this program a load process, which holds the clients. They run in a process
-// of their own so that the CPU time of the benchmark's process is the server's. The load
-// process opens connections, discards the received bytes and counts one mark for each
+// loadEnv makes this program a load process, which holds the clients. They run in a
+// separate process, so that the benchmark's process uses CPU time only for the server. The
+// load process opens connections, discards the received bytes and counts one mark for each
 // event. The two processes exchange lines over pipes.
 const loadEnv = "LISTWATCH_BENCH_LOAD" // its value is "kind addr watchers"
 

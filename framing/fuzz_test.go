@@ -187,7 +187,7 @@ func FuzzAccept(f *testing.F) {
 				t.Fatalf("got %v and %v", framer, err)
 			}
 			if code := listwatch.CodeOf(err); err != nil && code != listwatch.Invalid && code != listwatch.Unsupported {
-				t.Fatalf("got %v", err)
+				t.Fatalf("got error %v, want code Invalid or Unsupported", err)
 			}
 		}
 		Default().Lookup(accept)

@@ -58,7 +58,7 @@ func TestSSEFields(t *testing.T) {
 
 func TestSSEHeartbeatsUpdateTheLastEventID(t *testing.T) {
 	if got := string(SSE{}.AppendOpening(nil)); got != "retry: 1000\n\n" {
-		t.Errorf("opening: got %q", got)
+		t.Errorf("got opening %q", got)
 	}
 	stream := SSE{}.AppendOpening(nil)
 	stream = SSE{}.AppendHeartbeat(stream, 0)

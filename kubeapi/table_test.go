@@ -119,7 +119,7 @@ func TestPartialMetadataIsUnchanged(t *testing.T) {
 	one := a.want(t, 200, "GET", pods+"/a", "", "Accept", asPartial)
 	if !strings.HasPrefix(one, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"`) ||
 		strings.Contains(one, "spec") || !strings.Contains(one, `"\u0041"`) {
-		t.Errorf("got %s", one)
+		t.Errorf("got %s, want the unchanged metadata without spec", one)
 	}
 	list := a.want(t, 200, "GET", pods, "", "Accept", asPartials)
 	want := `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` + metadata(t, one).ResourceVersion + `"},"items":[` + strings.TrimSpace(one) + "]}\n"
@@ -271,7 +271,7 @@ func TestLargeObjectIsCompressed(t *testing.T) {
 	res := a.do(t, "GET", pods+"/a", "", "Accept-Encoding", "gzip")
 	vary := res.Header.Values("Vary")
 	if res.Header.Get("Content-Encoding") != "gzip" || !slices.Contains(vary, "Accept") || !slices.Contains(vary, "Accept-Encoding") {
-		t.Errorf("got %v", res.Header)
+		t.Errorf("got headers %v, want a gzip response that varies by Accept and Accept-Encoding", res.Header)
 	}
 	z, err := gzip.NewReader(res.Body)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestCreateRejectsResourceVersion(t *testing.T) {
 	a := startServer(t, nil)
 	s := a.wantError(t, 400, "BadRequest", "POST", pods, `{"metadata":{"name":"one","resourceVersion":"7"}}`)
 	if s.Message != "resourceVersion should not be set on objects to be created" {
-		t.Errorf("got %q", s.Message)
+		t.Errorf("got message %q", s.Message)
 	}
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one","resourceVersion":"0"}}`)
 }
@@ -172,7 +172,7 @@ func TestTooDeepBodiesAreRejected(t *testing.T) {
 		return `{"metadata":{"name":"one"},"odd":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`
 	}
 	if s := a.wantError(t, 400, "BadRequest", "POST", pods, nested(241)); s.Message != "the object is nested 241 levels deep; 240 are allowed" {
-		t.Errorf("got %q", s.Message)
+		t.Errorf("got message %q", s.Message)
 	}
 	a.want(t, 201, "POST", pods, nested(240))
 	a.wantError(t, 400, "BadRequest", "PATCH", pods+"/one", `[{"op":"copy","from":"/odd","path":"/odd/0"}]`, "Content-Type", jsonPatchType)
@@ -185,7 +185,7 @@ func TestWrongKindIsRejected(t *testing.T) {
 	a := startServer(t, nil)
 	s := a.wantError(t, 400, "BadRequest", "POST", pods, `{"kind":"List","apiVersion":"v1","items":[]}`)
 	if s.Message != `kind is "List", but pods holds "Pod"` {
-		t.Errorf("got %q", s.Message)
+		t.Errorf("got message %q", s.Message)
 	}
 }
 

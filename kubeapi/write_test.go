@@ -205,7 +205,7 @@ func TestAuthorizerReceivesVerbAndSubresource(t *testing.T) {
 	a.want(t, 404, "PATCH", pods+"/one", `{}`, "Content-Type", mergePatchType)
 	a.want(t, 404, "PUT", pods+"/one/status", object("one"))
 	if got := strings.Join(seen, ","); got != "deletecollection pods/,patch pods/,update pods/status" {
-		t.Errorf("got %s", got)
+		t.Errorf("the authorizer received %s", got)
 	}
 }
 

@@ -11,7 +11,7 @@
 //
 // # Guarantees
 //
-// A Relay keeps all promises of [listwatch.Source]. It serves selectors, namespaces, pages and
+// A Relay gives all guarantees of [listwatch.Source]. It serves selectors, namespaces, pages and
 // exact versions from its own log and never forwards them to the upstream.
 //
 //   - A read of the newest state contains every write that the origin acknowledged before

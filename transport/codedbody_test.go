@@ -183,7 +183,7 @@ func TestErrorResponsesAreDecompressed(t *testing.T) {
 		StatusCode: 410, Body: io.NopCloser(strings.NewReader(gzipped(status))), Header: http.Header{"Content-Encoding": {"gzip"}},
 	}
 	if e := ResponseError(resp); e.Code != listwatch.Expired || e.Message != "too old" {
-		t.Errorf("got %v", e)
+		t.Errorf("got error %v, want Expired with the message \"too old\"", e)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestNegotiateChoosesTheCoding(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h.Get("Content-Encoding") != tt.want || c.Compression() != tt.want || slices.Contains(h["Vary"], "Accept-Encoding") == tt.messages {
-			t.Errorf("%+v: %q, %v", tt, c.Compression(), h)
+			t.Errorf("%+v: got compression %q, headers %v", tt, c.Compression(), h)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestExcludedIdentityIsNotAcceptable(t *testing.T) {
 	_, h, err := negotiateFor(t, "identity;q=0, br", &Envelope{})
 	e, ok := errors.AsType[*listwatch.Error](err)
 	if !ok || e.HTTPStatus() != http.StatusNotAcceptable || h.Get("Content-Encoding") != "" || h.Get("Content-Type") != "" {
-		t.Errorf("%v, %v", err, h)
+		t.Errorf("got error %v, headers %v; want status 406 and no Content headers", err, h)
 	}
 }
 

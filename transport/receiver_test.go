@@ -106,7 +106,7 @@ func TestReceiverHasTheLastEventID(t *testing.T) {
 		t.Errorf("got %v, %v", e, err)
 	}
 	if p, ok := r.(framing.Positioner); !ok || p.LastEventID() != "8" {
-		t.Errorf("got %v", r)
+		t.Errorf("got receiver %v, want last event ID 8", r)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestOpenResponseRequiresFlush(t *testing.T) {
 	rec := httptest.NewRecorder()
 	_, err := OpenResponse(wrapper{plainWriter{rec}}, r, Options{}, nil)
 	if _, ok := errors.AsType[*listwatch.Error](err); !ok || rec.Flushed {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, flushed %v; want a *listwatch.Error before any flush", err, rec.Flushed)
 	}
 	s, err := OpenResponse(wrapper{rec}, r, Options{}, nil)
 	if err != nil || !rec.Flushed || rec.Code != http.StatusOK {

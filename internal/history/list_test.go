@@ -75,7 +75,7 @@ func TestListBeforeTheFloorFailsLikeKubernetes(t *testing.T) {
 	l.CompactTo(3)
 	_, err := l.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 2})
 	if !errors.Is(err, listwatch.Expired) || !strings.HasSuffix(err.Error(), "The resourceVersion for the provided list is too old.") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want Expired with the message of Kubernetes", err)
 	}
 }
 

@@ -254,7 +254,7 @@ func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	const path = "/api/v1/namespaces/default/configmaps"
 	got, err := http.Post(urls[0]+path, "application/json", strings.NewReader(`{"metadata":{"name":"a"},"data":{"k":"v"}}`))
 	if err != nil || got.StatusCode != http.StatusCreated {
-		t.Fatalf("%v, %v", got, err)
+		t.Fatalf("got response %v, error %v; want status 201", got, err)
 	}
 	written, _ := io.ReadAll(got.Body)
 	got.Body.Close()

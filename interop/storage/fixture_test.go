@@ -82,8 +82,8 @@ func (f *fixture) advance(ctx context.Context, t *testing.T) int64 {
 	return int64(o.Version)
 }
 
-// compact compacts the history before a version. It also increases the version, as
-// Kubernetes' compactor does, which writes a record of its own to etcd.
+// compact compacts the history before a version. It also increases the version, because the
+// compactor of Kubernetes does so: it writes its own record to etcd.
 func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	v, err := listwatch.ParseVersion(resourceVersion)

@@ -120,7 +120,7 @@ func TestPodStatusMatchesKubectl(t *testing.T) {
 	}
 	gates := `{"metadata":{"name":"a"},"spec":{"readinessGates":[{"conditionType":"x"},{"conditionType":"y"}]},"status":{"conditions":[{"type":"y","status":"True"}]}}`
 	if got := renderCells(t, PodColumns()[7:], gates); got != "a|1/2" {
-		t.Errorf("got %s", got)
+		t.Errorf("got cells %s, want a|1/2", got)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestCellFunctionRendersCell(t *testing.T) {
 		return strconv.AppendBool(dst, now.Equal(noon) && string(object) == `{"metadata":{"name":"a"}}`)
 	}}
 	if got := renderCells(t, []Column{column}, `{"metadata": {"name": "a"}}`); got != "a|true" {
-		t.Errorf("got %s", got)
+		t.Errorf("got cells %s, want a|true", got)
 	}
 }
 

@@ -3,7 +3,7 @@
 // ends without it, the stream was interrupted.
 //
 // Start with [Server] to serve watches and with [Client] to dial them. The server has two
-// paths, which a client cannot tell apart:
+// paths, which a client cannot distinguish:
 //
 //   - The lean path hijacks the connection. Each chunk is built once and shared by all
 //     watchers of an event, and a watch needs only one small goroutine.

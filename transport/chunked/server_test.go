@@ -135,7 +135,7 @@ func TestHijacksOnlyWhenSafe(t *testing.T) {
 				c := dialRaw(t, server, tt.request)
 				s := <-server.Streams
 				if status, _ := readHeader(t, bufio.NewReader(c)); !strings.HasSuffix(status, "200 OK") {
-					t.Errorf("got %q", status)
+					t.Errorf("got status line %q, want status 200", status)
 				}
 				if s.Detached != tt.want {
 					t.Errorf("got Detached %v, want %v", s.Detached, tt.want)
@@ -195,7 +195,7 @@ func TestStandardResponseBytes(t *testing.T) {
 		r := bufio.NewReader(c)
 		_, h := readHeader(t, r)
 		if h.Get("Transfer-Encoding") != "chunked" || h.Get("Content-Length") != "" {
-			t.Errorf("got %v", h)
+			t.Errorf("got headers %v, want chunked without Content-Length", h)
 		}
 		c.SetReadDeadline(time.Now().Add(time.Second))
 		body, _ := io.ReadAll(r)
@@ -214,7 +214,7 @@ func TestHTTP10BodyEndsWithTheConnection(t *testing.T) {
 			s := <-server.Streams
 			_, h := readHeader(t, r)
 			if len(h["Transfer-Encoding"])+len(h["Content-Length"]) > 0 {
-				t.Errorf("got %v", h)
+				t.Errorf("got headers %v, want neither Transfer-Encoding nor Content-Length", h)
 			}
 			sendEvent(t, s, 1)
 			if line, err := r.ReadString('\n'); !strings.HasPrefix(line, `{"type":"ADDED"`) || err != nil {
@@ -366,7 +366,7 @@ func TestAbortWithoutTheConnectionIsAnError(t *testing.T) {
 		go func() {
 			defer close(received)
 			if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable {
-				t.Errorf("got %v", err)
+				t.Errorf("got error %v, want code %v", err, listwatch.Unavailable)
 			}
 		}()
 		synctest.Wait()

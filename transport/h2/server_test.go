@@ -72,7 +72,7 @@ func TestResponseHeadersAreValidHTTP2(t *testing.T) {
 		s := openStreams(p, server, 1)[0]
 		fields := p.Fields[1]
 		if fields[":status"] != "200" || fields["content-type"] != "application/json" {
-			t.Errorf("got %v", fields)
+			t.Errorf("got headers %v, want status 200 and type application/json", fields)
 		}
 		for _, name := range []string{"transfer-encoding", "connection", "keep-alive", "upgrade", "content-length"} {
 			if v, ok := fields[name]; ok {

@@ -110,7 +110,7 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 			r.Header.Set("Connection", "close")
 		})
 		if err != nil || r.Header().Get("X-Epoch") != "e" {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got error %v, want a response with X-Epoch: e", err)
 		}
 		r.Close()
 	})
@@ -435,7 +435,7 @@ func FuzzValidator(f *testing.F) {
 			rest = rest[k:]
 		}
 		if fmt.Sprint(err) != fmt.Sprint(splitErr) || err == nil && (whole.isMessageUnfinished() != split.isMessageUnfinished() || n != passed) {
-			t.Errorf("whole: %d valid bytes, %v; in parts of %d bytes: %d, %v", n, err, step+1, passed, splitErr)
+			t.Errorf("got %d valid bytes, error %v in one call, but with parts of %d bytes %d, %v", n, err, step+1, passed, splitErr)
 		}
 	})
 }

@@ -2,7 +2,7 @@
 // text message if the framing is JSON, and a binary message if the framing is binary.
 //
 // Start with [Server] to serve watches and with [Client] to dial them. Both use one of two
-// libraries, selected by [Backend]. The other end cannot tell which: this package itself
+// libraries, selected by [Backend]. The peer cannot observe which one: this package itself
 // performs the handshake, validates the incoming frames, and handles timeouts and the end of a
 // connection, because the libraries do that differently or not at all.
 //
