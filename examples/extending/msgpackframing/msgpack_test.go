@@ -1,10 +1,15 @@
 package msgpackframing
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
@@ -39,6 +44,38 @@ func TestEveryTransport(t *testing.T) {
 			conformance.TestTransport(t, p)
 		})
 	}
+}
+
+// Decoded events survive encoding, and nothing makes the decoder panic or allocate above its limit.
+func FuzzDecode(f *testing.F) {
+	for _, object := range []string{`{}`, `{"metadata":{"name":"a","resourceVersion":"7"},"n":1e400}`} {
+		data, err := Framer{}.AppendEvent(nil, framing.WatchEvent{Type: "ADDED", Object: []byte(object)})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(slices.Concat(data, data))
+		f.Add(data[:len(data)-1])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := Framer{}.NewDecoder(bytes.NewReader(data), 1<<10)
+		for {
+			e, err := d.Decode()
+			if err != nil {
+				if err != io.EOF && !errors.Is(err, listwatch.Corrupt) {
+					t.Fatalf("got %v, want io.EOF or code Corrupt", err)
+				}
+				return
+			}
+			message, err := Framer{}.AppendMessage(nil, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := Framer{}.DecodeMessage(message)
+			if err != nil || again.Type != e.Type || !bytes.Equal(again.Object, e.Object) {
+				t.Fatalf("got %s %s, %v after a round trip, want %s %s", again.Type, again.Object, err, e.Type, e.Object)
+			}
+		}
+	})
 }
 
 func ExampleFramer() {

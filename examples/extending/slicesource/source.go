@@ -41,7 +41,7 @@ func New(d listwatch.Description, start listwatch.Version) *Source {
 	return &Source{description: d, floor: start, newest: start, wakers: make(map[*watcher]func())}
 }
 
-// Append adds a write. Its version must be greater than that of the write before it.
+// Append adds a write. Its version must be greater than the version of the last write.
 func (s *Source) Append(w Write) {
 	s.mu.Lock()
 	s.writes = append(s.writes, w)
