@@ -10,9 +10,10 @@ import (
 )
 
 // BenchmarkStalledReader measures the latency of a healthy reader, from Publish to the last
-// byte read. It alternates between a server without and a server with clients that have
-// stopped reading. The result is the ratio of the two 99th percentiles. "spread-without" is
-// the ratio between successive runs without stalled clients, and shows the noise.
+// byte read. It alternates between a server whose only client is that reader, and a server
+// that also has clients that have stopped reading. "p99-ratio" is the 99th percentile with
+// stalled clients, divided by the one without. "spread-without" is the ratio between
+// successive runs without stalled clients, which shows the noise.
 func BenchmarkStalledReader(b *testing.B) {
 	for _, stalled := range []int{1, 50} {
 		for _, c := range variants() {

@@ -48,9 +48,9 @@ type Remote struct {
 	// Framings are the framings for watches, best first. If nil, JSON is used. Lists are always
 	// JSON.
 	Framings []framing.Framer
-	// Compress requests compressed watches and lists, which the server may decline. It is for
-	// slow or expensive networks: an event of some KiB has half the bytes and takes some
-	// microseconds more at both ends.
+	// Compress requests compressed watches and lists, which the server may decline. It is
+	// meant for slow or expensive networks: it halves the size of an event of a few KiB, and
+	// costs a few microseconds per event at each end.
 	Compress bool
 	// MaxObjectBytes limits the decompressed size of an event and of an object in a list. If it
 	// is zero or negative, [framing.DefaultLimit] is used.

@@ -245,8 +245,9 @@ func (i *Informer[T]) ByIndex(name, value string) ([]T, error) { return i.store.
 // would not be a copy of the source.
 func (i *Informer[T]) AddIndex(name string, f IndexFunc[T]) error { return i.store.AddIndex(name, f) }
 
-// Snapshot returns the current content of the store. It never changes, and costs memory
-// only for what changes afterwards.
+// Snapshot returns the current content of the store. The snapshot never changes. It
+// shares memory with the store, so it costs memory only for the objects that the store
+// replaces later.
 func (i *Informer[T]) Snapshot() *Snapshot[T] { return i.store.Snapshot() }
 
 // Len returns the number of objects.

@@ -173,7 +173,8 @@ func (d *definitions) object(t *schema.Type) jsonMap {
 	return s
 }
 
-// field returns the schema of a field. A description and extensions can be added to it.
+// field returns the schema of a field. The caller may add members to the schema, such as
+// a description, even if the schema refers to a named type.
 func (d *definitions) field(f schema.Field) jsonMap {
 	s := d.scalar(f.Scalar)
 	if f.Type != nil {

@@ -33,7 +33,7 @@ func newEpoch(o Options, d listwatch.Description, v listwatch.Version) *epoch {
 	return ep
 }
 
-// reset replaces the state by objects, which come from a list at version v.
+// reset replaces the state with objects, which come from a list at version v.
 func (ep *epoch) reset(objects []*listwatch.Object, v listwatch.Version) {
 	ep.log.Reset(objects, v)
 	ep.revision.Advance(v)

@@ -6,7 +6,7 @@ import "fmt"
 // never changes.
 type Guarantee uint8
 
-// The guarantees. [Guarantee.Text] explains each.
+// The guarantees, each with its ID. [Guarantee.Text] returns the explanation.
 const (
 	Ordered         Guarantee = iota + 1 // W1
 	Unique                               // W2

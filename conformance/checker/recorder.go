@@ -28,7 +28,8 @@ type Recorder struct {
 	sessions []*SessionRecorder // the recorders of history.Sessions
 }
 
-// NewRecorder returns a Recorder whose time starts now. It sets m.Started.
+// NewRecorder returns a Recorder whose clock starts now. The Started field of its Meta is the
+// current time.
 func NewRecorder(m Meta) *Recorder {
 	now := time.Now()
 	m.Started = now.UTC().Round(0)
@@ -122,7 +123,7 @@ func (r *Recorder) RecordHandlerCall(c HandlerCall) {
 	r.history.HandlerCalls = append(r.history.HandlerCalls, c)
 }
 
-// RecordFault records a fault that takes effect now. It sets f.At.
+// RecordFault records f as a fault that takes effect now. The value of f.At is ignored.
 func (r *Recorder) RecordFault(f Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -170,7 +170,9 @@ func (e *Env) Connect(protocols ...string) net.Conn {
 	if e.Setup.FakeTime {
 		_ = c.SetDeadline(time.Now().Add(e.Patience()))
 	} else {
-		c = &deadlineConn{c, e.Patience()} // a slow machine makes steady progress
+		// Limit each read and write instead of the whole connection, because a case may take
+		// long on a slow machine.
+		c = &deadlineConn{c, e.Patience()}
 	}
 	if !e.UsesTLS() {
 		return c

@@ -38,7 +38,7 @@ type Frames struct {
 
 	// held while a frame is built, so that concurrent callers build it once
 	building sync.Mutex
-	head     atomic.Pointer[frame] // a list, newest first, or dropped
+	head     atomic.Pointer[frame] // a list, newest first; or the value dropped
 }
 
 type frame struct {
@@ -47,8 +47,8 @@ type frame struct {
 	next *frame
 }
 
-// dropped is the head of Frames that no longer keep frames. A lookup does not find it,
-// because no Form is zero.
+// dropped is the head of a Frames after Drop, and prevents new frames from being added. Get
+// never returns this frame, because its form is zero and NewForm never returns zero.
 var dropped = new(frame)
 
 // SetBudget makes f count against b. It must be called before the first use of f.

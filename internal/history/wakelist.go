@@ -14,7 +14,7 @@ type wakeList struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	waiting []*Cursor // the cursors armed in the current round
-	round   uint64    // the number of times that the list was taken
+	round   uint64    // the number of times that take has emptied waiting
 	spare   []*Cursor // an empty slice for the next round
 }
 
@@ -23,7 +23,7 @@ type wakeList struct {
 type wakeEntry struct {
 	wake  func() // nil if the cursor is not armed
 	round uint64 // the round in which the cursor was armed
-	slot  int    // the index of the cursor in waiting, in that round
+	slot  int    // the index of the cursor in wakeList.waiting, valid during that round
 }
 
 // arm makes the next event call wake once. It returns false if c already has an event or an
@@ -88,7 +88,7 @@ type wakeBatch struct {
 	woken int // number of cursors woken; guarded by list.mu
 }
 
-// wake calls the wake functions of those cursors in part that are still armed.
+// wake calls the wake function of each cursor in part that is still armed.
 func (b *wakeBatch) wake(part []*Cursor) {
 	var ready [wakeChunk]func()
 	n := 0

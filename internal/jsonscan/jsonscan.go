@@ -32,11 +32,11 @@ type scanState uint8
 const (
 	atObject scanState = iota // at the start
 	atValue
-	atFirstValue // or at the end of an array
+	atFirstValue // after '[': a value or ']' must follow
 	atName
-	atFirstName // or at the end of an object
+	atFirstName // after '{': a name or '}' must follow
 	atColon
-	atComma // or at the end of an array or object
+	atComma // after a value: a comma or a closing bracket must follow
 	inString
 	inEscape
 	inHex

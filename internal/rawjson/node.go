@@ -6,7 +6,7 @@ package rawjson
 type Node struct {
 	doc     []byte
 	parsed  bool
-	members []childNode // in the order of doc, if parsed
+	members []childNode // in the order of doc; empty until parsed is set
 }
 
 type childNode struct {

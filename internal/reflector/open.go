@@ -30,7 +30,8 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 		r.watcher, r.Resume = w, ResumePoint{}
 		r.Sink.Begin()
 	case r.Policy.mayRefuseWatchList(err):
-		// If the refusal had another reason, the list fails as well.
+		// If the list succeeds, the Source cannot stream its state. If the Source refused the
+		// watch for another reason, the list fails as well.
 		if err = r.listAndWatch(ctx); err == nil {
 			r.watchList().MarkUnsupported()
 		}

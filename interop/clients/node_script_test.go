@@ -82,7 +82,7 @@ type scriptLine struct {
 	Message     string
 }
 
-// A script is a running script.
+// A script is a running Node process, with its input and output.
 type script struct {
 	t     *testing.T
 	input io.Writer
@@ -150,7 +150,7 @@ func (s *script) next() scriptLine {
 	return l
 }
 
-// wantLines compares the next lines of the script.
+// wantLines requires the next lines of the script's output to equal the given ones.
 func (s *script) wantLines(want ...scriptLine) {
 	s.t.Helper()
 	for _, w := range want {

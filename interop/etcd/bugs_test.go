@@ -189,8 +189,9 @@ func TestDuplicatedEventsAreDroppedEtcd17247(t *testing.T) {
 }
 
 // 17529: "etcd watch events starvation / lost multiplexed on a single watch stream". etcd
-// silently moved a lagging watcher past a compaction. The store refuses servers with this
-// bug, so this test shows how the store handles a server that has the bug nevertheless.
+// silently moved a lagging watcher past a compaction. The store refuses etcd versions with
+// this bug. The proxy reproduces the bug, so that the test can check that the store notices
+// the lost events.
 func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 	s := newBugTest(t)
 	s.writer.create("a")

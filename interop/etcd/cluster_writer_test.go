@@ -127,7 +127,8 @@ func (w *clusterWriter) run(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// body returns an object with a new mark.
+// body returns the JSON of an object with a new unique mark. Its resourceVersion is from, unless
+// from is 0.
 func (w *clusterWriter) body(key listwatch.Key, from listwatch.Version) (body []byte, mark string) {
 	w.n++
 	mark = fmt.Sprintf("%s-%d", w.name, w.n)

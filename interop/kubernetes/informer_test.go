@@ -14,7 +14,7 @@ var (
 	configMapGVR = corev1.SchemeGroupVersion.WithResource("configmaps")
 )
 
-// informerBuilders create informers by the name of their object type.
+// informerBuilders maps subtest names to functions that create informers.
 var informerBuilders = map[string]func(*testing.T, serverEndpoint, schema.GroupVersionResource) testedInformer{
 	"ours, plain type":          newOurInformer[*plainWidget],
 	"ours, Kubernetes' style":   newOurInformer[*kubeWidget],

@@ -26,8 +26,9 @@ const (
 	resultBuffer = 100
 )
 
-// A watcher reads a watcher of our store in a goroutine. The goroutine returns when ctx
-// ends, when Stop is called, or when the watch ends.
+// A watcher implements [watch.Interface] for a watch of our store. A goroutine reads the
+// [listwatch.Watcher]. It returns when the context of Watch ends, when Stop is called, or
+// when the watch ends.
 type watcher struct {
 	// Immutable after construction.
 	coder

@@ -23,8 +23,8 @@ type request struct {
 	err    error
 }
 
-// The states of a request. The goroutine that changes the state from queued decides its
-// outcome.
+// The states of a request. A request starts as queued. Then either the committer starts to
+// commit it or its writer cancels it, whichever changes the state first.
 const (
 	queued int32 = iota
 	committing

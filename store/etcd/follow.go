@@ -192,7 +192,8 @@ func (b *backend) apply(v listwatch.Version, events []*mvccpb.Event) error {
 	records := make([]history.Record, 0, len(events))
 	for i, e := range events {
 		if slices.ContainsFunc(events[:i], func(before *mvccpb.Event) bool { return bytes.Equal(before.Kv.Key, e.Kv.Key) }) {
-			// A transaction changes a key only once.
+			// A transaction changes a key at most once, so a second event of the same key and
+			// revision is a duplicate.
 			b.db.options.Trace.DuplicatesDropped(b.name, int64(v))
 			continue
 		}

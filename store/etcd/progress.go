@@ -64,7 +64,8 @@ func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 const countInterval = time.Minute
 
 // handleProgress advances the log to v, because etcd has sent every event up to v. Before
-// the first advance on a stream, it compares the number of objects with etcd.
+// the first advance on a stream, and then once per countInterval, it compares the number of
+// objects with the number in etcd.
 func (b *backend) handleProgress(ctx context.Context, v listwatch.Version) error {
 	if v >= b.applied.Version() && time.Since(b.counted) >= countInterval {
 		if err := b.checkCount(ctx, v); err != nil {

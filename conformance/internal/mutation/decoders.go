@@ -27,7 +27,7 @@ type alteredClient struct {
 	receiver func(transport.Receiver) transport.Receiver
 }
 
-// Dial sends the altered request and returns the altered receiver.
+// Dial sends an altered copy of r and returns an altered receiver.
 func (c *alteredClient) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	altered := *r
 	if c.request != nil {
@@ -176,7 +176,7 @@ func (d *WithoutErrorCodes) Watch(ctx context.Context, q listwatch.Query) (listw
 
 type codelessWatcher struct{ listwatch.Watcher }
 
-// Next replaces every error by one without a code.
+// Next replaces every error with one without a code.
 func (w *codelessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst)
 	if err != nil {

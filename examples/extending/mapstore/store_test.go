@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A database is a set of stores, as the suite needs it.
+// A database is a [conformance.Database] whose collections are stores of this package.
 type database struct {
 	historyBytes int64
 	stores       []*Backend

@@ -35,8 +35,8 @@ var (
 	_ listwatch.Describer = (*Source)(nil)
 )
 
-// New returns an empty Source at the version start, which must not be zero. Unless the writes are the
-// same after every restart, d must have another Epoch each time.
+// New returns an empty Source at the version start, which must not be zero. After
+// every restart d must have a new Epoch, unless the same writes are appended again.
 func New(d listwatch.Description, start listwatch.Version) *Source {
 	return &Source{description: d, floor: start, newest: start, wakers: make(map[*watcher]func())}
 }
@@ -58,8 +58,8 @@ func (s *Source) Append(w Write) {
 	}
 }
 
-// Compact replaces the writes up to v by the creation of the objects that existed then. Lists and
-// watches before v are Expired from now on.
+// Compact replaces the writes up to v with creations of the objects that existed at v. From then
+// on, lists and watches of older versions are Expired.
 func (s *Source) Compact(v listwatch.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,12 +79,12 @@ func (s *Source) Compact(v listwatch.Version) {
 // Describe implements [listwatch.Describer].
 func (s *Source) Describe() listwatch.Description { return s.description }
 
-// after returns the index of the first write after v. It needs mu.
+// after returns the index of the first write after v. The caller must hold mu.
 func (s *Source) after(v listwatch.Version) int {
 	return sort.Search(len(s.writes), func(i int) bool { return s.writes[i].Version > v })
 }
 
-// objects returns the selected objects at v, in key order. It needs mu.
+// objects returns the selected objects at v, in key order. The caller must hold mu.
 func (s *Source) objects(q listwatch.Query, v listwatch.Version) []*listwatch.Object {
 	state := make(map[listwatch.Key]*listwatch.Object)
 	for _, w := range s.writes[:s.after(v)] {

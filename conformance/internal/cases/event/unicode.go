@@ -17,7 +17,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// unicodeTexts are texts that encoders often damage, by a name in ASCII.
+// unicodeTexts maps ASCII names to texts that encoders often damage.
 var unicodeTexts = map[string]string{
 	"two bytes":      "é ß Ж א",
 	"three bytes":    "€ 漢字 ‰",
@@ -143,8 +143,8 @@ func unicodeSurrogates(e *harness.Env) {
 	if i < 0 {
 		e.Fatalf("the list of %d objects does not contain the object a", len(page.Items))
 	}
-	// Go's JSON decoder replaces an unpaired surrogate with U+FFFD, so a server may keep or
-	// replace it.
+	// Decoding replaces each unpaired surrogate with U+FFFD. Therefore the comparison accepts
+	// a server that keeps the surrogate, and a server that has replaced it with U+FFFD.
 	want := decodeSpec(page.Items[i])
 	checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
 		if diff := cmp.Diff(want, decodeSpec(object)); diff != "" {

@@ -117,7 +117,7 @@ func h2ContinuationFlood(e *harness.Env) {
 	checkAlive(e)
 }
 
-// maxTestedStreams is the greatest limit of concurrent streams that h2ConcurrentStreams tests.
+// maxTestedStreams is the greatest limit on concurrent streams that h2ConcurrentStreams tests.
 const maxTestedStreams = 1000
 
 func h2ConcurrentStreams(e *harness.Env) {

@@ -131,7 +131,8 @@ type listResponse struct {
 	paging paging
 }
 
-// A listExpectation checks a response. Its name is the entry in the table of Kubernetes.
+// A listExpectation checks a response. The functions of this type are named after the entries
+// of the table in Kubernetes' API concepts, such as "Most Recent".
 type listExpectation func(listResponse)
 
 func wantMostRecent(r listResponse) { r.wantVersion(r.state.newest, r.state.newest) }
