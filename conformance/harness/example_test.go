@@ -1,0 +1,30 @@
+package harness_test
+
+import (
+	"fmt"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/conformance/runner"
+)
+
+// A case writes objects and compares what a watch of them receives. The runner passes it an Env
+// for each variant in which the target can be tested.
+func ExampleCase() {
+	deletion := harness.Case{
+		ID: "mine/deletion", Level: harness.Must, Subject: harness.Server,
+		Transports: "h2", Modes: []harness.Mode{harness.RealTime}, Needs: harness.Writes,
+		Rule: "a deletion is an event",
+		Run: func(e *harness.Env) {
+			start := e.Put("a")
+			w := e.Dial(harness.From(start))
+			e.Delete("a")
+			w.Want("DELETED a")
+		},
+	}
+	fmt.Println(deletion.Group(), deletion.ModeLetters())
+	fmt.Println(runner.Variants(deletion, reference.New("reference", reference.Interceptors{})))
+	// Output:
+	// mine r
+	// [h2]
+}
