@@ -65,6 +65,11 @@ func (l *Listener) DialConn(ctx context.Context) (*Conn, error) {
 	client, server := pipe(nextAddr(), l.addr, l.Buffer)
 	select {
 	case l.backlog <- server:
+		select {
+		case <-l.closed:
+			l.Close() // the first Close may not have found this connection
+		default:
+		}
 	case <-l.closed:
 		return nil, l.refused(syscall.ECONNREFUSED)
 	case <-ctx.Done():
