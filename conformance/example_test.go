@@ -90,7 +90,7 @@ func ExampleTestSource() {
 	}
 }
 
-// This test tests a framing.
+// This test checks a framing.
 func ExampleTestFramer() {
 	_ = func(t *testing.T) { // TestFraming in your package
 		conformance.TestFramer(t, framing.JSONSeq{})

@@ -79,12 +79,12 @@ func TestNegotiate(t *testing.T) {
 		{"application/json;q=0.5, text/event-stream;q=0.9", SSE{}, JSON{}},
 		{"text/event-stream;q=0.5, application/json;q=0.501", JSON{}, JSON{}},
 		{"application/json;q=0.5\ntext/event-stream", SSE{}, JSON{}},
-		{"text/event-stream, application/json", SSE{}, JSON{}}, // as listed
+		{"text/event-stream, application/json", SSE{}, JSON{}}, // equal weights: the first wins
 		{"text/event-stream, application/json;charset=utf-8", SSE{}, JSON{}},
-		{"*/*, text/event-stream", SSE{}, JSON{}}, // more specific
+		{"*/*, text/event-stream", SSE{}, JSON{}}, // text/event-stream is more specific
 		{"application/json, */*", JSON{}, JSON{}},
 		{"*/*;q=0.9, application/json;q=0.1", SSE{}, CBORSeq{}},
-		// the range is more specific
+		// text/event-stream is more specific than text/*
 		{"text/*;q=0.3, text/event-stream;q=0.7, application/json;q=0.5", SSE{}, JSON{}},
 
 		// A weight of zero excludes a type.
@@ -106,7 +106,8 @@ func TestNegotiate(t *testing.T) {
 		{"application/json;as=Table;v=v1;g=meta.k8s.io", none, none},
 		{"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", JSON{}, JSON{}},
 		{"application/json;as=Table;v=v1;g=meta.k8s.io, text/event-stream", SSE{}, none},
-		{"application/json;charset=utf-8;q=0, application/json", none, none}, // more specific
+		// the first is more specific
+		{"application/json;charset=utf-8;q=0, application/json", none, none},
 		{"application/json;stream=x", none, none},
 
 		{"application/yaml", none, none},

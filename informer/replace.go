@@ -55,8 +55,8 @@ func (f *DeltaFIFO[T]) countWithoutEntry(items []*Item[T]) int {
 	return n
 }
 
-// beginReplace sets the newest received version. If a newer version was received before, it
-// may belong to another epoch, and nothing can be reported as handled in the new epoch yet.
+// beginReplace sets the newest received version. If version is lower than before, a new epoch
+// may have started, in which no version has been handled yet.
 func (f *DeltaFIFO[T]) beginReplace(version listwatch.Version) {
 	f.handledVersion()
 	if f.versions.received > version {

@@ -22,8 +22,8 @@ func (w *waiter) notify(version listwatch.Version, synced bool) bool {
 	return true
 }
 
-// HasSynced reports whether the initial state is in the store, and every registered handler
-// has returned from the calls for the state that it started with.
+// HasSynced reports whether the store holds the initial state, and [Registration.HasSynced]
+// returns true for every registered handler.
 func (i *Informer[T]) HasSynced() bool {
 	registrations, synced := i.currentRegistrations()
 	for _, r := range registrations {
@@ -44,10 +44,10 @@ func (i *Informer[T]) currentRegistrations() (all []*Registration[T], synced boo
 	return all, i.isSynced
 }
 
-// WaitForSync blocks until the initial state is in the store and every handler that was
-// registered before the call has been called for the state that it started with. It returns
-// ctx.Err() if ctx ends first, an error of code Unavailable if Run returns first, and an
-// error of code Invalid if there is no Source. A handler must not wait for its own sync.
+// WaitForSync blocks until the store holds the initial state, and [Registration.HasSynced]
+// returns true for every handler that was registered before the call. It returns ctx.Err()
+// if ctx ends first, an error of code Unavailable if Run returns first, and an error of code
+// Invalid if there is no Source. A handler must not wait for its own sync.
 //
 // The informer retries until Run ends if the Source is unreachable or sends objects that
 // cannot be decoded. Trace reports these failures.

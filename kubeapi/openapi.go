@@ -109,10 +109,11 @@ func (h *Handler) openAPIDocuments() map[string]document {
 	return all
 }
 
-// replaceProtobufTypes replaces the media types of Protocol Buffers that kubectl requests
-// first. Their names contain an @, which is not valid in a media type
-// (rfc9110#section-8.3.1), so the Accept header could not be parsed. If the client also
-// accepts JSON, JSON is used, because our document in Protocol Buffers is almost empty.
+// replaceProtobufTypes replaces kubectl's media types for Protocol Buffers with
+// application/x-protobuf. kubectl's types contain an @, which is not valid in a media type
+// (rfc9110#section-8.3.1), so the Accept header could not be parsed. kubectl prefers these
+// types, but a client that also accepts JSON gets JSON, because our document in Protocol
+// Buffers is almost empty.
 func replaceProtobufTypes(accept []string) []string {
 	var others []string
 	for _, value := range accept {

@@ -21,8 +21,9 @@ type contentCoding struct {
 }
 
 // contentCodings are the codings that servers offer, the preferred one first. gzip wins if the
-// client prefers both equally: it compresses as well, and all decoders support it. Some zstd
-// decoders, such as Node's, stop at the end of a frame if more frames follow in the same read.
+// client prefers both equally: it compresses as well as zstd, and all decoders support it. Some
+// zstd decoders, such as Node's, stop at the end of a frame if more frames follow in the same
+// read.
 var contentCodings = []*contentCoding{
 	{name: compress.Gzip, compress: compress.AppendDeflate, checksummed: true},
 	{name: compress.Zstd, compress: compress.AppendZstd},

@@ -46,7 +46,8 @@ func offerNames(params map[string]string, list bool) (watchserver.ListRepresenta
 	return nil, nil
 }
 
-// serveNames serves two flags, a and b, with offerNames, and returns the URL.
+// serveNames serves a collection of two Flag objects, a and b, with the representations that
+// offerNames offers. It returns the URL.
 func serveNames(t *testing.T) string {
 	t.Helper()
 	flags := memory.New[Flag]()

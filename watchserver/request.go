@@ -19,9 +19,9 @@ type request struct {
 	timeout time.Duration // zero if timeoutSeconds is not set
 }
 
-// parseRequest parses r by the rules of docs/protocol.md. It refuses values that cannot be
-// parsed with status 400, and combinations that are not allowed with status 422 and the fields
-// as causes, as Kubernetes does (apimachinery, internalversion/validation).
+// parseRequest parses r by the rules of docs/protocol.md. A value that cannot be parsed
+// is refused with status 400. A combination that is not allowed is refused with status 422 and
+// the fields as causes, as in Kubernetes (apimachinery, internalversion/validation).
 func parseRequest(r *http.Request, e Endpoint) (request, error) {
 	p, err := newParams(r)
 	if err != nil {

@@ -80,7 +80,8 @@ type Write struct {
 	Before *ObjectState `json:"before,omitempty"`
 	// After is the new state of the object. If nil, the write deleted it.
 	After *ObjectState `json:"after,omitempty"`
-	// Began is the time before the request was sent, Acked the time after the response.
+	// Began is the time just before the request was sent, Acked the time just after the
+	// response was received.
 	Began time.Duration `json:"began,omitempty"`
 	Acked time.Duration `json:"acked,omitempty"`
 }
@@ -129,7 +130,7 @@ type Session struct {
 	// Transport and Replica only appear in reports. The checker does not interpret them.
 	Transport string `json:"transport,omitempty"`
 	Replica   string `json:"replica,omitempty"`
-	// Opened is the time before the request was sent, Ready the time at which Watch
+	// Opened is the time just before the request was sent, Ready the time when Watch
 	// returned.
 	Opened time.Duration `json:"opened,omitempty"`
 	Ready  time.Duration `json:"ready,omitempty"`

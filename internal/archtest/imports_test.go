@@ -36,7 +36,7 @@ func checkImports(r *repository) []string {
 type location struct {
 	path string
 	rank int    // the index of its layer
-	unit string // the common path of the packages that its pattern covers together
+	unit string // see match; packages of the same unit may import each other
 }
 
 // locate looks up the package p in the layers.
@@ -97,8 +97,8 @@ func forbiddenDependency(from, target string) string {
 	return "an unknown dependency: add it to dependencies in internal/archtest/layers_test.go, with its importers and the reason"
 }
 
-// isStandard reports whether target belongs to the standard library: only its paths have no dot in
-// the first element.
+// isStandard reports whether target belongs to the standard library. Only paths of the standard
+// library have no dot in their first element.
 func isStandard(target string) bool {
 	first, _, _ := strings.Cut(target, "/")
 	return !strings.Contains(first, ".")
@@ -113,8 +113,8 @@ func matchAny(patterns []string, p string) bool {
 	return false
 }
 
-// match reports whether pattern covers the package p. The unit is the part of p that all packages
-// have in common which the pattern covers together.
+// match reports whether pattern covers the package p. unit is p, or if pattern ends in "/...", the
+// part of p that matches the rest of the pattern. All packages below that directory share the unit.
 func match(pattern, p string) (unit string, ok bool) {
 	unit = p
 	if base, deep := strings.CutSuffix(pattern, "/..."); deep {

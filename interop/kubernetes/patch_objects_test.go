@@ -140,7 +140,7 @@ func (g patchGenerator) change(o jsonObject, t *schema.Type, depth int) jsonObje
 		f := t.Field(name)
 		switch nested, isObject := v.(jsonObject); {
 		case g.chance(12):
-			// Delete it.
+			// Leave the field out.
 		case isObject:
 			out[name] = g.change(nested, f.Type, depth-1)
 		case f.MergeKey != "":

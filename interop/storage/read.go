@@ -28,8 +28,9 @@ func (s *Storage) Get(ctx context.Context, path string, o kube.GetOptions, out r
 	return kube.NewKeyNotFoundError(path, 0)
 }
 
-// get returns the object at path, not older than a version, or nil if it does not exist. It
-// lists if there is a version, because our stores support versions only in lists.
+// get returns the object at path, or nil if it does not exist. If resourceVersion is set, the
+// object is not older than that version. get then uses a list, because our stores support
+// versions only in lists.
 func (s *Storage) get(ctx context.Context, path, resourceVersion string) (*listwatch.Object, error) {
 	key, err := s.keyOf(path)
 	if err != nil {

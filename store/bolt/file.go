@@ -63,7 +63,7 @@ func openBolt(path string, readOnly bool, lockTimeout time.Duration) (f *file, c
 }
 
 // resolve returns path as an absolute path without symbolic links. Otherwise Shrink would
-// replace a link by a second file.
+// replace a link with a second file.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -94,8 +94,8 @@ func openFile(path string, o Options) (*file, error) {
 	}
 }
 
-// openOrCreate is one try of openFile. It returns nil if another process has replaced the
-// file by a smaller one while this process waited for the lock.
+// openOrCreate makes one attempt for openFile. It returns nil if another process has replaced
+// the file with a smaller one while this process waited for the lock.
 func openOrCreate(path string, o Options, deadline time.Time) (*file, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -154,8 +154,8 @@ func inspect(path string, lockTimeout time.Duration) error {
 }
 
 // markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of a
-// file. Most of these have no exported name, so the function excludes all other errors: of
-// the system, of the lock, and of damage.
+// file. Most of these have no exported name, so the function excludes all other errors: those
+// of the system, of the lock, and of damage.
 func markUnreadable(err error) error {
 	_, system := errors.AsType[syscall.Errno](err)
 	_, damaged := errors.AsType[damagedError](err)

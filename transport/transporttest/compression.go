@@ -60,8 +60,8 @@ func (f *fixture) wantEncoding(h http.Header, compression string) {
 	}
 }
 
-// testPrompt runs conformance case comp/first-event-latency. Each event must arrive although no
-// event follows and fake time does not advance.
+// testPrompt runs conformance case comp/first-event-latency. Each event must arrive even
+// though no other event follows and fake time does not advance.
 func testPrompt(f *fixture) {
 	for _, framer := range f.pair.Framings {
 		s, r := f.dial(f.Context(), framer)

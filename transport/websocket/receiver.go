@@ -60,7 +60,7 @@ type receiver struct {
 	err     error // the last error of Receive
 
 	mu       sync.Mutex
-	closeErr error // guarded by mu; the reason for which this end has closed the connection
+	closeErr error // guarded by mu; the reason why this end has closed the connection
 }
 
 var errReceiverClosed = &listwatch.Error{
@@ -162,8 +162,8 @@ func (r *receiver) framingOf(isBinary bool) (framing.MessageFramer, error) {
 	}
 }
 
-// fail returns the error of Receive for err, which ended the watch. If the server has violated
-// the protocol, fail sends it a close frame with the reason.
+// fail returns the error that Receive returns after err has ended the watch. If the server has
+// violated the protocol, fail sends it a close frame with the reason.
 func (r *receiver) fail(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +193,7 @@ func (r *receiver) fail(err error) error {
 	return err
 }
 
-// receiveError returns the error of Receive after the close frame c.
+// receiveError returns the error that Receive returns after the close frame c.
 func (c *peerClose) receiveError() error {
 	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Remote: true, Message: c.Error()}
 	switch c.code {
@@ -206,7 +206,7 @@ func (c *peerClose) receiveError() error {
 	return e
 }
 
-// cutError returns the error of Receive for a connection that ended without a close frame,
+// cutError returns the error that Receive returns if the connection ended without a close frame,
 // which is close code 1006 of rfc6455#section-7.1.5.
 func (r *receiver) cutError(cause error) error {
 	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the connection ended without a close frame"}

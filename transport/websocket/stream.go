@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// maxInbound is the length up to which a message from a client is refused with close code 1008,
-// and above which with 1009. Neither is read.
+// maxInbound is a length in bytes. The server refuses every message from a client without reading
+// it: with close code 1008 up to this length, and with 1009 above it.
 const maxInbound = 4 << 10
 
 // A serverConn is a server's end of a WebSocket, implemented by a library.

@@ -19,7 +19,7 @@ const (
 	// maxVector is the maximum number of frames in one writev. The runtime keeps the vector for
 	// the life of the connection.
 	maxVector = 32
-	// maxBuffer is the maximum number of bytes of a library that are buffered.
+	// maxBuffer is the maximum number of bytes buffered between startBuffering and flushBuffer.
 	maxBuffer = 64 << 10
 )
 
@@ -120,8 +120,8 @@ func (c *conn) writeWhileProgress(write func() (int64, error)) error {
 	}
 }
 
-// isTLS reports whether the connection is TLS. There a write whose deadline has expired cannot
-// continue, so the deadline is the whole timeout.
+// isTLS reports whether the connection uses TLS. A write to a TLS connection cannot continue
+// after its deadline has expired, so with TLS the deadline is the whole write timeout.
 func (c *conn) isTLS() bool {
 	_, ok := c.Conn.(*tls.Conn)
 	return ok

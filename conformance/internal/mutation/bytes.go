@@ -13,8 +13,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// OnFrames returns a transport that sends changed event payloads. The envelope that the
-// transport puts around a payload stays valid.
+// OnFrames returns a function that makes a transport send changed event payloads. The envelope
+// that the transport puts around a payload stays valid.
 func OnFrames(change func(payload []byte) []byte) func(transport.Server) transport.Server {
 	return func(s transport.Server) transport.Server { return &reframedServer{s, change} }
 }
@@ -66,7 +66,7 @@ func (s *reframedSender) Send(frames [][]byte) error {
 	return s.Sender.Send(changed)
 }
 
-// OnWrites returns a handler that changes each write to a hijacked connection.
+// OnWrites returns a function that makes a handler change each write to a hijacked connection.
 func OnWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,8 @@ func (c *AlteredConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// OnClientConns returns a copy of a client whose connections are changed by change.
+// OnClientConns returns a function that copies a client. The copy calls change for each new
+// connection.
 func OnClientConns(change func(*AlteredConn)) func(transport.Client) transport.Client {
 	return OnClientNetwork(OnConns(func(c net.Conn) net.Conn {
 		altered := &AlteredConn{Conn: c}
@@ -126,7 +127,7 @@ func OnClientConns(change func(*AlteredConn)) func(transport.Client) transport.C
 	}))
 }
 
-// OnClientNetwork returns a copy of a client with an altered network.
+// OnClientNetwork returns a function that copies a client and alters the network of the copy.
 func OnClientNetwork(alter func(transport.Network) transport.Network) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client {
 		switch c := c.(type) {
@@ -141,7 +142,7 @@ func OnClientNetwork(alter func(transport.Network) transport.Network) func(trans
 	}
 }
 
-// WithNormalClose replaces the code of a close frame by 1000. p is the data of one write.
+// WithNormalClose replaces the code of a close frame with 1000. p is the data of one write.
 func WithNormalClose(p []byte) []byte {
 	head, payload, ok := SplitFrame(p)
 	switch {

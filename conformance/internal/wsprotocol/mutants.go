@@ -140,7 +140,8 @@ const (
 	reserved byte = 0x70
 )
 
-// closesWith returns a function that replaces the code of a close frame. p must be one write.
+// closesWith returns a function that replaces the code of a close frame. p is the data of one
+// write.
 func closesWith(code uint16) func(p []byte) []byte {
 	return func(p []byte) []byte {
 		if len(p) < 2 || p[0] != mutation.BitFinal|mutation.OpClose {
@@ -168,8 +169,8 @@ func replaceNonASCII(f *frame) {
 	}
 }
 
-// onClientFrames returns a server that reads the frames of its clients as altered by change,
-// which must keep the length of the payload.
+// onClientFrames returns a server that applies change to the frames of its clients before it
+// reads them. change must keep the length of the payload.
 func onClientFrames(change func(*frame)) reference.Interceptors {
 	return reference.Interceptors{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

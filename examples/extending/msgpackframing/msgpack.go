@@ -1,6 +1,6 @@
-// Package msgpackframing frames events in MessagePack. An event is an array of two elements: the type
-// as a string, and the object as binary data. The object remains JSON, because MessagePack would lose
-// the spelling of numbers.
+// Package msgpackframing frames events in MessagePack. An event is an array of two elements: the
+// type as a string, and the object as binary data. The object remains JSON, because MessagePack
+// would lose the spelling of numbers.
 package msgpackframing
 
 import (
@@ -32,8 +32,8 @@ func (Framer) AppendEvent(dst []byte, e framing.WatchEvent) ([]byte, error) {
 	return append(dst, b.Bytes()...), nil
 }
 
-// AppendMessage implements [framing.MessageFramer]. MessagePack needs no delimiter, so a message is the
-// same as an event of a stream.
+// AppendMessage implements [framing.MessageFramer]. MessagePack needs no delimiter, so a message
+// is the same as an event of a stream.
 func (f Framer) AppendMessage(dst []byte, e framing.WatchEvent) ([]byte, error) {
 	return f.AppendEvent(dst, e)
 }

@@ -46,8 +46,7 @@ func rvOpaqueClient(e *harness.Env) {
 	}
 }
 
-// sourceWithoutEpoch hides the epoch of a source, as many servers of other vendors have
-// none.
+// sourceWithoutEpoch hides the epoch of a source. Many servers of other vendors have none.
 type sourceWithoutEpoch struct{ listwatch.Source }
 
 // Describe returns the description without the epoch.

@@ -14,7 +14,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases of this package.
+// Mutants are servers and clients with one defect each, which the cases of this package must
+// detect.
 var Mutants = []mutation.Mutant{
 	{Name: "sends-to-one-reader-at-a-time", Breaks: []string{"slow/one-slow-others-fast", "slow/h2-window-zero"}, Defect: reference.Interceptors{Transport: func(s transport.Server) transport.Server {
 		turn := make(chan struct{}, 1)
