@@ -168,7 +168,7 @@ func (p *podServer) Publish() {
 }
 
 // podText is the part of a pod that is the same for all pods of a workload. Each
-// pod replaces its formatting verbs by random identifiers, which hardly compress.
+// pod replaces its formatting verbs with random identifiers, which hardly compress.
 const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,` +
 	`"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}}],"defaultMode":420}}],` +
 	`"containers":[{"name":"web","image":"registry.example.com/shop/web@sha256:%[2]s","ports":[{"containerPort":8080,"protocol":"TCP"}],` +

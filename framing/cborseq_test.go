@@ -242,7 +242,7 @@ func TestIndependentDecoderReadsOurCBOR(t *testing.T) {
 	})
 }
 
-// exactNumbers replaces the numbers of a decoded value by their canonical form.
+// exactNumbers replaces the numbers of a decoded value with their canonical form.
 func exactNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

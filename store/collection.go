@@ -119,7 +119,7 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 	}
 }
 
-// Update replaces the object at key by the result of change, which must have the same name.
+// Update replaces the object at key with the result of change, which must have the same name.
 // The resourceVersion of the result is ignored. If another writer changes the object in
 // between, Update calls change again with the newer state. It returns Conflict after a
 // hundred tries, or after one if Preconditions.Version is set. If the result equals the old
@@ -173,7 +173,7 @@ func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditi
 	})
 }
 
-// draftUpdate returns the draft that replaces old by data, or nil if nothing would change.
+// draftUpdate returns the draft that replaces old with data, or nil if nothing would change.
 // deletes reports whether the object must be deleted because it no longer has finalizers.
 func (c *Collection) draftUpdate(old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
 	s, err := c.spec.parseSubmission(data, old.Key)

@@ -17,7 +17,7 @@ import (
 
 var uidOf = regexp.MustCompile(`"uid":"([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})"`)
 
-// maskUID replaces the random uid in data by UID. data must contain a uid.
+// maskUID replaces the random uid in data with UID. data must contain a uid.
 func maskUID(t testing.TB, data []byte) string {
 	t.Helper()
 	if len(uidOf.FindAll(data, -1)) != 1 {

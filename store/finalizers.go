@@ -41,7 +41,7 @@ func (d *document) isBeingDeleted() bool {
 	return m != nil && !isNull(m.Value)
 }
 
-// keepDeletionMarks replaces the deletion marks of d by the marks of old, which may be nil.
+// keepDeletionMarks replaces the deletion marks of d with the marks of old, which may be nil.
 func (d *document) keepDeletionMarks(old *document) {
 	for _, name := range deletionMarks {
 		var m *rawjson.Member

@@ -2,7 +2,7 @@ package transport
 
 import "github.com/listwatch/listwatch"
 
-// A Representation replaces the objects of a stream by another form, such as the rows of a table
+// A Representation replaces the objects of a stream with another form, such as the rows of a table
 // (Kubernetes API concepts, "Alternate representations of resources"). It is part of the wire
 // form: streams with equal Representations share their frames. A Representation must be
 // comparable and safe for concurrent use. A process should have few different values, because

@@ -87,12 +87,12 @@ type execClient struct {
 	can []string
 }
 
-// transportClient replaces one of our transport clients by the client under test.
+// transportClient replaces one of our transport clients with the client under test.
 func (c *execClient) transportClient(ours transport.Client) transport.Client {
 	return &execTransport{c, ours.Name(), networkOf(ours)}
 }
 
-// source replaces our resuming client by the client under test. It returns nil if that
+// source replaces our resuming client with the client under test. It returns nil if that
 // client cannot resume.
 func (c *execClient) source(ours *client.Remote) listwatch.Source {
 	if !slices.Contains(c.can, "resume") {

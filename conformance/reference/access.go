@@ -76,7 +76,7 @@ type certificateHolder struct {
 	current atomic.Pointer[tls.Certificate]
 }
 
-// renew replaces the certificate by a new one.
+// renew replaces the certificate with a new one.
 func (s *certificateHolder) renew() { s.current.Store(new(certs.Trusted().Issue(certs.ForServer))) }
 
 // configure makes c present the current certificate, and request the client's if a requires it.

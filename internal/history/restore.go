@@ -61,7 +61,7 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 }
 
 // undo reverts the records of saved in t, newest first, so that t becomes the state at
-// saved.Floor. In each record it replaces the objects by the equal objects of the state, so
+// saved.Floor. In each record it replaces the objects with the equal objects of the state, so
 // that only one copy of each is in memory.
 func undo(t *tree, saved SavedLog) error {
 	newer := listwatch.Version(0)
@@ -122,7 +122,7 @@ func versionOf(o *listwatch.Object) string {
 	return o.Version.String()
 }
 
-// Reset replaces the state by objects, in any order, and drops all records. A store calls
+// Reset replaces the state with objects, in any order, and drops all records. A store calls
 // it if it may have missed writes. The state is at v, which must not be less than any
 // earlier version or than the version of any object. Open watches expire after their
 // remaining events.

@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// restart replaces the log of the walk by a log restored from copies of the model's
+// restart replaces the log of the walk with a log restored from copies of the model's
 // objects.
 func (w *walk) restart() {
 	floor := w.log.Stats().Floor

@@ -32,7 +32,7 @@ func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object
 	return err
 }
 
-// put replaces old by o and decodes the result into out, if out is not nil.
+// put replaces old with o and decodes the result into out, if out is not nil.
 func (s *Storage) put(ctx context.Context, key listwatch.Key, old *listwatch.Object, o, out runtime.Object) error {
 	d, plain, err := s.newDraft(ctx, key, o)
 	if err != nil {

@@ -100,7 +100,7 @@ func (db *DB) shrinkAboveThreshold() error {
 	return nil
 }
 
-// shrink replaces the file by a copy. It holds the locks of both files meanwhile, so that
+// shrink replaces the file with a copy. It holds the locks of both files meanwhile, so that
 // no process can open the old file by its name.
 func (db *DB) shrink() error {
 	next, temporary, err := openTemporary(db.realPath)

@@ -21,7 +21,7 @@ func link(t testing.TB, target string) (name string) {
 	return name
 }
 
-// Shrink must not replace a symbolic link by a file.
+// Shrink must not replace a symbolic link with a file.
 func TestShrinkKeepsSymbolicLinks(t *testing.T) {
 	s := open(t, bolt.Options{})
 	s.close()
@@ -76,7 +76,7 @@ func TestRestoredFileMustExist(t *testing.T) {
 	}
 }
 
-// If an operator has replaced the open file by a backup, Shrink must not overwrite the
+// If an operator has replaced the open file with a backup, Shrink must not overwrite the
 // backup.
 func TestShrinkKeepsAReplacedFile(t *testing.T) {
 	s := open(t, bolt.Options{})

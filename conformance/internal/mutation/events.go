@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// OnEvents returns a source whose watchers replace each event by the result of change,
+// OnEvents returns a source whose watchers replace each event with the result of change,
 // which may be empty. seen is the number of earlier events of the watcher.
 func OnEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
@@ -31,7 +31,7 @@ func (c *eventChanger) Watch(ctx context.Context, q listwatch.Query) (listwatch.
 	return &ChangedWatcher{Watcher: w, Change: c.change}, nil
 }
 
-// A ChangedWatcher replaces each event by the result of Change. It returns Pending first.
+// A ChangedWatcher replaces each event with the result of Change. It returns Pending first.
 type ChangedWatcher struct {
 	listwatch.Watcher
 	Change  func(e listwatch.Event, seen int) []listwatch.Event

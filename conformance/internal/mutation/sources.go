@@ -25,7 +25,7 @@ func (m *WithoutErrors) Watch(ctx context.Context, q listwatch.Query) (listwatch
 
 type errorlessWatcher struct{ listwatch.Watcher }
 
-// Next replaces errors by io.EOF.
+// Next replaces errors with io.EOF.
 func (w *errorlessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	if w.Watcher == nil {
 		return 0, io.EOF

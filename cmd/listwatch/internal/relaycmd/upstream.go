@@ -85,7 +85,7 @@ func (o *upstreamOptions) connect() (*upstream, error) {
 	return a, err
 }
 
-// withUpstreamFlags replaces the flag names in an error of package remote by the flag names
+// withUpstreamFlags replaces the flag names in an error of package remote with the flag names
 // of relay.
 func (o *upstreamOptions) withUpstreamFlags(err error) error {
 	text := strings.ReplaceAll(err.Error(), "--server", "--upstream")
