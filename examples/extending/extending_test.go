@@ -91,7 +91,8 @@ func newSliceSource(t *testing.T) (listwatch.Source, func()) {
 	}
 }
 
-// A client receives the events of every collection unchanged, whatever transport and framing carry them.
+// A client receives the events of every collection unchanged, whatever transport and framing
+// carry them.
 func TestEveryCombination(t *testing.T) {
 	for collection, open := range collections {
 		for transport, dial := range transports {

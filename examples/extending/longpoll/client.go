@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Client is the client half. The zero value is ready to use. It must not be copied after the first
-// Dial.
+// A Client is the client half. The zero value is ready to use. It must not be copied after the
+// first Dial.
 type Client struct {
 	// Network connects to servers. Do not change it after the first Dial.
 	transport.Network
@@ -58,7 +58,8 @@ func (p poller) RoundTrip(open *http.Request) (*http.Response, error) {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "the response has no header " + tokenHeader}
 	}
 	data, pipe := io.Pipe()
-	go func() { pipe.CloseWithError(p.poll(open, token, pipe)) }() // returns when the stream or its context ends
+	// poll returns when the stream or its context ends.
+	go func() { pipe.CloseWithError(p.poll(open, token, pipe)) }()
 	resp.Body = data
 	return resp, nil
 }

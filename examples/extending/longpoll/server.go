@@ -1,13 +1,14 @@
-// Package longpoll is a transport by long polling, for clients behind proxies that buffer responses.
+// Package longpoll is a transport by long polling, for clients behind proxies that buffer
+// responses.
 //
 // A client opens a stream by a GET with the header "Listwatch-Poll: open". The response has the
-// headers of the stream, no body, and a token in Listwatch-Poll. The client then polls: a POST with
-// the token returns the data that is pending, or waits for it, and has the next token. The last
-// response has the token "end". A DELETE with the token ends the stream early.
+// headers of the stream, no body, and a token in Listwatch-Poll. The client then polls: a POST
+// with the token returns the data that is pending, or waits for it, and has the next token. The
+// last response has the token "end". A DELETE with the token ends the stream early.
 //
 // A token is valid for one poll. If a response is lost, the stream breaks and the client opens
-// another one from the last version that it has seen, so no event is lost. All requests of a stream
-// must reach the same process.
+// another one from the last version that it has seen, so no event is lost. All requests of a
+// stream must reach the same process.
 package longpoll
 
 import (
@@ -28,8 +29,8 @@ const (
 	idleTime = 40 * time.Second // a stream ends if it is not polled for this time
 )
 
-// A Server is the server half. [Server.Handler] must wrap the handler that uses it. The zero value
-// is ready to use.
+// A Server is the server half. [Server.Handler] must wrap the handler that uses it. The zero
+// value is ready to use.
 type Server struct {
 	streams sync.Map // token → *stream
 }
@@ -55,7 +56,7 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	w.Header().Set(tokenHeader, s.newToken(x))
 	w.WriteHeader(http.StatusOK)
 	if err := http.NewResponseController(w).Flush(); err != nil {
-		x.Close(transport.Abort) // the headers may be out, so this is a stream, although a broken one
+		x.Close(transport.Abort) // the headers may be out, so this is a broken stream
 	}
 	// The stream is detached, because it continues after this request.
 	return &transport.Stream{Sender: x, Encoder: encoder, Done: x.done, Detached: true}, nil

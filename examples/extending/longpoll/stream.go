@@ -60,7 +60,8 @@ func unavailable(message string, cause error) error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Message: message, Err: cause}
 }
 
-// Close implements [transport.Sender]. After a clean end the client has idleTime to poll for the rest.
+// Close implements [transport.Sender]. After a clean end the client has idleTime to poll for the
+// rest.
 func (x *stream) Close(end transport.End) error {
 	state := finished
 	if end == transport.Abort {

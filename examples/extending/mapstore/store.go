@@ -1,5 +1,5 @@
-// Package mapstore is a store in a Go map. It implements [store.Backend] in the shortest way: the map
-// answers Get, and a [slicesource.Source] the lists and watches.
+// Package mapstore is a store in a Go map. It implements [store.Backend] in the shortest way: the
+// map answers Get, and a [slicesource.Source] the lists and watches.
 package mapstore
 
 import (
@@ -31,13 +31,14 @@ type Backend struct {
 
 var _ store.Backend = (*Backend)(nil)
 
-// New returns an empty store and its backend. If historyBytes is zero, DefaultHistoryBytes is used.
+// New returns an empty store and its backend. If historyBytes is zero, DefaultHistoryBytes is
+// used.
 func New(s store.CollectionSpec, historyBytes int64) (*store.Collection, *Backend) {
 	if historyBytes == 0 {
 		historyBytes = DefaultHistoryBytes
 	}
-	// The store is empty after a restart: the clock keeps it from using a version again, and the epoch
-	// tells clients.
+	// The store is empty after a restart: the clock keeps it from using a version again, and the
+	// epoch tells clients.
 	start := listwatch.Version(time.Now().UnixMicro())
 	source := slicesource.New(s.WithDefaults().Description(rand.Text()), start)
 	b := &Backend{Source: source, maxBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start}

@@ -46,7 +46,8 @@ func TestEveryTransport(t *testing.T) {
 	}
 }
 
-// Decoded events survive encoding, and nothing makes the decoder panic or allocate above its limit.
+// Decoded events survive encoding, and nothing makes the decoder panic or allocate above its
+// limit.
 func FuzzDecode(f *testing.F) {
 	for _, object := range []string{`{}`, `{"metadata":{"name":"a","resourceVersion":"7"},"n":1e400}`} {
 		data, err := Framer{}.AppendEvent(nil, framing.WatchEvent{Type: "ADDED", Object: []byte(object)})

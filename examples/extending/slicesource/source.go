@@ -1,6 +1,6 @@
-// Package slicesource is a [listwatch.Source] over a slice of writes. It keeps every guarantee of a
-// Source in the shortest way: each list replays the slice, and a watcher is a position in it. So it
-// suits small collections, or ones that are written once.
+// Package slicesource is a [listwatch.Source] over a slice of writes. It keeps every guarantee of
+// a Source in the shortest way: each list replays the slice, and a watcher is a position in it.
+// So it suits small collections, or ones that are written once.
 package slicesource
 
 import (

@@ -27,8 +27,8 @@ func (s *Source) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher,
 	return w, nil
 }
 
-// A watcher is an index into the writes. A Watcher with Next and Close is enough for watchserver, but
-// only a Poller is served without a goroutine, and with bookmarks.
+// A watcher is an index into the writes. A Watcher with Next and Close is enough for watchserver,
+// but only a Poller is served without a goroutine, and with bookmarks.
 type watcher struct {
 	// Immutable after construction.
 	source *Source
