@@ -32,7 +32,7 @@ type reportServer struct {
 	server     *httptest.Server
 	conns      *resettableListener
 	reports    chan pageReport
-	seenStages sync.Map // a browser repeats a report if the connection breaks before the response
+	seenStages sync.Map // to ignore the repeated report of a browser that got no response
 }
 
 // newReportServer starts a reportServer. If watch is not nil, it is served at the same

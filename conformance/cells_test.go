@@ -106,7 +106,7 @@ func (c cell) isRefused() bool { return !c.transportsMatch() || !c.canRequestFra
 func (c cell) isUncompressed() bool { return !c.isRefused() && !c.isSupported() }
 
 // canRequestFraming reports whether the client can request the framing. Over WebSocket, the
-// framing needs a message form.
+// framing must be a MessageFramer.
 func (c cell) canRequestFraming() bool {
 	_, messages := c.framing.(framing.MessageFramer)
 	return messages || c.client.transport != "websocket"

@@ -43,8 +43,8 @@ func openBrowser(ctx context.Context, t *testing.T, url string) {
 		"--disable-breakpad", "--disable-dev-shm-usage", "--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		url)
 	cmd.Env = append(os.Environ(), "HOME="+home)
-	// A browser has many processes that share its standard error, so Wait returns after all
-	// have exited.
+	// A browser has many processes that share its standard error, and Wait returns only
+	// when all have exited, so Cancel kills the whole process group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second

@@ -34,7 +34,7 @@ func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 type cutConn struct {
 	net.Conn
 	cutter *cutter
-	left   int // bytes until the cut; owned by the reader
+	left   int // bytes until the cut; accessed only by Read
 }
 
 func (c *cutConn) Read(p []byte) (int, error) {

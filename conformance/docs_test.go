@@ -22,7 +22,7 @@ var (
 	casesTable = regexp.MustCompile(`(?s)(<!-- cases: [^\n]*-->\n).*(<!-- /cases -->)`)
 )
 
-// With -update, this test writes the list.
+// With -update, this test writes the list of cases instead of comparing it.
 func TestDocsListEveryCase(t *testing.T) {
 	file := filepath.Join(docs, "conformance-cases.md")
 	data, err := os.ReadFile(file)

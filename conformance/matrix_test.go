@@ -17,7 +17,8 @@ const (
 	minCuts = 3
 	writers = 4
 
-	// Numbers of actors for newRandom: writers start at zero, then watchers.
+	// firstWatcherActor is the first actor of watchers for newRandom. The actors of
+	// writers start at zero.
 	firstWatcherActor = 100
 )
 

@@ -46,8 +46,8 @@ type watchCounts struct {
 	ownCellEvents    int // events in the watcher's own cell
 	cuts             int // sessions that were cut off
 	cutsInEvent      int // cuts in the middle of an event
-	replayedEvents   int // events after a resume that were written before it
-	replayingResumes int // resumes with such events
+	replayedEvents   int // events received after a resume but written before it
+	replayingResumes int // resumes followed by replayed events
 }
 
 func (t *watchCounts) add(o watchCounts) {
@@ -59,8 +59,8 @@ func (t *watchCounts) add(o watchCounts) {
 }
 
 // A session in the watcher's own cell is cut after ownCellMinBytes and up to
-// ownCellExtraBytes more. The sessions together must read less than the compressed history,
-// in which an event takes more than 400 bytes.
+// ownCellExtraBytes more. All sessions together must read less than the compressed history,
+// in which an event takes more than 400 bytes, or the last cuts would not occur.
 const ownCellMinBytes, ownCellExtraBytes = 32 << 10, minEvents*80 - 32<<10
 
 // newMatrixWatcher plans the sessions of a watcher. Most sessions are cut long before the

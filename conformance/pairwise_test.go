@@ -23,9 +23,9 @@ func (c cell) pairs() []pair {
 	return all
 }
 
-// pairwiseCover returns a small subset of all cells that contains every pair of values that
-// occurs in all. It detects defects in the combination of two features. The selection is
-// deterministic: in each step it adds the first cell with the most new pairs.
+// pairwiseCover returns a few cells that together contain every pair of values that any
+// cell contains. Testing them detects defects in the combination of two features. The
+// selection is deterministic: in each step it adds the first cell with the most new pairs.
 func pairwiseCover(all []cell) []cell {
 	missing := make(map[pair]bool)
 	for _, c := range all {

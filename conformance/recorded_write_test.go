@@ -25,8 +25,8 @@ type objectContent struct {
 	data          []byte // the bytes that the store holds
 	sum, valueSum [sha256.Size]byte
 
-	// verified is the hash of another encoding that was found to have the same value. Most
-	// watchers receive the same encoding.
+	// verified is the hash of another encoding that was found to have the same value.
+	// Most watchers receive the same encoding, which is then parsed only once.
 	verified atomic.Pointer[[sha256.Size]byte]
 }
 
@@ -114,7 +114,7 @@ func (w *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error 
 		return nil
 	}
 	got, _ := appendExact(nil, a.object)
-	want, _ := appendExact(nil, object.data) // both were valid before
+	want, _ := appendExact(nil, object.data) // both were parsed before without errors
 	return fmt.Errorf("%s %s at version %d has another value: %s", eventType, w.key, w.version, firstDifference(got, want))
 }
 

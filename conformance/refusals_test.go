@@ -77,7 +77,7 @@ func testRefusal(t *testing.T, c cell, s *servertest.Server, port string) {
 	}
 	switch e := listwatch.AsError(err); {
 	case port == "own" && c.server.Name() == "h2" && e.Code == listwatch.Unavailable:
-		// A net/http server with HTTP/2 only closes an HTTP/1 connection without a
+		// A net/http server that speaks only HTTP/2 closes an HTTP/1 connection without a
 		// response, so the client cannot know the reason.
 	case e.Code != listwatch.Unsupported:
 		t.Errorf("got %v, want code %v", err, listwatch.Unsupported)

@@ -89,8 +89,8 @@ func (b *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch
 	if err != nil {
 		return nil, err
 	}
-	// A relay lags slightly behind its origin. Two cases would notice: one drains the
-	// server after a write, one compacts after a write.
+	// A relay lags slightly behind its origin. Wait for it, because two cases would
+	// notice the lag: they drain the server or compact the history right after a write.
 	_, err = b.Relay.List(ctx, listwatch.Query{Start: listwatch.At, Version: o.Version, Limit: 1, Match: listwatch.NotOlderThan})
 	return o, err
 }

@@ -18,7 +18,7 @@ type writeLog struct {
 	// Guarded by mu.
 	writes  map[listwatch.Version]*recordedWrite
 	newest  listwatch.Version
-	visible []int // number of writes that each of selectors sees
+	visible []int // number of events for each of selectors
 	awaited map[listwatch.Version]chan struct{}
 }
 

@@ -58,7 +58,8 @@ func (w *writer) write(ctx context.Context) error {
 	return w.put(ctx, key, labels, size)
 }
 
-// labels returns random labels. Each of selectors matches three out of five.
+// labels returns random labels. Each of selectors matches the labels of three objects out
+// of five on average.
 func (w *writer) labels() map[string]string {
 	labels := map[string]string{"tier": [...]string{"gold", "gold", "gold", "silver", "bronze"}[w.rand.IntN(5)]}
 	if w.rand.IntN(4) == 0 {
@@ -77,7 +78,8 @@ func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]s
 	if err != nil {
 		return err
 	}
-	data = append(bytes.TrimSuffix(data, []byte("0}")), spec...) // json.Marshal would re-encode it
+	// Append spec here, because json.Marshal would re-encode it.
+	data = append(bytes.TrimSuffix(data, []byte("0}")), spec...)
 	data = append(data, '}')
 	old := w.owned[key]
 	var object *listwatch.Object

@@ -98,8 +98,8 @@ func TestInvalidCommandIsRefused(t *testing.T) {
 	}
 }
 
-// This test runs the example adapters if their languages are installed. The files beside
-// them list what they are known to get wrong.
+// This test runs the example adapters if their languages are installed. A file next to each
+// adapter lists the cases that it is known to fail.
 func TestExecClientsInOtherLanguages(t *testing.T) {
 	for _, test := range []struct{ program, adapter, knownFailures string }{
 		{"python3", "watch.py", "known_failures_python.txt"}, {"node", "watch.mjs", "known_failures_node.txt"},
@@ -144,7 +144,8 @@ func TestExecClientsInOtherLanguages(t *testing.T) {
 	}
 }
 
-// judge fails t for every outcome that is bad, and returns how many passed.
+// judge calls t.Errorf for every run that failed or warned, and returns the number of runs
+// that passed.
 func judge(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
 	t.Helper()
 	o.Subject = harness.Server

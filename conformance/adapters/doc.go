@@ -41,8 +41,8 @@ func (o Options) network() transport.Network { return transport.Network{TLS: o.T
 const probeTimeout = 15 * time.Second
 
 // probeVariants sets the variants of t to those in which s can be watched, and adds a note
-// for each of the others. If WebSockets are refused without an Origin header, as by
-// kube-apiserver, it sets s's own origin.
+// for each variant in which it cannot. If s refuses WebSockets without an Origin header, as
+// kube-apiserver does, probeVariants adds one with the origin of s to all requests.
 func probeVariants(ctx context.Context, t *harness.Target, s *harness.Instance) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

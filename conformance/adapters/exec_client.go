@@ -50,7 +50,7 @@ type clientReply struct {
 	Within bool
 }
 
-// transportAbilities maps our transport names to the names in the control hook.
+// transportAbilities maps the names of transports to their names in the control hook.
 var transportAbilities = map[string]string{"chunked": "h1", "h2": "h2", "websocket": "ws"}
 
 // ExecClient starts a command that controls a client, and returns a target that tests it
@@ -87,13 +87,14 @@ type execClient struct {
 	can []string
 }
 
-// transportClient replaces one of our transport clients with the client under test.
+// transportClient replaces one of this module's transport clients with the client under
+// test.
 func (c *execClient) transportClient(ours transport.Client) transport.Client {
 	return &execTransport{c, ours.Name(), networkOf(ours)}
 }
 
-// source replaces our resuming client with the client under test. It returns nil if that
-// client cannot resume.
+// source replaces this module's resuming client with the client under test. It returns nil
+// if the client under test cannot resume.
 func (c *execClient) source(ours *client.Remote) listwatch.Source {
 	if !slices.Contains(c.can, "resume") {
 		return nil
@@ -218,7 +219,7 @@ func (s *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) 
 		default:
 			err = replyError(a)
 		}
-		s.replies.close(err) // no reply follows
+		s.replies.close(err) // the stream has ended, so no reply follows
 		return framing.WatchEvent{}, err
 	}
 }

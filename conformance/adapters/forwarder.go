@@ -28,7 +28,7 @@ type tcpForwarder struct {
 	closed bool
 }
 
-// networkOf returns the network that one of our transport clients uses.
+// networkOf returns the network that one of this module's transport clients uses.
 func networkOf(c transport.Client) transport.Network {
 	switch c := c.(type) {
 	case *chunked.Client:
@@ -99,8 +99,8 @@ func (r *tcpForwarder) forward(near net.Conn) {
 	copyHalf(near, far)
 }
 
-// copyHalf copies one direction of a connection. It closes the other side as this side was
-// closed: cleanly or by a reset.
+// copyHalf copies one direction of a connection. When from is closed, it closes to in the
+// same way: cleanly or with a reset.
 func copyHalf(to, from net.Conn) {
 	_, err := io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
 	if err != nil {

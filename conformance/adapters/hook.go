@@ -193,6 +193,6 @@ func (h *hookProcess) Close() error {
 func (h *hookProcess) kill() {
 	_ = h.command.Process.Kill()
 	h.stdin.Close()
-	_ = h.command.Wait() // closes the pipes; the error is always that it was killed
+	_ = h.command.Wait() // closes the pipes; its error only reports that the command was killed
 	<-h.done
 }

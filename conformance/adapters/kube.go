@@ -44,10 +44,10 @@ type KubeServer struct {
 // resource in its own namespace. Kube creates and deletes namespaces if the server has
 // them.
 //
-// If resource is empty, ConfigMaps are used. If the server has none, or a controller writes
-// one into every namespace, Kube creates a CustomResourceDefinition, which Close removes.
-// Otherwise resource is a name such as widgets.v1.demo.example.com. The server must
-// preserve a spec with a string phase and a number n in its objects.
+// If resource is empty, ConfigMaps are used. If the server has no ConfigMaps, or a
+// controller writes one into every namespace, Kube creates a CustomResourceDefinition,
+// which Close removes. Otherwise resource is a name such as widgets.v1.demo.example.com.
+// The server must preserve a spec with a string phase and a number n in its objects.
 //
 // An unreachable server, an unknown resource and missing permissions are errors.
 func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, error) {

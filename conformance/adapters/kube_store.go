@@ -36,7 +36,7 @@ func (s *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (li
 	if err != nil {
 		return 0, err
 	}
-	const tries = 100 // other writers of the case may use the same name
+	const tries = 100 // another writer of the case may change the same object between two attempts
 	for range tries {
 		var version string
 		if version, err = s.write(ctx, key.Name, body); err == nil {
@@ -127,7 +127,7 @@ func keyRune(r rune) rune {
 }
 
 // Delete deletes an object. The response to a DELETE may lack the version of the deletion,
-// so a watch finds it.
+// so Delete reads it from a watch.
 func (s *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
 	before := s.version(key.Name)
 	if before == "" {

@@ -46,7 +46,7 @@ func (r resource) String() string {
 	return r.plural + "." + r.group
 }
 
-// wellKnownResources may be named by these words alone.
+// wellKnownResources lists the resources that have short names.
 var wellKnownResources = []struct {
 	resource resource
 	words    []string
@@ -64,8 +64,8 @@ var wellKnownResources = []struct {
 
 var versionSyntax = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
-// parseResource parses a word of a well-known resource, or "PLURAL.VERSION.GROUP", the full
-// name of a resource in kubectl. The result has no kind.
+// parseResource parses a short name from wellKnownResources, or a full name in kubectl's
+// form "PLURAL.VERSION.GROUP". The result has no kind.
 func parseResource(name string) (resource, error) {
 	for _, known := range wellKnownResources {
 		if slices.Contains(known.words, strings.ToLower(name)) {

@@ -155,7 +155,7 @@ func (c *checker) checkList(l *List, p *projection, where Violation) {
 		c.add(v)
 	}
 	switch fresh := c.writes.acked.before(l.Began); {
-	case l.After != Key{}: // later pages belong to the state of the first page
+	case l.After != Key{}: // only the first page must be fresh
 	case l.Request.Version != 0 && l.Request.Exact && l.Version != l.Request.Version:
 		report(ListExact, fmt.Sprintf("version %d, as requested", l.Request.Version))
 	case l.Version < l.Request.Version:

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A convergence tracks when a watcher reaches the newest version of each heal.
+// A convergence tracks when a watcher reaches the version of each heal.
 type convergence struct {
 	heals        []Heal
-	targets      []int           // the required position, by heal
+	targets      []int           // for each heal, the position that the watcher must reach
 	reachedCount int             // number of heals whose target is reached
 	took         []time.Duration // time from each heal until its target was reached
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A reader rejects files with another format version, because a verdict on a history that it
-// understands only in part would be wrong.
+// A reader rejects files with another format version, because its verdict could be wrong if
+// it understood only part of the history.
 const (
 	fileFormat  = "listwatch.history"
 	fileVersion = 1

@@ -22,14 +22,14 @@ func (c *checker) verifyServedBelowFloor(w *verifier) {
 }
 
 // verifyExpired verifies a session that ended with Expired: the highest possible floor must
-// be above its position.
+// be above the session's position.
 func (c *checker) verifyExpired(w *verifier) {
 	s := w.session
 	if !c.history.Meta.AllCompactionsRecorded {
 		return
 	}
 	if w.phase != following && s.Request.InitialEvents && !s.End.Remote {
-		return // the client returns Expired if the initial events are interrupted
+		return // the client itself returns Expired if the initial events are interrupted
 	}
 	end := s.End.At
 	if end == 0 {

@@ -80,8 +80,8 @@ type Write struct {
 	Before *ObjectState `json:"before,omitempty"`
 	// After is the new state of the object. If nil, the write deleted it.
 	After *ObjectState `json:"after,omitempty"`
-	// Began is the time just before the request was sent, Acked the time just after the
-	// response was received.
+	// Began is the time just before the request was sent. Acked is the time just after
+	// the response was received.
 	Began time.Duration `json:"began,omitempty"`
 	Acked time.Duration `json:"acked,omitempty"`
 }
@@ -104,8 +104,8 @@ type Request struct {
 	AnyVersion bool              `json:"any,omitempty"`
 	// Exact means that a list must return the state at exactly this version.
 	Exact bool `json:"exact,omitempty"`
-	// InitialEvents means that a watch starts with the current state as ADDED events,
-	// Bookmarks that it may contain bookmarks.
+	// InitialEvents means that a watch starts with the current state as ADDED events.
+	// Bookmarks means that it may contain bookmarks.
 	InitialEvents bool `json:"initial,omitempty"`
 	Bookmarks     bool `json:"bookmarks,omitempty"`
 }
@@ -130,7 +130,7 @@ type Session struct {
 	// Transport and Replica only appear in reports. The checker does not interpret them.
 	Transport string `json:"transport,omitempty"`
 	Replica   string `json:"replica,omitempty"`
-	// Opened is the time just before the request was sent, Ready the time when Watch
+	// Opened is the time just before the request was sent. Ready is the time when Watch
 	// returned.
 	Opened time.Duration `json:"opened,omitempty"`
 	Ready  time.Duration `json:"ready,omitempty"`
@@ -165,11 +165,12 @@ type Connection struct {
 	Error  string            `json:"why,omitempty"`  // "EOF" means a clean end
 }
 
-// An End describes how a session ended. The zero End means that it was still open, or that
-// its watcher closed it.
+// An End describes how a session ended. The zero End means that the session was still open,
+// or that its watcher closed it.
 type End struct {
 	At time.Duration `json:"ended,omitempty"`
-	// Expired reports that the error had code Expired; Remote that it came from the server.
+	// Expired means that the error had code Expired, and Remote that the server sent the
+	// error.
 	Expired bool   `json:"expired,omitempty"`
 	Remote  bool   `json:"remote,omitempty"`
 	Error   string `json:"why,omitempty"` // "EOF" means a clean end; empty if the watcher closed it

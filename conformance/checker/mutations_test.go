@@ -279,14 +279,15 @@ var stateMutations = []mutation{
 	}},
 }
 
-// olderWrite returns an older write of key whose result is selected.
+// olderWrite returns a write of key before version than whose object is in v.
 func (m *mutator) olderWrite(v simSelection, key Key, than listwatch.Version) *Write {
 	return pickFrom(m, m.history.Writes, func(w *Write) bool {
 		return w.Key == key && w.Version < than && m.selects(v, w)
 	})
 }
 
-// deletedWrite returns a write whose result was selected but is no longer at version by.
+// deletedWrite returns a write of an object that was in v after the write, but is no longer
+// in v at version by.
 func (m *mutator) deletedWrite(v simSelection, by listwatch.Version) *Write {
 	last := make(map[Key]*Write)
 	for i := range m.history.Writes {

@@ -37,7 +37,7 @@ func (p eventRef) insert(f ReceivedEvent) {
 }
 
 // afterInitialEvents reports whether p follows the initial events. Without bookmarks, the
-// first change does not count: it marks their end.
+// first change only marks their end.
 func (p eventRef) afterInitialEvents() bool {
 	if !p.session.Request.InitialEvents {
 		return true
@@ -158,7 +158,7 @@ func onEvent(fits func(eventRef) bool, f func(*mutator, eventRef) bool) func(*mu
 	}
 }
 
-// editEvent is onEvent for an f that always succeeds.
+// editEvent is like onEvent for an f that always succeeds.
 func editEvent(fits func(eventRef) bool, f func(eventRef)) func(*mutator) bool {
 	return onEvent(fits, func(_ *mutator, p eventRef) bool { f(p); return true })
 }

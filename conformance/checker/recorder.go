@@ -14,9 +14,9 @@ import (
 // A Recorder records a history. It is safe for concurrent use. Recording an event costs one
 // fingerprint and one append.
 type Recorder struct {
-	// Fingerprint computes fingerprints of objects. If nil, [FingerprintOf] is used. If the
-	// framing changes the encoding of objects, it must compute the fingerprint of the value
-	// instead of the bytes. Set it before use.
+	// Fingerprint computes fingerprints of objects. If nil, [FingerprintOf] is used. If
+	// the framing changes the encoding of objects, the function must compute the
+	// fingerprint of the value instead of the bytes. Set it before use.
 	Fingerprint func(data []byte) Fingerprint
 
 	// Immutable after construction.
@@ -81,8 +81,8 @@ func (r *Recorder) DeletedState(o *listwatch.Object, v listwatch.Version) *Objec
 	s := &ObjectState{Labels: o.Labels, Fields: o.Fields}
 	was, is := versionText(o.Version), versionText(v)
 	if bytes.Count(o.Data, was) == 1 {
-		// Stores use Object.At for this. The checker does not, so that it can detect
-		// mistakes there.
+		// Stores use Object.At for this. The checker has its own code, so that it can
+		// detect mistakes in Object.At.
 		s.Fingerprint = r.fingerprint(bytes.Replace(o.Data, was, is, 1))
 	}
 	return s

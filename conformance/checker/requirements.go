@@ -99,7 +99,7 @@ func (c *checker) countSessions(sessions []*Session) {
 	}
 }
 
-// A lostConnection is a connection that did not last until its watcher closed it.
+// A lostConnection is a connection that ended before its watcher closed it.
 type lostConnection struct {
 	opened, lost time.Duration
 	clean        bool
@@ -128,7 +128,7 @@ func lostConnections(sessions []*Session) []lostConnection {
 }
 
 // countEndedByFault attributes the end of each connection to the last fault during its
-// lifetime. Only a graceful fault explains a clean end, and only another fault explains an
+// lifetime. A graceful fault explains only a clean end. Any other fault explains only an
 // end with an error.
 func (c *checker) countEndedByFault(watcher string, sessions []*Session) {
 	var faults []Fault

@@ -12,8 +12,8 @@ type verifier struct {
 	check      *checker
 	projection *projection
 
-	// The progress of the watcher.
-	// every position below it was delivered, is in a gap, or precedes the watcher's first state
+	// The progress of the watcher. Every position below high was delivered, is in a gap,
+	// or precedes the watcher's first state.
 	high       int
 	started    bool              // high is valid
 	newestSeen listwatch.Version // the newest version that the watcher has seen
@@ -30,7 +30,8 @@ type verifier struct {
 	lastBookmark   listwatch.Version // version of the last bookmark
 	atStart        bool              // no change or bookmark was received yet
 	initialVersion listwatch.Version // version of the initial state
-	// first position, for a watch from the newest version without initial events
+	// firstPosition is the first expected position of a watch from the newest version
+	// without initial events.
 	firstPosition int
 	seenBefore    listwatch.Version // newestSeen at the start of the session
 	eventIndex    int               // index of the current event
@@ -101,7 +102,7 @@ func (w *verifier) begin() {
 	w.phase = following
 }
 
-// resume starts a session at the version that the watcher requested.
+// resume sets the expected position of a session that starts after version at.
 func (w *verifier) resume(at listwatch.Version) {
 	w.next = w.projection.firstAfter(at)
 	switch {
@@ -109,7 +110,8 @@ func (w *verifier) resume(at listwatch.Version) {
 		w.reportGaps()
 		w.high = w.next
 	case w.next > w.high:
-		// The watcher itself skipped events. They may still arrive late.
+		// The request skips events that the watcher has not received. They may still
+		// arrive late.
 		w.openGap(w.high, w.next, Resumable, fmt.Sprintf("a session that resumes after version %d", at))
 		w.high = w.next
 	}
@@ -166,8 +168,8 @@ func (w *verifier) verifyChange(e *ReceivedEvent) {
 	w.lastChange, w.atStart = max(w.lastChange, e.Version), false
 }
 
-// match compares e with the write that caused it, and returns its position, or a negative
-// number if there is none.
+// match compares e with the write that caused it. It returns the position of the expected
+// event, or a negative number if no write caused e.
 func (w *verifier) match(e *ReceivedEvent) int {
 	write, others := w.check.writes.find(e.Version, e.Key)
 	switch {
@@ -251,7 +253,7 @@ func (w *verifier) fillGap(position int, e *ReceivedEvent) bool {
 }
 
 // guaranteeForLate returns the guarantee that a late event e breaks. withinVersion reports
-// that it belongs to a transaction that had already started.
+// that e belongs to a transaction of which an event had already arrived.
 func (w *verifier) guaranteeForLate(e *ReceivedEvent, withinVersion bool) Guarantee {
 	switch {
 	case withinVersion || e.Version == w.lastChange:

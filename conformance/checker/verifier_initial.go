@@ -48,7 +48,7 @@ func (w *verifier) verifySynced(e *ReceivedEvent) {
 
 // endInitialWithoutBookmark ends the initial events at the first change, for a watch
 // without bookmarks. No write between the initial state and that change concerns the
-// selection.
+// selection, so the version just before the change stands for the initial state.
 func (w *verifier) endInitialWithoutBookmark(e *ReceivedEvent) {
 	w.endInitial(e.Version-1, "a state that ends before "+describe(e))
 }

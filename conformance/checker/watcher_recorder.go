@@ -148,8 +148,8 @@ func (s *SessionRecorder) connectionOpened(transport string, from listwatch.Vers
 	s.session.Connections = append(s.session.Connections, Connection{Transport: transport, From: from, Opened: s.recorder.Elapsed()})
 }
 
-// connectionLost ends the current connection. It does nothing if there is none: a failed
-// attempt to connect is also reported as lost.
+// connectionLost ends the current connection. It does nothing if no connection is open,
+// because clients report a failed dial as a lost connection, too.
 func (s *SessionRecorder) connectionLost(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

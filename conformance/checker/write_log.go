@@ -40,7 +40,7 @@ func newWriteLog(h *History) (*writeLog, error) {
 		if w.Acked > 0 {
 			l.acked.add(w.Acked, w.Version)
 		}
-		// a zero Began is unknown: the write may have started at any time
+		// If Began is zero, the write may have started at any time.
 		l.started.add(w.Began, w.Version)
 	}
 	l.acked.sort()
@@ -72,7 +72,8 @@ func invalid(message string) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Op: "check", Message: message}
 }
 
-// indexRange returns the range of indexes with version v. It is empty if there are none.
+// indexRange returns the range of indexes of the writes with version v. The range is empty
+// if there are no such writes.
 func (l *writeLog) indexRange(v listwatch.Version) (from, to int32) {
 	from, ok := l.firstIndex[v]
 	if !ok {

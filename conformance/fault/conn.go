@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A proxiedConn is one connection through the proxy: the client's half and the server's
-// half.
+// A proxiedConn joins a connection from a client to a connection to the server.
 type proxiedConn struct {
 	// Immutable after run has started.
 	proxy   *Proxy
@@ -25,7 +24,7 @@ type proxiedConn struct {
 	started  bool          // the planned fault has started, or never will
 	recorded bool          // the active fault has been reported as an injection
 	passed   int64         // bytes received from the server
-	closed   bool          // both halves are closed
+	closed   bool          // both connections are closed
 	changed  chan struct{} // closed when active or closed changes
 	timers   []*time.Timer
 }
@@ -52,7 +51,7 @@ func (pc *proxiedConn) run(server net.Conn) {
 		pc.startIfDue()
 	}
 	toServer := make(chan struct{})
-	go func() { // run waits for it below
+	go func() { // run waits for this goroutine below
 		defer close(toServer)
 		pc.pump(pc.server, pc.client, false)
 	}()
@@ -77,7 +76,7 @@ func (pc *proxiedConn) pump(dst, src net.Conn, fromServer bool) {
 }
 
 // propagateClose closes dst after its source has failed with err, unless the active fault
-// hides that.
+// hides the close.
 func (pc *proxiedConn) propagateClose(dst net.Conn, err error) {
 	for {
 		active, changed, closed := pc.current()
@@ -88,7 +87,7 @@ func (pc *proxiedConn) propagateClose(dst net.Conn, err error) {
 			<-changed
 			continue
 		case active.Kind == HalfOpen:
-			// The other end must not learn of the close, so it has to detect it by a timeout.
+			// Do not close the other end: it must detect the fault by a timeout.
 			return
 		case !errors.Is(err, io.EOF):
 			pc.close(true)
@@ -170,7 +169,7 @@ func (pc *proxiedConn) wait(d time.Duration, changed chan struct{}) bool {
 }
 
 // allowance returns how many of the next n bytes from the server may pass before the
-// planned fault starts. Zero means that it is due now.
+// planned fault starts. Zero means that the planned fault is due now.
 func (pc *proxiedConn) allowance(n int) int {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
@@ -230,7 +229,7 @@ func (pc *proxiedConn) start(f Fault) {
 	}
 }
 
-// record reports the active fault as an injection, unless it has already done so.
+// record reports the active fault as an injection, unless it has already been reported.
 func (pc *proxiedConn) record() {
 	pc.mu.Lock()
 	b := Injection{pc.active.Kind, pc.number, pc.passed}
@@ -259,7 +258,7 @@ func (pc *proxiedConn) stopIfUnchanged(changed chan struct{}) {
 	}
 }
 
-// stopLocked is stop with mu held.
+// stopLocked is like stop. The caller must hold mu.
 func (pc *proxiedConn) stopLocked() {
 	if !pc.closed && pc.active.Kind != HalfOpen {
 		pc.setLocked(Fault{})
@@ -274,14 +273,14 @@ func (pc *proxiedConn) heal() {
 	pc.stop()
 }
 
-// setLocked makes f the active fault and wakes all waiters. mu is held.
+// setLocked makes f the active fault and wakes all waiters. The caller must hold mu.
 func (pc *proxiedConn) setLocked(f Fault) {
 	pc.active = f
 	close(pc.changed)
 	pc.changed = make(chan struct{})
 }
 
-// close closes both halves. Only the first call has an effect.
+// close closes both connections. Only the first call has an effect.
 func (pc *proxiedConn) close(withReset bool) {
 	pc.mu.Lock()
 	if pc.closed {

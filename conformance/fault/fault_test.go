@@ -130,7 +130,7 @@ func TestProxyForwardsBytesAndCloses(t *testing.T) {
 		random.Read(down)
 		answered := make(chan error, 1)
 		go func() {
-			got, err := io.ReadAll(server) // until the client closes its half
+			got, err := io.ReadAll(server) // until the client calls CloseWrite
 			if err == nil && !bytes.Equal(got, up) {
 				err = errors.New("the server received other bytes than the client sent")
 			}
@@ -209,7 +209,7 @@ func TestStallReleasesDataAndCloseAtItsEnd(t *testing.T) {
 		if delay := time.Since(start); delay != 0 {
 			t.Errorf("the first bytes were delayed by %v, want no delay", delay)
 		}
-		server.(*memnet.Conn).CloseWrite() // arrives after the bytes
+		server.(*memnet.Conn).CloseWrite() // the close arrives after the bytes
 		if got := receive(t, client, 2); string(got) != "cd" || time.Since(start) != time.Minute {
 			t.Errorf("got %q after %v, want cd after 1m0s", got, time.Since(start))
 		}
@@ -310,7 +310,7 @@ func TestFaultWaitsForTimeAndBytes(t *testing.T) {
 		fx := overMemory(t, always(Fault{Kind: Cut, Wait: time.Second, ServerBytes: 3}))
 		client, server := fx.connect(t)
 		send(t, server, []byte("abcdef"))
-		receive(t, client, 6) // enough bytes, but before the time
+		receive(t, client, 6) // enough bytes have passed, but Wait has not
 		time.Sleep(2 * time.Second)
 		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want EOF", err)
@@ -347,7 +347,7 @@ func TestReplacedFaultDoesNotEndItsSuccessor(t *testing.T) {
 		fx.InjectAll(Fault{Kind: Stall})
 		start := time.Now()
 		time.AfterFunc(time.Minute, func() { fx.InjectAll(Fault{}) })
-		go server.Write([]byte("late")) // returns when the client has read
+		go server.Write([]byte("late")) // Write returns when the client has read
 		receive(t, client, 4)
 		if delay := time.Since(start); delay != time.Minute {
 			t.Errorf("the data was held back for %v, want 1m0s", delay)

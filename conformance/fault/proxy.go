@@ -37,7 +37,7 @@ type Injection struct {
 
 // proxyState is the mutable state of a Proxy.
 type proxyState struct {
-	work sync.WaitGroup // one per connection
+	work sync.WaitGroup // counts open connections
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -90,7 +90,7 @@ func (p *Proxy) handle(ctx context.Context, client net.Conn) {
 		p.state.conns = make(map[*proxiedConn]struct{})
 	}
 	p.state.conns[pc] = struct{}{}
-	p.state.work.Go(func() { // Close waits for it
+	p.state.work.Go(func() { // Close waits for this goroutine
 		defer p.remove(pc)
 		server, err := p.Dial(ctx)
 		if err != nil {

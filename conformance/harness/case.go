@@ -20,8 +20,8 @@ import (
 // A Level is the strength of a rule.
 type Level string
 
-// The levels: an implementation must or should follow the rule, only this module promises
-// to follow it, or the case measures something without a verdict.
+// The levels. Must and Should apply to every implementation, and Promise only to this
+// module. A Measurement has no verdict.
 const (
 	Must        Level = "M"
 	Should      Level = "S"
@@ -82,8 +82,7 @@ const (
 	Both   Subject = "E"
 )
 
-// A Mode is an environment in which a case runs. Its value is the letter that lists of cases
-// show.
+// A Mode is an environment in which a case runs. Its value is its letter in lists of cases.
 type Mode byte
 
 const (
@@ -139,7 +138,7 @@ type Case struct {
 	RunsAlone bool
 }
 
-// Group is the part of the id before the slash.
+// Group returns the part of the ID before the slash.
 func (c Case) Group() string {
 	group, _, _ := strings.Cut(c.ID, "/")
 	return group

@@ -179,8 +179,8 @@ func InitialEventsEnd(v listwatch.Version) listwatch.Event {
 	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, true)
 }
 
-// ServeWatches starts a server that the case configured itself. At the end of the case, the
-// watches that are still open are aborted.
+// ServeWatches starts a server that the case configured itself. It aborts the watches that
+// are still open at the end of the case.
 func (e *Env) ServeWatches(server *watchserver.Server) *Route {
 	s := e.Serve(server)
 	s.Internals, s.Drain = &Internals{Source: server.Source, Handler: server}, server.Drain

@@ -19,7 +19,7 @@ type HTTP2Conn struct {
 	Data   map[uint32][]byte // DATA received so far, by stream
 }
 
-// NewHTTP2Conn returns an HTTP2Conn on c. It sends nothing.
+// NewHTTP2Conn returns an HTTP2Conn on c. It does not send the connection preface.
 func (e *Env) NewHTTP2Conn(c net.Conn) *HTTP2Conn {
 	p := &HTTP2Conn{Env: e, Conn: c, Framer: http2.NewFramer(c, c), Data: map[uint32][]byte{}}
 	p.Framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -74,7 +74,7 @@ func EncodeFields(fields ...string) []byte {
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
 	for i := 0; i < len(fields); i += 2 {
-		// a bytes.Buffer never fails
+		// Writing to a bytes.Buffer never fails.
 		_ = enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
 	}
 	return block.Bytes()
@@ -157,6 +157,6 @@ func isFrame(t http2.FrameType, stream uint32) func(http2.Frame) bool {
 	return func(f http2.Frame) bool { return f.Header().Type == t && f.Header().StreamID == stream }
 }
 
-// HTTP2StreamWindow is the initial window of a stream without other SETTINGS (RFC 9113,
-// section 6.9.2).
+// HTTP2StreamWindow is the initial flow-control window of a stream if no SETTINGS change it
+// (RFC 9113, section 6.9.2).
 const HTTP2StreamWindow = 65535

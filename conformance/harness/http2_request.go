@@ -56,7 +56,7 @@ func (r *http2Request) send(c net.Conn, scheme, method, target string, header []
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
 	field := func(name, value string) {
-		// a bytes.Buffer never fails
+		// Writing to a bytes.Buffer never fails.
 		_ = enc.WriteField(hpack.HeaderField{Name: name, Value: value})
 	}
 	field(":method", method)

@@ -50,7 +50,8 @@ func (s *Instance) DialAddress() string {
 // FrequentBookmarks is a setup for cases in real time that wait for bookmarks.
 var FrequentBookmarks = Setup{Timing: watchserver.Timing{Bookmark: 5 * time.Millisecond}}
 
-// WithHeader returns h with the headers that every request to s needs. Values in h win.
+// WithHeader returns h with the headers that every request to s needs. Values in h take
+// precedence.
 func (s *Instance) WithHeader(h http.Header) http.Header {
 	if s.Header == nil {
 		return h
@@ -76,7 +77,7 @@ type Setup struct {
 	// FakeTime means that the case runs in a synctest bubble, so that the instance must use
 	// connections in memory.
 	FakeTime bool
-	// ServerTransport is the server's half of the transport under test.
+	// ServerTransport is the server side of the transport under test.
 	ServerTransport transport.Server
 }
 

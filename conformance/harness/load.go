@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Scaled reduces a number of objects or clients under the race detector, which finds races
-// with fewer of them.
+// Scaled reduces a number of objects or clients under the race detector, which is slow and
+// needs fewer of them to find races.
 func Scaled(n int) int {
 	if RaceEnabled {
 		return n / 5

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// WatchRawIn is like WatchRaw for another framing. It skips the case if the server does not
-// offer the framing and is not this module's.
+// WatchRawIn is like WatchRaw for another framing. It skips the case if a server other than
+// this module's does not offer the framing.
 func (e *Env) WatchRawIn(mediaType, query string) *Response {
 	e.Helper()
 	a := e.WatchRaw(query, "Accept", mediaType)

@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
-// A Response is a response as received from the connection, without processing by a client
-// library.
+// A Response is an HTTP response as it arrived on the connection, without processing by a
+// client library.
 type Response struct {
 	*Env
 	Status int
@@ -65,7 +65,7 @@ func (a *Response) WantStatus(want int) http.Header {
 	a.Helper()
 	if a.Status != want {
 		var body []byte
-		if a.Status >= 400 { // a stream might have no bytes yet
+		if a.Status >= 400 { // reading from an accepted stream could block
 			body, _ = a.Body.Peek(200)
 		}
 		a.Fatalf("%sgot status %d %s, want %d", a.Request, a.Status, body, want)
@@ -83,8 +83,8 @@ func (a *Response) WantAccepted() http.Header {
 	return a.WantStatus(http.StatusOK)
 }
 
-// WantRefused fails the case if the response is not an HTTP error with a matching Status in
-// JSON and without a WebSocket upgrade. It returns the Status.
+// WantRefused fails the case unless the response is an HTTP error with a matching Status in
+// JSON and no WebSocket upgrade. It returns the Status.
 func (a *Response) WantRefused(code int, reason string) listwatch.Status {
 	a.Helper()
 	h := a.WantStatus(code)
@@ -138,8 +138,8 @@ func (a *Response) ReadBytes(n int) []byte {
 	return p
 }
 
-// ReadFirst reads the first bytes of a stream: the whole message for WebSocket, otherwise
-// the length of JSONEventPrefix.
+// ReadFirst reads the first bytes of a stream: the first message for WebSocket, otherwise
+// as many bytes as JSONEventPrefix has.
 func (a *Response) ReadFirst() []byte {
 	a.Helper()
 	if a.Transport == "ws" {
@@ -164,9 +164,9 @@ func Contains(values []string, item string) bool {
 	})
 }
 
-// WantHandshakeRefused is like WantRefused for an invalid WebSocket handshake. Other
-// servers may use any 4xx status, because RFC 6455 names status codes only as examples
-// (sections 4.2.2 and 4.4).
+// WantHandshakeRefused is like WantRefused for an invalid WebSocket handshake. Servers
+// other than this module's may use any 4xx status, because RFC 6455 names status codes only
+// as examples (sections 4.2.2 and 4.4).
 func (a *Response) WantHandshakeRefused(code int, reason string) {
 	a.Helper()
 	if a.Supports(InProcess) {

@@ -11,7 +11,7 @@ import (
 type Step func(p *ScriptedServer)
 
 // SendPieces returns a step that sends each payload as one chunk, one DATA frame or one
-// message.
+// message, depending on the transport.
 func SendPieces(payloads ...string) Step {
 	return func(p *ScriptedServer) {
 		for _, payload := range payloads {

@@ -33,7 +33,7 @@ type script struct {
 	done    context.Context
 	end     context.CancelFunc
 
-	mu sync.Mutex // orders start and stop: no server starts after stop
+	mu sync.Mutex // ensures that no server starts after stop
 }
 
 // start reports whether a scripted server may start. If it returns true, the caller must
@@ -131,7 +131,8 @@ func (p *ScriptedServer) writeHeader(h ResponseHeader) error {
 	return err
 }
 
-// Send sends a payload as one chunk, one DATA frame or one message.
+// Send sends a payload as one chunk, one DATA frame or one message, depending on the
+// transport.
 func (p *ScriptedServer) Send(payload string) {
 	switch {
 	case p.Transport == "h2":

@@ -31,7 +31,8 @@ type Target struct {
 	Client          func(*client.Remote) listwatch.Source
 	// Informer, if not nil, replaces this module's informer.
 	Informer func(*informer.Informer[*listwatch.Object]) Cache
-	// Patience is the time that a case waits for an expected event. If zero, 10 s.
+	// Patience is the time that a case waits for an expected event. If zero, it is 10
+	// seconds.
 	Patience time.Duration
 	// Seed is the seed of random cases. If zero, each case chooses a random seed.
 	Seed uint64

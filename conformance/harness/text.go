@@ -69,8 +69,8 @@ const (
 	Deflate = "permessage-deflate"
 	// DeflateNoContext offers it without a compression context that spans messages.
 	DeflateNoContext = Deflate + "; server_no_context_takeover; client_no_context_takeover"
-	// SyncMarker is the end of each compressed message, which is not sent (RFC 7692,
-	// section 7.2.1).
+	// SyncMarker is the end of the compressed data of a message. Senders remove it (RFC
+	// 7692, section 7.2.1).
 	SyncMarker = "\x00\x00\xff\xff"
 )
 

@@ -18,7 +18,7 @@ type Variant struct {
 	Transport  string // h1, h2 or ws
 	Server     transport.Server
 	newClient  func(transport.Network) transport.Client
-	serverOnly bool // with another server than this module's, it is the same as another variant
+	serverOnly bool // differs from another variant only in this module's server
 }
 
 // AllVariants lists all variants in which cases run.

@@ -85,7 +85,7 @@ func (t *timeout) explain(err error) error {
 // Receive calls Receiver.Receive and records the result in the timeline.
 func (s *Watch) Receive() (framing.WatchEvent, error) {
 	if !s.Setup.FakeTime {
-		s.timeout.timer.Reset(s.Patience()) // a slow machine makes steady progress
+		s.timeout.timer.Reset(s.Patience()) // a slow machine may need long in total
 		defer s.timeout.timer.Stop()
 	}
 	w, err := s.Receiver.Receive()

@@ -25,7 +25,7 @@ type MutantResult struct {
 	NotTried   []string `json:"left,omitempty"`
 }
 
-// Killed reports whether at least one case was run and all of these cases detected the
+// Killed reports whether at least one case was run and every case that was run detected the
 // mutant.
 func (t MutantResult) Killed() bool { return len(t.DetectedBy) > 0 && len(t.MissedBy) == 0 }
 

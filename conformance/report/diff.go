@@ -18,7 +18,7 @@ type VerdictChange struct {
 	Message string
 }
 
-// Regressed reports whether a run fails or warns that did not before.
+// Regressed reports whether a run fails or warns now but did not before.
 func (c VerdictChange) Regressed() bool { return isBad(c.After) && !isBad(c.Before) }
 
 func isBad(v runner.Verdict) bool { return v.IsFailure() || v == runner.Warn }

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// These types describe the elements of JUnit's XML as build servers read it. There is no
-// standard.
+// These types describe the elements of JUnit's XML as build servers read them, because no
+// standard defines them.
 type (
 	suites struct {
 		XMLName  xml.Name `xml:"testsuites"`

@@ -143,7 +143,7 @@ func (p *Progress) colorize(v runner.Verdict, text string) string {
 }
 
 // writeCase writes the line of the current case: its worst verdict, and the variants with
-// that verdict unless it is all of them.
+// that verdict unless all have it.
 func (p *Progress) writeCase() {
 	worst := p.current[0]
 	seconds := 0.0

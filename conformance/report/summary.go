@@ -31,8 +31,8 @@ type Summary struct {
 	// Cases is the number of cases. Runs is the number of runs with a verdict; a run is a
 	// case in one variant.
 	Cases, Runs int
-	// ByLevel counts cases by level and worst verdict, ByVerdict cases of all levels, and
-	// RunsByVerdict all outcomes.
+	// ByLevel counts cases by level and worst verdict. ByVerdict counts the cases of all
+	// levels. RunsByVerdict counts outcomes.
 	ByLevel                  map[harness.Level]map[runner.Verdict]int
 	ByVerdict, RunsByVerdict map[runner.Verdict]int
 	// Skipped lists the cases that were skipped in every variant, by reason. The most

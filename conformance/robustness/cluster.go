@@ -28,7 +28,8 @@ type timings struct {
 	heartbeatInterval time.Duration
 	writeTimeout      time.Duration
 	idleTimeout       time.Duration // silence after which clients give up a connection
-	// upper bound for the start and the duration of a connection's fault
+	// connectionFault is the upper bound for the start and the duration of a connection's
+	// fault.
 	connectionFault time.Duration
 }
 
@@ -44,7 +45,8 @@ type cluster struct {
 	server   *server
 	proxies  []*fault.Proxy
 
-	// version that all watchers must reach; zero until the faults have ended
+	// targetVersion is the version that all watchers must reach. It is zero until the
+	// faults have ended.
 	targetVersion atomic.Uint64
 
 	mu       sync.Mutex
@@ -72,8 +74,8 @@ type clusterOptions struct {
 	network      network
 	timings      timings
 	requirements checker.Requirements
-	// historyBytes limits the history that the store keeps. If zero, it keeps all until a
-	// compaction.
+	// historyBytes limits the history that the store keeps. If zero, the store keeps all
+	// history until a compaction.
 	historyBytes int64
 }
 
@@ -127,7 +129,7 @@ func (c *cluster) waitForRequirements(ctx context.Context) {
 			return
 		}
 		h := c.recorder.History()
-		// fails if a write is recorded and an earlier one is not yet
+		// Check fails if a write has been recorded before an earlier one.
 		r, err := checker.Check(h, nil)
 		if err == nil && len(h.Meta.Requirements.Missing(&r.Summary)) == 0 {
 			return

@@ -17,11 +17,11 @@ type defectiveSource struct {
 	listwatch.Source
 	count    atomic.Int64
 	interval int64
-	// changes the query of each watch; may be nil
+	// changeQuery, if not nil, changes the query of each watch.
 	changeQuery func(d *defectiveSource, q listwatch.Query) listwatch.Query
-	// replaces each event; may be nil
+	// changeEvent, if not nil, appends the replacement of each event to dst.
 	changeEvent func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event)
-	// returns whether to retry a failed watch
+	// onWatchError, if not nil, reports whether to retry a failed watch. It may change q.
 	onWatchError func(q *listwatch.Query, err error) (again bool)
 }
 

@@ -1,6 +1,7 @@
 // Package robustness tests a whole system under faults. Writers change a store while its
-// server is killed, drained and compacted, and watchers follow it over every transport
-// through fault proxies. Package checker verifies the recorded history.
+// server is killed and drained and its history is compacted, and watchers follow the store
+// over every transport through fault proxies. Package checker verifies the recorded
+// history.
 //
 // [Run] runs on TCP sockets for a few seconds. The package's tests run the same system in
 // memory with a fake clock. The random choices depend on a seed, but the scheduling of

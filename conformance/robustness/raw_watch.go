@@ -22,7 +22,7 @@ func (w *watcher) readStream(ctx context.Context, q listwatch.Query) error {
 	w.streamCount++
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Only silence reveals a half-open connection.
+	// Only silence reveals a half-open connection, so limit the silence.
 	idle := time.AfterFunc(w.cluster.timings.idleTimeout, cancel)
 	defer idle.Stop()
 	req := &transport.Request{URL: w.requestURL(q), Activity: func() { idle.Reset(w.cluster.timings.idleTimeout) }}

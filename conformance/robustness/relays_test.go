@@ -56,7 +56,7 @@ func checkRelays(t *testing.T, seed uint64) {
 		rec.RecordFault(checker.Fault{Kind: "kill"})
 		burst(20)
 		if round == 2 {
-			// The watchers of the killed relay have not seen all of the discarded history.
+			// Discard history that the watchers of the killed relay have not seen.
 			rec.RecordCompaction(db.Version, db.Compact)
 			burst(1)
 		}
@@ -85,7 +85,7 @@ type relayCluster struct {
 	network *servertest.Network
 	things  *store.Collection // of the origin
 	relays  map[string]*relay.Relay
-	remotes map[string]*client.Remote // of the relays
+	remotes map[string]*client.Remote // the clients through which the relays watch the origin
 }
 
 func startRelays(t *testing.T, db *memory.DB) *relayCluster {

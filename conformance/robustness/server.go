@@ -47,7 +47,7 @@ func (s *server) start() error {
 	s.http = &http.Server{Handler: s.watches, ErrorLog: log.New(io.Discard, "", 0)}
 	h2.Configure(s.http, transport.Options{WriteTimeout: s.timings.writeTimeout, PingInterval: s.timings.heartbeatInterval})
 	s.done = make(chan error, 1)
-	// stop waits for it
+	// stop waits for this goroutine.
 	go func(srv *http.Server, l net.Listener, done chan error) { done <- srv.Serve(l) }(s.http, s.listener, s.done)
 	return nil
 }

@@ -127,8 +127,8 @@ func executeOn(ctx context.Context, c harness.Case, target harness.Target, varia
 // what the case does.
 const passedTimelineLines = 20
 
-// verdictOf returns the verdict for what r recorded. started is false if opening the target
-// failed, so that the case did not start.
+// verdictOf returns the verdict for the results in r. started is false if opening the
+// target failed, so that the case did not start.
 func verdictOf(c harness.Case, r *recorder, started bool) Verdict {
 	switch {
 	case r.failed && !started:

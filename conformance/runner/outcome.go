@@ -30,7 +30,7 @@ const (
 type Outcome struct {
 	ID      string `json:"id"`
 	Variant string `json:"way"` // such as h1 or ws-gorilla; empty if the case ran in no variant
-	// Target is the name of the target. Level, Subject and Rule are those of the case.
+	// Target is the name of the target. Level, Subject and Rule are copied from the case.
 	Target  string          `json:"target"`
 	Level   harness.Level   `json:"level"`
 	Subject harness.Subject `json:"subject"`
@@ -60,8 +60,8 @@ func outcome(c harness.Case, target harness.Target, variant string) Outcome {
 	return Outcome{ID: c.ID, Variant: variant, Target: target.Name, Level: c.Level, Subject: c.Subject, Rule: c.Rule}
 }
 
-// minCaseTimeout is the minimum of the timeout of a case. Waiting for an event within a case
-// has a shorter timeout.
+// minCaseTimeout is the minimum timeout of a case. Within a case, waiting for an event has
+// a shorter timeout.
 const minCaseTimeout = 30 * time.Second
 
 // timedOut is the error of a case that did not finish within its timeout.

@@ -62,8 +62,8 @@ func (r *recorder) cleanUp() {
 	}
 }
 
-// abandon ignores everything that the case reports from now on. If it timed out, it fails;
-// otherwise the run was interrupted.
+// abandon makes r ignore everything that the case reports from now on. The case fails if
+// cause is a timeout; otherwise it counts as interrupted.
 func (r *recorder) abandon(cause error) {
 	_, late := cause.(timedOut)
 	if late {
@@ -142,7 +142,7 @@ func (r *recorder) Skipf(format string, args ...any) {
 	r.mu.Lock()
 	reason := fmt.Sprintf(format, args...)
 	if r.skipped = true; r.failed {
-		r.log = append(r.log, reason) // the messages are failures
+		r.log = append(r.log, reason) // messages holds only failures
 	} else {
 		r.messages = append(r.messages, reason)
 	}

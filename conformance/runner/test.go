@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// TestVariants is [Test] and, if tested is not nil, reports each variant that was run and the
-// abilities that it used.
+// TestVariants is like [Test]. If tested is not nil, it is called with each variant that
+// was run and the abilities that the case used.
 func TestVariants(t *testing.T, c harness.Case, target harness.Target, tested func(name string, used harness.Ability)) {
 	if c.Run == nil {
 		t.Skip(c.CoveredBy)

@@ -68,7 +68,8 @@ func ForUser(user string) func(*x509.Certificate) {
 	}
 }
 
-// The functions below panic on errors, which occur only if the system has no randomness.
+// The functions below panic on errors, which occur only if the system has no source of
+// randomness.
 
 func newKey() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

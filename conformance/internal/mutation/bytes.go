@@ -149,17 +149,18 @@ func WithNormalClose(p []byte) []byte {
 	case !ok || head[0] != BitFinal|OpClose || len(payload) < 2:
 		return p
 	case head[1]&0x80 != 0:
-		return []byte{head[0], 0x82, 0, 0, 0, 0, 0x03, 0xe8} // masked with zeros
+		return []byte{head[0], 0x82, 0, 0, 0, 0, 0x03, 0xe8} // with a masking key of zeros
 	}
 	return JoinFrame(head[0], []byte{0x03, 0xe8})
 }
 
-// Replace returns a function that replaces text.
+// Replace returns a function that replaces old with text.
 func Replace(old, text string) func([]byte) []byte {
 	return func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(old), []byte(text)) }
 }
 
-// WithoutLine returns a function that removes a field from server-sent events.
+// WithoutLine returns a function that removes the field called name from server-sent
+// events.
 func WithoutLine(name string) func([]byte) []byte {
 	return func(p []byte) []byte {
 		before, rest, ok := bytes.Cut(p, []byte(name+": "))

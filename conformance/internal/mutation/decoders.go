@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// OnRequests returns a copy of a client that alters its requests and receivers. A nil function
-// alters nothing.
+// OnRequests returns a function that copies a client. The copy alters its requests and
+// receivers. A nil function alters nothing.
 func OnRequests(request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client { return &alteredClient{c, request, receiver} }
 }
@@ -47,7 +47,8 @@ func (c *alteredClient) CloseIdleConnections() {
 	}
 }
 
-// WithDecoder returns a copy of a client that uses another decoder for one framing.
+// WithDecoder returns a function that copies a client. The copy uses another decoder for
+// one framing.
 func WithDecoder(f framing.Framer, decoder func(io.Reader) framing.Decoder) func(transport.Client) transport.Client {
 	return OnRequests(func(r *transport.Request) {
 		all := r.Framings
@@ -90,7 +91,8 @@ func EventPerRead(r io.Reader) framing.Decoder {
 	})
 }
 
-// EventPerLine decodes each line as one event and requires the type as its first member.
+// EventPerLine decodes each line as one event and requires that its first member is the
+// type.
 func EventPerLine(r io.Reader) framing.Decoder {
 	in := bufio.NewReader(r)
 	return decodeFunc(func() (framing.WatchEvent, error) {
@@ -117,7 +119,8 @@ func firstEvent(text []byte) (framing.WatchEvent, error) {
 	return framing.WatchEvent{Type: e.Type, Object: e.Object}, nil
 }
 
-// PreallocatingDecoder allocates the length in a prefix, up to 16 MiB, before it rejects the event.
+// PreallocatingDecoder reads a length prefix, allocates that many bytes, up to 16 MiB, and
+// then rejects the event.
 func PreallocatingDecoder(r io.Reader) framing.Decoder {
 	return decodeFunc(func() (framing.WatchEvent, error) {
 		var length [4]byte
@@ -160,7 +163,8 @@ func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
 	return e, err
 }
 
-// OnReceiveError returns a client that applies end to the error that ends a stream.
+// OnReceiveError returns a function that copies a client. The copy applies end to the error
+// that ends a stream.
 func OnReceiveError(end func(error) error) func(transport.Client) transport.Client {
 	return OnRequests(nil, func(r transport.Receiver) transport.Receiver { return &alteredReceiver{r, end} })
 }

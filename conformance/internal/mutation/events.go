@@ -7,8 +7,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// OnEvents returns a source whose watchers replace each event with the result of change,
-// which may be empty. seen is the number of earlier events of the watcher.
+// OnEvents returns a function that wraps a source. The watchers of the wrapper replace each
+// event with the result of change, which may be empty. seen is the number of earlier events
+// of the watcher.
 func OnEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
 }
@@ -54,7 +55,8 @@ func (w *ChangedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, 
 	return n, nil
 }
 
-// OnWatches returns a source whose watches use an altered query.
+// OnWatches returns a function that wraps a source. The wrapper alters the query of each
+// watch.
 func OnWatches(change func(q *listwatch.Query)) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &ChangedQueries{s, change} }
 }
@@ -74,14 +76,16 @@ func (r *ChangedQueries) Watch(ctx context.Context, q listwatch.Query) (listwatc
 	return r.Source.Watch(ctx, q)
 }
 
-// OnData returns a source that replaces the first occurrence of old in every object.
+// OnData returns a function that wraps a source. The wrapper replaces the first occurrence
+// of old in every object with text.
 func OnData(old, text string) func(listwatch.Source) listwatch.Source {
 	return OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		return []listwatch.Event{WithData(e, bytes.Replace(e.Object.Data, []byte(old), []byte(text), 1))}
 	})
 }
 
-// WithData returns a copy of e with other data. Other watchers keep the original object.
+// WithData returns a copy of e with other data. Watchers that share e keep the original
+// object.
 func WithData(e listwatch.Event, data []byte) listwatch.Event {
 	o := &listwatch.Object{Key: e.Object.Key, Version: e.Object.Version, Labels: e.Object.Labels, Data: data}
 	return listwatch.Event{Type: e.Type, Initial: e.Initial, Object: o, Version: e.Version}

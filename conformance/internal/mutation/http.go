@@ -6,7 +6,8 @@ import (
 	"net/url"
 )
 
-// OnRequest returns a handler that changes each request before the server handles it.
+// OnRequest returns a function that wraps a handler. The wrapper changes each request
+// before the handler sees it.
 func OnRequest(change func(r *http.Request)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -25,13 +26,13 @@ func OnQuery(change func(q url.Values)) func(http.Handler) http.Handler {
 	})
 }
 
-// WithHeader returns a handler that sets a header in every request.
+// WithHeader is like OnRequest. It sets a header in every request.
 func WithHeader(name, value string) func(http.Handler) http.Handler {
 	return OnRequest(func(r *http.Request) { r.Header.Set(name, value) })
 }
 
-// OnHeader returns a handler that changes the response headers before they are sent. It has
-// no effect on hijacked connections.
+// OnHeader returns a function that wraps a handler. The wrapper changes the response
+// headers before they are sent. It has no effect on hijacked connections.
 func OnHeader(change func(h http.Header)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +55,8 @@ func (w *headerWriter) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *headerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// OnErrors returns a handler that changes the status and body of error responses.
+// OnErrors returns a function that wraps a handler. The wrapper changes the status and body
+// of error responses.
 func OnErrors(change func(status int, body []byte) (int, []byte)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,8 +99,8 @@ func (f *errorWriter) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (f *errorWriter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// AcceptEveryUpgrade returns a handler that answers upgrade requests with 101 and the given header
-// lines, and then closes the connection.
+// AcceptEveryUpgrade returns a function that wraps a handler. The wrapper answers upgrade
+// requests with 101 and the given header lines, and then closes the connection.
 func AcceptEveryUpgrade(lines func(r *http.Request) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

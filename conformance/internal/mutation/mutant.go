@@ -20,7 +20,8 @@ type Mutant struct {
 	Defect reference.Interceptors
 }
 
-// patience is short because a mutant that withholds an event never sends it.
+// patience is the time that a case waits for an expected event. It is short because a
+// mutant that withholds an event never sends it.
 const patience = time.Second
 
 // Target returns the target with the defect.

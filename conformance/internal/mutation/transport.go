@@ -14,8 +14,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// OnAccept returns a transport that alters the options of each stream with options, and the
-// accepted stream with change. A nil function alters nothing.
+// OnAccept returns a function that wraps a transport. The wrapper alters the options of
+// each stream with options, and the accepted stream with change. A nil function alters
+// nothing.
 func OnAccept(options func(*transport.Options), change func(*transport.Stream)) func(transport.Server) transport.Server {
 	return func(s transport.Server) transport.Server { return &interceptedServer{s, options, change} }
 }
@@ -38,7 +39,8 @@ func (a *interceptedServer) Accept(w http.ResponseWriter, r *http.Request, o tra
 	return stream, err
 }
 
-// OnSend returns a transport that sends frames by calling send.
+// OnSend returns a function that wraps a transport. The wrapper sends frames by calling
+// send.
 func OnSend(send func(next transport.Sender, frames [][]byte) error) func(transport.Server) transport.Server {
 	return OnAccept(nil, func(s *transport.Stream) { s.Sender = &interceptedSender{s.Sender, send} })
 }
@@ -51,7 +53,8 @@ type interceptedSender struct {
 // Send calls send.
 func (s *interceptedSender) Send(frames [][]byte) error { return s.send(s.Sender, frames) }
 
-// OnClose returns a transport that closes streams by calling close.
+// OnClose returns a function that wraps a transport. The wrapper closes streams by calling
+// close.
 func OnClose(close func(next transport.Sender, end transport.End) error) func(transport.Server) transport.Server {
 	return OnAccept(nil, func(s *transport.Stream) { s.Sender = &closeInterceptor{s.Sender, close} })
 }
@@ -130,7 +133,8 @@ func (s *FrameFilter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// OnDials returns a client that opens streams by calling dial.
+// OnDials returns a function that wraps a client. The wrapper opens streams by calling
+// dial.
 func OnDials(dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client { return &dialInterceptor{c, dial} }
 }
@@ -204,7 +208,7 @@ func (g *bufferingWatcher) Close() error {
 // DialFunc is the type of function that [OnDials] uses to open a stream.
 type DialFunc = func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
 
-// WithLimit returns a function that dials with another size limit.
+// WithLimit returns a function that dials with the given size limit for events.
 func WithLimit(limit int) DialFunc {
 	return func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 		altered := *r

@@ -48,8 +48,9 @@ type trial struct {
 	// codes are the acceptable close codes; 0 stands for a close frame without a code. If
 	// empty, the stream must continue.
 	codes []int
-	// events is the number of events that a client must return before the stream ends. clean
-	// is whether the end must be reported as clean; it matters only if codes is not empty.
+	// events is the number of events that a client must return before the stream ends.
+	// clean means that the client must report a clean end; it matters only if codes is
+	// not empty.
 	events int
 	clean  bool
 }
@@ -71,7 +72,7 @@ func (t *trial) bytes(masked bool) []byte {
 	}
 	var all []byte
 	for _, f := range t.sent {
-		f.Masked = f.Masked != masked // Masked in a trial means masked wrongly for the sender
+		f.Masked = f.Masked != masked // in a trial, Masked means that the sender masks wrongly
 		all = append(all, f.Bytes()...)
 	}
 	return all

@@ -196,8 +196,8 @@ var notUTF8 = map[string]string{
 	"word-of-the-autobahn": "\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5\xed\xa0\x80edited",
 }
 
-// invalidUTF8Trials returns trials with events that contain invalid UTF-8: in one frame, and
-// with a frame for each invalid byte.
+// invalidUTF8Trials returns trials with events that contain invalid UTF-8: once in one
+// frame, and once with a frame for each invalid byte.
 func invalidUTF8Trials() (all []*trial) {
 	before, behind, _ := strings.Cut(eventJSON, sampleText)
 	for name, bad := range notUTF8 {

@@ -14,9 +14,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants returns the mutants for [Cases]: our server with a defect in its WebSocket protocol,
-// then our client. Breaks are patterns for [path.Match]. Each case that a pattern matches must
-// fail in at least one variant.
+// Mutants returns the mutants for [Cases]: this module's server with a defect in its
+// WebSocket protocol, then its client with such a defect. Breaks are patterns for
+// [path.Match]. Each case that a pattern matches must fail in at least one variant.
 func Mutants() []mutation.Mutant { return slices.Concat(serverMutants, clientMutants) }
 
 var serverMutants = []mutation.Mutant{
@@ -84,7 +84,7 @@ var clientMutants = []mutation.Mutant{
 			c.OnWrite = func(p []byte) []byte {
 				if p[0] == mutation.BitFinal|mutation.OpPong {
 					_, payload, _ := mutation.SplitFrame(p)
-					p[len(p)-len(payload)-5] = 0x80 // no payload, but a mask
+					p[len(p)-len(payload)-5] = 0x80 // the mask bit and a payload length of zero
 					return p[:len(p)-len(payload)]
 				}
 				return p
@@ -150,7 +150,7 @@ func closesWith(code uint16) func(p []byte) []byte {
 		if p[1]&0x80 == 0 {
 			return mutation.JoinFrame(p[0], binary.BigEndian.AppendUint16(nil, code))
 		}
-		// with a zero mask
+		// the masking key is zero
 		return binary.BigEndian.AppendUint16([]byte{p[0], 0x82, 0, 0, 0, 0}, code)
 	}
 }
@@ -169,8 +169,8 @@ func replaceNonASCII(f *frame) {
 	}
 }
 
-// onClientFrames returns a server that applies change to the frames of its clients before it
-// reads them. change must keep the length of the payload.
+// onClientFrames returns interceptors that apply change to the frames of clients before the
+// server reads them. change must keep the length of the payload.
 func onClientFrames(change func(*frame)) reference.Interceptors {
 	return reference.Interceptors{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
