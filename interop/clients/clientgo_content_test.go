@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// contentTypes holds the usual configurations of a client's content types.
+// contentTypes holds functions that configure the content types of a client in usual ways.
 var contentTypes = map[string]func(*rest.Config){
 	"default": func(*rest.Config) {},
 	"protobuf": func(c *rest.Config) {
@@ -37,8 +37,8 @@ var contentTypes = map[string]func(*rest.Config){
 	},
 }
 
-// The server responds in JSON to a client that prefers another format but also accepts
-// JSON.
+// The server responds in JSON to every client that accepts JSON, even if the client prefers
+// another format.
 func TestReadsFallBackToJSON(t *testing.T) {
 	s := kubetest.Start(t)
 	must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)

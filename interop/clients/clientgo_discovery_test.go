@@ -34,7 +34,8 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// client-go converts the aggregated form to the other one and fills in some defaults.
+		// client-go converts the aggregated form to the unaggregated one and fills in defaults, so
+		// the comparison ignores some fields and the order.
 		converted := cmp.Options{
 			cmpopts.IgnoreFields(metav1.APIResource{}, "Group", "Version", "SingularName"), cmpopts.IgnoreFields(metav1.APIResourceList{}, "TypeMeta"),
 			cmpopts.SortSlices(func(a, b *metav1.APIResourceList) bool { return a.GroupVersion < b.GroupVersion }),

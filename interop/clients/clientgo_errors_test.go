@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// errorPredicate returns the name of the only predicate of package errors that is true for
-// err. It fails the test if none or several are true.
+// errorPredicate returns the name of the predicate of package apierrors that is true for err.
+// It fails the test unless exactly one is true.
 func errorPredicate(t *testing.T, err error) string {
 	t.Helper()
 	var names []string
@@ -35,15 +35,15 @@ func errorPredicate(t *testing.T, err error) string {
 	if len(names) != 1 {
 		t.Errorf("%v (%T) satisfies the predicates %q, want exactly one", err, err, names)
 	}
-	// client-go sets this flag if it cannot decode the body of an error.
+	// IsUnexpectedServerError is true if client-go cannot decode the body of an error response.
 	if apierrors.IsUnexpectedServerError(err) {
 		t.Errorf("%v: the body was not a Status", err)
 	}
 	return strings.Join(names, " ")
 }
 
-// wantError fails the test unless the predicate called want, and no other one, is true for
-// err. It returns the Status.
+// wantError fails the test unless the predicate called want is the only one that is true for
+// err. It returns the Status of err.
 func wantError(t *testing.T, err error, want string) *metav1.Status {
 	t.Helper()
 	if got := errorPredicate(t, err); got != want {

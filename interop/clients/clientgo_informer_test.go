@@ -70,8 +70,8 @@ func testInformers(t *testing.T, p kubetest.Protocol, watchList bool) {
 	for name, i := range all {
 		i.check(t, name, fresh)
 	}
-	// The store of the typed informer equals the list in every field. client-go's decoder removes
-	// kind and apiVersion from single objects, but not from the items of a list.
+	// The store of the typed informer must equal the list in every field except kind and
+	// apiVersion: client-go's decoder removes these from single objects, but not from list items.
 	for _, want := range fresh.Items {
 		want.TypeMeta = metav1.TypeMeta{}
 		got := all["typed"].stored(t, want.Namespace+"/"+want.Name)
@@ -83,8 +83,8 @@ func testInformers(t *testing.T, p kubetest.Protocol, watchList bool) {
 	wantRequests(t, recorder.requests("/configmaps"), watchList)
 }
 
-// wantRequests fails the test unless each informer has sent one streaming list and no other
-// request, or one list and one watch if watchList is false.
+// wantRequests fails the test unless each informer has sent only one streaming list or, if
+// watchList is false, one list and one watch.
 func wantRequests(t *testing.T, requests []*http.Request, watchList bool) {
 	t.Helper()
 	var lists, streams, watches int
@@ -108,7 +108,7 @@ func wantRequests(t *testing.T, requests []*http.Request, watchList bool) {
 	}
 }
 
-// A checkedInformer is an informer with a handler that keeps its own copy of all versions.
+// A checkedInformer is an informer with a handler that records the version of each object.
 type checkedInformer struct {
 	cache.SharedIndexInformer
 	registration cache.ResourceEventHandlerRegistration
@@ -171,7 +171,7 @@ func (i *checkedInformer) stored(t *testing.T, key string) *corev1.ConfigMap {
 	return m.DeepCopy()
 }
 
-// handle compares each notification with the handler's copy.
+// handle compares each notification with the recorded versions and updates them.
 func (i *checkedInformer) handle(before, after any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -202,7 +202,7 @@ func (i *checkedInformer) handle(before, after any) {
 	}
 }
 
-// check compares the store, its index and the handler's copy with a list.
+// check compares the store, its index and the recorded versions with a list.
 func (i *checkedInformer) check(t *testing.T, name string, list *corev1.ConfigMapList) {
 	t.Helper()
 	want, letters := make(map[string]string), make(map[string]int)

@@ -119,7 +119,8 @@ func TestPagerHandlesAnExpiredToken(t *testing.T) {
 	strict := b.pager(t, s)
 	strict.FullListIfExpired = false
 	_, _, err = strict.List(t.Context(), metav1.ListOptions{})
-	// The token in the error continues after the second page, but with the newest state.
+	// With the token in the error, the list continues after the second page, but in the newest
+	// state.
 	token := wantError(t, err, "ResourceExpired").Continue
 	rest := must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("one").List(t.Context(), metav1.ListOptions{Continue: token}))(t)
 	if first, last := rest.Items[0].Name, rest.Items[len(rest.Items)-1].Name; first <= configMapName(2*pageSize-3) || last != "zz2" {

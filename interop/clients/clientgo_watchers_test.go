@@ -62,8 +62,8 @@ func (s watchTest) watch(version string, labels ...string) watch.Interface {
 	return w
 }
 
-// wantEvent compares the next event of w and returns the version of its object. The
-// object's data is n, or empty if n is 0.
+// wantEvent fails the test unless the next event of w has the given type and object name, and
+// the object's data is n, or empty if n is 0. It returns the version of the object.
 func (s watchTest) wantEvent(w watch.Interface, kind watch.EventType, name string, n int) string {
 	s.t.Helper()
 	e, ok := <-w.ResultChan()
@@ -102,7 +102,7 @@ func TestWatchersObserveAddUpdateAndDelete(t *testing.T) {
 			s.wantEvent(w, watch.Added, "b", 0)
 			s.wantEvent(w, watch.Deleted, "b", 0)
 		}
-		// If a watch has received other events before these, the comparison fails.
+		// These events must come next. Otherwise the watches received too many events above.
 		s.create("end-a", "a")
 		s.create("end-b", "b")
 		s.wantEvent(ofA, watch.Added, "end-a", 0)
@@ -174,13 +174,13 @@ func TestConcurrentWatchersSeeTheSameOrder(t *testing.T) {
 		writer.Go(func() {
 			defer func() {
 				if t.Failed() {
-					lead.Stop() // otherwise the reader would wait for the missing writes
+					lead.Stop() // otherwise nextVersion would wait for the missing writes
 				}
 			}()
 			s.writeRandomly(writes)
 		})
-		// Each watch starts at the current version of the first watch. So together they
-		// read both history and live events.
+		// Each of the other watches starts at the last version that lead returned. Some of their
+		// events are then history, and others happen during the watch.
 		var order []string
 		var others []watch.Interface
 		for range writes {

@@ -95,7 +95,7 @@ func TestCacheHoldsSelectedObjects(t *testing.T) {
 	relabel("a", "two", `{"metadata":{"labels":{"app":"web"}}}`) // enters by its label
 	relabel("b", "three", `{"spec":{"nodeName":"n1"}}`)          // enters by its field
 	waitForPods(t, cached, "a/one a/two b/three")
-	relabel("a", "one", `{"metadata":{"labels":{"app":null}}}`) // leaves
+	relabel("a", "one", `{"metadata":{"labels":{"app":null}}}`) // leaves by its label
 	waitForPods(t, cached, "a/two b/three")
 	err := cached.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Pod{})
 	if !apierrors.IsNotFound(err) {

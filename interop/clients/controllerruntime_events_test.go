@@ -35,9 +35,9 @@ func TestReconcilerWorksWithoutEventsAPI(t *testing.T) {
 	eventually(t, "refusal of both events", func(context.Context) (bool, error) { return events.Load() == 2, nil })
 }
 
-// The test records each event only once. To repeat an event, the recorder would send a
-// strategic merge patch. That requires a schema, which resources declared by name do not
-// have.
+// The test records each event only once. For a repeated event, the recorder would send a
+// strategic merge patch. The server would refuse it, because a resource that is declared by
+// name has no schema.
 func TestReconcilerRecordsEvents(t *testing.T) {
 	s := kubetest.Start(t, widgetResource, "events.v1.events.k8s.io=Event")
 	c := newControllerClient(t, s)
@@ -62,7 +62,7 @@ func TestRepeatedCoreEventsAreCounted(t *testing.T) {
 	w := newWidget("w", "text")
 	createObjects(t, c, w)
 	waitUntilReady(t, c, "w", "text")
-	//lint:ignore SA1019 most controllers, and the leader election, still record events this way
+	//lint:ignore SA1019 most controllers, and the leader election, still use this recorder
 	recorder := r.manager.GetEventRecorderFor("widgets")
 	for range 3 {
 		recorder.Event(w, corev1.EventTypeWarning, "Broken", "it is broken")

@@ -14,7 +14,8 @@ func TestKubectlDiscoversResources(t *testing.T) {
 		"pods po v1 true Pod", "services svc v1 true Service", "deployments deploy apps/v1 true Deployment",
 		"gadgets demo.example.com/v1 false Gadget", "widgets demo.example.com/v1 true Widget",
 	}, "api-resources")
-	// It fails because this build of kubectl contains no version number.
+	// kubectl version fails, because this build of kubectl contains no version number. It prints
+	// the server's version nevertheless.
 	out, _, _ := u.try("", "version", "-o", "json")
 	if !strings.Contains(out, `"serverVersion": {`) || !strings.Contains(out, "+listwatch") {
 		t.Errorf("got %s, want the server's version", out)

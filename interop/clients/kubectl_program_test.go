@@ -61,7 +61,7 @@ func startProgram(t *testing.T, args ...string) (urls []string) {
 	if len(urls) < want {
 		t.Fatalf("listwatch serve: %v\n%s", lines.Err(), &logs)
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // it ends with the program
+	go func() { _, _ = io.Copy(io.Discard, out) }() // returns when the program exits
 	return urls
 }
 

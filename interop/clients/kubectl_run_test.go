@@ -35,7 +35,7 @@ const commandTimeout = time.Minute
 // A kubectlUser runs kubectl against one server, in its own home directory.
 type kubectlUser struct {
 	t     *testing.T
-	flags []string // the flags of the server
+	flags []string // the flags that select the server
 	dir   string
 	// editor is the command that kubectl edit runs to change a file.
 	editor string
@@ -194,7 +194,7 @@ func (u *kubectlUser) start(args ...string) *runningKubectl {
 	}
 	go func() {
 		defer close(f.done)
-		_ = c.Wait() // fails because the process is killed
+		_ = c.Wait() // the error of a killed process is expected
 	}()
 	u.t.Cleanup(f.stop)
 	return f

@@ -60,8 +60,7 @@ func TestKubectlWatchHonorsSelectors(t *testing.T) {
 	fielded := u.start("get", "pods", "--field-selector", "status.phase=Running", "-w", "-o", "name")
 	only := u.start("get", "pods", "--watch-only", "-o", `jsonpath={.metadata.name} {.status.phase}{"\n"}`)
 	labelled.waitForLines("NAMESPACE "+podColumns, "default a 0/0 Pending 0 AGE", "other c 0/0 Pending 0 AGE")
-	// The other watches print nothing at first. To know that they have started, ask the
-	// server.
+	// The other watches print nothing at first, so only the server knows that they have started.
 	awaitWatches(t, s, 3)
 
 	replacePod(t, s, "b", podWithPhase("b", "Running", `"app":"web"`))

@@ -47,14 +47,14 @@ func TestNodeInformerSurvivesFaults(t *testing.T) {
 	informer.wantReconnect(scriptLine{On: "update", Name: "c", Version: c})
 	pods.wantCache(informer)
 
-	// After a compaction it cannot resume. It must find the changes with a list, and report
-	// deletions first.
+	// After a compaction the informer cannot resume. It must find the changes with a list, and
+	// report deletions first.
 	s.Restart(func() {
 		pods.delete("c")
 		a, b = pods.update("a"), pods.create("b")
 		s.DB.Compact()
 	})
-	// c is the last version it has seen.
+	// The list does not contain the deleted pod, so the notification has its last known version.
 	informer.wantReconnect(scriptLine{On: "delete", Name: "c", Version: c})
 	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a}, scriptLine{On: "add", Name: "b", Version: b})
 	pods.wantCache(informer)
@@ -63,7 +63,7 @@ func TestNodeInformerSurvivesFaults(t *testing.T) {
 }
 
 // wantReconnect expects the error of a cut connection, skips the attempts to reconnect, and
-// compares the next line.
+// compares the line after them with want.
 func (s *script) wantReconnect(want scriptLine) {
 	s.t.Helper()
 	got := s.next()

@@ -73,7 +73,7 @@ type scriptLine struct {
 	Version string
 	Code    int
 	Reason  string
-	Shown   []string          // other results of the step
+	Shown   []string          // results of the step that have no field of their own
 	More    bool              // the list has more pages
 	Objects map[string]string // names and versions
 	Clean   bool
@@ -94,7 +94,7 @@ type script struct {
 func runScript(t *testing.T, c *rest.Config, name string, args ...string) *script {
 	t.Helper()
 	node := nodePath(t)
-	// Reading the script makes go test's cache depend on it.
+	// This check makes go test's cache depend on the script.
 	if _, err := os.Stat(filepath.Join(scriptDir, name)); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (p storePods) create(name string) (version string) {
 	return p.version(o, err)
 }
 
-// touch updates a pod.
+// update changes a pod and returns its new version.
 func (p storePods) update(name string) (version string) {
 	p.t.Helper()
 	key := listwatch.Key{Namespace: "default", Name: name}

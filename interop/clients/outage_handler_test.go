@@ -62,8 +62,8 @@ func (h *eventChecker) OnDelete(obj any) {
 	h.versions[key], h.deleted[key] = version, true
 }
 
-// record records the version of obj and returns its key and version. The caller must hold
-// mu.
+// record records the version of obj and returns its key and version. how names the kind of
+// notification in messages. The caller must hold mu.
 func (h *eventChecker) record(how string, obj any) (string, uint64) {
 	pod := obj.(*v1.Pod)
 	key, version := pod.Namespace+"/"+pod.Name, podVersion(pod)
@@ -96,7 +96,7 @@ func (h *eventChecker) reached(version uint64) bool {
 	return h.newest >= version
 }
 
-// missing returns those versions that the handler has not seen.
+// missing returns the elements of versions that the handler has not seen.
 func (h *eventChecker) missing(versions []uint64) (missing []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

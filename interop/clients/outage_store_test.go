@@ -37,7 +37,7 @@ func TestInformersRelistFromABackup(t *testing.T) {
 }
 
 // swapStore restarts a server with another store, which contains half of the objects. It
-// returns the requests of an informer until it had the new state.
+// returns the requests that an informer sends until it has the new state.
 func swapStore(t *testing.T, watchList bool, open func() *memory.DB) requestCounts {
 	t.Helper()
 	server := kubetest.Start(t)

@@ -26,10 +26,10 @@ type podWriter struct {
 	// Guarded by mu.
 	random   *rand.Rand
 	deleted  map[int]bool
-	versions []uint64 // of all writes, in order
+	versions []uint64 // the versions of all writes, in order
 }
 
-// newPodWriter creates count pods and returns a writer of them.
+// newPodWriter creates count pods and returns a writer for them.
 func newPodWriter(t *testing.T, pods *store.Collection, count int) *podWriter {
 	t.Helper()
 	w := &podWriter{pods: pods, count: count, random: rand.New(rand.NewPCG(1, 2)), deleted: map[int]bool{}}
@@ -129,8 +129,8 @@ func (w *podWriter) delete(i int) error {
 	return w.record(i, true)(w.pods.Delete(context.Background(), podKey(i), store.Preconditions{}))
 }
 
-// record returns a function that receives the result of a write of pod i and records its
-// version. The caller must hold mu.
+// record returns a function that takes the result of a write of pod i and records the version
+// of the write. gone is true if the write is a delete. The caller must hold mu.
 func (w *podWriter) record(i int, gone bool) func(*listwatch.Object, error) error {
 	return func(o *listwatch.Object, err error) error {
 		if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// A createFunc creates the i-th object of a run, with 1 KiB. Different runs never create
-// the same object.
+// A createFunc creates the i-th object of a run. Objects have 1 KiB, and different runs never
+// create the same object.
 type createFunc func(b *testing.B, run int64, i int) error
 
-// BenchmarkWrites measures the creates of 1 KiB objects per second with 1, 8 and 64
-// concurrent writers. It compares each store with direct use of its database by the same
-// transactions. The files of bolt and bbolt are on the same disk as the files of etcd. All
-// databases wait for the disk, except the memory store, which has no disk.
+// BenchmarkWrites measures the number of 1 KiB objects that 1, 8 and 64 concurrent writers
+// create per second. It compares the bolt and etcd stores with the same transactions made
+// directly in bbolt and etcd. All files are on the same disk, and every write waits for that
+// disk, except in the memory store.
 func BenchmarkWrites(b *testing.B) {
 	server := etcdtest.StartDurable(b)
 	db := openDB(b, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench"})

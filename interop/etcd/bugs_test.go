@@ -317,8 +317,8 @@ func TestOldEventsAreDroppedEtcd20221(t *testing.T) {
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
 			send(got)
 			if got.Created {
-				// A lagging member, for which the requested revision is in the future,
-				// responded like this.
+				// A lagging member of etcd, which had not reached the requested revision,
+				// sent these responses.
 				send(progressAt(got, c.StartRevision-4))
 				stale := clone(got)
 				stale.Created, stale.Events = false, old

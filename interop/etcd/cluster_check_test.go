@@ -12,7 +12,8 @@ import (
 // checkWrites compares the responses that writers and readers received with the records of
 // etcd. It returns the records in the form that the checker of watches expects.
 func (d *clientLog) checkWrites(records []writeRecord) []checker.Write {
-	// done holds the indexes of records by mark, or for deletes by the uid of the object.
+	// done maps the mark of a write, or the uid of a deleted object, to the indexes of its
+	// records.
 	done := make(map[string][]int)
 	for i, r := range records {
 		name := "delete " + uidOf(r.before)
@@ -74,7 +75,8 @@ func colorOf(data []byte) string {
 	return c
 }
 
-// checkAttempt compares one write with the records, and sets its times in writes.
+// checkAttempt compares the write a with the records. If the write was done, checkAttempt sets
+// its times in writes.
 func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	violation := func(what string) { d.violations = append(d.violations, fmt.Sprintf("%s: %+v", what, a)) }
 	if a.mark == "" {
@@ -108,8 +110,8 @@ func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records 
 // checkDelete is like checkAttempt, for a delete.
 func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	if a.outcome != outcomeAcknowledged {
-		// The record of a delete cannot be assigned to one of several deletes of the same
-		// key without a response. Assume that the earliest of them did it.
+		// If several deletes of a key got no response, the records do not show which of them
+		// took effect. Assume the one that began first, which allows the checker most.
 		for i, r := range records {
 			if r.key == a.key && r.after == nil && a.outcome == outcomeUnknown && writes[i].Acked == 0 && (writes[i].Began == 0 || a.began < writes[i].Began) {
 				writes[i].Began = a.began
@@ -146,9 +148,9 @@ func (d *clientLog) checkReads(records []writeRecord) {
 	}
 }
 
-// existedAt reports whether an object was at version v at any time since version oldest. If
-// v is 0, it reports whether the object did not exist at any such time. records are the
-// records of the object.
+// existedAt reports whether an object had version v at any time since the database had version
+// oldest. If v is 0, it reports whether the object was missing at any such time. records are
+// the records of the object.
 func existedAt(records []writeRecord, v, oldest listwatch.Version) bool {
 	if v == 0 && (len(records) == 0 || records[0].version > oldest) {
 		return true

@@ -48,8 +48,8 @@ func (l *clusterTest) pause(limit time.Duration) {
 	}
 }
 
-// linger keeps a fault active for some time. In long runs that is sometimes longer than all
-// idle timeouts.
+// linger waits for some time while a fault is active. In long runs it sometimes waits longer
+// than all idle timeouts.
 func (l *clusterTest) linger() {
 	l.pause(time.Second)
 	if *faultTime >= time.Minute && l.rand.IntN(5) == 0 {
@@ -122,8 +122,8 @@ func (l *clusterTest) pauseServer() {
 
 func (l *clusterTest) anyServer() *serverProcess { return l.servers[l.rand.IntN(len(l.servers))] }
 
-// waitForWrites waits until the newest acknowledged version is n versions later than the
-// current revision of etcd. That revision may include writes that are not acknowledged yet.
+// waitForWrites waits until a write is acknowledged whose version is at least n higher than
+// the revision that etcd has at the call.
 func (l *clusterTest) waitForWrites(n listwatch.Version) {
 	l.Helper()
 	goal := listwatch.Version(l.revision()) + n
@@ -188,7 +188,8 @@ func (l *clusterTest) wantRefusals(all ...*serverProcess) {
 	wg.Wait()
 }
 
-// wantRefusedRead checks the lists of one server on behalf of wantRefusals.
+// wantRefusedRead checks that s, which has no connection to etcd, refuses a consistent list
+// and serves a list of any version.
 func (l *clusterTest) wantRefusedRead(s *serverProcess) {
 	l.Helper()
 	remote := &client.Remote{URL: s.directURL + collectionPath}
@@ -238,7 +239,8 @@ func (l *clusterTest) compactHistory() {
 		return
 	}
 	l.compacted = revision
-	// A compaction may take effect later even if etcd does not acknowledge it.
+	// The compaction is recorded even if etcd does not acknowledge it, because it may take effect
+	// later.
 	l.recorder.RecordCompaction(func() listwatch.Version { return listwatch.Version(revision) }, func() {
 		if l.compact(revision) {
 			l.recorder.RecordFault(checker.Fault{Kind: "compaction"})

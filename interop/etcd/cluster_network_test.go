@@ -29,14 +29,14 @@ type memberNetwork struct {
 	closed       bool
 }
 
-// A memberPair identifies the connections from one member to another. from is "" if the
-// sender did not send its ID, as in requests for the version.
+// A memberPair identifies the connections from one member to another. from is the ID of the
+// sender, or "" if the sender does not send its ID, as in requests for the version.
 type memberPair struct {
 	from string
 	to   int
 }
 
-// A pairProxy is the proxy of a pair.
+// A pairProxy is the proxy for the connections of a memberPair.
 type pairProxy struct {
 	proxy    *fault.Proxy
 	accepted *handoffListener
@@ -48,7 +48,8 @@ func newMemberNetwork(t testing.TB) *memberNetwork {
 	return n
 }
 
-// via returns the URL at which the other members reach member i, which listens at the URL peer.
+// via returns the URL of a new listener, at which the other members reach member i. The
+// connections are forwarded to the URL peer, at which the member listens.
 func (n *memberNetwork) via(i int, peer string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -180,7 +181,7 @@ func (n *memberNetwork) close() {
 	n.work.Wait()
 }
 
-// A replayConn returns bytes that were already read from its connection a second time.
+// A replayConn first returns the bytes that accept has already read from the connection.
 type replayConn struct {
 	*net.TCPConn
 	consumed []byte // owned by the reader

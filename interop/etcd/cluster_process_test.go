@@ -40,8 +40,8 @@ type serverProcess struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	counts  map[string]int // number of notes by their first word
-	details []string       // the other words of the notes
+	counts  map[string]int // the number of notes by word
+	details []string       // the notes that have a text
 }
 
 // startServer starts a server. The connections of its clients and its connections to etcd
@@ -145,7 +145,8 @@ func (s *serverProcess) startOnce() error {
 	}
 }
 
-// readOutput records the notes that a process prints.
+// readOutput reads the lines that a process prints. It sends nil or an error to ready, and
+// records all other lines as notes.
 func (s *serverProcess) readOutput(out io.Reader, ready chan<- error) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		switch word, rest, _ := strings.Cut(lines.Text(), " "); word {
@@ -163,7 +164,7 @@ func (s *serverProcess) readOutput(out io.Reader, ready chan<- error) {
 	}
 }
 
-// note records an event of the server.
+// note records an event of the server. word is the kind of the event, and rest is its text.
 func (s *serverProcess) note(word, rest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +174,7 @@ func (s *serverProcess) note(word, rest string) {
 	}
 }
 
-// count returns the number of notes with the first word.
+// count returns the number of notes with the given word.
 func (s *serverProcess) count(word string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

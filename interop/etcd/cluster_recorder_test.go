@@ -12,9 +12,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A recorder records all writes of a cluster with a watch of etcd that uses no server and
-// no proxy. Only the writers change etcd, so the records are complete if their revisions
-// have no gap.
+// A recorder records all writes of a cluster. It watches etcd directly, without a server or a
+// proxy. Every revision of etcd is a write of the test, so the records are complete if their
+// revisions have no gap.
 type recorder struct {
 	cluster  *cluster
 	records  []writeRecord
@@ -96,7 +96,8 @@ func (s *recorder) linkRecords() ([]writeRecord, error) {
 	return s.records, nil
 }
 
-// markOf returns the mark of a write, which is unique, or "" if it has none.
+// markOf returns the mark in the JSON of an object, or "" if it has none. Each write has a
+// different mark.
 func markOf(data []byte) string {
 	m, _ := rawjson.String(rawjson.Lookup(data, "spec", "mark"))
 	return m

@@ -54,8 +54,8 @@ func (l *clusterTest) check(start time.Time) {
 	l.save(h)
 }
 
-// checkCoverage returns an error if the run had too few events of a kind that is not part
-// of Requirements.
+// checkCoverage returns an error if the run had too few events of a kind that
+// checker.Requirements does not count.
 func (l *clusterTest) checkCoverage() error {
 	outcomes, reads := l.clients.counts()
 	for _, c := range []struct {
@@ -79,7 +79,7 @@ func (l *clusterTest) checkCoverage() error {
 	return nil
 }
 
-// noteCount returns the number of notes with the given first word at all servers.
+// noteCount returns the number of notes with the given word at all servers.
 func (l *clusterTest) noteCount(word string) (n int) {
 	for _, s := range l.servers {
 		n += s.count(word)

@@ -114,7 +114,8 @@ func startClusterTest(t *testing.T) *clusterTest {
 	return l
 }
 
-// random returns a random number generator for one actor.
+// random returns a random number generator. Each actor of the test, such as a writer, has its
+// own number and so its own sequence.
 func (l *clusterTest) random(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(l.seed, actor)) }
 
 var versionMember = regexp.MustCompile(`"resourceVersion":"\d+",|,"resourceVersion":"\d+"`)

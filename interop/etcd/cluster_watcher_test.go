@@ -76,8 +76,8 @@ func (l *clusterTest) newWatchers() []*switchingWatcher {
 	return all
 }
 
-// remote returns a client for f. Each of its connections goes to one of the servers, as
-// with a load balancer.
+// remote returns a client for f. If there are several servers, its connections go to them in
+// turn, as with a load balancer.
 func (l *clusterTest) remote(f *switchingWatcher, over string, servers ...*serverProcess) *client.Remote {
 	r := l.random(uint64(1000 + len(l.remotes)))
 	n := transport.Network{}
@@ -186,8 +186,8 @@ func (f *switchingWatcher) read(ctx context.Context, w listwatch.Watcher, end ti
 		case f.done():
 			return nil
 		case err != nil && !complete:
-			// The last event may be in the middle of a transaction. A watch that resumes at
-			// its version would not return the remaining events of that transaction.
+			// The transaction of the last event may have more events, which a watch that
+			// resumes at its version would not return. So the next session starts over.
 			f.position = 0
 			return err
 		case err != nil || complete && time.Now().After(end):

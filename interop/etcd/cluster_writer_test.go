@@ -30,7 +30,7 @@ const (
 // A writeAttempt is a write that a client requested.
 type writeAttempt struct {
 	key          listwatch.Key
-	mark         string            // a unique member of the object, or "" for a delete
+	mark         string            // the unique member spec.mark of the object, or "" for a delete
 	from         listwatch.Version // the version to replace, or 0 for any version
 	began, ended time.Duration
 	outcome      outcome
@@ -140,8 +140,8 @@ func (w *clusterWriter) body(key listwatch.Key, from listwatch.Version) (body []
 		key.Name, [...]string{"gold", "silver", "iron"}[w.rand.IntN(3)], [...]string{"red", "blue"}[w.rand.IntN(2)], mark, w.rand.IntN(600)+1, 0), mark
 }
 
-// send writes one object at a random server and records the result. Only the client's
-// timeout ends the request, not the end of the run.
+// send writes one object at a random server and records the result. The request is not
+// canceled at the end of the run: only the client's timeout limits it.
 func (w *clusterWriter) send(method string, key listwatch.Key, from listwatch.Version) {
 	s := w.servers[w.rand.IntN(len(w.servers))]
 	a := writeAttempt{key: key, from: from, began: w.log.recorder.Elapsed()}

@@ -239,8 +239,8 @@ func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 	}
 }
 
-// A stalled reader takes only the memory of its position. The history is limited to 1 MiB
-// in this test.
+// A stalled reader keeps no event in memory that the history has dropped. The test limits the
+// history to 1 MiB and writes much more.
 func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	server := etcdtest.StartProcess(t)
 	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: 1 << 20}))

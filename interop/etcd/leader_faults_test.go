@@ -21,7 +21,8 @@ var rounds = flag.Int("rounds", 1, "number of times that each fault of the leade
 // sleep waits for d while a fault is active.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// leaderFaults holds faults of the leader, and one that makes every watch lose its member.
+// leaderFaults holds three faults of the leader, and one that kills every member, so that every
+// watch loses its connection.
 var leaderFaults = []struct {
 	name   string
 	strike func(c *cluster) (heal func())

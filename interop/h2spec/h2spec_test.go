@@ -101,7 +101,7 @@ type caseRun struct {
 	err    error
 }
 
-// newRuns returns a run of each case. The mode becomes part of the names.
+// newRuns returns a run of each case. mode becomes the last part of the names of the runs.
 func newRuns(c *config.Config, mode string) (runs []*caseRun) {
 	var add func(g *spec.TestGroup)
 	add = func(g *spec.TestGroup) {
@@ -142,8 +142,8 @@ func (r *caseRun) run() error {
 	return r.spec.Run(r.config, conn)
 }
 
-// check reports an unexpected result. If known is true, the case must fail with the given
-// reason.
+// check reports an unexpected result. If known is true, known_failures.txt lists the case, and
+// it must fail. reason is the listed reason.
 func (r *caseRun) check(t *testing.T, reason string, known bool) {
 	t.Helper()
 	failure, isFailure := errors.AsType[*spec.TestError](r.err)

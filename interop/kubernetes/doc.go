@@ -1,16 +1,15 @@
 // Package kubernetes contains only tests. They compare our code with Kubernetes' own
 // libraries and servers:
 //
-//   - metadata_*: the validation of objects, with what Kubernetes' typed clients can decode;
-//   - patch_*: the strategic merge patch, with Kubernetes' implementation;
-//   - protobuf_*: the decoder of Protocol Buffers, with Kubernetes' encoder;
+//   - metadata_*: our validation of objects, compared with Kubernetes' typed clients;
+//   - patch_*: our strategic merge patch, compared with Kubernetes' implementation;
+//   - protobuf_*: our decoder of Protocol Buffers, compared with Kubernetes' encoder;
 //   - conformance_test.go: our conformance suite, run against a Kubernetes API server;
 //   - relay_test.go: listwatch relay in front of a Kubernetes API server;
-//   - informer_*: our informer and client-go's, against both servers, and benchmarks of the two.
+//   - informer_*: our informer and client-go's informer, tested and benchmarked side by side.
 //
 // The tests that start an API server are not compiled with the race detector; the
 // documentation of package apiserver gives the reasons. The tests patch_table_test.go and
 // protobuf_table_test.go also generate the tables of Kubernetes' types in kubeapi/schema
 // and kubeapi/protobody.
-// Kubernetes' types in kubeapi/schema and kubeapi/protobody.
 package kubernetes

@@ -55,8 +55,8 @@ func ourBenchClient[T any](resource string) benchClient {
 	}
 }
 
-// decodeOnly decodes the objects as our informer does and keeps only the values. It shows
-// the minimum cost.
+// decodeOnly returns a client that lists and decodes the objects and keeps only the values. Its
+// cost is the minimum for any informer.
 func decodeOnly[T any](resource string) benchClient {
 	return func(ctx context.Context, url string, dial dialFunc, handle func()) (any, error) {
 		page, err := remote(resource, url, dial).List(ctx, listwatch.Query{})

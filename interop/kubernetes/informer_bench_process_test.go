@@ -19,7 +19,8 @@ import (
 // "client DATA KIND URL".
 const childEnv = "LISTWATCH_BENCH_INFORMER"
 
-// runChild runs the process of a role. If the process fails, runChild exits.
+// runChild is the main function of a process with the given role. If the role fails, runChild
+// exits with status 1.
 func runChild(role string) {
 	words := strings.Fields(role)
 	var err error
@@ -83,7 +84,8 @@ func startChild(b *testing.B, role string) (c childProcess, stop func()) {
 	}
 }
 
-// must returns line. It fails the benchmark if err is not nil.
+// must is called as c.must(c.request(text)). It returns the response, and fails the benchmark
+// if err is not nil.
 func (c childProcess) must(line string, err error) string {
 	c.Helper()
 	if err != nil {

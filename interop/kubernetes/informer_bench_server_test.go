@@ -22,7 +22,8 @@ const benchObjectCount = 100_000
 // A dataset holds the objects of a benchmark and the clients that follow them.
 type dataset struct {
 	resource string
-	// object returns the i-th object, of about 1 KiB, in the given round of changes.
+	// object returns the state of the i-th object after it was changed round times. The object
+	// has about 1 KiB.
 	object  func(i, round int) []byte
 	clients map[string]benchClient
 }
@@ -67,7 +68,7 @@ func runBenchServer(l linePipe, d dataset) error {
 	return updateOnRequest(l, "http://"+listener.Addr().String(), d, objects)
 }
 
-// updateOnRequest sends line, and then updates all objects on every request.
+// updateOnRequest first sends line. On every request it updates all objects and then responds.
 func updateOnRequest(l linePipe, line string, d dataset, objects *store.Collection) error {
 	for round := 1; ; round++ {
 		if _, err := l.request(line); err != nil {

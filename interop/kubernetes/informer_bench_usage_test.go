@@ -21,10 +21,9 @@ type usage struct {
 	Peak, Final uint64
 }
 
-// runBenchClient is the main function of a client process. It reports the usage for
-// receiving the initial objects. On request it then reports the usage for receiving a
-// change of every object. The gate delays the changes until the server has written all of
-// them.
+// runBenchClient is the main function of a client process. It first reports the usage while it
+// receives the initial objects. On request it then reports the usage while it receives a change
+// of every object. The gate delays the changes until the server has written all of them.
 func runBenchClient(l linePipe, data, kind, url string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -119,8 +118,8 @@ func startMeter() *meter {
 	return m
 }
 
-// sample reads the size of the heap every millisecond. In that time the heap grows by a few
-// megabytes at most.
+// sample reads the size of the heap every millisecond. The heap grows by a few megabytes per
+// millisecond at most, so the measured peak is too low by that much at most.
 func (m *meter) sample() {
 	defer close(m.sampled)
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}

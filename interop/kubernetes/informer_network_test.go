@@ -13,7 +13,7 @@ type clientNetwork struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	conns map[net.Conn]struct{}
-	// closed at the first refused connection; nil if connections are accepted
+	// refused is closed at the first refused connection. It is nil while connections are accepted.
 	refused  chan struct{}
 	notified bool // whether refused is closed
 }

@@ -55,19 +55,19 @@ type plainWidget struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// A kubeWidget is a type in the style of Kubernetes' users.
+// A kubeWidget is a Go type as users of Kubernetes declare it for a custom resource.
 type kubeWidget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 }
 
-// These methods make the types comparable with Kubernetes' types.
+// With these methods, *plainWidget is a namedObject, as Kubernetes' types are.
 func (w *plainWidget) GetResourceVersion() string   { return w.ResourceVersion }
 func (w *plainWidget) GetName() string              { return w.Name }
 func (w *plainWidget) GetNamespace() string         { return w.Namespace }
 func (w *plainWidget) GetLabels() map[string]string { return w.Labels }
 
-// A namedObject is any of the types of this file.
+// A namedObject is an object of any type that these tests use.
 type namedObject interface {
 	GetName() string
 	GetNamespace() string

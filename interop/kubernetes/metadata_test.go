@@ -31,7 +31,7 @@ const completeMetadata = `{
 	"more": {"labels": "s"}
 }`
 
-// oddValues replace members of metadata.
+// oddValues holds JSON values that replace members of metadata. Most of them have a wrong type.
 var oddValues = []string{
 	`null`, `true`, `false`, `0`, `-0`, `7`, `-7`, `1.0`, `1.5`, `1e2`, `1e400`, `9223372036854775807`, `9223372036854775808`, `-9223372036854775809`,
 	`""`, `"x"`, `"0"`, `"true"`, `"2026-01-02T15:04:05Z"`, `"2026-01-02T15:04:05,5Z"`, `"2026-01-02T15:04:05+23:59"`, `"2026-01-02T15:04:05+24:00"`,

@@ -29,7 +29,7 @@ func (g patchGenerator) object(t *schema.Type, depth int) jsonObject {
 	return o
 }
 
-// names returns at most most names of fields.
+// names returns names of fields of t. If t has many fields, names returns about most of them.
 func (g patchGenerator) names(t *schema.Type, most int) []string {
 	if t.AdditionalProperties != nil {
 		return g.words()
@@ -51,7 +51,7 @@ func (g patchGenerator) words() []string {
 	return words[:g.IntN(4)]
 }
 
-// field returns a value for f, or nil if the value would be deeper than depth.
+// field returns a value for f with at most depth nested levels, or nil if that is impossible.
 func (g patchGenerator) field(f schema.Field, depth int) any {
 	switch {
 	case f.List && f.MergeKey != "":
@@ -120,7 +120,7 @@ func (g patchGenerator) scalar(s schema.Scalar) any {
 	case schema.Quantity:
 		return []any{"500m", "1", "2Gi"}[g.IntN(3)]
 	case "":
-		return nil // fields without a type need no comparison
+		return nil // the tests do not compare fields without a type
 	}
 	return g.word()
 }
@@ -187,7 +187,7 @@ func (g patchGenerator) changeList(list []any, f schema.Field, depth int) []any 
 	return out
 }
 
-// inOrder iterates over o in sorted order, so that a seed repeats a test.
+// inOrder iterates over o in sorted order, so that a seed always generates the same patches.
 func inOrder(o jsonObject) func(yield func(string, any) bool) {
 	return func(yield func(string, any) bool) {
 		for _, name := range slices.Sorted(maps.Keys(o)) {

@@ -56,7 +56,7 @@ func (g patchGenerator) patchObject(o jsonObject, t *schema.Type, depth int) jso
 		p["$patch"] = "replace"
 		return p
 	case g.chance(10):
-		// This patch has no nested directives, so its keys are the retained names.
+		// p has no directives yet, so all its keys are names of fields to retain.
 		p := g.object(t, depth)
 		retained := slices.Sorted(maps.Keys(p))
 		for name := range inOrder(o) {

@@ -33,7 +33,7 @@ type typeTable struct {
 	types map[string][]string
 }
 
-// schemaScalars holds the types with their own encoding.
+// schemaScalars holds the names of the Go types that encoding/json does not encode by fields.
 var schemaScalars = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Time](): "date-time", reflect.TypeFor[metav1.MicroTime](): "micro-time",
 	reflect.TypeFor[intstr.IntOrString](): "int-or-string", reflect.TypeFor[resource.Quantity](): "quantity",

@@ -35,8 +35,8 @@ type patchedKind struct {
 	goType any
 }
 
-// forEachKind calls f several times for each kind. The seed makes the random numbers
-// reproducible.
+// forEachKind calls f several times for each kind, with random numbers that the flag -seed
+// reproduces.
 func forEachKind(t *testing.T, f func(t *testing.T, s patchedKind, g patchGenerator)) {
 	for _, r := range kubeapi.DefaultResources() {
 		t.Run(r.Kind, func(t *testing.T) {
@@ -59,9 +59,9 @@ func marshal(t *testing.T, v any) []byte {
 	return data
 }
 
-// normalized decodes the result of a patch into the Go type and encodes it again, as an API
-// server does. This drops nulls and unknown fields. Before that it applies the directives
-// and nulls that Kubernetes' implementation leaves in new elements.
+// normalized first applies the directives and nulls that Kubernetes' implementation leaves in
+// new elements of the result of a patch. It then decodes the result into the Go type and
+// encodes it again, as an API server does, which drops nulls and unknown fields.
 func (s patchedKind) normalized(t *testing.T, data []byte) string {
 	t.Helper()
 	var raw any
@@ -76,8 +76,8 @@ func (s patchedKind) normalized(t *testing.T, data []byte) string {
 	return string(marshal(t, into))
 }
 
-// withoutDirectives applies the directives and nulls inside v. keep is false if v must be
-// deleted.
+// withoutDirectives applies the directives and nulls inside v, and returns the rest of v. keep
+// is false if a directive deletes v itself.
 func withoutDirectives(v any) (left any, keep bool) {
 	switch v := v.(type) {
 	case jsonObject:
@@ -145,7 +145,7 @@ func TestTwoWayPatchesMatchKubernetes(t *testing.T) {
 	})
 }
 
-// kubectl apply creates such patches. The original is the configuration of the last apply,
+// kubectl apply creates three-way patches. The original is the configuration of the last apply,
 // the current object contains changes of other writers, and the modified object is the new
 // configuration.
 func TestThreeWayPatchesMatchKubernetes(t *testing.T) {

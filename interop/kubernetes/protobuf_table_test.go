@@ -28,8 +28,8 @@ const messageTablePath = "../../kubeapi/protobody/kubernetes.txt"
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 // stableKinds returns the Go types of the kinds in the table. These are all kinds that can
-// be listed, because a server stores only those, and two kinds that clients send to their
-// subresources.
+// be listed, because a server stores only those, and two kinds that clients send in requests
+// about them: Scale and DeleteOptions.
 func stableKinds() map[schema.GroupVersionKind]reflect.Type {
 	all := map[schema.GroupVersionKind]reflect.Type{
 		autoscalingv1.SchemeGroupVersion.WithKind("Scale"): reflect.TypeFor[autoscalingv1.Scale](),
@@ -44,7 +44,8 @@ func stableKinds() map[schema.GroupVersionKind]reflect.Type {
 	return all
 }
 
-// protobufScalars holds the types with their own encoding.
+// protobufScalars holds the names of the Go types whose Protocol Buffers encoding is not the
+// list of their fields.
 var protobufScalars = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Time](): "time", reflect.TypeFor[metav1.MicroTime](): "microtime",
 	reflect.TypeFor[intstr.IntOrString](): "intorstring", reflect.TypeFor[resource.Quantity](): "quantity",

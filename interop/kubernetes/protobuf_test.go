@@ -48,8 +48,8 @@ func decodeJSON(t testing.TB, data []byte) any {
 	return v
 }
 
-// Property: decoding an object from Protocol Buffers gives the same JSON as encoding it as
-// JSON.
+// Property: an object encoded in Protocol Buffers and converted by our decoder gives the same
+// JSON as the object encoded in JSON.
 func TestProtobufDecodesToTheSameJSON(t *testing.T) {
 	const each = 60
 	filler := newFiller(1)

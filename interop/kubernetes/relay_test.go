@@ -302,7 +302,7 @@ func (s *relayTest) wantSameList(t *testing.T, relayed dynamic.ResourceInterface
 	if diff := cmp.Diff(objectsByName(want), objectsByName(got)); diff != "" {
 		t.Errorf("%+v: the lists differ (-API server +relay):\n%s", o, diff)
 	}
-	// The API server's list at the version of the relay's list must be equal to it as well.
+	// The relay's list must also equal the API server's list at the same version.
 	o.ResourceVersion, o.ResourceVersionMatch = got.GetResourceVersion(), metav1.ResourceVersionMatchExact
 	if want, err = s.direct.List(t.Context(), o); err != nil {
 		t.Fatal(err)

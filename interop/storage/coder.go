@@ -53,7 +53,7 @@ func (c *coder) encode(o runtime.Object) ([]byte, error) {
 	return bytes.TrimSpace(data), err
 }
 
-// newDraft returns the draft of o for the store, and the JSON of o.
+// newDraft returns the draft of o for the store, and the JSON of o without transformation.
 func (c *coder) newDraft(ctx context.Context, key listwatch.Key, o runtime.Object) (*store.Draft, []byte, error) {
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *coder) newDraft(ctx context.Context, key listwatch.Key, o runtime.Objec
 	return d, plain, nil
 }
 
-// seal returns the sealedObject of a draft in JSON.
+// seal returns the JSON of a sealedObject with the metadata of d and the transformed plain.
 func (c *coder) seal(ctx context.Context, d *store.Draft, plain []byte) ([]byte, error) {
 	secret, err := c.transformer.TransformToStorage(ctx, plain, value.DefaultContext(c.path(d.Key)))
 	if err != nil {
@@ -95,8 +95,8 @@ func (c *coder) seal(ctx context.Context, d *store.Draft, plain []byte) ([]byte,
 	})
 }
 
-// decode decodes o into out. It reports whether the stored bytes are stale, which means
-// that the transformer would now store other bytes.
+// decode decodes o into out. stale is true if the transformer would now store other bytes for
+// the same object.
 func (c *coder) decode(ctx context.Context, o *listwatch.Object, out runtime.Object) (stale bool, err error) {
 	plain := o.Data
 	if c.transformer != nil {

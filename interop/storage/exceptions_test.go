@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An exception is a runner that cannot pass, with the assertion that does not hold.
+// An exception is a runner that cannot pass, with the assertion of the runner that fails.
 // docs/kubernetes-storage-suite.md has the same table.
 type exception struct{ name, assertion string }
 

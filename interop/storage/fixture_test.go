@@ -40,8 +40,8 @@ type fixture struct {
 	lags  bool              // whether the database is a laggingDatabase
 }
 
-// A laggingDatabase has collections that follow their writes independently. A list of any
-// version in one collection may be older than the newest write in another.
+// A laggingDatabase has collections that receive their writes independently. A list of any
+// version in one collection may be older than the newest write in another one.
 type laggingDatabase interface{ lags() }
 
 var podResource = store.CollectionSpec{
@@ -82,8 +82,8 @@ func (f *fixture) advance(ctx context.Context, t *testing.T) int64 {
 	return int64(o.Version)
 }
 
-// compact compacts the history before a version. It also increases the version, because the
-// compactor of Kubernetes does so: it writes its own record to etcd.
+// compact compacts the history before resourceVersion. It also increases the version of the
+// database, because Kubernetes' compactor writes a record of its own to etcd.
 func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	v, err := listwatch.ParseVersion(resourceVersion)

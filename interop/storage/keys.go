@@ -37,8 +37,8 @@ func (c *coder) setScope(q *listwatch.Query, path string, recursive bool) (strin
 		return "", err
 	}
 	if recursive {
-		// A path below an object becomes a namespace with a slash. Neither of them contains
-		// objects.
+		// A path below an object, such as NAMESPACE/NAME/, becomes a namespace with a slash in
+		// its name. No object has such a namespace, so the list is empty, as it must be.
 		q.Namespace = strings.TrimSuffix(strings.TrimPrefix(prepared, c.Prefix), "/")
 		return prepared, nil
 	}
@@ -54,11 +54,11 @@ func (c *coder) setScope(q *listwatch.Query, path string, recursive bool) (strin
 	return prepared, nil
 }
 
-// A continue token of Kubernetes contains the first key of the rest of the list. Our token
-// contains the last key before it.
+// A continue token of Kubernetes contains the first key of the next page. Our token contains
+// the last key of the page before.
 
-// continueToken returns our token for a list from the path start at a version. If the
-// version is not positive, the list continues at the current version.
+// continueToken returns our token for a list that continues with the path start at a version.
+// If version is not positive, the list continues at the current version.
 func (c *coder) continueToken(start string, version int64) string {
 	start, after := strings.CutSuffix(start, "\x00")
 	p := history.ContinueToken{Key: c.split(start), Version: listwatch.Version(max(version, 0))}
@@ -68,8 +68,8 @@ func (c *coder) continueToken(start string, version int64) string {
 	return p.Encode()
 }
 
-// beforeName returns a text that sorts before name and after all valid names before it. It
-// ends with a tilde, so it is not a valid name itself.
+// beforeName returns a text that sorts before name, but after all valid names that sort before
+// name. The text ends with a tilde, so it is not a valid name itself.
 func beforeName(name string) string {
 	if name == "" {
 		return ""

@@ -36,9 +36,8 @@ func BenchmarkMemoryWrites(b *testing.B) {
 	})
 }
 
-// BenchmarkMemoryLists measures lists of the cluster, of a node and of a namespace,
-// complete and in pages.
-// in pages.
+// BenchmarkMemoryLists measures lists of the cluster, of a node and of a namespace, complete
+// and in pages.
 func BenchmarkMemoryLists(b *testing.B) {
 	runBenchmark(b, true, func(ctx context.Context, f *fixture, data storagetesting.BenchmarkData) {
 		storagetesting.RunBenchmarkStoreList(ctx, b, f, data, true)

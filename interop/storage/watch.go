@@ -22,12 +22,12 @@ import (
 const (
 	// bookmarkInterval is the interval of bookmarks in watches that request them.
 	bookmarkInterval = 500 * time.Millisecond
-	// resultBuffer is the number of events that can be read after Stop.
+	// resultBuffer is the maximum number of pending events, which can be read even after Stop.
 	resultBuffer = 100
 )
 
-// A watcher implements [watch.Interface] for a watch of our store. A goroutine reads the
-// [listwatch.Watcher]. It returns when the context of Watch ends, when Stop is called, or
+// A watcher implements [watch.Interface] for a watch of our store. Its goroutine reads the
+// [listwatch.Watcher], and returns when the context of Watch ends, when Stop is called, or
 // when the watch ends.
 type watcher struct {
 	// Immutable after construction.
@@ -125,7 +125,7 @@ var eventTypes = [...]watch.EventType{
 	listwatch.Bookmark: watch.Bookmark, listwatch.Synced: watch.Bookmark,
 }
 
-// event converts e.
+// event converts e to an event of Kubernetes.
 func (w *watcher) event(ctx context.Context, e listwatch.Event) (watch.Event, error) {
 	out := watch.Event{Type: eventTypes[e.Type], Object: w.New()}
 	if out.Type == watch.Bookmark {

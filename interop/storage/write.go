@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Our stores do not support a time to live, so the methods ignore it.
+// Our stores do not support a time to live, so Create and GuaranteedUpdate ignore it.
 
 // Create implements [kube.Interface].
 func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object, _ uint64) error {
@@ -32,7 +32,8 @@ func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object
 	return err
 }
 
-// put replaces old with o and decodes the result into out, if out is not nil.
+// put replaces old with o, or creates o if old is nil. If out is not nil, put decodes the result
+// into out.
 func (s *Storage) put(ctx context.Context, key listwatch.Key, old *listwatch.Object, o, out runtime.Object) error {
 	d, plain, err := s.newDraft(ctx, key, o)
 	if err != nil {
@@ -94,13 +95,13 @@ func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) 
 	return &baseState{stored: d.Seal(listwatch.Version(version)), object: o.DeepCopyObject()}, nil
 }
 
-// errReread requests that the operation is repeated with the current state instead of the
+// errReread makes retryOnConflict call write again, with the current state instead of the
 // suggested one.
 var errReread = &listwatch.Error{Code: listwatch.Conflict}
 
-// retryOnConflict calls write with st, if it is not nil, and then with the current state as
-// long as write returns a conflict. It returns other errors only if they concern the
-// current state.
+// retryOnConflict calls write with st or, if st is nil, with the current state. It calls write
+// again with the current state as long as write returns a conflict. It returns another error
+// only if the state that caused the error is current.
 func retryOnConflict(st *baseState, read func() (*baseState, error), write func(*baseState) error) error {
 	var failed error
 	var at listwatch.Version

@@ -116,8 +116,8 @@ func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Co
 	}}, nil
 }
 
-// admit allows the user everything and refuses all other requests. Like kube-apiserver, it
-// accepts tokens in the header and in a WebSocket subprotocol.
+// admit configures c to allow the user everything and to refuse all other requests. Like
+// kube-apiserver, the server then accepts tokens in the header and in a WebSocket subprotocol.
 func admit(c *genericserver.Config) {
 	tokens := authenticator.Token(tokenfile.New(map[string]*user.DefaultInfo{
 		token: {Name: "tester", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},
@@ -161,7 +161,7 @@ func (s *Server) awaitReady(t testing.TB) {
 	}
 }
 
-// unversioned returns c for requests without an API group.
+// unversioned configures c for requests to paths outside the API groups, and returns c.
 func unversioned(c *rest.Config) *rest.Config {
 	c.GroupVersion, c.NegotiatedSerializer = &v1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
 	return c

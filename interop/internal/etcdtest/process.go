@@ -33,7 +33,7 @@ type member struct {
 	Cluster         string
 	MaxRequestBytes uint
 	Durable         bool   // writes wait for the disk
-	SnapshotEvery   uint64 // writes between snapshots; half as many stay in the log
+	SnapshotEvery   uint64 // the number of writes between snapshots
 }
 
 // Main must be called by TestMain. If the process was started as a member of etcd, it runs etcd and
@@ -146,8 +146,8 @@ func newProcess(t testing.TB, i int) *Process {
 }
 
 // StartCluster starts an etcd of n members, each in a separate process. If n > 1, members
-// take snapshots often. If via is not nil, it returns the URL at which the other members
-// reach member i, which listens at peer.
+// take snapshots often. If via is not nil, member i advertises the URL that via returns to the
+// other members, instead of the URL peer at which it listens.
 func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*Process {
 	t.Helper()
 	members := make([]*Process, n)
@@ -174,8 +174,8 @@ func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*P
 	return members
 }
 
-// nextPort is below the ephemeral ports of the system. Each process starts at a different
-// number.
+// nextPort is the last port that freeURL has tried. It starts at a different number in each
+// process, and stays below the ephemeral ports of the system.
 var nextPort atomic.Int64
 
 func init() { nextPort.Store(15000 + int64(os.Getpid()%1000)*15) }
@@ -269,7 +269,7 @@ func (p *Process) Pause() {
 	}
 }
 
-// runs reports whether any thread of the process is not stopped.
+// runs reports whether a thread of the process is still running after SIGSTOP.
 func (p *Process) runs() bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
 	if err != nil {

@@ -20,7 +20,7 @@ type endpoint struct {
 
 	listener net.Listener
 	server   *http.Server
-	served   chan struct{} // closed when server accepts no more connections
+	served   chan struct{} // closed after server has stopped accepting connections
 
 	mu    sync.Mutex
 	conns map[*conn]bool // guarded by mu; http.Server does not track hijacked connections
