@@ -35,7 +35,8 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	}
 	limit := h.bodyBytes()
 	if limit <= 0 {
-		// A small body could expand to far more.
+		// Limit the JSON even if bodies are unlimited, because a small body can expand to
+		// gigabytes.
 		limit = max(DefaultMaxBodyBytes, 4*int64(len(data)))
 	}
 	out, err := toJSON(data, limit)
@@ -139,7 +140,8 @@ func readFieldValidation(q url.Values) (fieldValidation, error) {
 // maxWarnings limits the number of warnings about one body.
 const maxWarnings = 10
 
-// compact is [rawjson.Compact] for a request body.
+// compact calls [rawjson.Compact] on a request body. It returns an explicit error for a
+// byte order mark.
 func compact(body []byte) ([]byte, error) {
 	if bytes.HasPrefix(body, []byte("\ufeff")) {
 		return nil, errors.New("the body starts with a byte order mark, which JSON does not allow (rfc8259#section-8.1)")
@@ -209,13 +211,13 @@ func fieldWarnings(unique []byte, duplicates []string) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%d more duplicate fields", len(duplicates)-i))
 			break
 		}
-		// a field may occur three times
+		// A field that occurs three times is in duplicates twice.
 		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(warnings, text) {
 			warnings = append(warnings, text)
 		}
 	}
-	// The number is kept. But kube-apiserver would reject it, and a client that decodes
-	// numbers into float64 cannot decode the object or a list that contains it.
+	// The server keeps the number. But kube-apiserver would reject it, and a client that
+	// decodes numbers into float64 can decode neither the object nor a list with the object.
 	if number := outOfRangeNumber(unique); number != "" {
 		warnings = append(warnings, fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point", number))
 	}

@@ -122,8 +122,8 @@ func writeAggregated(w http.ResponseWriter, r *http.Request, version string, gro
 	})
 }
 
-// A contentTypeWriter replaces the Content-Type of a JSON response, by which clients
-// distinguish the forms of discovery.
+// A contentTypeWriter replaces the Content-Type of a JSON response. Clients distinguish the
+// forms of discovery by this header.
 type contentTypeWriter struct {
 	http.ResponseWriter
 	mediaType string

@@ -384,7 +384,7 @@ func TestCrossOriginWritesAreForbidden(t *testing.T) {
 	a.want(t, 201, "POST", pods, object("x"), "Origin", "https://app.example.com")
 	a.wantError(t, 403, "Forbidden", "DELETE", pods+"/x", "", "Origin", "null")
 	a.want(t, 200, "DELETE", pods+"/x", "", "Origin", a.url)
-	// CORS does not let the page read it
+	// CORS does not let the page read the response.
 	a.want(t, 200, "GET", pods, "", "Origin", "https://evil.example.com")
 }
 

@@ -112,8 +112,8 @@ func (h *Handler) openAPIDocuments() map[string]document {
 // replaceProtobufTypes replaces kubectl's media types for Protocol Buffers with
 // application/x-protobuf. kubectl's types contain an @, which is not valid in a media type
 // (rfc9110#section-8.3.1), so the Accept header could not be parsed. kubectl prefers these
-// types, but a client that also accepts JSON gets JSON, because our document in Protocol
-// Buffers is almost empty.
+// types, but a client that also accepts JSON gets JSON, because this server's document in
+// Protocol Buffers is almost empty.
 func replaceProtobufTypes(accept []string) []string {
 	var others []string
 	for _, value := range accept {
@@ -178,7 +178,7 @@ type operation func(r Resource, action string, consumes ...string) jsonMap
 func (r Resource) addPaths(paths jsonMap, op operation) {
 	all, one := r.Path(""), r.Path("{namespace}")+"/{name}"
 	paths[all] = jsonMap{"get": op(r, "list")}
-	// For a cluster-scoped resource this is the same path.
+	// For a cluster-scoped resource this path equals all, and this entry replaces the first.
 	paths[r.Path("{namespace}")] = jsonMap{"get": op(r, "list"), "post": op(r, "post", "application/json")}
 	readAndWrite := func(of Resource) jsonMap {
 		return jsonMap{

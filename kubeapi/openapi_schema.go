@@ -68,7 +68,7 @@ const openAPI2Refs = "#/definitions/"
 
 // definitions holds the schemas of an OpenAPI document by name.
 type definitions struct {
-	refs string // prefix of references to them
+	refs string // prefix of references to the schemas
 	all  jsonMap
 }
 
@@ -209,7 +209,7 @@ func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	}
 	switch s {
 	case "":
-		// not empty, or kubectl explain would treat it as missing
+		// The schema is not empty, because kubectl explain treats an empty one as missing.
 		return jsonMap{"x-kubernetes-preserve-unknown-fields": true}
 	case schema.Time, schema.Bytes:
 		return jsonMap{"type": "string", "format": string(s)}
@@ -227,11 +227,11 @@ func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	return jsonMap{"type": string(s)}
 }
 
-// kubectl requests OpenAPI version 2 only in Protocol Buffers, under one of two media
-// types: if version 3 does not contain a kind, and, before kubectl 1.27, before each write.
-// Without a response kubectl refuses to write. If the document does not contain the kind
-// either, kubectl leaves the validation to the server. Therefore we serve a document
-// without any kinds.
+// kubectl requests OpenAPI version 2 if version 3 does not contain a kind. Before kubectl
+// 1.27, it also requests version 2 before each write. It accepts only Protocol Buffers, under
+// one of two media types. Without a response, kubectl refuses to write. If the document does
+// not contain the kind either, kubectl leaves the validation to the server. Therefore the
+// server responds with a document without any kinds.
 
 var openAPI2Protobuf = []string{
 	"application/com.github.proto-openapi.spec.v2.v1.0+protobuf",

@@ -25,17 +25,16 @@ const (
 const maxPatchOperations = 10000
 
 // maxPatchWork limits the product of the number of operations and the size of the object in
-// bytes, because one operation may move all elements of a list. The limit allows some
-// hundred operations on an object of 1 MiB, and thousands of operations on objects of usual
-// size.
+// bytes, because one operation may move all elements of a list. The limit allows 256
+// operations on an object of 1 MiB, and thousands of operations on objects of usual size.
 const maxPatchWork = 256 << 20
 
 // A patchFunc returns the JSON of an object after a patch. doc is compact.
 type patchFunc func(doc []byte) ([]byte, error)
 
 // patchTypes returns the media types of patches for objects with the schema t. Strategic
-// merge patches need a schema, which determines the lists to merge; custom resources in
-// Kubernetes do not support them either.
+// merge patches need a schema, which determines the lists to merge. Without a schema they are
+// rejected, as Kubernetes does for custom resources.
 func patchTypes(t *schema.Type) []string {
 	if t == nil {
 		return []string{jsonPatchType, mergePatchType}

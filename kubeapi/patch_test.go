@@ -56,7 +56,7 @@ func TestPatchesKeepUnchangedBytes(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", mediaType, got, err, want)
 		}
 	}
-	// The test operation passes only if the number is converted to float64.
+	// The numbers differ, but are equal when they are converted to float64.
 	if got, err := apply(t, jsonPatchType, doc, `[{"op":"test","path":"/z","value":9007199254740992}]`); err == nil {
 		t.Errorf("got %s, want the test to fail", got)
 	}

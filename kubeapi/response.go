@@ -99,7 +99,7 @@ func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code 
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	// A separate newline, because body may be shared.
+	// Pass the newline separately, because body may be shared and must not be modified.
 	watchserver.WriteBody(w, r, code, body, []byte{'\n'})
 	return nil
 }

@@ -25,7 +25,7 @@ type Scale struct {
 	// ".spec.replicas". An update of the scale changes this number.
 	SpecReplicasPath string
 	// DefaultReplicas is the number of desired replicas of an object that does not specify
-	// it.
+	// a number.
 	DefaultReplicas int32
 	// StatusReplicasPath is the path of the number of actual replicas, such as
 	// ".status.replicas". If an object has no such member, the number is zero.

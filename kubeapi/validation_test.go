@@ -84,7 +84,7 @@ func TestWarningsAreLimited(t *testing.T) {
 	}
 }
 
-// Another program may write to the database without the rules of the collection.
+// Another program that writes to the database may store duplicate members.
 func TestStoredDuplicatesCanBePatched(t *testing.T) {
 	a := startServer(t, nil)
 	r, _ := FindResource(a.Resources(), "pods")

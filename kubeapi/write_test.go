@@ -59,7 +59,8 @@ func TestConcurrentPatchesAreAllApplied(t *testing.T) {
 	}
 }
 
-// patchLabel may be called from any goroutine, because it does not call t.Fatal.
+// patchLabel adds a label to the pod one. It may be called from any goroutine, because it
+// does not call t.Fatal.
 func (a *testServer) patchLabel(t *testing.T, name string) {
 	r, err := http.NewRequestWithContext(t.Context(), "PATCH", a.url+pods+"/one", strings.NewReader(`{"metadata":{"labels":{"`+name+`":"x"}}}`))
 	if err != nil {

@@ -47,8 +47,8 @@ type crashTest struct {
 }
 
 // observedChange is one change of an object, as a writer or a watcher saw it. The response
-// to a delete contains only the UID of the object. For a delete, version is therefore zero
-// and data is the UID.
+// to a delete contains only the UID of the object. If a writer saw a delete, version is
+// therefore zero and data is the UID.
 type observedChange struct {
 	kind    listwatch.EventType
 	key     listwatch.Key
@@ -172,7 +172,8 @@ func (c *crashTest) list() listwatch.Page {
 	return page
 }
 
-// write writes its own objects, one write after another, until ctx ends.
+// write changes three objects that no other writer changes, one write after another, until
+// ctx ends. The number of the writer is part of their names.
 func (c *crashTest) write(ctx context.Context, writer int) {
 	exists := make(map[string]bool)
 	h := &http.Client{Transport: &http.Transport{}}
@@ -201,7 +202,7 @@ func (c *crashTest) write(ctx context.Context, writer int) {
 				exists[name] = code == http.StatusOK
 			}
 		case code == http.StatusConflict || code == http.StatusNotFound:
-			// The response reveals whether the object exists.
+			// 409 means that the object exists, and 404 that it does not.
 			exists[name] = code == http.StatusConflict
 		case code > 299:
 			c.Errorf("%s %s: %d %s", method, url, code, response)
@@ -263,7 +264,7 @@ func (c *crashTest) listRepeatedly(ctx context.Context) {
 // watchedChanges holds the changes that one watcher has seen.
 type watchedChanges struct {
 	query   listwatch.Query
-	changed chan struct{} // holds a token if changes may have grown
+	changed chan struct{} // receives a token when changes may have grown
 
 	mu sync.Mutex
 	// Guarded by mu.

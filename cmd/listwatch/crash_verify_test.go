@@ -59,7 +59,7 @@ func (c *crashTest) verifyWrites(truth []observedChange) {
 	}
 }
 
-// asAcknowledged returns f in the form in which the response to the write showed it.
+// asAcknowledged returns f in the form in which the acknowledgement of the write records it.
 func (f observedChange) asAcknowledged() observedChange {
 	if f.kind == listwatch.Deleted {
 		f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))

@@ -12,11 +12,12 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// smallDiskEnv is the environment variable that holds a directory. Before the program
-// starts, the process mounts a file system of 1 MiB there in a mount namespace of its own.
+// smallDiskEnv is the environment variable that names a directory. Before the program
+// starts, the process mounts a file system of 1 MiB at this directory, in its own mount
+// namespace.
 const smallDiskEnv = "LISTWATCH_TEST_SMALL_DISK"
 
-// exitNoDisk is the exit code of a process that is not allowed to mount.
+// exitNoDisk is the exit code of a process that is not allowed to mount a file system.
 const exitNoDisk = 99
 
 func init() {

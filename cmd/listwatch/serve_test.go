@@ -84,7 +84,9 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			if args[1] == "" {
-				args = args[2:] // startServer counts the flags with an address
+				// startServer waits for one listener per argument that ends in "addr". An
+				// empty --addr opens no listener, so it is passed as one argument, "--addr=".
+				args = args[2:]
 				args = append([]string{"--addr="}, args...)
 			}
 			s := startServer(t, args...)

@@ -9,7 +9,7 @@
 //
 // Nothing is lost silently. If a kind, or a field with a value, is not in the table, the
 // body is rejected with status 415, while the same object in JSON would be stored
-// completely. (Kubernetes drops unknown fields.) An unknown field without a value, 0 or
-// empty, is ignored, because newer clients write such fields for all members that are not
+// completely. (Kubernetes drops unknown fields.) An unknown field whose value is zero
+// or empty is ignored, because newer clients write such fields for all members that are not
 // pointers.
 package protobody

@@ -65,7 +65,7 @@ func unsupported(why string) error {
 // magic is the prefix of every body (Kubernetes, "API concepts", Protobuf encoding).
 var magic = []byte("k8s\x00")
 
-// The messages of the envelope, as the same page describes them.
+// The messages of the envelope (Kubernetes, "API concepts", Protobuf encoding).
 var (
 	envelopeMessage = builtin("Unknown", field{number: 1, message: typeMeta}, field{number: 2, scalar: scalarBytes},
 		field{number: 3, scalar: scalarString}, field{number: 4, scalar: scalarString})

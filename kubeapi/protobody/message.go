@@ -15,7 +15,7 @@ var kubernetes string
 // kubernetesMessages parses the table once.
 var kubernetesMessages = sync.OnceValues(func() (*messageTable, error) { return parse(kubernetes) })
 
-// A messageTable describes messages. It is immutable.
+// A messageTable holds the schemas of messages. It is immutable.
 type messageTable struct {
 	// kinds holds the messages of objects by kindKey.
 	kinds map[string]*message
@@ -34,7 +34,7 @@ func (t *messageTable) kind(apiVersion, kind string) *message {
 	return t.kinds[kindKey(anyVersion, kind)]
 }
 
-// A message describes a message that is an object in JSON.
+// A message is the schema of a Protocol Buffers message that is an object in JSON.
 type message struct {
 	name     string // such as core.v1.Pod
 	fields   []field
@@ -50,7 +50,7 @@ func (m *message) add(f field) error {
 	return nil
 }
 
-// A field describes a field of a message.
+// A field is the schema of one field of a message.
 type field struct {
 	number      uint64
 	name        string // empty if the members of the message are inlined into its owner
@@ -65,7 +65,7 @@ type field struct {
 type omitRule byte
 
 const (
-	omitEmpty omitRule = iota // as omitempty of encoding/json: false, 0, nil or empty
+	omitEmpty omitRule = iota // like omitempty of encoding/json: false, 0, nil or empty
 	omitZero                  // a zero time
 	omitNever
 )

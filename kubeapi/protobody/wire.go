@@ -26,7 +26,7 @@ type record struct {
 	wire   wireType
 	varint uint64 // for wireVarint
 	data   []byte // for wireBytes; shares memory with the input
-	fixed  bool   // for the fixed types: whether the value is not zero
+	fixed  bool   // true if the value of a fixed type is not zero
 }
 
 var errTruncated = errors.New("ends within a field")

@@ -232,7 +232,7 @@ func TestApplyModifiesNeitherArgument(t *testing.T) {
 	doc := []byte(`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["x","y"]}`)
 	patch := []byte(`{"parts":[{"name":"b","$patch":"delete"},{"name":"a","v":2}],"$deleteFromPrimitiveList/tags":["x"]}`)
 	before := string(doc) + string(patch)
-	for range 2 { // the store calls it again after a conflict
+	for range 2 { // the store applies a patch again after a conflict
 		if got, err := Apply(doc, patch, types(t)); string(got) != `{"parts":[{"name":"a","v":2}],"tags":["y"]}` || err != nil {
 			t.Errorf("got %s, %v", got, err)
 		}

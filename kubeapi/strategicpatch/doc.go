@@ -24,9 +24,9 @@
 //     whole value.
 //   - $patch: replace next to other members of a list element is rejected. Kubernetes drops
 //     the element and replaces the list with the other elements.
-//   - Nulls and directives are removed at any depth from what a patch adds, also below
-//     $patch: replace, in replaced lists and in new elements. Kubernetes adds them to the
-//     object.
+//   - Nulls and directives are removed at any depth from the values that a patch adds, also
+//     below $patch: replace, in replaced lists and in new elements. Kubernetes adds them to
+//     the object.
 //   - If a list is in both $deleteFromPrimitiveList and the patch, the elements to delete
 //     are removed from the result, whatever the order of the two.
 //   - Objects in fields without a schema are merged, other values there are replaced, and

@@ -7,8 +7,9 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// maxVisits limits how often a patch may change the same list, by several elements with the
-// same key in an outer list. Each change requires a pass over the list.
+// maxVisits limits how often a patch may change the same list, because each change requires
+// a pass over the list. A list is changed repeatedly if it is in an element of an outer list,
+// and several elements of the patch have the key of that element.
 const maxVisits = 16
 
 // A list is a JSON list under construction.
@@ -160,9 +161,9 @@ func (l *list) merge(value []byte, f schema.Field, at fieldPath) (keys []string,
 		return keys, err
 	}
 	l.reorder(keys)
-	// In Kubernetes a new element takes the position of a deleted one, because its lists
-	// share memory. So a container that replaces another one comes after the containers
-	// that the server has added.
+	// In Kubernetes a new element takes the position of a deleted one, as a side effect of
+	// lists that share memory, and this loop does the same. As a result, a container that
+	// replaces another one comes after the containers that the server has added.
 	for i, it := range added {
 		if it.position = len(l.items) - len(added) + i; it.position >= before {
 			it.position = -1

@@ -2,8 +2,8 @@ package strategicpatch
 
 import "slices"
 
-// isSubsequence reports whether order contains all of keys in the same order. An empty
-// order counts as containing them.
+// isSubsequence reports whether order contains all of keys, and in the same order. It also
+// returns true if order is empty.
 func isSubsequence(keys, order []string) bool {
 	if len(order) == 0 {
 		return true
@@ -17,9 +17,9 @@ func isSubsequence(keys, order []string) bool {
 	return i == len(keys)
 }
 
-// reorder sorts the items whose keys are in order. All other items keep their order, and
-// stay before the sorted items that they preceded. A new item is placed as early as the
-// order allows, as in Kubernetes.
+// reorder sorts the items whose keys the list order contains, by their positions in that
+// list. All other items keep their relative order, and stay before the sorted items that they
+// preceded. A new item is placed as early as possible, as in Kubernetes.
 func (l *list) reorder(order []string) {
 	rank := make(map[string]int, len(order))
 	for i, k := range order {

@@ -68,8 +68,8 @@ func nameCell(dst []byte, r *row) []byte {
 	return append(dst, name...)
 }
 
-// A Table is the compiled form of a resource's columns. It is immutable. Tables are
-// compared by address, because a Table is part of the key of cached frames.
+// A Table is the compiled form of a resource's columns. It is immutable. The cache
+// of frames compares Tables by address.
 type Table struct {
 	definitions []byte // in JSON
 	cells       []cellFunc

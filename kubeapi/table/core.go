@@ -56,8 +56,8 @@ func NamespaceColumns() []Column {
 	return []Column{{Name: "Status", Description: "Whether the namespace is in use or going away.", cell: namespaceStatus}, ageColumn}
 }
 
-// Unlike kube-apiserver, this server does not set defaults in new objects. The tables show
-// those defaults for missing fields.
+// Unlike kube-apiserver, this server does not set defaults in new objects. Therefore the
+// cells of missing fields show the defaults of kube-apiserver.
 
 func namespaceStatus(dst []byte, r *row) []byte {
 	phase := r.at("status", "phase").Text()

@@ -65,7 +65,7 @@ func parseInclude(r *http.Request) (includeMode, error) {
 // which depend on the time of encoding.
 type tableForm struct {
 	*Table
-	partial     metadataForm // of the object in each row; the table has the same API version
+	partial     metadataForm // form of the object in each row; the table has the same API version
 	include     includeMode
 	withColumns bool // include the definitions of the columns
 }

@@ -163,7 +163,7 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 
 var livesIn = regexp.MustCompile(`^lives in (\S+) ((?:Test|Fuzz)\w+)$`)
 
-// checkCoveredBy checks that the test exists that covers a rule without a case.
+// checkCoveredBy checks that the test that CoveredBy names exists.
 func checkCoveredBy(t *testing.T, c harness.Case) {
 	t.Helper()
 	if c.CoveredBy == "" || strings.HasPrefix(c.CoveredBy, "needs ") {

@@ -15,8 +15,8 @@ type Path []pathStep
 // A pathStep leads from a value to one or several of its parts.
 type pathStep struct {
 	kind  stepKind
-	name  string   // of a member, or the string that a filter compares with
-	index int      // of an element; negative values count from the end
+	name  string   // name of a member, or the string that a filter compares with
+	index int      // index of an element; negative values count from the end
 	of    []string // the path that a filter compares
 }
 
@@ -60,7 +60,7 @@ func ParsePath(s string) (Path, error) {
 }
 
 // ParseMemberPath parses a path that consists only of member names. Unlike the value at
-// another path, the value at such a path can be set.
+// any other path, the value at such a path can be set.
 func ParseMemberPath(s string) ([]string, error) {
 	path, err := ParsePath(s)
 	if err != nil {

@@ -50,7 +50,7 @@ func UsageError(err error) error { return WithCode(ExitUsage, err) }
 // Usagef returns an error for an invalid command line.
 func Usagef(format string, args ...any) error { return UsageError(fmt.Errorf(format, args...)) }
 
-// Execute runs a command line until it ends or ctx ends, and returns the exit code.
+// Execute runs a command line until the command or ctx ends, and returns the exit code.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(stdin)

@@ -65,7 +65,7 @@ func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
 // which may take a second to respond.
 const minTimeout = 2 * time.Second
 
-// options returns the options of a run.
+// options converts the flags to the options of a run.
 func (o *suiteOptions) options(subject harness.Subject) (conformance.Options, error) {
 	all := conformance.Options{Subject: subject, Run: o.run, Skip: o.skip, Strict: o.strict}
 	if o.timeout < minTimeout {

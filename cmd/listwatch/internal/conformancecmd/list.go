@@ -47,7 +47,8 @@ func newConformanceList() *cobra.Command {
 	return cmd
 }
 
-// selectCases returns the cases that match patterns, or all if there are none.
+// selectCases returns the cases that match any of patterns, or all cases if there are no
+// patterns.
 func selectCases(patterns []string) ([]conformance.Case, error) {
 	if err := (conformance.Options{Run: patterns}).Check(); err != nil {
 		return nil, cli.UsageError(err)

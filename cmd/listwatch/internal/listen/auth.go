@@ -15,7 +15,7 @@ import (
 // Auth determines which clients may use the server.
 type Auth struct {
 	tokens    *kubeapi.Tokens // nil if there are no tokens
-	clientCAs *x509.CertPool  // nil if https does not request certificates
+	clientCAs *x509.CertPool  // nil if TLS endpoints request no client certificates
 	insecure  bool
 }
 
@@ -43,8 +43,8 @@ func (o *Options) ReadAuth() (*Auth, error) {
 	return a, err
 }
 
-// RequiresCredentials reports whether an endpoint requires credentials. Client certificates
-// work only with TLS.
+// RequiresCredentials reports whether an endpoint requires credentials. secure is true if the
+// endpoint uses TLS, without which clients cannot send certificates.
 func (a *Auth) RequiresCredentials(secure bool) bool {
 	return a.tokens != nil || secure && a.clientCAs != nil
 }

@@ -108,7 +108,8 @@ func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about
 	return e
 }
 
-// localAddress returns a, or a loopback address if a is unspecified.
+// localAddress returns a as text. If a has an unspecified IP, such as 0.0.0.0, the text has
+// 127.0.0.1 instead.
 func localAddress(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {

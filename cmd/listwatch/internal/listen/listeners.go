@@ -26,8 +26,8 @@ type Options struct {
 	verbose                  bool
 }
 
-// AddFlags adds the flags. addr is the default address, and debug names further debug
-// endpoints.
+// AddFlags adds the flags. addr is the default of --addr. debug names an additional debug
+// endpoint in the help text of --debug-addr.
 func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.StringVar(&o.addr, "addr", addr, "`address` to listen on without TLS; if empty, none")
 	f.StringVar(&o.tlsAddr, "tls-addr", "", "`address` to listen on with TLS; if empty, none")

@@ -39,7 +39,7 @@ type informerView struct {
 type versionProbe struct {
 	version    listwatch.Version
 	receivedAt time.Time
-	lag        time.Duration // until the store reached version; negative until then
+	lag        time.Duration // from receivedAt until the store has version; negative before that
 }
 
 // watchInformer runs an informer and shows its store until ctx ends.

@@ -69,8 +69,8 @@ func labels(o *listwatch.Object) string {
 	return strings.Join(parts, ",")
 }
 
-// age returns the time since the creation of o, in the largest unit in which it is at least
-// 2.
+// age returns the time since the creation of o in the largest unit that gives at least 2,
+// such as 119s or 2m.
 func age(o *listwatch.Object, now time.Time) string {
 	meta, err := listwatch.Decode[struct{ Metadata listwatch.Metadata }](o)
 	if err != nil || meta.Metadata.CreationTimestamp == nil {

@@ -36,7 +36,7 @@ services, configmaps, deployments, namespaces, events, one of their short names,
 or a full name such as widgets.v1.demo.example.com. The second argument is the
 name of a single object.`
 
-// A collection is the collection and selection that the arguments and flags describe.
+// A collection holds the URL and the query that the arguments and flags describe.
 type collection struct {
 	url         string
 	query       listwatch.Query

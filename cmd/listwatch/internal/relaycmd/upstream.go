@@ -147,7 +147,7 @@ func (a *upstream) resource(ctx context.Context, text string) (kubeapi.Resource,
 	if !known {
 		r.Schema = nil
 	}
-	r.Scale = nil // the upstream serves the scale
+	r.Scale = nil // a relay does not serve the scale subresource
 	return r, nil
 }
 

@@ -72,7 +72,7 @@ func (c *Connection) Remote(url string) (*client.Remote, error) {
 	return r, nil
 }
 
-// Transports returns the selected transport, or nil if client.Remote chooses it.
+// Transports returns the selected transport, or nil to let client.Remote choose.
 func (c *Connection) Transports(n transport.Network) ([]transport.Client, error) {
 	switch c.Transport {
 	case "", "auto":

@@ -32,7 +32,7 @@ func (s *server) runDemo(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// demoStep makes the change with number i.
+// demoStep makes the i-th change, counted from 0.
 func (s *server) demoStep(ctx context.Context, i int) error {
 	n := i / 5
 	pod := listwatch.Key{Namespace: "default", Name: demoPodName(n)}

@@ -77,7 +77,7 @@ func openCollection(ctx context.Context, db database, r store.CollectionSpec) (*
 	return db.Collection(r)
 }
 
-// startError returns the error of a failed start, or the signal that interrupted it.
+// startError returns err, or an error that reports the interruption if ctx has ended.
 func startError(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return errors.New("interrupted before the server was ready")

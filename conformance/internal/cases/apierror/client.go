@@ -106,7 +106,7 @@ func retryAfter(e *harness.Env) {
 			}
 		}
 		times := server.RequestTimes()
-		// A date is rounded down to the second, so the client may retry that much earlier.
+		// A date is rounded down to the second, so the client may retry up to a second earlier.
 		if pause := times[2].Sub(times[1]); pause < delay-time.Second || pause > delay+10*time.Second {
 			e.Errorf("%s: the client retried after %v, want 44s to 55s", name, pause)
 		}

@@ -85,8 +85,8 @@ func errorInStream(e *harness.Env) {
 	rawErrorInStream(e, old)
 }
 
-// rawErrorInStream checks the bytes of the same stream: after the error, the transport must
-// mark the stream as complete.
+// rawErrorInStream checks the bytes of a watch from the expired version old: after the ERROR
+// event, the transport must mark the stream as complete.
 func rawErrorInStream(e *harness.Env, old listwatch.Version) {
 	a := e.WatchRaw(harness.From(old))
 	a.WantAccepted()
@@ -177,7 +177,7 @@ func errorNegotiated(e *harness.Env) {
 	for _, accept := range []string{"nonsense", "text/html", "application/json;q=2", "image/png, text/plain;q=0.5", "a/b/c"} {
 		a := e.WatchRaw("labelSelector=!!", "Accept", accept)
 		if a.Status == http.StatusNotAcceptable && !e.Supports(harness.InProcess) {
-			// The request has two errors, and a server may report either.
+			// The request has two errors, and a server may report either of them.
 			a.WantRefused(http.StatusNotAcceptable, "NotAcceptable")
 			continue
 		}

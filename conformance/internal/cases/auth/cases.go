@@ -5,7 +5,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// tlsSetup enables TLS, tokenSetup requires credentials.
+// tlsSetup enables TLS. tokenSetup requires credentials.
 var (
 	tlsSetup   = harness.Setup{TLS: true}
 	tokenSetup = harness.Setup{Access: harness.Access{RequireUser: true}}

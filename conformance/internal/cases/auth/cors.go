@@ -103,7 +103,8 @@ func wantAllowed(a *harness.Response, origin string) {
 	a.WantVary("Origin")
 }
 
-// wantUnreadable checks that the response allows no page to read it.
+// wantUnreadable checks that the response has no header that allows a page of origin to read
+// it.
 func wantUnreadable(a *harness.Response, origin string) {
 	a.Helper()
 	for name, values := range a.Headers {

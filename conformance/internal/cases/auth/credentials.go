@@ -87,8 +87,8 @@ func (t *tokenSource) header(_ context.Context, refresh bool) (http.Header, erro
 	return http.Header{"Authorization": {"Bearer " + token}}, nil
 }
 
-// requireToken returns a handler that passes requests with the token to next and answers others
-// with 401.
+// requireToken returns a handler that passes requests with the token to next, and responds to
+// other requests with 401.
 func requireToken(token string, next http.HandlerFunc) http.HandlerFunc {
 	refuse := harness.Respond(http.StatusUnauthorized, harness.StatusJSON(http.StatusUnauthorized, "Unauthorized", nil), "WWW-Authenticate", "Bearer")
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +106,7 @@ func tokenRefresh(e *harness.Env) {
 		tokens := new(tokenSource)
 		return server, tokens, e.Follow(e.RemoteWith(route, func(r *client.Remote) { r.Header = tokens.header }), 1)
 	}
-	// Version 6 may have more events than the client has seen, so it must resume from version 5.
+	// More events of version 6 may follow, so the client must resume from version 5.
 	first := requireToken("stale", e.SendThenEnd(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")))
 	expired := e.SendError(&listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"})
 	for name, second := range map[string]http.HandlerFunc{"HTTP 401": requireToken("fresh", nil), "ERROR event": requireToken("stale", expired)} {

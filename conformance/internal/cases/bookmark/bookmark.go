@@ -21,8 +21,8 @@ func bookmarkOptIn(e *harness.Env) {
 	} {
 		others[query] = e.Dial(query)
 	}
-	// While this watch receives three bookmarks, the server has time to send unwanted ones to
-	// the others.
+	// While this watch receives three bookmarks, the server has time to send unwanted
+	// bookmarks to the other watches.
 	for range 3 {
 		requested.ReadBookmark()
 		e.Put("a")

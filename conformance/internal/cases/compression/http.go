@@ -47,7 +47,7 @@ func decode(a *harness.Response, coding string) *decodedResponse {
 // event reads the next event, which is one line.
 func (d *decodedResponse) event() string {
 	d.Helper()
-	// The first bytes may arrive with the first event only, so the decoder is created here.
+	// Creating the decoder reads the first bytes, which may arrive only with the first event.
 	if d.in == nil {
 		r, err := decoders[d.Headers.Get("Content-Encoding")](d.Body)
 		if err != nil {
@@ -123,7 +123,7 @@ func notRequested(e *harness.Env) {
 func firstEventLatency(e *harness.Env) {
 	codings := [][]string{{"gzip"}, {"zstd"}}
 	if e.Transport == "ws" {
-		codings = codings[:1] // any coding makes the client offer permessage-deflate
+		codings = codings[:1] // one is enough: any coding makes the client offer permessage-deflate
 	}
 	for _, names := range codings {
 		s := e.DialRequest(harness.From(e.Put("start")), transport.Request{Codings: names})

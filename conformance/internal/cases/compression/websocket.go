@@ -32,7 +32,7 @@ func deflate(texts ...string) (messages [][]byte) {
 	return messages
 }
 
-// inflate decompresses a message that refers to no earlier message (section 7.2.2).
+// inflate decompresses a message that refers to no earlier message (RFC 7692, section 7.2.2).
 func inflate(message []byte) (string, error) {
 	// The empty final block marks the end for the reader.
 	text, err := io.ReadAll(flate.NewReader(strings.NewReader(string(message) + harness.SyncMarker + "\x01\x00\x00\xff\xff")))

@@ -80,7 +80,7 @@ func (c *perWatcherSource) Watch(ctx context.Context, q listwatch.Query) (listwa
 	return &mutation.ChangedWatcher{Watcher: w, Change: c.change(c.n.Add(1))}, nil
 }
 
-// closeOnceClient is a client whose watches fail the second Close.
+// closeOnceClient is a client whose watches return an error from the second Close.
 type closeOnceClient struct{ *client.Remote }
 
 func (c *closeOnceClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {

@@ -157,8 +157,8 @@ func drainRateLimited(e *harness.Env) {
 		got[min(int((<-ends)/(drainSpread/parts)), parts-1)]++
 	}
 	for _, n := range got {
-		// With 60 random ends, a third of the time has fewer than 6 of them in one of
-		// 30,000 runs.
+		// The probability that fewer than 6 of 60 random ends fall into one of the thirds
+		// is about 1 in 30,000.
 		if n < 6 {
 			e.Errorf("the ends of %d watches are not spread over %v: got %v in each third", watches, drainSpread, got)
 		}

@@ -86,8 +86,8 @@ func halfOpen(e *harness.Env) {
 	lost.Stall(true)
 	if e.Transport == "h1" {
 		// HTTP/1.1 has no pings. TCP keepalive would end an idle connection, but the
-		// network in memory has none. So write until the server is blocked and its write
-		// timeout expires.
+		// in-memory network has no keepalive. Therefore write until the server is blocked
+		// and its write timeout expires.
 		e.PutMany(harness.WritesToFillBuffers)
 	}
 	if took := e.WaitForWatches(0); took > maxDetectionTime {

@@ -88,7 +88,7 @@ func h2GoAway(e *harness.Env) {
 	one := <-peers
 	one.Must(one.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))
 	sendEvent(one, 1, "a", false)
-	first.Want("ADDED a") // so the client has received the GOAWAY, too
+	first.Want("ADDED a") // the GOAWAY was sent first, so the client has received it
 
 	second := dial()
 	two := <-peers // on another connection

@@ -19,8 +19,8 @@ func framings(e *harness.Env) []framing.Framer {
 	return framing.Default().Framers()
 }
 
-// putLarge writes an object that contains text. If a server other than ours rejects it, the
-// case is skipped.
+// putLarge writes an object that contains text. If a server other than this module's rejects
+// the object, putLarge skips the case.
 func putLarge(e *harness.Env, name, text string) listwatch.Version {
 	e.Helper()
 	v, err := e.TryPutJSON(name, `{"text":"`+text+`"}`)
@@ -79,7 +79,7 @@ func largeBurst(e *harness.Env) {
 	if harness.RaceEnabled {
 		count = 40
 	}
-	texts := make([]string, 10) // enough to distinguish neighbors
+	texts := make([]string, 10) // so that neighboring events have different texts
 	for i := range texts {
 		texts[i] = harness.RandomText(size, uint64(i))
 	}

@@ -50,8 +50,9 @@ func oddValues() map[string]any {
 	}
 }
 
-// putOddValues writes an object with oddValues. If another server than ours rejects the number
-// that exceeds the range of a float64, putOddValues writes the object without it.
+// putOddValues writes an object with oddValues. If a server other than this module's
+// rejects the number beyond the range of float64, putOddValues writes the object without that
+// number.
 func putOddValues(e *harness.Env, name string) {
 	e.Helper()
 	values := oddValues()

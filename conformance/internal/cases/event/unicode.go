@@ -60,7 +60,7 @@ func unicodeRoundtrip(e *harness.Env) {
 }
 
 // collectStrings adds every string in v to found, keys included. It also searches strings that
-// contain a JSON object: the data of a ConfigMap can only hold strings.
+// contain a JSON object, because the data of a ConfigMap can only hold strings.
 func collectStrings(v any, found map[string]bool) {
 	switch v := v.(type) {
 	case string:
@@ -98,7 +98,7 @@ func escapeNonASCII(text string) string {
 }
 
 // checkAllFramings opens a watch in each framing and calls check with the object of the first
-// event. In all text framings that object must consist of the same bytes.
+// event. The bytes of that object must be the same in all text framings.
 func checkAllFramings(e *harness.Env, query string, check func(mediaType string, object []byte)) {
 	e.Helper()
 	var text []byte
@@ -123,8 +123,8 @@ func checkAllFramings(e *harness.Env, query string, check func(mediaType string,
 	}
 }
 
-// surrogatesSpec is an object with unpaired surrogates: JSON can escape them, but they are not
-// valid Unicode.
+// surrogatesSpec is an object with unpaired surrogates. These are not valid Unicode, but JSON
+// can contain them as escapes.
 const surrogatesSpec = `{"high":"a\ud800b","low":"\udc00","swapped":"\udc00\ud800","end":"\ud83d","pair":"\ud83d\ude00","\udfff":"key"}`
 
 func unicodeSurrogates(e *harness.Env) {

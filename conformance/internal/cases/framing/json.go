@@ -122,7 +122,7 @@ func coalesced(e *harness.Env) {
 	for i := range events {
 		e.Put(fmt.Sprintf("n-%d", i%10))
 	}
-	// at least as large as any segment, and smaller than all the events together
+	// The size is at least that of any segment, and less than that of all events together.
 	const segment = 64 << 10
 	held := &harness.HeldBytes{Enough: segment}
 	s := *e.Instance

@@ -34,7 +34,7 @@ func acceptDefault(e *harness.Env) {
 	e.Put("a")
 	for _, accept := range []string{"", "*/*", "application/*", "application/json, */*", "text/html, */*;q=0.1"} {
 		a := e.WatchRaw("", "Accept", accept)
-		// Only our server sets Content-Type in the response that opens a WebSocket.
+		// Only this module's server sets Content-Type in the response that opens a WebSocket.
 		if got := a.WantAccepted().Get("Content-Type"); got != "application/json" && (a.Transport != "ws" || e.Supports(harness.InProcess)) {
 			e.Errorf("Accept %q: got Content-Type %q, want application/json", accept, got)
 		}

@@ -57,7 +57,7 @@ func wsBadKey(e *harness.Env) {
 		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZTE="},
 		// no padding
 		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ"},
-		// the length of a key
+		// as many characters as a valid key has, but not base64
 		{"Sec-WebSocket-Key", "this is no base64 at all"},
 		// two keys
 		{"Sec-WebSocket-Key", harness.SampleKey, "Sec-WebSocket-Key", "AQIDBAUGBwgJCgsMDQ4PEA=="},

@@ -49,7 +49,8 @@ func initialCutShort(e *harness.Env) {
 		got, err := e.NextOf(w)
 		if err != nil {
 			// A client may report an error instead of retrying, but it must not resume from
-			// a part of the state. Then request the state again, as its caller would.
+			// a part of the state. After an error, request the state again, as a caller of
+			// the client would.
 			next, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
 			if err != nil {
 				e.Fatal(err)

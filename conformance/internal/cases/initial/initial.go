@@ -236,7 +236,7 @@ func initialWritesDuring(e *harness.Env) {
 	}
 }
 
-// churn performs write number i. Its writes create, update and delete twenty objects in turn.
+// churn performs the i-th of a series of writes that create, update and delete twenty objects.
 func churn(e *harness.Env, i int) error {
 	name := fmt.Sprintf("x%02d", i*7%20)
 	if i%3 == 0 {

@@ -25,8 +25,8 @@ const (
 	maxMemory = 32 << 20
 )
 
-// A bomb is 1 GiB of compressed text. It consists of head, followed by block repeated
-// blocks times.
+// A bomb is compressed text that expands to 1 GiB. It consists of head and then many copies
+// of block. Their number is the constant blocks.
 type bomb struct{ head, block []byte }
 
 // deflateLast compresses parts in one stream and returns the compressed form of the last part,
@@ -48,7 +48,8 @@ func deflateLast(parts ...[]byte) []byte {
 // zeroWindow returns more zeros than the window of DEFLATE holds.
 func zeroWindow() []byte { return bytes.Repeat([]byte("0"), 64<<10) }
 
-// zeroBlock returns a compressed block of zeros that must follow a window of zeros.
+// zeroBlock returns a compressed block of zeros. It must follow a window of zeros, because it
+// refers back to them.
 var zeroBlock = sync.OnceValue(func() []byte { return deflateLast(zeroWindow(), bytes.Repeat([]byte("0"), blockBytes)) })
 
 // deflateBomb returns a DEFLATE stream of beginning, followed by zeros.
@@ -57,7 +58,7 @@ func deflateBomb(beginning string) bomb {
 }
 
 // gzipBomb returns a gzip member (RFC 1952, section 2.3) without a trailer, because the
-// client must stop reading before it gets there.
+// client must stop reading before the end.
 func gzipBomb(beginning string) bomb {
 	b := deflateBomb(beginning)
 	b.head = append([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}, b.head...)
@@ -78,7 +79,7 @@ func zstdBomb(beginning string) bomb {
 	return bomb{head, bytes.Repeat(append(header(repeated, maxBlock), '0'), blockBytes/maxBlock)}
 }
 
-// bombs has the function that makes a bomb, by content coding.
+// bombs maps each content coding to the function that makes a bomb in that coding.
 var bombs = map[string]func(beginning string) bomb{"gzip": gzipBomb, "zstd": zstdBomb}
 
 func decompressionBomb(e *harness.Env) {

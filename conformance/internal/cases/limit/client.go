@@ -17,7 +17,7 @@ const (
 	// smallLimit is the limit of a client for one event. The cases send larger events.
 	smallLimit = 64 << 10
 	// maxRead is the number of bytes that the client may read before it gives up. It
-	// exceeds the limit because the client reads into buffers and opens flow control
+	// exceeds smallLimit, because the client reads into buffers and opens flow control
 	// windows.
 	maxRead = 16 << 20
 	// sentBytes is the number of bytes that the server sends.
@@ -65,8 +65,8 @@ func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 	}
 }
 
-// sendUnfinishedEvent returns a step that sends an event without its end: beginning,
-// followed by block, repeated blocks times. Over WebSocket it sends one message, in a
+// sendUnfinishedEvent returns a step that sends an event without its end: beginning, followed
+// by the given number of copies of block. Over WebSocket it sends one message with one
 // fragment per block.
 func sendUnfinishedEvent(beginning, block string, blocks int) harness.Step {
 	return func(p *harness.ScriptedServer) {

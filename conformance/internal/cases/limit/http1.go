@@ -68,13 +68,13 @@ func requiredHeaders(e *harness.Env) string {
 }
 
 // checkAttack sends an attack, followed by a second request. The server must respond to the
-// attack as a allows, and must not respond to the second request unless a.mayStayOpen
-// allows it.
+// attack with a status that a allows, and must not respond to the second request unless
+// a.mayStayOpen is true.
 func checkAttack(e *harness.Env, a attack, text string) {
 	e.Helper()
 	second := "GET " + e.URL.EscapedPath() + "?limit=1 HTTP/1.1\r\nHost: " + e.URL.Host + "\r\n" + requiredHeaders(e) + "Connection: close\r\n\r\n"
 	c := e.Connect(e.ALPN()...)
-	_, _ = io.WriteString(c, text+second) // the server may have closed it
+	_, _ = io.WriteString(c, text+second) // the server may have closed the connection
 	statuses, err := readStatuses(c)
 	switch {
 	case harness.IsTimeout(err):
@@ -173,7 +173,7 @@ func sendSlowly(e *harness.Env, text string) time.Duration {
 	begin := time.Now()
 	for i := 0; time.Since(begin) < 2*maxHeaderTime; i++ {
 		if i < len(text) {
-			_, _ = io.WriteString(c, text[i:i+1]) // the server may have closed it
+			_, _ = io.WriteString(c, text[i:i+1]) // the server may have closed the connection
 		}
 		select {
 		case <-closed:

@@ -16,7 +16,7 @@ type flood struct {
 	write func(p *harness.HTTP2Conn, n uint32) error
 }
 
-// floods has the floods of requests that the client resets at once, and of frames that the
+// floods are the floods of requests that the client resets at once, and of frames that the
 // server must acknowledge (CVE-2019-9512, CVE-2019-9515).
 var floods = []flood{
 	{"requests that are reset at once", 10_000, func(p *harness.HTTP2Conn, n uint32) error {
@@ -53,9 +53,9 @@ func h2RapidReset(e *harness.Env) {
 }
 
 // sendFlood calls write the given number of times, or until the server closes the connection,
-// and then last. It returns when a frame matches isLast, which is the server's response to
-// last, or when the server has closed the connection. written is the number of successful
-// calls of write.
+// and then calls last. It waits for the server's response to last, which isLast recognizes,
+// or until the server closes the connection. written is the number of successful calls of
+// write. closed reports whether the server closed the connection.
 func sendFlood(e *harness.Env, times int, write func(p *harness.HTTP2Conn, n uint32) error, last func(p *harness.HTTP2Conn) error, isLast func(http2.Frame) bool) (written int, closed bool) {
 	e.Helper()
 	p := e.DialHTTP2()
@@ -127,7 +127,7 @@ func h2ConcurrentStreams(e *harness.Env) {
 	if !announced || limit > maxTestedStreams {
 		e.Skipf("the server allows %d streams per connection (announced: %v), more than this case opens", limit, announced)
 	}
-	p.AwaitServer() // the server has applied our SETTINGS
+	p.AwaitServer() // the server has applied the client's SETTINGS
 	p.OpenConnectionWindow()
 	for n := range limit {
 		p.Watch(2*n+1, harness.From(start))

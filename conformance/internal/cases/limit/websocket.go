@@ -28,7 +28,7 @@ func wsClientTalks(e *harness.Env) {
 
 	a := e.WatchRaw(harness.From(e.Newest()))
 	a.WantAccepted()
-	// ends when the connection is closed
+	// The goroutine ends when the connection is closed.
 	go sendMasked(a, wsframe.Unfragmented(wsframe.OpBinary, strings.Repeat("x", 16<<20)))
 	if code, err := wsframe.ReadCloseCode(a.Body); code != wsframe.CloseTooBig {
 		e.Errorf("a frame of 16 MiB: got close code %d, %v; want 1009", code, err)
@@ -41,7 +41,7 @@ func wsClientTalks(e *harness.Env) {
 func sendMasked(a *harness.Response, frames ...wsframe.Frame) {
 	for _, f := range frames {
 		f.Masked = true
-		_, _ = a.Conn.Write(f.Bytes()) // the server may have closed it
+		_, _ = a.Conn.Write(f.Bytes()) // the server may have closed the connection
 	}
 }
 

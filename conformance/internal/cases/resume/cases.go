@@ -5,7 +5,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases tests resourceVersion, lists and resuming.
+// Cases check resourceVersion, lists and resuming.
 var Cases = []harness.Case{
 	{
 		ID: "resume/from-rv", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

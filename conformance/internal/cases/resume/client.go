@@ -14,7 +14,7 @@ import (
 )
 
 func rvOpaqueClient(e *harness.Env) {
-	// a float64 cannot represent them
+	// A float64 cannot represent these versions.
 	const version, newest = "18446744073709551614", "18446744073709551615"
 	requestedVersion := make(chan string)
 	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)), harness.RecordVersion(requestedVersion))

@@ -38,7 +38,8 @@ func expiredNeverSkips(e *harness.Env) {
 // slidingWindow limits the history to a part of what expiredBytesNeverSkips writes.
 var slidingWindow = harness.Setup{HistoryBytes: 16 << 10}
 
-// expiredBytesNeverSkips does the same for a history that is limited by its size.
+// expiredBytesNeverSkips is like expiredNeverSkips, but the server drops events because of a
+// limit on the size of the history.
 func expiredBytesNeverSkips(e *harness.Env) {
 	first := e.Put("a")
 	for range 80 {
@@ -100,12 +101,13 @@ func compactWhileWatching(e *harness.Env) {
 	}
 }
 
-// expiredDuringReplay writes more than the connections can buffer, so that part of it is
-// still unsent when the history is compacted. One watch was opened before the writes, and
-// one replays them.
+// expiredDuringReplay writes more than the connections can buffer, so that some events are
+// still unsent when the history is compacted. One watch is opened before the writes, and
+// another one replays them.
 func expiredDuringReplay(e *harness.Env) {
 	start := e.Put("a")
-	// another selector, so that the server cannot share its position with the other watch
+	// The watches have different selectors, so that the server must track the position of
+	// each.
 	live := e.Dial(harness.From(start) + "&" + harness.LabelSelector("!nothing"))
 	padding := strings.Repeat("x", 4<<10)
 	const count = 400

@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// attempts returns the number of lists and watches of listThenWatch.
+// attempts returns how many lists, each followed by a watch, listThenWatch requests.
 func attempts() int {
 	if harness.RaceEnabled {
 		return 150
@@ -29,7 +29,8 @@ type listedWatch struct {
 // watch. No other collection is written, so the events of a watch must have consecutive
 // versions.
 func listThenWatch(e *harness.Env) {
-	const before, after = 3, 3 // writes that race with the list, and with the start of the watch
+	// The numbers of writes that race with each list and with the start of each watch.
+	const before, after = 3, 3
 	writes := make(chan struct{}, before+after)
 	var writer sync.WaitGroup
 	e.Put("x0")

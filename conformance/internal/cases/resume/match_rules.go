@@ -29,9 +29,10 @@ type listRule struct {
 	unset, zero, other listExpectation
 }
 
-// listRules is that table. In addition to its rows, it requires what the validation in
-// Kubernetes' apimachinery does: resourceVersionMatch has no other values, and it cannot be
-// combined with a continue token.
+// listRules has the rows of the table "the resourceVersion parameter" in Kubernetes' API
+// concepts. The last rows follow the validation in Kubernetes' apimachinery, which rejects
+// resourceVersionMatch together with a continue token, and other values of
+// resourceVersionMatch.
 var listRules = []listRule{
 	{"", unpaged, wantMostRecent, wantAny, wantNotOlderThan},
 	{"", withLimit, wantMostRecent, wantAny, wantExact},

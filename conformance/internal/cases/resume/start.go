@@ -30,7 +30,7 @@ func rvZero(e *harness.Env) {
 	s := e.Dial("resourceVersion=0")
 	changed := e.Put("a")
 	// The initial state may be any past state. The later events must update it to the
-	// current one.
+	// current state.
 	for state["a"] != changed {
 		ev := s.Next()
 		name := ev.Object.Key.Name

@@ -59,7 +59,7 @@ func badRV(e *harness.Env) {
 	}
 }
 
-// decimal matches a positive number below 10^38, which is less than 2^128.
+// decimal matches a positive number of at most 38 digits, which fits into 128 bits.
 var decimal = regexp.MustCompile(`^[1-9][0-9]{0,37}$`)
 
 func rvComparable(e *harness.Env) {

@@ -5,7 +5,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Cases tests label and field selectors.
+// Cases check label and field selectors.
 var Cases = []harness.Case{
 	{
 		ID: "select/label-ops", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

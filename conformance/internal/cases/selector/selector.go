@@ -156,10 +156,11 @@ func combinedResume(e *harness.Env) {
 	e.Put("b", "on", "no", "kind", "x")
 	e.Put("a", "on", "yes", "kind", "y")
 	e.Put("b", "on", "yes", "kind", "x")
-	// With another selector, the events are the same as if the watch had always used it.
+	// A watch that resumes with another selector receives the same events as a watch that
+	// has always used that selector.
 	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(at)).Want("ADDED b", "DELETED a", "MODIFIED b")
 	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(start)).Want("MODIFIED a", "ADDED b", "DELETED a", "MODIFIED b")
-	// The first selector continues without a gap.
+	// A watch that resumes with the first selector, or without one, has no gap.
 	e.Dial(harness.LabelSelector("on=yes")+"&"+harness.From(at)).Want("DELETED b", "ADDED a", "ADDED b")
 	e.Dial(harness.From(at)).Want("MODIFIED b", "MODIFIED a", "MODIFIED b")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Cases tests flow control, backpressure and slow readers.
+// Cases check flow control, backpressure and slow readers.
 var Cases = []harness.Case{
 	{
 		ID: "slow/one-slow-others-fast", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Cases tests timeouts and heartbeats.
+// Cases check timeouts and heartbeats.
 var Cases = []harness.Case{
 	{
 		ID: "timeout/seconds", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
