@@ -1,5 +1,5 @@
-// Package listwatch is the vocabulary of list and watch: a versioned collection is listed once and
-// then followed, every change in order and exactly once.
+// Package listwatch is the vocabulary of list and watch: a client lists a versioned collection
+// once and then receives every change, in order and exactly once.
 //
 // Start with [Source]. A store is a Source. Package watchserver serves a Source at a URL, over
 // HTTP/1.1, HTTP/2 and WebSocket, and package client makes the URL a Source again. All transports

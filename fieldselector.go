@@ -57,7 +57,7 @@ func (s FieldSelector) String() string { return s.text }
 func (s FieldSelector) Empty() bool { return len(s.terms) == 0 }
 
 // Equality returns the value that s requires for the field at path, for use by an index. ok is
-// false if s requires none.
+// false if s requires no value.
 func (s FieldSelector) Equality(path string) (value string, ok bool) {
 	for _, t := range s.terms {
 		if t.path == path && !t.not {
@@ -116,8 +116,8 @@ func (t fieldTerm) String() string {
 	return t.path + op + fieldEscaper.Replace(t.value)
 }
 
-// ParseFieldSelector parses a field selector. A syntax error is an error of code [Invalid]. It
-// does not know which fields exist; see [FieldSelector.Check].
+// ParseFieldSelector parses a field selector. A syntax error is an error of code [Invalid].
+// ParseFieldSelector does not know which fields exist; see [FieldSelector.Check].
 func ParseFieldSelector(s string) (FieldSelector, error) {
 	var terms []fieldTerm
 	for _, part := range splitUnescaped(s) {

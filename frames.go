@@ -2,9 +2,10 @@ package listwatch
 
 import "github.com/listwatch/listwatch/internal/framecache"
 
-// The methods in this file are for the stores and transports of this module, which share encoded
-// frames through them. Their types are internal: a store elsewhere need not cache frames, and a
-// transport elsewhere gets cached frames from transport.Encoder. See docs/adr/0013.
+// The methods in this file are for the stores and transports of this module, which share
+// encoded frames through them. Their types are internal: a store outside this module need not
+// cache frames, and a transport outside it gets cached frames from transport.Encoder. See
+// docs/adr/0013.
 
 // WithFrames is for the stores of this module. It returns e with a cache for its encoded frames,
 // which all copies of the result share.

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// ParseLabelSelector parses a label selector. A syntax error, or a key or value that no label can
-// have, is an error of code [Invalid] that says what was expected where.
+// ParseLabelSelector parses a label selector. A syntax error, or a key or value that no label
+// can have, is an error of code [Invalid], whose message contains the position and the expected
+// token.
 func ParseLabelSelector(s string) (LabelSelector, error) {
 	p := labelParser{text: s}
 	p.next()
@@ -139,7 +140,7 @@ func (p *labelParser) value() ([]string, error) {
 func (p *labelParser) integer() (int64, error) {
 	p.next()
 	n, err := strconv.ParseInt(p.token, 10, 64)
-	// Kubernetes allows no sign, because no label value can have one
+	// Kubernetes allows no sign, because a label value cannot contain a sign.
 	if err != nil || !isName(p.token, "") {
 		return 0, p.expected("an integer without a sign")
 	}

@@ -30,8 +30,8 @@ func CheckNamespace(name string) error {
 	return nil
 }
 
-// isSubdomain limits the length of the whole and not of each label, as Kubernetes does. RFC 1123
-// limits a label to 63 characters.
+// isSubdomain limits only the length of the whole name, as Kubernetes does. RFC 1123 also
+// limits each label to 63 characters.
 func isSubdomain(s string) bool {
 	if len(s) > 253 {
 		return false
@@ -62,7 +62,7 @@ func isName(s, inner string) bool {
 }
 
 // CheckLabels returns an error of code [Invalid] if a key or value is not valid in Kubernetes.
-// The error has a cause for each of them, sorted by message.
+// The error has a cause for each invalid key or value, sorted by message.
 func CheckLabels(labels map[string]string) error {
 	var causes []Cause
 	for k, v := range labels {

@@ -62,7 +62,7 @@ func TestLabelSelectorOperators(t *testing.T) {
 		"cores>8":                false,
 		"cores<9":                true,
 		"cores<8":                false,
-		"app>1":                  false, // not a number
+		"app>1":                  false, // "web" is not a number
 		"none<1":                 false,
 		"x.io/zone=b":            true,
 		"app=web,cores>1,!none":  true,
@@ -247,7 +247,7 @@ func TestCheckLabelsReportsEveryCause(t *testing.T) {
 
 func TestCheckNameAndNamespaceFollowKubernetes(t *testing.T) {
 	long := strings.Repeat("a", 63)
-	for name, want := range map[string][2]bool{ // allowed as a name, allowed as a namespace
+	for name, want := range map[string][2]bool{ // whether it is a valid name, and a valid namespace
 		"a":                             {true, true},
 		"a-1":                           {true, true},
 		"1":                             {true, true},

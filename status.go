@@ -51,8 +51,8 @@ const (
 // Kubernetes does not define it.
 const causeTooSlow = "TooSlow"
 
-// StatusOf converts err to a Status. An error that is not an [*Error] becomes an InternalError
-// with its text.
+// StatusOf converts err to a Status. An error that is not an [*Error] becomes a Status with the
+// reason InternalError and the text of the error.
 func StatusOf(err error) Status {
 	e := AsError(err)
 	s := Status{Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: e.Reason, Code: e.HTTPStatus(), Message: e.Message}
@@ -130,8 +130,8 @@ func (s Status) Err() *Error {
 	return e
 }
 
-// code uses the causes and the reason first, because several reasons share an HTTP status. For an
-// unknown reason it uses the status.
+// code derives the code from the causes and the reason, because several reasons share an HTTP
+// status. For an unknown reason it uses the status.
 func (s Status) code() Code {
 	if s.Details != nil {
 		for _, c := range s.Details.Causes {

@@ -71,8 +71,8 @@ func benchmarkCompression(b *testing.B, t transport.Server, kind string, watcher
 	b.ReportMetric(float64(p.bytes-bytes)/deliveries, "wire-B/delivery")
 }
 
-// BenchmarkDecompression measures the client's cost to receive such an event, and the
-// memory of a client stream that waits for its next event. The server runs in the same
+// BenchmarkDecompression measures the client's cost to receive one event, a pod of 2 KiB, and
+// the memory of a client stream that waits for its next event. The server runs in the same
 // process and compresses each event once for all streams.
 func BenchmarkDecompression(b *testing.B) {
 	for _, c := range compressions {
@@ -124,7 +124,7 @@ type podServer struct {
 	random *rand.Rand
 
 	mu sync.Mutex
-	// Guarded by mu. Benchmarks read bytes without mu when no event is in transit.
+	// Guarded by mu. Benchmarks read the field bytes without mu while no event is in transit.
 	cond          *sync.Cond
 	events, bytes int
 }
@@ -167,8 +167,8 @@ func (p *podServer) Publish() {
 	p.log.Append(history.Record{Version: p.version, Old: p.log.Get(key), New: podOf(p.random, key, p.version)})
 }
 
-// podText is the part of a pod that is the same for all pods of a workload. Each
-// pod replaces its formatting verbs with random identifiers, which hardly compress.
+// podText is the part of a pod that is the same for all pods of a workload. podOf replaces the
+// formatting verbs with random identifiers, which hardly compress.
 const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,` +
 	`"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}}],"defaultMode":420}}],` +
 	`"containers":[{"name":"web","image":"registry.example.com/shop/web@sha256:%[2]s","ports":[{"containerPort":8080,"protocol":"TCP"}],` +

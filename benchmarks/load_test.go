@@ -15,15 +15,15 @@ import (
 	"testing"
 )
 
-// loadEnv makes this program a load process, which holds the clients. They run in a
-// separate process, so that the benchmark's process uses CPU time only for the server. The
-// load process opens connections, discards the received bytes and counts one mark for each
-// event. The two processes exchange lines over pipes.
+// loadEnv makes this program a load process, which holds the clients. They run in a separate
+// process, so that the benchmark's process uses CPU time only for the server. The load process
+// opens connections, discards the received bytes, and counts events by their mark. The two
+// processes exchange lines over pipes.
 const loadEnv = "LISTWATCH_BENCH_LOAD" // its value is "kind addr watchers"
 
 // mark occurs exactly once in every event that the benchmarks send, and nowhere else in a
-// stream: not in other members of the object, and not in the header of a WebSocket frame,
-// which contains the byte 126 and the payload's length.
+// stream: neither in other members of the object nor in the header of a WebSocket frame. That
+// header consists of the opcode, the byte 126 and the payload's length.
 const mark = '!'
 
 func TestMain(m *testing.M) {
@@ -109,7 +109,7 @@ func serveLoad(spec string) error {
 	}
 }
 
-// counter counts marks.
+// counter counts the marks that all clients have received.
 type counter struct {
 	mu    sync.Mutex
 	cond  sync.Cond
@@ -153,8 +153,8 @@ func (c *counter) drain(r io.Reader) {
 	}
 }
 
-// requests holds the requests of clients that use plain TCP connections. All other kinds
-// use HTTP/2.
+// requests holds, by kind, the requests of clients that use plain TCP connections. Clients of
+// all other kinds use HTTP/2.
 var requests = map[string]string{
 	"tcp":       "\r\n\r\n",
 	"chunked":   "GET /?" + benchQuery + " HTTP/1.1\r\nHost: bench\r\n\r\n",
@@ -163,8 +163,9 @@ var requests = map[string]string{
 
 const benchQuery = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
-// requestOf returns the request of the kind's clients, empty for HTTP/2, and the header
-// that requests compression if the kind names a coding, such as "chunked+gzip".
+// requestOf returns the request that clients of the kind send; it is empty for HTTP/2. If the
+// kind names a coding, as in "chunked+gzip", requestOf also returns the header that requests
+// it.
 func requestOf(kind string) (request, name, value string) {
 	kind, coding, compressed := strings.Cut(kind, "+")
 	request, name, value = requests[kind], "Accept-Encoding", coding
@@ -225,7 +226,7 @@ func openRaw(addr, request string, c *counter) error {
 			break
 		}
 	}
-	// r buffers nothing more: the server flushes the headers before it sends events.
+	// The buffer of r is empty, because the server flushes the headers before it sends events.
 	go c.drain(conn)
 	return nil
 }

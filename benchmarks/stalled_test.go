@@ -10,9 +10,9 @@ import (
 )
 
 // BenchmarkStalledReader measures the latency of a healthy reader, from Publish to the last
-// byte read. It alternates between a server whose only client is that reader, and a server
-// that also has clients that have stopped reading. "p99-ratio" is the 99th percentile with
-// stalled clients, divided by the one without. "spread-without" is the ratio between
+// byte read. It alternates between a server whose only client is that reader, and a server that
+// also has clients that have stopped reading. "p99-ratio" is the 99th percentile with stalled
+// clients, divided by the 99th percentile without them. "spread-without" is the ratio between
 // successive runs without stalled clients, which shows the noise.
 func BenchmarkStalledReader(b *testing.B) {
 	for _, stalled := range []int{1, 50} {

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// A boundedReader fails when a decoder must read more than is allowed, because a value is too
-// large.
+// A boundedReader returns an error if a decoder reads beyond the allowed offset. The decoder
+// then needs more bytes for a value than its limit permits.
 type boundedReader struct {
 	r       io.Reader
 	total   int64 // a negative value means no limit
@@ -20,7 +20,7 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 		limit = min(limit, r.total)
 	}
 	if r.read >= limit {
-		// Only the end of the list is permitted now.
+		// The limit is reached, so only the end of the list may follow.
 		n, err := r.r.Read(p[:min(1, len(p))])
 		if n > 0 {
 			err = corruptList(fmt.Sprintf("an object or the list exceeds the limit of %d bytes", limit), nil)

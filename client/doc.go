@@ -1,4 +1,4 @@
-// Package client makes a Source of a URL: it lists and watches a collection that watchserver,
+// Package client turns a URL into a Source: it lists and watches a collection that watchserver,
 // or any other server that speaks Kubernetes' list-watch, serves over HTTP/1.1, HTTP/2 or
 // WebSocket.
 //
@@ -9,9 +9,9 @@
 //
 // # Recovery
 //
-// When a connection ends, the Watcher reconnects after a delay with jitter, over any transport that
-// works, and resumes at the last complete version. The reader sees one history without gaps and
-// repetitions. It gets an error only if it must act:
+// When a connection ends, the Watcher reconnects after a delay with jitter, over any transport
+// that works, and resumes at the last complete version. The reader sees one history without
+// gaps or repetitions. It gets an error only if it must act:
 //
 //   - [listwatch.Expired]: list again, or watch again with initial events. The reasons: the
 //     server no longer has the history, or its state was replaced (its epoch changed, or

@@ -58,8 +58,8 @@ type failedDial struct {
 }
 
 // dial sends r over the first transport that works. It demotes the transports that failed
-// before that one. If all fail it demotes none, because the transports are then not the
-// reason.
+// before that one. If all of them fail, it demotes none, because the reason is then not the
+// transport.
 func (f *fallback) dial(ctx context.Context, r *transport.Request, trace *Trace) (transport.Receiver, *candidate, error) {
 	var failed []failedDial
 	for _, c := range f.order() {

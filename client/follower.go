@@ -51,7 +51,8 @@ func (f *follower) open() error {
 		f.epoch = f.remote.epoch()
 		f.reflector.Resume = reflector.ResumePoint{Synced: true, Version: q.Version}
 	default:
-		// A watch without a start version could not be resumed before its first event.
+		// A watch without a start version could not be resumed before its first event, so list
+		// one object to learn a version.
 		page, err := f.List(f.ctx, listwatch.Query{Namespace: q.Namespace, Name: q.Name, Limit: 1})
 		if err != nil {
 			return err

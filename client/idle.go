@@ -32,7 +32,7 @@ var errIdle = &listwatch.Error{
 func newIdleTimer(timeout time.Duration, onExpiry func()) *idleTimer {
 	t := &idleTimer{timeout: timeout, start: time.Now(), onExpiry: onExpiry}
 	if timeout >= 0 {
-		// check uses t.timer, so it must not run before that is set.
+		// check uses t.timer, so it must not run before t.timer is set.
 		t.timer = time.AfterFunc(math.MaxInt64, t.check)
 		t.timer.Reset(timeout)
 	}

@@ -21,10 +21,10 @@ import (
 // RetryAfter of the error has passed. If a continue token has expired and the server offers
 // a new one, [listwatch.Error.Continue] holds it.
 //
-// The bytes of the objects are the server's. Items of Kubernetes' typed lists lack kind and
-// apiVersion; they are added from the list as the first members, so that an object has the same
-// bytes as in a watch. If the versions of the server are not decimal numbers, the error is
-// [listwatch.Unsupported].
+// Objects keep the bytes that the server sent, with one exception: items of Kubernetes' typed
+// lists lack kind and apiVersion. List adds these two as the first members, so that an object
+// has the same bytes as in a watch. If the versions of the server are not decimal numbers, the
+// error is [listwatch.Unsupported].
 func (r *Remote) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, _, err := r.list(ctx, q)
 	return page, err
@@ -123,7 +123,8 @@ func (r *Remote) listLimit() int64 {
 	return r.MaxListBytes
 }
 
-// checkList returns an error if the response is not JSON but, for instance, the page of a proxy.
+// checkList returns an error if the response is not JSON but, for instance, the HTML page of a
+// proxy.
 func checkList(h http.Header) error {
 	contentType := h.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(contentType)

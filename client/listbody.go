@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A listBody reads a list object by object, so that a large one is not held in memory twice.
+// A listBody reads a list object by object, so that a large list is not held in memory twice.
 // Its members may come in any order:
 // {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 type listBody struct {
@@ -80,7 +80,7 @@ func (b *listBody) member(name json.Token) error {
 			return err
 		}
 		var ok bool
-		// Items of the kind List may be of any kind, and each has its own kind member.
+		// A list of kind "List" may hold objects of any kind, each with its own kind member.
 		// b.kind is then empty.
 		if b.kind, ok = strings.CutSuffix(kind, "List"); !ok {
 			return &listwatch.Error{Code: listwatch.Unsupported, Message: fmt.Sprintf("the response has kind %.64q, want a kind that ends in List", kind)}

@@ -39,7 +39,8 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 			return reflector.AwaitVersion
 		}
 	case listwatch.Unauthorized:
-		// authorized has already retried a refused request with fresh credentials.
+		// authorized has already retried a refused request with fresh credentials, so only a
+		// response that was opened is retried here.
 		if end.Opened && f.remote.Header != nil {
 			return reflector.RetryOnce
 		}
@@ -50,8 +51,8 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 // recordFailure demotes the transport of the response if it may be the reason for end.
 func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoint) {
 	if end.Err == error(errIdle) && !at.Synced {
-		// The server may be waiting for changes, because some servers silently ignore
-		// unknown parameters.
+		// Some servers silently ignore sendInitialEvents and wait for changes, so the next
+		// attempt lists the initial events.
 		f.remote.state.watchList.MarkUnsupported()
 	}
 	if f.response.received > 0 || end.IsClean() && !end.IsBrief() {

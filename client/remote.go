@@ -63,7 +63,7 @@ type Remote struct {
 	IdleTimeout time.Duration
 	// Backoff configures the delay before a watcher reconnects.
 	Backoff listwatch.Backoff
-	// Trace has hooks for what watchers do. It may be nil.
+	// Trace holds hooks that observe the watchers. It may be nil.
 	Trace *Trace
 
 	state remoteState
@@ -76,7 +76,8 @@ var (
 
 // The defaults of [Remote].
 const (
-	// DefaultIdleTimeout is two and a half times the minute between two bookmarks of a server.
+	// DefaultIdleTimeout is two and a half times the interval at which servers send bookmarks,
+	// which is one minute.
 	DefaultIdleTimeout = 150 * time.Second
 	// DefaultMaxListBytes is 1 GiB.
 	DefaultMaxListBytes = 1 << 30

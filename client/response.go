@@ -22,7 +22,8 @@ type response struct {
 	malformed bool // the server violated the protocol of the transport or of the framing
 }
 
-// request opens a response with the parameters p. It ends with ctx.
+// request sends a request with the parameters p and returns its response, which ends when ctx
+// does.
 func (f *follower) request(ctx context.Context, p params) (*response, error) {
 	r := f.remote
 	ctx, cancel := context.WithCancel(ctx)
@@ -64,7 +65,7 @@ func (f *follower) checkEpoch(h http.Header) error {
 	}
 }
 
-// Next implements [listwatch.Watcher]. It returns one event.
+// Next implements [listwatch.Watcher]. It returns one event per call.
 func (resp *response) Next(_ context.Context, dst []listwatch.Event) (int, error) {
 	f := resp.follower
 	if listed := f.listed; listed != nil {
@@ -83,8 +84,8 @@ func (resp *response) Next(_ context.Context, dst []listwatch.Event) (int, error
 	}
 	f.remote.learnFrom(e.Object)
 	if e.Type == listwatch.Bookmark && !f.reflector.Resume.Synced {
-		// Some servers send their first bookmark after the initial events without marking
-		// their end.
+		// Some servers do not mark the end of the initial events. Their first bookmark follows
+		// the initial events, so treat it as Synced.
 		e = listwatch.NewBookmark(listwatch.Describe(f.remote), e.Version, true)
 	}
 	dst[0] = e

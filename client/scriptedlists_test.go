@@ -77,8 +77,8 @@ func listBodyOf(version int, names ...string) string {
 	return fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, version, strings.Join(items, ","))
 }
 
-// dialTimeout is the dial function of a network without servers. It returns after a timeout
-// of its own, because net/http continues a dial for later requests after ctx has ended.
+// dialTimeout is the dial function of a network without servers. The dial also ends by its own
+// timeout, because net/http continues a dial for later requests after ctx has ended.
 func dialTimeout(ctx context.Context, _, _ string) (net.Conn, error) {
 	reflector.Sleep(ctx, 10*time.Second)
 	return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}

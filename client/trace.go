@@ -6,13 +6,15 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Trace has hooks for events that the readers of watchers do not see. Each hook may be nil.
+// A Trace has hooks for events that the reader of a watcher does not see. Each hook may be nil.
 // Hooks are called from many goroutines at once and must return quickly.
 type Trace struct {
-	// Opened is called when the server has accepted a watch over the named transport. from is the
-	// version from which it resumes. Zero means that it begins with the state.
+	// Opened is called when the server has accepted a watch over the named transport. from is
+	// the version from which the watch resumes. Zero means that it begins with the current
+	// state.
 	Opened func(transport string, from listwatch.Version)
-	// TransportFailed is called when the named transport could not be used. The next one is tried.
+	// TransportFailed is called when the named transport could not be used. The next transport
+	// is then tried.
 	TransportFailed func(transport string, err error)
 	// Lost is called when a connection has ended or a request has failed. The next attempt
 	// starts after wait. err is io.EOF if the server ended the watch cleanly.

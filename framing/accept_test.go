@@ -23,7 +23,7 @@ func TestParseAccept(t *testing.T) {
 		{[]string{"Application/JSON ; Charset=UTF-8;q=0.5"}, []MediaRange{{"application", "json", map[string]string{"charset": "UTF-8"}, 500}}},
 		{[]string{"*/*;q=0,text/*;q=1.000", "a/b;q=0.001"}, []MediaRange{{"*", "*", nil, 0}, {"text", "*", nil, 1000}, {"a", "b", nil, 1}}},
 		{[]string{`a/b;x="1,2;\"3\\";y=z;q=0.25`}, []MediaRange{{"a", "b", map[string]string{"x": `1,2;"3\`, "y": "z"}, 250}}},
-		// RFC 9110 12.5.1: q in any place
+		// RFC 9110 12.5.1: q may precede other parameters.
 		{[]string{"a/b;q=0.5;x=1"}, []MediaRange{{"a", "b", map[string]string{"x": "1"}, 500}}},
 		{[]string{"a/b;;x=1; ;"}, []MediaRange{{"a", "b", map[string]string{"x": "1"}, 1000}}},
 		{[]string{"text/html, image/gif, *; q=.2, */*; q=.2"}, []MediaRange{{"text", "html", nil, 1000}, {"image", "gif", nil, 1000}, {"*", "*", nil, 200}, {"*", "*", nil, 200}}},
@@ -84,7 +84,7 @@ func TestNegotiate(t *testing.T) {
 		{"*/*, text/event-stream", SSE{}, JSON{}}, // text/event-stream is more specific
 		{"application/json, */*", JSON{}, JSON{}},
 		{"*/*;q=0.9, application/json;q=0.1", SSE{}, CBORSeq{}},
-		// text/event-stream is more specific than text/*
+		// text/event-stream is more specific than text/*, so its weight applies.
 		{"text/*;q=0.3, text/event-stream;q=0.7, application/json;q=0.5", SSE{}, JSON{}},
 
 		// A weight of zero excludes a type.
@@ -106,7 +106,7 @@ func TestNegotiate(t *testing.T) {
 		{"application/json;as=Table;v=v1;g=meta.k8s.io", none, none},
 		{"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", JSON{}, JSON{}},
 		{"application/json;as=Table;v=v1;g=meta.k8s.io, text/event-stream", SSE{}, none},
-		// the first is more specific
+		// The range with a parameter is more specific, so its weight of zero applies.
 		{"application/json;charset=utf-8;q=0, application/json", none, none},
 		{"application/json;stream=x", none, none},
 

@@ -42,8 +42,8 @@ func hasLineBreak(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
-// check returns an error if no framing can carry w. It does not validate the object beyond
-// its first byte; the object must be JSON.
+// check returns an error if no framing can carry w. The caller must ensure that the object is
+// JSON, because check looks only at its first byte.
 func (w WatchEvent) check() error {
 	if w.Type == "" || !utf8.ValidString(w.Type) {
 		return encodeError(listwatch.Invalid, fmt.Sprintf("type %q: must be non-empty UTF-8", w.Type), nil)
@@ -60,7 +60,7 @@ type bodyReader struct {
 	text    []byte // the text of the current event; the buffer is reused
 }
 
-// begin prepares b for the next event. It drops a large buffer.
+// begin prepares b for the next event. It releases the buffer if it is large.
 func (b *bodyReader) begin() {
 	if cap(b.text) > maxKeptBuffer {
 		b.text = nil

@@ -16,8 +16,8 @@ type cborReader struct {
 	body bodyReader  // its text is the JSON so far
 	open []cborLevel // a stack of the open arrays and maps
 	raw  []byte      // a reused buffer for strings that span chunks or reads
-	// maxJSON is the maximum length of the JSON. Zero means no limit, for callers that
-	// limit the CBOR: the JSON is at most nine times as long.
+	// maxJSON is the maximum length of the JSON. Zero means no limit. A caller that limits the
+	// CBOR needs none, because the JSON is at most nine times as long.
 	maxJSON int
 }
 

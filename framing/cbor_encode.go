@@ -138,7 +138,8 @@ func appendStringItem(dst, raw []byte) []byte {
 	if n := jsonscan.PlainLength(raw); n == len(raw) {
 		return appendText(dst, raw)
 	}
-	// room for the longest head: the head depends on the length of the decoded text
+	// Reserve room for the longest head, because the size of the head depends on the length of
+	// the decoded text.
 	var room [9]byte
 	start := len(dst)
 	dst = append(dst, room[:]...)
@@ -150,7 +151,7 @@ func appendStringItem(dst, raw []byte) []byte {
 	return dst[:start+len(head)+n]
 }
 
-// appendUnescaped decodes the JSON string raw, without its quotes. Half of a surrogate pair
+// appendUnescaped decodes the JSON string raw, without its quotes. An unpaired surrogate
 // becomes U+FFFD.
 func appendUnescaped(dst, raw []byte) []byte {
 	for len(raw) > 0 {

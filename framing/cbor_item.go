@@ -40,7 +40,7 @@ func (c *cborReader) content(in *input, h cborHead) ([]byte, error) {
 			return nil, err
 		}
 		if h.major == cborText && !utf8.Valid(c.raw[start:]) {
-			// RFC 8949 3.2.3: no character spans chunks.
+			// RFC 8949 3.2.3: a character must not span two chunks.
 			return nil, corrupt("CBOR: chunk of a string", errNotUTF8)
 		}
 	}

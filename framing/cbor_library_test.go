@@ -16,7 +16,8 @@ import (
 func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
 	for _, c := range []struct {
 		name, object string
-		// the library decodes our CBOR without a change, but cannot encode the object itself
+		// decodable is true if the library decodes the CBOR of CBORSeq without a change. It
+		// still cannot encode the object itself.
 		decodable bool
 	}{
 		{"an integer beyond 2^53", `{"n":9007199254740993}`, true},
@@ -57,7 +58,7 @@ func viaLibrary(object []byte) ([]byte, error) {
 	return fromCBOR(item)
 }
 
-// fromCBOR returns the object of an event as JSON.
+// fromCBOR decodes an event with the library and returns its object as JSON.
 func fromCBOR(item []byte) ([]byte, error) {
 	mode, err := cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), DupMapKey: cbor.DupMapKeyQuiet}.DecMode()
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	// maxDigits limits the length of numbers that are converted between decimal and binary. The
 	// time grows with the square of the length, and is below a millisecond for maxDigits.
 	maxDigits = 16_384
-	// maxBignum is the number of bytes of a bignum of maxDigits.
+	// maxBignum is the number of bytes of a bignum with maxDigits decimal digits.
 	maxBignum = maxDigits * 107 / 256 // 107/256 > log2(10)/8
 )
 
@@ -50,7 +50,7 @@ func appendInteger(dst []byte, negative bool, digits []byte) ([]byte, error) {
 		n.Sub(n, big.NewInt(1))
 		major, tag = cborNegative, tagNegativeBignum
 	}
-	if n.IsUint64() { // -2^64
+	if n.IsUint64() { // true only for -2^64
 		return appendHead(dst, major, n.Uint64()), nil
 	}
 	raw := n.Bytes()

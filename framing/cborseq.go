@@ -15,7 +15,7 @@ import "io"
 //     float64, and 1e400 is 4([400, 1]).
 //   - A number of more than 16,384 digits or with an exponent beyond 63 bits is an error of code
 //     Unsupported.
-//   - Strings are UTF-8. Half of a surrogate pair, which UTF-8 cannot represent, becomes U+FFFD,
+//   - Strings are UTF-8. An unpaired surrogate, which UTF-8 cannot represent, becomes U+FFFD,
 //     as in encoding/json.
 //   - Members keep their order. Duplicate members are kept, because the JSON has the same
 //     defect. RFC 8949 5.6 calls such a map invalid, so strict peers reject it. Lengths are

@@ -112,7 +112,7 @@ func TestJSONValuesAsCBOR(t *testing.T) {
 			t.Errorf("%s: encoded as %s first, and as %s (%v) after the round trip", c.value, got, again, err)
 		}
 	}
-	// lengths around the one from which a head has a second byte
+	// Lengths around 24, from which a head needs a second byte.
 	for size := 22; size < 26; size++ {
 		value := "[" + strings.Repeat("1,", size-1) + `"` + strings.Repeat("é", size) + `\n"]`
 		got, err := asCBOR(t, value)
@@ -162,12 +162,12 @@ func TestCBORItemsAsJSON(t *testing.T) {
 		"6449455446": `"IETF"`, "62225c": `"\"\\"`, "64f0908591": `"𐅑"`, "98190102030405060708090a0b0c0d0e0f101112131415161718181819": "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]",
 		"7f657374726561646d696e67ff": `"streaming"`, "9fff": "[]", "9f018202039f0405ffff": "[1,[2,3],[4,5]]", "83018202039f0405ff": "[1,[2,3],[4,5]]",
 		"bf61610161629f0203ffff": `{"a":1,"b":[2,3]}`, "bf6346756ef563416d7421ff": `{"Fun":true,"Amt":-2}`, "bfff": "{}", "7fff": `""`, "5fff": `""`,
-		// a longer head than necessary is allowed, but the text is missing
+		// A head may be longer than necessary.
 		"1800": "0", "1b0000000000000001": "1", "9a0000000101": "[1]", "7b000000000000000161": "",
-		"d9d9f701": "1", "d9d9f7d9d9f780": "[]", "81d9d9f7a0": "[{}]", // self-described, anywhere
-		// Kubernetes: strings as bytes
+		"d9d9f701": "1", "d9d9f7d9d9f780": "[]", "81d9d9f7a0": "[{}]", // the tag 55799 at any place
+		// Kubernetes encodes strings as byte strings.
 		"43616263": `"abc"`, "5f4161426263ff": `"abc"`, "a1416101": `{"a":1}`,
-		"d64401020304": `"AQIDBA=="`, "d640": `""`, // Kubernetes: bytes, to be base64
+		"d64401020304": `"AQIDBA=="`, "d640": `""`, // Kubernetes tags bytes that become base64
 		"c240": "0", "c340": "-1", "c24100": "0", "c2420001": "1", "c25f4101414fff": "335",
 		"c48221196ab3": "273.15", "c48200c249010000000000000000": "18446744073709551616e0", "c4820303": "3e3", "c49f2003ff": "0.3", "c4822000": "0.0", "c48226 01": "0.0000001",
 		"c48227 01": "1e-8", "c4822120": "-0.01", "c4823bffffffffffffffff01": "1e-18446744073709551616",
@@ -208,7 +208,7 @@ func TestInvalidCBORIsRejected(t *testing.T) {
 	}
 }
 
-// An independent decoder must accept our CBOR and return the same values.
+// An independent decoder must accept the CBOR of CBORSeq and return the same values.
 func TestIndependentDecoderReadsOurCBOR(t *testing.T) {
 	mode, err := cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertNone, MaxNestedLevels: 100, UTF8: cbor.UTF8RejectInvalid, IndefLength: cbor.IndefLengthForbidden}.DecMode()
 	if err != nil {
@@ -280,7 +280,7 @@ func intText(v any) string {
 	return string(data)
 }
 
-// Our decoder must read the CBOR of an independent encoder, both with Kubernetes' options
+// CBORSeq's decoder must read the CBOR of an independent encoder, both with Kubernetes' options
 // and with the default options.
 func TestDecoderReadsIndependentCBOR(t *testing.T) {
 	plain, err := cbor.EncOptions{}.EncMode()

@@ -32,7 +32,8 @@ func (w WatchEvent) Event() (listwatch.Event, error) { return w.event(listwatch.
 
 // TrustedEvent is like [WatchEvent.Event], but does not validate and copy the object. It must
 // only be used for the result of a [Decoder], which is compact and valid JSON. The event keeps
-// w.Object. For other JSON, the result may be an error of code Corrupt or an invalid object.
+// a reference to w.Object. For other JSON, the result may be an error of code Corrupt or an
+// invalid object.
 func (w WatchEvent) TrustedEvent() (e listwatch.Event, err error) {
 	defer func() {
 		if recover() != nil {
@@ -42,8 +43,8 @@ func (w WatchEvent) TrustedEvent() (e listwatch.Event, err error) {
 	return w.event(readObject)
 }
 
-// readObject is like [listwatch.ParseObject], for data that is valid and compact. The
-// object keeps data.
+// readObject is like [listwatch.ParseObject], for data that is valid and compact. The object
+// keeps a reference to data.
 func readObject(data []byte) (*listwatch.Object, error) {
 	m, err := rawjson.ReadMetadata(data, pool.GetMap)
 	if err != nil {

@@ -89,7 +89,7 @@ func (SSE) AppendOpening(dst []byte) []byte { return append(dst, "retry: "+retry
 
 // AppendHeartbeat implements [Heartbeater]. It appends a comment, and an id if the version is
 // known. A block without data is not an event, but browsers keep its id (HTML 9.2.6, "dispatch
-// the event", step 1), as for a bookmark.
+// the event", step 1) and resume from it.
 func (SSE) AppendHeartbeat(dst []byte, at listwatch.Version) []byte {
 	dst = append(dst, ":\n"...)
 	if at != 0 {

@@ -84,8 +84,8 @@ func (b *codedBody) truncationError(withinEvent bool) error {
 	return corruptError("the "+b.name+" data is truncated", cause)
 }
 
-// Read returns io.EOF at any end of the body, as a streamBody does. The decoder reports
-// whether that is within an event.
+// Read returns io.EOF at any end of the body, as a streamBody does. The decoder reports whether
+// the end is within an event.
 func (b *codedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, corruptError(fmt.Sprintf("%d bytes of decompressed %s data contain no event", b.limit, b.name), nil)

@@ -29,8 +29,8 @@ var contentCodings = []*contentCoding{
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
-// Codings returns the names of the supported content codings, beginning with the one that
-// costs our clients the least CPU time. The caller may modify the slice.
+// Codings returns the names of the supported content codings, beginning with the one that costs
+// the client the least CPU time. The caller may modify the slice.
 func Codings() []string { return []string{compress.Zstd, compress.Gzip} }
 
 // negotiateCoding chooses the content coding of a response to r with the headers h, and sets

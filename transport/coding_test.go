@@ -95,8 +95,8 @@ func TestCodingIsPartOfTheWireForm(t *testing.T) {
 	}
 }
 
-// A gzip stream is a single member. It contains frames that other streams share, although
-// other events preceded them there.
+// A gzip stream is a single member. It contains frames that other streams share, although in
+// those streams other events preceded them.
 func TestStreamCodingCompletesTheMember(t *testing.T) {
 	c, _, err := negotiateFor(t, "gzip", &Envelope{})
 	if err != nil {

@@ -75,8 +75,8 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameServer reports whether credentials for a may be sent to b: the host and port are the same,
-// and it is not a downgrade from https to http.
+// sameServer reports whether credentials for a may be sent to b: host and port are the same, or
+// b is the https server of the same host on the default ports.
 func sameServer(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
@@ -191,7 +191,7 @@ func isProtocolError(err error) bool {
 	// The standard library has no exported types for these errors.
 	for _, text := range []string{
 		"malformed HTTP",                      // the response is not HTTP/1
-		"readLoopPeekFailLocked: %!w(<nil>)",  // bytes before the request, such as HTTP/2 frames
+		"readLoopPeekFailLocked: %!w(<nil>)",  // data before the request, such as HTTP/2 frames
 		"looked like an HTTP/1.1 header",      // HTTP/1 instead of HTTP/2 frames
 		"remote error: tls: no application p", // ALPN failed (RFC 7301, section 3.2)
 	} {

@@ -17,7 +17,8 @@ type Envelope struct {
 	// be a [framing.MessageFramer].
 	Messages bool
 	// Wrap appends payload to dst, with the data of the transport around it. binary is the
-	// framer's Binary. If nil, the payload is sent without additional data.
+	// result of the framer's Binary method. If Wrap is nil, the payload is sent without
+	// additional data.
 	Wrap func(dst, payload []byte, binary bool) []byte
 	// Compression is the name of the compression that Wrap applies. It is empty if Wrap
 	// does not compress.

@@ -79,7 +79,8 @@ func splitHost(s string) (host, port string, isIPv6, ok bool) {
 	} else {
 		var colon bool
 		host, port, colon = strings.Cut(s, ":")
-		// A Host may contain letters beyond ASCII. An Origin contains their punycode.
+		// A Host may contain letters beyond ASCII, so they are allowed here. An Origin has them
+		// in punycode.
 		ok = !strings.ContainsAny(host, "/\\?#@[]%^ \t") && (!colon || port != "")
 	}
 	ok = ok && host != "" && (port == "*" || len(port) <= 5 && strings.Trim(port, "0123456789") == "")

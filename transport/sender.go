@@ -55,8 +55,8 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 		// Otherwise net/http would parse the rest of the body as the next request.
 		w.Header().Set("Connection", "close")
 	}
-	// The timeouts of the http.Server are for short requests; a stream has timeouts of its
-	// own. If w does not support deadlines, none are set.
+	// The timeouts of the http.Server are for short requests; a stream has timeouts of its own.
+	// The errors are ignored, because a w without deadlines has nothing to reset.
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
 	// Without full duplex, net/http would read the request's body before it sends the
@@ -149,7 +149,7 @@ func (s *responseSender) abort() error {
 	if err := s.rc.SetWriteDeadline(longAgo); err != nil {
 		return &listwatch.Error{Code: listwatch.Unknown, Op: "abort", Err: err}
 	}
-	s.writing.Lock() // a write in progress has failed because of the deadline
+	s.writing.Lock() // does not wait long, because the deadline fails a write in progress
 	defer s.writing.Unlock()
 	return s.guard.abort()
 }

@@ -2,8 +2,8 @@
 // client. Its subpackages chunked (HTTP/1.1), h2 (HTTP/2) and websocket each have a server and a
 // client. This package has the interfaces, and the code that both ends share.
 //
-// A transport does not know histories or selections. The server half writes batches of encoded
-// events, and the client half returns decoded events. Start with [Server] and [Client].
+// A transport does not know histories or selections. The server side writes batches of encoded
+// events, and the client side returns decoded events. Start with [Server] and [Client].
 //
 // # Writing a transport
 //
@@ -33,7 +33,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// A Server is the server half of a transport. It must be safe for concurrent use.
+// A Server is the server side of a transport. It must be safe for concurrent use.
 type Server interface {
 	// Name returns the name of the transport for logs and metrics, such as "chunked", "h2" or
 	// "websocket".
@@ -126,14 +126,14 @@ const (
 	Abort
 )
 
-// A Client is the client half of a transport. It must be safe for concurrent use. It may keep
+// A Client is the client side of a transport. It must be safe for concurrent use. It may keep
 // connections.
 type Client interface {
 	// Name returns the name of the transport; see [Server].
 	Name() string
-	// Dial opens a stream. When ctx ends, so does the stream. If the server responds with an
-	// error, it is the *listwatch.Error of its Status. The error has code Unsupported if the
-	// server does not support this transport, and Unavailable if the connection failed.
+	// Dial opens a stream. The stream ends when ctx ends. If the server responds with an error,
+	// Dial returns the *listwatch.Error of its Status. Otherwise the error has code Unsupported
+	// if the server does not support this transport, and Unavailable if the connection failed.
 	Dial(ctx context.Context, r *Request) (Receiver, error)
 }
 
@@ -141,7 +141,8 @@ type Client interface {
 type Request struct {
 	// URL is an http or https URL with its query. A transport with another scheme converts it.
 	URL *url.URL
-	// Header is added to the request, for credentials and Last-Event-ID. Accept is set by Framings.
+	// Header is added to the request, for credentials and Last-Event-ID. The transport sets
+	// Accept from Framings.
 	Header http.Header
 	// Framings are the framings that the client accepts, the preferred one first. If nil, only
 	// JSON is accepted.

@@ -40,8 +40,8 @@ func ChooseRepresentation(r *http.Request, offer RepresentationFunc) (ListRepres
 	return chooseJSONRepresentation(r, offer, false)
 }
 
-// chooseJSONRepresentation is chooseRepresentation for responses that are available only in
-// JSON. It refuses requests that do not accept JSON.
+// chooseJSONRepresentation is like chooseRepresentation, for responses that are available only
+// in JSON. It refuses requests that do not accept JSON.
 func chooseJSONRepresentation(r *http.Request, offer RepresentationFunc, list bool) (ListRepresentation, error) {
 	representation, r, err := chooseRepresentation(r, jsonOnly, offer, list)
 	if err == nil {

@@ -27,7 +27,7 @@ type stream struct {
 	batchBytes  int
 	bookmarkAt  time.Time         // when the next bookmark is due; zero if none is
 	heartbeatAt time.Time         // when the next heartbeat is due; zero if none is
-	lastSent    listwatch.Version // of the last event or bookmark; zero within the initial events
+	lastSent    listwatch.Version // of the last event or bookmark; zero during the initial events
 
 	// Written by run, read by any goroutine.
 	events, bytes, sentVersion atomic.Int64

@@ -43,7 +43,7 @@ func (w *watchSet) reserve(client string, l Limits) error {
 	return nil
 }
 
-// release returns a reservation of client.
+// release gives back a reservation of client.
 func (w *watchSet) release(client string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

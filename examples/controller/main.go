@@ -1,5 +1,5 @@
-// Command controller runs the number of instances that each app declares. It shows
-// informers, which read, and a work queue of keys to reconcile.
+// Command controller runs the number of instances that each app declares. It shows how
+// informers serve the reads and a work queue holds the keys to reconcile.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	apps, instances := memory.New[App](), memory.New[Instance]()
-	// Both could also be a client.Remote: an informer follows any Source.
+	// An informer follows any Source, so each of the two stores could also be a client.Remote.
 	c, err := newController(apps, instances, instances)
 	if err != nil {
 		log.Fatal(err)

@@ -20,7 +20,7 @@ type queue struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	order    []listwatch.Key
-	waiting  map[listwatch.Key]bool // in order, or added to it when the worker is done
+	waiting  map[listwatch.Key]bool // the keys of order, and keys to add when their worker is done
 	working  map[listwatch.Key]bool
 	failures map[listwatch.Key]int
 }

@@ -11,11 +11,11 @@ import (
 // A Server serves watches over HTTP/1.1, and over HTTP/1.0 with a body that ends with the
 // connection. The zero value is ready to use. It is safe for concurrent use.
 type Server struct {
-	// DisableHijack makes all watches use the standard path. Otherwise the Server hijacks
-	// the connection of a GET over HTTP/1.1 without a body, if the http.ResponseWriter
-	// passed to Accept is an http.Hijacker and has no Content-Encoding header, which
-	// compressing middleware sets. A ResponseWriter that only wraps an http.Hijacker stays
-	// in use.
+	// DisableHijack makes all watches use the standard path. Otherwise the Server hijacks the
+	// connection of a GET over HTTP/1.1 without a body, if the http.ResponseWriter passed to
+	// Accept is an http.Hijacker and has no Content-Encoding header, which compressing
+	// middleware sets. If the ResponseWriter only wraps an http.Hijacker, the standard path is
+	// used, so that the wrapper takes part.
 	DisableHijack bool
 }
 
@@ -74,7 +74,7 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		if conn, _, err := h.Hijack(); err == nil {
 			return startStream(conn, w.Header(), encoder, o.WriteTimeoutOrDefault()), nil
 		}
-		// The middleware wraps a writer that cannot be hijacked.
+		// The middleware wraps a writer that cannot be hijacked, so use the standard path.
 		encoder = encoder.WithEnvelope(plainEnvelope)
 	}
 	return transport.OpenResponse(w, r, o, encoder)

@@ -3,8 +3,8 @@
 // negotiated by ALPN over TLS, and used with prior knowledge in clear text
 // (rfc9113#section-3).
 //
-// Start with [Server] to serve watches and with [Client] to dial them. Both use HTTP/2 of
-// net/http, so the server works behind any middleware. Call [Configure] for the
-// http.Server: only there can the server limit how long a stalled connection blocks its
-// handlers.
+// Start with [Server] to serve watches and with [Client] to dial them. Both use the HTTP/2
+// implementation of net/http, so the server works behind any middleware. Call [Configure] for
+// the http.Server, because only its fields can limit the time for which a stalled connection
+// blocks its handlers.
 package h2

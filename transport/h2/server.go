@@ -20,7 +20,8 @@ var plainEnvelope = &transport.Envelope{}
 // Name returns "h2".
 func (Server) Name() string { return "h2" }
 
-// Claims reports whether r is an HTTP/2 request other than CONNECT, which RFC 8441 extends.
+// Claims reports whether r is an HTTP/2 request other than CONNECT, which RFC 8441 uses for
+// WebSocket.
 func (Server) Claims(r *http.Request) bool {
 	return r.ProtoMajor == 2 && r.Method != http.MethodConnect
 }

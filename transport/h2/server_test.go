@@ -197,7 +197,7 @@ func TestAShrunkWindowIsRespected(t *testing.T) {
 		sent := make(chan error, 1)
 		go func() { sent <- s.Sender.Send(encode(t, s, 2000)) }()
 		p.readData(1, 1000)
-		// The window becomes negative; at this point it is -900 (rfc9113#section-6.9.2).
+		// The settings make the window negative, -900 bytes (rfc9113#section-6.9.2).
 		p.Must(p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}))
 		p.Must(p.Framer.WriteWindowUpdate(1, 900))
 		synctest.Wait()

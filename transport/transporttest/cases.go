@@ -171,12 +171,12 @@ func testAbortWithin(f *fixture) {
 	}
 	s, r := f.dial(f.Context())
 	f.send(s, Event(1, 1000))
-	f.want(r, Event(1, 1000)) // needed because net/http does not return data of an incomplete chunk
+	f.want(r, Event(1, 1000)) // net/http returns no data of an incomplete first chunk
 	frame := f.frames(s, Event(2, 1000))[0]
 	if err := s.Sender.Send([][]byte{frame[:len(frame)/2]}); err != nil {
 		f.Fatal(err)
 	}
-	// An abort may destroy data in transit, so wait until the reader has received the half
+	// An abort may destroy data in transit, so wait until the reader has received half of the
 	// event.
 	read := make(chan error)
 	go func() {
@@ -194,7 +194,7 @@ func testReset(f *fixture) {
 	s, r := f.dial(f.Context())
 	f.send(s, Event(1, 1000))
 	f.want(r, Event(1, 1000))
-	f.settle() // a client that polls may have no request in flight, which a reset would not affect
+	f.settle() // a polling client sees a reset only while it has a request in flight
 	for _, c := range f.server.Conns() {
 		c.Reset()
 	}

@@ -1,6 +1,6 @@
-// Package transporttest tests transports. [Run] tests a server and a client against each
-// other, over a network in memory in a synctest bubble and over sockets, with and without
-// TLS. A [TestServer] is only the server half, for other tests.
+// Package transporttest tests transports. [Run] tests a server and a client against each other,
+// over a network in memory in a synctest bubble and over sockets, with and without TLS. Other
+// tests can use a [TestServer] with a client of their own.
 package transporttest
 
 import (

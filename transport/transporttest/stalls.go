@@ -13,8 +13,8 @@ import (
 
 const writeTimeout = 5 * time.Second
 
-// alertTimeout is the time that crypto/tls takes to give up sending a closing alert. In
-// net/http a failed write waits for that.
+// alertTimeout is the time after which crypto/tls gives up sending a closing alert. A failed
+// write of net/http returns only then.
 const alertTimeout = 5 * time.Second
 
 // fill sends until Send fails. It returns the duration of the last Send and its error.

@@ -14,9 +14,9 @@ import (
 
 // A Pair is a server and a client of a transport.
 type Pair struct {
-	// Server is the server half.
+	// Server is the server side.
 	Server transport.Server
-	// Client returns a new client half.
+	// Client returns a new client side.
 	Client func(n transport.Network) transport.Client
 	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server, transport.Options)
@@ -159,7 +159,7 @@ func (f *fixture) open() {
 	})
 }
 
-// offer returns the default framings and those of the pair.
+// offer returns the default framings and the framings of the pair.
 func (f *fixture) offer() *framing.Registry {
 	f.Helper()
 	framers := framing.Default().Framers()

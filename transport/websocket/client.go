@@ -33,12 +33,12 @@ var _ transport.Client = (*Client)(nil)
 // Name returns "websocket".
 func (*Client) Name() string { return "websocket" }
 
-// Dial opens a watch. It offers the subprotocols in r.Header and, before them, the one of the
-// first of r.Framings if there is one. It does not follow redirects.
+// Dial opens a watch. It offers the subprotocol of the first of r.Framings, if that framing has
+// one, and then the subprotocols in r.Header. It does not follow redirects.
 //
-// The server's subprotocol determines the framing; if it names none, the server's Content-Type
-// does; if that is not one of r.Framings either, each message does: text is JSON and binary is
-// CBOR.
+// The server's subprotocol determines the framing. If it names no framing, the server's
+// Content-Type determines it. If that names none of r.Framings, the type of each message
+// determines its framing: text is JSON and binary is CBOR.
 func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	receiver, err := c.dial(ctx, r)
 	switch {
@@ -81,7 +81,8 @@ func (c *Client) dial(ctx context.Context, r *transport.Request) (*receiver, err
 	return newReceiver(ctx, conn, reader, resp.Header, &withMessages), nil
 }
 
-// messageFramings returns the framings that have a message form. nil stands for JSON.
+// messageFramings returns the framings that have a message form. If framings is nil, it returns
+// JSON.
 func messageFramings(framings []framing.Framer) []framing.Framer {
 	if framings == nil {
 		return []framing.Framer{framing.JSON{}}
@@ -223,7 +224,7 @@ func (u *upgradedConn) Read(p []byte) (int, error)  { return u.body.Read(p) }
 func (u *upgradedConn) Write(p []byte) (int, error) { return u.body.Write(p) }
 
 // Close closes the connection without a TLS close_notify, which could block if the server does
-// not read. The close frame has already told the server.
+// not read. The server already knows from the close frame that the connection ends.
 func (u *upgradedConn) Close() error {
 	err := u.Conn.Close()
 	u.body.Close()

@@ -20,8 +20,8 @@ const closeWait = 5 * time.Second
 var errClosed = errors.New("the WebSocket is closed")
 
 // errCutInMessage is the error of a read if the connection ends within a message. It does not
-// wrap io.EOF or io.ErrUnexpectedEOF, because nhooyr takes those for the end of a compressed
-// message.
+// wrap io.EOF or io.ErrUnexpectedEOF, because nhooyr mistakes these two for the end of a
+// compressed message.
 var errCutInMessage = errors.New("the connection ended within a message")
 
 // A conn is the connection that a library reads and writes. It validates what is read. It
@@ -33,7 +33,7 @@ type conn struct {
 
 	// Immutable after construction.
 	isClient bool
-	tcp      *net.TCPConn // nil if the connection is not plain TCP, which can write a vector
+	tcp      *net.TCPConn // nil unless the connection is plain TCP, which supports writev
 
 	// Owned by the reader.
 	validator validator
@@ -97,8 +97,8 @@ func (c *conn) readUnvalidated(p []byte) (int, error) {
 }
 
 // Write is called by the library, with whole frames or with consecutive parts of one frame.
-// After the end it discards p and reports success, because the library may still answer what
-// the peer sent before.
+// After the end it discards p and reports success, because the library may still answer frames
+// that the peer sent before the end.
 func (c *conn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()

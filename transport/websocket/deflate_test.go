@@ -47,7 +47,7 @@ func TestServerEvaluatesOffersOfDeflate(t *testing.T) {
 		"permessage-deflate;":         false,
 		"permessage-deflate; client_no_context_takeover; client_no_context_takeover": false,
 		"permessage-deflate; server_no_context_takeover=1":                           false,
-		// as browsers offer it
+		// Browsers send this offer and similar ones.
 		"permessage-deflate; client_max_window_bits":                        true,
 		"permessage-deflate; client_max_window_bits=8":                      true,
 		`permessage-deflate ;client_max_window_bits = "15"`:                 true,
@@ -105,7 +105,8 @@ func TestServerRejectsCompressedMessages(t *testing.T) {
 		for first, want := range map[byte]closeCode{
 			bitFin | bitRSV1 | opText: closePolicy,
 			bitRSV1 | opBinary:        closePolicy,
-			// rfc7692#section-6: never on a control frame
+			// rfc7692#section-6: only the first frame of a message may have RSV1, and none
+			// RSV2.
 			bitFin | bitRSV1 | opPing:         closeProtocol,
 			bitFin | bitRSV1 | opContinuation: closeProtocol,
 			bitFin | 0x20 | opText:            closeProtocol,
@@ -143,10 +144,10 @@ func TestClientChecksTheAnswerToItsOffer(t *testing.T) {
 			agreedDeflate: true,
 			"permessage-deflate; server_no_context_takeover":                           true,
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits=9": true,
-			// required by the offer: rfc7692#section-7.1.1.1
+			// The offer requires server_no_context_takeover: rfc7692#section-7.1.1.1.
 			"permessage-deflate":                             false,
 			"permessage-deflate; client_no_context_takeover": false,
-			// not offered
+			// The client did not offer these.
 			"permessage-deflate; server_no_context_takeover; client_max_window_bits=9": false,
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits":   false,
 			"permessage-deflate; server_no_context_takeover; unknown":                  false,

@@ -70,8 +70,8 @@ func offersDeflate(h http.Header) bool {
 	return false
 }
 
-// agreesToDeflate reports whether h is an answer to an offer of agreedDeflate that agrees to
-// it. ok is false if h agrees to anything else.
+// agreesToDeflate reports whether the response headers h accept the offer of agreedDeflate. ok
+// is false if they accept anything else.
 func agreesToDeflate(h http.Header) (agreed, ok bool) {
 	all := parseExtensions(h)
 	if len(all) == 0 {
@@ -84,8 +84,8 @@ func agreesToDeflate(h http.Header) (agreed, ok bool) {
 }
 
 // hasValidParams reports whether all parameters of a permessage-deflate are valid and none is
-// repeated. Both sides may use the flags without a value; alsoValid reports whether another
-// parameter is valid.
+// repeated. The two no_context_takeover flags must not have a value. alsoValid reports whether
+// another parameter is valid.
 func (e extension) hasValidParams(alsoValid func(parameter) bool) bool {
 	seen := map[string]bool{}
 	for _, p := range e.params {

@@ -50,8 +50,8 @@ const (
 	closeTooBig    closeCode = 1009
 )
 
-// The envelopes. Complete frames are written to the connection below the library. A bare
-// message is for a library that makes the frame itself.
+// framedEnvelope and deflatedEnvelope make complete frames, which are written to the connection
+// below the library. bareEnvelope is for a library that makes the frames itself.
 var (
 	framedEnvelope   = &transport.Envelope{Messages: true, Wrap: appendMessageFrame}
 	deflatedEnvelope = &transport.Envelope{Messages: true, Wrap: appendDeflatedFrame, Compression: permessageDeflate}
@@ -65,9 +65,9 @@ func appendMessageFrame(dst, payload []byte, isBinary bool) []byte {
 	return append(dst, payload...)
 }
 
-// appendDeflatedFrame is appendMessageFrame for peers that agreed to permessage-deflate. A
-// message that compression does not make smaller stays uncompressed, which rfc7692#section-6.1
-// allows.
+// appendDeflatedFrame is like appendMessageFrame, for peers that agreed to permessage-deflate.
+// A message that compression does not make smaller stays uncompressed, which
+// rfc7692#section-6.1 allows.
 func appendDeflatedFrame(dst, payload []byte, isBinary bool) []byte {
 	if len(payload) >= compress.MinSize {
 		compressed := compress.AppendDeflate(make([]byte, 0, len(payload)), payload)

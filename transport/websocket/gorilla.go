@@ -115,7 +115,7 @@ func (r *gorillaReader) next() (isBinary bool, message io.Reader, err error) {
 func (r *gorillaReader) release() {}
 
 // An acceptingConn is an open WebSocket connection that accepts another handshake without
-// sending it. gorilla makes a websocket.Conn only by a handshake.
+// sending it. It is needed because gorilla creates a websocket.Conn only through a handshake.
 type acceptingConn struct {
 	*conn
 	request  []byte // the bytes of the handshake written so far
@@ -123,7 +123,7 @@ type acceptingConn struct {
 	accepted bool
 }
 
-// Write takes the request of the handshake, and then writes to the connection.
+// Write collects the request of the handshake. After the handshake it writes to the connection.
 func (c *acceptingConn) Write(p []byte) (int, error) {
 	if c.accepted {
 		return c.conn.Write(p)
@@ -143,7 +143,7 @@ func (c *acceptingConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read reads the response to the handshake, and then from the connection.
+// Read reads the response to the handshake. After the handshake it reads from the connection.
 func (c *acceptingConn) Read(p []byte) (int, error) {
 	if len(c.response) > 0 {
 		n := copy(p, c.response)

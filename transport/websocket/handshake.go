@@ -36,7 +36,7 @@ func checkRequest(r *http.Request, h http.Header, allowOrigins []string) error {
 		return refuse(http.StatusBadRequest, "BadRequest", "Sec-WebSocket-Key %q: must be 16 bytes in base64", k)
 	}
 	if r.ContentLength != 0 {
-		// The body would be read as frames.
+		// The library would read the body as frames.
 		return refuse(http.StatusBadRequest, "BadRequest", "the request must not have a body")
 	}
 	if !transport.OriginAllowed(r, allowOrigins) {
@@ -90,8 +90,8 @@ func hasToken(h http.Header, name, token string) bool {
 	return false
 }
 
-// A hijackedWriter is the ResponseWriter for a library whose connection is hijacked already.
-// This package hijacks the connection itself, so that it can still answer with an error if that
+// A hijackedWriter is the ResponseWriter that a library receives. Its connection is hijacked
+// already: this package hijacks it, so that it can still respond with an error if hijacking
 // fails.
 type hijackedWriter struct {
 	header http.Header // the additional headers of the 101 response

@@ -104,7 +104,8 @@ func (r *nhooyrReader) next() (isBinary bool, message io.Reader, err error) {
 func (r *nhooyrReader) release() { _ = r.library.CloseNow() }
 
 // An acceptingTransport accepts a handshake without sending it, with an open WebSocket
-// connection as the body of the response. nhooyr makes a websocket.Conn only by a handshake.
+// connection as the body of the response. It is needed because nhooyr creates a websocket.Conn
+// only through a handshake.
 type acceptingTransport struct{ conn *conn }
 
 // RoundTrip accepts the handshake r.

@@ -34,7 +34,8 @@ type messageReader interface {
 	release()
 }
 
-// placeholderURL is the URL of the handshake of a library. The connection is open already.
+// placeholderURL is the URL that a library receives for its handshake. It has no effect,
+// because the connection is open already.
 var placeholderURL = &url.URL{Scheme: "http", Host: "handshake.invalid", Path: "/"}
 
 // A peerClose is the close frame of the peer, as an error.
@@ -52,7 +53,7 @@ type receiver struct {
 	reader        messageReader
 	header        http.Header
 	framings      []framing.Framer
-	agreed        framing.MessageFramer // the framing that the handshake agreed on; nil if on none
+	agreed        framing.MessageFramer // the framing that the handshake named, or nil
 	detachContext func() bool
 
 	// Owned by the caller of Receive.
@@ -86,8 +87,8 @@ func agreedFraming(h http.Header, r *transport.Request) framing.MessageFramer {
 	return f.(framing.MessageFramer)
 }
 
-// findFraming returns the framing with a media type, or nil if there is none. All framings have
-// a message form.
+// findFraming returns the framing with a media type, or nil if there is none. All framings must
+// have a message form.
 func findFraming(framings []framing.Framer, mediaType string) framing.MessageFramer {
 	for _, f := range framings {
 		if f.MediaType() == mediaType {
@@ -130,7 +131,7 @@ func (r *receiver) receive() (framing.WatchEvent, error) {
 	}
 	data := r.scratch.Bytes()
 	if int64(len(data)) > limit {
-		// The validator has checked the size before decompression.
+		// The validator has limited only the size before decompression.
 		return framing.WatchEvent{}, errMessageTooBig(limit)
 	}
 	if !isBinary && !utf8.Valid(data) {
@@ -144,8 +145,8 @@ func (r *receiver) receive() (framing.WatchEvent, error) {
 	return f.DecodeMessage(data)
 }
 
-// framingOf returns the framing of a message. A text message does not have a binary framing,
-// even if the handshake agreed on one: kube-apiserver accepts any subprotocol and sends JSON.
+// framingOf returns the framing of a message. A text message never has a binary framing, even
+// if the handshake agreed on one: kube-apiserver accepts any subprotocol and sends JSON.
 func (r *receiver) framingOf(isBinary bool) (framing.MessageFramer, error) {
 	if r.agreed != nil && (isBinary || !r.agreed.Binary()) {
 		return r.agreed, nil

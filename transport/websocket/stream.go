@@ -142,16 +142,16 @@ func (s *stream) finish() {
 	})
 }
 
-// cut closes the connection at once, unless read is telling the client why; that takes at most
-// closeWait.
+// cut closes the connection at once, unless read is sending the client a close frame, which
+// takes at most closeWait.
 func (s *stream) cut() {
 	if !s.closing.Load() {
 		s.conn.cut()
 	}
 }
 
-// read serves the connection until it ends, and closes it: after the close frames the server
-// closes the connection (rfc6455#section-7.1.1).
+// read serves the connection until it ends, and then closes it, as the server must after the
+// close frames were exchanged (rfc6455#section-7.1.1).
 func (s *stream) read() {
 	answer := s.library.serve()
 	violation, isViolation := errors.AsType[*protocolError](s.conn.readErr)
@@ -189,7 +189,7 @@ func (s *stream) ping() {
 	s.sentBeforePing = sent
 	select {
 	case <-s.done:
-		return // the close frame may be on its way
+		return // do not cut the connection: the close frame may be on its way
 	default:
 	}
 	if !alive {

@@ -154,7 +154,7 @@ func TestTheEndDeterminesTheCloseCode(t *testing.T) {
 			stream.Sender.Close(end)
 			<-stream.Done
 			p.wantClose(code)
-			// the client sends it before it receives the close frame
+			// A client may send a ping before it receives the close frame.
 			p.writeFrame(bitFin|opPing, nil)
 			p.writeFrame(bitFin|opClose, closePayload(code, ""))
 			p.wantEOF()

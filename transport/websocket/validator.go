@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// A protocolError is a violation of the protocol by the peer, and the close code that tells the
-// peer.
+// A protocolError is a violation of the protocol by the peer, and the close code that reports
+// it to the peer.
 type protocolError struct {
 	code   closeCode
 	reason string
@@ -68,19 +68,18 @@ func (v *validator) validate(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isUnfinished reports whether the peer has begun a frame or a message that it has not
-// finished.
+// isUnfinished reports whether the peer has begun a frame or a message without finishing it.
 func (v *validator) isUnfinished() bool { return v.headerLen > 0 || v.payloadLeft > 0 || v.fragmented }
 
-// isMessageUnfinished reports whether the peer has begun a message, or a header that may be of
-// one, that it has not finished.
+// isMessageUnfinished reports whether the peer has begun a message, or a header that may belong
+// to a message, without finishing it.
 func (v *validator) isMessageUnfinished() bool {
 	return v.headerLen > 0 || v.payloadLeft > 0 && v.inMessage || v.fragmented
 }
 
-// addHeaderByte checks each part of a header as soon as it is complete, because a library does
-// so too: first the two bytes with the flags, then the length. The last byte of the header
-// begins the payload.
+// addHeaderByte checks each part of a header as soon as it is complete, so that the library
+// does not reject it first: first the two bytes with the flags, then the length. After the last
+// byte of the header the payload begins.
 func (v *validator) addHeaderByte(b byte) *protocolError {
 	v.header[v.headerLen] = b
 	v.headerLen++

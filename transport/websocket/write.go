@@ -14,7 +14,7 @@ import (
 
 const (
 	// minVector is the mean size of frames above which writing a vector is cheaper than copying
-	// the frames together.
+	// the frames into one buffer.
 	minVector = 4 << 10
 	// maxVector is the maximum number of frames in one writev. The runtime keeps the vector for
 	// the life of the connection.
@@ -24,8 +24,8 @@ const (
 )
 
 // writeFrames writes whole frames. Large frames are written as a vector if the connection
-// supports it; other frames are copied together. With TLS each element of a vector would be a
-// record and a system call.
+// supports it; other frames are copied into one buffer. With TLS no vector is used, because
+// each of its elements would become a record and a system call.
 func (c *conn) writeFrames(frames [][]byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -99,9 +99,9 @@ func (c *conn) writeVector(frames [][]byte) error {
 }
 
 // writeWhileProgress calls write, which continues where it stopped, until everything is written
-// or the peer accepts no bytes for the write timeout. The deadline is half of that timeout, and
-// the second deadline in a row that expires without progress fails the write; that is between
-// one and two timeouts after the last byte.
+// or the peer accepts no bytes for the write timeout. The timeout of c.deadline is half of the
+// write timeout, and a write fails when the deadline expires twice in a row without progress.
+// So it fails between one and two write timeouts after the last byte.
 func (c *conn) writeWhileProgress(write func() (int64, error)) error {
 	c.deadline.arm()
 	for expired := 0; ; {

@@ -7,7 +7,8 @@ import "time"
 // Timeout away. A deadline that expires between two writes has no effect, because each
 // write begins with Arm. A WriteDeadline is not safe for concurrent use.
 type WriteDeadline struct {
-	// SetFunc moves the deadline. Its error is ignored: some connections have no deadlines.
+	// SetFunc moves the deadline. Its error is ignored, because some connections have no
+	// deadlines.
 	SetFunc func(time.Time) error
 	// Timeout is the minimum time that a write may take; a write may take up to twice as long. A
 	// negative value means no limit.

@@ -23,8 +23,8 @@ func TuneTCP(conn net.Conn) {
 	}
 }
 
-// Reset closes conn so that the peer sees a TCP reset, if the network has resets, and no
-// TLS closing alert.
+// Reset closes conn without a TLS closing alert. The peer sees a TCP reset if the network
+// supports resets.
 func Reset(conn net.Conn) {
 	conn = beneathTLS(conn)
 	if l, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
