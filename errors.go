@@ -76,8 +76,8 @@ type Error struct {
 	Message string
 	// Details describes the object and the causes. It may be nil.
 	Details *Details
-	// Continue is set if a continue token has [Expired]. It is a new token, with which the list
-	// continues at the newest state.
+	// Continue is set if the continue token of the request has expired. It is a new token, with
+	// which the list continues at the newest state.
 	Continue string
 	// Err is the underlying error. It may be nil.
 	Err error

@@ -11,7 +11,8 @@ import (
 // transport is demoted.
 const maxUnproductive = 2
 
-// decide is the Decide function of the follower's Policy.
+// decide is the Decide function of the follower's Policy: it chooses how the Reflector
+// continues after a response has ended or a request has failed.
 func (f *follower) decide(end reflector.WatchEnd, at *reflector.ResumePoint) reflector.Action {
 	if end.Opened {
 		f.recordFailure(end, at)

@@ -72,7 +72,7 @@ func (w *watcher) take(dst []listwatch.Event) (int, error) {
 	return n, nil
 }
 
-// isFull reports whether the queue has reached a limit. w.mu must be held.
+// isFull reports whether the queue has reached a limit. The caller must hold w.mu.
 func (w *watcher) isFull() bool { return len(w.queue) >= queueEvents || w.bytes >= queueBytes }
 
 // push appends e to the queue. It returns false if the queue is full after that. The caller

@@ -140,8 +140,8 @@ func parseWeight(s string) (int, error) {
 	return q, nil
 }
 
-// The specificity of a media range that matches. A range with parameters has the next
-// higher value.
+// The specificity of a matching media range without parameters. With parameters it is one
+// higher.
 const (
 	matchesAll     = 2 // */*
 	matchesType    = 4 // type/*

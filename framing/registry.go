@@ -79,14 +79,16 @@ func (r *Registry) Lookup(contentType string) (Framer, bool) {
 	return nil, false
 }
 
-// Negotiate returns the framer that the Accept headers of a request prefer (RFC 9110 12.5.1). If
-// messages is true, only a [MessageFramer] is considered.
-// The weight of a framer is the weight of the most specific range that matches it. Weight
-// zero excludes the framer. Among equal weights, the more specific range wins, then the
-// range listed first, then the framer registered first. So */*, or no Accept header,
-// selects the first framer. application/cbor matches application/cbor-seq, because
-// Kubernetes' clients send it. A range with parameters other than charset=utf-8 and
-// stream=watch matches no framer, because it requests another representation.
+// Negotiate returns the framer that the Accept headers of a request prefer (RFC 9110 12.5.1).
+// If messages is true, only a [MessageFramer] is considered.
+//
+// The weight of a framer is the
+// weight of the most specific range that matches it. Weight zero excludes the framer. Among
+// equal weights, the more specific range wins, then the range listed first, then the framer
+// registered first. So */*, or no Accept header, selects the first framer. application/cbor
+// matches application/cbor-seq, because Kubernetes' clients send it. A range with parameters
+// other than charset=utf-8 and stream=watch matches no framer, because it requests another
+// representation.
 //
 // If no framer matches, the error has code Unsupported and status 406, and lists the available
 // media types. If an Accept header is invalid, the error has code Invalid; see [ParseAccept].
@@ -133,8 +135,8 @@ func (r acceptRank) better(other acceptRank) bool {
 	return r.position < other.position
 }
 
-// class returns the specificity without aliases and parameters, which do not count when two
-// media types are compared.
+// class returns the specificity for comparing two media types. Parameters do not count, and an
+// alias counts like the exact name.
 func (r acceptRank) class() int { return min(r.specificity&^1, matchesAlias) }
 
 // rankOf returns the rank by the most specific range that matches mediaType. If several

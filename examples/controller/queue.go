@@ -50,7 +50,7 @@ func (q *queue) add(key listwatch.Key) {
 	}
 }
 
-// push appends key to order. The caller holds mu.
+// push appends key to order. The caller must hold mu.
 func (q *queue) push(key listwatch.Key) {
 	q.order = append(q.order, key)
 	select {

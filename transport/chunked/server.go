@@ -15,7 +15,7 @@ type Server struct {
 	// connection of a GET over HTTP/1.1 without a body, if the http.ResponseWriter passed to
 	// Accept is an http.Hijacker and has no Content-Encoding header, which compressing
 	// middleware sets. If the ResponseWriter only wraps an http.Hijacker, the standard path is
-	// used, so that the wrapper takes part.
+	// used, so that the wrapper sees the response.
 	DisableHijack bool
 }
 

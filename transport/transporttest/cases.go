@@ -65,8 +65,8 @@ func (f *fixture) want(r transport.Receiver, events ...listwatch.Event) {
 	}
 }
 
-// wantConnectionError checks that Receive returns the error of a failed connection, and
-// returns it again when called again.
+// wantConnectionError checks that Receive returns the error of a failed connection, and repeats
+// it at the next call.
 func (f *fixture) wantConnectionError(r transport.Receiver, withinEvent bool) {
 	f.Helper()
 	for range 2 {
@@ -171,7 +171,7 @@ func testAbortWithin(f *fixture) {
 	}
 	s, r := f.dial(f.Context())
 	f.send(s, Event(1, 1000))
-	f.want(r, Event(1, 1000)) // net/http returns no data of an incomplete first chunk
+	f.want(r, Event(1, 1000)) // net/http does not return data of an incomplete chunk
 	frame := f.frames(s, Event(2, 1000))[0]
 	if err := s.Sender.Send([][]byte{frame[:len(frame)/2]}); err != nil {
 		f.Fatal(err)

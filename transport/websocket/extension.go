@@ -55,8 +55,8 @@ func unquote(s string) string {
 	return s
 }
 
-// offersDeflate reports whether h offers permessage-deflate so that agreedDeflate is a valid
-// answer. An offer with an unknown, invalid or repeated parameter must be declined
+// offersDeflate reports whether h offers permessage-deflate in a form to which agreedDeflate is
+// a valid answer. An offer with an unknown, invalid or repeated parameter must be declined
 // (rfc7692#section-7.1). An offer that limits the server's window is declined because all
 // watchers share messages that use the full window.
 func offersDeflate(h http.Header) bool {

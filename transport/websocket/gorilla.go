@@ -67,7 +67,7 @@ type gorillaServerConn struct {
 }
 
 func (s *gorillaServerConn) serve() closeCode {
-	// The validator passes no message, so this returns only at the end.
+	// The validator passes no message, so NextReader returns only at the end.
 	_, _, err := s.library.NextReader()
 	if e, ok := err.(*websocket.CloseError); ok && e.Code != websocket.CloseAbnormalClosure {
 		return closeCode(e.Code)

@@ -43,7 +43,7 @@ type nhooyrServerConn struct {
 }
 
 func (s *nhooyrServerConn) serve() closeCode {
-	// The validator passes no message, so this returns only at the end. The library answers a
+	// The validator passes no message, so Reader returns only at the end. The library answers a
 	// close frame.
 	_, _, _ = s.library.Reader(context.Background())
 	return 0
