@@ -62,10 +62,14 @@ func ExampleParseLabelSelector() {
 	fmt.Println(s.Matches(map[string]string{"tier": "edge", "canary": "1"}))
 
 	_, err = listwatch.ParseLabelSelector("tier in front")
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", ":\n"))
 	// Output:
-	// !canary,tier in (edge,front) <nil> true false invalid: unable to parse label selector
-	// "tier in front": found "front" at byte 8, expected an opening parenthesis
+	// !canary,tier in (edge,front) <nil>
+	// true
+	// false
+	// invalid:
+	// unable to parse label selector "tier in front":
+	// found "front" at byte 8, expected an opening parenthesis
 }
 
 func ExampleStatusOf() {

@@ -85,16 +85,16 @@ func newDefinitions(refs string) *definitions {
 // other members are only stored.
 var metaDescriptions = map[string]string{
 	"name":              "The name, unique in the namespace.",
-	"generateName":      "What a name is made of where none is given.",
-	"namespace":         "The namespace that the name is unique in.",
-	"uid":               "Tells the object from others that had its name. Set by the server.",
+	"generateName":      "The prefix of the name that the server generates if name is empty.",
+	"namespace":         "The namespace in which the name is unique.",
+	"uid":               "Distinguishes the object from others that had the same name at other times. Set by the server.",
 	"resourceVersion":   "The version of the object, for watches and for optimistic concurrency. Set by the server.",
-	"generation":        "Counts the changes of what is neither metadata nor status.",
-	"creationTimestamp": "When the object was created. Set by the server.",
-	"deletionTimestamp": "When the delete was asked for that finalizers hold up. Set by the server.",
-	"labels":            "What selectors select by.",
-	"annotations":       "Anything else.",
-	"finalizers":        "Who must act before the object can go.",
+	"generation":        "The number of changes of the object, except changes of metadata and status. Set by the server.",
+	"creationTimestamp": "The time at which the object was created. Set by the server.",
+	"deletionTimestamp": "The time of the delete request, if finalizers delay the deletion. Set by the server.",
+	"labels":            "The names and values that label selectors match.",
+	"annotations":       "Additional data that selectors do not match.",
+	"finalizers":        "The names of the programs that must act before the object is deleted.",
 }
 
 func setDescriptions(s jsonMap, descriptions map[string]string) {
@@ -108,14 +108,14 @@ func setDescriptions(s jsonMap, descriptions map[string]string) {
 
 // addResource adds the kinds that are served at the paths of r.
 func (d *definitions) addResource(r Resource) {
-	d.addKind(r, r.Kind+" is an object: the server checks the types that it knows, and keeps all as it is written.")
+	d.addKind(r, r.Kind+" is an object. The server checks the fields whose types it knows, and stores all fields unchanged.")
 	scale := scaleResource
 	if _, there := d.all[scale.schemaName()]; r.Scale == nil || there {
 		return
 	}
 	scale.Schema = scaleSchema()
-	s := d.addKind(scale, "How many replicas of an object are wanted, how many there are, and which.")
-	setDescriptions(s, map[string]string{"spec": "What is wanted.", "status": "What is observed."})
+	s := d.addKind(scale, "The desired and the observed number of replicas of an object, and their selector.")
+	setDescriptions(s, map[string]string{"spec": "The desired state.", "status": "The observed state."})
 }
 
 // addKind adds the kind of r, with its schema or at least its type and metadata. Additional
@@ -130,14 +130,14 @@ func (d *definitions) addKind(r Resource, description string) jsonMap {
 		s = d.object(withMetadata(&schema.Type{Fields: map[string]schema.Field{
 			"spec": {Type: &schema.Type{}}, "status": {Type: &schema.Type{}},
 		}}))
-		setDescriptions(s, map[string]string{"spec": "What is wanted; free in form.", "status": "What is observed; free in form."})
+		setDescriptions(s, map[string]string{"spec": "The desired state, in any form.", "status": "The observed state, in any form."})
 	}
 	d.all[r.schemaName()] = s
 	s["description"] = description
 	setDescriptions(s, map[string]string{
-		"apiVersion": "The version of the schema of the object: " + r.APIVersion() + ".",
-		"kind":       "What the object is: " + r.Kind + ".",
-		"metadata":   "What identifies the object.",
+		"apiVersion": "The group and version of the kind: " + r.APIVersion() + ".",
+		"kind":       "The kind of the object: " + r.Kind + ".",
+		"metadata":   "The name of the object, its labels, and other metadata.",
 	})
 	kinds, _ := s["x-kubernetes-group-version-kind"].([]groupVersionKind)
 	s["x-kubernetes-group-version-kind"] = append(kinds, r.groupVersionKind())

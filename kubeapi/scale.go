@@ -60,8 +60,8 @@ func (s Scale) compile() (*scaleSpec, error) {
 		}
 	}
 	p.table, err = table.New([]table.Column{
-		{Name: "Desired", Type: "integer", Description: "How many replicas are wanted.", Path: ".spec.replicas"},
-		{Name: "Available", Type: "integer", Description: "How many replicas there are.", Path: ".status.replicas"},
+		{Name: "Desired", Type: "integer", Description: "The desired number of replicas.", Path: ".spec.replicas"},
+		{Name: "Available", Type: "integer", Description: "The observed number of replicas.", Path: ".status.replicas"},
 		table.AgeColumn(),
 	})
 	return p, err

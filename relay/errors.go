@@ -33,7 +33,7 @@ func notReady(cause error) error {
 // noUpstreamVersion is the error of a read of the newest state if the upstream does not
 // report its version.
 func noUpstreamVersion(cause error) error {
-	return unavailable("the relay cannot ask the upstream for its newest version (a read with resourceVersion=0 does not need it): " + cause.Error())
+	return unavailable("the relay cannot read the newest version of the upstream (a read with resourceVersion=0 does not need it): " + cause.Error())
 }
 
 func unavailable(message string) error {

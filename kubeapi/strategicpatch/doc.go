@@ -7,7 +7,8 @@
 // by element, and members whose names start with a dollar sign are directives:
 //
 //	$patch: replace | delete | merge   in an object or list element: the operation on it
-//	$patch: replace                    as the only member of an element: the rest replaces the list
+//	$patch: replace                    as the only member of an element: the other elements
+//	                                   replace the list
 //	$retainKeys: [NAME, ...]           all other members are removed
 //	$setElementOrder/LIST: [...]       the order of the elements of LIST; for objects: their keys
 //	$deleteFromPrimitiveList/LIST: [...]  the scalars to remove from LIST

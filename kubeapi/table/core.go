@@ -14,12 +14,12 @@ import (
 // ServiceColumns returns kubectl's columns of core/v1 Service.
 func ServiceColumns() []Column {
 	return []Column{
-		{Name: "Type", Description: "How the service is made known.", cell: stringOr("ClusterIP", "spec", "type")},
+		{Name: "Type", Description: "The type of the service, which determines from where it can be reached.", cell: stringOr("ClusterIP", "spec", "type")},
 		{Name: "Cluster-IP", Description: "The address of the service within the cluster.", cell: stringOrNone("spec", "clusterIP")},
 		{Name: "External-IP", Description: "The addresses of the service outside of the cluster.", cell: externalIP},
 		{Name: "Port(s)", Description: "The ports of the service.", cell: ports},
 		ageColumn,
-		{Name: "Selector", Priority: 1, Description: "The labels of the pods behind the service.", cell: func(dst []byte, r *row) []byte {
+		{Name: "Selector", Priority: 1, Description: "The labels of the pods that serve the service.", cell: func(dst []byte, r *row) []byte {
 			return rawjson.AppendString(dst, orNone(formatLabels(r.at("spec", "selector"))))
 		}},
 	}
@@ -28,11 +28,11 @@ func ServiceColumns() []Column {
 // DeploymentColumns returns kubectl's columns of apps/v1 Deployment.
 func DeploymentColumns() []Column {
 	return []Column{
-		{Name: "Ready", Description: "How many pods are ready, and how many are wanted.", cell: func(dst []byte, r *row) []byte {
+		{Name: "Ready", Description: "The number of ready pods, and the desired number.", cell: func(dst []byte, r *row) []byte {
 			return fmt.Appendf(dst, `"%d/%d"`, r.at("status", "readyReplicas").Int(), wantedReplicas(r))
 		}},
-		{Name: "Up-to-date", Type: "integer", Description: "How many pods have the newest template.", cell: integer("status", "updatedReplicas")},
-		{Name: "Available", Type: "integer", Description: "How many pods have been ready for long enough.", cell: integer("status", "availableReplicas")},
+		{Name: "Up-to-date", Type: "integer", Description: "The number of pods with the newest template.", cell: integer("status", "updatedReplicas")},
+		{Name: "Available", Type: "integer", Description: "The number of pods that have been ready for the minimum time.", cell: integer("status", "availableReplicas")},
 		ageColumn,
 		{Name: "Containers", Priority: 1, Description: "The names of the containers.", cell: containers("name")},
 		{Name: "Images", Priority: 1, Description: "The images of the containers.", cell: containers("image")},
@@ -43,7 +43,7 @@ func DeploymentColumns() []Column {
 // ConfigMapColumns returns kubectl's columns of core/v1 ConfigMap.
 func ConfigMapColumns() []Column {
 	return []Column{
-		{Name: "Data", Type: "integer", Description: "How many keys there are.", cell: func(dst []byte, r *row) []byte {
+		{Name: "Data", Type: "integer", Description: "The number of keys.", cell: func(dst []byte, r *row) []byte {
 			n := r.at("data").Len() + r.at("binaryData").Len()
 			return strconv.AppendInt(dst, int64(n), 10)
 		}},
@@ -53,7 +53,7 @@ func ConfigMapColumns() []Column {
 
 // NamespaceColumns returns kubectl's columns of core/v1 Namespace.
 func NamespaceColumns() []Column {
-	return []Column{{Name: "Status", Description: "Whether the namespace is in use or going away.", cell: namespaceStatus}, ageColumn}
+	return []Column{{Name: "Status", Description: "Whether the namespace is active or being deleted.", cell: namespaceStatus}, ageColumn}
 }
 
 // Unlike kube-apiserver, this server does not set defaults in new objects. Therefore the
@@ -199,13 +199,13 @@ func orNone(s string) string {
 // EventColumns returns kubectl's columns of core/v1 Event.
 func EventColumns() []Column {
 	return []Column{
-		{Name: "Last Seen", Description: "The time since it was seen last.", cell: lastSeen},
-		{Name: "Type", Description: "Whether it is normal or a warning.", Path: ".type"},
-		{Name: "Reason", Description: "Why it was told, in one word.", Path: ".reason"},
-		{Name: "Object", Description: "What it is about.", cell: aboutObject},
-		{Name: "Source", Priority: 1, Description: "Who told it.", Path: ".source.component"},
+		{Name: "Last Seen", Description: "The time since the last occurrence.", cell: lastSeen},
+		{Name: "Type", Description: "The type of the event: Normal or Warning.", Path: ".type"},
+		{Name: "Reason", Description: "The reason for the event, in one word.", Path: ".reason"},
+		{Name: "Object", Description: "The object that the event concerns.", cell: aboutObject},
+		{Name: "Source", Priority: 1, Description: "The component that reported the event.", Path: ".source.component"},
 		{Name: "Message", Description: "What happened.", Path: ".message"},
-		{Name: "Count", Type: "integer", Priority: 1, Description: "How often it was seen.", Path: ".count"},
+		{Name: "Count", Type: "integer", Priority: 1, Description: "The number of occurrences.", Path: ".count"},
 	}
 }
 

@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/listwatch/listwatch/kubeapi/table"
 )
@@ -14,8 +15,12 @@ func ExampleNew() {
 	})
 	fmt.Println(err)
 	_, err = table.New([]table.Column{{Name: "Replicas", Path: "spec.replicas"}})
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", ":\n"))
 	// Output:
-	// <nil> invalid: column "Replicas": invalid: JSON path "spec.replicas": unexpected
-	// "spec.replicas"; must start with a dot or a bracket
+	// <nil>
+	// invalid:
+	// column "Replicas":
+	// invalid:
+	// JSON path "spec.replicas":
+	// unexpected "spec.replicas"; must start with a dot or a bracket
 }

@@ -13,14 +13,14 @@ import (
 // PodColumns returns kubectl's columns of core/v1 Pod.
 func PodColumns() []Column {
 	return []Column{
-		{Name: "Ready", Description: "How many containers are ready, and how many there are.", cell: podReady},
-		{Name: "Status", Description: "What the pod does, or what keeps it from it.", cell: podStatus},
-		{Name: "Restarts", Description: "How often containers were started again, and when last.", cell: podRestarts},
+		{Name: "Ready", Description: "The number of ready containers, and of all containers.", cell: podReady},
+		{Name: "Status", Description: "The state of the pod, or the reason why it does not run.", cell: podStatus},
+		{Name: "Restarts", Description: "The number of restarts of its containers, and the time since the last one.", cell: podRestarts},
 		ageColumn,
 		{Name: "IP", Priority: 1, Description: "The address of the pod.", cell: stringOrNone("status", "podIP")},
 		{Name: "Node", Priority: 1, Description: "The node that the pod runs on.", cell: stringOrNone("spec", "nodeName")},
-		{Name: "Nominated Node", Priority: 1, Description: "The node that is being cleared for the pod.", cell: stringOrNone("status", "nominatedNodeName")},
-		{Name: "Readiness Gates", Priority: 1, Description: "How many conditions beside its own it waits for.", cell: podGates},
+		{Name: "Nominated Node", Priority: 1, Description: "The node on which other pods are being evicted to make room for the pod.", cell: stringOrNone("status", "nominatedNodeName")},
+		{Name: "Readiness Gates", Priority: 1, Description: "The number of its additional readiness conditions that are true, and of all.", cell: podGates},
 	}
 }
 

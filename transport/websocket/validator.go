@@ -31,7 +31,7 @@ type validator struct {
 	// Owned by the reader.
 	header      [maxHeader]byte
 	headerLen   int   // the number of bytes in header; zero between headers
-	payloadLeft int64 // the number of bytes of the frame that are still to come, with its mask
+	payloadLeft int64 // the number of bytes of the frame that were not received yet, including its mask
 	messageLen  int64 // the number of payload bytes in the message so far
 	fragmented  bool  // more fragments of the message must follow
 	inMessage   bool  // the current frame belongs to a message; otherwise it is a control frame
@@ -136,16 +136,16 @@ func (v *validator) checkFlags() *protocolError {
 	case second&bitMask != 0 != v.fromClient:
 		// "A client MUST mask all frames", "A server MUST NOT mask any frames":
 		// rfc6455#section-5.1.
-		return &protocolError{closeProtocol, "a frame is masked where it must not be, or not where it must"}
+		return &protocolError{closeProtocol, "a client must mask its frames, and a server must not"}
 	case opcode > opBinary && opcode < opClose || opcode > opPong:
 		return &protocolError{closeProtocol, "unknown opcode"}
 	case !isControl && (opcode == opContinuation) != v.fragmented:
-		return &protocolError{closeProtocol, "continuation of nothing, or a new message within another"}
+		return &protocolError{closeProtocol, "a continuation frame outside a message, or a new message within another"}
 	case isControl && (!final || length > maxControl):
 		// rfc6455#section-5.5
 		return &protocolError{closeProtocol, "a control frame is fragmented or longer than 125 bytes"}
 	case opcode == opClose && length == 1:
-		return &protocolError{closeProtocol, "a close frame with half a code"}
+		return &protocolError{closeProtocol, "a close frame with an incomplete code"}
 	}
 	v.inMessage = !isControl
 	return nil
@@ -159,7 +159,7 @@ func (v *validator) length() (int64, *protocolError) {
 	case 127:
 		n := binary.BigEndian.Uint64(v.header[2:])
 		if n>>63 != 0 {
-			return 0, &protocolError{closeProtocol, "length with its most significant bit set"}
+			return 0, &protocolError{closeProtocol, "a length of 2^63 or more"}
 		}
 		return int64(n), nil
 	}
@@ -175,7 +175,7 @@ func (v *validator) addFragment(length int64) *protocolError {
 		return errMessageTooBig(v.maxMessage)
 	}
 	if v.fromClient {
-		return &protocolError{closePolicy, "a watch takes no messages"}
+		return &protocolError{closePolicy, "a client must not send messages"}
 	}
 	v.messageLen += length
 	v.fragmented = v.header[0]&bitFin == 0
