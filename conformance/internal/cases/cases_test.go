@@ -174,7 +174,7 @@ func checkCoveredBy(t *testing.T, c harness.Case) {
 		t.Errorf("%s: got CoveredBy %q, want \"needs ...\" or \"lives in PACKAGE TestName\"", c.ID, c.CoveredBy)
 		return
 	}
-	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(m[1]), "*_test.go"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", filepath.FromSlash(m[1]), "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
