@@ -63,8 +63,8 @@ func (f *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
 	return known == nil
 }
 
-// typeOf returns the type of a delta if the consumer knows the state known, which may be
-// nil.
+// typeOf returns the type that a received delta has for the consumer. known is the state of
+// the object that the consumer knows, or nil if it does not know the object.
 func (f *DeltaFIFO[T]) typeOf(received DeltaType, known *Item[T]) DeltaType {
 	switch {
 	case f.KnownObjects == nil:

@@ -66,7 +66,7 @@ type Deltas[T any] struct {
 // Len returns the number of deltas, 1 or 2.
 func (d Deltas[T]) Len() int { return d.n }
 
-// At returns the delta at index i, of which 0 is the oldest. It panics if i is not less
+// At returns the delta at index i. The oldest delta has index 0. At panics if i is not less
 // than Len.
 func (d Deltas[T]) At(i int) Delta[T] { return d.d[:d.n][i] }
 

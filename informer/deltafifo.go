@@ -31,7 +31,7 @@ type DeltaFIFO[T any] struct {
 	// KnownObjects is the store to which the consumer applies what it pops. Deltas are
 	// computed relative to it and to the queue: an Update of an unknown object becomes an
 	// addition, and a Delete of an unknown object is dropped. If nil, deltas keep their
-	// types, and a Replace deletes only what is queued.
+	// types, and a Replace deletes only objects that are queued.
 	KnownObjects Lookup[T]
 
 	mu sync.Mutex
@@ -75,8 +75,8 @@ func errClosed() error {
 
 // Add queues an item that is new or present. An item that is not newer than the known or
 // queued state of its key is dropped, because a resumed stream may repeat events; an item
-// of version zero is never dropped. Like the other methods that return an error, except
-// Apply, it fails only if the queue is closed.
+// of version zero is never dropped. Add, Update and Delete fail only if the queue is closed
+// or item is nil.
 func (f *DeltaFIFO[T]) Add(item *Item[T]) error {
 	return f.Apply(Delta[T]{Type: DeltaAdded, Item: item})
 }
@@ -211,8 +211,8 @@ func (f *DeltaFIFO[T]) finish() {
 	f.wake()
 }
 
-// wake wakes a blocked consumer if there is an entry to take or the queue is closed. It
-// requires f.mu.
+// wake wakes a blocked consumer if there is an entry to take or the queue is closed. The
+// caller must hold f.mu.
 func (f *DeltaFIFO[T]) wake() {
 	if f.ready == nil || f.queue.head == nil && !f.closed {
 		return
@@ -269,7 +269,7 @@ func (f *DeltaFIFO[T]) Version() listwatch.Version {
 	return f.handledVersion()
 }
 
-// handledVersion computes Version. It requires f.mu.
+// handledVersion computes Version. The caller must hold f.mu.
 func (f *DeltaFIFO[T]) handledVersion() listwatch.Version {
 	e := f.handling
 	if e == nil {

@@ -227,7 +227,7 @@ func TestVersionExcludesPendingChanges(t *testing.T) {
 	}{
 		{"", 0},
 		{"+a5", 4},
-		{"*a7 +b8", 4}, // the store lacks a at version 5
+		{"*a7 +b8", 4}, // version 5 of a is not stored yet
 		{"@9", 4},
 		{"!", 7},
 		{"!", 9},
@@ -271,7 +271,8 @@ func TestPendingSyncDoesNotHoldBackVersion(t *testing.T) {
 	}
 }
 
-// The store holds an object of an earlier epoch with a higher version.
+// The store holds an object of an earlier epoch with a higher version. A change in the new
+// epoch must be queued nevertheless.
 func TestVersionsOfOtherEpochsAreNotCompared(t *testing.T) {
 	q := newFIFOTest(t)
 	if err := q.store.Put(items("a9")[0]); err != nil {

@@ -25,6 +25,7 @@
 // handler may miss intermediate states. The memory for its pending calls is bounded by the
 // number of objects. Values are shared: copy a value before you modify it.
 //
-// The package depends on nothing but [listwatch.Source]: a store in the same process, our
-// server, a relay and a Kubernetes API server all look the same to it.
+// The package depends on nothing but [listwatch.Source]: a store in the same process, a
+// relay, and a client.Remote of this module's server or of a Kubernetes API server all look
+// the same to it.
 package informer

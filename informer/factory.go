@@ -37,8 +37,8 @@ type shareKey struct {
 // configure must not use the factory. An informer that is created while the factory runs is
 // started at once.
 //
-// Two sources are the same if they are equal (==), so they are best pointers. A source of a
-// type that cannot be compared is an error of code Invalid.
+// Two sources are the same if they are equal (==), so a source should be a pointer. A
+// source of a type that cannot be compared is an error of code Invalid.
 func Shared[T any](f *Factory, source listwatch.Source, q listwatch.Query, configure func(*Informer[T])) (*Informer[T], error) {
 	if source == nil || !reflect.ValueOf(source).Comparable() {
 		return nil, &listwatch.Error{

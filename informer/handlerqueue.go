@@ -74,15 +74,15 @@ func (q *handlerQueue[T]) resync(s *Snapshot[T]) {
 	}
 }
 
-// append requires q.mu and does not coalesce.
+// append appends n without coalescing. The caller must hold q.mu.
 func (q *handlerQueue[T]) append(n *notification[T]) {
 	q.notifications = append(q.notifications, n)
 	signal(q.ready)
 }
 
-// cancel requires q.mu. It marks p as canceled and leaves it in the slice, because finding
-// it would take a scan. When most notifications are canceled, one scan removes them all, so
-// that the memory for a handler that hangs is bounded by the number of keys.
+// cancel marks p as canceled and leaves it in the slice, because finding it would take a
+// scan. When most notifications are canceled, one scan removes them all, so that the memory
+// for a handler that hangs is bounded by the number of keys. The caller must hold q.mu.
 func (q *handlerQueue[T]) cancel(p *notification[T]) {
 	*p = notification[T]{key: p.key}
 	if q.canceled++; q.canceled < 64 || q.canceled < len(q.notifications)/2 {
@@ -123,7 +123,7 @@ func (q *handlerQueue[T]) pop() *notification[T] {
 		return n
 	}
 	q.notifications, q.first = q.notifications[:0], 0
-	// The queue was large, probably because of an initial state.
+	// If the queue was large, probably because of an initial state, release its memory.
 	if cap(q.notifications) > maxKeptMap {
 		q.notifications, q.pending = nil, make(map[listwatch.Key]*notification[T])
 	}

@@ -134,7 +134,7 @@ func (p *probes[T]) put(i *Item[T]) {
 	p.pool.Put(i)
 }
 
-// A hashIndex finds items by the hash of their key. A lookup takes some hundred
+// A hashIndex finds items by the hash of their key. A lookup takes a few hundred
 // nanoseconds. In a tree of 100,000 items it takes more than a thousand, because the inner
 // nodes are not in the CPU cache. A map by key would take twice the memory. If two keys
 // have the same hash, the hashIndex holds only one of them; see complete.

@@ -117,7 +117,7 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 // fewByIndex reads a small result under the lock, which is cheaper than the copies that a
 // snapshot causes in the next write. complete is false if there are more objects.
 func (x *Indexer[T]) fewByIndex(name, value string) (found []T, complete bool, err error) {
-	const limit = 128 // takes a few microseconds; about the number of pods of a node
+	const limit = 128 // reading 128 objects takes a few microseconds; a node has about as many pods
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	i, err := x.contents.index(name)

@@ -143,7 +143,7 @@ func (x *Indexer[T]) SetVersion(version listwatch.Version) {
 	}
 }
 
-// init prepares the zero value. It requires x.mu.
+// init prepares the zero value. The caller must hold x.mu.
 func (x *Indexer[T]) init() {
 	if x.contents.items == nil {
 		x.contents.items = newItems[T]()
@@ -160,7 +160,7 @@ func (x *Indexer[T]) init() {
 // eighth is copied node by node, which costs about nine pointer moves per object in total.
 
 // countGrowth counts new entries of the trees and compacts the trees when there are many.
-// It requires x.writeMu and must be called without x.mu.
+// The caller must hold x.writeMu but not x.mu.
 func (x *Indexer[T]) countGrowth(entries int) {
 	x.grown += entries
 	if x.grown >= 64 && x.grown >= x.Len()/8 {
@@ -176,7 +176,7 @@ func (x *Indexer[T]) compact() {
 	x.compactTrees()
 }
 
-// compactTrees requires x.writeMu.
+// compactTrees compacts all trees. The caller must hold x.writeMu but not x.mu.
 func (x *Indexer[T]) compactTrees() {
 	x.grown = 0
 	x.mu.Lock()

@@ -184,7 +184,7 @@ func (i *Informer[T]) handleDeltas(deltas Deltas[T], _ bool) error {
 	return nil
 }
 
-// apply requires i.mu.
+// apply stores one change and queues it for the handlers. The caller must hold i.mu.
 func (i *Informer[T]) apply(d Delta[T]) {
 	key := d.Item.Key
 	old, _ := i.store.Item(key)

@@ -125,8 +125,8 @@ func embeddedMetadata(v reflect.Value) *listwatch.Metadata {
 	return nil
 }
 
-// defaultDecoder returns the decoder that is used if Decode is nil. release reports whether
-// the decoded values hold no memory of the object.
+// defaultDecoder returns the decoder that is used if Decode is nil. release is true if
+// decoded values share no memory with the object, so that the source can reuse that memory.
 func defaultDecoder[T any]() (decode func(*listwatch.Object) (T, error), release bool) {
 	asItIs := func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil }
 	if decode, ok := any(asItIs).(func(*listwatch.Object) (T, error)); ok {

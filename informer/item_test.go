@@ -135,7 +135,8 @@ func TestLabelsOutliveTheirObject(t *testing.T) {
 	}
 }
 
-// labelsOf checks the labels of an item after the memory of its object was cleared.
+// labelsOf returns an item made from text. It checks that the item keeps its labels after
+// the memory of the object was cleared.
 func labelsOf[T any](t *testing.T, text string) *Item[T] {
 	t.Helper()
 	o, err := listwatch.ParseObject([]byte(text))

@@ -78,7 +78,7 @@ func (d *mutationDetector[T]) mutated() *Item[T] {
 	return nil
 }
 
-// checksum hashes the JSON form of the value. ok is false if the value has none.
+// checksum hashes the JSON form of the value. ok is false if the value cannot be encoded.
 func (d *mutationDetector[T]) checksum(item *Item[T]) (sum uint64, ok bool) {
 	data, err := json.Marshal(item.Value)
 	return maphash.Bytes(d.seed, data), err == nil

@@ -12,9 +12,9 @@ func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) erro
 	if f.closed {
 		return errClosed()
 	}
-	// Invariant: afterwards every key has an entry, unless the consumer does not know the
-	// object and it was not listed. So no version from before this call, which may belong
-	// to another epoch, is compared with later versions.
+	// Invariant: afterwards, every key that the consumer knows or the list contains has an
+	// entry. The versions in these entries come from this list, so later versions are never
+	// compared with versions from before this call, which may belong to another epoch.
 	f.beginReplace(version)
 	f.initial.remaining++ // keeps the initial list open until all items are queued
 	f.replaceItems(items)

@@ -64,8 +64,9 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// await blocks until done or removed is closed. If one of them is closed, its result takes
-// precedence over all other results.
+// await blocks until done or removed is closed, and then returns nil. It returns an error
+// if ctx ends or Run returns first. If done or removed is already closed, await returns nil
+// even if ctx has ended.
 func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan struct{}) error {
 	if isClosed(done) || isClosed(removed) {
 		return nil

@@ -62,8 +62,8 @@ func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []l
 	return append(events, listwatch.NewBookmark(listwatch.Describe(u.Source), v, true)), nil
 }
 
-// The limits of the time to wait for an error of a watch. A watch from an expired version
-// fails immediately or not at all.
+// The bounds of the time to wait for an error of a watch. A watch from an expired version
+// fails immediately, so a watch without an error after this time counts as accepted.
 const (
 	minRefusalTime = 50 * time.Millisecond
 	maxRefusalTime = time.Second
@@ -82,11 +82,11 @@ type backfillSearch struct {
 type backfillStart struct {
 	version listwatch.Version // where the watch starts
 	watcher listwatch.Watcher
-	first   []listwatch.Event // read from watcher already
+	first   []listwatch.Event // events already read from watcher
 }
 
-// oldest returns a watch that starts at most limit versions before the newest version, or nil
-// if there is no such watch.
+// oldest returns the watch with the oldest possible start, at most limit versions before the newest
+// version. It returns nil if there is no such watch.
 func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *backfillStart {
 	distance := searchMax(limit, func(distance listwatch.Version) bool { return s.canList(ctx, s.newest-distance) })
 	if distance == 0 {

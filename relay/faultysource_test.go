@@ -125,7 +125,7 @@ func (s *faultySource) counts() (watches, lists int) {
 	return s.watches, s.lists
 }
 
-// A faultyWatcher is not a Poller. The watcher of a client.Remote is not one either.
+// A faultyWatcher is not a Poller, just as the watcher of a client.Remote is not a Poller.
 type faultyWatcher struct {
 	listwatch.Watcher
 	source   *faultySource
@@ -158,7 +158,7 @@ func (w *faultyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 	select {
 	case e := <-injected:
 		if n == len(dst) {
-			n-- // drops an event if dst is full, which these tests never reach
+			n-- // drops an event if dst is full, which does not happen in these tests
 		}
 		dst[n] = e
 		return n + 1, nil

@@ -70,7 +70,7 @@ func (r *Relay) check(ctx context.Context, interval time.Duration) {
 			}
 		}
 		// If the read fails, Health reports its error. If no event advances the relay to
-		// the version, a probe must, because bookmarks of the upstream are rare.
+		// the version, a probe must do so, because bookmarks of the upstream are rare.
 		if now, err := r.versions.Get(ctx); err == nil && now.epoch != nil && !r.monitor.lagsAtMost(2*interval) {
 			r.prober.request(now.epoch, now.version)
 		}

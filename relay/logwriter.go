@@ -18,7 +18,7 @@ type logWriter struct {
 	// Owned by the Reflector.
 	state      []*listwatch.Object // the initial events so far
 	records    []history.Record    // reused by append
-	newest     listwatch.Version   // of the newest event in the log
+	newest     listwatch.Version   // the version of the newest event in the log
 	incomplete bool                // the log lacks changes of its newest version
 }
 
@@ -86,8 +86,8 @@ func (w *logWriter) synced(e listwatch.Event) {
 			r.options.Trace.replaced(v, len(w.state))
 		}
 	default:
-		// The log has already reached this version, possibly without an event. So no watch
-		// has missed an event.
+		// The log has already reached this version through events or bookmarks, so no watch
+		// has missed an event and the state is not needed.
 	}
 	r.upstream.synced(d.Epoch)
 	w.newest, w.state = v, nil

@@ -22,8 +22,8 @@ type Options struct {
 	// MiB are used. A negative value means no limit.
 	HistoryBytes int64
 	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
-	// initial events may use as much again. If zero, a quarter of HistoryBytes is used. A
-	// negative value means no limit.
+	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
+	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 	// BackfillVersions is the number of versions before the newest one from which the relay
 	// reads the history when it starts, if the upstream still has it. Clients of an earlier

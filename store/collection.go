@@ -28,7 +28,7 @@ type Collection struct {
 	// Immutable after construction.
 	spec    CollectionSpec
 	backend Backend
-	dryRun  bool // nothing is written
+	dryRun  bool // writes are checked but not performed
 }
 
 // New returns the collection that s declares, with its objects in b. Empty fields of s get
@@ -198,7 +198,7 @@ func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {
 	if err != nil {
 		return p, err
 	}
-	doc, err := splitDocument(compact) // the write has checked everything else
+	doc, err := splitDocument(compact) // the update checks everything else
 	if err != nil {
 		return p, err
 	}

@@ -32,7 +32,8 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 	return change.New.Seal(change.Old.Version), nil
 }
 
-// unversioned returns d as an object with an empty resourceVersion, which clients read as none.
+// unversioned returns d as an object with an empty resourceVersion, which clients treat as
+// absent.
 func unversioned(d *Draft) *listwatch.Object {
 	data := make([]byte, 0, len(d.Before)+len(`""`)+len(d.After))
 	data = append(append(append(data, d.Before...), `""`...), d.After...)

@@ -164,7 +164,7 @@ func (t *Typed[T]) Events(ctx context.Context, q listwatch.Query) iter.Seq2[Type
 	}
 }
 
-// decode decodes the object of the call whose results are o and err.
+// decode takes the results of a call and decodes the object, unless the call failed.
 func decode[T any](o *listwatch.Object, err error) (T, error) {
 	if err != nil {
 		var none T

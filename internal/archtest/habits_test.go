@@ -46,7 +46,8 @@ func checkPackageSize(r *repository) []string {
 
 var promise = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
-// checkPromises returns the comments that promise work. Such work is done now, or it is an issue.
+// checkPromises returns the comments that promise future work, such as TODO. Such work must be done
+// now or become an issue.
 func checkPromises(r *repository) []string {
 	var bad []string
 	eachComment(r, func(f *sourceFile, c *ast.Comment) {

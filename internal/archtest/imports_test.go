@@ -62,7 +62,7 @@ func forbidden(from location, target string) string {
 	return forbiddenDependency(from.path, target)
 }
 
-// forbiddenInternal is forbidden for a package of this repository.
+// forbiddenInternal is like forbidden, for a target in this repository.
 func forbiddenInternal(from location, target string) string {
 	to, ok := locate(target)
 	if !ok {
@@ -83,7 +83,7 @@ func forbiddenInternal(from location, target string) string {
 	}
 }
 
-// forbiddenDependency is forbidden for a package of another repository.
+// forbiddenDependency is like forbidden, for a target in another repository.
 func forbiddenDependency(from, target string) string {
 	for _, d := range dependencies {
 		if !hasAnyPrefix(target, []string{d.prefix}) {
@@ -113,8 +113,9 @@ func matchAny(patterns []string, p string) bool {
 	return false
 }
 
-// match reports whether pattern covers the package p. unit is p, or if pattern ends in "/...", the
-// part of p that matches the rest of the pattern. All packages below that directory share the unit.
+// match reports whether pattern covers the package p. If pattern ends in "/...", unit is the
+// directory that matches the text before "/...", so all packages below that directory share the
+// unit. Otherwise unit is p.
 func match(pattern, p string) (unit string, ok bool) {
 	unit = p
 	if base, deep := strings.CutSuffix(pattern, "/..."); deep {

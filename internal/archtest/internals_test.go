@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkInternalImports returns the differences between the imports of the root module's internal
-// packages by nested modules and the list internalImports.
+// checkInternalImports compares the internal packages of the root module that nested modules import
+// with the list internalImports, and returns the differences.
 func checkInternalImports(r *repository) []string {
 	var bad []string
 	used := map[string]bool{} // module + " " + package

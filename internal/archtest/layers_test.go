@@ -39,7 +39,8 @@ var layers = []layer{
 	{"tests with other projects' programs", []string{"interop/..."}},
 }
 
-// A limit narrows what the layers allow: of this repository, packages import only those listed.
+// A limit restricts imports further than the layers do: of this repository, the listed packages may
+// import only the packages in the field only.
 type limit struct {
 	packages []string
 	only     []string

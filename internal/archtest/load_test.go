@@ -82,7 +82,7 @@ func load(root string) (*repository, error) {
 	return l.finish(), err
 }
 
-// skipped reports whether the go command, too, ignores the directory dir.
+// skipped reports whether the checks ignore the directory dir, as the go command does.
 func skipped(dir string) bool {
 	name := path.Base(dir)
 	return dir != "." && (name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_"))

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A module is what a go.mod file declares.
+// A module holds the parts of a go.mod file that the checks use.
 type module struct {
 	dir      string   // relative to the root of the repository
 	requires []string // paths of the required modules
 	indirect []string // paths of the modules that are required with the comment "// indirect"
 }
 
-// A workspace is what a go.work file declares.
+// A workspace holds the parts of a go.work file that the checks use.
 type workspace struct {
 	dir  string   // relative to the root of the repository
 	uses []string // directories of modules, in the same form
@@ -41,8 +41,8 @@ func parseWorkspace(dir, text string) *workspace {
 	return w
 }
 
-// directives returns the arguments of each verb directive of a go.mod or go.work file, one string
-// for each line.
+// directives returns the arguments of all directives named verb in a go.mod or go.work file, one
+// string for each line.
 func directives(text, verb string) []string {
 	var lines []string
 	inBlock := false

@@ -7,9 +7,9 @@ import (
 )
 
 // checkSleeps returns the uses of time.Sleep that wait in real time: such a sleep is either too
-// long or too short. Programs and benchmarks may sleep. In a bubble of testing/synctest a sleep
-// only advances the fake clock. The same holds in a test kit, which runs the bubbles of other
-// packages.
+// long or too short. Programs and benchmarks may sleep. So may code in a bubble of
+// testing/synctest, where a sleep only advances the fake clock, and a test kit, which runs the
+// bubbles of other packages.
 func checkSleeps(r *repository) []string {
 	var bad []string
 	for _, p := range r.packages {

@@ -274,7 +274,7 @@ func TestInvalidDataIsACorruptError(t *testing.T) {
 		"gzip bad block":     append([]byte(GzipHeader), 0xff, 0xff, 0xff),
 		"gzip garbage after": append(member("x"), `garbage and more`...),
 		"zstd not zstd":      []byte(`{"type":"ADDED"}` + "\n"),
-		// 16 MiB, more than RFC 9659 allows
+		// a window of 16 MiB, which is more than RFC 9659 allows
 		"zstd large window":  {0x28, 0xb5, 0x2f, 0xfd, 0, 14 << 3, 1, 0, 0},
 		"zstd large content": binary.LittleEndian.AppendUint64([]byte{0x28, 0xb5, 0x2f, 0xfd, 3<<6 | 1<<5}, 1<<40),
 	} {

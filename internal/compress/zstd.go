@@ -11,7 +11,7 @@ import (
 
 const (
 	zstdMagic = 0xFD2FB528
-	// zstdWindow is the window size of our compressors. It is small because each compressor
+	// zstdWindow is the window size of the compressors. It is small because each compressor
 	// allocates a window, and most events are smaller.
 	zstdWindow = 1 << 20
 	// maxZstdWindow is the maximum window size of a content coding (RFC 9659).

@@ -40,7 +40,7 @@ type start struct {
 	bookmarks     bool
 }
 
-// A phase is the next thing that a Cursor does. The package comment has a diagram.
+// A phase is a step in the life of a Cursor. The package comment has a diagram.
 type phase uint8
 
 const (

@@ -76,7 +76,8 @@ func (w *startWait) cancel() func() {
 	return w.setOver()
 }
 
-// pollStart leaves phase awaitingStart or fails, if the wait has ended.
+// If the wait for the start version has ended, pollStart moves c to its next phase or makes
+// c fail.
 func (c *Cursor) pollStart() {
 	if !c.wait.isOver() {
 		return
@@ -165,8 +166,8 @@ func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 		}
 	}
 	if b.next == b.end {
-		// When the backlog was determined, c.node was the newest node of the feed. So the
-		// cursor has not read any node after it.
+		// c.node was the newest node of the feed when the backlog was determined, so the
+		// feed continues exactly where the backlog ends.
 		c.phase = readingFeed
 	}
 	return n
@@ -177,8 +178,9 @@ func groupFits(records []*record, room int) bool {
 	return len(records) <= room || records[room].Version != records[0].Version
 }
 
-// versionBefore returns the version up to which a cursor is complete after reading all
-// records before the given number. It returns 0 if the record with that number was dropped.
+// versionBefore returns the version up to which a cursor has seen everything once it has
+// read all records before the given number. It returns 0 if the record with that number was
+// dropped.
 func (l *Log) versionBefore(number uint64) listwatch.Version {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,8 +194,8 @@ func (l *Log) versionBefore(number uint64) listwatch.Version {
 // the first element of dst.
 func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 	for n < len(dst) {
-		// Call closedWith first: if it reports that the log is closed, every record
-		// appended before that is in the feed.
+		// Call closedWith first: if it reports that the log is closed, every record is
+		// already in the feed, so no event is missed.
 		closed := c.log.closedWith()
 		next := c.node.next.Load()
 		if next == nil {

@@ -39,7 +39,7 @@
 //     and never changes.
 //   - The floor of a chain is the newest of its nodes that retention has dropped, or the
 //     empty node that the chain started with. The nodes after it are exactly the retained
-//     records that concern the selection and are newer than the feed.
+//     records that concern the selection and are newer than the start of the feed.
 //   - A cursor has returned every event up to its node and none after it. When the floor
 //     moves past a node, the link of that node is cut. A cursor that follows a cut link has
 //     expired, because retention has dropped nodes that it has not read.

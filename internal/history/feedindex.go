@@ -126,8 +126,8 @@ func (x *feedIndex) drop(r *record) {
 	x.forEachCandidate(r, func(f *feed) { f.chain.drop(r) })
 }
 
-// forEachCandidate calls visit with every feed that r may concern, by the object before or
-// after the write. It may visit a feed twice.
+// forEachCandidate calls visit with every feed that r may concern. It finds the feeds by
+// the terms of the object before and after the write. It may visit a feed twice.
 func (x *feedIndex) forEachCandidate(r *record, visit func(*feed)) {
 	visitAll := func(t term) {
 		for _, f := range x.byTerm[t] {

@@ -87,7 +87,7 @@ func remaining(snap *tree, s *selection, from ContinueToken, last listwatch.Key,
 	case s.isSelective():
 		return -1
 	case s.namespace == "" && from.Key == listwatch.Key{}:
-		return snap.Len() - count // do not scan for a client that only wants the version
+		return snap.Len() - count // the first page of all namespaces needs no scan
 	}
 	s.scan(snap, last, func(*listwatch.Object) bool {
 		n++

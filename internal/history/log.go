@@ -20,9 +20,9 @@ type Options struct {
 	// records refer to, and of their cached frames. The newest record is always retained.
 	// If zero, DefaultMaxBytes is used. A negative value means no limit.
 	MaxBytes int64
-	// FrameCacheBytes limits the cached frames of records, which count toward MaxBytes, and
-	// separately the cached frames of initial events, which do not. If zero, a quarter of
-	// MaxBytes is used. A negative value means no limit.
+	// FrameCacheBytes limits the part of MaxBytes that caches frames of records. Cached
+	// frames of initial events may use as much again, in addition to MaxBytes. If zero, a
+	// quarter of MaxBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 	// Description describes the collection. Bookmarks are built from it, and field
 	// selectors may use only its fields.

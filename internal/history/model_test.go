@@ -72,12 +72,11 @@ func (m *model) state(s selection, at listwatch.Version) []seen {
 	return out
 }
 
-// walker is a watcher of the random walk, together with the events that it has not received
-// yet.
+// walker is a watcher of the random walk.
 type walker struct {
 	*Cursor
 	selection selection
-	want      []seen // expected events of the first scanned records
+	want      []seen // expected events that the watcher has not received yet
 	initial   int    // number of initial events in want, including the bookmark
 	scanned   int    // number of records of the model that want already covers
 }
@@ -236,7 +235,7 @@ func (w *walk) read() {
 	if err != nil {
 		floor := w.log.Stats().Floor
 		// A cursor that reads the log cannot know whether a dropped record concerned its
-		// selection.
+		// selection, so it expires in any case.
 		overtaken := r.phase == readingLog && r.backlog.next < w.log.records.first()
 		if !errors.Is(err, listwatch.Expired) || r.initial > 0 || !overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
 			w.Fatalf("poll: %v with floor %d, and %+v still to come", err, floor, r.want)
@@ -305,8 +304,8 @@ func (w *walk) list() {
 			}
 			want = want[1:]
 		}
-		// With selectors, a full page may be followed only by objects that are not
-		// selected.
+		// With selectors, a full page has a continue token even if only objects follow that
+		// are not selected.
 		full := q.Limit > 0 && len(p.Items) == q.Limit
 		ends := p.Continue == "" || s.isSelective() && full
 		if p.Remaining >= 0 && p.Remaining != len(want) || len(want) == 0 && !ends || len(want) > 0 && p.Continue == "" || p.Version != at {

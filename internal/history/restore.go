@@ -13,8 +13,8 @@ type SavedLog struct {
 	// Objects are the state after the last record, in any order.
 	Objects []*listwatch.Object
 	// Records are all writes after Floor, oldest first, and in key order within one
-	// version. Restore takes ownership of the slice. If At of a record is in the future, it
-	// is replaced by the current time.
+	// version. Restore takes ownership of the slice. Restore replaces a time At in the
+	// future with the current time.
 	Records []Record
 	// Floor is the oldest version that a watch may start at. Objects without a record are
 	// not newer than Floor.
@@ -25,7 +25,6 @@ type SavedLog struct {
 // appended. It keeps only one copy of each object, even if several records and the state
 // refer to it. It enforces the limit of Options.MaxBytes. The next Append enforces the
 // limit of Options.MaxAge.
-// next Append.
 //
 // o.Revision must be at the newest version of the database. If nil, the Revision of the Log
 // starts at the newest version of saved. If records and state contradict each other, the

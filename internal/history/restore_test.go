@@ -82,7 +82,8 @@ func TestAppendDropsOldRestoredRecords(t *testing.T) {
 	})
 }
 
-// Otherwise no record would be dropped until the clock reached the wrong times.
+// If Restore kept times in the future, no record would be dropped until the clock reached
+// them.
 func TestRestoredFutureRecordsAgeFromNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := savedWrites(5)

@@ -59,8 +59,8 @@ func (r *Revision) onReached(v listwatch.Version, f func()) (cancel func()) {
 	r.waiters = append(r.waiters, w)
 	r.waiterCount.Store(int32(len(r.waiters)))
 	r.mu.Unlock()
-	// If a concurrent Advance has not seen the new waiterCount, its version was stored
-	// before this load.
+	// If a concurrent Advance has not seen the new waiterCount, it stored its version
+	// before this load, which therefore returns that version.
 	if r.Version() >= v {
 		if remove() {
 			f()

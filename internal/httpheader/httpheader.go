@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ChooseEncoding chooses a content coding from offer, which is sorted by preference, by the
-// values of the Accept-Encoding headers of a request (RFC 9110, section 12.5.3). An empty name
-// means identity, which is no coding. ok is false if the request excludes identity and every
-// coding on offer.
+// ChooseEncoding chooses a content coding from offer according to the Accept-Encoding
+// headers of a request (RFC 9110, section 12.5.3). offer must be sorted by preference. An
+// empty name means identity, which is no coding. ok is false if the request excludes
+// identity and every coding on offer.
 //
 // The coding with the greatest weight wins. If weights are equal, the first coding in offer
 // wins, and any of them wins over identity. Identity that the request does not mention is

@@ -113,8 +113,8 @@ func (c *Conn) Reset() {
 }
 
 // Stall(true) stops the network between the two ends, and Stall(false) restores it. While
-// the network is stalled, neither end receives what the other end writes, or notices that
-// it has closed. Writes succeed until the buffer is full.
+// the network is stalled, neither end receives bytes from the other end or notices that the
+// other end has closed. Writes succeed until the buffer is full.
 func (c *Conn) Stall(stalled bool) {
 	c.in.stall(stalled)
 	c.out.stall(stalled)

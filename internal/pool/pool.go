@@ -1,6 +1,6 @@
-// Package pool reuses the memory of encoded objects. A program that decodes a stream drops
-// the bytes and the labels of each object immediately. Allocating them for each object
-// would cause most of its garbage.
+// Package pool reuses the memory of encoded objects. A program that decodes a stream no
+// longer needs the bytes and the labels of an object once it has decoded the object.
+// Allocating them for each object would cause most of the garbage.
 package pool
 
 import "sync"

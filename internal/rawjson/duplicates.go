@@ -20,7 +20,7 @@ func DropDuplicates(doc []byte) (unique []byte, dropped []string) {
 	if s.drop == nil {
 		return doc, nil
 	}
-	// A dropped member may contain others.
+	// A dropped member may contain other dropped members, so the outer one must come first.
 	slices.SortFunc(s.drop, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 	unique = make([]byte, 0, len(doc))
 	from := 0

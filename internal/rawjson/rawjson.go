@@ -41,8 +41,8 @@ func Compact(src []byte) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// withOffset adds the position in src to an error of json.Compact, which only
-// json.Unmarshal reports.
+// withOffset adds the position in src to an error of json.Compact. Only json.Unmarshal
+// reports the position, so withOffset calls it.
 func withOffset(src []byte, err error) error {
 	var raw json.RawMessage
 	if s, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(src, &raw)); ok {

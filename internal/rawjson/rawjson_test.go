@@ -198,7 +198,7 @@ func rejoin(dst, doc []byte) []byte {
 	case '{':
 		members, err := Split(doc)
 		if err != nil {
-			return append(dst, doc...) // duplicate names
+			return append(dst, doc...) // Split refuses duplicate names
 		}
 		dst = append(dst, '{')
 		for i, m := range members {

@@ -27,7 +27,7 @@ type WatchEnd struct {
 	Received int
 	// Rejected is true if an event was out of order or the Sink did not accept it.
 	Rejected bool
-	// Err is the reason, and io.EOF after a clean end.
+	// Err is the reason, or io.EOF after a clean end.
 	Err error
 }
 

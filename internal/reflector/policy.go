@@ -10,7 +10,7 @@ import (
 // before. It may be another replica that catches up.
 const LagTolerance = time.Minute
 
-// An Action is what a Reflector does after a watch ended or could not be opened.
+// An Action is the next step of a Reflector after a watch ended or could not be opened.
 type Action uint8
 
 // The actions. Unless stated otherwise, the next watch resumes. If the initial events were
@@ -38,8 +38,8 @@ type Policy struct {
 	// Decide returns the action for end. at is where the next watch would resume.
 	Decide func(end WatchEnd, at *ResumePoint) Action
 	// Restart is called before the state is requested again. at is the position up to which
-	// the Sink has received events, which the new state replaces. If Restart returns an
-	// error, Run returns it. It may be nil.
+	// the Sink has received events. The new state replaces these events. If Restart returns
+	// an error, Run returns it. It may be nil.
 	Restart func(cause error, at *ResumePoint) error
 	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
 	// that the Source does not support them. If nil, every [listwatch.Unsupported] and
@@ -62,8 +62,8 @@ func defaultAction(end WatchEnd, at *ResumePoint) Action {
 	switch {
 	case (end.Rejected || !at.Synced) && (code == listwatch.Expired || code == listwatch.NotYet):
 		// The source cannot serve a state that is as new as the newest event. Its newest
-		// state contains every acknowledged write, so it can only be older if versions have
-		// started over.
+		// state contains every acknowledged write, so that state is older than the newest
+		// event only if versions have started over.
 		return RelistNewest
 	case end.Rejected:
 		return Relist

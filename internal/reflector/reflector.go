@@ -61,11 +61,11 @@ type Reflector struct {
 	// Policy decides how Run continues after a failure. With the zero Policy, Run ends only
 	// with its context.
 	Policy Policy
-	// WatchList remembers whether the Source can stream its state. Several Reflectors of one Source
-	// may share it. If nil, this Reflector remembers it for itself.
+	// WatchList remembers whether the Source can stream its state. Several Reflectors of
+	// one Source may share it. If nil, this Reflector uses its own.
 	WatchList *WatchListSupport
-	// Lost is called before each delay. err is the reason why the watch ended or could not be
-	// opened, and io.EOF after a clean end. relist is true if the state will be requested
+	// Lost is called before each delay. err is the reason why the watch ended or could not
+	// be opened, or io.EOF after a clean end. relist is true if the state will be requested
 	// again. If nil, it is not called.
 	Lost func(err error, wait time.Duration, relist bool)
 

@@ -58,7 +58,7 @@ func (n *Network) SetAlias(alias string, names ...string) {
 	n.aliases[alias] = names
 }
 
-// Transport returns the network of clients of the servers.
+// Transport returns the transport.Network with which clients reach the servers.
 func (n *Network) Transport() transport.Network { return transport.Network{Dial: n.dial} }
 
 func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, error) {

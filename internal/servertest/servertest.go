@@ -18,7 +18,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// TransportNames are the names that [Server.Client] knows.
+// TransportNames are the names that [Server.Client] accepts.
 var TransportNames = []string{"chunked", "h2", "websocket"}
 
 // drainTimeout is the time after which the test fails if watches have not ended. It is

@@ -20,8 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait for the disk, so they run fewer checks, unless the command line sets
-	// -rapid.checks.
+	// These tests wait for the disk, so the default number of rapid checks is lower here.
+	// The flag -rapid.checks overrides it.
 	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
@@ -348,7 +348,8 @@ func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 	}
 }
 
-// A single write must not have to trim a history that is much too long.
+// A very long history is trimmed over many transactions, so that no single write has to
+// wait for all of it.
 func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 	const writers, each = 50, 100
 	// the number of records that one transaction may delete; see trim.go
@@ -387,8 +388,8 @@ func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 	}
 }
 
-// Clients that have seen writes after the backup must notice that these writes are lost,
-// even if the clients do not support epochs.
+// Clients that have seen writes made after the backup must notice that these writes are
+// lost, even if the clients do not support epochs.
 func TestRestoredBackupMakesClientsListAgain(t *testing.T) {
 	s := open(t, bolt.Options{})
 	s.writeSome()
@@ -424,9 +425,10 @@ func TestRestoredBackupMakesClientsListAgain(t *testing.T) {
 	}
 }
 
-// Even if the clock is behind, the versions of the lost writes must not be used again.
+// Even if the wall clock is behind the versions of the file, the versions of the lost
+// writes must not be used again.
 func TestRestoredBackupReusesNoVersion(t *testing.T) {
-	s := open(t, bolt.Options{StartVersion: 1 << 52}) // as a clock, the year 2112
+	s := open(t, bolt.Options{StartVersion: 1 << 52}) // in microseconds, the year 2112
 	s.create("a")
 	copied := readFile(t, s.path)
 	lost := s.create("b").Version

@@ -230,7 +230,7 @@ func TestFailedButWrittenTransactionCanReappear(t *testing.T) {
 }
 
 // A failed transaction may have raised the floor in the file. The next transaction examines
-// fewer records and must not lower the floor again.
+// fewer records, so it reaches a lower floor, which it must not write.
 func TestFailedButWrittenTrimIsNotUndone(t *testing.T) {
 	const objects = 100
 	s := open(t, bolt.Options{HistoryBytes: -1})

@@ -30,7 +30,7 @@ type DB struct {
 	// Guarded by mu.
 	file        *file               // nil after Close
 	last        listwatch.Version   // the newest version assigned to a write
-	published   listwatch.Version   // the newest version on disk and visible; revision follows
+	published   listwatch.Version   // the newest version on disk; revision is advanced to it
 	collections map[string]*backend // by qualified name
 	uncertain   bool                // the last transaction failed, but may be in the file
 	// if not nil, every write fails with it, because the file is damaged
@@ -97,8 +97,8 @@ func (db *DB) readHeader() error {
 
 // Collection adds the collection that s declares, with its content in the file. If the
 // database has a collection of the same plural and group, the error has code AlreadyExists.
-// If the file has it with another kind, API version or scope, the error has code Invalid,
-// unless the collection is empty.
+// If the file contains the collection with another kind, API version or scope, the error
+// has code Invalid, unless the collection is empty.
 func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	s = s.WithDefaults()
 	name := s.QualifiedName()

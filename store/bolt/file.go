@@ -153,9 +153,9 @@ func inspect(path string, lockTimeout time.Duration) error {
 	return errors.Join(err, f.Close())
 }
 
-// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of a
-// file. Most of these have no exported name, so the function excludes all other errors: those
-// of the system, of the lock, and of damage.
+// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of
+// a file. Most of these have no exported name, so the function excludes all other errors:
+// system errors, the lock timeout, and reports of damage.
 func markUnreadable(err error) error {
 	_, system := errors.AsType[syscall.Errno](err)
 	_, damaged := errors.AsType[damagedError](err)

@@ -73,8 +73,8 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 		second, err = bolt.Open(s.path, bolt.Options{LockTimeout: time.Minute})
 		opened <- err
 	}()
-	// Shrink replaces the file before it is closed. So the second Open must notice that it
-	// has locked the old file.
+	// Shrink replaces the file while the second Open waits for its lock. The second Open
+	// must notice that it has locked the old file.
 	if err := s.db.Shrink(); err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +214,8 @@ func usedBytes(t testing.TB, data []byte) (n int) {
 	return n
 }
 
-// A collection that has lost its records must not become empty. An undeclared collection
-// must not use records of unknown origin.
+// A collection that has lost its records must not be opened as an empty one. Records that
+// have lost their declaration must not be used.
 func TestMissingCollectionIsCorrupt(t *testing.T) {
 	for name, damage := range map[string]func(tx *bbolt.Tx) error{
 		"the records":     func(tx *bbolt.Tx) error { return tx.DeleteBucket(bolt.BucketOf("pods")) },

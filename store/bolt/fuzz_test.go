@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// FuzzOpenDamaged opens a database of which a part was overwritten. Open must either fail
-// or return the original content, and must not panic or hang. The meta pages are not
+// FuzzOpenDamaged opens a database after overwriting a part of its file. Open must either
+// fail or return the original content, and must not panic or hang. The meta pages are not
 // overwritten: they have checksums of their own, and bbolt can work without one of them.
 func FuzzOpenDamaged(f *testing.F) {
 	data, content, start := filledFile(f)

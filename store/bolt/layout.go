@@ -20,7 +20,7 @@ import (
 //	  format             the number of this format, in decimal
 //	  epoch              the random text that identifies the file
 //	  last               version: the newest version assigned to a write
-//	  probe              a known text after the Transformer
+//	  probe              a known text as the Transformer stores it
 //	  resource/name      JSON: the declaration of the collection
 //	  floor/name         version: records up to it are state, later ones are history
 //	  tally/name         the number of records, and the sum of their versions modulo 2^64;
@@ -29,9 +29,8 @@ import (
 //
 // Versions are 8 bytes, big endian.
 //
-// Invariants of a collection: the records after the floor are all of its writes after the
-// floor. A record at or before the floor is the newest write of an existing object, or was it
-// at the floor and has been replaced by a record after the floor.
+// Invariants of a collection: every write after the floor has a record. Every record at or
+// before the floor holds an object as it was at the floor.
 const formatNumber = 1
 
 var (
@@ -129,9 +128,9 @@ func (d declaration) String() string {
 	return fmt.Sprintf("%s of %s %s", d.Kind, d.APIVersion, scope)
 }
 
-// isDeclared reports whether the file has the collection that s declares. If it has another
-// declaration, the result is an error, or false if the collection is empty, so that a mistake
-// can be corrected.
+// isDeclared reports whether the file has the collection that s declares. If the file has
+// another declaration of that collection, the result is an error, or false if the stored
+// collection is empty, so that a mistake can be corrected.
 func isDeclared(tx *bbolt.Tx, s store.CollectionSpec) (bool, error) {
 	name := s.QualifiedName()
 	stored := tx.Bucket(headerBucket).Get(declarationKey(name))

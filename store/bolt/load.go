@@ -14,7 +14,7 @@ import (
 )
 
 // load reads the collection that s declares. If the file does not contain the collection,
-// load adds it. The caller holds db.mu.
+// load adds it. The caller must hold db.mu.
 func (db *DB) load(s store.CollectionSpec) (saved history.SavedLog, err error) {
 	exists := false
 	l := loader{spec: s, name: s.QualifiedName(), transformer: db.options.Transformer, newest: db.published}

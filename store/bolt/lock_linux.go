@@ -27,12 +27,12 @@ func lockHolder(path string) string {
 	if err != nil {
 		return unknown
 	}
-	defer func() { _ = locks.Close() }() // it was only read
+	defer func() { _ = locks.Close() }() // nothing was written to it
 	dev := uint64(stat.Dev)
 	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
 	inode := fmt.Sprintf("%02x:%02x:%d", major, minor, stat.Ino)
 	for lines := bufio.NewScanner(locks); lines.Scan(); {
-		// 1: FLOCK  ADVISORY  WRITE 4711 fd:00:131 0 EOF
+		// A line of /proc/locks: 1: FLOCK ADVISORY WRITE 4711 fd:00:131 0 EOF
 		f := strings.Fields(lines.Text())
 		if len(f) < 6 || f[1] != "FLOCK" || f[5] != inode {
 			continue

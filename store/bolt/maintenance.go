@@ -63,9 +63,9 @@ func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 // shrinkBatchBytes is the number of bytes that one transaction of a shrink copies.
 const shrinkBatchBytes = 4 << 20
 
-// Shrink rewrites the file without its free pages. Otherwise free pages are reused but never
-// returned to the file system. Writes wait until it has finished, reads do not. The directory
-// needs space for the new file. If Shrink fails, the file is unchanged.
+// Shrink rewrites the file without its free pages. All other operations reuse free pages
+// but never return them to the file system. Writes wait until it has finished, reads do
+// not. The directory needs space for the new file. If Shrink fails, the file is unchanged.
 func (db *DB) Shrink() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

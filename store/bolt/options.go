@@ -16,14 +16,14 @@ type Options struct {
 	// objects. The history in the file takes a few per cent more. The newest write is always
 	// kept. If zero, 256 MiB is used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameCacheBytes limits the encoded events that are cached for other watchers, which
-	// count toward HistoryBytes, and separately the encoded initial events, which do not. If
-	// zero, a quarter of HistoryBytes is used. A negative value means no limit.
+	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
+	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
+	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 	// StartVersion is the version of a database that Open creates; the first write has the
-	// next version. If zero, the wall clock in microseconds is used. Then, if a file is
-	// deleted, its clients find that their versions are too old, and not that they are in the
-	// future.
+	// next version. If zero, the wall clock in microseconds is used. The clock ensures that
+	// after a file is deleted and created again, the versions of its clients are too old
+	// and not in the future.
 	StartVersion listwatch.Version
 	// LockTimeout is the time that Open waits for another process to close the file. If zero,
 	// 5 seconds is used. With a negative value, Open does not wait.
@@ -32,11 +32,11 @@ type Options struct {
 	// them, if they are also more than half of the file. If zero, 64 MiB is used. With a
 	// negative value, Open never rewrites the file.
 	ShrinkThreshold int64
-	// RestoredFromBackup must be set for the first start with a file that is an older copy,
-	// so that writes which clients may have seen are missing. The database then gets a new
-	// epoch, no history, and continues from the wall clock in microseconds, so that every
-	// client lists again. If its version is ahead of the wall clock, it continues 2^32
-	// versions later. If there is no file, the error has code Invalid.
+	// RestoredFromBackup must be set for the first start with an older copy of the file,
+	// which lacks writes that clients may have seen. The database then gets a new epoch, no
+	// history, and continues from the wall clock in microseconds, so that every client
+	// lists again. If its version is ahead of the wall clock, it continues 2^32 versions
+	// later. If there is no file, the error has code Invalid.
 	RestoredFromBackup bool
 	// Transformer changes objects on their way to the file and back. A file must always be
 	// opened with the Transformer that it was created with. If nil, objects are stored
@@ -81,8 +81,8 @@ type Transformer interface {
 // A Location is the place of a value in the database. A Transformer that authenticates values
 // can bind them to it, so that values cannot be swapped.
 type Location struct {
-	// Collection is the qualified name of the collection. It is empty for a value of the file
-	// itself, which detects that the file was written with another Transformer.
+	// Collection is the qualified name of the collection. It is empty for the text with
+	// which Open detects that the file was written with another Transformer.
 	Collection string
 	// Key and Version are the key and version of the object.
 	Key     listwatch.Key

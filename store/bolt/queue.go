@@ -54,7 +54,7 @@ const (
 
 // A queue holds the requests that wait for the committer, in order of arrival.
 type queue struct {
-	signal chan struct{} // with a buffer of one; something has changed
+	signal chan struct{} // capacity 1; holds a token when the committer must look for work
 
 	mu sync.Mutex
 	// Guarded by mu.

@@ -46,8 +46,8 @@ func TestGatherWaitsForRequestsOrTheTimeLimit(t *testing.T) {
 	})
 }
 
-// gather may receive a signal that is meant for other work of the committer. It must not
-// lose it.
+// gather may receive a signal that is meant for other work of the committer, and must pass
+// it on.
 func TestGatherKeepsSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

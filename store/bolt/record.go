@@ -94,7 +94,7 @@ func parseRecord(src []byte, v listwatch.Version) (r record, err error) {
 	return r, nil
 }
 
-// A parser splits bytes. Once failed is set, it returns nothing more.
+// A parser reads fields from rest. failed is set once a field is incomplete.
 type parser struct {
 	rest   []byte
 	failed bool
@@ -120,7 +120,8 @@ func (p *parser) uvarint() uint64 {
 	return x
 }
 
-// keyOf returns the key of the record of a version. Keys sort like versions.
+// keyOf returns the key under which bbolt stores the record of a version. Keys sort like
+// versions.
 func keyOf(v listwatch.Version) [8]byte {
 	var k [8]byte
 	binary.BigEndian.PutUint64(k[:], uint64(v))

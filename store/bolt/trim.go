@@ -6,8 +6,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A trim deletes history from the file that the log of a collection has dropped. Each run
-// examines a limited number of records.
+// A trim deletes from the file the history that the log of a collection has dropped. Each
+// run examines a limited number of records.
 type trim struct {
 	// Immutable.
 	backend  *backend
@@ -20,14 +20,14 @@ type trim struct {
 }
 
 // A transaction with writes examines twice as many records as it adds, plus extraTrimSteps,
-// so that trimming catches up. A transaction without writes examines more.
+// so that trimming catches up. A transaction without writes examines idleTrimSteps records.
 const (
 	extraTrimSteps = 64
 	idleTrimSteps  = 4096
 )
 
 // planTrims returns the trims that are due, for a transaction with the given number of
-// writes. The caller holds db.mu.
+// writes. The caller must hold db.mu.
 func (db *DB) planTrims(writes int) (trims []trim) {
 	if db.damage != nil {
 		return nil

@@ -54,7 +54,7 @@ const ownWriteTimeout = 100 * time.Millisecond
 
 // awaitOwnWrite waits briefly until the log has reached v, so that later responses of this
 // server include the write. If the watch of etcd is late, the write is acknowledged
-// nevertheless, because reads of the newest state wait on their own.
+// nevertheless: a read of the newest state waits until the log includes it.
 func (b *backend) awaitOwnWrite(ctx context.Context, v listwatch.Version) {
 	if b.applied.Version() >= v {
 		return

@@ -46,7 +46,7 @@ func (b *backend) catchUp(ctx context.Context) error {
 // A demand is the highest version that readers wait for. While the log has not reached it,
 // the server requests progress from etcd.
 type demand struct {
-	signal chan struct{} // with a buffer of one; the version has changed
+	signal chan struct{} // capacity 1; holds a token when version has changed
 
 	mu sync.Mutex
 	// Guarded by mu.

@@ -60,7 +60,7 @@ func (b *backend) load(ctx context.Context) error {
 }
 
 // oldestRevision returns the oldest revision that can be loaded: etcd must still have it,
-// it is at most HistoryRevisions before newest, and it is not before the log.
+// it is at most HistoryRevisions before newest, and the log has not passed it.
 func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, error) {
 	oldest := max(newest-max(b.db.options.HistoryRevisions, 0), int64(b.applied.Version()), 1)
 	if oldest >= newest {

@@ -48,9 +48,9 @@ type Options struct {
 	// HistoryBytes limits the history of each collection in memory, not counting its current
 	// objects. If zero, 256 MiB is used. A negative value means no limit.
 	HistoryBytes int64
-	// FrameCacheBytes limits the encoded events that are cached for other watchers, which
-	// count toward HistoryBytes, and separately the encoded initial events, which do not. If
-	// zero, a quarter of HistoryBytes is used. A negative value means no limit.
+	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
+	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
+	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 
 	// Timeout limits each request to etcd, and connecting in Open. If zero or negative,

@@ -22,9 +22,9 @@ type Options struct {
 	// The newest write is always kept. If zero, 256 MiB is used. A negative value means no
 	// limit.
 	HistoryBytes int64
-	// FrameCacheBytes limits the encoded events that are cached for other watchers, which
-	// count toward HistoryBytes, and separately the encoded initial events, which do not. If
-	// zero, a quarter of HistoryBytes is used. A negative value means no limit.
+	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
+	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
+	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 	// StartVersion is the version of the empty database; the first write has the next
 	// version. If zero, the wall clock in microseconds is used. With another value a
@@ -42,7 +42,7 @@ type DB struct {
 
 	mu sync.Mutex // acquired before the mutex of a log, never after it
 	// Guarded by mu.
-	last        listwatch.Version   // the version of the newest write; revision follows
+	last        listwatch.Version   // the version of the newest write; revision is advanced to it
 	collections map[string]*backend // by qualified name
 }
 
@@ -77,8 +77,8 @@ func New[T any, P store.MetadataPointer[T]]() *store.Typed[T] {
 func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	s = s.WithDefaults()
 	name := s.QualifiedName()
-	// The mutex ensures that no write is committed between the start of the log and its start
-	// version.
+	// The mutex keeps writes to other collections out while history.New reads the start
+	// version of the log from the revision.
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.collections[name] != nil {
