@@ -31,7 +31,7 @@ type validator struct {
 	// Owned by the reader.
 	header      [maxHeader]byte
 	headerLen   int   // the number of bytes in header; zero between headers
-	payloadLeft int64 // the number of bytes of the frame that were not received yet, including its mask
+	payloadLeft int64 // the missing bytes of the frame, including its mask
 	messageLen  int64 // the number of payload bytes in the message so far
 	fragmented  bool  // more fragments of the message must follow
 	inMessage   bool  // the current frame belongs to a message; otherwise it is a control frame
