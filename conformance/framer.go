@@ -122,8 +122,8 @@ func testSplitReads(t *testing.T, f framing.Framer) {
 	}
 }
 
-// testTruncation truncates the last event. A stream may end between events, and within
-// separators.
+// testTruncation truncates the last event. A stream may end between events and within
+// separators, so a cut there is not an error.
 func testTruncation(t *testing.T, f framing.Framer) {
 	events := testEvents()[:2]
 	data, ends := encodeEvents(t, f, events)

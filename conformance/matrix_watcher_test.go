@@ -16,7 +16,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A watchSession is one session of a watcher in one cell. It ends with a cut.
+// A watchSession is one session of a watcher in one cell. Every session of a watcher but
+// its last ends with a cut.
 type watchSession struct {
 	cell        cell
 	onOtherCell bool
@@ -101,8 +102,8 @@ func (w *matrixWatcher) run(ctx context.Context) error {
 	return nil
 }
 
-// runSession runs one session. done reports that it has received the sentinel; otherwise it
-// was cut off.
+// runSession runs one session. done reports whether the session has received the sentinel;
+// if not, it was cut off.
 func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bool, err error) {
 	s := w.matrix.servers[serverKey{l.cell.server.name, l.cell.tls}]
 	cut := &cutter{after: l.cutAfter, reset: l.reset}
@@ -167,7 +168,7 @@ func (w *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *tr
 	return &transport.Request{URL: s.WatchURL("/things", q.Encode()), Header: header, Framings: []framing.Framer{framer}}
 }
 
-// verifyEvent verifies one event. done reports that it is the sentinel.
+// verifyEvent verifies one event. done reports whether it is the sentinel.
 func (w *matrixWatcher) verifyEvent(ctx context.Context, l watchSession, e framing.WatchEvent) (done bool, err error) {
 	if e.Type == framing.TypeError {
 		return false, fmt.Errorf("got an ERROR event: %w", listwatch.ParseStatus(e.Object))

@@ -9,7 +9,7 @@ import (
 // A pair is a combination of values of two axes of the matrix.
 type pair struct{ a, b string }
 
-// pairs returns all pairs of c.
+// pairs returns all pairs of values of c.
 func (c cell) pairs() []pair {
 	values := []string{
 		"server=" + c.server.name, "wire=" + securityName(c.tls), "client=" + c.client.name, "framing=" + framingName(c.framing), "compression=" + c.compression.name,

@@ -18,7 +18,7 @@ type writeLog struct {
 	// Guarded by mu.
 	writes  map[listwatch.Version]*recordedWrite
 	newest  listwatch.Version
-	visible []int // number of events for each of selectors
+	visible []int // number of events for each entry of selectors
 	awaited map[listwatch.Version]chan struct{}
 }
 

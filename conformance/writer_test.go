@@ -58,8 +58,8 @@ func (w *writer) write(ctx context.Context) error {
 	return w.put(ctx, key, labels, size)
 }
 
-// labels returns random labels. Each of selectors matches the labels of three objects out
-// of five on average.
+// labels returns random labels. Each entry of selectors matches the labels of three objects
+// out of five on average.
 func (w *writer) labels() map[string]string {
 	labels := map[string]string{"tier": [...]string{"gold", "gold", "gold", "silver", "bronze"}[w.rand.IntN(5)]}
 	if w.rand.IntN(4) == 0 {

@@ -213,7 +213,7 @@ func (s *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) 
 		case a.Event != nil:
 			return framing.WatchEvent{Type: a.Event.Type, Object: a.Event.Object}, nil
 		case a.Status/100 == 2 || a.Status == http.StatusSwitchingProtocols:
-			continue // a resuming client opens several streams
+			continue // a resuming client reports each stream that it opens
 		case a.End:
 			err = io.EOF
 		default:

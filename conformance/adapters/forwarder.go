@@ -41,8 +41,8 @@ func networkOf(c transport.Client) transport.Network {
 	return transport.Network{}
 }
 
-// newForwarder listens for a client that connects to u over n, and returns the URL for that
-// client.
+// newForwarder listens for the client under test and forwards its connections to u over n.
+// It returns the URL for the client.
 func newForwarder(n transport.Network, u *url.URL) (*tcpForwarder, *url.URL, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -99,8 +99,8 @@ func (r *tcpForwarder) forward(near net.Conn) {
 	copyHalf(near, far)
 }
 
-// copyHalf copies one direction of a connection. When from is closed, it closes to in the
-// same way: cleanly or with a reset.
+// copyHalf copies the bytes of one direction of a connection, and then passes the clean end
+// or the reset on to the other side.
 func copyHalf(to, from net.Conn) {
 	_, err := io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
 	if err != nil {

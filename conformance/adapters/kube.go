@@ -29,7 +29,8 @@ type KubeServer struct {
 	run string
 	// createsNamespaces reports whether namespaces must be created before they are used.
 	createsNamespaces bool
-	// name of the CustomResourceDefinition of this run; empty if there is none
+	// definition is the name of the CustomResourceDefinition of this run. It is empty if
+	// there is none.
 	definition string
 
 	namespaces atomic.Int64 // number of namespaces used so far
@@ -77,7 +78,7 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 		c.Target.Abilities |= harness.FieldSelectors
 		c.Target.Notes[0] += ", a custom resource created for this run"
 	}
-	// Probe the variants where the cases will watch.
+	// Probe the variants in a namespace, because the cases will watch namespaces.
 	namespace := c.nextNamespace()
 	if err := c.createNamespace(ctx, namespace); err != nil {
 		return err

@@ -34,8 +34,8 @@ func (r *restClient) close() { r.http.CloseIdleConnections() }
 // maxResponseBytes limits the size of a response.
 const maxResponseBytes = 256 << 20
 
-// do sends body as JSON and decodes the response into v. Both may be nil. If the server
-// refuses the request, the error is a *listwatch.Error.
+// do sends body as JSON and decodes the response into v. body and v may be nil. If the
+// server refuses the request, the error is a *listwatch.Error.
 func (r *restClient) do(ctx context.Context, method, path string, query url.Values, body, v any) error {
 	resp, err := r.send(ctx, method, path, query, body)
 	if err != nil {

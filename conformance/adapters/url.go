@@ -13,8 +13,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// URL returns a target for a URL that lists and, with watch=1, watches. Only the cases that
-// do not write can run. An invalid URL, or one with a query, is an error of code Invalid.
+// URL returns a target for a URL that serves lists and, with watch=1, watches. Only the
+// cases that do not write can run. An invalid URL, or one with a query, is an error of code
+// Invalid.
 func URL(ctx context.Context, address string, o Options) (harness.Target, error) {
 	u, err := parseURL(address)
 	if err != nil {

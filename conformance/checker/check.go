@@ -9,8 +9,8 @@ import (
 
 // Options configures [Check]. A nil pointer means the zero Options.
 type Options struct {
-	// MaxViolations limits the violations that the report contains; its summary counts all.
-	// If zero, the limit is 100. A negative value means no limit.
+	// MaxViolations limits the violations that the report contains; its summary counts
+	// all violations. If zero, the limit is 100. A negative value means no limit.
 	MaxViolations int
 }
 
@@ -175,7 +175,8 @@ func (c *checker) checkList(l *List, p *projection, where Violation) {
 	c.states = append(c.states, state)
 }
 
-// verifyItems reports the first item that no write produced.
+// verifyItems reports the first item that no write produced or that the selection does not
+// contain.
 func (c *checker) verifyItems(p *projection, items []Item, r Guarantee, where Violation) {
 	for _, it := range items {
 		guarantee, want := c.verifyItem(p, it)

@@ -49,7 +49,8 @@ func (w *verifier) serverPosition() listwatch.Version {
 		at = w.newestAcknowledged()
 	}
 	if n := len(w.session.Connections); n > 0 && w.session.Connections[n-1].From != 0 {
-		// The client may have resumed from an earlier version than its reader has seen.
+		// The client may have resumed from an earlier version than its reader has seen,
+		// so only From is certain.
 		at = min(at, w.session.Connections[n-1].From)
 	}
 	return at

@@ -158,7 +158,7 @@ type ReceivedEvent struct {
 type Connection struct {
 	Transport string `json:"transport,omitempty"`
 	// From is the version from which the connection resumes. If zero, it starts with the
-	// state.
+	// current state.
 	From   listwatch.Version `json:"from,omitempty"`
 	Opened time.Duration     `json:"opened,omitempty"`
 	Lost   time.Duration     `json:"lost,omitempty"` // if zero, it lasted until the session ended
@@ -218,7 +218,8 @@ type HandlerCall struct {
 // A Fault is an injected fault that took effect.
 type Fault struct {
 	Kind string `json:"kind"`
-	// Watcher names the watcher whose connections it affected. If empty, it affected all.
+	// Watcher names the watcher whose connections the fault affected. If empty, it
+	// affected all watchers.
 	Watcher string        `json:"watcher,omitempty"`
 	At      time.Duration `json:"began,omitempty"`
 	// Graceful means that the fault ends streams cleanly, as a draining server does.

@@ -129,8 +129,8 @@ var bookmarkMutations = []mutation{
 	{"end of initial events without a request", SnapshotExact, editEvent(isFirstAfterResume, func(p eventRef) { p.insert(ReceivedEvent{Type: Synced, Version: p.session.Request.Version}) })},
 }
 
-// versionMayContinue reports whether the next change has the same version as p, or was
-// lost.
+// versionMayContinue reports whether the change after p has the same version, or is
+// unknown.
 func versionMayContinue(p eventRef) bool {
 	n, ok := p.neighbor(1)
 	return !ok || n.event().Version == p.event().Version

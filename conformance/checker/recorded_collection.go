@@ -38,7 +38,7 @@ func (c *RecordedCollection) Update(
 	ctx context.Context, key listwatch.Key, p store.Preconditions, change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
-	// the object that was replaced: the argument of the last call of change
+	// before is the replaced object, which the last call of change received.
 	var before *listwatch.Object
 	o, err := c.things.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
 		before = old

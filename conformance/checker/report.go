@@ -55,7 +55,7 @@ func (v Violation) Error() string {
 type Report struct {
 	Meta    Meta    `json:"meta"`
 	Summary Summary `json:"summary"`
-	// Violations may be incomplete; Summary counts all. See [Options].
+	// Violations may be incomplete; Summary counts all violations. See [Options].
 	Violations []Violation `json:"violations,omitempty"`
 }
 
@@ -104,14 +104,16 @@ type Summary struct {
 	// session has several if its client reconnects.
 	Sessions    int `json:"sessions"`
 	Connections int `json:"streams"`
-	// Events counts the checked events, Snapshots the checked sets of initial events.
+	// Events counts the checked events. Snapshots counts the checked sets of initial
+	// events.
 	Events         int `json:"events"`
 	Bookmarks      int `json:"bookmarks"`
 	Snapshots      int `json:"snapshots"`
 	Lists          int `json:"lists"`
 	InformerStates int `json:"holdings"`
-	// Resumes counts the connections that continued after another one, Expired the sessions
-	// that ended with Expired, and Relists the states that were fetched after that.
+	// Resumes counts the connections that continued after an earlier one. Expired counts
+	// the sessions that ended with Expired. Relists counts the states that were fetched
+	// after an Expired.
 	Resumes     int `json:"resumes"`
 	Expired     int `json:"expired"`
 	Relists     int `json:"relists"`

@@ -82,8 +82,8 @@ func (w *verifier) beginSession(number int) {
 	w.seenBefore, w.firstPosition = w.newestSeen, 0
 }
 
-// begin starts the verification of a session at its first event. A session without events
-// has no effect.
+// begin starts the verification of a session: at its first event, or at its end if it has
+// no events but a known starting point.
 func (w *verifier) begin() {
 	request := w.session.Request
 	switch {

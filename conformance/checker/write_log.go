@@ -133,10 +133,11 @@ func (t *versionsByTime) sort() {
 }
 
 // upTo returns the newest version at a time, including changes at exactly that time. With a
-// fake clock many changes have the same time, and their order is unknown.
+// fake clock, many changes have the same time and an unknown order, so callers choose
+// between upTo and before.
 func (t *versionsByTime) upTo(at time.Duration) listwatch.Version { return t.before(at + 1) }
 
-// before is upTo without the changes at exactly that time.
+// before is like upTo, but excludes changes at exactly that time.
 func (t *versionsByTime) before(at time.Duration) listwatch.Version {
 	i := sort.Search(len(t.points), func(i int) bool { return t.points[i].at >= at })
 	if i == 0 {

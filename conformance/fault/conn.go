@@ -75,8 +75,8 @@ func (pc *proxiedConn) pump(dst, src net.Conn, fromServer bool) {
 	}
 }
 
-// propagateClose closes dst after its source has failed with err, unless the active fault
-// hides the close.
+// propagateClose closes dst after reading from the other end has failed with err, unless
+// the active fault hides the close.
 func (pc *proxiedConn) propagateClose(dst net.Conn, err error) {
 	for {
 		active, changed, closed := pc.current()

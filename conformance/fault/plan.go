@@ -18,8 +18,8 @@ const (
 	Cut
 	// Stall holds back all data in both directions until it ends.
 	Stall
-	// HalfOpen drops everything that either end sends, and hides that an end closes: each
-	// end sees only silence. It never ends.
+	// HalfOpen drops everything that either end sends, and hides when an end closes the
+	// connection: each end sees only silence. It never ends.
 	HalfOpen
 	// Drip forwards ChunkSize bytes at a time, with a pause before each chunk.
 	Drip

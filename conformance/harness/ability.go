@@ -61,9 +61,9 @@ var lackTexts = map[Ability]string{
 	InProcess:           "the case uses internals of this module's server",
 }
 
-// MissingReason returns the reasons for which a case that needs the abilities in a is skipped. If
-// InProcess or Writes is missing, MissingReason returns only that reason, because it implies the
-// others.
+// MissingReason returns the reasons for skipping a case if the target lacks the abilities
+// in a. If InProcess or Writes is among them, MissingReason returns only its reason,
+// because it implies the others.
 func (a Ability) MissingReason() string {
 	switch {
 	case a&InProcess != 0:

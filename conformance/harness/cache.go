@@ -25,7 +25,7 @@ type Cache interface {
 	// HasSynced reports whether the initial state is stored and every handler has processed
 	// it.
 	HasSynced() bool
-	// Notify registers a handler. One goroutine makes all calls of it.
+	// Notify registers a handler. One goroutine makes all calls of handler.
 	Notify(handler func(Notification))
 	// Objects returns the objects of the copy, ordered by key.
 	Objects() []*listwatch.Object

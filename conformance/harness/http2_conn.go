@@ -11,7 +11,7 @@ import (
 )
 
 // An HTTP2Conn is one end of an HTTP/2 connection with any number of streams. It
-// acknowledges SETTINGS and PING frames. It sends no WINDOW_UPDATE frames of its own.
+// acknowledges SETTINGS and PING frames. The case must send WINDOW_UPDATE frames itself.
 type HTTP2Conn struct {
 	*Env
 	Conn   net.Conn

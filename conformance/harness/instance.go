@@ -71,7 +71,7 @@ type Setup struct {
 	Access        Access
 	NoCompression bool
 	// SmallBuffers limits the socket buffers, so that a client that does not read blocks
-	// the server after few bytes.
+	// the server after a few bytes.
 	SmallBuffers bool
 
 	// FakeTime means that the case runs in a synctest bubble, so that the instance must use

@@ -46,7 +46,7 @@ func RandomText(n int, seed uint64) string {
 	return hex.EncodeToString(random)
 }
 
-// HeapBytes collects garbage and returns the bytes of live heap objects.
+// HeapBytes collects garbage and returns the size of the live heap objects in bytes.
 func HeapBytes() int {
 	runtime.GC()
 	var m runtime.MemStats

@@ -13,7 +13,8 @@ import (
 )
 
 // StartServer starts an http.Server with the handler h and the options in s. If the server
-// uses TLS, secure adjusts its TLS configuration. changes adjust the server.
+// uses TLS, secure adjusts its TLS configuration. changes are applied to the http.Server
+// before it starts.
 func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes ...func(*http.Server)) *Instance {
 	t.Helper()
 	var shutdown func(context.Context) error
@@ -22,7 +23,7 @@ func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes
 		shutdown = srv.Shutdown
 		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 			if s.SmallBuffers {
-				// the kernel may choose another size
+				// Ignore the error, because the kernel may choose another size anyway.
 				_ = c.(*net.TCPConn).SetWriteBuffer(socketBufferBytes)
 			}
 			return context.WithValue(ctx, ConnKey{}, c)

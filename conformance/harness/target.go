@@ -41,7 +41,7 @@ type Target struct {
 }
 
 // MissingAbility is the error of a client under test that cannot do what a case requires.
-// The case is skipped with this text as the reason.
+// The case is skipped with the error's text as the reason.
 type MissingAbility string
 
 // Error returns the reason.

@@ -67,7 +67,8 @@ const WebSocketExtensions = "Sec-WebSocket-Extensions"
 const (
 	// Deflate offers permessage-deflate (RFC 7692).
 	Deflate = "permessage-deflate"
-	// DeflateNoContext offers it without a compression context that spans messages.
+	// DeflateNoContext offers permessage-deflate without a compression context that spans
+	// messages.
 	DeflateNoContext = Deflate + "; server_no_context_takeover; client_no_context_takeover"
 	// SyncMarker is the end of the compressed data of a message. Senders remove it (RFC
 	// 7692, section 7.2.1).

@@ -14,8 +14,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Watch is a watch that the case reads with this module's transport client. In real time, every
-// call of Receive may take as long as Env.Patience; in fake time, the whole watch may.
+// A Watch is a watch that the case reads with this module's transport client. In real time,
+// each call of Receive may take up to Env.Patience. In fake time, all calls together may
+// take that long.
 type Watch struct {
 	*Env
 	transport.Receiver
@@ -85,7 +86,8 @@ func (t *timeout) explain(err error) error {
 // Receive calls Receiver.Receive and records the result in the timeline.
 func (s *Watch) Receive() (framing.WatchEvent, error) {
 	if !s.Setup.FakeTime {
-		s.timeout.timer.Reset(s.Patience()) // a slow machine may need long in total
+		// A slow machine may need long for all events, so limit each call instead.
+		s.timeout.timer.Reset(s.Patience())
 		defer s.timeout.timer.Stop()
 	}
 	w, err := s.Receiver.Receive()

@@ -27,7 +27,8 @@ func authorize(a harness.Access, r *http.Request) error {
 	return err
 }
 
-// userOf returns the common name of the client's certificate, or else the user of its bearer token.
+// userOf returns the common name of the client's certificate, or else the user that the
+// bearer token names.
 func userOf(r *http.Request) (string, error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return r.TLS.VerifiedChains[0][0].Subject.CommonName, nil
@@ -79,13 +80,14 @@ type certificateHolder struct {
 // renew replaces the certificate with a new one.
 func (s *certificateHolder) renew() { s.current.Store(new(certs.Trusted().Issue(certs.ForServer))) }
 
-// configure makes c present the current certificate, and request the client's if a requires it.
+// configure makes c present the current certificate, and request a client certificate if a
+// allows them.
 func (s *certificateHolder) configure(c *tls.Config, a harness.Access) {
 	s.renew()
-	c.Certificates = nil // otherwise clients that send no server name would get these
+	c.Certificates = nil // otherwise clients that send no server name would get one of these
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.current.Load(), nil }
 	if a.ClientCertificates {
-		// A client without a certificate may send a token.
+		// A client certificate is optional, because a client may send a token instead.
 		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, certs.Trusted().Pool
 	}
 }

@@ -32,7 +32,7 @@ type Interceptors struct {
 	Transport func(transport.Server) transport.Server
 	// Handler wraps the HTTP handler.
 	Handler func(http.Handler) http.Handler
-	// TLS changes the configuration of a server with TLS, and HTTP that of any server.
+	// TLS changes the TLS configuration of the server. HTTP changes the http.Server.
 	TLS  func(*tls.Config)
 	HTTP func(*http.Server)
 	// Network wraps the network between the clients and the server.

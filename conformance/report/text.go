@@ -65,7 +65,7 @@ func writeFinding(out io.Writer, f Finding) {
 	fmt.Fprintln(out)
 }
 
-// lineMark marks a highlighted line.
+// lineMark returns ">" for a highlighted line, and a space for any other line.
 func lineMark(yes bool) string {
 	if yes {
 		return ">"

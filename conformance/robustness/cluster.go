@@ -129,7 +129,7 @@ func (c *cluster) waitForRequirements(ctx context.Context) {
 			return
 		}
 		h := c.recorder.History()
-		// Check fails if a write has been recorded before an earlier one.
+		// Check fails if a write has been recorded before an earlier one; then try again.
 		r, err := checker.Check(h, nil)
 		if err == nil && len(h.Meta.Requirements.Missing(&r.Summary)) == 0 {
 			return
@@ -170,8 +170,8 @@ func (c *cluster) startProxy(name string, actor uint64) (*fault.Proxy, error) {
 	return p, nil
 }
 
-// injectServerFaults disturbs the server until ctx ends. Each round kills and drains it once
-// and compacts the history twice, in random order.
+// injectServerFaults disturbs the server until ctx ends. Each round kills and drains the
+// server once and compacts the history twice, in random order.
 func (c *cluster) injectServerFaults(ctx context.Context, r *rand.Rand) {
 	faults := []func(){func() { c.restart(false) }, func() { c.restart(true) }, func() { c.compactRepeatedly(ctx, r) }, func() { c.compactRepeatedly(ctx, r) }}
 	for {

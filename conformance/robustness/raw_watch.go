@@ -22,7 +22,8 @@ func (w *watcher) readStream(ctx context.Context, q listwatch.Query) error {
 	w.streamCount++
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Only silence reveals a half-open connection, so limit the silence.
+	// Only silence reveals a half-open connection, so cancel the watch after idleTimeout
+	// without bytes.
 	idle := time.AfterFunc(w.cluster.timings.idleTimeout, cancel)
 	defer idle.Stop()
 	req := &transport.Request{URL: w.requestURL(q), Activity: func() { idle.Reset(w.cluster.timings.idleTimeout) }}

@@ -33,7 +33,7 @@ func TestWatchersSurviveFaults(t *testing.T) {
 	runAndReport(t, clusterOptions{seed: seed(), network: tcpNetwork{}, requirements: minimumRequirements, timings: times})
 }
 
-// This test is TestWatchersSurviveFaults in memory, with a fake clock.
+// This test is like TestWatchersSurviveFaults, but runs in memory with a fake clock.
 func TestWatchersSurviveFaultsInSimulatedTime(t *testing.T) {
 	runSimulated(t, clusterOptions{requirements: minimumRequirements})
 }

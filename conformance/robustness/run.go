@@ -34,7 +34,7 @@ type Result struct {
 // faults occurred to prove that.
 func (r *Result) OK() bool { return len(r.Failures) == 0 && r.Report.Err() == nil }
 
-// maxViolations limits the violations in a Result; its summary counts all.
+// maxViolations limits the violations in a Result; its summary counts all violations.
 const maxViolations = 20
 
 // Run tests this module's server and client under faults, on sockets of this machine. It

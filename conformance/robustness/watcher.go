@@ -109,7 +109,7 @@ func newClient(name string, n transport.Network, t timings) transport.Client {
 	return &websocket.Client{Network: n}
 }
 
-// A watcher is a running watcher. It is not safe for concurrent use.
+// A watcher watches as a watcherConfig describes. It is not safe for concurrent use.
 type watcher struct {
 	*watcherConfig
 	cluster  *cluster

@@ -6,10 +6,10 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Detects reports whether c fails on the target in any variant. It tests the case itself: a
-// case that no defect can fail proves nothing. bubble calls run with a fake clock and a
-// context that ends with the bubble; if bubble is nil, runs with a fake clock are left out.
-// A case without a function detects nothing.
+// Detects reports whether c fails on the target in any variant. It tests the case itself,
+// because a case that passes despite every defect proves nothing. bubble calls run with a
+// fake clock and a context that ends with the bubble; if bubble is nil, runs with a fake
+// clock are left out. A case without a function detects nothing.
 func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble func(run func(ctx context.Context))) bool {
 	if c.Run == nil || c.Needs&^target.Abilities != 0 {
 		return false

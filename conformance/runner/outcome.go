@@ -36,8 +36,9 @@ type Outcome struct {
 	Subject harness.Subject `json:"subject"`
 	Rule    string          `json:"says"`
 	Verdict Verdict         `json:"verdict"`
-	// Messages are the failures of the case in order, or the measurements of an Info. Reason
-	// is the reason why the case was skipped or not run, or why the failure was expected.
+	// Messages are the failures of the case in order, or the measurements if the verdict
+	// is Info. Reason is the reason why the case was skipped or not run, or why the
+	// failure was expected.
 	Messages []string `json:"messages,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
 	// Log contains the log lines of a failed case. Timeline contains the requests, writes and

@@ -150,7 +150,7 @@ func closesWith(code uint16) func(p []byte) []byte {
 		if p[1]&0x80 == 0 {
 			return mutation.JoinFrame(p[0], binary.BigEndian.AppendUint16(nil, code))
 		}
-		// the masking key is zero
+		// The masking key is zero.
 		return binary.BigEndian.AppendUint16([]byte{p[0], 0x82, 0, 0, 0, 0}, code)
 	}
 }

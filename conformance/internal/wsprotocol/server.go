@@ -112,8 +112,8 @@ func violationTrials() []*trial {
 
 func closeName(code uint16) string { return "close-" + strconv.Itoa(int(code)) }
 
-// validCodes are codes that a close frame may contain: RFC 6455, section 7.4, and the IANA
-// registry.
+// validCodes are codes that a close frame may contain (RFC 6455, section 7.4, and the IANA
+// registry).
 var validCodes = []uint16{1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999}
 
 // serverTrials returns the trials in which a scripted client sends the frames.
