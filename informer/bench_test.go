@@ -166,7 +166,7 @@ func reportMemory(b *testing.B, indexes int) {
 	clear(items)
 	end := heap()
 	decoded := float64(withValues-withObjects) / n
-	overhead := float64(end-start)/n - decoded - 3*8 // the three slices of this function
+	overhead := float64(end-start)/n - decoded - 3*8 // without the three slices of this function
 	b.ReportMetric(decoded, "decoded-B/item")
 	b.ReportMetric(overhead, "overhead-B/item")
 	b.ReportMetric(100*overhead/decoded, "overhead-%")

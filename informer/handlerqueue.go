@@ -25,7 +25,7 @@ type handlerQueue[T any] struct {
 	pending       map[listwatch.Key]*notification[T] // used if the queue coalesces
 	// number of canceled notifications in the queue
 	canceled int
-	markers  int // number of markers in the queue
+	markers  int // number of notifications in the queue that are markers
 }
 
 func newHandlerQueue[T any](maxPending int) *handlerQueue[T] {
@@ -163,7 +163,7 @@ type notification[T any] struct {
 	deletedAt         listwatch.Version // version of the deletion of old
 	finalStateUnknown bool              // the deletion of old was inferred from a list
 
-	marker func() // if set, the notification is a marker and all other fields are unset
+	marker func() // if set, this is only a marker: the handler's goroutine calls the function
 }
 
 // isCanceled reports whether n was canceled.

@@ -58,7 +58,7 @@ type Informer[T any] struct {
 	mu sync.Mutex
 	// Guarded by mu. Lock order: mu before the locks of store, fifo and the handler queues.
 	registrations map[*Registration[T]]struct{}
-	isSynced      bool      // the initial state is stored, and every registration has its marker
+	isSynced      bool      // the initial state is stored, and each handler's sync marker is queued
 	waiters       []*waiter // callers of WaitForVersion
 }
 

@@ -48,7 +48,7 @@ func sharing[T any](value T, key listwatch.Key, labels map[string]string) (share
 	o := objectOf("ns", "a", "web")
 	i := newItem(o, value)
 	sharesKey = sameString(i.Key.Name, key.Name) && sameString(i.Key.Namespace, key.Namespace)
-	labels["probe"] = "" // visible in the item's labels only if both are the same map
+	labels["probe"] = "" // appears in the item's labels only if both are the same map
 	_, sharesLabels = i.Labels()["probe"]
 	return sharesKey && i.Key == o.Key, sharesLabels
 }

@@ -75,12 +75,12 @@ const (
 type backfillSearch struct {
 	source  listwatch.Source
 	newest  listwatch.Version
-	timeout time.Duration // for the error of a watch
+	timeout time.Duration // the time to wait for the error of a watch
 }
 
 // A backfillStart is an open watch from which a backfill can start.
 type backfillStart struct {
-	version listwatch.Version // where the watch starts
+	version listwatch.Version // the version at which the watch starts
 	watcher listwatch.Watcher
 	first   []listwatch.Event // events already read from watcher
 }

@@ -13,7 +13,7 @@ import (
 type logWriter struct {
 	// Immutable after construction.
 	relay *Relay
-	ctx   context.Context // of the relay
+	ctx   context.Context // the context of the relay
 
 	// Owned by the Reflector.
 	state      []*listwatch.Object // the initial events so far

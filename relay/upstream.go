@@ -18,7 +18,7 @@ type upstream struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	open   *upstreamWatcher // nil if no watch is open
-	epoch  string           // of the relay's state; empty if not known
+	epoch  string           // the epoch of the relay's state; empty if not known
 	target target           // the target of the open watch, until its state is complete
 	// a backfill has failed; the next watch begins with the newest state
 	noBackfill bool

@@ -12,8 +12,8 @@ import (
 // A document is the JSON of an object, split into members, so that some can be set while the
 // others keep the writer's bytes.
 type document struct {
-	members  []rawjson.Member // of the object
-	metadata []rawjson.Member // of its metadata
+	members  []rawjson.Member // the members of the object
+	metadata []rawjson.Member // the members of its metadata
 	size     int              // an upper bound of the rendered bytes
 }
 

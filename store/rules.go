@@ -88,7 +88,7 @@ func checkAnnotations(d *document, c *causes) {
 		return
 	}
 	size := 0
-	_ = rawjson.Members(m.Value, func(name string, value rawjson.Span) error { // already checked
+	_ = rawjson.Members(m.Value, func(name string, value rawjson.Span) error { // types were checked
 		checkQualifiedName(field, "annotation", name, c)
 		text, _ := rawjson.String(value.Of(m.Value))
 		size += len(name) + len(text)

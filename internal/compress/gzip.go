@@ -51,7 +51,7 @@ func multiply(a, b uint32) (product uint32) {
 	for range 32 {
 		product ^= b & -(a >> 31)
 		a <<= 1
-		b = b>>1 ^ crc32.IEEE&-(b&1) // b·x
+		b = b>>1 ^ crc32.IEEE&-(b&1) // multiplies b by x
 	}
 	return product
 }

@@ -112,7 +112,7 @@ func (r *countingReader) Read(p []byte) (n int, err error) {
 type gzipMembers struct {
 	c    *Reader
 	gzip gzip.Reader
-	open bool // within a member
+	open bool // gzip is within a member
 }
 
 func (m *gzipMembers) Read(p []byte) (int, error) {

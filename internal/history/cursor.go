@@ -22,9 +22,9 @@ type Cursor struct {
 	err      error             // the error that every later Poll returns
 	after    listwatch.Version // events up to this version are not returned
 	node     *node             // the last node read
-	snapshot snapshotReader    // in phase readingSnapshot
-	backlog  backlog           // in phase readingLog
-	wait     *startWait        // in phase awaitingStart
+	snapshot snapshotReader    // used in phase readingSnapshot
+	backlog  backlog           // used in phase readingLog
+	wait     *startWait        // used in phase awaitingStart
 	signal   chan struct{}     // wakes Next; made when Next first waits
 
 	closed atomic.Bool
@@ -35,7 +35,7 @@ type Cursor struct {
 // start holds the options of a query that still matter after the cursor joined a feed.
 type start struct {
 	atVersion     bool
-	version       listwatch.Version // if atVersion
+	version       listwatch.Version // the start version, if atVersion is true
 	initialEvents bool
 	bookmarks     bool
 }

@@ -45,8 +45,8 @@ type Log struct {
 	retention     retention
 	revision      *Revision
 	ownsRevision  bool
-	recordFrames  *framecache.Budget // of retained records
-	initialFrames *framecache.Budget // of objects sent as initial events
+	recordFrames  *framecache.Budget // limits the frames of retained records
+	initialFrames *framecache.Budget // limits the frames of initial events
 	waker         waker
 
 	closeError atomic.Pointer[error] // nil while the log is open; set once, under mu

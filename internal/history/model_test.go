@@ -116,7 +116,7 @@ func TestRandomWalkMatchesTheModel(t *testing.T) {
 			for range 4000 {
 				w.step()
 			}
-			w.restart() // at least once
+			w.restart() // every run restarts at least once
 			for range 400 {
 				w.step()
 			}

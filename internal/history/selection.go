@@ -5,7 +5,7 @@ import "github.com/listwatch/listwatch"
 // A selection is the part of a collection that a query selects: a namespace and name, and
 // selectors.
 type selection struct {
-	namespace, name string // empty for any
+	namespace, name string // empty means any
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
 }

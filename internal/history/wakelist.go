@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// A wakeList holds the cursors that wait for the next event of a feed.
+// A wakeList holds the cursors that wait for the next event of a feed. A round ends when
+// take removes all of them at once.
 //
 // Lock order: Log.mu before the mutexes of wakeList, waker and startWait. While one of
 // these three is held, no other mutex is acquired. Wake functions are called without any
@@ -13,8 +14,8 @@ import (
 type wakeList struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	waiting []*Cursor // the cursors armed in the current round
-	round   uint64    // the number of times that take has emptied waiting
+	waiting []*Cursor // the cursors armed since the last call of take
+	round   uint64    // the number of calls of take that emptied waiting
 	spare   []*Cursor // an empty slice for the next round
 }
 

@@ -30,7 +30,7 @@ type Scanner struct {
 type scanState uint8
 
 const (
-	atObject scanState = iota // at the start
+	atObject scanState = iota // at the start of the text
 	atValue
 	atFirstValue // after '[': a value or ']' must follow
 	atName
@@ -41,14 +41,14 @@ const (
 	inEscape
 	inHex
 	inLiteral
-	inMinus  // after the sign: a digit must follow
+	inMinus  // after a minus sign: a digit must follow
 	inZero   // after a leading zero: no digit may follow
-	inDigits // in the integer part
-	inPoint  // after the point: a digit must follow
+	inDigits // in the integer part of a number
+	inPoint  // after the decimal point: a digit must follow
 	inFraction
-	inExponent // after e: a sign or a digit must follow
+	inExponent // after e or E: a sign or a digit must follow
 	inSign     // after the sign of the exponent: a digit must follow
-	inPower    // in the digits of the exponent
+	inPower    // in the digits of an exponent
 	atEnd      // the object is complete
 )
 

@@ -13,7 +13,7 @@ import (
 type Conn struct {
 	// Immutable after construction.
 	local, remote addr
-	in, out       *direction // out is the peer's in
+	in, out       *direction // out of one end is in of the other end
 
 	mu           sync.Mutex
 	closed       bool // guarded by mu

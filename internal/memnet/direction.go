@@ -20,7 +20,7 @@ type direction struct {
 	changed sync.Cond // signalled when a field below changes; its lock is mu
 
 	// Guarded by mu.
-	buf          []byte // written and not yet read
+	buf          []byte // bytes written and not yet read
 	writerClosed error  // if not nil, writes return it, and reads return io.EOF once buf is empty
 	readerClosed bool
 	wasReset     bool // reads and writes return ECONNRESET, or net.ErrClosed after a close

@@ -50,7 +50,7 @@ type duplicateScan struct {
 }
 
 type seenMember struct {
-	name []byte // decoded
+	name []byte // the decoded name
 	Span        // the member and the comma after it
 }
 
@@ -74,7 +74,7 @@ func (s *duplicateScan) value(i int) (end int) {
 func (s *duplicateScan) object(i int) (end int) {
 	base, depth := len(s.seen), len(s.path)
 	s.path = append(s.path, pathStep{})
-	var index map[string]int // from names to indices of seen; nil until there are many members
+	var index map[string]int // maps names to indices of seen; nil until there are many members
 	for i++; s.doc[i] != '}'; {
 		start, after := i, stringEnd(s.doc, i)
 		name := decoded(s.doc[i:after])

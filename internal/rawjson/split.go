@@ -27,7 +27,7 @@ func Split(doc []byte) ([]Member, error) {
 			Key:   Span{key, value.Start - 1}.Of(doc),
 			Value: value.Of(doc),
 		})
-		key = value.End + 1 // after the comma
+		key = value.End + 1 // skips the comma
 		return nil
 	})
 	return members, err

@@ -42,7 +42,7 @@ const (
 type pendingWrite struct {
 	*request
 	record  history.Record
-	encoded []byte // record for the file
+	encoded []byte // record as stored in the file
 }
 
 // commit writes batch and trims history in one transaction. It returns the number of writes

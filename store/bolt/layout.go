@@ -53,7 +53,7 @@ const probeText = `{"listwatch":"probe"}`
 type header struct {
 	epoch string
 	last  listwatch.Version
-	probe []byte // part of the file
+	probe []byte // a slice of the memory-mapped file
 }
 
 // readHeader reads the header. If the file is not a database of this package, the error

@@ -20,7 +20,7 @@ type model struct {
 	start   listwatch.Version
 	last    listwatch.Version
 	events  []event
-	objects map[string]string // the line of the newest object, by name
+	objects map[string]string // the newest objects as lines, by name
 }
 
 type event struct {

@@ -141,7 +141,7 @@ func versionOf(key []byte) (listwatch.Version, error) {
 // detect a missing record.
 type recordCount struct {
 	count uint64
-	sum   uint64 // of the versions, modulo 2^64
+	sum   uint64 // the sum of the versions, modulo 2^64
 }
 
 const recordCountBytes = 16

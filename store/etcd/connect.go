@@ -115,7 +115,7 @@ func (db *DB) identifyCluster(ctx context.Context) error {
 func checkVersion(version string) error {
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
-		return nil //nolint:nilerr // a custom build
+		return nil //nolint:nilerr // the version of a custom build is unknown
 	}
 	old := major < 3 || major == 3 && (minor < 4 || minor == 4 && patch < 31 || minor == 5 && patch < 13)
 	if old {

@@ -23,7 +23,7 @@ type DB struct {
 	clusterID  uint64
 	revisions  batchread.Reader[int64] // reads the newest revision of etcd
 	lifetime   context.Context         // ends with Close
-	cancel     context.CancelFunc      // of lifetime
+	cancel     context.CancelFunc      // cancels lifetime
 	goroutines sync.WaitGroup          // Close waits for them
 
 	cluster clusterState

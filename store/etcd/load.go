@@ -95,7 +95,7 @@ func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, erro
 type loadedState struct {
 	objects    []*listwatch.Object
 	unreadable map[string]bool // keys whose value is not an object
-	keyError   error           // the error for one of them
+	keyError   error           // the error for one of these keys
 }
 
 // readState reads all keys at a revision, page by page. It decodes pages while it waits for

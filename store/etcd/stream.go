@@ -20,7 +20,7 @@ import (
 // back (etcd-io/etcd#20221). Here only the log decides where to resume.
 type watchStream struct {
 	grpc   pb.Watch_WatchClient
-	ctx    context.Context // of the stream
+	ctx    context.Context // the context of the gRPC stream
 	cancel context.CancelCauseFunc
 	from   int64 // the start revision
 	// created is true once etcd has confirmed the watch. Before that, it can report progress
