@@ -46,8 +46,8 @@ func newPostings[T any]() *btree.BTreeG[posting[T]] {
 }
 
 // appendValues appends the sorted values of an item to dst. It copies them, because the
-// function may reuse its slice. Duplicates become one posting in the tree. A panic of the
-// function becomes an error.
+// index function may reuse its slice. Duplicates become one posting in the tree. A panic of
+// the index function becomes an error.
 func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err error) {
 	if i == nil {
 		return dst, nil

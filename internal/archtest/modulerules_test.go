@@ -74,7 +74,7 @@ var internalImports = map[string][]string{
 	"kubeapi":       {"internal/rawjson"},
 	"conformance":   {"internal/compress", "internal/memnet", "internal/reflector"},
 	"cmd/listwatch": nil,
-	// This module shows what a stranger can write, so its tests are checked too.
+	// This module shows what other projects can write, so its tests are checked too.
 	"examples/extending": nil,
 	"interop":            {"internal/history", "internal/rawjson"},
 }

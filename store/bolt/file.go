@@ -62,8 +62,8 @@ func openBolt(path string, readOnly bool, lockTimeout time.Duration) (f *file, c
 	return f, err == nil && os.SameFile(locked, named), nil
 }
 
-// resolve returns path as an absolute path without symbolic links. Otherwise Shrink would
-// replace a link with a second file.
+// resolve returns path as an absolute path without symbolic links, so that Shrink replaces
+// the file and not a link to it.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -14,8 +14,8 @@ const (
 	// These requests advance bookmarks and detect a dead connection.
 	idleProgressInterval = time.Second
 	// minProgressDelay is the time after which progress is requested again if the answer is
-	// missing or does not reach the version that a reader waits for. It doubles each time, up
-	// to maxProgressDelay.
+	// missing or does not reach the version that a reader waits for. The delay doubles each
+	// time, up to maxProgressDelay.
 	minProgressDelay = 5 * time.Millisecond
 	maxProgressDelay = 100 * time.Millisecond
 	// maxSilence is the time without a message after which a stream is closed.
