@@ -134,14 +134,14 @@ func (q Query) SendsInitialEvents() bool {
 type Start uint8
 
 const (
-	// Newest is a state that includes every write acknowledged before the call (resourceVersion
-	// "").
+	// Newest means a state that includes every write acknowledged before the call
+	// (resourceVersion "").
 	Newest Start = iota
-	// Any is any available state, possibly an old one (resourceVersion "0").
+	// Any means any available state, possibly an old one (resourceVersion "0").
 	Any
-	// At is Query.Version. A watch starts with the first write after it. A list, and a watch with
-	// initial events, shows the state at that version or later; a list with [Exact] shows it at
-	// that version.
+	// At means Query.Version. A watch starts with the first write after it. A list, and a watch
+	// with initial events, shows the state at that version or later; a list with [Exact] shows
+	// it at that version.
 	At
 )
 

@@ -19,7 +19,7 @@ func BenchmarkIdle(b *testing.B) {
 				p := c.start(b)
 				before := readFootprint()
 				l := startLoad(b, c.client, p.Addr(), watchers)
-				p.Publish() // after its first event a watch holds all buffers that it keeps
+				p.Publish() // after its first event a watch has allocated all its buffers
 				l.wait(1)
 				held := readFootprint()
 				b.ReportMetric((held.heap-before.heap)/watchers, "heap-B/watch")

@@ -30,9 +30,9 @@ func thing(name string, i int) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"name":%q},"i":%d,"data":%q}`, name, i, strings.Repeat("x", 900))
 }
 
-// BenchmarkWrites measures updates of 1 KiB per second by 1, 8 and 64 concurrent writers.
-// It compares the memory store, the bolt store, which also writes and trims its history,
-// and bare bbolt with the same bytes: one transaction per write, and bbolt's Batch.
+// BenchmarkWrites measures the updates per second, each of 1 KiB, by 1, 8 and 64 concurrent
+// writers. It compares the memory store, the bolt store, which also writes and trims its
+// history, and bare bbolt with the same bytes: one transaction per write, and bbolt's Batch.
 func BenchmarkWrites(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d/store=memory", writers), func(b *testing.B) {

@@ -23,7 +23,7 @@ type follower struct {
 
 	// Owned by the caller of Watch, and then by the goroutine of run.
 	reflector    reflector.Reflector
-	epoch        string            // of the version to resume from; empty if not known
+	epoch        string            // the epoch of the version to resume from; empty if not known
 	response     *response         // the newest response; nil if the newest request was a list
 	listed       []listwatch.Event // initial events of a list, delivered once the watch is open
 	refresh      bool              // the next request needs fresh credentials

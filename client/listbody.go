@@ -23,7 +23,7 @@ type listBody struct {
 	dec   *json.Decoder
 	limit int64 // bytes of one object
 
-	kind, apiVersion string // of the objects; empty if not known
+	kind, apiVersion string // the type of the objects; empty if not known
 	page             listwatch.Page
 	hasItems         bool
 	raw              json.RawMessage // reused for each value

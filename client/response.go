@@ -53,7 +53,7 @@ func (f *follower) request(ctx context.Context, p params) (*response, error) {
 func (f *follower) checkEpoch(h http.Header) error {
 	epoch, before := h.Get(transport.EpochHeader), f.epoch
 	if epoch == "" {
-		return nil // a proxy may have removed the header
+		return nil // a proxy may have removed the header, so this is no error
 	}
 	f.remote.learnEpoch(epoch)
 	f.epoch = epoch

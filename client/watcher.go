@@ -22,7 +22,7 @@ type watcher struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	queue []listwatch.Event
-	bytes int   // of the objects in queue
+	bytes int   // the size of the objects in queue
 	taken bool  // the reader has received an event
 	err   error // returned after the queued events; nil while the watch is open
 }

@@ -155,7 +155,8 @@ func (c *cborReader) bignum(in *input, dst []byte, tag uint64) ([]byte, error) {
 	return appendBignum(dst, raw, tag == tagNegativeBignum), nil
 }
 
-// decimal reads the array of a decimal fraction (RFC 8949 3.4.4), the exponent and the mantissa.
+// decimal reads the array of a decimal fraction (RFC 8949 3.4.4), which consists of the
+// exponent and the mantissa.
 func (c *cborReader) decimal(in *input) error {
 	const notTwo = "CBOR: a decimal fraction must be an array of two"
 	h, err := readHead(in)

@@ -21,10 +21,10 @@ func FromError(err error) WatchEvent {
 	return WatchEvent{Type: TypeError, Object: object}
 }
 
-// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer
-// sent. An unknown type, or a resourceVersion that is not a decimal number, is an error of
-// code Unsupported. It is an error of code Corrupt if the object has no resourceVersion, or
-// if it has no name and is not the object of a bookmark.
+// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer sent.
+// An unknown type, or a resourceVersion that is not a decimal number, is an error of code
+// Unsupported. An object without a resourceVersion, or, except in a bookmark, without a name,
+// is an error of code Corrupt.
 //
 // The version of the result is the version of the object. Initial is false, because the wire does
 // not mark initial events.

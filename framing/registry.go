@@ -16,9 +16,9 @@ type Registry struct {
 	framers []Framer
 }
 
-// NewRegistry returns a Registry of framers. A client without a preference gets the first one. It
-// is an error of code Invalid if there are no framers, if a media type is not a type/subtype in
-// lower case, or if two framers have the same media type.
+// NewRegistry returns a Registry of framers. A client without a preference gets the first one.
+// NewRegistry returns an error of code Invalid if there are no framers, if a media type is not
+// a type/subtype in lower case, or if two framers have the same media type.
 func NewRegistry(framers ...Framer) (*Registry, error) {
 	if len(framers) == 0 {
 		return nil, registryError("no framers")
@@ -82,13 +82,12 @@ func (r *Registry) Lookup(contentType string) (Framer, bool) {
 // Negotiate returns the framer that the Accept headers of a request prefer (RFC 9110 12.5.1).
 // If messages is true, only a [MessageFramer] is considered.
 //
-// The weight of a framer is the
-// weight of the most specific range that matches it. Weight zero excludes the framer. Among
-// equal weights, the more specific range wins, then the range listed first, then the framer
-// registered first. So */*, or no Accept header, selects the first framer. application/cbor
-// matches application/cbor-seq, because Kubernetes' clients send it. A range with parameters
-// other than charset=utf-8 and stream=watch matches no framer, because it requests another
-// representation.
+// The weight of a framer is the weight of the most specific range that matches it. Weight zero
+// excludes the framer. Among equal weights, the more specific range wins, then the range listed
+// first, then the framer registered first. So */*, or no Accept header, selects the first
+// framer. application/cbor matches application/cbor-seq, because Kubernetes' clients send it. A
+// range with parameters other than charset=utf-8 and stream=watch matches no framer, because it
+// requests another representation.
 //
 // If no framer matches, the error has code Unsupported and status 406, and lists the available
 // media types. If an Accept header is invalid, the error has code Invalid; see [ParseAccept].

@@ -41,7 +41,7 @@ type Encoder struct {
 	form           framecache.Form
 }
 
-// A wireForm is the key of an Encoder.
+// A wireForm is the key of an Encoder in encoders.
 type wireForm struct {
 	framer         framing.Framer
 	coding         *contentCoding

@@ -97,7 +97,7 @@ func (g *streamGuard) expire() {
 	if g.until.IsZero() || time.Now().Before(g.until) {
 		return // the timer belongs to a write that has finished
 	}
-	_ = g.rc.SetWriteDeadline(longAgo) // on failure, the timeout of the connection still applies
+	_ = g.rc.SetWriteDeadline(longAgo) // if this fails, the timeout of the connection still applies
 }
 
 // abort does nothing: net/http has already sent RST_STREAM, because the deadline is in the

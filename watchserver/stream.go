@@ -16,7 +16,7 @@ type stream struct {
 	// Immutable after construction.
 	server    *Server
 	poller    listwatch.Poller
-	out       *transport.Stream // except its Encoder, which run owns
+	out       *transport.Stream // run owns its Encoder
 	info      Watch             // its counters are unused; see describe
 	bookmarks bool              // the client allows bookmarks
 	endAt     time.Time         // when the watch times out; zero if it has no timeout
@@ -27,7 +27,7 @@ type stream struct {
 	batchBytes  int
 	bookmarkAt  time.Time         // when the next bookmark is due; zero if none is
 	heartbeatAt time.Time         // when the next heartbeat is due; zero if none is
-	lastSent    listwatch.Version // of the last event or bookmark; zero during the initial events
+	lastSent    listwatch.Version // the last version sent; zero during the initial events
 
 	// Written by run, read by any goroutine.
 	events, bytes, sentVersion atomic.Int64

@@ -72,9 +72,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	return st, nil
 }
 
-// isStreamError reports whether a watch that cannot start because of err is accepted
-// nevertheless, and err is sent as an ERROR event. This applies to errors about the
-// history, so that clients receive them in the same way before and after the start.
+// isStreamError reports whether the server accepts a watch that cannot start because of err,
+// and then sends err as an ERROR event. It does so for errors about the history, which clients
+// thus receive in the same way before and after the start of a watch.
 func isStreamError(err error) bool {
 	return errors.Is(err, listwatch.Expired) || errors.Is(err, listwatch.NotYet)
 }

@@ -362,8 +362,8 @@ func TestAbortWithoutTheConnectionIsAnError(t *testing.T) {
 		}
 		s := <-server.Streams
 		received := make(chan struct{})
-		// After Done, the handler also calls Close(Abort). It returns an error, so the handler
-		// panics, and Receive fails.
+		// After Done, the handler also calls Close(Abort). Close returns an error, so the
+		// handler panics, and Receive fails.
 		go func() {
 			defer close(received)
 			if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable {

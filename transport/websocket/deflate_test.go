@@ -171,7 +171,7 @@ func TestClientReadsCompressedAndPlainMessages(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b Backend) {
 		r, err := dialDeflate(t, b, agreedDeflate, func(p *scriptedPeer) {
 			p.writeFrame(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 1000)))
-			p.writeFrame(bitFin|opText, jsonMessage(2, 1000)) // not compressed
+			p.writeFrame(bitFin|opText, jsonMessage(2, 1000)) // this message is not compressed
 			m := deflate(jsonMessage(3, 1000))
 			p.writeFrame(bitRSV1|opText, m[:1])
 			p.writeFrame(bitFin|opPing, []byte("between"))

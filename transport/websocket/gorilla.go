@@ -14,8 +14,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// gorillaBufferSize is the size of gorilla's read buffer for a client, which sends only control
-// frames, and of its write buffer for a server.
+// gorillaBufferSize is the size of the server's read buffer and of the client's write buffer.
+// Both are small, because a client sends only control frames.
 const gorillaBufferSize = 256
 
 // gorillaBuffers stays empty. With a pool, gorilla takes a write buffer only when it writes a
@@ -59,7 +59,8 @@ func acceptGorilla(h *hijackedWriter, r *http.Request, subprotocol string, defla
 	return s, nil
 }
 
-// A gorillaServerConn reads with the library and writes frames below it.
+// A gorillaServerConn reads with the library and writes frames to the connection below the
+// library.
 type gorillaServerConn struct {
 	conn    *conn
 	library *websocket.Conn

@@ -25,8 +25,8 @@ func checkRequest(r *http.Request, h http.Header, allowOrigins []string) error {
 		return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "method %s: must be GET", r.Method)
 	}
 	if v := r.Header.Values("Sec-Websocket-Version"); len(v) != 1 || strings.TrimSpace(v[0]) != "13" {
-		// rfc6455#section-4.4; a 426 must name the protocol to upgrade to:
-		// rfc9110#section-15.5.22.
+		// rfc6455#section-4.4 requires the supported version, and rfc9110#section-15.5.22 the
+		// protocol to upgrade to.
 		h.Set("Sec-Websocket-Version", "13")
 		h.Set("Upgrade", "websocket")
 		h.Set("Connection", "Upgrade")

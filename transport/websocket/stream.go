@@ -155,7 +155,7 @@ func (s *stream) cut() {
 func (s *stream) read() {
 	answer := s.library.serve()
 	violation, isViolation := errors.AsType[*protocolError](s.conn.readErr)
-	// Set closing before finish, because a sender that sees the end must not close the
+	// Set closing before finish closes done, because a sender that sees done must not cut the
 	// connection.
 	s.closing.Store(isViolation || answer != 0 || s.conn.readErr == nil)
 	s.finish()

@@ -58,7 +58,7 @@ func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code cl
 	t.Log(name)
 	p, stream := s.watch()
 	start := time.Now()
-	for i := range frame { // byte by byte
+	for i := range frame { // send byte by byte
 		p.Write(frame[i : i+1])
 		synctest.Wait()
 	}
