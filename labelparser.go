@@ -140,7 +140,7 @@ func (p *labelParser) value() ([]string, error) {
 func (p *labelParser) integer() (int64, error) {
 	p.next()
 	n, err := strconv.ParseInt(p.token, 10, 64)
-	// Kubernetes allows no sign, because a label value cannot contain a sign.
+	// Kubernetes allows no sign, because a label value cannot begin with a sign.
 	if err != nil || !isName(p.token, "") {
 		return 0, p.expected("an integer without a sign")
 	}

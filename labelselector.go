@@ -17,8 +17,8 @@ type LabelSelector struct {
 type labelOp uint8
 
 const (
-	opIn    labelOp = iota // also = and ==
-	opNotIn                // also !=; an absent label matches
+	opIn    labelOp = iota // in, = and ==
+	opNotIn                // notin and !=; an absent label matches
 	opExists
 	opAbsent
 	opGreater
@@ -28,8 +28,8 @@ const (
 type labelTerm struct {
 	key    string
 	op     labelOp
-	values []string // for opIn and opNotIn; sorted, without duplicates
-	number int64    // for opGreater and opLess
+	values []string // used by opIn and opNotIn; sorted, without duplicates
+	number int64    // used by opGreater and opLess
 }
 
 // Matches reports whether s selects an object with these labels.

@@ -68,7 +68,8 @@ type Describer interface {
 
 // A Description describes a collection.
 type Description struct {
-	// APIVersion and Kind apply to the objects, as in Kubernetes: "apps/v1" and "Deployment".
+	// APIVersion and Kind are the type of the objects, as in Kubernetes: "apps/v1" and
+	// "Deployment".
 	APIVersion, Kind string
 	// Fields lists the paths that a field selector may use, besides metadata.name and
 	// metadata.namespace.

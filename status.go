@@ -91,7 +91,7 @@ func statusDetails(e *Error, message string) *StatusDetails {
 	return &d
 }
 
-// seconds converts n to a Duration. It limits n to what a Duration can hold.
+// seconds converts n to a Duration. It limits n to the greatest value that a Duration can hold.
 func seconds(n int) time.Duration {
 	const most = math.MaxInt64 / int64(time.Second)
 	return time.Duration(min(max(int64(n), 0), most)) * time.Second

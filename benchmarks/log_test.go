@@ -104,8 +104,8 @@ func benchmarkAppend(b *testing.B, watchers int, read, waitForAll bool) {
 	lastWakes.report(b, "last-wake")
 }
 
-// BenchmarkSelective measures an append and its delivery if the event matches one of 10,000
-// watchers, each of which selects a label value of its own.
+// BenchmarkSelective measures an append and its delivery if the event matches only one of
+// 10,000 watchers, each of which selects a label value of its own.
 func BenchmarkSelective(b *testing.B) {
 	const watchers = 10000
 	w := &writer{log: history.New(history.Options{})}

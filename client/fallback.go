@@ -86,8 +86,9 @@ func isTransportFailure(name string, err error) bool {
 	case e.Remote:
 		return slices.Contains(protocolRefusals, e.Status)
 	case e.Code == listwatch.Unavailable:
-		// A refused connection is refused for every transport. If the connection was lost
-		// later, the server or a proxy may not support the protocol.
+		// A server that refuses a connection refuses it for every transport. If the connection
+		// was lost later, the server or a proxy may not support the protocol, so another
+		// transport may work.
 		op, ok := errors.AsType[*net.OpError](err)
 		return !ok || op.Op != "dial"
 	}

@@ -21,7 +21,7 @@ type listBody struct {
 	// Immutable after construction.
 	in    *boundedReader
 	dec   *json.Decoder
-	limit int64 // bytes of one object
+	limit int64 // the maximum number of bytes of one object
 
 	kind, apiVersion string // the type of the objects; empty if not known
 	page             listwatch.Page
@@ -29,8 +29,8 @@ type listBody struct {
 	raw              json.RawMessage // reused for each value
 }
 
-// newListBody returns a reader of r. One object may have limit bytes and the whole list total
-// bytes. If total is negative, the list is not limited.
+// newListBody returns a reader of r. One object may have at most limit bytes, and the whole
+// list at most total bytes. If total is negative, the list is not limited.
 func newListBody(r io.Reader, limit, total int64) *listBody {
 	in := &boundedReader{r: r, total: total}
 	return &listBody{in: in, dec: json.NewDecoder(in), limit: min(limit, 1<<40), page: listwatch.Page{Remaining: -1}}
@@ -199,8 +199,8 @@ func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 	return parseItem(slices.Concat(head, []byte{','}, o.Data[1:]))
 }
 
-// more reports whether the array or object has another element. The decoder may have to
-// read ahead.
+// more reports whether the array or object has another element. It permits one more value,
+// because the decoder may have to read ahead.
 func (b *listBody) more() bool {
 	b.allow()
 	return b.dec.More()

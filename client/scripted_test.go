@@ -40,7 +40,7 @@ type scriptedRequest struct {
 // activity, or an error, which ends the response. After the last step the response stays
 // open and silent.
 type script struct {
-	refuse error // the error of the request
+	refuse error // the error with which the request fails; nil if it succeeds
 	epoch  string
 	steps  []any
 }

@@ -242,7 +242,7 @@ func TestClosedWatchesEndAtTheServer(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 3 {
-			time.Sleep(time.Second) // gives the server time to notice
+			time.Sleep(time.Second) // gives the server time to end the watch
 		}
 		if n := len(s.WatchServer.Watches()); n != 0 {
 			t.Errorf("%d watches are open at the server, want 0", n)

@@ -69,7 +69,8 @@ func (b *bodyReader) begin() {
 	b.scanner.Reset()
 }
 
-// readStream reads one object from in up to its closing bracket. begin must have been called.
+// readStream reads one object from in up to its closing bracket. The caller must call begin
+// first.
 func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	for !b.scanner.Done() {
 		w, err := in.available()

@@ -184,8 +184,8 @@ func appendUnescaped(dst, raw []byte) []byte {
 	return dst
 }
 
-// escapedRune decodes the \uXXXX at the start of raw, or a surrogate pair of two, and returns the
-// rest.
+// escapedRune decodes the \uXXXX at the start of raw, or the surrogate pair of two such
+// escapes, and returns the rest.
 func escapedRune(raw []byte) (rune, []byte) {
 	r, rest := hexRune(raw), raw[6:]
 	if utf16.IsSurrogate(r) && len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {

@@ -167,7 +167,7 @@ func TestCBORItemsAsJSON(t *testing.T) {
 		"d9d9f701": "1", "d9d9f7d9d9f780": "[]", "81d9d9f7a0": "[{}]", // the tag 55799 at any place
 		// Kubernetes encodes strings as byte strings.
 		"43616263": `"abc"`, "5f4161426263ff": `"abc"`, "a1416101": `{"a":1}`,
-		"d64401020304": `"AQIDBA=="`, "d640": `""`, // Kubernetes tags bytes that become base64
+		"d64401020304": `"AQIDBA=="`, "d640": `""`, // tag 22: bytes become base64, as in Kubernetes
 		"c240": "0", "c340": "-1", "c24100": "0", "c2420001": "1", "c25f4101414fff": "335",
 		"c48221196ab3": "273.15", "c48200c249010000000000000000": "18446744073709551616e0", "c4820303": "3e3", "c49f2003ff": "0.3", "c4822000": "0.0", "c48226 01": "0.0000001",
 		"c48227 01": "1e-8", "c4822120": "-0.01", "c4823bffffffffffffffff01": "1e-18446744073709551616",

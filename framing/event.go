@@ -98,8 +98,8 @@ func (w WatchEvent) eventType() (listwatch.EventType, error) {
 	}
 }
 
-// objectError returns the error for an object that cannot be read. If only its
-// resourceVersion is not a decimal number, the code is Unsupported, because other servers
+// objectError returns the error for an object that cannot be read. If its only defect is a
+// resourceVersion that is not a decimal number, the code is Unsupported, because other servers
 // have such versions and a relist would not help.
 func objectError(w WatchEvent, cause error) error {
 	if raw, err := metadata(w.Object, "resourceVersion"); err == nil {

@@ -134,9 +134,9 @@ func TestJSONSeqElements(t *testing.T) {
 		err string // empty for a clean end
 	}{
 		"\x1e" + body + "\n\x1e" + body + "\n": {2, ""},
-		// the closing bracket ends the object
+		// The closing bracket ends the object, so the LF may be missing.
 		"\x1e" + body + "\x1e" + body:                      {2, ""},
-		"\x1e\x1e\x1e" + body + "\n":                       {1, ""}, // RFC 7464 2.1: 1*RS
+		"\x1e\x1e\x1e" + body + "\n":                       {1, ""}, // RFC 7464 2.1: several RS
 		"\n\x1e " + body + " \r\n":                         {1, ""},
 		"\x1e" + body[:10] + "\x1e" + body + "\n":          {0, "incomplete"},
 		"\x1e" + body + "\n\x1e" + body[:27] + "\n\x1e":    {1, "incomplete"},

@@ -88,8 +88,8 @@ func TestOversizedEventIsRejectedEarly(t *testing.T) {
 			if r.read > c.maxRead {
 				t.Errorf("read %d bytes, want at most %d", r.read, c.maxRead)
 			}
-			// A buffer that grows with an event is reallocated several times. The sum of
-			// these sizes is a few times the limit.
+			// A buffer that grows with an event is reallocated several times, and the sum of
+			// its sizes is a few times the limit.
 			maxAllocated := uint64(64 << 10)
 			if c.maxRead > bufferSize {
 				maxAllocated = 8 * limit

@@ -138,8 +138,8 @@ func (r acceptRank) better(other acceptRank) bool {
 // alias counts like the exact name.
 func (r acceptRank) class() int { return min(r.specificity&^1, matchesAlias) }
 
-// rankOf returns the rank by the most specific range that matches mediaType. If several
-// ranges are equally specific, the one with the greatest weight counts.
+// rankOf returns the rank of mediaType, which the most specific matching range determines. If
+// several ranges are equally specific, the one with the greatest weight counts.
 func rankOf(mediaType string, ranges []MediaRange) acceptRank {
 	var best acceptRank
 	for position, m := range ranges {

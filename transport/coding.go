@@ -65,8 +65,8 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 // A StreamCoding adds the header and the trailer of a content coding to one stream, and
 // computes the checksum over its frames. A stream of [OpenResponse] already has one. A
 // transport that writes to a connection must use one for each stream. It is not safe for
-// concurrent use. A nil StreamCoding is valid: its methods do nothing, for streams without
-// a header and a trailer.
+// concurrent use. A nil StreamCoding is valid and does nothing. It is for codings without a
+// header and a trailer.
 type StreamCoding struct {
 	encoder  *Encoder
 	checksum compress.Checksum

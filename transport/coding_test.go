@@ -38,7 +38,7 @@ func TestNegotiateChoosesTheCoding(t *testing.T) {
 		{accept: "zstd, gzip;q=0.9", want: "zstd"},
 		{accept: "identity"},
 		{accept: ""},
-		{accept: "gzip", messages: true}, // a 101 response has no body
+		{accept: "gzip", messages: true}, // a 101 response has no body to compress
 	}
 	for _, tt := range tests {
 		c, h, err := negotiateFor(t, tt.accept, &Envelope{Messages: tt.messages})

@@ -35,7 +35,7 @@ type Encoder struct {
 
 	coding         *contentCoding // nil if there is none
 	envelope       *Envelope
-	messages       framing.MessageFramer // nil unless envelope.Messages
+	messages       framing.MessageFramer // nil unless envelope.Messages is true
 	representation Representation        // nil for unmodified objects
 	afterFirst     *Encoder              // the result of AfterFirst
 	form           framecache.Form

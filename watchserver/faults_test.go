@@ -20,8 +20,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// The server must not wait for the request body, neither before it responds nor when it
-// closes.
+// The server must not wait for the request body, before it responds or when it closes.
 func TestWatchDoesNotWaitForARequestBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)

@@ -160,7 +160,7 @@ type pendingPoller interface{ PendingError() error }
 // bookmark if the client allows bookmarks.
 func (s *stream) finish(b *batch, now time.Time) error {
 	if p, ok := s.poller.(pendingPoller); ok && p.PendingError() != nil {
-		// A clean end would imply that no event has happened since that version.
+		// A clean end would imply that no event has happened since the requested version.
 		return s.fail(b, p.PendingError(), now)
 	}
 	if err := s.sendBookmark(b, now); err != nil {

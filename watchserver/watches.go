@@ -15,7 +15,7 @@ type watchSet struct {
 	// Guarded by mu.
 	streams  map[*stream]struct{}
 	clients  map[string]int // the number of watches of each client, open or opening
-	count    int            // the sum of clients
+	count    int            // the sum of the values of clients
 	lastID   uint64
 	draining bool
 	empty    chan struct{} // closed when draining and the last watch has ended
@@ -86,7 +86,7 @@ func (w *watchSet) isDraining() bool {
 	return w.draining
 }
 
-// all returns the open watches, in no order.
+// all returns the open watches in no particular order.
 func (w *watchSet) all() []*stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,8 +26,8 @@ type Instance struct {
 	App                string `json:"app"`
 }
 
-// controller creates and deletes instances until each app has as many as it declares. It
-// reads from informers, so reads cost the server nothing, and writes to the store.
+// controller creates and deletes instances until each app has as many as it declares. It reads
+// from informers, which costs the server nothing, and writes to the store.
 type controller struct {
 	apps      *informer.Informer[App]
 	instances *informer.Informer[Instance]

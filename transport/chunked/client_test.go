@@ -35,7 +35,7 @@ func TestAnHTTP2OnlyServerIsUnsupported(t *testing.T) {
 	log.SetOutput(io.Discard) // net/http logs bytes that arrive before a request
 	defer log.SetOutput(os.Stderr)
 	for name, greeting := range map[string]string{
-		// SETTINGS, as gRPC servers send them
+		// gRPC servers send a SETTINGS frame first.
 		"sends SETTINGS first": "\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 		"waits for the client": "",
 	} {

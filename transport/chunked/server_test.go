@@ -269,7 +269,7 @@ func TestAFinishedConnectionLingersBriefly(t *testing.T) {
 		c := dialRaw(t, server, getRequest)
 		s := <-server.Streams
 		s.Sender.Close(transport.GoingAway)
-		// Bytes from the client must not cause a reset instead of the last chunk.
+		// Bytes from the client must not cause a reset, which would destroy the last chunk.
 		if _, err := io.WriteString(c, "GET /more HTTP/1.1\r\n\r\n"); err != nil {
 			t.Error(err)
 		}

@@ -42,7 +42,7 @@ func testCompressed(f *fixture) {
 	f.want(r, e)
 }
 
-// wantEncoding checks the headers of a response for its compression.
+// wantEncoding checks that the headers of a response name the compression.
 func (f *fixture) wantEncoding(h http.Header, compression string) {
 	f.Helper()
 	if f.pair.Server.Name() == "websocket" {

@@ -80,7 +80,7 @@ func (s *gorillaServerConn) send(frames [][]byte) error { return s.conn.writeFra
 
 func (s *gorillaServerConn) ping(time.Duration) bool {
 	if len(s.conn.writing) > 0 {
-		return true // a write in progress has a deadline of its own
+		return true // no ping is needed: a write in progress has a deadline
 	}
 	if s.pinged.Swap(true) {
 		return false

@@ -151,8 +151,8 @@ func (h *hijackedWriter) WriteHeader(status int) {
 	_ = w.Flush() // if it fails, the first read fails too
 }
 
-// Write discards the body with which a library refuses a request. After checkRequest, no
-// request is refused.
+// Write discards the body of a refusal. A library refuses no request that checkRequest has
+// accepted.
 func (h *hijackedWriter) Write(p []byte) (int, error) { return len(p), nil }
 
 // Hijack returns the connection.

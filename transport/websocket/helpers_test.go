@@ -133,7 +133,7 @@ func (s *testServer) watch(headers ...string) (*scriptedPeer, *transport.Stream)
 	return p, <-s.Streams
 }
 
-// writeFrame writes one frame. Its first byte holds FIN, the reserved bits and the opcode.
+// writeFrame writes one frame. first is its first byte: FIN, the reserved bits and the opcode.
 func (p *scriptedPeer) writeFrame(first byte, payload []byte) {
 	p.t.Helper()
 	if _, err := p.Write(newFrame(first, payload, p.masked)); err != nil {
@@ -141,7 +141,7 @@ func (p *scriptedPeer) writeFrame(first byte, payload []byte) {
 	}
 }
 
-// newFrame returns a frame. Its first byte holds FIN, the reserved bits and the opcode.
+// newFrame returns a frame. first is its first byte: FIN, the reserved bits and the opcode.
 func newFrame(first byte, payload []byte, masked bool) []byte {
 	frame := appendHeader(nil, first, len(payload))
 	if !masked {

@@ -26,7 +26,7 @@ func acceptNhooyr(h *hijackedWriter, r *http.Request, subprotocol string, isBina
 	if err != nil {
 		return nil, err
 	}
-	c.SetReadLimit(-1) // the validator has a limit
+	c.SetReadLimit(-1) // the validator limits messages
 	s := &nhooyrServerConn{conn: h.conn, library: c, messageType: websocket.MessageText}
 	if isBinary {
 		s.messageType = websocket.MessageBinary
@@ -87,7 +87,7 @@ func newNhooyrReader(c *conn) (messageReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	library.SetReadLimit(-1) // the validator has a limit
+	library.SetReadLimit(-1) // the validator limits messages
 	return &nhooyrReader{library}, nil
 }
 

@@ -135,7 +135,7 @@ func (r *receiver) receive() (framing.WatchEvent, error) {
 		return framing.WatchEvent{}, errMessageTooBig(limit)
 	}
 	if !isBinary && !utf8.Valid(data) {
-		// rfc6455#section-8.1
+		// rfc6455#section-8.1 requires UTF-8.
 		return framing.WatchEvent{}, &protocolError{closeBadText, "text that is not UTF-8"}
 	}
 	f, err := r.framingOf(isBinary)

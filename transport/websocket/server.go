@@ -54,7 +54,7 @@ func (*Server) Claims(r *http.Request) bool {
 }
 
 // Accept upgrades the connection and returns a stream that is detached. The subprotocol selects
-// the framing if it names one; otherwise Accept does.
+// the framing if it names one. Otherwise the Accept header selects it.
 //
 // The server sends pings, and disconnects a client that has not answered one before the next.
 // It closes with code 1008 if the client sends a message, and with 1009 if that message is
@@ -101,7 +101,7 @@ func (s *Server) envelope(r *http.Request) *transport.Envelope {
 }
 
 // negotiate selects the subprotocol, which may be "", and the framing. If the subprotocol names
-// a framing, Accept is ignored.
+// a framing, the Accept header is ignored.
 func negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *transport.Envelope) (string, *transport.Encoder, error) {
 	if o.Framings == nil {
 		o.Framings = framing.Default()

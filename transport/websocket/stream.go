@@ -10,8 +10,9 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// maxInbound is a length in bytes. The server refuses every message from a client without reading
-// it: with close code 1008 up to this length, and with 1009 above it.
+// maxInbound is the number of bytes above which the server refuses a message with close code
+// 1009. It refuses shorter messages with 1008, because a client must not send any, and reads
+// none of them.
 const maxInbound = 4 << 10
 
 // A serverConn is a server's end of a WebSocket, implemented by a library.
@@ -41,7 +42,7 @@ type stream struct {
 	sending connio.Lock // held while messages or a close frame are written
 
 	finishOnce, closeOnce sync.Once
-	closing               atomic.Bool // read sends a close frame and closes the connection
+	closing               atomic.Bool // only read may close the connection, after a close frame
 
 	sentBeforePing int64 // conn.sent at the last ping; owned by the goroutine of pingTimer
 

@@ -10,16 +10,16 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// The subprotocols. A subprotocol that names a framing overrides Accept, because a browser
-// cannot set Accept.
+// The subprotocols. A subprotocol that names a framing overrides the Accept header, because a
+// browser cannot set headers for a WebSocket.
 const (
 	// SubprotocolJSON selects JSON: each event is a text message.
 	SubprotocolJSON = "listwatch.v1.json"
 	// SubprotocolCBOR selects CBOR: each event is a binary message.
 	SubprotocolCBOR = "listwatch.v1.cbor"
-	// SubprotocolAny leaves the framing to Accept. A browser that sends a bearer token as a
-	// subprotocol must also offer one that the server can choose, and Kubernetes clients offer
-	// this one.
+	// SubprotocolAny leaves the framing to the Accept header. A browser that sends a bearer
+	// token as a subprotocol must also offer one that the server can choose, and Kubernetes
+	// clients offer this one.
 	SubprotocolAny = "v1"
 )
 

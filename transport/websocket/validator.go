@@ -142,7 +142,7 @@ func (v *validator) checkFlags() *protocolError {
 	case !isControl && (opcode == opContinuation) != v.fragmented:
 		return &protocolError{closeProtocol, "a continuation frame outside a message, or a new message within another"}
 	case isControl && (!final || length > maxControl):
-		// rfc6455#section-5.5
+		// rfc6455#section-5.5 forbids both.
 		return &protocolError{closeProtocol, "a control frame is fragmented or longer than 125 bytes"}
 	case opcode == opClose && length == 1:
 		return &protocolError{closeProtocol, "a close frame with an incomplete code"}

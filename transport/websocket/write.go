@@ -42,7 +42,8 @@ func (c *conn) writeFrames(frames [][]byte) error {
 	return c.recordError(connio.WriteBatched(frames, c.write))
 }
 
-// buffers holds the buffers of conns. Few conns use one at the same time.
+// buffers holds the buffers of conns, which share them because few conns use one at the same
+// time.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // startBuffering delays the writes of the library until flushBuffer, so that many messages are

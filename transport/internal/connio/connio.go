@@ -21,8 +21,8 @@ func NewLock() Lock { return make(Lock, 1) }
 // Lock waits for the lock and takes it.
 func (l Lock) Lock() { l <- struct{}{} }
 
-// LockWithin takes the lock and reports true, or false if it could not be taken within timeout. A
-// negative timeout means no limit.
+// LockWithin takes the lock and returns true. It returns false if the lock is not free within
+// timeout. A negative timeout means no limit.
 func (l Lock) LockWithin(timeout time.Duration) bool {
 	select {
 	case l <- struct{}{}:

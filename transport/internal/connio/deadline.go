@@ -10,8 +10,8 @@ type WriteDeadline struct {
 	// SetFunc moves the deadline. Its error is ignored, because some connections have no
 	// deadlines.
 	SetFunc func(time.Time) error
-	// Timeout is the minimum time that a write may take; a write may take up to twice as long. A
-	// negative value means no limit.
+	// Timeout is the time after which a write may fail. It fails after twice that time at the
+	// latest. A negative value means no limit.
 	Timeout time.Duration
 
 	at time.Time
