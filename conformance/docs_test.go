@@ -130,7 +130,7 @@ func TestProtocolRulesAndCasesMatch(t *testing.T) {
 	}
 	for _, c := range conformance.List() {
 		if !documented[c.ID] {
-			t.Errorf("docs/protocol.md names case %s nowhere: %s", c.ID, c.Rule)
+			t.Errorf("docs/protocol.md does not name case %s: %s", c.ID, c.Rule)
 		}
 	}
 	if len(rules) < 60 {

@@ -168,7 +168,7 @@ func (w *matrixWatcher) verifyAll(history []*recordedWrite) error {
 		return err
 	}
 	if w.counts.ownCellEvents < minEvents {
-		return fmt.Errorf("%d events arrived in the own cell, want at least %d", w.counts.ownCellEvents, minEvents)
+		return fmt.Errorf("%d events arrived in the watcher's own cell, want at least %d", w.counts.ownCellEvents, minEvents)
 	}
 	if w.counts.cuts < minCuts {
 		return fmt.Errorf("the watcher was cut off %d times, want at least %d", w.counts.cuts, minCuts)

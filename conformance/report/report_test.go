@@ -66,7 +66,7 @@ func wantParts(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%q is missing in:\n%s", part, text)
+			t.Errorf("%q is missing from:\n%s", part, text)
 		}
 	}
 }
