@@ -64,7 +64,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 		}
 		body = http.MaxBytesReader(w, body, limit)
 	}
-	// Ignore an error: if the ResponseWriter has no deadlines, its owner must limit the
+	// Ignore errors: if the ResponseWriter has no deadlines, its owner must limit the
 	// time.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))

@@ -99,7 +99,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 	groups := []apiGroup{}
 	for _, name := range h.groups() {
 		if g, ok := h.group(name); ok {
-			g.Kind, g.APIVersion = "", "" // the list has them already
+			g.Kind, g.APIVersion = "", "" // a list omits them in its elements
 			groups = append(groups, g)
 		}
 	}

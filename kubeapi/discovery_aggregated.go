@@ -61,7 +61,7 @@ func aggregatedVersion(accept []string) (string, error) {
 		}
 		switch {
 		case m.Subtype == "json" && m.Params["as"] == "APIGroupDiscoveryList" && m.Params["g"] == aggregatedGroup:
-			// v2beta1 has the same members.
+			// v2beta1 has the same members as v2.
 			if v := m.Params["v"]; v == "v2" || v == "v2beta1" {
 				best, version = m.Q, v
 			}

@@ -163,7 +163,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 type resourceRequest struct {
 	servedResource
 	route
-	// form of objects in the response; nil means unchanged
+	// representation is the form of the objects in the response. If nil, the objects are
+	// sent unchanged.
 	representation watchserver.ListRepresentation
 }
 

@@ -205,7 +205,7 @@ func TestBodySizeAndMediaTypeAreChecked(t *testing.T) {
 		{"", 201},
 		{"application/json", 201},
 		{"application/json; charset=utf-8", 201},
-		{"application/x-www-form-urlencoded", 201},   // curl -d sends it
+		{"application/x-www-form-urlencoded", 201},   // the default type of curl -d
 		{"application/vnd.kubernetes.protobuf", 400}, // the body has a different format
 		{"application/yaml", 201},                    // JSON is YAML
 		{"application/apply-patch+yaml", 415},

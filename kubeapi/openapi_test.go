@@ -38,7 +38,7 @@ func (d openAPIDocument) check(t *testing.T, path string, want groupVersionKind,
 	if err != nil {
 		t.Fatal(err)
 	}
-	// encoding/json sorts the members of maps.
+	// encoding/json sorts the members of maps, so they are in this order.
 	gvk := fmt.Sprintf(`"x-kubernetes-group-version-kind":[{"group":%q,"kind":%q,"version":%q}]`, want.Group, want.Kind, want.Version)
 	if !strings.Contains(string(data), gvk) {
 		t.Errorf("got %s, want it to contain %s", data, gvk)

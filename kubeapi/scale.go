@@ -141,7 +141,7 @@ func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, 
 		for i := len(c.scale.replicas) - 1; i >= 0; i-- {
 			patch = append(append(append(rawjson.AppendString([]byte{'{'}, c.scale.replicas[i]), ':'), patch...), '}')
 		}
-		doc, _ := rawjson.DropDuplicates(old.Data) // as in update
+		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
 		return mergePatch(doc, patch)
 	})
 	if err != nil {

@@ -76,7 +76,7 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 	if n < 2 || n == 1000 {
 		t.Fatalf("%d writes succeeded on a disk of 1 MiB", n)
 	}
-	for range 3 { // further writes fail in the same way, and the server keeps running
+	for range 3 { // further writes must fail in the same way, and the server must keep running
 		if code, body := put(n); code != http.StatusServiceUnavailable {
 			t.Errorf("a write on the full disk: got %d %s", code, body)
 		}
@@ -86,7 +86,7 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 			t.Errorf("GET p%d, which was written before the disk was full: got %d", i, code)
 		}
 	}
-	// The mount is visible only through the process's own /proc entry.
+	// Only the process sees the mount, so the test reaches the file through /proc.
 	if err := os.Remove(fmt.Sprintf("/proc/%d/root%s/ballast", p.cmd.Process.Pid, dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 }
 
 func TestReadOnlyDataIsReported(t *testing.T) {
-	dir, err := os.MkdirTemp("", "listwatch-test-") // other users may not enter a TempDir
+	dir, err := os.MkdirTemp("", "listwatch-test-") // other users cannot enter a t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}

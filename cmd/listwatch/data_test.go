@@ -129,7 +129,7 @@ func TestRestoredDataGetsNewEpoch(t *testing.T) {
 }
 
 func TestDataInUseNamesTheProcess(t *testing.T) {
-	t.Parallel() // waiting for the lock takes a while
+	t.Parallel() // slow, because the program waits for the lock before it fails
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})
 	if err != nil {

@@ -35,7 +35,7 @@ func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, a
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // the test calls exit for the exit code
+		_ = p.cmd.Wait() // exit returns the exit code
 	}()
 	t.Cleanup(p.kill)
 	return p
@@ -43,7 +43,7 @@ func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, a
 
 // kill kills the process, unless it has already exited.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may already have exited
+	_ = p.cmd.Process.Kill() // fails if the process has already exited
 	<-p.ended
 }
 

@@ -66,7 +66,7 @@ type omitRule byte
 
 const (
 	omitEmpty omitRule = iota // like omitempty of encoding/json: false, 0, nil or empty
-	omitZero                  // a zero time
+	omitZero                  // only a zero time is omitted
 	omitNever
 )
 

@@ -77,7 +77,7 @@ func (f *field) lastWins() bool {
 func (f *field) value(data []byte) (value record, ok bool, err error) {
 	err = f.eachRecord(data, func(r record) error {
 		if ok {
-			// append copies, because readRecord limits the capacity of data.
+			// append never overwrites data, because readRecord limits the capacity.
 			r.data = append(value.data, r.data...)
 		}
 		value, ok = r, true

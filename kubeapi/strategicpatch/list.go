@@ -32,7 +32,7 @@ func (n *node) applyToList(c *fieldPatch, f schema.Field, at fieldPath) error {
 		return at.invalid("the patch changes the list more than %d times", maxVisits)
 	}
 	l.assignKeys(f.MergeKey)
-	var keys []string // of the elements that the patch sets
+	var keys []string // keys of the elements that the patch sets
 	var err error
 	switch {
 	case c.value == nil:

@@ -6,8 +6,8 @@ import (
 
 // A listPatch is the parsed patch of a merged list.
 type listPatch struct {
-	replace  bool            // no existing element is kept
-	deleted  map[string]bool // by key
+	replace  bool            // existing elements are not kept
+	deleted  map[string]bool // keys of the elements to delete
 	elements []keyedElement
 }
 

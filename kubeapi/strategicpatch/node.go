@@ -48,7 +48,7 @@ func (n *node) parseList() *list {
 		return n.list
 	}
 	n.list = &list{}
-	_ = rawjson.Elements(n.raw, func(s rawjson.Span) error { // n is a list
+	_ = rawjson.Elements(n.raw, func(s rawjson.Span) error { // no error: n is a list
 		raw := s.Of(n.raw)
 		n.list.items = append(n.list.items, &item{node: node{raw: raw}})
 		return nil

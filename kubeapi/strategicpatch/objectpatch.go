@@ -27,7 +27,7 @@ const (
 // members.
 type objectPatch struct {
 	directive directive
-	retain    map[string]bool // nil means all
+	retain    map[string]bool // names of the members to keep; nil means all
 	fields    []fieldPatch    // in the order of the patch
 }
 

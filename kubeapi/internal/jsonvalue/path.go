@@ -17,7 +17,7 @@ type pathStep struct {
 	kind  stepKind
 	name  string   // name of a member, or the string that a filter compares with
 	index int      // index of an element; negative values count from the end
-	of    []string // the path that a filter compares
+	of    []string // path of the value that a filter compares
 }
 
 type stepKind uint8

@@ -71,7 +71,7 @@ func TestKubernetesTargetPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The cases with many watchers and large objects are slow, and would show nothing new
-	// about our own server.
+	// about this module's server.
 	o := conformance.Options{Skip: []string{"conc", "large", "order", "limit", "timeout", "slow", "drop", "*/*/h2", "*/*/ws-nhooyr"}}
 	if n := countPasses(t, c.Target, o); n < 80 {
 		t.Errorf("only %d runs passed", n)

@@ -190,7 +190,8 @@ func (m *informerView) lagText() string {
 	case p.lag < 0 && time.Since(p.receivedAt) < statusInterval:
 		return "lag under " + statusInterval.String()
 	case p.lag < 0:
-		behind := p.version - min(m.Version(), p.version) // the store may have reached it meanwhile
+		// The store may have passed p.version meanwhile.
+		behind := p.version - min(m.Version(), p.version)
 		return fmt.Sprintf("up to %d versions behind for %v", behind, time.Since(p.receivedAt).Truncate(time.Second))
 	case p.lag < 10*time.Millisecond:
 		return "lag under 10ms"

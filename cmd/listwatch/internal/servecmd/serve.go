@@ -111,7 +111,7 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 // ready returns an error if the store reports that it cannot be read.
 func (s *server) ready() error {
 	if db, ok := s.db.(interface{ Ready(context.Context) error }); ok {
-		return db.Ready(context.Background()) // has its own timeout
+		return db.Ready(context.Background()) // Ready has its own timeout
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func noRetryOn4xx(e *harness.Env) {
 				e.Errorf("%s: got %v, %v; want code %v from every call", test.name, got, err, test.want)
 			}
 		}
-		<-time.After(time.Hour) // in fake time
+		<-time.After(time.Hour) // an hour of fake time
 		if n := len(server.RequestTimes()); n != 2 {
 			e.Errorf("%s: %d requests within an hour, want 2", test.name, n)
 		}

@@ -52,7 +52,7 @@ func wsForeignOrigin(e *harness.Env) {
 		refuse(e, "Host", host, "Origin", origin)
 	}
 	own := "http://" + e.URL.Host
-	refuse(e, "Origin", own, "Origin", own) // only one Origin is allowed
+	refuse(e, "Origin", own, "Origin", own) // two Origin headers are invalid
 	if !e.Supports(harness.Configurable) {
 		return
 	}

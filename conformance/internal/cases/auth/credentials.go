@@ -74,7 +74,7 @@ func bearerSubprotocol(e *harness.Env) {
 }
 
 // tokenSource returns a stale token until the client requests a fresh one.
-type tokenSource struct{ refreshes atomic.Int32 } // requests for a fresh token
+type tokenSource struct{ refreshes atomic.Int32 } // number of requests for a fresh token
 
 func (t *tokenSource) header(_ context.Context, refresh bool) (http.Header, error) {
 	token := "stale"
@@ -137,7 +137,7 @@ func tokenRefresh(e *harness.Env) {
 			e.Errorf("all tokens refused: got %v, %v; want an error with code Unauthorized", got, err)
 		}
 	}
-	<-time.After(time.Hour) // in fake time
+	<-time.After(time.Hour) // an hour of fake time
 	if n := len(server.RequestTimes()); n != 3 || tokens.refreshes.Load() != 1 {
 		e.Errorf("all tokens refused: got %d requests to the server and %d for fresh credentials within an hour, want 3 and 1", n, tokens.refreshes.Load())
 	}

@@ -59,7 +59,8 @@ func bookmarkShape(e *harness.Env) {
 			e.Fatal(err)
 		}
 		metadata, _ := object["metadata"].(map[string]any)
-		// One annotation marks the end of the initial events, and a server may add others.
+		// Ignore annotations: one marks the end of the initial events, and a server may add
+		// others.
 		delete(metadata, "annotations")
 		want := map[string]any{
 			"kind": e.Kind, "apiVersion": object["apiVersion"], "metadata": map[string]any{"resourceVersion": metadata["resourceVersion"]},
@@ -114,7 +115,7 @@ func bookmarkBeforeTimeout(e *harness.Env) {
 	e.Put("a", "on", "no")
 	s := e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&timeoutSeconds=40&" + harness.From(e.Newest()))
 	start := time.Now()
-	hidden := e.Put("b", "on", "no") // excluded by the selector: only a bookmark reports it
+	hidden := e.Put("b", "on", "no") // excluded by the selector, so only a bookmark reports it
 	var bookmarks []listwatch.Version
 	for {
 		w, err := s.Receive()

@@ -128,7 +128,8 @@ func firstEventLatency(e *harness.Env) {
 	for _, names := range codings {
 		s := e.DialRequest(harness.From(e.Put("start")), transport.Request{Codings: names})
 		want := e.Put("a")
-		if got := s.Next().Version; got != want { // no later event flushes it
+		// No later event follows, so the server must flush this one.
+		if got := s.Next().Version; got != want {
 			e.Errorf("%s: got version %d, want %d", names, got, want)
 		}
 	}
@@ -164,7 +165,7 @@ func multiMember(e *harness.Env) {
 		h := harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{"Content-Encoding", name}}
 		s := e.WithRoute(e.Serve(e.ScriptedWithHeader(h, harness.SendPieces(parts[:3]...), harness.WaitFor(read), harness.SendPieces(parts[3]), harness.EndCleanly))).
 			DialRequest("", transport.Request{Codings: []string{name}})
-		s.Want("ADDED a", "ADDED b", "ADDED c") // the server has not sent the rest yet
+		s.Want("ADDED a", "ADDED b", "ADDED c") // readable before the server sends the rest
 		close(read)
 		s.Want("ADDED " + strings.Repeat("d", 2000))
 		s.WantEnd()

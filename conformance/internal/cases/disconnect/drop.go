@@ -61,7 +61,7 @@ func resetWithinEvent(e *harness.Env) {
 		e.Put("a")
 		f.catchUp()
 		before := conns.Count()
-		conns.ResetAllAfter(100) // within an event
+		conns.ResetAllAfter(100) // 100 bytes end within an event
 		for range 3 {
 			e.Put("a")
 		}
@@ -178,7 +178,7 @@ func wsCloseEcho(e *harness.Env) {
 	for want, payload := range map[int][]byte{
 		wsframe.CloseNormal:    wsframe.Close(wsframe.CloseNormal).Payload,
 		wsframe.CloseGoingAway: wsframe.Close(wsframe.CloseGoingAway).Payload,
-		0:                      nil, // no code
+		0:                      nil, // a close frame without a code
 	} {
 		a := e.WatchRaw("")
 		a.WantAccepted()

@@ -51,11 +51,11 @@ func wsNoKey(e *harness.Env) {
 func wsBadKey(e *harness.Env) {
 	for _, header := range [][]string{
 		{"Sec-WebSocket-Key", "x"},
-		// 15 bytes
+		// a key of 15 bytes instead of 16
 		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25j"},
-		// 17 bytes
+		// a key of 17 bytes
 		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZTE="},
-		// no padding
+		// a key without the base64 padding
 		{"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ"},
 		// as many characters as a valid key has, but not base64
 		{"Sec-WebSocket-Key", "this is no base64 at all"},

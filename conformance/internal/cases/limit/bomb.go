@@ -73,7 +73,7 @@ func zstdBomb(beginning string) bomb {
 		n := size<<3 | kind<<1
 		return []byte{byte(n), byte(n >> 8), byte(n >> 16)}
 	}
-	const windowSize = 10 << 3 // 1 MiB
+	const windowSize = 10 << 3 // means 1 MiB
 	head := append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, windowSize}, header(raw, len(beginning))...)
 	head = append(head, beginning...)
 	return bomb{head, bytes.Repeat(append(header(repeated, maxBlock), '0'), blockBytes/maxBlock)}

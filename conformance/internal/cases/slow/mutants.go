@@ -33,7 +33,7 @@ var Mutants = []mutation.Mutant{
 	}},
 	{Name: "queues-without-limit", Breaks: []string{"slow/bounded-memory"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
 		return mutation.UnboundedBuffer(mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
-			// a copy per watch, like separately encoded frames
+			// Each watch gets a copy of its own, as if frames were encoded for each watch.
 			return []listwatch.Event{mutation.WithData(e, bytes.Clone(e.Object.Data))}
 		})(s))
 	}}},

@@ -103,7 +103,8 @@ func boundedMemory(e *harness.Env) {
 	for range watches {
 		e.WatchRaw(harness.From(start)).WantAccepted() // the stalled readers
 	}
-	paced := e.Dial(harness.From(start)) // gives the watches time to process each write
+	// Reading paced after each write gives the other watches time to process the write.
+	paced := e.Dial(harness.From(start))
 	before := harness.HeapBytes()
 	for range writes {
 		e.PutMany(1)

@@ -46,7 +46,7 @@ func timeoutSeconds(e *harness.Env) {
 		start := time.Now()
 		s := e.Dial(fmt.Sprintf("timeoutSeconds=%d", n))
 		for {
-			w, err := s.Receive() // initial events
+			w, err := s.Receive() // ignores the initial events
 			if err == io.EOF {
 				break
 			}
