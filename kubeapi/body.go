@@ -87,7 +87,7 @@ func tooLarge(limit int64) error {
 }
 
 // transcoder returns a function that converts a body of the given Content-Type to JSON of
-// at most about limit bytes. The function is nil for JSON, and for bodies without a
+// roughly limit bytes at most. The function is nil for JSON, and for bodies without a
 // meaningful type: no Content-Type at all, or the type that curl -d always sends. Such a
 // body is parsed as JSON. A web page of another origin can send it without a preflight
 // request, but checkOrigin has already rejected such requests.

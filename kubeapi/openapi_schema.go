@@ -238,8 +238,8 @@ var openAPI2Protobuf = []string{
 	"application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 }
 
-// acceptsOpenAPI2Protobuf reports whether the Accept headers contain one of the two media
-// types. It compares strings, because the second type contains an @ and cannot be parsed
+// acceptsOpenAPI2Protobuf reports whether the Accept headers contain one of the media types
+// in openAPI2Protobuf. It compares strings, because the second type contains an @ and cannot be parsed
 // (rfc9110#section-8.3.1).
 func acceptsOpenAPI2Protobuf(accept []string) bool {
 	all := strings.Join(accept, ",")

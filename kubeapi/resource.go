@@ -13,7 +13,7 @@ import (
 )
 
 // A Resource describes a collection served at /api or /apis. It must not be modified after
-// it was added to a [Handler].
+// it has been added to a [Handler].
 type Resource struct {
 	// Group and Version form the first part of the path. The core group is the empty
 	// string.

@@ -48,8 +48,8 @@ func parseRoute(escaped string) (route, bool) {
 	return t, true
 }
 
-// scoped reports whether parts begin with a namespace. The path /api/v1/namespaces/NAME
-// itself names an object, which has subresources.
+// scoped reports whether parts begin with a namespace. The path
+// /api/v1/namespaces/NAME/status does not: it names a subresource of a Namespace object.
 func (t *route) scoped(parts []string) bool {
 	if len(parts) < 3 || parts[0] != "namespaces" {
 		return false

@@ -11,7 +11,8 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// runCommand runs a command to its end and returns its output. It must exit with code.
+// runCommand runs a command to its end and returns its output. The command must exit with
+// code.
 func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	p := start(t, args...)

@@ -9,7 +9,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// storedHistory reads all changes from the database file at the end of the test.
+// storedHistory returns all changes after version start. It watches the restarted server,
+// which has read the changes from the database file.
 func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChange) {
 	c.Helper()
 	page := c.list()

@@ -24,7 +24,7 @@ func startProcess(t *testing.T, attributes *syscall.SysProcAttr, args ...string)
 	return startBinary(t, os.Args[0], attributes, args...)
 }
 
-// startBinary starts the program from a copy of the test binary.
+// startBinary is like startProcess, but runs binary, a copy of the test binary.
 func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}

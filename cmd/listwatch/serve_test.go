@@ -109,7 +109,7 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	}
 }
 
-// tryPrintedCommand runs a printed command. It may depend on earlier commands.
+// tryPrintedCommand runs a printed command. The command may depend on earlier ones.
 func tryPrintedCommand(t *testing.T, line string) {
 	t.Helper()
 	if !strings.HasPrefix(line, "curl ") {

@@ -67,8 +67,8 @@ func builtin(name string, fields ...field) *message {
 	return m
 }
 
-// time writes a Timestamp with a precision of unit. If unit is zero, nanoseconds are
-// dropped.
+// time writes a Timestamp with a precision of unit. If unit is zero, fractions of a second
+// are dropped.
 func (w *writer) time(data []byte, unit time.Duration, layout string) error {
 	values, err := timestamp.values(data)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // (https://protobuf.dev/programming-guides/encoding/).
 
 // A wireType determines the length of a record. Groups (3 and 4) are not supported, because
-// Kubernetes has none.
+// Kubernetes does not use them.
 type wireType byte
 
 const (

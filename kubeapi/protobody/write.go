@@ -24,7 +24,7 @@ type writer struct {
 	depth int
 }
 
-// object writes the object in e, whose message is m.
+// object writes the object in e, whose schema is m.
 func (w *writer) object(m *message, e envelope) error {
 	w.out = append(w.out, `{"kind":`...)
 	w.out = rawjson.AppendString(w.out, e.kind)

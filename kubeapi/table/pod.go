@@ -72,7 +72,8 @@ type podSummary struct {
 	lastRestart  time.Time // zero if unknown
 }
 
-// summaryOf returns the summary of the pod in r. Several cells use it.
+// summaryOf returns the summary of the pod in r. It computes the summary only once, because
+// several cells use it.
 func summaryOf(r *row) *podSummary {
 	if r.pod == nil {
 		p := summarize(r)

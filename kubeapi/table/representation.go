@@ -13,7 +13,7 @@ import (
 )
 
 // metaGroup is the API group of the representations. kube-apiserver supports the versions
-// v1 and v1beta1, which older clients request. They differ only in name.
+// v1 and v1beta1, which older clients request. The two versions differ only in name.
 const metaGroup = "meta.k8s.io"
 
 var metaAPIVersions = []string{"v1", "v1beta1"}

@@ -18,8 +18,8 @@ import (
 // maxDepth limits the nesting of YAML. Kubernetes objects are not nested that deeply.
 const maxDepth = 256
 
-// ToJSON converts data, which must contain a single document, to JSON of at most about
-// limit bytes. Names keep their order. Numbers that are valid JSON are copied literally, so
+// ToJSON converts data, which must contain a single document, to JSON of roughly limit
+// bytes at most. Names keep their order. Numbers that are valid JSON are copied literally, so
 // that large numbers keep all digits. Duplicate names remain in the JSON. Invalid YAML is
 // an error of code Invalid.
 func ToJSON(data []byte, limit int64) ([]byte, error) {

@@ -61,8 +61,8 @@ func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.markdown, "md", "", "`file` for a Markdown report")
 }
 
-// minTimeout is the minimum of --timeout. A shorter timeout would fail correct servers,
-// which may take a second to respond.
+// minTimeout is the minimum of --timeout. Correct servers may take a second to respond, so
+// they would fail with a shorter timeout.
 const minTimeout = 2 * time.Second
 
 // options converts the flags to the options of a run.
@@ -121,7 +121,7 @@ func (o *suiteOptions) execute(
 	return nil
 }
 
-// repeatFlags returns the flags that a repeated run needs.
+// repeatFlags returns the shared flags that a command line needs to repeat the run.
 func (o *suiteOptions) repeatFlags() (flags []string) {
 	if o.strict {
 		flags = append(flags, "--strict")

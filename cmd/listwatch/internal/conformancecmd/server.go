@@ -58,7 +58,7 @@ the control hook; see docs/conformance-hook.md.`,
 	return cmd
 }
 
-// A closableTarget is a target that must be closed.
+// A closableTarget is a target with resources that close releases after the run.
 type closableTarget struct {
 	conformance.Target
 	close func() error

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Options contains the flags about listening, which serve and relay share.
+// Options contains the flags that configure the listeners of serve and relay.
 type Options struct {
 	addr, tlsAddr, debugAddr string
 	tls                      tlsOptions

@@ -70,7 +70,7 @@ func (o tlsOptions) config(clientCAs *x509.CertPool) (*tls.Config, error) {
 	return c, nil
 }
 
-// selfSigned creates a certificate for this machine that is its own CA.
+// selfSigned creates a certificate for this machine. The certificate is its own CA.
 func selfSigned(now time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -67,8 +67,8 @@ func (s *collectionFlags) list(ctx context.Context, t *collection, out, notes io
 	return w.Flush()
 }
 
-// writeJSON writes the object if single is true, and otherwise a List as kubectl does. It
-// writes the bytes of the objects unchanged.
+// writeJSON writes the only object of page if single is true, and otherwise a List, as
+// kubectl get -o json does. The bytes of the objects are unchanged.
 func writeJSON(w *bufio.Writer, page listwatch.Page, single bool) error {
 	if single {
 		w.Write(page.Items[0].Data)

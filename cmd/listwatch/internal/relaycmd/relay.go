@@ -68,7 +68,7 @@ or --kubeconfig, and authenticated clients see everything that it reads.`,
 	return cmd
 }
 
-// A relayServer is the server of the command relay.
+// A relayServer holds the listeners and the relays of the command relay.
 type relayServer struct {
 	listen.Listeners
 	options  *relayOptions

@@ -60,7 +60,7 @@ server.`,
 	return cmd
 }
 
-// A server is the server of the command serve.
+// A server holds the listeners and the store of the command serve.
 type server struct {
 	listen.Listeners
 	db  database

@@ -90,7 +90,7 @@ type memoryDatabase struct{ *memory.DB }
 
 func (memoryDatabase) Close() error { return nil }
 
-// withExitCode sets the exit code for errors that an operator must fix.
+// withExitCode adds [cli.ExitUnservable] to errors that persist until an operator acts.
 func withExitCode(err error) error {
 	for _, code := range []listwatch.Code{listwatch.Invalid, listwatch.Unsupported, listwatch.Corrupt, listwatch.Forbidden, listwatch.Unauthorized} {
 		if errors.Is(err, code) {

@@ -81,9 +81,9 @@ func expiredCertificate(e *harness.Env) {
 	})
 }
 
-// wantRefusedCertificate checks that the client sends no request to a server with a
-// certificate that authority signed and change modified. First it checks that the client
-// accepts a server with a valid certificate.
+// wantRefusedCertificate checks that the client sends no request to a server whose
+// certificate was modified by change and then signed by authority. First it checks that the
+// client accepts a server with a valid certificate.
 func wantRefusedCertificate(e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate)) {
 	e.Helper()
 	handlers := &harness.HandlerSequence{Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}}

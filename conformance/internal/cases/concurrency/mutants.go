@@ -111,7 +111,7 @@ var OrderMutants = []mutation.Mutant{
 	{Name: "swaps-events", Breaks: []string{"order/per-key-and-global"}, Defect: reference.Interceptors{Source: onEachWatcher(func(int64) eventChange { return swapEvents() })}},
 }
 
-// swapEvents returns a change that swaps one event in ten with the next one.
+// swapEvents returns a change that swaps every tenth event with the event after it.
 func swapEvents() eventChange {
 	var held []listwatch.Event
 	return func(e listwatch.Event, seen int) []listwatch.Event {

@@ -143,7 +143,8 @@ func reconnectStorm(e *harness.Env) {
 	}
 }
 
-// noLeaks closes half of the watches and resets the connections of the others.
+// noLeaks opens watches and ends them, half of them by a reset of the connection. Afterwards
+// no goroutines of the watches may remain.
 func noLeaks(e *harness.Env) {
 	const cycles, slack = 60, 15
 	env, conns := e.WithConnections()

@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// writeChanges writes to the collection. A watch from version before must then send the events
-// in lines.
+// writeChanges writes to the collection. It returns the version before the writes, and the
+// events that a watch from that version must send.
 func writeChanges(e *harness.Env) (before listwatch.Version, lines []string) {
 	e.Helper()
 	before = e.Put("before")

@@ -60,8 +60,9 @@ func gapsBetween(times []time.Time) []time.Duration {
 	return all
 }
 
-// wantGaps checks the gaps between requests: the first failures requests failed, the next
-// one opened a healthy stream, and later requests failed again.
+// wantGaps checks the gaps between requests. The parameter failures is the number of requests
+// that failed at first. The next request opened a healthy stream, and later requests failed
+// again.
 func wantGaps(e *harness.Env, name string, gaps []time.Duration, failures int) {
 	e.Helper()
 	if len(gaps) <= failures+2 {

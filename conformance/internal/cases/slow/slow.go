@@ -95,7 +95,8 @@ func writeDeadline(e *harness.Env) {
 	}
 }
 
-// boundedMemory writes much more than the history retains.
+// boundedMemory writes much more than the history retains, and checks that watches of stalled
+// readers do not make the heap grow.
 func boundedMemory(e *harness.Env) {
 	e.Use(harness.InProcess)
 	const watches, writes, maxGrowth = 5, 56, 5 << 19
@@ -117,8 +118,9 @@ func boundedMemory(e *harness.Env) {
 	}
 }
 
-// noSilentDrop has three readers that read at random times: the first one always, the last
-// one never. The history soon drops the events that a reader has not read.
+// noSilentDrop has three readers. In each round the first one reads, the second one reads with
+// a probability of one half, and the last one does not read. The history soon drops the
+// events that a reader has not read.
 func noSilentDrop(e *harness.Env) {
 	const readers, rounds, burst = 3, 14, 4
 	random := e.Random()
