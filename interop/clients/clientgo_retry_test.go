@@ -114,7 +114,7 @@ func TestUntilSurvivesCuts(t *testing.T) {
 			seen := 0
 			e, err := wait(t.Context(), start, configMapListWatch(t, s, kubetest.HTTP2), func(e watch.Event) (bool, error) {
 				if o := e.Object.(*corev1.ConfigMap); o.Labels["letter"] != "e" || o.Name != configMapName(seen) {
-					// the initial state, or an object that an informer lists again
+					// This is the initial state, or an object that the informer has listed again.
 					return false, nil
 				}
 				if seen++; seen < 3 {

@@ -114,8 +114,8 @@ func TestStatusClientWritesStatusOnly(t *testing.T) {
 	}
 }
 
-// By default controller-runtime writes Kubernetes' own types in Protocol Buffers and others
-// in JSON.
+// By default controller-runtime writes Kubernetes' own types in Protocol Buffers and all other
+// types in JSON.
 func TestBuiltInAndCustomTypesAreWritten(t *testing.T) {
 	s := kubetest.Start(t, widgetResource)
 	inJSON := s.Config(kubetest.HTTP2)

@@ -111,7 +111,7 @@ func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records 
 func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	if a.outcome != outcomeAcknowledged {
 		// If several deletes of a key got no response, the records do not show which of them
-		// took effect. Assume the one that began first, which allows the checker most.
+		// took effect. Assume the one that began first, which makes the check least strict.
 		for i, r := range records {
 			if r.key == a.key && r.after == nil && a.outcome == outcomeUnknown && writes[i].Acked == 0 && (writes[i].Began == 0 || a.began < writes[i].Began) {
 				writes[i].Began = a.began

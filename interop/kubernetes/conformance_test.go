@@ -54,7 +54,7 @@ func TestKubernetesIsConformant(t *testing.T) {
 	}
 }
 
-// openTarget returns s as a target. The target creates a custom resource for the cases.
+// openTarget creates a custom resource for the cases, and returns a target for it at s.
 func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 	t.Helper()
 	pool := x509.NewCertPool()

@@ -62,11 +62,11 @@ type scenarioServer struct {
 	// restart stops the server, calls down and starts it again. If nil, the scenario has no
 	// restart.
 	restart func(down func())
-	// expire makes the server forget its history. If nil, the scenario has no lost history.
+	// expire makes the server forget its history. If nil, the scenario loses no history.
 	expire func()
 }
 
-// runScenario makes an informer follow changes over cut connections, a restart and a lost
+// runScenario makes an informer follow changes through cut connections, a restart and a loss of
 // history. One handler blocks for some time, and one is registered late. At the end the
 // store and all handlers must have the same objects as the server.
 func runScenario(t *testing.T, w scenarioServer, r schema.GroupVersionResource, build func(*testing.T, serverEndpoint, schema.GroupVersionResource) testedInformer) {

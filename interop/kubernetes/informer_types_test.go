@@ -82,7 +82,7 @@ func stateOf(o namedObject) *objectState {
 	return &objectState{version, o.GetLabels()["n"]}
 }
 
-// An ourInformer is our informer for any type.
+// An ourInformer adapts our informer to testedInformer.
 type ourInformer[T namedObject] struct{ informer.Informer[T] }
 
 func newOurInformer[T namedObject](t *testing.T, e serverEndpoint, r schema.GroupVersionResource) testedInformer {
@@ -116,7 +116,7 @@ func (s *ourInformer[T]) snapshot() map[string]objectState {
 	return all
 }
 
-// A clientGoInformer is client-go's informer.
+// A clientGoInformer adapts client-go's informer to testedInformer.
 type clientGoInformer struct {
 	cache.SharedIndexInformer
 	t *testing.T

@@ -29,7 +29,8 @@ func (g patchGenerator) object(t *schema.Type, depth int) jsonObject {
 	return o
 }
 
-// names returns names of fields of t. If t has many fields, names returns about most of them.
+// names returns names of fields of t. most is the approximate number of names if t has many
+// fields.
 func (g patchGenerator) names(t *schema.Type, most int) []string {
 	if t.AdditionalProperties != nil {
 		return g.words()

@@ -2,6 +2,6 @@
 // server is k8s.io/apiextensions-apiserver, which serves custom resources with the same
 // code as kube-apiserver.
 //
-// The package is empty under the race detector, because compiling the server would take
-// minutes, and it would report races of the server and not of our code.
+// The package is empty under the race detector: compiling the server would take minutes, and
+// the detector would report races in the server rather than in our code.
 package apiserver

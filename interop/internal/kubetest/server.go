@@ -175,7 +175,7 @@ func (s *Server) stop() {
 	s.tls.stop()
 }
 
-// Drain closes every watch as a server does that shuts down. No watch can be opened
+// Drain closes every watch, as a server does when it shuts down. No watch can be opened
 // afterwards.
 func (s *Server) Drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
