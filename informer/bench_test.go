@@ -104,8 +104,8 @@ func BenchmarkStoreList(b *testing.B) {
 	}
 }
 
-// BenchmarkStoreByIndex finds 100 of 100,000 objects by an index, and 10 for the value
-// "few".
+// BenchmarkStoreByIndex reads an index of 100,000 objects. Most values have 100 objects,
+// and the value "few" has 10.
 func BenchmarkStoreByIndex(b *testing.B) {
 	x, keys := benchStore(b)
 	for i := range 10 {

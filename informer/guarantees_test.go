@@ -197,7 +197,8 @@ func TestReflectorFeedsCustomFIFO(t *testing.T) {
 	})
 }
 
-// Objects that another program has written in one transaction share a version.
+// Objects that another program has written in one transaction share a version. The store
+// reaches that version with the batch that contains them.
 func TestSharedVersionIsReachedWithWholeBatch(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		const group = 20

@@ -198,8 +198,8 @@ func (i *Informer[T]) apply(d Delta[T]) {
 		i.mutations.track(old, nil)
 		n.deleted, n.finalStateUnknown, n.deletedAt = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
-		// A list repeated a known state. Values are compared because a new epoch may reuse
-		// versions.
+		// A list repeated a state that is already stored. Values are compared because a new
+		// epoch may reuse versions.
 		return
 	default:
 		i.mutations.track(old, d.Item)

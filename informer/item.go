@@ -22,9 +22,8 @@ type Item[T any] struct {
 	// Value is the decoded object after Transform, if there is one.
 	Value T
 
-	// labels is the label map of Value if it equals the labels of the object. It is the map
-	// of the object if Value does not have these labels. If nil, Labels reads the labels
-	// from Value.
+	// labels is the label map of Value if Value has the labels of the object, and otherwise
+	// the map of the object. If nil, Labels reads the labels from Value.
 	labels map[string]string
 }
 

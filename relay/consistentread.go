@@ -19,8 +19,9 @@ type reading struct {
 	epoch   *epoch // the epoch of version; nil if the relay had no state then
 }
 
-// readUpstream requests the version of the upstream with a list of one object. Such a list
-// is small. The version covers every write that was acknowledged before the request.
+// readUpstream requests the version of the upstream with a list of at most one object, so
+// that the response is small. The version covers every write that was acknowledged before
+// the request.
 func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

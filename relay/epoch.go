@@ -71,8 +71,8 @@ type epochs struct {
 
 func (e *epochs) init() { e.changed = make(chan struct{}) }
 
-// get returns the epoch to read from, or nil if there is none. changed is closed when that
-// changes.
+// get returns the epoch to read from, or nil if there is none. changed is closed when the
+// result changes.
 func (e *epochs) get() (ep *epoch, changed <-chan struct{}, closed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

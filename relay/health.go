@@ -28,13 +28,13 @@ type Health struct {
 	// version of the upstream, at [Options.CheckInterval] and for reads of the newest
 	// state. While the relay keeps up, Lag is about the time between two of these requests.
 	// If only other collections of the database change, it is a few times as long, or about
-	// a minute without a [Options.ProbeSource]. It is negative if not known yet.
+	// a minute without [Options.ProbeSource]. It is negative if not known yet.
 	Lag time.Duration
 	// LastHeard is the time of the last event, bookmark or response of the upstream. It is
 	// zero if there was none.
 	LastHeard time.Time
-	// Err is the error of the last watch of the upstream or request to it. It is nil if the
-	// upstream has sent anything since then.
+	// Err is the last error of a watch of the upstream or of a request to it. It is nil if
+	// the upstream has sent anything since then.
 	Err error
 	// Objects is the number of objects, and Watchers the number of open watches.
 	Objects, Watchers int

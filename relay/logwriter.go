@@ -59,8 +59,8 @@ func isChange(e listwatch.Event) bool {
 	return e.Type != listwatch.Bookmark && e.Type != listwatch.Synced && !e.Initial
 }
 
-// object returns o with the values of the fields that selectors may use. Its bytes are
-// shared.
+// object returns o with the values of the fields that selectors may use. It shares the
+// bytes of o.
 func (w *logWriter) object(o *listwatch.Object) *listwatch.Object {
 	if w.relay.options.Fields == nil {
 		return o
@@ -155,7 +155,7 @@ func (w *logWriter) append(events []listwatch.Event) error {
 	ep, v := w.relay.epochs.filling(), events[0].Version
 	if v <= max(w.newest, ep.revision.Version()) {
 		// Watchers have already received other changes of this version, or a bookmark at
-		// it.
+		// this version, so these changes are too late.
 		w.incomplete = true
 		ep.incomplete.Store(uint64(v))
 		return corrupt("changes of version %d were received after the relay had passed it", v)

@@ -11,6 +11,6 @@
 //
 // A backend keeps the objects of one collection under versions that grow with every write,
 // and implements Source, Get and Commit. It receives each new object as a [Draft], which it
-// completes with the version of the write. The watches of a Source can be written against the
-// root package alone. The module examples/extending has a backend over a map.
+// completes with the version of the write. A backend can implement its watches with the
+// root package only. The module examples/extending has a backend over a map.
 package store

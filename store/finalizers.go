@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// The delete of an object with finalizers does not remove the object but marks it with
+// Deleting an object with finalizers does not remove the object but marks it with
 // metadata.deletionTimestamp. The object is removed when a writer removes its last
 // finalizer (Kubernetes, "Finalizers"). No writer can remove the mark.
 
@@ -77,8 +77,8 @@ func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
 	return nil
 }
 
-// draftMarked returns old with deletion marks, or nil if old is already marked.
-// hasFinalizers is false if old has no finalizers.
+// draftMarked returns old with deletion marks. It returns nil if old is already marked or
+// has no finalizers. hasFinalizers distinguishes these two cases.
 func (s CollectionSpec) draftMarked(old *listwatch.Object, now time.Time) (marked *Draft, hasFinalizers bool) {
 	switch string(rawjson.Lookup(old.Data, "metadata", "finalizers")) {
 	case "", "null", "[]":

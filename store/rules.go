@@ -64,7 +64,7 @@ func (s CollectionSpec) checkNames(sub *submission, c *causes) {
 	}
 }
 
-// checkName checks that name can be one segment of a URL path, and then the rule of s.
+// checkName checks that name can be one segment of a URL path, and then calls s.CheckName.
 func (s CollectionSpec) checkName(name string) error {
 	if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
 		return badRequest("name %q: must be one segment of a path: not '.' or '..', and without '/' and '%%'", name)

@@ -25,10 +25,10 @@ type CollectionSpec struct {
 	// metadata.namespace, such as "spec.nodeName". The value of a string is its text, the
 	// value of a number or boolean its JSON. Everything else counts as absent.
 	Fields []string
-	// CheckName returns an error, which is shown to the writer, if an object may not have the
-	// name. Names that cannot be one segment of a URL path are refused before. If nil,
-	// [listwatch.CheckName] is used, which accepts the DNS subdomains that Kubernetes demands
-	// of most kinds.
+	// CheckName returns an error, which is shown to the writer, if an object may not have
+	// the name. Names that cannot be one segment of a URL path are refused before CheckName
+	// is called. If nil, [listwatch.CheckName] is used, which accepts the DNS subdomains
+	// that Kubernetes demands of most kinds.
 	CheckName func(name string) error
 }
 

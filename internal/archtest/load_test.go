@@ -50,9 +50,9 @@ func (p *sourcePackage) production() []*sourceFile {
 	return files
 }
 
-// load parses all packages under root, with any build constraint, and the files go.mod and go.work.
-// It only reads files and does not run the go command, so the test cache knows what the result
-// depends on.
+// load parses all packages under root, whatever their build constraints, and the files go.mod and
+// go.work. It only reads files and does not run the go command, so the test cache knows what the
+// result depends on.
 func load(root string) (*repository, error) {
 	l := newLoader()
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {

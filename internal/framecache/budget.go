@@ -37,7 +37,8 @@ func (b *Budget) release(n int64) {
 	}
 }
 
-// compact removes empty Frames from the queue, because each of them keeps its event in memory.
+// compact removes empty Frames from the queue, because an entry of the queue keeps its
+// event in memory.
 func (b *Budget) compact() {
 	var kept []*Frames
 	for _, f := range b.queue[b.head:] {

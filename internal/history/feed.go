@@ -29,7 +29,7 @@ type node struct {
 	next       atomic.Pointer[node] // nil for the newest node, cutLink before the floor
 }
 
-// cutLink is the next node of every node before the floor of its chain. A cursor that
+// cutLink is the value of next in every node before the floor of its chain. A cursor that
 // follows it has expired.
 var cutLink = new(node)
 

@@ -163,7 +163,7 @@ func (l *Log) CloseWithError(err error) {
 		return
 	}
 	// A cursor that is armed from now on sees closeError. All cursors that are already
-	// armed are in the wake lists.
+	// armed are in the wake lists. So every waiting cursor is woken.
 	for _, f := range l.feeds.bySelection {
 		l.waker.add(f.wakeups.take())
 	}

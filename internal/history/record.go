@@ -56,7 +56,7 @@ const (
 	outside                   // the object is not selected now and was not before
 )
 
-// event returns the event for a watcher to whose selection the record has the effect t.
+// event returns the event that a watcher receives if r has the effect t on its selection.
 func (r *record) event(t transition) listwatch.Event {
 	e := listwatch.Event{Version: r.Version}
 	switch t {
@@ -76,8 +76,8 @@ func initialEvent(o *listwatch.Object, budget *framecache.Budget) listwatch.Even
 	return e.WithFrames(o.InitialFrames().Get(budget))
 }
 
-// lastState returns the object before the write with the version of the write, for DELETED
-// events.
+// lastState returns the object before the write, but at the version of the write, for
+// DELETED events.
 func (r *record) lastState() *listwatch.Object {
 	r.tombstoneOnce.Do(func() { r.tombstone = r.Old.At(r.Version) })
 	return r.tombstone

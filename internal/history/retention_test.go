@@ -34,8 +34,7 @@ func TestNewestRecordIsAlwaysRetained(t *testing.T) {
 	}
 }
 
-// A stalled reader keeps the node that it has stopped at in memory, but no other dropped
-// node.
+// A stalled reader keeps in memory the node at which it stopped, but no other dropped node.
 func TestStalledReaderKeepsNoDroppedRecords(t *testing.T) {
 	l := New(Options{MaxBytes: 1})
 	stalled := watch(t, l, listwatch.Query{})

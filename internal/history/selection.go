@@ -109,7 +109,8 @@ func (s *selection) terms() []term {
 		return []term{{termName, "", s.name}}
 	}
 	for _, path := range s.fields.Paths() {
-		// An absent field equals the empty value, but is not among the Fields of an object.
+		// A selector for the empty value also selects objects without the field. These
+		// objects have no term for it, so the selector cannot be indexed.
 		if v, ok := s.fields.Equality(path); ok && v != "" && path != listwatch.FieldName && path != listwatch.FieldNamespace {
 			return []term{{termField, path, v}}
 		}

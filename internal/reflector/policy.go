@@ -7,7 +7,7 @@ import (
 )
 
 // LagTolerance is the time for which a source may lag behind a version that it has reported
-// before. It may be another replica that catches up.
+// before. The source may be another replica that is catching up.
 const LagTolerance = time.Minute
 
 // An Action is the next step of a Reflector after a watch ended or could not be opened.
@@ -39,7 +39,7 @@ type Policy struct {
 	Decide func(end WatchEnd, at *ResumePoint) Action
 	// Restart is called before the state is requested again. at is the position up to which
 	// the Sink has received events. The new state replaces these events. If Restart returns
-	// an error, Run returns it. It may be nil.
+	// an error, Run returns that error. Restart may be nil.
 	Restart func(cause error, at *ResumePoint) error
 	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
 	// that the Source does not support them. If nil, every [listwatch.Unsupported] and

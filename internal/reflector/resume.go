@@ -81,7 +81,7 @@ func (p *ResumePoint) delivered(key listwatch.Key) bool {
 func (p *ResumePoint) bookmark(e *listwatch.Event) (pass bool) {
 	if !p.Synced {
 		// A server that cannot mark the end of the initial events sends its first bookmark
-		// after them.
+		// after them, so that bookmark counts as Synced.
 		p.Synced, p.Version, p.Advanced, p.Confirmed = true, e.Version, true, true
 		e.Type = listwatch.Synced
 		return true

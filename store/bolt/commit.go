@@ -133,7 +133,7 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 
 // write performs one transaction. If it fails, its versions are never assigned again,
 // because the transaction may be in the file nevertheless: its last step may have failed
-// after the data was written. The next transaction starts by reverting it.
+// after the data was written. The next transaction starts by reverting the failed one.
 func (db *DB) write(writes []pendingWrite, trims []trim) error {
 	err := catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) error {

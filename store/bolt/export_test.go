@@ -50,6 +50,6 @@ func DisableSync(db *DB) {
 	db.file.NoSync = true
 }
 
-// LeakLocks brings bbolt into the state after a panic during its cleanup, in which it never
-// releases its locks. It must be called within a transaction.
+// LeakLocks makes bbolt hold its locks forever, as after a panic during its cleanup. It
+// must be called within a transaction.
 func LeakLocks(db *DB) { _, _ = db.file.Begin(true) }

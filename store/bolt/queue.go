@@ -45,8 +45,8 @@ func (r *request) size() int {
 	return overhead + len(r.change.New.Before) + len(r.change.New.After)
 }
 
-// The limits of one transaction. A larger one is not more efficient, but takes longer for all
-// its writers.
+// The limits of one transaction. A larger transaction is not more efficient, but takes
+// longer for all its writers.
 const (
 	maxBatchRequests = 4096
 	maxBatchBytes    = 4 << 20
