@@ -73,7 +73,7 @@ func (q *entryQueue[T]) reserve(n int) {
 	}
 }
 
-// push appends e, whose key is key.
+// push appends e under key.
 func (q *entryQueue[T]) push(key listwatch.Key, e *entry[T]) {
 	q.reserve(1)
 	q.entries[key] = e

@@ -36,8 +36,8 @@ func (t ChangeType) String() string {
 // A Change is the difference between the last state of an object that a handler has seen
 // and the state that it sees now.
 type Change[T any] struct {
-	// Type is the kind of the change, Key the object, and Version the version at which the
-	// object reached this state.
+	// Type is the kind of the change, Key is the key of the object, and Version is the
+	// version at which the object reached this state.
 	Type    ChangeType
 	Key     listwatch.Key
 	Version listwatch.Version
@@ -58,7 +58,7 @@ type Change[T any] struct {
 // A Deleted describes a deleted object. It is the same type whether the deletion was
 // received or inferred from a list.
 type Deleted[T any] struct {
-	// Key is the object, and Version is the version of the deletion.
+	// Key is the key of the object, and Version is the version of the deletion.
 	Key     listwatch.Key
 	Version listwatch.Version
 	// Value is the last known state of the object.

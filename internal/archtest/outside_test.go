@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A module outside this repository that serves a collection from memory.
+// The source of a module outside this repository that serves a collection from memory.
 const (
 	outsideModule = `module example.com/outside
 

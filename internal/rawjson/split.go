@@ -2,7 +2,7 @@ package rawjson
 
 import "fmt"
 
-// A Member is one member of an object.
+// A Member is a name and its value in a JSON object.
 type Member struct {
 	// Name is the decoded name.
 	Name string

@@ -23,11 +23,11 @@ type WatchEnd struct {
 	Opened bool
 	// Lived is the time for which the watch was open.
 	Lived time.Duration
-	// Received is the number of events.
+	// Received is the number of events received.
 	Received int
 	// Rejected is true if an event was out of order or the Sink did not accept it.
 	Rejected bool
-	// Err is the reason, or io.EOF after a clean end.
+	// Err is the reason for the end, or io.EOF after a clean end.
 	Err error
 }
 

@@ -36,11 +36,11 @@ type Options struct {
 	// ConfigureHTTP, if not nil, changes the http.Server before it starts. h2.Configure then
 	// fills in the fields that are still zero.
 	ConfigureHTTP func(*http.Server)
-	// TLS serves https.
+	// TLS enables https.
 	TLS bool
 	// ConfigureTLS, if not nil, changes the server's TLS configuration before it starts.
 	ConfigureTLS func(*tls.Config)
-	// Sockets listens on a port of 127.0.0.1 instead of in memory.
+	// Sockets makes the server listen on a port of 127.0.0.1 instead of in memory.
 	Sockets bool
 }
 
@@ -49,7 +49,7 @@ type Server struct {
 	*testhttp.Server
 	// WatchServer serves the source.
 	WatchServer *watchserver.Server
-	// Network reaches the server.
+	// Network connects clients to the server.
 	Network transport.Network
 
 	clients map[string]transport.Client

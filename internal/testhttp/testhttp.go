@@ -27,12 +27,12 @@ type Test interface {
 type Options struct {
 	// Configure, if not nil, changes the http.Server before it starts.
 	Configure func(*http.Server)
-	// TLS serves https. The certificate is valid for 127.0.0.1, and in the fake time of a
+	// TLS enables https. The certificate is valid for 127.0.0.1, and in the fake time of a
 	// synctest bubble.
 	TLS bool
 	// ConfigureTLS, if not nil, changes the server's TLS configuration before it starts.
 	ConfigureTLS func(*tls.Config)
-	// Sockets listens on a port of 127.0.0.1 instead of in memory.
+	// Sockets makes the server listen on a port of 127.0.0.1 instead of in memory.
 	Sockets bool
 }
 

@@ -69,7 +69,7 @@ func (s *testDB) awaitQueued(n int) {
 	}
 }
 
-// A result is the result of a write.
+// A result holds the return values of a write.
 type result struct {
 	object *listwatch.Object
 	err    error

@@ -30,7 +30,7 @@ func catchPanic(f func() error) (err error) {
 	return f()
 }
 
-// openError returns the error of Open or DB.Collection for err.
+// openError converts err to the error that Open or DB.Collection returns.
 func openError(path string, err error) error {
 	e := &listwatch.Error{Op: "open " + path, Err: err}
 	var damaged damagedError
@@ -57,7 +57,8 @@ func openError(path string, err error) error {
 	return e
 }
 
-// writeError returns the error of the writers whose transaction failed with err.
+// writeError converts err, the error of a transaction, to the error that its writers
+// receive.
 func writeError(path string, err error) error {
 	e := &listwatch.Error{Code: listwatch.Unavailable, Message: "the write to " + path + " failed", Err: err}
 	var damaged damagedError

@@ -26,7 +26,7 @@ type backend struct {
 	// keyError is the error of an unreadable key, or nil if every key can be read.
 	keyError atomic.Pointer[error]
 
-	// Owned by the goroutine that loads and then follows.
+	// Used by load, and after that only by the goroutine of run.
 	unreadable map[string]bool // keys whose value is not an object
 	counted    time.Time       // the time of the last comparison by checkCount
 }
