@@ -45,9 +45,9 @@ func DefaultResources() []Resource {
 	}
 }
 
-// eventResource is core/v1 Event. kubectl describe lists the events of an object, and
-// without this resource it fails for some kinds. Clients must delete the events, while a
-// cluster deletes them after an hour.
+// eventResource returns the resource of core/v1 Event. kubectl describe lists the events of
+// an object, and fails for some kinds without this resource. A cluster deletes events after
+// an hour. Here clients must delete them.
 func eventResource() Resource {
 	return Resource{
 		Version: "v1", Plural: "events", Singular: "event", ShortNames: []string{"ev"}, Kind: "Event", Namespaced: true,

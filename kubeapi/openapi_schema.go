@@ -118,8 +118,8 @@ func (d *definitions) addResource(r Resource) {
 	setDescriptions(s, map[string]string{"spec": "The desired state.", "status": "The observed state."})
 }
 
-// addKind adds the kind of r, with its schema or at least its type and metadata. Additional
-// fields are always allowed.
+// addKind adds the schema of the kind of r. If r declares no schema, addKind adds one with
+// the type, the metadata, a spec and a status. Additional fields are always allowed.
 func (d *definitions) addKind(r Resource, description string) jsonMap {
 	s, there := d.all[r.schemaName()].(jsonMap)
 	switch {
@@ -239,8 +239,8 @@ var openAPI2Protobuf = []string{
 }
 
 // acceptsOpenAPI2Protobuf reports whether the Accept headers contain one of the media types
-// in openAPI2Protobuf. It compares strings, because the second type contains an @ and cannot be parsed
-// (rfc9110#section-8.3.1).
+// in openAPI2Protobuf. It compares strings, because the second type contains an @ and cannot
+// be parsed (rfc9110#section-8.3.1).
 func acceptsOpenAPI2Protobuf(accept []string) bool {
 	all := strings.Join(accept, ",")
 	return strings.Contains(all, openAPI2Protobuf[0]) || strings.Contains(all, openAPI2Protobuf[1])

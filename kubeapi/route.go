@@ -94,8 +94,8 @@ func (r Resource) subresourceVerbs() []string {
 	return subresourceVerbs
 }
 
-// A subresource is a part of each object of a resource, or another view of it, at a path of
-// its own.
+// A subresource is a part of each object of a resource, or another view of the object, at a
+// path of its own.
 type subresource struct {
 	name string
 	kind groupVersionKind

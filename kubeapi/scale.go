@@ -112,7 +112,7 @@ func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 	return &listwatch.Object{Key: o.Key, Version: o.Version, Data: data}, nil
 }
 
-// clampInt32 returns an integer, limited to the range of a scale.
+// clampInt32 returns v as an integer, limited to the range of int32.
 func clampInt32(v jsonvalue.Value) int32 {
 	return int32(max(math.MinInt32, min(math.MaxInt32, v.Int())))
 }

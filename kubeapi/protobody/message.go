@@ -17,7 +17,7 @@ var kubernetesMessages = sync.OnceValues(func() (*messageTable, error) { return 
 
 // A messageTable holds the schemas of messages. It is immutable.
 type messageTable struct {
-	// kinds holds the messages of objects by kindKey.
+	// kinds maps the kindKey of each kind to its schema.
 	kinds map[string]*message
 }
 
@@ -26,7 +26,7 @@ const anyVersion = "*"
 
 func kindKey(apiVersion, kind string) string { return apiVersion + " " + kind }
 
-// kind returns the message of a kind, or nil if it is unknown.
+// kind returns the schema of a kind, or nil if the kind is unknown.
 func (t *messageTable) kind(apiVersion, kind string) *message {
 	if m := t.kinds[kindKey(apiVersion, kind)]; m != nil {
 		return m

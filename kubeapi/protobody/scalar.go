@@ -50,7 +50,7 @@ func (w *writer) text(s []byte) error {
 	return checkText(s)
 }
 
-// Messages that are not objects in JSON.
+// The schemas of messages whose JSON is not an object.
 var (
 	timestamp   = builtin("Timestamp", field{number: 1, scalar: scalarInt64}, field{number: 2, scalar: scalarInt32})
 	quantity    = builtin("Quantity", field{number: 1, scalar: scalarString})

@@ -115,7 +115,7 @@ func (w *writer) emptyMember(f *field) {
 	}
 }
 
-// memberName starts a member.
+// memberName writes the name of the next member, a comma before it if needed, and a colon.
 func (w *writer) memberName(s string) {
 	if w.out[len(w.out)-1] != '{' {
 		w.out = append(w.out, ',')

@@ -117,7 +117,7 @@ func scalarKey(raw []byte) string {
 	return string(raw)
 }
 
-// replace replaces the list with the elements of the patch.
+// replace replaces the elements of l with the elements of value, and returns their keys.
 func (l *list) replace(value []byte, mergeKey string, at fieldPath) (keys []string, err error) {
 	n, err := newListNode(value, at)
 	if err != nil {

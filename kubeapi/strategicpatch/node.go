@@ -14,7 +14,7 @@ type node struct {
 	list   *list
 }
 
-// kind returns the first byte of n as JSON.
+// kind returns the first byte of the JSON of n, such as '{', or 'n' for null.
 func (n *node) kind() byte {
 	switch {
 	case n.object != nil:
@@ -25,7 +25,7 @@ func (n *node) kind() byte {
 	return n.raw[0]
 }
 
-// parseObject parses an object into its members.
+// parseObject parses n, which must be an object, into its members.
 func (n *node) parseObject(at fieldPath) (*object, error) {
 	if n.object != nil {
 		return n.object, nil
@@ -42,7 +42,7 @@ func (n *node) parseObject(at fieldPath) (*object, error) {
 	return o, nil
 }
 
-// parseList parses a list into its elements.
+// parseList parses n, which must be a list, into its elements.
 func (n *node) parseList() *list {
 	if n.list != nil {
 		return n.list
@@ -56,7 +56,7 @@ func (n *node) parseList() *list {
 	return n.list
 }
 
-// append appends n as JSON.
+// append appends the JSON of n to dst.
 func (n *node) append(dst []byte) []byte {
 	switch {
 	case n.object != nil:

@@ -68,7 +68,7 @@ func parseObjectPatch(patch []byte, at fieldPath) (*objectPatch, error) {
 	return c, c.checkRetained(at)
 }
 
-// parseMember adds one member of the patch.
+// parseMember adds m, a member of the patch, to c.
 func (c *objectPatch) parseMember(m rawjson.Member, field func(string) *fieldPatch, at fieldPath) (err error) {
 	if m.Name == directiveKey {
 		c.directive, err = parseDirective(m.Value, at)

@@ -29,7 +29,7 @@ func (v Value) Text() string {
 	return s
 }
 
-// Int returns an integer, or zero if v is not an integer.
+// Int returns v as an integer, or zero if v is not an integer.
 func (v Value) Int() int64 {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil {
@@ -38,7 +38,7 @@ func (v Value) Int() int64 {
 	return n
 }
 
-// Elements calls f with each element of an array.
+// Elements calls f with each element of v if v is an array.
 func (v Value) Elements(f func(Value)) {
 	if len(v) == 0 || v[0] != '[' {
 		return
@@ -49,7 +49,7 @@ func (v Value) Elements(f func(Value)) {
 	})
 }
 
-// Members calls f with each member of an object.
+// Members calls f with each member of v if v is an object.
 func (v Value) Members(f func(name string, member Value)) {
 	if len(v) == 0 || v[0] != '{' {
 		return
@@ -68,7 +68,7 @@ func (v Value) Len() int {
 	return n
 }
 
-// Time returns an RFC 3339 time, or the zero Time if v is not one.
+// Time returns v as a time, or the zero Time if v is not a string in the format of RFC 3339.
 func (v Value) Time() time.Time {
 	t, err := time.Parse(time.RFC3339, v.Text())
 	if err != nil {

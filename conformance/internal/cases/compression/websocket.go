@@ -47,7 +47,7 @@ type deflateWatch struct {
 }
 
 // offerDeflate opens a watch by hand and offers the extensions in offer. The server may accept
-// permessage-deflate only.
+// no extension except permessage-deflate.
 func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *deflateWatch {
 	e.Helper()
 	a := e.WatchRaw(harness.From(start), harness.WebSocketExtensions, offer)
