@@ -206,7 +206,7 @@ func TestBodySizeAndMediaTypeAreChecked(t *testing.T) {
 		{"application/json", 201},
 		{"application/json; charset=utf-8", 201},
 		{"application/x-www-form-urlencoded", 201},   // the default type of curl -d
-		{"application/vnd.kubernetes.protobuf", 400}, // the body has a different format
+		{"application/vnd.kubernetes.protobuf", 400}, // the body is JSON, not protobuf
 		{"application/yaml", 201},                    // JSON is YAML
 		{"application/apply-patch+yaml", 415},
 		{"text/plain", 415},

@@ -6,8 +6,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// locate returns, for each field of m, the part of data from the field's first to its last
-// relevant record. The part may also contain records of other fields.
+// locate returns, for each field of m, the part of data from the field's first record to its
+// last. If the last record replaces the earlier ones, the part contains only the last. A part
+// may also contain records of other fields.
 func (m *message) locate(data []byte) ([]rawjson.Span, error) {
 	places := make([]rawjson.Span, len(m.fields))
 	for rest := data; len(rest) > 0; {
