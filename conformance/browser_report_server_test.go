@@ -87,8 +87,8 @@ func (o *reportServer) awaitReport(ctx context.Context, t *testing.T, stage stri
 type resettableListener struct {
 	net.Listener
 
-	mu   sync.Mutex
-	open []net.Conn // guarded by mu
+	mu            sync.Mutex
+	acceptedConns []net.Conn // guarded by mu
 }
 
 func (c *resettableListener) Accept() (net.Conn, error) {
@@ -98,7 +98,7 @@ func (c *resettableListener) Accept() (net.Conn, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open = append(c.open, conn)
+	c.acceptedConns = append(c.acceptedConns, conn)
 	return conn, nil
 }
 
@@ -106,11 +106,11 @@ func (c *resettableListener) Accept() (net.Conn, error) {
 func (c *resettableListener) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, conn := range c.open {
+	for _, conn := range c.acceptedConns {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
 		conn.Close()
 	}
-	c.open = nil
+	c.acceptedConns = nil
 }

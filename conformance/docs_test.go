@@ -32,7 +32,7 @@ func TestDocsListEveryCase(t *testing.T) {
 	if !casesTable.Match(data) {
 		t.Fatalf("%s lacks the markers around the generated list", file)
 	}
-	want := casesTable.ReplaceAllString(string(data), "${1}"+strings.ReplaceAll(table(), "$", "$$")+"${2}")
+	want := casesTable.ReplaceAllString(string(data), "${1}"+strings.ReplaceAll(caseTable(), "$", "$$")+"${2}")
 	if want == string(data) {
 		return
 	}
@@ -44,8 +44,8 @@ func TestDocsListEveryCase(t *testing.T) {
 	}
 }
 
-// table returns the list of cases in Markdown.
-func table() string {
+// caseTable returns the list of cases in Markdown.
+func caseTable() string {
 	var b strings.Builder
 	group := ""
 	for _, c := range conformance.List() {

@@ -35,7 +35,7 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 		return reading{}, err
 	}
 	// checkEpoch has confirmed that the upstream has the same epoch as the relay's state.
-	// logWriter.begin calls fill before it records the name of a new epoch, so filling
+	// logWriter.startEpoch calls fill before it records the name of a new epoch, so filling
 	// returns the epoch of this version.
 	now := reading{at, page.Version, r.epochs.filling()}
 	r.monitor.heard()

@@ -79,7 +79,7 @@ func (w *logWriter) synced(e listwatch.Event) {
 	w.incomplete = false
 	switch {
 	case ep == nil || ep.description.Epoch != d.Epoch || v < w.newest || incomplete && v < ep.revision.Version():
-		w.begin(ep, d, v, to)
+		w.startEpoch(ep, d, v, to)
 	case v > ep.revision.Version() || incomplete:
 		ep.reset(w.state, v)
 		if served, _, _ := r.epochs.get(); served == ep {
@@ -93,8 +93,8 @@ func (w *logWriter) synced(e listwatch.Event) {
 	w.newest, w.state = v, nil
 }
 
-// begin starts an epoch with the state. It replaces previous, which may be nil.
-func (w *logWriter) begin(previous *epoch, d listwatch.Description, v listwatch.Version, to target) {
+// startEpoch starts an epoch with the state. It replaces previous, which may be nil.
+func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listwatch.Version, to target) {
 	r := w.relay
 	ep := newEpoch(r.options, d, v)
 	ep.reset(w.state, v)

@@ -118,10 +118,10 @@ type Summary struct {
 	Expired     int `json:"expired"`
 	Relists     int `json:"relists"`
 	Compactions int `json:"floors"`
-	// Faults counts the faults that took effect, by kind. EndedByFault counts the
+	// Faults counts the faults that took effect, by kind. ConnectionsEndedByFault counts the
 	// connections that they ended.
-	Faults       map[string]int `json:"bit,omitempty"`
-	EndedByFault map[string]int `json:"ended,omitempty"`
+	Faults                  map[string]int `json:"bit,omitempty"`
+	ConnectionsEndedByFault map[string]int `json:"ended,omitempty"`
 
 	Violations  int               `json:"violations"`
 	ByGuarantee map[Guarantee]int `json:"byRule,omitempty"`
@@ -142,7 +142,7 @@ func (s *Summary) String() string {
 	fmt.Fprintf(&b, "checked %d events, %d bookmarks, %d snapshots, %d lists, %d informer states in %s\n",
 		s.Events, s.Bookmarks, s.Snapshots, s.Lists, s.InformerStates, roundDuration(s.Took))
 	fmt.Fprintf(&b, "%d resumes, %d expired, %d relists, %d compactions\n", s.Resumes, s.Expired, s.Relists, s.Compactions)
-	fmt.Fprintf(&b, "faults: %s; connections ended by faults: %s\n", counts(s.Faults), counts(s.EndedByFault))
+	fmt.Fprintf(&b, "faults: %s; connections ended by faults: %s\n", counts(s.Faults), counts(s.ConnectionsEndedByFault))
 	fmt.Fprintf(&b, "converged within %s, 99%% within %s", roundDuration(s.ConvergeMax), roundDuration(s.ConvergeP99))
 	for _, r := range Guarantees() {
 		if n := s.ByGuarantee[r]; n > 0 {

@@ -33,17 +33,17 @@ func TestUnmetRequirementsFail(t *testing.T) {
 	s := mustCheck(t, h).Summary
 	h.Meta.Requirements = Requirements{
 		Writes: s.Writes, Events: s.Events, Bookmarks: s.Bookmarks, Lists: s.Lists, Resumes: s.Resumes, Expired: s.Expired, Relists: s.Relists,
-		Faults: map[string]int{"cut": s.Faults["cut"]}, EndedByFault: map[string]int{"cut": s.EndedByFault["cut"]},
+		Faults: map[string]int{"cut": s.Faults["cut"]}, ConnectionsEndedByFault: map[string]int{"cut": s.ConnectionsEndedByFault["cut"]},
 	}
 	if err := mustCheck(t, h).Err(); err != nil {
 		t.Fatalf("requirements that are just met: %v", err)
 	}
-	if s.EndedByFault["cut"] == 0 || s.Expired == 0 || s.Relists == 0 || s.Resumes == 0 {
+	if s.ConnectionsEndedByFault["cut"] == 0 || s.Expired == 0 || s.Relists == 0 || s.Resumes == 0 {
 		t.Fatalf("the history lacks some kinds of events: %s", s.String())
 	}
 	h.Meta.Requirements = Requirements{
 		Writes: s.Writes + 1, Events: s.Events + 1, Bookmarks: s.Bookmarks + 1, Lists: s.Lists + 1, Resumes: s.Resumes + 1, Expired: s.Expired + 1,
-		Relists: s.Relists + 1, Faults: map[string]int{"cut": s.Faults["cut"] + 1, "stall": 1}, EndedByFault: map[string]int{"cut": s.EndedByFault["cut"] + 1, "stall": 1},
+		Relists: s.Relists + 1, Faults: map[string]int{"cut": s.Faults["cut"] + 1, "stall": 1}, ConnectionsEndedByFault: map[string]int{"cut": s.ConnectionsEndedByFault["cut"] + 1, "stall": 1},
 	}
 	r := mustCheck(t, h)
 	if missing := h.Meta.Requirements.Missing(&r.Summary); len(missing) != 11 {

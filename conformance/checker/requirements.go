@@ -18,15 +18,15 @@ type Requirements struct {
 	Resumes   int `json:"resumes,omitempty"`
 	Expired   int `json:"expired,omitempty"`
 	Relists   int `json:"relists,omitempty"`
-	// Faults requires faults that took effect, by kind. EndedByFault requires connections
-	// that a kind of fault ended.
-	Faults       map[string]int `json:"bit,omitempty"`
-	EndedByFault map[string]int `json:"ended,omitempty"`
+	// Faults requires faults that took effect, by kind. ConnectionsEndedByFault requires
+	// connections that a kind of fault ended.
+	Faults                  map[string]int `json:"bit,omitempty"`
+	ConnectionsEndedByFault map[string]int `json:"ended,omitempty"`
 }
 
 // IsZero reports whether r requires nothing.
 func (r Requirements) IsZero() bool {
-	return r.Writes|r.Events|r.Bookmarks|r.Lists|r.Resumes|r.Expired|r.Relists == 0 && len(r.Faults) == 0 && len(r.EndedByFault) == 0
+	return r.Writes|r.Events|r.Bookmarks|r.Lists|r.Resumes|r.Expired|r.Relists == 0 && len(r.Faults) == 0 && len(r.ConnectionsEndedByFault) == 0
 }
 
 // Missing returns one line for each requirement that s does not meet.
@@ -47,8 +47,8 @@ func (r Requirements) Missing(s *Summary) []string {
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		atLeast("faults of kind "+kind, r.Faults[kind], s.Faults[kind])
 	}
-	for _, kind := range slices.Sorted(maps.Keys(r.EndedByFault)) {
-		atLeast("connections ended by "+kind, r.EndedByFault[kind], s.EndedByFault[kind])
+	for _, kind := range slices.Sorted(maps.Keys(r.ConnectionsEndedByFault)) {
+		atLeast("connections ended by "+kind, r.ConnectionsEndedByFault[kind], s.ConnectionsEndedByFault[kind])
 	}
 	return lines
 }
@@ -57,7 +57,7 @@ func (r Requirements) Missing(s *Summary) []string {
 func (c *checker) count() {
 	s, h := &c.summary, c.history
 	s.Writes, s.Sessions, s.Lists, s.InformerStates, s.Compactions = len(h.Writes), len(h.Sessions), len(h.Lists), len(h.InformerStates), len(h.Compactions)
-	s.Faults, s.EndedByFault = make(map[string]int), make(map[string]int)
+	s.Faults, s.ConnectionsEndedByFault = make(map[string]int), make(map[string]int)
 	for _, f := range h.Faults {
 		s.Faults[f.Kind]++
 	}
@@ -67,7 +67,7 @@ func (c *checker) count() {
 	}
 	for name, sessions := range watchers {
 		c.countSessions(sessions)
-		c.countEndedByFault(name, sessions)
+		c.countConnectionsEndedByFault(name, sessions)
 	}
 	slices.Sort(s.converged)
 	if n := len(s.converged); n > 0 {
@@ -127,10 +127,10 @@ func lostConnections(sessions []*Session) []lostConnection {
 	return all
 }
 
-// countEndedByFault attributes the end of each connection to the last fault during its
-// lifetime. A graceful fault explains only a clean end. Any other fault explains only an
+// countConnectionsEndedByFault attributes the end of each connection to the last fault during
+// its lifetime. A graceful fault explains only a clean end. Any other fault explains only an
 // end with an error.
-func (c *checker) countEndedByFault(watcher string, sessions []*Session) {
+func (c *checker) countConnectionsEndedByFault(watcher string, sessions []*Session) {
 	var faults []Fault
 	for _, f := range c.history.Faults {
 		if f.Watcher == "" || f.Watcher == watcher {
@@ -147,7 +147,7 @@ func (c *checker) countEndedByFault(watcher string, sessions []*Session) {
 			}
 		}
 		if kind != "" {
-			c.summary.EndedByFault[kind]++
+			c.summary.ConnectionsEndedByFault[kind]++
 		}
 	}
 }

@@ -55,14 +55,14 @@ func isOdd(o *simObject) bool { return o.writeCount%3 == 1 }
 
 // A simClient watches one selection.
 type simClient struct {
-	name           string
-	selection      simSelection
-	resumes        bool // reconnects within a session
-	bookmarks      bool // requests bookmarks
-	session        *Session
-	position       listwatch.Version // everything up to this version was delivered
-	pendingInitial []ReceivedEvent   // initial events that are not yet delivered
-	open           bool
+	name             string
+	selection        simSelection
+	resumes          bool // reconnects within a session
+	bookmarks        bool // requests bookmarks
+	session          *Session
+	deliveredVersion listwatch.Version // everything up to this version was delivered
+	pendingInitial   []ReceivedEvent   // initial events that are not yet delivered
+	open             bool
 }
 
 func newSimulation(seed uint64) *simulation {
@@ -96,7 +96,7 @@ func simulate(seed uint64, steps int) *History {
 	s.recordInformerState()
 	s.history.Heals = append(s.history.Heals, Heal{s.now, s.version})
 	for _, c := range s.clients {
-		for c.position < s.version || !c.open || len(c.pendingInitial) > 0 {
+		for c.deliveredVersion < s.version || !c.open || len(c.pendingInitial) > 0 {
 			s.tick()
 			s.advance(c)
 		}
@@ -252,7 +252,7 @@ func (s *simulation) stepClient(c *simClient) {
 // advance opens the client's watch if necessary, and delivers some of its pending events.
 func (s *simulation) advance(c *simClient) {
 	switch {
-	case !c.open && c.position != 0 && c.resumes:
+	case !c.open && c.deliveredVersion != 0 && c.resumes:
 		s.reconnect(c)
 	case !c.open:
 		s.open(c)
@@ -274,19 +274,19 @@ func (s *simulation) open(c *simClient) {
 	s.now += 2
 	c.open = true
 	if c.resumes {
-		c.session.Connections = append(c.session.Connections, Connection{From: c.position, Opened: s.now})
+		c.session.Connections = append(c.session.Connections, Connection{From: c.deliveredVersion, Opened: s.now})
 	}
 	switch n := s.rand.IntN(8); {
-	case c.position != 0:
-		request.Version = c.position
+	case c.deliveredVersion != 0:
+		request.Version = c.deliveredVersion
 		c.session.Request = request
-		if c.position < s.floor {
+		if c.deliveredVersion < s.floor {
 			s.expire(c)
 		}
 		return
 	case n == 0: // a list and a watch from its version
 		s.list(c.selection, c.name)
-		request.Version, c.position = s.version, s.version
+		request.Version, c.deliveredVersion = s.version, s.version
 		if s.rand.IntN(3) == 0 { // the history is discarded before the watch is requested
 			s.write()
 			s.compact()
@@ -295,12 +295,12 @@ func (s *simulation) open(c *simClient) {
 				s.expire(c)
 				return
 			}
-			c.session.End, c.open, c.position = End{At: s.now, Error: "cut"}, false, 0
+			c.session.End, c.open, c.deliveredVersion = End{At: s.now, Error: "cut"}, false, 0
 			return
 		}
 	case n == 1: // a watch of new changes only
 		request.AnyVersion = s.rand.IntN(2) == 0
-		c.position = s.version
+		c.deliveredVersion = s.version
 	default:
 		request.InitialEvents = true
 		request.AnyVersion = n == 2
@@ -308,7 +308,7 @@ func (s *simulation) open(c *simClient) {
 		if n == 3 {
 			request.Version = s.version
 		}
-		c.position = s.version
+		c.deliveredVersion = s.version
 		if len(c.pendingInitial) == 0 {
 			c.session.Request = request
 			s.endInitialEvents(c)
@@ -318,7 +318,7 @@ func (s *simulation) open(c *simClient) {
 }
 
 func (s *simulation) reconnect(c *simClient) {
-	from := c.position
+	from := c.deliveredVersion
 	if events := c.session.Events; len(events) > 1 && s.rand.IntN(2) == 0 && events[len(events)-1].Version == from {
 		from-- // the last transaction may be incomplete
 	}
@@ -332,7 +332,7 @@ func (s *simulation) reconnect(c *simClient) {
 // endInitialEvents sends the bookmark that ends the initial events.
 func (s *simulation) endInitialEvents(c *simClient) {
 	if c.bookmarks {
-		s.deliver(c, ReceivedEvent{Type: Synced, Version: c.position})
+		s.deliver(c, ReceivedEvent{Type: Synced, Version: c.deliveredVersion})
 	}
 }
 
@@ -348,17 +348,17 @@ func (s *simulation) deliver(c *simClient, events ...ReceivedEvent) {
 func (s *simulation) follow(c *simClient) {
 	to := s.version
 	if s.rand.IntN(3) == 0 {
-		to = c.position + listwatch.Version(s.rand.IntN(int(s.version-c.position)+1))
+		to = c.deliveredVersion + listwatch.Version(s.rand.IntN(int(s.version-c.deliveredVersion)+1))
 	}
-	events := s.eventsBetween(c.selection, c.position, to)
-	if c.position < s.floor && (len(s.eventsBetween(c.selection, c.position, s.floor)) > 0 || s.rand.IntN(2) == 0) {
+	events := s.eventsBetween(c.selection, c.deliveredVersion, to)
+	if c.deliveredVersion < s.floor && (len(s.eventsBetween(c.selection, c.deliveredVersion, s.floor)) > 0 || s.rand.IntN(2) == 0) {
 		s.expire(c)
 		return
 	}
 	s.deliver(c, events...)
-	c.position = max(c.position, to)
+	c.deliveredVersion = max(c.deliveredVersion, to)
 	if c.bookmarks && s.rand.IntN(3) == 0 {
-		s.deliver(c, ReceivedEvent{Type: Bookmark, Version: c.position})
+		s.deliver(c, ReceivedEvent{Type: Bookmark, Version: c.deliveredVersion})
 	}
 }
 
@@ -371,21 +371,21 @@ func (s *simulation) cutConnection(c *simClient) {
 	switch {
 	case len(c.pendingInitial) > 0:
 		// The initial events were interrupted: start again.
-		c.pendingInitial, c.position = nil, 0
+		c.pendingInitial, c.deliveredVersion = nil, 0
 		c.session.End = End{At: s.now, Error: "cut", Expired: c.resumes}
 	case !c.resumes:
 		c.session.End = End{At: s.now, Error: "cut"}
 	}
 	s.history.Faults = append(s.history.Faults, Fault{Kind: "cut", Watcher: c.name, At: s.now})
 	if !c.resumes && (s.rand.IntN(6) == 0 || !c.knowsPosition()) {
-		c.position = 0 // relists, whether necessary or not
+		c.deliveredVersion = 0 // relists, whether necessary or not
 	}
 }
 
 // expire ends a session with Expired.
 func (s *simulation) expire(c *simClient) {
 	c.session.End = End{At: s.now, Expired: true, Remote: true, Error: "expired"}
-	c.open, c.position, c.pendingInitial = false, 0, nil
+	c.open, c.deliveredVersion, c.pendingInitial = false, 0, nil
 }
 
 // knowsPosition reports whether the client can tell which version it has reached. Without

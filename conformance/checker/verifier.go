@@ -51,10 +51,10 @@ const (
 // A gap is a range of positions that were skipped. A late event removes its position from
 // the gap. The remaining positions are missing.
 type gap struct {
-	from, to      int
-	late          map[int]bool
-	violation     Violation // the report if a position is missing
-	withinVersion bool      // the gap starts within a transaction
+	from, to            int
+	late                map[int]bool
+	violation           Violation // the report if a position is missing
+	startsWithinVersion bool      // the gap starts within a transaction
 }
 
 func (g *gap) contains(position int) bool {
@@ -246,7 +246,7 @@ func (w *verifier) fillGap(position int, e *ReceivedEvent) bool {
 			g.late = make(map[int]bool)
 		}
 		g.late[position] = true
-		w.report(w.guaranteeForLate(e, g.withinVersion), w.describe(position)+" at its position", describe(e)+fmt.Sprintf(", after version %d", max(w.lastChange, w.lastBookmark)))
+		w.report(w.guaranteeForLate(e, g.startsWithinVersion), w.describe(position)+" at its position", describe(e)+fmt.Sprintf(", after version %d", max(w.lastChange, w.lastBookmark)))
 		return true
 	}
 	return false
@@ -273,7 +273,7 @@ func (w *verifier) openGap(from, to int, guarantee Guarantee, got string) {
 			guarantee = ExpiryJustified
 		}
 	}
-	g := &gap{from: from, to: to, violation: w.violation(guarantee, "", got), withinVersion: w.projection.versionAt(from) == w.lastChange}
+	g := &gap{from: from, to: to, violation: w.violation(guarantee, "", got), startsWithinVersion: w.projection.versionAt(from) == w.lastChange}
 	w.gaps = append(w.gaps, g)
 }
 

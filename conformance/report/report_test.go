@@ -172,7 +172,7 @@ func selfTestSample() *conformance.Report {
 	r.Robustness = &robustness.Result{Seconds: 3, Report: &checker.Report{
 		Meta: checker.Meta{Seed: 17, Requirements: checker.Requirements{Lists: 3}},
 		Summary: checker.Summary{
-			Events: 1234, Writes: 99, Violations: 2, Faults: map[string]int{"cut": 5, "drip": 4}, EndedByFault: map[string]int{"cut": 3, "kill": 6},
+			Events: 1234, Writes: 99, Violations: 2, Faults: map[string]int{"cut": 5, "drip": 4}, ConnectionsEndedByFault: map[string]int{"cut": 3, "kill": 6},
 		},
 		Violations: []checker.Violation{{Guarantee: checker.Reliable, Watcher: "h1 & more", Session: 0, Event: 4, Want: "ADDED a/n1", Got: "nothing"}},
 	}}

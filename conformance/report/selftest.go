@@ -124,11 +124,11 @@ type faultRow struct {
 func faultRows(f *robustness.Result) (rows []faultRow) {
 	s := f.Report.Summary
 	for kind, n := range s.Faults {
-		rows = append(rows, faultRow{kind, n, s.EndedByFault[kind]})
+		rows = append(rows, faultRow{kind, n, s.ConnectionsEndedByFault[kind]})
 	}
-	for _, kind := range slices.Sorted(maps.Keys(s.EndedByFault)) {
+	for _, kind := range slices.Sorted(maps.Keys(s.ConnectionsEndedByFault)) {
 		if s.Faults[kind] == 0 {
-			rows = append(rows, faultRow{kind, 0, s.EndedByFault[kind]})
+			rows = append(rows, faultRow{kind, 0, s.ConnectionsEndedByFault[kind]})
 		}
 	}
 	slices.SortFunc(rows, func(a, b faultRow) int { return cmp.Compare(a.Kind, b.Kind) })

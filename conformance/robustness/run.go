@@ -57,7 +57,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 // runAndCheck runs the cluster and checks its history.
 func (c *cluster) runAndCheck(ctx context.Context) (*Result, error) {
 	start := time.Now()
-	runCtx, cancel := context.WithTimeout(ctx, c.timings.duration+c.timings.timeout)
+	runCtx, cancel := context.WithTimeout(ctx, c.timings.duration+c.timings.hangTimeout)
 	defer cancel()
 	r := &Result{History: c.run(runCtx)}
 	if ctx.Err() != nil {
@@ -78,13 +78,13 @@ func newSeed() uint64 { return rand.Uint64N(1<<32) + 1 }
 
 // socketTimings are short, so that many faults fit into seconds.
 var socketTimings = timings{
-	duration: 4 * time.Second, timeout: 2 * time.Minute, pause: 10 * time.Millisecond, faultInterval: 250 * time.Millisecond, bookmarkInterval: 60 * time.Millisecond,
+	duration: 4 * time.Second, hangTimeout: 2 * time.Minute, pause: 10 * time.Millisecond, faultInterval: 250 * time.Millisecond, bookmarkInterval: 60 * time.Millisecond,
 	watchTimeout: time.Second, heartbeatInterval: 500 * time.Millisecond, writeTimeout: time.Second, idleTimeout: 700 * time.Millisecond, connectionFault: 300 * time.Millisecond,
 }
 
 // minimumRequirements are the counts that make a run meaningful.
 var minimumRequirements = checker.Requirements{
 	Writes: 500, Events: 2000, Bookmarks: 100, Lists: 3, Resumes: 20, Expired: 5, Relists: 5,
-	Faults:       map[string]int{"stall": 3, "drip": 3, "latency": 3},
-	EndedByFault: map[string]int{"reset": 3, "cut": 3, "half-open": 3, "kill": 3, "drain": 3},
+	Faults:                  map[string]int{"stall": 3, "drip": 3, "latency": 3},
+	ConnectionsEndedByFault: map[string]int{"reset": 3, "cut": 3, "half-open": 3, "kill": 3, "drain": 3},
 }

@@ -69,7 +69,7 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 	}
 	if c.start.atVersion && c.start.version > now {
 		c.wait = newStartWait(l.revision, c.start.version)
-		l.addWait(c.wait)
+		l.addStartWait(c.wait)
 		return c, nil
 	}
 	if err := c.begin(); err != nil {
@@ -110,7 +110,7 @@ func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) {
 		count, phase := 0, c.phase
 		switch phase {
 		case awaitingStart:
-			c.pollStart()
+			c.pollStartWait()
 		case readingSnapshot:
 			count = c.pollSnapshot(dst[n:])
 		case snapshotRead:
@@ -215,7 +215,7 @@ func (c *Cursor) Close() error {
 		wake = c.wait.cancel()
 	}
 	c.log.mu.Lock()
-	delete(c.log.waits, c.wait)
+	delete(c.log.startWaits, c.wait)
 	c.log.feeds.leave(c.feed, time.Now())
 	c.log.mu.Unlock()
 	if wake != nil {

@@ -25,17 +25,17 @@ func newStartWait(r *Revision, v listwatch.Version) *startWait {
 	return w
 }
 
-// addWait registers w so that CloseWithError ends it. If the log is already closed, addWait
-// ends w. l.mu must be held.
-func (l *Log) addWait(w *startWait) {
+// addStartWait registers w so that CloseWithError ends it. If the log is already closed,
+// addStartWait ends w. l.mu must be held.
+func (l *Log) addStartWait(w *startWait) {
 	if l.closedWith() != nil {
 		w.end()
 		return
 	}
-	if l.waits == nil {
-		l.waits = make(map[*startWait]struct{})
+	if l.startWaits == nil {
+		l.startWaits = make(map[*startWait]struct{})
 	}
-	l.waits[w] = struct{}{}
+	l.startWaits[w] = struct{}{}
 }
 
 func (w *startWait) end() {
@@ -76,9 +76,9 @@ func (w *startWait) cancel() func() {
 	return w.setOver()
 }
 
-// If the wait for the start version has ended, pollStart moves c to its next phase or makes
+// If the wait for the start version has ended, pollStartWait moves c to its next phase or makes
 // c fail.
-func (c *Cursor) pollStart() {
+func (c *Cursor) pollStartWait() {
 	if !c.wait.isOver() {
 		return
 	}
@@ -86,7 +86,7 @@ func (c *Cursor) pollStart() {
 	l := c.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.waits, c.wait)
+	delete(l.startWaits, c.wait)
 	if c.err = l.closedWith(); c.err != nil {
 		return
 	}

@@ -53,11 +53,11 @@ type Log struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	state   state
-	records recordRing
-	feeds   feedIndex
-	newest  listwatch.Version // the version of the newest record, or the start version of the log
-	waits   map[*startWait]struct{}
+	state      state
+	records    recordRing
+	feeds      feedIndex
+	newest     listwatch.Version // the version of the newest record, or the start version of the log
+	startWaits map[*startWait]struct{}
 }
 
 // New returns an empty Log that starts at the version of o.Revision.
@@ -167,8 +167,8 @@ func (l *Log) CloseWithError(err error) {
 	for _, f := range l.feeds.bySelection {
 		l.waker.add(f.wakeups.take())
 	}
-	waits := l.waits
-	l.waits = nil
+	waits := l.startWaits
+	l.startWaits = nil
 	l.mu.Unlock()
 	l.waker.start()
 	for w := range waits {

@@ -11,7 +11,7 @@ import (
 )
 
 // wantCache compares the content of an informer with a list of the store.
-func (p storePods) wantCache(informer *script) {
+func (p storePods) wantCache(informer *runningScript) {
 	p.t.Helper()
 	page, err := p.List(p.t.Context(), listwatch.Query{Namespace: "default"})
 	if err != nil {
@@ -24,7 +24,7 @@ func (p storePods) wantCache(informer *script) {
 	if _, err := fmt.Fprintln(informer.input, "cache"); err != nil {
 		p.t.Fatal(err)
 	}
-	got := informer.next()
+	got := informer.nextLine()
 	if diff := cmp.Diff(scriptLine{On: "cache", Objects: want}, got); diff != "" {
 		p.t.Errorf("the informer's content differs (-want +got):\n%s", diff)
 	}
@@ -64,14 +64,14 @@ func TestNodeInformerSurvivesFaults(t *testing.T) {
 
 // wantReconnect expects the error of a cut connection, skips the attempts to reconnect, and
 // compares the line after them with want.
-func (s *script) wantReconnect(want scriptLine) {
+func (s *runningScript) wantReconnect(want scriptLine) {
 	s.t.Helper()
-	got := s.next()
+	got := s.nextLine()
 	if got.On != "error" {
 		s.t.Fatalf("got %+v, want the error of the cut connection", got)
 	}
 	for got.On == "error" || got.On == "connect" {
-		got = s.next()
+		got = s.nextLine()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		s.t.Fatalf("the line after the reconnect differs (-want +got):\n%s", diff)
@@ -86,9 +86,9 @@ func TestNodeInformerReconnectsAfterTimeouts(t *testing.T) {
 	informer := runScript(t, s.Config(kubetest.HTTP2), "informer.mjs")
 	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a}, scriptLine{On: "connect"})
 	want := scriptLine{On: "update", Name: "a", Version: pods.update("a")}
-	got := informer.next()
+	got := informer.nextLine()
 	for got.On == "connect" { // skip reconnects; there must be no error and no repeated event
-		got = informer.next()
+		got = informer.nextLine()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the event differs (-want +got):\n%s", diff)

@@ -82,8 +82,8 @@ type scriptLine struct {
 	Message     string
 }
 
-// A script is a running Node process, with its input and output.
-type script struct {
+// A runningScript is a running Node process, with its input and output.
+type runningScript struct {
 	t     *testing.T
 	input io.Writer
 	lines *json.Decoder
@@ -91,7 +91,7 @@ type script struct {
 
 // runScript starts a script of testdata/node, which uses the server that c describes. The
 // script is killed at the end of the test.
-func runScript(t *testing.T, c *rest.Config, name string, args ...string) *script {
+func runScript(t *testing.T, c *rest.Config, name string, args ...string) *runningScript {
 	t.Helper()
 	node := nodePath(t)
 	// This check makes go test's cache depend on the script.
@@ -122,7 +122,7 @@ func runScript(t *testing.T, c *rest.Config, name string, args ...string) *scrip
 			t.Logf("%s printed:\n%s", name, stderr.String())
 		}
 	})
-	return &script{t, input, json.NewDecoder(output)}
+	return &runningScript{t, input, json.NewDecoder(output)}
 }
 
 // writeKubeconfig writes c to a kubeconfig file and returns its path.
@@ -140,8 +140,8 @@ func writeKubeconfig(t *testing.T, c *rest.Config) string {
 	return path
 }
 
-// next returns the next line of the script.
-func (s *script) next() scriptLine {
+// nextLine returns the next line of the script.
+func (s *runningScript) nextLine() scriptLine {
 	s.t.Helper()
 	var l scriptLine
 	if err := s.lines.Decode(&l); err != nil {
@@ -151,10 +151,10 @@ func (s *script) next() scriptLine {
 }
 
 // wantLines requires the next lines of the script's output to equal the given ones.
-func (s *script) wantLines(want ...scriptLine) {
+func (s *runningScript) wantLines(want ...scriptLine) {
 	s.t.Helper()
 	for _, w := range want {
-		got := s.next()
+		got := s.nextLine()
 		got.Annotations, got.Message = nil, ""
 		if diff := cmp.Diff(w, got); diff != "" {
 			s.t.Fatalf("the line differs (-want +got):\n%s", diff)

@@ -57,7 +57,7 @@ func (p storePods) version(o *listwatch.Object, err error) string {
 }
 
 // runWatchScript runs watch.mjs on the pods.
-func runWatchScript(t *testing.T, c *rest.Config, params map[string]any) *script {
+func runWatchScript(t *testing.T, c *rest.Config, params map[string]any) *runningScript {
 	t.Helper()
 	text, err := json.Marshal(params)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestNodeWatchResumes(t *testing.T) {
 			first.wantLines(scriptLine{On: "MODIFIED", Name: "a", Version: changed}, scriptLine{On: "DELETED", Name: "b", Version: deleted})
 
 			s.Cut()
-			if end := first.next(); end.On != "done" || end.Clean {
+			if end := first.nextLine(); end.On != "done" || end.Clean {
 				t.Fatalf("got %+v after the connection was cut, want an error", end)
 			}
 			c := pods.create("c")
@@ -106,7 +106,7 @@ func TestNodeWatchSeesBookmarks(t *testing.T) {
 		"sendInitialEvents": true, "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": true,
 	})
 	w.wantLines(scriptLine{On: "ADDED", Name: "a", Version: a}, scriptLine{On: "ADDED", Name: "b", Version: b})
-	if got := w.next(); got.On != "BOOKMARK" || got.Version != b || got.Annotations["k8s.io/initial-events-end"] != "true" {
+	if got := w.nextLine(); got.On != "BOOKMARK" || got.Version != b || got.Annotations["k8s.io/initial-events-end"] != "true" {
 		t.Errorf("got %+v, want the bookmark after the initial events, at version %s", got, b)
 	}
 	c := pods.create("c")
@@ -145,7 +145,7 @@ func TestNodeAuthenticates(t *testing.T) {
 	c.BearerToken = "secret"
 	runScript(t, c, "crud.mjs").wantLines(scriptLine{On: "create pod"})
 	z := podsInStore(t, s).create("z")
-	if got := runWatchScript(t, c, map[string]any{"fieldSelector": "metadata.name=z"}).next(); got.On != "ADDED" || got.Version != z {
+	if got := runWatchScript(t, c, map[string]any{"fieldSelector": "metadata.name=z"}).nextLine(); got.On != "ADDED" || got.Version != z {
 		t.Errorf("got %+v, want the pod", got)
 	}
 }

@@ -81,7 +81,7 @@ func (g patchGenerator) keyed(f schema.Field, depth int) any {
 		return nil
 	}
 	list := []any{}
-	for _, key := range g.keys(f, 1+g.IntN(4)) {
+	for _, key := range g.mergeKeys(f, 1+g.IntN(4)) {
 		o := g.object(f.Type, depth)
 		o[f.MergeKey] = key
 		list = append(list, o)
@@ -89,8 +89,8 @@ func (g patchGenerator) keyed(f schema.Field, depth int) any {
 	return list
 }
 
-// keys returns n different keys of a merged list.
-func (g patchGenerator) keys(f schema.Field, n int) []any {
+// mergeKeys returns n different keys of a merged list.
+func (g patchGenerator) mergeKeys(f schema.Field, n int) []any {
 	var keys []any
 	for i := range 5 {
 		if f.Type.Field(f.MergeKey).Scalar == schema.Int32 {

@@ -78,7 +78,7 @@ func (g patchGenerator) patchKeyed(p jsonObject, name string, list []any, f sche
 	}
 	elements, order := []any{}, []any{}
 	deleted := map[any]bool{}
-	for _, key := range g.keys(f, g.IntN(4)) {
+	for _, key := range g.mergeKeys(f, g.IntN(4)) {
 		old, exists := had[key]
 		switch {
 		case exists && g.chance(25):
@@ -100,7 +100,7 @@ func (g patchGenerator) patchKeyed(p jsonObject, name string, list []any, f sche
 	case g.chance(8):
 		elements = append(elements, jsonObject{"$patch": "replace"})
 	case g.chance(40):
-		for _, key := range g.keys(f, 5) {
+		for _, key := range g.mergeKeys(f, 5) {
 			at := slices.IndexFunc(order, func(v any) bool { return v.(jsonObject)[f.MergeKey] == key })
 			if at < 0 && !deleted[key] && had[key] != nil && g.chance(70) {
 				order = slices.Insert(order, g.IntN(len(order)+1), any(jsonObject{f.MergeKey: key}))

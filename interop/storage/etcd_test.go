@@ -12,7 +12,7 @@ type etcdDatabase struct{ *etcd.DB }
 
 func (etcdDatabase) lags() {}
 
-// openEtcd opens a database in a new etcd, because the runners depend on exact revisions.
+// openEtcd opens a database in a new etcd, because the tests depend on exact revisions.
 func openEtcd(t testing.TB) database {
 	t.Helper()
 	server := etcdtest.Start(t, nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An exception is a runner that cannot pass, with the assertion of the runner that fails.
+// An exception is a test that cannot pass, with the assertion of the test that fails.
 // docs/kubernetes-storage-suite.md has the same table.
 type exception struct{ name, assertion string }
 
@@ -42,8 +42,8 @@ const (
 	documentPath = "../../docs/kubernetes-storage-suite.md"
 )
 
-// exportedRunners returns the names of all runners of the suite.
-func exportedRunners(t *testing.T) []string {
+// exportedTests returns the names of all tests of the suite.
+func exportedTests(t *testing.T) []string {
 	t.Helper()
 	pkg, err := build.Import(suitePackage, ".", 0)
 	if err != nil {
@@ -65,8 +65,8 @@ func exportedRunners(t *testing.T) []string {
 	return names
 }
 
-// calledRunners returns the names of the runners that n calls.
-func calledRunners(n ast.Node) []string {
+// calledTests returns the names of the tests that n calls.
+func calledTests(n ast.Node) []string {
 	names := make(map[string]bool)
 	ast.Inspect(n, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "Run") {
@@ -100,16 +100,16 @@ func testFiles(t *testing.T) []*ast.File {
 func TestEveryRunnerIsRunOrExcepted(t *testing.T) {
 	var got []string
 	for _, f := range testFiles(t) {
-		got = append(got, calledRunners(f)...)
+		got = append(got, calledTests(f)...)
 	}
 	slices.Sort(got)
-	got = slices.Compact(got) // benchmarks may use a runner several times
+	got = slices.Compact(got) // benchmarks may use a test several times
 	for _, e := range exceptions {
 		got = append(got, e.name)
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(exportedRunners(t), got); diff != "" {
-		t.Errorf("the runners that are run or excepted differ from those of %s (-want +got):\n%s", suitePackage, diff)
+	if diff := cmp.Diff(exportedTests(t), got); diff != "" {
+		t.Errorf("the tests that are run or excepted differ from those of %s (-want +got):\n%s", suitePackage, diff)
 	}
 }
 
@@ -122,18 +122,18 @@ func TestRunnerNamesMatch(t *testing.T) {
 				return true
 			}
 			entries++
-			if got := calledRunners(n); !slices.Equal(got, []string{name}) {
-				t.Errorf("the entry %s calls %v, want only that runner", name, got)
+			if got := calledTests(n); !slices.Equal(got, []string{name}) {
+				t.Errorf("the entry %s calls %v, want only that test", name, got)
 			}
 			return false
 		})
 	}
-	if want := len(writeRunners) + len(readRunners) + len(watchRunners); entries != want {
+	if want := len(writeTests) + len(readTests) + len(watchTests); entries != want {
 		t.Errorf("got %d entries, want %d", entries, want)
 	}
 }
 
-// entryName returns the name of an entry in a table of runners. It returns "" if n is not
+// entryName returns the name of an entry in a table of suiteTests. It returns "" if n is not
 // such an entry.
 func entryName(n ast.Node) string {
 	entry, ok := n.(*ast.CompositeLit)
@@ -157,8 +157,8 @@ func entryName(n ast.Node) string {
 }
 
 func TestFewExceptions(t *testing.T) {
-	if all := len(exportedRunners(t)); 5*len(exceptions) >= all {
-		t.Errorf("%d of %d runners are exceptions, want less than a fifth", len(exceptions), all)
+	if all := len(exportedTests(t)); 5*len(exceptions) >= all {
+		t.Errorf("%d of %d tests are exceptions, want less than a fifth", len(exceptions), all)
 	}
 }
 
@@ -179,8 +179,8 @@ func TestDocsListTheExceptions(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the exceptions in %s differ (-want +got):\n%s", documentPath, diff)
 	}
-	all := len(exportedRunners(t))
-	if counts := fmt.Sprintf("%d of its %d exported runners", all-len(exceptions), all); !strings.Contains(string(data), counts) {
+	all := len(exportedTests(t))
+	if counts := fmt.Sprintf("%d of its %d exported tests", all-len(exceptions), all); !strings.Contains(string(data), counts) {
 		t.Errorf("%s does not contain %q", documentPath, counts)
 	}
 }

@@ -31,7 +31,7 @@ type database interface {
 // have version 2, as in etcd.
 type openFunc func(testing.TB) database
 
-// A fixture holds everything that a runner needs.
+// A fixture holds everything that a suiteTest needs.
 type fixture struct {
 	*Storage
 	codec *failingCodec
@@ -171,28 +171,28 @@ func (b *failingTransformer) TransformFromStorage(ctx context.Context, data []by
 	return b.Transformer.TransformFromStorage(ctx, data, dataCtx)
 }
 
-// A runner is a test function of the suite.
-type runner struct {
+// A suiteTest is a test function of the suite.
+type suiteTest struct {
 	name string // the name of the function
 	run  func(context.Context, *testing.T, *fixture)
-	// serial must be true if the runner sets a feature gate, because feature gates apply to
+	// serial must be true if the test sets a feature gate, because feature gates apply to
 	// the whole process.
 	serial bool
 }
 
-// withStorage returns a runner that only needs a storage.
+// withStorage returns a test that only needs a storage.
 func withStorage(run func(context.Context, *testing.T, kube.Interface)) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, f) }
 }
 
-// withPrefix returns a runner that changes the prefix of stored bytes.
+// withPrefix returns a test that changes the prefix of stored bytes.
 func withPrefix(run func(context.Context, *testing.T, storagetesting.InterfaceWithPrefixTransformer)) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, newPrefixedFixture(f)) }
 }
 
 // runSuite runs the suite over a store and skips the exceptions.
 func runSuite(t *testing.T, open openFunc) {
-	for _, group := range [][]runner{writeRunners, readRunners, watchRunners} {
+	for _, group := range [][]suiteTest{writeTests, readTests, watchTests} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				if !r.serial {

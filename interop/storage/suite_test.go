@@ -12,7 +12,7 @@ import (
 
 var errCorrupt = errors.New("corrupt object")
 
-var writeRunners = []runner{
+var writeTests = []suiteTest{
 	{name: "RunTestCreate", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestCreate(ctx, t, f, f.checkStored)
 	}},
@@ -51,7 +51,7 @@ var writeRunners = []runner{
 	{name: "RunTestTransformationFailure", run: withPrefix(storagetesting.RunTestTransformationFailure)},
 }
 
-var readRunners = []runner{
+var readTests = []suiteTest{
 	{name: "RunTestGet", run: withStorage(storagetesting.RunTestGet)},
 	{name: "RunTestList", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestList(ctx, t, f, f.compact, false, nil)
@@ -66,7 +66,7 @@ var readRunners = []runner{
 	{name: "RunTestGetListWithoutErrorAggregation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, newPrefixedFixture(f), errCorrupt)
 	}},
-	// The last argument of these three runners counts the calls of etcd. It may be nil.
+	// The last argument of these three tests counts the calls of etcd. It may be nil.
 	{name: "RunTestListContinuation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListContinuation(ctx, t, f, nil)
 	}},
@@ -90,7 +90,7 @@ var readRunners = []runner{
 	}},
 }
 
-var watchRunners = []runner{
+var watchTests = []suiteTest{
 	{name: "RunTestWatch", run: withStorage(storagetesting.RunTestWatch)},
 	{name: "RunTestWatchFromZero", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestWatchFromZero(ctx, t, f, f.compact)

@@ -33,7 +33,7 @@ func (t *messageTable) toJSON(body []byte, limit int64) ([]byte, error) {
 	if m == nil {
 		return nil, unsupported(fmt.Sprintf("the kind %q of %q is unknown", e.kind, e.apiVersion))
 	}
-	w := writer{out: make([]byte, 0, len(body)+len(body)/2), limit: limit}
+	w := jsonWriter{out: make([]byte, 0, len(body)+len(body)/2), limit: limit}
 	if err := w.object(m, e); err != nil {
 		return nil, requestError(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // scalar writes a value that is not an object in JSON.
-func (w *writer) scalar(s scalarType, value record) error {
+func (w *jsonWriter) scalar(s scalarType, value record) error {
 	switch s {
 	case scalarBool:
 		w.out = strconv.AppendBool(w.out, value.varint != 0)
@@ -45,7 +45,7 @@ func checkText(s []byte) error {
 	return nil
 }
 
-func (w *writer) text(s []byte) error {
+func (w *jsonWriter) text(s []byte) error {
 	w.out = rawjson.AppendString(w.out, string(s))
 	return checkText(s)
 }
@@ -69,7 +69,7 @@ func builtin(name string, fields ...field) *message {
 
 // time writes a Timestamp with a precision of unit. If unit is zero, fractions of a second
 // are dropped.
-func (w *writer) time(data []byte, unit time.Duration, layout string) error {
+func (w *jsonWriter) time(data []byte, unit time.Duration, layout string) error {
 	values, err := timestamp.values(data)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (w *writer) time(data []byte, unit time.Duration, layout string) error {
 }
 
 // wrappedScalar writes a scalar that is a message on the wire.
-func (w *writer) wrappedScalar(s scalarType, data []byte) error {
+func (w *jsonWriter) wrappedScalar(s scalarType, data []byte) error {
 	switch s {
 	case scalarStrings:
 		return w.stringList(data)
@@ -121,7 +121,7 @@ func (w *writer) wrappedScalar(s scalarType, data []byte) error {
 	return err
 }
 
-func (w *writer) intOrString(data []byte) error {
+func (w *jsonWriter) intOrString(data []byte) error {
 	values, err := intOrString.values(data)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (w *writer) intOrString(data []byte) error {
 	}
 }
 
-func (w *writer) stringList(data []byte) error {
+func (w *jsonWriter) stringList(data []byte) error {
 	places, err := stringList.locate(data)
 	if err != nil {
 		return err

@@ -15,17 +15,17 @@ const maxDepth = 64
 // ErrTooLarge is returned if the JSON would exceed the limit.
 var ErrTooLarge = errors.New("the JSON exceeds the limit")
 
-// A writer writes messages as JSON. It scans each message once to locate all fields, and
+// A jsonWriter writes messages as JSON. It scans each message once to locate all fields, and
 // then once for each field that is present. It needs no memory per message, so a hostile
 // body cannot exhaust the memory.
-type writer struct {
+type jsonWriter struct {
 	out   []byte
 	limit int64
 	depth int
 }
 
 // object writes the object in e, whose schema is m.
-func (w *writer) object(m *message, e envelope) error {
+func (w *jsonWriter) object(m *message, e envelope) error {
 	w.out = append(w.out, `{"kind":`...)
 	w.out = rawjson.AppendString(w.out, e.kind)
 	w.out = append(w.out, `,"apiVersion":`...)
@@ -37,7 +37,7 @@ func (w *writer) object(m *message, e envelope) error {
 	return w.checkSize()
 }
 
-func (w *writer) checkSize() error {
+func (w *jsonWriter) checkSize() error {
 	if int64(len(w.out)) > w.limit {
 		return ErrTooLarge
 	}
@@ -45,7 +45,7 @@ func (w *writer) checkSize() error {
 }
 
 // members writes the fields of m in the order of the table.
-func (w *writer) members(m *message, data []byte) error {
+func (w *jsonWriter) members(m *message, data []byte) error {
 	if w.depth++; w.depth > maxDepth {
 		return fmt.Errorf("nested deeper than %d messages", maxDepth)
 	}
@@ -71,7 +71,7 @@ func (f *field) errorAt(err error) error {
 }
 
 // field writes the member for f, unless it is omitted.
-func (w *writer) field(f *field, data []byte) error {
+func (w *jsonWriter) field(f *field, data []byte) error {
 	switch f.cardinality {
 	case repeated:
 		return w.list(f, data)
@@ -108,7 +108,7 @@ func (f *field) omits(value record) bool {
 }
 
 // emptyMember writes a member without a value, unless it is omitted.
-func (w *writer) emptyMember(f *field) {
+func (w *jsonWriter) emptyMember(f *field) {
 	if f.omit == omitNever {
 		w.memberName(f.name)
 		w.out = append(w.out, "null"...)
@@ -116,7 +116,7 @@ func (w *writer) emptyMember(f *field) {
 }
 
 // memberName writes the name of the next member, a comma before it if needed, and a colon.
-func (w *writer) memberName(s string) {
+func (w *jsonWriter) memberName(s string) {
 	if w.out[len(w.out)-1] != '{' {
 		w.out = append(w.out, ',')
 	}
@@ -124,7 +124,7 @@ func (w *writer) memberName(s string) {
 }
 
 // value writes one value of f.
-func (w *writer) value(f *field, value record) error {
+func (w *jsonWriter) value(f *field, value record) error {
 	if err := w.checkSize(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (w *writer) value(f *field, value record) error {
 	return err
 }
 
-func (w *writer) list(f *field, data []byte) error {
+func (w *jsonWriter) list(f *field, data []byte) error {
 	start := len(w.out)
 	w.memberName(f.name)
 	n, err := w.elements(f, data)
@@ -149,7 +149,7 @@ func (w *writer) list(f *field, data []byte) error {
 }
 
 // elements writes a list and returns the number of its elements.
-func (w *writer) elements(f *field, data []byte) (n int, err error) {
+func (w *jsonWriter) elements(f *field, data []byte) (n int, err error) {
 	element := func(r record) error {
 		if n++; n > 1 {
 			w.out = append(w.out, ',')
@@ -169,7 +169,7 @@ func (w *writer) elements(f *field, data []byte) (n int, err error) {
 
 // stringMap writes a map in the order of its keys. If two entries have the same key, the
 // last one is used.
-func (w *writer) stringMap(f *field, data []byte) error {
+func (w *jsonWriter) stringMap(f *field, data []byte) error {
 	if len(data) == 0 {
 		w.emptyMember(f)
 		return nil

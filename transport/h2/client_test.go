@@ -119,7 +119,7 @@ func TestFewBytesAreSentToAStalledReader(t *testing.T) {
 		s := <-server.Streams
 		sent := 0
 		for err == nil {
-			if err = s.Sender.Send(encode(t, s, 16<<10)); err == nil {
+			if err = s.Sender.Send(encodeEvent(t, s, 16<<10)); err == nil {
 				sent += 16 << 10
 			}
 		}

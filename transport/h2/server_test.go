@@ -31,7 +31,7 @@ func startServer(t *testing.T, config transporttest.ServerConfig) *transporttest
 	return transporttest.StartServer(t, config)
 }
 
-func encode(t *testing.T, s *transport.Stream, size int) [][]byte {
+func encodeEvent(t *testing.T, s *transport.Stream, size int) [][]byte {
 	t.Helper()
 	f, err := transporttest.Frames(s.Encoder, transporttest.Event(1, size))
 	if err != nil {
@@ -42,7 +42,7 @@ func encode(t *testing.T, s *transport.Stream, size int) [][]byte {
 
 func send(t *testing.T, s *transport.Stream, size int) {
 	t.Helper()
-	if err := s.Sender.Send(encode(t, s, size)); err != nil {
+	if err := s.Sender.Send(encodeEvent(t, s, size)); err != nil {
 		t.Errorf("send: %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestAResetEndsOnlyItsStream(t *testing.T) {
 		if d := time.Since(start); d > 0 {
 			t.Errorf("the stream ended after %v, want at once", d)
 		}
-		if err := streams[0].Sender.Send(encode(t, streams[0], 0)); listwatch.CodeOf(err) != listwatch.Unavailable {
+		if err := streams[0].Sender.Send(encodeEvent(t, streams[0], 0)); listwatch.CodeOf(err) != listwatch.Unavailable {
 			t.Errorf("Send on a stream that was reset: got %v, want code Unavailable", err)
 		}
 		send(t, streams[1], 0)
@@ -146,12 +146,12 @@ func TestAnEmptyWindowBlocksOnlyItsStream(t *testing.T) {
 		streams := openStreams(p, server, 2)
 		start := time.Now()
 		stalled := make(chan error)
-		go func() { stalled <- streams[0].Sender.Send(encode(t, streams[0], 100<<10)) }()
+		go func() { stalled <- streams[0].Sender.Send(encodeEvent(t, streams[0], 100<<10)) }()
 		p.readData(1, 65535)
 		want := 0
 		for range 20 {
 			send(t, streams[1], 8<<10)
-			want += len(encode(t, streams[1], 8<<10)[0])
+			want += len(encodeEvent(t, streams[1], 8<<10)[0])
 			p.readData(3, want)
 			p.Must(p.Framer.WriteWindowUpdate(3, 16<<10))
 		}
@@ -174,8 +174,8 @@ func TestATinyWindowIsProgress(t *testing.T) {
 		p := newScriptedClient(t, server, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		s := openStreams(p, server, 1)[0]
 		sent := make(chan error)
-		go func() { sent <- s.Sender.Send(encode(t, s, 200)) }()
-		want := len(encode(t, s, 200)[0])
+		go func() { sent <- s.Sender.Send(encodeEvent(t, s, 200)) }()
+		want := len(encodeEvent(t, s, 200)[0])
 		for len(p.Data[1]) < want {
 			p.Must(p.Framer.WriteWindowUpdate(1, 1))
 			if f, ok := p.readStreamFrame().(*http2.DataFrame); !ok || len(f.Data()) != 1 {
@@ -195,7 +195,7 @@ func TestAShrunkWindowIsRespected(t *testing.T) {
 		p := newScriptedClient(t, server, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
 		s := openStreams(p, server, 1)[0]
 		sent := make(chan error, 1)
-		go func() { sent <- s.Sender.Send(encode(t, s, 2000)) }()
+		go func() { sent <- s.Sender.Send(encodeEvent(t, s, 2000)) }()
 		p.readData(1, 1000)
 		// The settings make the window negative, -900 bytes (rfc9113#section-6.9.2).
 		p.Must(p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}))
@@ -207,7 +207,7 @@ func TestAShrunkWindowIsRespected(t *testing.T) {
 		default:
 		}
 		p.Must(p.Framer.WriteWindowUpdate(1, 5000))
-		p.readData(1, len(encode(t, s, 2000)[0]))
+		p.readData(1, len(encodeEvent(t, s, 2000)[0]))
 		if err := <-sent; err != nil {
 			t.Error(err)
 		}

@@ -35,7 +35,7 @@ func Frames(c *transport.Encoder, events ...listwatch.Event) ([][]byte, error) {
 	return frames, nil
 }
 
-func (f *fixture) frames(s *transport.Stream, events ...listwatch.Event) [][]byte {
+func (f *fixture) encodeEvents(s *transport.Stream, events ...listwatch.Event) [][]byte {
 	f.Helper()
 	frames, err := Frames(s.Encoder, events...)
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *fixture) frames(s *transport.Stream, events ...listwatch.Event) [][]byt
 
 func (f *fixture) send(s *transport.Stream, events ...listwatch.Event) {
 	f.Helper()
-	if err := s.Sender.Send(f.frames(s, events...)); err != nil {
+	if err := s.Sender.Send(f.encodeEvents(s, events...)); err != nil {
 		f.Errorf("send: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func testAbortWithin(f *fixture) {
 	s, r := f.dial(f.Context())
 	f.send(s, Event(1, 1000))
 	f.want(r, Event(1, 1000)) // net/http does not return data of an incomplete chunk
-	frame := f.frames(s, Event(2, 1000))[0]
+	frame := f.encodeEvents(s, Event(2, 1000))[0]
 	if err := s.Sender.Send([][]byte{frame[:len(frame)/2]}); err != nil {
 		f.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func testReceiverClose(f *fixture) {
 	if err := s.Sender.Send(nil); err == nil {
 		// A transport may detect the end only when it writes data.
 		for err == nil {
-			err = s.Sender.Send(f.frames(s, Event(1, 1000)))
+			err = s.Sender.Send(f.encodeEvents(s, Event(1, 1000)))
 		}
 	}
 	s.Sender.Close(transport.Abort)
@@ -244,7 +244,7 @@ func testContext(f *fixture) {
 
 func testSenderClosed(f *fixture) {
 	s, _ := f.dial(f.Context())
-	frames := f.frames(s, Event(1, 1000))
+	frames := f.encodeEvents(s, Event(1, 1000))
 	for range 2 {
 		if err := s.Sender.Close(transport.Finished); err != nil {
 			f.Errorf("close: %v", err)

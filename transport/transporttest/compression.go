@@ -32,7 +32,7 @@ func testCompressed(f *fixture) {
 	}
 	f.wantEncoding(r.Header(), f.compression)
 	e := compressibleEvent(1, 4000)
-	frames := f.frames(s, e)
+	frames := f.encodeEvents(s, e)
 	if got := s.Encoder.WireSize(frames[0]); f.compression != "" && got > 3000 {
 		f.Errorf("%d bytes were compressed to %d", len(e.Object.Data), got)
 	}
@@ -87,7 +87,7 @@ func testShared(f *fixture) {
 	before, r1 := f.dial(f.Context())
 	f.send(before, compressibleEvent(2, 9000), compressibleEvent(3, 10))
 	s, r2 := f.dial(f.Context())
-	first, second := f.frames(before, e), f.frames(s, e)
+	first, second := f.encodeEvents(before, e), f.encodeEvents(s, e)
 	if &first[0][0] != &second[0][0] {
 		f.Error("two streams have different frames of one event")
 	}
@@ -116,7 +116,7 @@ func testBomb(f *fixture) {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_ = s.Sender.Send(f.frames(s, bomb)) // fails if the client disconnects
+		_ = s.Sender.Send(f.encodeEvents(s, bomb)) // fails if the client disconnects
 	}()
 	for range 2 {
 		if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Corrupt {
@@ -154,7 +154,7 @@ func testCompressionDisabled(f *fixture) {
 func (f *fixture) wantUncompressed(s *transport.Stream, r transport.Receiver) {
 	f.Helper()
 	e := compressibleEvent(1, 4000)
-	frames := f.frames(s, e)
+	frames := f.encodeEvents(s, e)
 	if s.Encoder.Compression() != "" || !strings.Contains(string(frames[0]), string(e.Object.Data)) {
 		f.Errorf("the frame is compressed, and the encoder's compression is %q", s.Encoder.Compression())
 	}

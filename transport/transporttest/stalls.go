@@ -19,7 +19,7 @@ const alertTimeout = 5 * time.Second
 
 // fill sends until Send fails. It returns the duration of the last Send and its error.
 func (f *fixture) fill(s *transport.Stream) (time.Duration, error) {
-	frames := f.frames(s, compressibleEvent(1, 16<<10), compressibleEvent(2, 16<<10))
+	frames := f.encodeEvents(s, compressibleEvent(1, 16<<10), compressibleEvent(2, 16<<10))
 	for {
 		start := time.Now()
 		if err := s.Sender.Send(slices.Clone(frames)); err != nil {

@@ -93,7 +93,7 @@ func (s *gorillaServerConn) release() {}
 // newGorillaReader returns a reader of c, whose handshake is complete.
 func newGorillaReader(c *conn) (messageReader, error) {
 	d := websocket.Dialer{
-		NetDialContext:  func(context.Context, string, string) (net.Conn, error) { return &acceptingConn{conn: c}, nil },
+		NetDialContext:  func(context.Context, string, string) (net.Conn, error) { return &fakeHandshakeConn{conn: c}, nil },
 		WriteBufferPool: &gorillaBuffers, WriteBufferSize: gorillaBufferSize, EnableCompression: c.validator.deflate,
 	}
 	library, _, err := d.DialContext(context.Background(), "ws://"+placeholderURL.Host, nil)
@@ -115,9 +115,10 @@ func (r *gorillaReader) next() (isBinary bool, message io.Reader, err error) {
 
 func (r *gorillaReader) release() {}
 
-// An acceptingConn is an open WebSocket connection that accepts another handshake without
-// sending it. It is needed because gorilla creates a websocket.Conn only through a handshake.
-type acceptingConn struct {
+// A fakeHandshakeConn is an open WebSocket connection that answers another handshake itself,
+// without sending it. It is needed because gorilla creates a websocket.Conn only through a
+// handshake.
+type fakeHandshakeConn struct {
 	*conn
 	request  []byte // the bytes of the handshake written so far
 	response []byte // the bytes of the response that are still to be read
@@ -125,7 +126,7 @@ type acceptingConn struct {
 }
 
 // Write collects the request of the handshake. After the handshake it writes to the connection.
-func (c *acceptingConn) Write(p []byte) (int, error) {
+func (c *fakeHandshakeConn) Write(p []byte) (int, error) {
 	if c.accepted {
 		return c.conn.Write(p)
 	}
@@ -145,7 +146,7 @@ func (c *acceptingConn) Write(p []byte) (int, error) {
 }
 
 // Read reads the response to the handshake. After the handshake it reads from the connection.
-func (c *acceptingConn) Read(p []byte) (int, error) {
+func (c *fakeHandshakeConn) Read(p []byte) (int, error) {
 	if len(c.response) > 0 {
 		n := copy(p, c.response)
 		c.response = c.response[n:]

@@ -21,7 +21,7 @@ type etcdOptions struct {
 	endpoints                []string
 	prefix, layout           string
 	readOnly, skipUnreadable bool
-	user, passwordFile       string
+	username, passwordFile   string
 	caFile, cert, key        string
 	history                  int64
 	isSet                    func(flag string) bool
@@ -33,7 +33,7 @@ func (o *etcdOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.layout, "etcd-layout", "listwatch", "`layout` of the keys: listwatch, or kubernetes for that of kube-apiserver")
 	f.BoolVar(&o.readOnly, "etcd-read-only", false, "refuse all writes")
 	f.BoolVar(&o.skipUnreadable, "etcd-skip-unreadable", false, "start even if keys below the prefix contain no objects, and ignore those keys")
-	f.StringVar(&o.user, "etcd-user", "", "etcd `user`")
+	f.StringVar(&o.username, "etcd-user", "", "etcd `user`")
 	f.StringVar(&o.passwordFile, "etcd-password-file", "", "`file` with the password of --etcd-user")
 	f.StringVar(&o.caFile, "etcd-ca", "", "PEM `file` with the CAs of the etcd members; if empty, those of the system")
 	f.StringVar(&o.cert, "etcd-cert", "", "PEM `file` with a client certificate for etcd")
@@ -55,7 +55,7 @@ func (o *etcdOptions) check() error {
 	switch {
 	case o.layout != "listwatch" && o.layout != "kubernetes":
 		return cli.Usagef(`--etcd-layout %q: must be "listwatch" or "kubernetes"`, o.layout)
-	case (o.user == "") != (o.passwordFile == ""):
+	case (o.username == "") != (o.passwordFile == ""):
 		return cli.Usagef("--etcd-user and --etcd-password-file must be set together")
 	case (o.cert == "") != (o.key == ""):
 		return cli.Usagef("--etcd-cert and --etcd-key must be set together")
@@ -71,7 +71,7 @@ func (o *etcdOptions) check() error {
 // open connects to etcd. ctx limits the time to connect. Later events are logged.
 func (o *etcdOptions) open(ctx context.Context, log *slog.Logger, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
-		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable, Username: o.user, HistoryRevisions: o.history,
+		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable, Username: o.username, HistoryRevisions: o.history,
 		HistoryAge: age, HistoryBytes: bytes, Trace: etcdTrace(log),
 	}
 	if o.layout == "kubernetes" {

@@ -37,15 +37,15 @@ func (c *frameRecorder) Accept(w http.ResponseWriter, r *http.Request, o transpo
 
 type recordingSender struct {
 	transport.Sender
-	recorder *frameRecorder
+	frameRecorder *frameRecorder
 }
 
 func (s *recordingSender) Send(frames [][]byte) error {
-	s.recorder.mu.Lock()
+	s.frameRecorder.mu.Lock()
 	for _, f := range frames {
-		s.recorder.frames[&f[0]] = true
+		s.frameRecorder.frames[&f[0]] = true
 	}
-	s.recorder.mu.Unlock()
+	s.frameRecorder.mu.Unlock()
 	return s.Sender.Send(frames)
 }
 

@@ -84,6 +84,6 @@ var Cases = []harness.Case{
 	{
 		ID: "event/latency", Level: harness.Measurement, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule:  "the time from the acknowledgement of a write to its event",
-		Needs: harness.Writes | harness.SoleWriter, Run: eventLatency,
+		Needs: harness.Writes | harness.SoleWriter, Run: measureLatency,
 	},
 }

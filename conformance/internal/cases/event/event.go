@@ -177,7 +177,7 @@ func unknownType(e *harness.Env) {
 	}
 }
 
-func eventLatency(e *harness.Env) {
+func measureLatency(e *harness.Env) {
 	s := e.Dial("")
 	var latencies []time.Duration
 	for range 200 {

@@ -41,21 +41,21 @@ func textFramings(e *harness.Env) []framing.Framer {
 	return []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.LengthPrefixed{}}
 }
 
-// oddValues returns numbers and strings whose spelling changes if JSON is decoded and
+// fragileValues returns numbers and strings whose spelling changes if JSON is decoded and
 // encoded again.
-func oddValues() map[string]any {
+func fragileValues() map[string]any {
 	return map[string]any{
 		"number": json.Number("1e400"), "zero": json.Number("-0"), "tenth": json.Number("0.10"), "big": json.Number("9007199254740993"),
 		"text": "<&>\u2028 \U0001F600 é ", "list": []any{nil, true, map[string]any{}},
 	}
 }
 
-// putOddValues writes an object with oddValues. If a server other than this module's
-// rejects the number beyond the range of float64, putOddValues writes the object without that
+// putFragileValues writes an object with fragileValues. If a server other than this module's
+// rejects the number beyond the range of float64, putFragileValues writes the object without that
 // number.
-func putOddValues(e *harness.Env, name string) {
+func putFragileValues(e *harness.Env, name string) {
 	e.Helper()
-	values := oddValues()
+	values := fragileValues()
 	_, err := e.TryPutSpec(name, map[string]string{"x": "y"}, values)
 	if errors.Is(err, listwatch.Invalid) && !e.Supports(harness.InProcess) {
 		delete(values, "number")
@@ -68,7 +68,7 @@ func putOddValues(e *harness.Env, name string) {
 
 func bytesEqualGet(e *harness.Env) {
 	before := e.Put("before")
-	putOddValues(e, "a")
+	putFragileValues(e, "a")
 	a := e.GetRaw(e.ResourcePath(harness.DefaultNamespace) + "/a")
 	a.WantStatus(http.StatusOK)
 	want := strings.TrimSpace(string(a.ReadAll()))
@@ -89,7 +89,7 @@ func bytesEqualGet(e *harness.Env) {
 
 func bytesEqualAcrossTransports(e *harness.Env) {
 	before := e.Put("before")
-	putOddValues(e, "a")
+	putFragileValues(e, "a")
 	want := e.Dial(harness.From(before)).Want("ADDED a")[0].Object.Data
 	for _, w := range e.OtherVariants() {
 		if got := e.WithVariant(w).Dial(harness.From(before)).Want("ADDED a")[0].Object.Data; !bytes.Equal(got, want) {

@@ -95,8 +95,8 @@ func readUntil(p *harness.HTTP2Conn, isLast func(http2.Frame) bool) (closed bool
 
 // headerBlock is a named header block fragment, which a flood repeats in CONTINUATION frames.
 type headerBlock struct {
-	name     string
-	fragment []byte
+	name          string
+	blockFragment []byte
 }
 
 func h2ContinuationFlood(e *harness.Env) {
@@ -108,7 +108,7 @@ func h2ContinuationFlood(e *harness.Env) {
 			if n == 0 {
 				return p.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, BlockFragment: e.HTTP2RequestFields("watch=1")})
 			}
-			return p.Framer.WriteContinuation(1, false, f.fragment)
+			return p.Framer.WriteContinuation(1, false, f.blockFragment)
 		}, func(p *harness.HTTP2Conn) error { return p.Framer.WriteContinuation(1, true, nil) }, harness.IsHeadersOf(1))
 		if !closed {
 			e.Fatalf("%s: the server accepted %d frames of %d bytes and responded, want it to close the connection", f.name, written, frameSize)
