@@ -28,7 +28,7 @@ test:
 interop:
 	@cd interop && go test $(INTEROPFLAGS) -timeout=$(TIMEOUT) ./...
 
-## quick: the unit tests without the race detector and without the long runs; for between two edits
+## quick: the unit tests without the race detector and without long runs, for use between two edits
 .PHONY: quick
 quick:
 	@go test -short $(PACKAGES)
@@ -43,7 +43,7 @@ lint:
 unit:
 	@go test $(RACE) -vet=off -timeout=$(TIMEOUT) $(PACKAGES)
 
-## fuzz: every fuzz target for FUZZTIME each; TARGET=FuzzX runs those whose name begins so
+## fuzz: run every fuzz target for FUZZTIME each; TARGET=FuzzX selects the targets with that prefix
 .PHONY: fuzz
 fuzz:
 	@FUZZTIME=$(FUZZTIME) tools/fuzz $(TARGET:Fuzz%=%)
@@ -86,7 +86,7 @@ vulncheck:
 workflows:
 	@$(TOOL) actionlint
 
-## long-fuzz: nightly: every fuzz target for a minute
+## long-fuzz: nightly: run every fuzz target for a minute
 .PHONY: long-fuzz
 long-fuzz:
 	@FUZZTIME=1m tools/fuzz
