@@ -46,7 +46,7 @@ func checkPackageSize(r *repository) []string {
 
 var promise = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
-// checkPromises returns the comments that promise future work, such as TODO. Such work must be done
+// checkPromises returns the comments that promise future work. Such work must be done
 // now or become an issue.
 func checkPromises(r *repository) []string {
 	var bad []string

@@ -56,7 +56,7 @@ type Log struct {
 	state      state
 	records    recordRing
 	feeds      feedIndex
-	newest     listwatch.Version // the version of the newest record, or the start version of the log
+	newest     listwatch.Version // version of the newest record; the start version of an empty log
 	startWaits map[*startWait]struct{}
 }
 

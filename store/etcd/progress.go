@@ -82,7 +82,7 @@ func (b *backend) handleProgress(ctx context.Context, v listwatch.Version) error
 func (b *backend) checkCount(ctx context.Context, v listwatch.Version) error {
 	got, err := b.db.get(ctx, tryTimeout, b.keys.dir, clientv3.WithRange(b.keys.end()), clientv3.WithRev(int64(v)), clientv3.WithCountOnly())
 	if err != nil {
-		return nil //nolint:nilerr // v was compacted or etcd is unreachable; the next call tries again
+		return nil //nolint:nilerr // v was compacted or etcd is unreachable; the next call retries
 	}
 	b.counted = time.Now()
 	if have := int64(b.Stats().Objects + len(b.unreadable)); have != got.Count {
