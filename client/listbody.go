@@ -199,7 +199,7 @@ func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 	return parseItem(slices.Concat(head, []byte{','}, o.Data[1:]))
 }
 
-// more reports whether the array or object has another element. It permits one more value,
+// more reports whether the array or object has another element. It calls allow,
 // because the decoder may have to read ahead.
 func (b *listBody) more() bool {
 	b.allow()

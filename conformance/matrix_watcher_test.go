@@ -60,8 +60,9 @@ func (t *watchCounts) add(o watchCounts) {
 }
 
 // A session in the watcher's own cell is cut after ownCellMinBytes and up to
-// ownCellExtraBytes more. All sessions together must read less than the compressed history,
-// in which an event takes more than 400 bytes, or the last cuts would not occur.
+// ownCellExtraBytes more, so within minEvents*80 bytes. At most minCuts+1 such sessions are
+// cut, which together read less than minEvents*320 bytes. The history must be longer, or the
+// last cuts would not occur; it is, because even compressed an event takes more than 400 bytes.
 const ownCellMinBytes, ownCellExtraBytes = 32 << 10, minEvents*80 - 32<<10
 
 // newMatrixWatcher plans the sessions of a watcher. Most sessions are cut long before the

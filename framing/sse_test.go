@@ -91,7 +91,7 @@ func TestSSEDecoderParsesLikeBrowsers(t *testing.T) {
 	const none = "none"
 	for name, c := range map[string]struct {
 		stream string
-		id     string // the last event ID after the first event, or none without an event
+		id     string // the last event ID after the first event; none if no event is decoded
 		err    error  // the error at the end of the stream
 	}{
 		"LF":             {sseEvent, "", io.EOF},

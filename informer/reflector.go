@@ -181,8 +181,8 @@ type Trace struct {
 	// the next attempt. err is io.EOF if the Source ended the stream cleanly. relist
 	// reports whether the next attempt starts with the whole state.
 	Lost func(err error, wait time.Duration, relist bool)
-	// Replaced is called when the whole state was replaced, with the number of objects,
-	// their version, and the time since the first object arrived.
+	// Replaced is called when the whole state has been replaced, with the number of
+	// objects, their version, and the time since the first object arrived.
 	Replaced func(objects int, version listwatch.Version, took time.Duration)
 	// DecodeFailed is called when an object could not be decoded or transformed. The
 	// Reflector relists until this succeeds.

@@ -13,7 +13,7 @@ import (
 type Trace struct {
 	// Refused is called after an error response to a request.
 	Refused func(r *http.Request, err error)
-	// Opened is called when a watch was accepted, before its first event is written.
+	// Opened is called when a watch has been accepted, before its first event is written.
 	Opened func(w Watch)
 	// Sent is called after each write, with the number of events and bytes, and the duration of
 	// the write.

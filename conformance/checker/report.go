@@ -14,9 +14,9 @@ import (
 // A Violation is a broken guarantee and the place where it was broken.
 type Violation struct {
 	Guarantee Guarantee `json:"rule"`
-	// Session is the index of the session in the history, and Event the index of the
-	// event in the session. They are negative if the violation does not concern a session
-	// or an event.
+	// Watcher names the watcher or informer, Session is the index of the session in the
+	// history, and Event is the index of the event in the session. Session and Event are
+	// negative if the violation does not concern a session or an event.
 	Watcher   string `json:"watcher,omitempty"`
 	Session   int    `json:"session"`
 	Transport string `json:"transport,omitempty"`

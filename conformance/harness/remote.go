@@ -20,8 +20,8 @@ func (e *Env) RemoteTraced(s *Route, trace *client.Trace, others ...transport.Cl
 	return e.RemoteWith(s, func(r *client.Remote) { r.Trace = trace }, others...)
 }
 
-// RemoteWith is like Remote with a configuration function. In real time the client has no
-// backoff.
+// RemoteWith is like Remote with a configuration function. In a case that runs in real time,
+// not in fake time, the client retries without a backoff.
 func (e *Env) RemoteWith(s *Route, configure func(*client.Remote), others ...transport.Client) listwatch.Source {
 	r := &client.Remote{
 		URL: s.WatchURL("").String(), Network: s.Network, Transports: append([]transport.Client{s.Client}, others...),

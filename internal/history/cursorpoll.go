@@ -59,7 +59,8 @@ func (w *startWait) isOver() bool {
 	return w.over
 }
 
-// arm makes the end of the wait call wake. It returns false if the wait has already ended.
+// arm registers wake, which is called when the wait ends. It returns false if the wait has
+// already ended.
 func (w *startWait) arm(wake func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,8 +27,8 @@ type wakeEntry struct {
 	slot  int    // the index of the cursor in wakeList.waiting, valid during that round
 }
 
-// arm makes the next event call wake once. It returns false if c already has an event or an
-// error to return.
+// arm registers wake, which is called once when the next event arrives. It returns false if c
+// already has an event or an error to return.
 func (l *wakeList) arm(c *Cursor, wake func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

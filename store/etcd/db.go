@@ -58,13 +58,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 }
 
 // Collection is like [DB.CollectionContext] without a deadline: it returns when the state
-// was read or db is closed.
+// has been read or db has been closed.
 func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	return db.CollectionContext(context.Background(), s)
 }
 
-// CollectionContext adds the collection that s declares, and returns when its state was
-// read. ctx bounds only this call, and its error is returned unchanged. If the database has
+// CollectionContext adds the collection that s declares, and returns when its state has
+// been read. ctx bounds only this call, and its error is returned unchanged. If the database has
 // a collection of the same plural and group, the error has code AlreadyExists. If the
 // prefix holds other data, it has code Corrupt. If db is closed meanwhile, it has code
 // Unavailable.

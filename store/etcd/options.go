@@ -78,13 +78,13 @@ type Trace struct {
 	// Loaded is called when a collection can be served. Its state is at version, and watches
 	// can start at floor or later.
 	Loaded func(collection string, objects int, floor, version int64, took time.Duration)
-	// WatchLost is called when a watch of etcd ended or could not be opened. The database
-	// then opens it again at the next revision.
+	// WatchLost is called when a watch of etcd has ended or could not be opened. The
+	// database then opens it again at the next revision.
 	WatchLost func(collection string, err error)
-	// WatchResumed is called when a watch of etcd was opened at a revision.
+	// WatchResumed is called when a watch of etcd has been opened at a revision.
 	WatchResumed func(collection string, revision int64)
-	// Relisted is called when events were lost, with the reason. The database then loads
-	// the collection again, and its watches expire.
+	// Relisted is called when events have been lost, with the reason. The database then
+	// loads the collection again, and its watches expire.
 	Relisted func(collection string, reason error)
 	// DuplicatesDropped is called when etcd has repeated events, which the database
 	// ignores.
