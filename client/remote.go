@@ -22,9 +22,10 @@ import (
 // A Remote is the Source behind a URL. Only URL must be set. It is safe for concurrent use. Its
 // fields must not be changed once it is in use, and it must not be copied.
 type Remote struct {
-	// URL is the http or https URL of the collection. Its query is sent with every request.
-	// Selectors in it are combined with the selectors of a Query, timeoutSeconds limits how
-	// long the server keeps a watch open, and parameters that a Query sets are ignored.
+	// URL is the http or https URL of the collection. Its query is sent with every request,
+	// without the parameters that come from a Query, such as watch and limit. Its selectors
+	// are combined with the selectors of a Query. Its timeoutSeconds limits how long the
+	// server keeps a watch open.
 	URL string
 	// Network connects to the server. HTTPClient and Transports are used instead if they are set.
 	Network transport.Network

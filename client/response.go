@@ -48,8 +48,8 @@ func (f *follower) request(ctx context.Context, p params) (*response, error) {
 	return resp, nil
 }
 
-// checkEpoch returns an error if the header h names another epoch than the epoch of the
-// version to resume from.
+// checkEpoch returns an error if the epoch in the header h is not the epoch of the version to
+// resume from.
 func (f *follower) checkEpoch(h http.Header) error {
 	epoch, before := h.Get(transport.EpochHeader), f.epoch
 	if epoch == "" {

@@ -61,7 +61,7 @@ func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *br
 	return s
 }
 
-// pageURL returns the URL of o's page with the watch of this fixture.
+// pageURL returns the URL at which o serves the page that opens the watch of this fixture.
 func (s *browserFixture) pageURL(o *reportServer) string {
 	return o.url + "/page?" + url.Values{"watch": {s.url.String()}}.Encode()
 }

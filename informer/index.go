@@ -66,8 +66,8 @@ func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err 
 	return values, nil
 }
 
-// replace removes before, which the index holds under the values old, and adds now under
-// values. Either item may be nil.
+// replace replaces one item by another: before, which is indexed under the values in old, by
+// now, which is to be indexed under values. Either item may be nil.
 func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
 	for _, v := range old {
 		if _, stays := slices.BinarySearch(values, v); !stays {

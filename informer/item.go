@@ -49,7 +49,9 @@ func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 	case isSameMap(own.labels, metadataOf(&i.Value).labels):
 		i.labels = own.labels
 	default:
-		i.labels = nil // Value copies its labels on each call, as unstructured objects do
+		// Value returns a new copy of its labels on each call, as unstructured objects do. An
+		// item does not keep such a copy.
+		i.labels = nil
 	}
 	return i
 }

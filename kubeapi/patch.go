@@ -157,7 +157,7 @@ func checkOperation(o jsonpatch.Operation) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		case pointer == "" || pointer[0] != '/':
-			// A patch cannot replace the whole object. Only a PUT can.
+			// The empty pointer means the whole object, which only a PUT can replace.
 			return fmt.Errorf("%s is %q, must be a JSON pointer that starts with a slash", name, pointer)
 		case strings.Count(pointer, "/") > maxPatchDepth:
 			return fmt.Errorf("%s is deeper than %d levels", name, maxPatchDepth)

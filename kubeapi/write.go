@@ -152,7 +152,8 @@ func (c resourceRequest) update(ctx context.Context, to *store.Collection, p pat
 	})
 }
 
-// checkIdentity returns an error if next names another object or another version than old.
+// checkIdentity returns an error if the name, namespace, UID or version in next differs from
+// that of old. Each may be missing in next.
 // The types of next have already been checked.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {

@@ -25,7 +25,7 @@ type KubeServer struct {
 	header   http.Header // for requests of the cases
 	rest     *restClient
 	resource resource
-	// run is part of every name that the run creates.
+	// run identifies this run, and is part of the name of each object that it creates.
 	run string
 	// createsNamespaces reports whether namespaces must be created before they are used.
 	createsNamespaces bool

@@ -143,7 +143,7 @@ func (s *duplicateScan) array(i int) (end int) {
 	return i + 1
 }
 
-// pathText returns the text of the first n steps of the path.
+// pathText returns the text of path[:steps].
 func (s *duplicateScan) pathText(steps int) string {
 	var at []byte
 	for _, step := range s.path[:steps] {

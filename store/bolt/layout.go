@@ -128,9 +128,9 @@ func (d declaration) String() string {
 	return fmt.Sprintf("%s of %s %s", d.Kind, d.APIVersion, scope)
 }
 
-// isDeclared reports whether the file has the collection that s declares. If the file has
-// another declaration of that collection, the result is an error, or false if the stored
-// collection is empty, so that a mistake can be corrected.
+// isDeclared reports whether the file has the collection that s declares. If the file has a
+// different declaration of it, the result is an error. But if the stored collection is empty,
+// the result is false, so that declare can replace a mistaken declaration.
 func isDeclared(tx *bbolt.Tx, s store.CollectionSpec) (bool, error) {
 	name := s.QualifiedName()
 	stored := tx.Bucket(headerBucket).Get(declarationKey(name))

@@ -97,8 +97,8 @@ func (c *conn) readUnvalidated(p []byte) (int, error) {
 }
 
 // Write is called by the library, with whole frames or with consecutive parts of one frame.
-// After the end it discards p and reports success, because the library may still answer frames
-// that the peer sent before the end.
+// After a close frame or a failed write, it discards p and reports success, because the library
+// may still answer frames that the peer sent earlier.
 func (c *conn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()

@@ -42,12 +42,14 @@ type stream struct {
 	sending connio.Lock // held while messages or a close frame are written
 
 	finishOnce, closeOnce sync.Once
-	closing               atomic.Bool // only read may close the connection, after a close frame
+	// closing is set when read ends the connection with a close frame. Then nothing else may
+	// close it.
+	closing atomic.Bool
 
 	sentBeforePing int64 // conn.sent at the last ping; owned by the goroutine of pingTimer
 
 	mu        sync.Mutex
-	pingTimer *time.Timer // guarded by mu; nil after the end
+	pingTimer *time.Timer // guarded by mu; nil after finish
 }
 
 var _ transport.Sender = (*stream)(nil)

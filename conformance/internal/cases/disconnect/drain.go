@@ -157,8 +157,8 @@ func drainRateLimited(e *harness.Env) {
 		got[min(int((<-ends)/(drainSpread/parts)), parts-1)]++
 	}
 	for _, n := range got {
-		// The probability that fewer than 6 of 60 random ends fall into one of the thirds
-		// is about 1 in 30,000.
+		// The probability that fewer than 6 of 60 random ends fall into any one third of
+		// drainSpread is about 1 in 60,000.
 		if n < 6 {
 			e.Errorf("the ends of %d watches are not spread over %v: got %v in each third", watches, drainSpread, got)
 		}
