@@ -113,7 +113,8 @@ func numberEnd(src []byte, i int) int {
 	return i
 }
 
-// appendHead appends the head of an item, its major type and its argument, in the shortest form.
+// appendHead appends the head of an item in the shortest form. The head consists of the major type
+// and the argument n.
 func appendHead(dst []byte, major byte, n uint64) []byte {
 	major <<= 5
 	switch {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// mutationCheckInterval is the time between two comparisons of all values.
+// mutationCheckInterval is the time between two checks of all values.
 const mutationCheckInterval = time.Second
 
 // A mutationDetector holds a checksum of each stored value, taken before any reader saw the
@@ -26,7 +26,7 @@ func newMutationDetector[T any]() *mutationDetector[T] {
 	return &mutationDetector[T]{seed: maphash.MakeSeed(), sums: make(map[*Item[T]]uint64)}
 }
 
-// run compares all values periodically until ctx ends.
+// run checks all values periodically until ctx ends.
 func (d *mutationDetector[T]) run(ctx context.Context) {
 	ticker := time.NewTicker(mutationCheckInterval)
 	defer ticker.Stop()

@@ -19,7 +19,7 @@ type upstream struct {
 	// Guarded by mu.
 	open   *upstreamWatcher // nil if no watch is open
 	epoch  string           // the epoch of the relay's state; empty if not known
-	target target           // the target of the open watch, until its state is complete
+	target target           // of the open watch; zero once the watch has sent its initial events
 	// a backfill has failed; the next watch begins with the newest state
 	noBackfill bool
 }

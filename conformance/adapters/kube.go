@@ -89,7 +89,7 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 	return err
 }
 
-// Close removes everything that the run created, including what interrupted cases left.
+// Close removes everything that the run created, including the namespaces of interrupted cases.
 func (c *KubeServer) Close() error {
 	defer c.rest.close()
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)

@@ -129,7 +129,8 @@ func (c *cluster) waitForRequirements(ctx context.Context) {
 			return
 		}
 		h := c.recorder.History()
-		// Check fails if a write has been recorded before an earlier one; then try again.
+		// Check may fail while writes are in progress, because a later write may be recorded
+		// before an earlier one. The next iteration checks again.
 		r, err := checker.Check(h, nil)
 		if err == nil && len(h.Meta.Requirements.Missing(&r.Summary)) == 0 {
 			return

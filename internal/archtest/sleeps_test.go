@@ -123,8 +123,8 @@ func within(nodes []ast.Node, pos token.Pos) bool {
 	return false
 }
 
-// isName reports whether n is pkg.name. It reports false if pkg is empty, because the file does not
-// import the package.
+// isName reports whether n is pkg.name. An empty pkg means that the file does not import the
+// package; isName then reports false.
 func isName(n ast.Node, pkg, name string) bool {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok || pkg == "" || sel.Sel.Name != name {

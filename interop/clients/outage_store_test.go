@@ -27,8 +27,8 @@ func TestInformersRelistFromANewStore(t *testing.T) {
 // because it retries a list ten times after a 504 with Retry-After.
 func TestInformersRelistFromABackup(t *testing.T) {
 	t.Parallel()
-	// The backup is opened before the other store, so its versions are lower than the
-	// versions of the informer.
+	// The first version of a store is the current time. The backup is opened before the store
+	// that the informer follows, so the backup's versions are lower.
 	backup := memory.Open(memory.Options{})
 	got := swapStore(t, true, func() *memory.DB { return backup })
 	if got.expired != 0 || got.streamed != 2 || got.lists != 0 {

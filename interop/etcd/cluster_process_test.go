@@ -40,8 +40,8 @@ type serverProcess struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	counts  map[string]int // the number of notes by word
-	details []string       // the notes that have a text
+	counts  map[string]int // the number of calls of note, by word
+	details []string       // "word: text" of the calls that have a text
 }
 
 // startServer starts a server. The connections of its clients and its connections to etcd
@@ -174,7 +174,7 @@ func (s *serverProcess) note(word, rest string) {
 	}
 }
 
-// count returns the number of notes with the given word.
+// count returns how often note was called with word.
 func (s *serverProcess) count(word string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,8 +67,8 @@ func TestHTTP2AsSpecified(t *testing.T) {
 	}
 }
 
-// configure returns the configuration of h2spec for a server. The path is a list, because
-// many cases require a response with a body of at least five bytes.
+// configure returns the configuration of h2spec for a server. The cases request the URL of a
+// list, because many of them require a response with a body of at least five bytes.
 func configure(t *testing.T, serverURL string) *config.Config {
 	t.Helper()
 	u, err := url.Parse(serverURL)

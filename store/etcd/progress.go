@@ -60,7 +60,7 @@ func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 	}
 }
 
-// countInterval is the time between two comparisons of the number of objects.
+// countInterval is the time between two counts of the objects in etcd.
 const countInterval = time.Minute
 
 // handleProgress advances the log to v, because etcd has sent every event up to v. Before
