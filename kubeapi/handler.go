@@ -34,7 +34,7 @@ type Handler struct {
 	// rejected with status 413.
 	MaxBodyBytes int64
 	// Ready returns an error if the server is not ready. /readyz sends the error's text to
-	// any client. If nil, the server is ready until Drain is called.
+	// any client. If Ready is nil, the server is ready until Drain is called.
 	Ready func() error
 
 	// Immutable once in use.

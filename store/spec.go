@@ -27,8 +27,8 @@ type CollectionSpec struct {
 	Fields []string
 	// CheckName returns an error, which is shown to the writer, if an object may not have
 	// the name. Names that cannot be one segment of a URL path are refused before CheckName
-	// is called. If nil, [listwatch.CheckName] is used, which accepts the DNS subdomains
-	// that Kubernetes demands of most kinds.
+	// is called. If CheckName is nil, [listwatch.CheckName] is used, which accepts the DNS
+	// subdomains that Kubernetes demands of most kinds.
 	CheckName func(name string) error
 }
 

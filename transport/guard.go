@@ -10,8 +10,8 @@ import (
 
 // A writeGuard makes the writes of one response fail if the peer accepts no data.
 type writeGuard interface {
-	// begin is called before each write, and end after the last write of a batch. A write that
-	// is still in progress when the timeout has passed since begin fails.
+	// begin is called before each write, and end after the last write of a batch. A write fails
+	// if it is still in progress when the timeout has passed since the call of begin.
 	begin()
 	end()
 	// abort ends the response so that the client does not consider it complete. When abort

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// A Progress shows a run in progress. On a terminal it writes a strip of signs for each
-// group, otherwise a line for each case. It is safe for concurrent use.
+// A Progress shows a run in progress. On a terminal it writes a line for each group, with one
+// sign per outcome, otherwise a line for each case. It is safe for concurrent use.
 type Progress struct {
 	// Immutable after construction.
 	out   io.Writer
@@ -107,8 +107,8 @@ var ansiColors = map[runner.Verdict]string{
 	runner.SetupError: "1;31", runner.NotRun: "2",
 }
 
-// stripLine returns the strip of the current group. If it does not fit the terminal, it
-// shows the latest runs.
+// stripLine returns the line of the current group: a sign for each outcome, and counts. If the
+// terminal is too narrow for all signs, it shows the latest ones.
 func (p *Progress) stripLine() string {
 	counts, bad := map[runner.Verdict]int{}, 0
 	for _, v := range p.strip {

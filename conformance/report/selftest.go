@@ -20,7 +20,7 @@ const (
 	mutantGroup     = "mutants"
 )
 
-// A selfTestFinding is a problem with the suite itself or with this module under faults.
+// A selfTestFinding is a mutant that survived or a problem that the robustness test found.
 type selfTestFinding struct {
 	Name, Rule string
 	Messages   []string

@@ -19,7 +19,7 @@ type Reader[T any] struct {
 	Read func() (T, error)
 
 	// Start runs f on another goroutine. f performs reads until no caller waits. If Start
-	// returns an error, Get returns it. If nil, a go statement is used.
+	// returns an error, Get returns it. If Start is nil, a go statement is used.
 	Start func(f func()) error
 
 	mu sync.Mutex

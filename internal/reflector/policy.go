@@ -43,8 +43,8 @@ type Policy struct {
 	// an error, Run returns that error. Restart may be nil.
 	Restart func(cause error, at *ResumePoint) error
 	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
-	// that the Source does not support them. If nil, every [listwatch.Unsupported] and
-	// [listwatch.Invalid] may mean that.
+	// that the Source does not support them. If MayRefuseWatchList is nil, every
+	// [listwatch.Unsupported] and [listwatch.Invalid] may mean that.
 	MayRefuseWatchList func(err error) bool
 	// UncheckedInitialEvents disables the checks of initial events. If false, a change
 	// among the initial events, and a clean end before Synced, are failures.

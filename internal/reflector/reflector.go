@@ -66,7 +66,7 @@ type Reflector struct {
 	WatchList *WatchListSupport
 	// Lost is called before each delay. err is the reason why the watch ended or could not
 	// be opened, or io.EOF after a clean end. relist is true if the state will be requested
-	// again. If nil, it is not called.
+	// again. Lost may be nil.
 	Lost func(err error, wait time.Duration, relist bool)
 
 	watcher listwatch.Watcher // opened by Open and not read yet; nil if there is none

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// contentTypes holds functions that configure the content types of a client in usual ways.
+// contentTypes are common configurations of a client's content types.
 var contentTypes = map[string]func(*rest.Config){
 	"default": func(*rest.Config) {},
 	"protobuf": func(c *rest.Config) {

@@ -115,7 +115,7 @@ func (g patchGenerator) patchKeyed(p jsonObject, name string, list []any, f sche
 	}
 }
 
-// patchSet adds a patch of a list of merged scalars.
+// patchSet adds a patch of a list of scalars that is merged, not replaced.
 func (g patchGenerator) patchSet(p jsonObject, name string, list []any) {
 	added := toAny(g.words())
 	if len(added) > 0 {

@@ -232,7 +232,8 @@ func TestMissingCollectionIsCorrupt(t *testing.T) {
 	}
 }
 
-// A damaged page can hide a record, if no other record refers to it.
+// A record that has disappeared, for example with a damaged page, is noticed even if no other
+// record refers to it.
 func TestMissingRecordIsCorrupt(t *testing.T) {
 	for name, which := range map[string]int{"the first": 0, "the second": 1, "the last": 2} {
 		s := open(t, bolt.Options{})

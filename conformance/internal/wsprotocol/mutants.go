@@ -123,8 +123,8 @@ var clientMutants = []mutation.Mutant{
 	}},
 }
 
-// sampleOffset returns the offset of the text of an event in p, where invalid UTF-8 may start.
-// It returns len(p) if p contains no event.
+// sampleOffset returns the offset in p of the sample text of an event, which the cases replace
+// with invalid UTF-8. It returns len(p) if p contains no event.
 func sampleOffset(p []byte) int {
 	const before = `"text":"`
 	for i := range p {

@@ -23,7 +23,7 @@ func TuneTCP(conn net.Conn) {
 	}
 }
 
-// Reset closes conn without a TLS closing alert. The peer sees a TCP reset if the network
+// Reset closes conn without a TLS alert. The peer sees a TCP reset if the network
 // supports resets.
 func Reset(conn net.Conn) {
 	conn = beneathTLS(conn)
