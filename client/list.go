@@ -97,7 +97,7 @@ func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page 
 	if page, err = b.read(); err != nil {
 		return page, "", err
 	}
-	r.learnKind(b.apiVersion, b.kind)
+	r.learnKind(b.itemAPIVersion, b.itemKind)
 	return page, resp.Header.Get(transport.EpochHeader), nil
 }
 

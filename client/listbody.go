@@ -23,10 +23,10 @@ type listBody struct {
 	dec   *json.Decoder
 	limit int64 // the maximum number of bytes of one object
 
-	kind, apiVersion string // the type of the objects; empty if not known
-	page             listwatch.Page
-	hasItems         bool
-	raw              json.RawMessage // reused for each value
+	itemKind, itemAPIVersion string // the type of the items; empty if not known
+	page                     listwatch.Page
+	hasItems                 bool
+	valueBuffer              json.RawMessage // reused for each value
 }
 
 // newListBody returns a reader of r. One object may have at most limit bytes, and the whole
@@ -81,19 +81,19 @@ func (b *listBody) member(name json.Token) error {
 		}
 		var ok bool
 		// A list of kind "List" may hold objects of any kind, each with its own kind member.
-		// b.kind is then empty.
-		if b.kind, ok = strings.CutSuffix(kind, "List"); !ok {
+		// b.itemKind is then empty.
+		if b.itemKind, ok = strings.CutSuffix(kind, "List"); !ok {
 			return &listwatch.Error{Code: listwatch.Unsupported, Message: fmt.Sprintf("the response has kind %.64q, want a kind that ends in List", kind)}
 		}
 		return nil
 	case "apiVersion":
-		return b.decode(&b.apiVersion)
+		return b.decode(&b.itemAPIVersion)
 	case "metadata":
 		return b.metadata()
 	case "items":
 		return b.items()
 	}
-	return b.decode(&b.raw)
+	return b.decode(&b.valueBuffer)
 }
 
 func (b *listBody) metadata() error {
@@ -130,10 +130,10 @@ func (b *listBody) items() error {
 		return corruptList(fmt.Sprintf("items is %v, want an array", t), nil)
 	}
 	for b.more() {
-		if err := b.decode(&b.raw); err != nil {
+		if err := b.decode(&b.valueBuffer); err != nil {
 			return err
 		}
-		o, err := parseItem(b.raw)
+		o, err := parseItem(b.valueBuffer)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (b *listBody) finish() error {
 	case b.page.Continue == "":
 		b.page.Remaining = 0
 	}
-	if b.kind == "" || b.apiVersion == "" {
+	if b.itemKind == "" || b.itemAPIVersion == "" {
 		return nil
 	}
 	for i, o := range b.page.Items {
@@ -180,7 +180,7 @@ func (b *listBody) finish() error {
 // typed returns o with kind and apiVersion as the first members, unless it has them already.
 func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 	var head []byte
-	for _, m := range [...]struct{ name, value string }{{"kind", b.kind}, {"apiVersion", b.apiVersion}} {
+	for _, m := range [...]struct{ name, value string }{{"kind", b.itemKind}, {"apiVersion", b.itemAPIVersion}} {
 		if rawjson.Lookup(o.Data, m.name) != nil {
 			continue
 		}

@@ -108,9 +108,9 @@ type modelRun struct {
 	listed bool
 	first  listwatch.Version // version of the first list, in this epoch
 	claim  listwatch.Version
-	// refused is true while the store lacks an object that it has refused. Until a list
-	// delivers that object again, the queue's version does not apply to the store.
-	refused bool
+	// storeRefusedObject is true while the store lacks an object that it has refused. Until a
+	// list delivers that object again, the queue's version does not apply to the store.
+	storeRefusedObject bool
 }
 
 var errRefused = errors.New("refused")
@@ -175,7 +175,7 @@ func (w *modelRun) pop() {
 	err := w.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error {
 		w.maybeInterfere("before the handler")
 		if rapid.IntRange(0, 19).Draw(w.T, "refuse") == 0 {
-			w.refused = true
+			w.storeRefusedObject = true
 			return errRefused
 		}
 		w.handleAll(d)
@@ -234,7 +234,7 @@ func (w *modelRun) handle(key listwatch.Key, d Delta[*thing]) {
 			w.Fatalf("%s is reported as added but was known", key)
 		}
 	case DeltaUpdated, DeltaSync, DeltaDeleted:
-		if !known && !w.refused {
+		if !known && !w.storeRefusedObject {
 			w.Fatalf("%s is reported as %s but was not known", key, d.Type)
 		}
 	}
@@ -272,7 +272,7 @@ func (w *modelRun) check(*rapid.T) {
 		if i, ok := w.store.Item(key); ok != (have > 0) || ok && i.Version != have {
 			w.Fatalf("the store holds %v for %s, but the deltas reported version %d", i, key, have)
 		}
-		if v > 0 && !w.refused && !w.mayBe(key, have, v) {
+		if v > 0 && !w.storeRefusedObject && !w.mayBe(key, have, v) {
 			w.Fatalf("the queue reports version %d, but %s is at %d", v, key, have)
 		}
 	}
@@ -294,7 +294,7 @@ func TestFIFOAndStoreMatchModel(t *testing.T) {
 			"pop":     func(*rapid.T) { w.pop() },
 			"pop 2":   func(*rapid.T) { w.pop(); w.pop() },
 			"": func(t *rapid.T) {
-				w.refused = w.refused && w.fifo.Len() > 0
+				w.storeRefusedObject = w.storeRefusedObject && w.fifo.Len() > 0
 				w.check(t)
 			},
 		})

@@ -21,7 +21,7 @@ type upstreamWatcher struct {
 	// Owned by the reader.
 	pending     []listwatch.Event // returned before the events of Watcher
 	backfillEnd listwatch.Version // the target of the backfill; zero once it is reached
-	position    listwatch.Version // the version of the newest bookmark made by poll
+	position    listwatch.Version // the version of the newest bookmark made by nextFromPoller
 
 	mu      sync.Mutex
 	failure error // guarded by mu; set by fail
@@ -36,7 +36,7 @@ func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n in
 			w.pending = nil // release the events
 		}
 	case w.poller != nil:
-		n, err = w.poll(ctx, dst)
+		n, err = w.nextFromPoller(ctx, dst)
 	default:
 		n, err = w.Watcher.Next(ctx, dst)
 	}
@@ -58,8 +58,9 @@ func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n in
 	return n, err
 }
 
-// poll is Next for a Poller. When the Poller advances without an event, poll returns a bookmark.
-func (w *upstreamWatcher) poll(ctx context.Context, dst []listwatch.Event) (int, error) {
+// nextFromPoller is Next for a Poller. It returns a bookmark when the Poller advances without an
+// event.
+func (w *upstreamWatcher) nextFromPoller(ctx context.Context, dst []listwatch.Event) (int, error) {
 	for {
 		if n, err := w.poller.Poll(dst); n > 0 || err != nil {
 			return n, err

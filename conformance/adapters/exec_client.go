@@ -89,17 +89,17 @@ type execClient struct {
 
 // transportClient replaces one of this module's transport clients with the client under
 // test.
-func (c *execClient) transportClient(ours transport.Client) transport.Client {
-	return &execTransport{c, ours.Name(), networkOf(ours)}
+func (c *execClient) transportClient(replaced transport.Client) transport.Client {
+	return &execTransport{c, replaced.Name(), networkOf(replaced)}
 }
 
 // source replaces this module's resuming client with the client under test. It returns nil
 // if the client under test cannot resume.
-func (c *execClient) source(ours *client.Remote) listwatch.Source {
+func (c *execClient) source(replaced *client.Remote) listwatch.Source {
 	if !slices.Contains(c.can, "resume") {
 		return nil
 	}
-	return &execSource{c, ours}
+	return &execSource{c, replaced}
 }
 
 // watch asks the client to watch u over a network, and returns the receiver of its replies.

@@ -13,7 +13,7 @@ import (
 // An execSource is a client that resumes by itself.
 type execSource struct {
 	*execClient
-	ours *client.Remote
+	replaced *client.Remote
 }
 
 // List is not supported.
@@ -23,7 +23,7 @@ func (s *execSource) List(context.Context, listwatch.Query) (listwatch.Page, err
 
 // Watch asks the client to watch and to resume until the watch is closed.
 func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	u, err := url.Parse(s.ours.URL)
+	u, err := url.Parse(s.replaced.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 		query.Set("allowWatchBookmarks", "true")
 	}
 	u.RawQuery = query.Encode()
-	stream, err := s.watch(s.ours.Network, u, watchRequest{Resume: true})
+	stream, err := s.watch(s.replaced.Network, u, watchRequest{Resume: true})
 	if err != nil {
 		return nil, err
 	}

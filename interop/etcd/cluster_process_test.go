@@ -107,7 +107,7 @@ func (s *serverProcess) start() {
 	s.t.Helper()
 	var err error
 	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); {
-		if err = s.startOnce(); err == nil {
+		if err = s.tryStart(); err == nil {
 			return
 		}
 		s.kill()
@@ -116,8 +116,8 @@ func (s *serverProcess) start() {
 	s.t.Fatalf("server %s did not start: %v", s.name, err)
 }
 
-// startOnce starts a process and waits until it is ready.
-func (s *serverProcess) startOnce() error {
+// tryStart starts a process and waits until it is ready.
+func (s *serverProcess) tryStart() error {
 	config, err := json.Marshal(s.config)
 	if err != nil {
 		return err

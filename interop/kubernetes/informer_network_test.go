@@ -14,8 +14,8 @@ type clientNetwork struct {
 	// Guarded by mu.
 	conns map[net.Conn]struct{}
 	// refused is closed at the first refused connection. It is nil while connections are accepted.
-	refused  chan struct{}
-	notified bool // whether refused is closed
+	refused         chan struct{}
+	refusedIsClosed bool
 }
 
 func newClientNetwork() *clientNetwork { return &clientNetwork{conns: make(map[net.Conn]struct{})} }
@@ -45,8 +45,8 @@ var errRefused = errors.New("the network refuses connections")
 func (w *clientNetwork) refuses() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.refused != nil && !w.notified {
-		w.notified = true
+	if w.refused != nil && !w.refusedIsClosed {
+		w.refusedIsClosed = true
 		close(w.refused)
 	}
 	return w.refused != nil
@@ -68,7 +68,7 @@ func (w *clientNetwork) cut() {
 func (w *clientNetwork) refuse() (waitForAttempt func()) {
 	w.mu.Lock()
 	refused := make(chan struct{})
-	w.refused, w.notified = refused, false
+	w.refused, w.refusedIsClosed = refused, false
 	w.mu.Unlock()
 	w.cut()
 	return func() { <-refused }

@@ -449,7 +449,7 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 		done.Go(func() {
 			for range each {
 				_, err := s.pods.Update(t.Context(), podKey("a"), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
-					i, err := strconv.Atoi(lastNumber(old.Data))
+					i, err := strconv.Atoi(numberBeforeBrace(old.Data))
 					return pod("a", i+1), err
 				})
 				if err != nil {
@@ -460,7 +460,7 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	}
 	done.Wait()
 	s.reopen()
-	if got := lastNumber(s.get("a").Data); got != fmt.Sprint(writers*each) || s.db.Version() != start+writers*each {
+	if got := numberBeforeBrace(s.get("a").Data); got != fmt.Sprint(writers*each) || s.db.Version() != start+writers*each {
 		t.Errorf("got count %s at version %d, want %d at %d", got, s.db.Version(), writers*each, start+writers*each)
 	}
 }
@@ -474,8 +474,8 @@ func (s *testDB) get(name string) *listwatch.Object {
 	return o
 }
 
-// lastNumber returns the digits before the last byte of data, which is a closing brace.
-func lastNumber(data []byte) string {
+// numberBeforeBrace returns the digits before the last byte of data, which is a closing brace.
+func numberBeforeBrace(data []byte) string {
 	end := len(data) - 1
 	start := end
 	for start > 0 && data[start-1] >= '0' && data[start-1] <= '9' {

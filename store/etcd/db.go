@@ -122,7 +122,7 @@ func (db *DB) start(lifetime context.Context, b *backend) error {
 	if err := b.catchUp(lifetime); err != nil {
 		return err
 	}
-	return b.checkKeys()
+	return b.unreadableKeyError()
 }
 
 // Ready returns nil if the newest state of every collection can be read within 3 seconds.

@@ -168,8 +168,8 @@ func (b *backend) decodePage(page []*mvccpb.KeyValue, into *loadedState) {
 	}
 }
 
-// checkKeys returns an error if a key is unreadable, unless SkipUnreadable is set.
-func (b *backend) checkKeys() error {
+// unreadableKeyError returns an error if a key is unreadable, unless SkipUnreadable is set.
+func (b *backend) unreadableKeyError() error {
 	err := b.keyError.Load()
 	if err == nil || b.db.options.SkipUnreadable {
 		return nil

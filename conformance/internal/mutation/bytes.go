@@ -16,21 +16,21 @@ import (
 // OnFrames returns a function that makes a transport send changed event payloads. The envelope
 // that the transport puts around a payload stays valid.
 func OnFrames(change func(payload []byte) []byte) func(transport.Server) transport.Server {
-	return func(s transport.Server) transport.Server { return &reframedServer{s, change} }
+	return func(s transport.Server) transport.Server { return &frameChangingServer{s, change} }
 }
 
-type reframedServer struct {
+type frameChangingServer struct {
 	transport.Server
 	change func([]byte) []byte
 }
 
 // Accept replaces the sender of the stream.
-func (s *reframedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+func (s *frameChangingServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	stream, err := s.Server.Accept(w, r, o)
 	if err != nil {
 		return nil, err
 	}
-	sender := &reframedSender{stream.Sender, s.change}
+	sender := &frameChangingSender{stream.Sender, s.change}
 	ws, isWS := s.Server.(*websocket.Server)
 	switch {
 	case isWS && ws.Backend == websocket.Gorilla:
@@ -52,13 +52,13 @@ func (s *reframedServer) Accept(w http.ResponseWriter, r *http.Request, o transp
 	return stream, nil
 }
 
-type reframedSender struct {
+type frameChangingSender struct {
 	transport.Sender
 	change func([]byte) []byte
 }
 
 // Send sends changed copies, because the caller may share the frames.
-func (s *reframedSender) Send(frames [][]byte) error {
+func (s *frameChangingSender) Send(frames [][]byte) error {
 	changed := make([][]byte, len(frames))
 	for i, f := range frames {
 		changed[i] = s.change(bytes.Clone(f))

@@ -23,10 +23,10 @@ type Backend struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	objects  map[listwatch.Key]*listwatch.Object
-	newest   listwatch.Version
-	middle   listwatch.Version // the next compaction drops the history up to here
-	newBytes int64             // the bytes of the history after middle
+	objects          map[listwatch.Key]*listwatch.Object
+	newest           listwatch.Version
+	middle           listwatch.Version // the next compaction drops the history up to here
+	bytesAfterMiddle int64             // the size of the history after middle
 }
 
 var _ store.Backend = (*Backend)(nil)
@@ -75,10 +75,10 @@ func (b *Backend) Commit(_ context.Context, c store.Change) (*listwatch.Object, 
 // add adds a write to the history. It keeps between half of maxBytes and all of it. It needs mu.
 func (b *Backend) add(w slicesource.Write, o *listwatch.Object) {
 	size := int64(len(o.Data))
-	if b.newBytes+size > b.maxBytes/2 {
+	if b.bytesAfterMiddle+size > b.maxBytes/2 {
 		b.Compact(b.middle)
-		b.middle, b.newBytes = w.Version-1, 0
+		b.middle, b.bytesAfterMiddle = w.Version-1, 0
 	}
-	b.newBytes += size
+	b.bytesAfterMiddle += size
 	b.Append(w)
 }
