@@ -72,7 +72,7 @@ func readEvents(t testing.TB, w listwatch.Watcher, n int) []listwatch.Event {
 	return events
 }
 
-// forEachTransport runs test in a bubble for each transport.
+// forEachTransport runs test for each transport, each in a separate synctest bubble.
 func forEachTransport(t *testing.T, test func(t *testing.T, name string)) {
 	for _, name := range servertest.TransportNames {
 		t.Run(name, func(t *testing.T) {

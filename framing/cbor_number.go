@@ -34,7 +34,7 @@ func appendInteger(dst []byte, negative bool, digits []byte) ([]byte, error) {
 	if len(digits) <= 20 {
 		if n, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
 			if negative {
-				// RFC 8949 3.1: the value of type 1 is -1-n.
+				// RFC 8949 3.1: the value of an item of type 1 is -1 minus its argument.
 				return appendHead(dst, cborNegative, n-1), nil
 			}
 			return appendHead(dst, cborUint, n), nil

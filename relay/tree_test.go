@@ -110,9 +110,9 @@ func (tr *tree) kill(name string) {
 	tr.relays[name].upstream.Close()
 }
 
-// startWatchers starts watchers. Half of them always use the same relay, the others any
-// relay that is running. In each half, every second watcher uses HTTP/2 and shares
-// connections.
+// startWatchers starts watchers. Half of them are spread over the relays, and each of these keeps
+// to its relay. The others use any relay that is running. In each half, every second watcher uses
+// HTTP/2 and shares connections.
 func (tr *tree) startWatchers(count int) {
 	tr.Helper()
 	var ready sync.WaitGroup

@@ -45,7 +45,7 @@ func TestOriginAllowed(t *testing.T) {
 		{"http://", "", false, false},
 		{"h", "h", false, false},
 		{"null", "null", false, false},
-		// Patterns.
+		// Origins that one of the patterns allows, and similar ones that none allows.
 		{"https://app.example.com", "h", false, true},
 		{"https://APP.example.com:443", "h", false, true},
 		{"http://app.example.com", "h", false, false},

@@ -36,7 +36,7 @@ func newFixture(t *testing.T, configure func(*watchserver.Server)) *fixture {
 	return &fixture{t, servertest.Start(t, flags, servertest.Options{Configure: configure}), flags}
 }
 
-// onEachTransport runs test for each transport, each in a separate bubble.
+// onEachTransport runs test for each transport, each in a separate synctest bubble.
 func onEachTransport(t *testing.T, configure func(*watchserver.Server), test func(f *fixture, c transport.Client)) {
 	for _, name := range servertest.TransportNames {
 		t.Run(name, func(t *testing.T) {

@@ -279,15 +279,16 @@ var stateMutations = []mutation{
 	}},
 }
 
-// olderWrite returns a write of key before version than whose object is in v.
+// olderWrite returns a write of key whose object is in v. Its version is less than the parameter
+// than.
 func (m *mutator) olderWrite(v simSelection, key Key, than listwatch.Version) *Write {
 	return pickFrom(m, m.history.Writes, func(w *Write) bool {
 		return w.Key == key && w.Version < than && m.selects(v, w)
 	})
 }
 
-// deletedWrite returns a write of an object that was in v after the write, but is no longer
-// in v at version by.
+// deletedWrite returns a write of an object that was in v after the write, but had left v at a
+// later version. The parameter by is that version.
 func (m *mutator) deletedWrite(v simSelection, by listwatch.Version) *Write {
 	last := make(map[Key]*Write)
 	for i := range m.history.Writes {

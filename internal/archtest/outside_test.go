@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The source of a module outside this repository that serves a collection from memory.
+// The files of a module outside this repository, whose program serves a collection from memory.
 const (
 	outsideModule = `module example.com/outside
 

@@ -30,7 +30,7 @@ func checkSleeps(r *repository) []string {
 	return bad
 }
 
-// isTestKit reports whether p runs bubbles for the tests of other packages.
+// isTestKit reports whether p runs synctest bubbles for the tests of other packages.
 func isTestKit(p *sourcePackage) bool {
 	for _, f := range p.production() {
 		if importName(f, "testing/synctest") != "" {

@@ -212,7 +212,7 @@ func TestOtherFaultsAreFound(t *testing.T) {
 	}
 }
 
-// bubble is a test file that sleeps in bubbles only.
+// bubble is a test file that sleeps in synctest bubbles only.
 const bubble = `package a
 import ("testing"; "testing/synctest"; "time")
 func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }

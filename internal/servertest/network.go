@@ -51,7 +51,7 @@ func (n *Network) Kill(name string) {
 }
 
 // SetAlias makes alias another host name of the named servers. Each connection to it goes
-// to a running one of these servers, chosen at random.
+// to one of these servers that is running, chosen at random.
 func (n *Network) SetAlias(alias string, names ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

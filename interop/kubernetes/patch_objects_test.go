@@ -29,8 +29,8 @@ func (g patchGenerator) object(t *schema.Type, depth int) jsonObject {
 	return o
 }
 
-// names returns names of fields of t. most is the approximate number of names if t has many
-// fields.
+// names returns the names of members for an object of type t. If t has more than 2*most fields,
+// names picks some at random; most is their approximate number.
 func (g patchGenerator) names(t *schema.Type, most int) []string {
 	if t.AdditionalProperties != nil {
 		return g.words()

@@ -40,7 +40,8 @@ func Run(t *testing.T, p Pair) {
 	tests := []struct {
 		name string
 		run  func(*fixture)
-		// bubble is true if the test needs fake time or a network in memory.
+		// bubble is true if the test needs a synctest bubble, for fake time or a network in
+		// memory.
 		bubble bool
 		// compressed is true if the test also runs with each of Compressions.
 		compressed bool

@@ -32,7 +32,7 @@ func onEachBackend(t *testing.T, f func(t *testing.T, b Backend)) {
 	}
 }
 
-// inBubbles runs f for each library, each in a separate bubble.
+// inBubbles runs f for each library, each in a separate synctest bubble.
 func inBubbles(t *testing.T, f func(t *testing.T, b Backend)) {
 	onEachBackend(t, func(t *testing.T, b Backend) {
 		synctest.Test(t, func(t *testing.T) { f(t, b) })

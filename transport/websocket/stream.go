@@ -30,7 +30,7 @@ type serverConn interface {
 	release()
 }
 
-// A stream is a watch being served. Its goroutine, in read, ends with the connection.
+// A stream is a watch being served. Its goroutine runs read and ends with the connection.
 type stream struct {
 	// Immutable after construction.
 	conn         *conn
@@ -104,8 +104,8 @@ func (s *stream) writeClose(code closeCode, reason string) error {
 	return s.conn.writeClose(code, reason)
 }
 
-// Close implements [transport.Sender]. The goroutine in read waits for the answer of the client
-// and closes the connection.
+// Close implements [transport.Sender]. The goroutine that runs read waits for the answer of the
+// client and closes the connection.
 func (s *stream) Close(end transport.End) error {
 	s.closeOnce.Do(func() { s.close(end) })
 	return nil
