@@ -117,8 +117,8 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 		return 0, true
 	}
 	significant := bytes.TrimRight(d.digits, "0")
-	// A shortest form has at most 17 digits. The limit of the exponent prevents overflows
-	// below.
+	// The shortest decimal form of a float64 has at most 17 digits. The limit of the exponent
+	// prevents overflows below.
 	if len(significant) > 17 || d.exponent > 1<<40 || d.exponent < -1<<40 {
 		return 0, false
 	}

@@ -178,7 +178,8 @@ type operation func(r Resource, action string, consumes ...string) jsonMap
 func (r Resource) addPaths(paths jsonMap, op operation) {
 	all, one := r.Path(""), r.Path("{namespace}")+"/{name}"
 	paths[all] = jsonMap{"get": op(r, "list")}
-	// For a cluster-scoped resource this path equals all, and this entry replaces the first.
+	// The path of a cluster-scoped resource has no namespace. Both paths are then the same, and
+	// this entry replaces the one above.
 	paths[r.Path("{namespace}")] = jsonMap{"get": op(r, "list"), "post": op(r, "post", "application/json")}
 	readAndWrite := func(of Resource) jsonMap {
 		return jsonMap{

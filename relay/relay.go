@@ -66,7 +66,7 @@ type Relay struct {
 	// Immutable after construction.
 	upstream *upstream
 	options  Options
-	fields   store.CollectionSpec // extracts Options.Fields
+	fields   store.CollectionSpec // reads the values of Options.Fields from objects
 	versions batchread.Reader[reading]
 	prober   prober
 	stop     context.CancelFunc // ends all tasks

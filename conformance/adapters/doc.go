@@ -1,6 +1,6 @@
 // Package adapters creates conformance targets for servers and clients outside this module:
 // [URL] for any URL that can be watched, [Kube] for a server with Kubernetes' API, and
-// [ExecServer] and [ExecClient] for a command that speaks the control hook
+// [ExecServer] and [ExecClient] for a command that implements the control hook
 // (docs/conformance-hook.md).
 //
 // Each function contacts the server or client first. A wrong address, certificate or token

@@ -9,7 +9,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/adapters"
 )
 
-// This program tests a server behind a command that speaks the control hook.
+// This program tests a server that a command starts and controls. The command implements the
+// control hook.
 func ExampleExecServer() {
 	ctx := context.Background()
 	p, err := adapters.ExecServer(ctx, "./my-adapter", os.Stderr, 0)

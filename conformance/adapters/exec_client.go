@@ -81,7 +81,7 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 	return p, nil
 }
 
-// An execClient is a client behind a control hook.
+// An execClient is a client that the suite controls through the control hook.
 type execClient struct {
 	*hookProcess
 	can []string

@@ -79,7 +79,7 @@ func ExecServer(ctx context.Context, command string, notes io.Writer, timeout ti
 	return p, nil
 }
 
-// An execServer is a server behind a control hook.
+// An execServer is a server that the suite controls through the control hook.
 type execServer struct {
 	*hookProcess
 	hello    serverHello

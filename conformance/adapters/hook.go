@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A hookProcess is a command that speaks the control hook. It reads requests from its
+// A hookProcess is a command that implements the control hook. It reads requests from its
 // standard input and writes replies to its standard output, as lines of JSON.
 type hookProcess struct {
 	// Immutable after construction.

@@ -161,8 +161,9 @@ type Connection struct {
 	// current state.
 	From   listwatch.Version `json:"from,omitempty"`
 	Opened time.Duration     `json:"opened,omitempty"`
-	Lost   time.Duration     `json:"lost,omitempty"` // if zero, it lasted until the session ended
-	Error  string            `json:"why,omitempty"`  // "EOF" means a clean end
+	// Lost is zero if the connection lasted until the session ended.
+	Lost  time.Duration `json:"lost,omitempty"`
+	Error string        `json:"why,omitempty"` // "EOF" means a clean end
 }
 
 // An End describes how a session ended. The zero End means that the session was still open,

@@ -161,8 +161,8 @@ func (s *SessionRecorder) connectionLost(err error) {
 	s.session.Connections[n-1].Lost, s.session.Connections[n-1].Error = end.At, end.Error
 }
 
-// Watcher returns a watcher that reads from w and records its events and its end. It also
-// calls Ready.
+// Watcher calls Ready, and returns a watcher that reads from w and records its events and its
+// end.
 func (s *SessionRecorder) Watcher(w listwatch.Watcher) listwatch.Watcher {
 	s.Ready()
 	return &recordedWatcher{w, s}
@@ -189,8 +189,8 @@ func (w *recordedWatcher) Close() error {
 	return w.Watcher.Close()
 }
 
-// Receiver returns a receiver that reads from r and records its events and its end. An ERROR
-// event ends the session. It also calls Ready.
+// Receiver calls Ready, and returns a receiver that reads from r and records its events and its
+// end. An ERROR event ends the session.
 func (s *SessionRecorder) Receiver(r transport.Receiver) transport.Receiver {
 	s.Ready()
 	return &recordedReceiver{r, s}

@@ -38,8 +38,8 @@ func startPodInformer(t *testing.T, s *kubetest.Server, p kubetest.Protocol, wat
 		requests: &requestCounter{protos: map[string]int{}}, events: newEventChecker(),
 	}
 	config := s.Config(p)
-	// A wrapper makes client-go create a transport of its own. Otherwise all clients with
-	// the same config would share one.
+	// Because of the wrapper, client-go creates a separate transport for this client.
+	// Otherwise all clients with the same config would share one.
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		f.requests.RoundTripper = rt
 		return f.requests

@@ -13,7 +13,7 @@ import (
 
 var prefixes atomic.Int64
 
-// testingT has the methods of both *testing.T and conformance.T.
+// testingT is implemented by *testing.T and by conformance.T.
 type testingT interface {
 	Context() context.Context
 	Helper()

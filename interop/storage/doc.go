@@ -4,7 +4,7 @@
 //
 // [Storage] only translates between the interface of Kubernetes and ours: keys become
 // names, predicates become selectors, resource versions become starts, and errors become a
-// Status. The tests are meant for our stores, so every list, page, exact read, watch,
+// Status. The purpose is to test our stores, so every list, page, exact read, watch,
 // selector transition, bookmark and conflict comes from the store. Storage uses a
 // [store.Backend] and not a collection, because it must store an object unchanged: the
 // callers of a storage layer apply the rules for metadata.

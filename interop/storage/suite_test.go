@@ -66,7 +66,8 @@ var readTests = []suiteTest{
 	{name: "RunTestGetListWithoutErrorAggregation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, newPrefixedFixture(f), errCorrupt)
 	}},
-	// The last argument of these three tests counts the calls of etcd. It may be nil.
+	// The last argument of these three tests is a function that checks the number of requests
+	// to etcd. It may be nil.
 	{name: "RunTestListContinuation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListContinuation(ctx, t, f, nil)
 	}},

@@ -298,7 +298,7 @@ func TestSecondWriteToAnObjectWaitsForTheFirst(t *testing.T) {
 		second := s.startCreate(t.Context(), "a")
 		s.awaitQueued(2)
 		hook.proceed <- struct{}{}
-		<-hook.entered // contains only the first write
+		<-hook.entered // this transaction contains only the first write
 		if r := <-blocker; r.err != nil {
 			t.Fatal(r.err)
 		}

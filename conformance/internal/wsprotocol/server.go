@@ -20,7 +20,9 @@ func (t *trial) onServer(e *harness.Env) {
 		_, _ = a.Conn.Write(p) // the server may have closed the connection
 	}
 	if len(t.codes) == 0 {
-		if len(t.pongs) == 0 { // the pong shows that the server has read all frames and continues
+		// If t expects no pong, a ping is added: its pong shows that the server has read all
+		// frames and continues.
+		if len(t.pongs) == 0 {
 			ping := wsframe.Unfragmented(wsframe.OpPing, "and now?")
 			ping.Masked = true
 			_, _ = a.Conn.Write(ping.Bytes())

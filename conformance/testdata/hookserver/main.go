@@ -1,4 +1,4 @@
-// Command hookserver is an example of a server with the control hook of
+// Command hookserver is an example of a server that implements the control hook of
 // docs/conformance-hook.md:
 //
 //	listwatch conformance server --exec 'go run ./conformance/testdata/hookserver'

@@ -25,7 +25,7 @@ import (
 // process of the test binary act as that member.
 const memberEnv = "LISTWATCH_TEST_ETCD"
 
-// A member is the configuration of a member that runs as a process.
+// A member configures one member of an etcd cluster. The member runs as a process.
 type member struct {
 	Name, Dir       string
 	Client, Peer    string // the URLs that it listens on

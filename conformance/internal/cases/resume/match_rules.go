@@ -164,7 +164,7 @@ func wantBadRequest(r listResponse) {
 	r.WantRefused(http.StatusBadRequest, "BadRequest")
 }
 
-// wantInvalid expects 422 with causes, for other parameters that cannot be combined.
+// wantInvalid expects 422 with causes, for all invalid requests except those of wantBadRequest.
 func wantInvalid(r listResponse) {
 	r.Helper()
 	s := r.WantRefused(http.StatusUnprocessableEntity, "Invalid")
