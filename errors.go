@@ -25,7 +25,7 @@ const (
 	Conflict                  // the object was changed by another writer: read it again
 	AlreadyExists             // an object of this name exists
 	Unauthorized              // the credentials are missing or wrong
-	Forbidden                 // the credentials do not allow this
+	Forbidden                 // the credentials do not allow the request
 )
 
 // codes holds the name of each Code, and the HTTP status and reason of an Error that does not set

@@ -109,7 +109,7 @@ func serveLoad(spec string) error {
 	}
 }
 
-// counter counts the marks that all clients have received.
+// counter counts the event marks that all clients have received.
 type counter struct {
 	mu    sync.Mutex
 	cond  sync.Cond

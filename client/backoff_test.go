@@ -110,7 +110,7 @@ func TestReconnectsAreSpreadByJitter(t *testing.T) {
 	for _, end := range []error{errConnectionLost, io.EOF} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
-			var reconnected []time.Duration // the times between the end and the reconnects
+			var reconnected []time.Duration // how long after endTime each client reconnected
 			endTime := time.Now().Add(2 * time.Minute)
 			for range clients {
 				w := openWatch(t, newRemote(&scriptedTransport{scriptFor: func(n int) script {

@@ -49,7 +49,8 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 	return reflector.Stop
 }
 
-// recordFailure demotes the transport of the response if it may be the reason for end.
+// recordFailure demotes the transport of the response if that transport may be the reason why the
+// watch ended.
 func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoint) {
 	if end.Err == error(errIdle) && !at.Synced {
 		// Some servers silently ignore sendInitialEvents and wait for changes, so the next

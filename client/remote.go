@@ -87,8 +87,8 @@ const (
 // remoteState holds the clients that a Remote creates, and its knowledge about the server.
 type remoteState struct {
 	once      sync.Once
-	http      *http.Client // sends the lists; set by once
-	fallback  fallback     // set by once
+	http      *http.Client // sends the lists; set when once runs
+	fallback  fallback     // set when once runs
 	watchList reflector.WatchListSupport
 	described atomic.Bool // Kind and APIVersion are known
 

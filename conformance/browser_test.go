@@ -113,8 +113,8 @@ func eventJSON(eventType string, object []byte) string {
 	return fmt.Sprintf(`{"type":"%s","object":%s}`, eventType, object)
 }
 
-// verifyEvents compares the events that a page saw with the initial events, the bookmark
-// after them, and the events that follow.
+// verifyEvents compares got, the events that a page saw, with the expected ones: the initial events
+// in state, the bookmark at version at, and the events in then.
 func verifyEvents(got, state []string, at listwatch.Version, then []string) error {
 	n := len(state)
 	if len(got) != n+1+len(then) {

@@ -89,8 +89,8 @@ type receivedEvent struct {
 	object    []byte
 }
 
-// verify compares a with the event that a watcher of s must see for w. It compares values
-// if byValue is true, and bytes otherwise.
+// verify compares the received event a with the event that a watcher with selector s must receive
+// for the write w. It compares JSON values if byValue is true, and bytes otherwise.
 func (w *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error {
 	eventType, object := w.expectedEvent(s)
 	if eventType == "" {

@@ -24,8 +24,8 @@ type Database = reference.Database
 // must keep at most historyBytes of history; zero means its default. open registers a
 // t.Cleanup that closes the database.
 //
-// A case in except is skipped with the given reason. Use it for cases that the store cannot
-// satisfy.
+// The parameter except is for cases that the store cannot satisfy. It maps the ID of each of them
+// to the reason why it is skipped.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
 	for _, test := range sourceContract {
 		t.Run("contract/"+test.name, func(t *testing.T) {

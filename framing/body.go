@@ -69,7 +69,7 @@ func (b *bodyReader) begin() {
 	b.scanner.Reset()
 }
 
-// readStream reads one object from in up to its closing bracket. The caller must call begin
+// readStream reads one object from the input, up to its closing bracket. The caller must call begin
 // first.
 func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	for !b.scanner.Done() {

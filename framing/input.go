@@ -113,7 +113,7 @@ func (in *input) fill() error {
 	return in.err
 }
 
-// An eventReader reads the events of one framing. It returns the errors of in unchanged.
+// An eventReader reads the events of one framing. It returns the errors of the input unchanged.
 type eventReader interface {
 	readEvent(in *input) (WatchEvent, error)
 }

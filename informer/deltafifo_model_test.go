@@ -76,8 +76,8 @@ func (s *database) restart(keep []listwatch.Key) {
 	}
 }
 
-// mayBe reports whether v is the version of the object with the given key in any state of s that
-// is not older than since. If v is zero, it reports whether the object is missing in such a state.
+// mayBe reports whether v is the version of the object with the given key in some state of s at
+// version since or later. If v is zero, it reports whether the object is missing in such a state.
 func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 	var state listwatch.Version
 	for i, d := range s.log {

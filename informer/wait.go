@@ -13,7 +13,8 @@ type waiter struct {
 	reached chan struct{}
 }
 
-// notify closes reached and returns true if the store has reached the version.
+// notify returns true if the store, which is now at the given version, has reached the version that
+// w waits for. It then closes the channel w.reached.
 func (w *waiter) notify(version listwatch.Version, synced bool) bool {
 	if !synced || version < w.version {
 		return false

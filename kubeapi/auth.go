@@ -86,10 +86,10 @@ func noCommonName(subject pkix.Name) error {
 	}
 }
 
-// An Authorizer returns nil if user is allowed to do what a describes, and otherwise an
-// error. The error is sent with status 403 unless it has another code, and its text is the
-// reason. It is called only for requests for resources, because every authenticated user
-// may read discovery and OpenAPI. An Authorizer must be safe for concurrent use.
+// An Authorizer returns nil if the user is allowed to do what the Attributes describe, and
+// otherwise an error. The error is sent with status 403 unless it has another code, and its text is
+// the reason. An Authorizer is called only for requests for resources, because every authenticated
+// user may read discovery and OpenAPI. It must be safe for concurrent use.
 type Authorizer func(ctx context.Context, user User, a Attributes) error
 
 // Attributes describe a request to an [Authorizer].

@@ -227,8 +227,8 @@ func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	return jsonMap{"type": string(s)}
 }
 
-// kubectl requests OpenAPI version 2 if version 3 does not contain a kind. Before kubectl
-// 1.27, it also requests version 2 before each write. It accepts only Protocol Buffers, under
+// kubectl requests OpenAPI version 2 if version 3 does not contain a kind. Versions of
+// kubectl below 1.27 also request it before each write. They accept only Protocol Buffers, under
 // one of two media types. Without a response, kubectl refuses to write. If the document does
 // not contain the kind either, kubectl leaves the validation to the server. Therefore the
 // server responds with a document without any kinds.

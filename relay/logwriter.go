@@ -59,8 +59,8 @@ func isChange(e listwatch.Event) bool {
 	return e.Type != listwatch.Bookmark && e.Type != listwatch.Synced && !e.Initial
 }
 
-// object returns o with the values of the fields that selectors may use. It shares the
-// bytes of o.
+// object returns a copy of o with the values of the fields that selectors may use. The copy shares
+// the bytes of o. Without such fields, object returns o itself.
 func (w *logWriter) object(o *listwatch.Object) *listwatch.Object {
 	if w.relay.options.Fields == nil {
 		return o

@@ -87,9 +87,9 @@ func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Obj
 const maxNameTries = 8
 
 // Create writes a new object. If it has metadata.generateName and no name, its name is the
-// generateName followed by five random characters. Members that the collection sets replace
-// those of the writer, except resourceVersion: an object that has one is refused, because
-// it must exist already.
+// generateName followed by five random characters. Members that the collection sets replace those
+// of the writer, except resourceVersion: only an object that exists already has one, so Create
+// refuses an object with a resourceVersion.
 func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
 	return c.CreateIn(ctx, "", data)
 }

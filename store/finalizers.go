@@ -86,7 +86,7 @@ func (s CollectionSpec) draftMarked(old *listwatch.Object, now time.Time) (marke
 	}
 	doc, err := splitDocument(old.Data)
 	if err != nil {
-		// another program wrote old and it cannot be marked, so the delete removes it
+		// Another program wrote the object, and it cannot be marked, so the delete removes it.
 		return nil, false
 	}
 	if doc.isBeingDeleted() {

@@ -12,9 +12,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A submission is an object that a writer sent, before it becomes a [Draft]. Metadata that
-// the server sets stays where the writer put it. If absent, it is added at the end in this
-// order: name, namespace, uid, resourceVersion, generation, creationTimestamp.
+// A submission is an object that a writer sent, before it becomes a [Draft]. Members of the
+// metadata that the server sets stay where the writer put them. Absent ones are added at the end,
+// in this order: name, namespace, uid, resourceVersion, generation, creationTimestamp.
 type submission struct {
 	doc          *document
 	key          listwatch.Key

@@ -10,8 +10,9 @@ import (
 
 // A writeGuard makes the writes of one response fail if the peer accepts no data.
 type writeGuard interface {
-	// begin is called before each write, and end after the last write of a batch. A write fails
-	// if it is still in progress when the timeout has passed since the call of begin.
+	// The method begin is called before each write, and the method end after the last write of a
+	// batch. A write fails if it is still in progress when the timeout has passed since the call of
+	// begin.
 	begin()
 	end()
 	// abort ends the response so that the client does not consider it complete. When abort
@@ -89,8 +90,8 @@ func (g *streamGuard) end() {
 	g.until = time.Time{}
 }
 
-// expire resets the stream. It holds mu, so that it never uses the response after end, when
-// the handler may have returned.
+// expire resets the stream. It holds mu, so that it never uses the response after a call of end,
+// when the handler may have returned.
 func (g *streamGuard) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

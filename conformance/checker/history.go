@@ -174,7 +174,7 @@ type End struct {
 	// error.
 	Expired bool   `json:"expired,omitempty"`
 	Remote  bool   `json:"remote,omitempty"`
-	Error   string `json:"why,omitempty"` // "EOF" means a clean end; empty if the watcher closed it
+	Error   string `json:"why,omitempty"` // "EOF" after a clean end; empty if the watcher closed the session
 }
 
 // An Item is one object in a list, in initial events or in an informer.

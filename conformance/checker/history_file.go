@@ -36,7 +36,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// each calls add with each entry of the file except the header.
+// each passes every entry of the file, except the header, to the function add.
 func (h *History) each(add func(Entry) error) error {
 	var first error
 	put := func(e Entry) {

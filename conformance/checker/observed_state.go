@@ -16,7 +16,8 @@ type observedState struct {
 	items      []Item
 	guarantee  Guarantee
 	violation  Violation
-	// The state covers the keys greater than after and, if bounded, not greater than upTo.
+	// The state covers the keys greater than the field after. If bounded is set, it covers only
+	// those of them that are not greater than upTo.
 	after, upTo Key
 	bounded     bool
 }

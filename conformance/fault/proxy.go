@@ -31,7 +31,8 @@ type Injection struct {
 	Kind Kind
 	// Conn is the number of the connection, from zero in the order of acceptance.
 	Conn int
-	// ServerBytes is the number of bytes that had arrived from the server.
+	// ServerBytes is the number of bytes that had arrived from the server when the fault took
+	// effect.
 	ServerBytes int64
 }
 

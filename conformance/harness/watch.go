@@ -153,7 +153,8 @@ func (s *Watch) Want(lines ...string) []listwatch.Event {
 	return events
 }
 
-// ReadUntil reads up to the event of a sentinel and returns the events before it.
+// ReadUntil reads up to the first event of the object whose name is sentinel, and returns the
+// events before it.
 func (s *Watch) ReadUntil(sentinel string) (before []listwatch.Event) {
 	s.Helper()
 	for {

@@ -56,7 +56,8 @@ func (o Outcome) Name() string {
 	return o.ID + "/" + o.Variant
 }
 
-// outcome returns the outcome of c in a variant, without its result.
+// outcome returns an Outcome of c in a variant. The caller fills in the verdict and the other
+// results.
 func outcome(c harness.Case, target harness.Target, variant string) Outcome {
 	return Outcome{ID: c.ID, Variant: variant, Target: target.Name, Level: c.Level, Subject: c.Subject, Rule: c.Rule}
 }

@@ -111,7 +111,8 @@ func (x *feedIndex) offer(r *record, number uint64) {
 	})
 }
 
-// publish makes the offered records visible, and adds the cursors that wait for them to w.
+// publish makes the offered records visible, and moves the cursors that wait for them to the waker
+// w.
 func (x *feedIndex) publish(w *waker) {
 	for _, f := range x.unpublished {
 		f.chain.publish()

@@ -44,7 +44,7 @@ type backoff struct {
 	doublings int
 }
 
-// delay returns the time to wait after end before the next watch.
+// delay returns the time to wait before the next watch, given how the last one ended.
 func (b *backoff) delay(c listwatch.Backoff, end WatchEnd) time.Duration {
 	if end.Opened && end.Lived >= cmp.Or(c.Healthy, 2*time.Minute) {
 		b.doublings = 0

@@ -35,8 +35,8 @@ const (
 // A Policy decides how a Reflector continues after a failure. The zero Policy never ends Run:
 // it relists if the history has expired, or if an event was malformed or rejected by the Sink.
 type Policy struct {
-	// Decide returns the action for end. at is the position at which the next watch would
-	// resume.
+	// Decide returns the action after a watch has ended as the WatchEnd describes. at is the
+	// position at which the next watch would resume.
 	Decide func(end WatchEnd, at *ResumePoint) Action
 	// Restart is called before the state is requested again. at is the position up to which
 	// the Sink has received events. The new state replaces these events. If Restart returns

@@ -42,7 +42,7 @@ func errorPredicate(t *testing.T, err error) string {
 	return strings.Join(names, " ")
 }
 
-// wantError fails the test unless the predicate called want is the only one that is true for
+// wantError fails the test unless, of all predicates, only the one whose name is want is true for
 // err. It returns the Status of err.
 func wantError(t *testing.T, err error, want string) *metav1.Status {
 	t.Helper()

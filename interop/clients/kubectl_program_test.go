@@ -124,8 +124,8 @@ func TestKubectlAuthenticates(t *testing.T) {
 	}
 }
 
-// documentedBlock returns the text of docs/kubernetes.md between start and the end of the
-// code block.
+// documentedBlock returns the rest of a code block in docs/kubernetes.md: the text between the
+// first occurrence of start and the end of the block.
 func documentedBlock(t *testing.T, start string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubernetes.md"))

@@ -156,7 +156,7 @@ func (n *memberNetwork) restore(late bool) {
 	n.mu.Unlock()
 }
 
-// inject injects a fault into all blocked connections.
+// inject injects a fault into all connections for which isCutOffLocked returns true.
 func (n *memberNetwork) inject(k fault.Kind) {
 	n.mu.Lock()
 	var blocked []*fault.Proxy

@@ -22,8 +22,8 @@ type usage struct {
 }
 
 // runBenchClient is the main function of a client process. It first reports the usage while it
-// receives the initial objects. On request it then reports the usage while it receives a change
-// of every object. The gate delays the changes until the server has written all of them.
+// receives the initial objects. On request it then reports the usage while it receives a change of
+// every object. A networkGate holds the changes back until the server has written all of them.
 func runBenchClient(l linePipe, data, kind, url string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -69,8 +69,8 @@ const (
 	Quantity    Scalar = "quantity"
 )
 
-// Field returns the description of the member name, or the zero Field if the member is
-// unknown.
+// Field returns the description of the member with the given name, or the zero Field if no such
+// member is known.
 func (t *Type) Field(name string) Field {
 	if t == nil {
 		return Field{}

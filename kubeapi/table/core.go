@@ -81,7 +81,8 @@ func wantedReplicas(r *row) int64 {
 // stringOrNone shows a string, or "<none>" if it is empty.
 func stringOrNone(path ...string) cellFunc { return stringOr("<none>", path...) }
 
-// stringOr shows a string, or the text absent if the string is empty.
+// stringOr shows the string at a path. If it is missing or empty, the cell contains the text in
+// absent.
 func stringOr(absent string, path ...string) cellFunc {
 	return func(dst []byte, r *row) []byte {
 		return rawjson.AppendString(dst, cmp.Or(r.at(path...).Text(), absent))

@@ -45,7 +45,7 @@ type DB struct {
 //   - Unavailable if another process has the file open for longer than o.LockTimeout, or the
 //     disk is full,
 //   - Forbidden if the file or its directory cannot be written,
-//   - Invalid if the file was not written by this package, or with another Transformer,
+//   - Invalid if this package did not write the file, or wrote it with another Transformer,
 //   - Unsupported if a newer version of this package has written the file,
 //   - Corrupt if the file is truncated or damaged.
 func Open(path string, o Options) (*DB, error) {

@@ -23,8 +23,8 @@ type watchStream struct {
 	ctx    context.Context // the context of the gRPC stream
 	cancel context.CancelCauseFunc
 	from   int64 // the start revision
-	// created is true once etcd has confirmed the watch. Before that, it can report progress
-	// without having sent the events up to it.
+	// created is true once etcd has confirmed the watch. Before that, etcd can report progress up
+	// to a revision without having sent the events up to that revision.
 	created     bool
 	lastMessage atomic.Int64 // the time of the last message, in nanoseconds since 1970
 }

@@ -216,7 +216,8 @@ func (r *receiver) cutError(cause error) error {
 		e.Message += ", within an event: " + cause.Error()
 		e.Err = io.ErrUnexpectedEOF
 	case !errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF):
-		// io.EOF would mean a clean end, and io.ErrUnexpectedEOF an end within an event.
+		// Err must not be one of these two errors: io.EOF would mean a clean end, and
+		// io.ErrUnexpectedEOF an end within an event.
 		e.Err = cause
 	}
 	return e

@@ -21,7 +21,8 @@ type serverConn interface {
 	// frame that is not answered yet, serve returns the code of the answer; otherwise it
 	// returns zero.
 	serve() (answer closeCode)
-	// send writes messages in the envelope of the library. Only one send runs at a time.
+	// send writes messages, one for each frame. The frames have the envelope that this library
+	// requires. Only one send runs at a time.
 	send(frames [][]byte) error
 	// ping sends a ping, and reports whether the client is alive. It may wait for the answer,
 	// for timeout at most, or report at the next call that the answer is missing.
@@ -54,7 +55,8 @@ type stream struct {
 
 var _ transport.Sender = (*stream)(nil)
 
-// newStream starts to serve.
+// newStream returns a stream over c. It starts the pings and the goroutine that reads from the
+// client.
 func newStream(c *conn, l serverConn, o transport.Options) *stream {
 	s := &stream{
 		conn: c, library: l, pingInterval: o.PingInterval, closeTimeout: o.WriteTimeout,

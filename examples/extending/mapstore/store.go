@@ -37,8 +37,8 @@ func New(s store.CollectionSpec, historyBytes int64) (*store.Collection, *Backen
 	if historyBytes == 0 {
 		historyBytes = DefaultHistoryBytes
 	}
-	// The store is empty after a restart: the clock keeps it from using a version again, and the
-	// epoch tells clients.
+	// The store is empty after a restart. The clock keeps it from using a version again, and the
+	// new epoch tells clients that the state was replaced.
 	start := listwatch.Version(time.Now().UnixMicro())
 	source := slicesource.New(s.WithDefaults().Description(rand.Text()), start)
 	b := &Backend{Source: source, maxBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start}

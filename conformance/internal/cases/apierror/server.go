@@ -85,8 +85,8 @@ func errorInStream(e *harness.Env) {
 	rawErrorInStream(e, old)
 }
 
-// rawErrorInStream checks the bytes of a watch from the expired version old: after the ERROR
-// event, the transport must mark the stream as complete.
+// rawErrorInStream checks the bytes of a watch that starts at old, which is an expired version:
+// after the ERROR event, the transport must mark the stream as complete.
 func rawErrorInStream(e *harness.Env, old listwatch.Version) {
 	a := e.WatchRaw(harness.From(old))
 	a.WantAccepted()

@@ -81,9 +81,9 @@ func expiredCertificate(e *harness.Env) {
 	})
 }
 
-// wantRefusedCertificate checks that the client sends no request to a server whose
-// certificate was modified by change and then signed by authority. First it checks that the
-// client accepts a server with a valid certificate.
+// wantRefusedCertificate checks that the client sends no request to a server whose certificate was
+// first modified by the function change and then signed by authority. Before that, it checks that
+// the client accepts a server with a valid certificate.
 func wantRefusedCertificate(e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate)) {
 	e.Helper()
 	handlers := &harness.HandlerSequence{Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}}
@@ -109,7 +109,7 @@ func wantRefusedCertificate(e *harness.Env, name string, authority *certs.Author
 	}
 }
 
-// serveTLS starts a TLS server for h whose configuration is modified by configure.
+// serveTLS starts a TLS server for h. The function configure modifies its TLS configuration.
 func serveTLS(e *harness.Env, h http.Handler, configure func(*tls.Config)) *harness.Route {
 	e.Helper()
 	e.Use(harness.InProcess)

@@ -96,9 +96,9 @@ func truncatedFinal(e *harness.Env) {
 	}
 }
 
-// checkResume checks that a client reconnects after the script cut and receives all of
-// events, whose versions are 5, 6 and so on. The client must not resume from
-// the version of the last event, because cut sends only a part of that event.
+// checkResume checks that a client reconnects after the steps in cut, and receives everything in
+// events, whose versions are 5, 6 and so on. The client must not resume from the version of the
+// last event, because cut sends only a part of that event.
 func checkResume(e *harness.Env, name string, cut []harness.Step, events []string) {
 	e.Helper()
 	rest := func(p *harness.ScriptedServer) {

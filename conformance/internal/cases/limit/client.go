@@ -65,9 +65,9 @@ func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 	}
 }
 
-// sendUnfinishedEvent returns a step that sends an event without its end: beginning, followed
-// by the given number of copies of block. Over WebSocket it sends one message with one
-// fragment per block.
+// sendUnfinishedEvent returns a step that sends an event without its end. The event consists of the
+// text beginning, followed by the given number of copies of the text block. Over WebSocket, the
+// step sends one message with one fragment per block.
 func sendUnfinishedEvent(beginning, block string, blocks int) harness.Step {
 	return func(p *harness.ScriptedServer) {
 		if p.Transport != "ws" {
