@@ -114,7 +114,7 @@ func eventJSON(eventType string, object []byte) string {
 }
 
 // verifyEvents compares got, the events that a page saw, with the expected ones: the initial events
-// in state, the bookmark at version at, and the events in then.
+// in state, the bookmark with the version in at, and the events in then.
 func verifyEvents(got, state []string, at listwatch.Version, then []string) error {
 	n := len(state)
 	if len(got) != n+1+len(then) {

@@ -172,9 +172,10 @@ type End struct {
 	At time.Duration `json:"ended,omitempty"`
 	// Expired means that the error had code Expired, and Remote that the server sent the
 	// error.
-	Expired bool   `json:"expired,omitempty"`
-	Remote  bool   `json:"remote,omitempty"`
-	Error   string `json:"why,omitempty"` // "EOF" after a clean end; empty if the watcher closed the session
+	Expired bool `json:"expired,omitempty"`
+	Remote  bool `json:"remote,omitempty"`
+	// Error is "EOF" after a clean end. It is empty if the watcher closed the session.
+	Error string `json:"why,omitempty"`
 }
 
 // An Item is one object in a list, in initial events or in an informer.

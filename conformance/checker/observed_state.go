@@ -16,8 +16,7 @@ type observedState struct {
 	items      []Item
 	guarantee  Guarantee
 	violation  Violation
-	// The state covers the keys greater than the field after. If bounded is set, it covers only
-	// those of them that are not greater than upTo.
+	// The state covers the keys k with k > after and, if bounded is set, k <= upTo.
 	after, upTo Key
 	bounded     bool
 }

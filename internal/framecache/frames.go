@@ -38,7 +38,7 @@ type Frames struct {
 
 	// held while a frame is built, so that concurrent callers build it once
 	building sync.Mutex
-	head     atomic.Pointer[frame] // a list, newest first, or the special value of the variable dropped
+	head     atomic.Pointer[frame] // the newest frame of a list, or the variable dropped
 }
 
 type frame struct {

@@ -48,8 +48,8 @@ func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err 
 	return m, nil
 }
 
-// Splice returns the concatenation of three parts: before, then text in the quotes of a JSON
-// string, and then after. It allocates only once. text must not need escapes.
+// Splice returns the concatenation of three parts: the bytes in before, the JSON string for text,
+// and the bytes in after. It allocates only once. text must not need escapes.
 func Splice(before []byte, text string, after []byte) []byte {
 	doc := make([]byte, 0, len(before)+len(text)+2+len(after))
 	doc = append(doc, before...)

@@ -216,8 +216,8 @@ func (r *receiver) cutError(cause error) error {
 		e.Message += ", within an event: " + cause.Error()
 		e.Err = io.ErrUnexpectedEOF
 	case !errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF):
-		// Err must not be one of these two errors: io.EOF would mean a clean end, and
-		// io.ErrUnexpectedEOF an end within an event.
+		// Err must be neither io.EOF, which would mean a clean end, nor io.ErrUnexpectedEOF, which
+		// would mean an end within an event.
 		e.Err = cause
 	}
 	return e

@@ -39,8 +39,8 @@ var DrainMutants = []mutation.Mutant{
 	}}},
 }
 
-// ignoreClose returns a function that wraps a transport. The streams of the wrapper ignore calls of
-// Close with the End ignored.
+// ignoreClose returns a function that wraps a transport. The streams of the wrapper ignore Close if
+// its argument equals the parameter ignored.
 func ignoreClose(ignored transport.End) func(transport.Server) transport.Server {
 	return mutation.OnClose(func(next transport.Sender, end transport.End) error {
 		if end == ignored {
