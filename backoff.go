@@ -2,10 +2,10 @@ package listwatch
 
 import "time"
 
-// Backoff configures the delay between reconnect attempts. Each delay is random, so that
-// clients that were disconnected together do not reconnect together. Its upper bound is Min at
-// first and doubles with each failure, up to Max. After a clean end of the stream the bound is
-// Min. If the server sent Retry-After, that time is added to the delay.
+// Backoff configures the delay between reconnect attempts. Each delay is random, so that clients
+// that were disconnected together do not reconnect together. The upper bound of the delay is Min at
+// first and doubles with each failure, up to Max. After a clean end of the stream the bound is Min
+// again. If the server sent Retry-After, that time is added to the delay.
 type Backoff struct {
 	// Min is the first upper bound. If zero, 800 ms is used. A negative value means that the first
 	// attempt follows at once.

@@ -39,7 +39,8 @@ type Event struct {
 	// Type is the kind of the change.
 	Type EventType
 	// Initial is true for an Added event of the state that a watch starts with. These events are
-	// sorted by key and not by version, so a watch must not be resumed from the version of one.
+	// sorted by key and not by version, so a watch must not be resumed from the version of such an
+	// event.
 	Initial bool
 	// Object is the state after the change. For Deleted, it is the last state that matched the
 	// selection. The object of a bookmark has only kind, apiVersion and metadata.

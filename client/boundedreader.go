@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// A boundedReader returns an error if a decoder reads beyond the allowed offset. The decoder
-// then needs more bytes for a value than its limit permits.
+// A boundedReader returns an error if a decoder reads beyond the allowed offset. A decoder does so
+// only if a value, or the whole list, is larger than its limit.
 type boundedReader struct {
 	r       io.Reader
 	total   int64 // a negative value means no limit

@@ -227,7 +227,7 @@ func (b *listBody) expect(want json.Delim) error {
 // allow permits the decoder to read one more value.
 func (b *listBody) allow() { b.in.allowed = b.dec.InputOffset() + b.limit + maxSpace }
 
-// maxSpace is the number of bytes permitted between two values.
+// maxSpace is the maximum number of bytes between two values.
 const maxSpace = 64 << 10
 
 func corruptList(message string, cause error) *listwatch.Error {

@@ -24,7 +24,8 @@ func (f *follower) decide(end reflector.WatchEnd, at *reflector.ResumePoint) ref
 	return action
 }
 
-// classify returns Stop for a failure that only the reader can handle.
+// classify returns the action for a failure: Stop if only the reader of the watcher can handle it,
+// and otherwise a way to continue.
 func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) reflector.Action {
 	switch listwatch.CodeOf(end.Err) {
 	case listwatch.Unavailable, listwatch.TooSlow:

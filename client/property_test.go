@@ -22,8 +22,9 @@ func randomHistory(rng *rand.Rand, versions int) (h scriptedHistory, at []int) {
 	return h, at
 }
 
-// scriptAfter returns the response to a watch from version. The response ends at a random
-// position, possibly between events of the same version.
+// scriptAfter returns the response to a watch that resumes from the given version. at holds the
+// version of each event of h. The response ends at a random position, possibly between events of
+// the same version.
 func (h scriptedHistory) scriptAfter(rng *rand.Rand, at []int, version int) script {
 	var steps []any
 	for i, f := range h {

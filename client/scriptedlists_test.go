@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A listResponse is a response to a list.
+// A listResponse is a response to a list request.
 type listResponse struct {
 	status int
 	body   string

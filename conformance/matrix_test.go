@@ -41,7 +41,7 @@ type matrix struct {
 	ready          chan struct{} // closed when openedWatchers is complete
 }
 
-// markOpened records that a watcher has opened a stream, or never will.
+// markOpened records that a watcher has opened a stream, or that it will never open one.
 func (m *matrix) markOpened(number int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -132,7 +132,7 @@ func excerptAt(b []byte, at int) string {
 	return fmt.Sprintf("...%q...", b[from:to])
 }
 
-// verifyOrder compares the versions that a watcher of s saw with the history.
+// verifyOrder compares the history with got, the versions that a watcher of the selector s saw.
 func verifyOrder(history []*recordedWrite, s selector, got []listwatch.Version) error {
 	n := 0
 	for _, w := range history {

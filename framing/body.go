@@ -60,7 +60,7 @@ type bodyReader struct {
 	text    []byte // the text of the current event; the buffer is reused
 }
 
-// begin prepares b for the next event. It releases the buffer if it is large.
+// begin prepares b for the next event. A large buffer is released and not reused.
 func (b *bodyReader) begin() {
 	if cap(b.text) > maxKeptBuffer {
 		b.text = nil

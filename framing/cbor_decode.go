@@ -17,7 +17,7 @@ type cborReader struct {
 	open []cborLevel // a stack of the open arrays and maps
 	raw  []byte      // a reused buffer for strings that span chunks or reads
 	// maxJSON is the maximum length of the JSON. Zero means no limit. A caller that limits the
-	// CBOR needs none, because the JSON is at most nine times as long.
+	// length of the CBOR need not limit the JSON, which is at most nine times as long.
 	maxJSON int
 }
 

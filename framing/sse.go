@@ -36,9 +36,9 @@ const retryMillis = "1000"
 // MediaType implements [Framer].
 func (SSE) MediaType() string { return "text/event-stream" }
 
-// AppendEvent implements [Framer]. An object with line breaks becomes several data lines.
-// An ERROR of code 410 resets the last event ID: with the old ID a browser would receive
-// the same error again and again, without an ID it receives the state.
+// AppendEvent implements [Framer]. An object with line breaks becomes several data lines. An ERROR
+// of code 410 resets the last event ID: with the old ID a browser would receive the same error
+// again and again, but without an ID it receives the state.
 func (SSE) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	if strings.ContainsAny(e.Type, "\r\n") {
 		return dst, encodeError(listwatch.Invalid, "the type has a line break: "+strconv.Quote(e.Type), nil)

@@ -46,9 +46,9 @@ type DeltaFIFO[T any] struct {
 	versions queueVersions
 }
 
-// initialList tracks the progress of the first Replace. If a second Replace arrives before
-// the first one is handled, its objects belong to the initial list as well. Otherwise the
-// queue would report a sync although objects of the current state are missing.
+// initialList tracks the progress of the first Replace. If a second Replace arrives before the
+// first one is handled, the objects of the second one belong to the initial list as well. Otherwise
+// the queue would report a sync although objects of the current state are missing.
 type initialList struct {
 	remaining int // keys that were not handled yet
 	done      bool

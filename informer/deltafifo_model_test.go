@@ -161,7 +161,7 @@ func (w *modelRun) newEpoch() {
 	before := w.delivered
 	w.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(testKeys), 0, 3, rapid.ID).Draw(w.T, "keep"))
 	if len(w.log) >= before {
-		w.restart(nil) // only a version lower than before shows a new epoch
+		w.restart(nil) // without a version lower than before, the new epoch would go unnoticed
 	}
 	w.last = make(map[listwatch.Key]listwatch.Version)
 	w.first, w.claim = 0, 0

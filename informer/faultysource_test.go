@@ -23,8 +23,8 @@ func newFaultySource(s listwatch.Source) *faultySource {
 	return &faultySource{Source: s, cut: make(chan struct{})}
 }
 
-// disconnect ends all watches with err. Until reconnect is called, new watches fail with
-// refusal, unless it is nil.
+// disconnect ends all watches with err. If refusal is not nil, new watches fail with that error
+// until reconnect is called.
 func (f *faultySource) disconnect(err, refusal error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -156,7 +156,7 @@ type notification[T any] struct {
 	old *Item[T] // state that the handler knows; nil if it does not know the object
 	// final state of old, if old was deleted and a new object has its name
 	oldFinal          *Item[T]
-	now               *Item[T] // current state; if deleted, the final state of old
+	now               *Item[T] // current state; if deleted is true, the final state of old
 	deleted           bool
 	initial           bool
 	resync            bool

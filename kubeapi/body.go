@@ -216,8 +216,9 @@ func fieldWarnings(unique []byte, duplicates []string) (warnings []string) {
 			warnings = append(warnings, text)
 		}
 	}
-	// The server keeps the number. But kube-apiserver would reject it, and a client that
-	// decodes numbers into float64 can decode neither the object nor a list with the object.
+	// The server keeps a number beyond the range of float64. But kube-apiserver would reject it,
+	// and a client that decodes numbers into float64 can decode neither the object nor a list with
+	// the object. So warn about it.
 	if number := outOfRangeNumber(unique); number != "" {
 		warnings = append(warnings, fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point", number))
 	}

@@ -195,7 +195,8 @@ func metadataString(doc []byte, name string) string {
 	return s
 }
 
-// withStatus returns old with the status of next. Both are compact JSON.
+// withStatus returns the object in old, but with the status of the object in next. Both are compact
+// JSON.
 func withStatus(old, next []byte) ([]byte, error) {
 	if len(next) == 0 || next[0] != '{' {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be a JSON object"}

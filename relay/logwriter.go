@@ -154,8 +154,8 @@ func (w *logWriter) bookmark(e listwatch.Event) error {
 func (w *logWriter) append(events []listwatch.Event) error {
 	ep, v := w.relay.epochs.filling(), events[0].Version
 	if v <= max(w.newest, ep.revision.Version()) {
-		// Watchers have already received other changes of this version, or a bookmark at
-		// this version, so these changes are too late.
+		// Watchers have already received other changes of version v or of a later version, or a
+		// bookmark at such a version, so these events are too late.
 		w.incomplete = true
 		ep.incomplete.Store(uint64(v))
 		return corrupt("changes of version %d were received after the relay had passed it", v)

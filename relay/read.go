@@ -43,9 +43,9 @@ func (r *Relay) awaitPage(ctx context.Context, ep *epoch, q listwatch.Query) {
 	}
 }
 
-// Watch implements [listwatch.Source] from the relay's own log. It waits for the first state
-// and, if it begins at the newest state, for the version that the upstream reports. The Watcher
-// waits until the relay has reached that version.
+// Watch implements [listwatch.Source] from the relay's own log. The call waits for the first state
+// and, if the watch begins at the newest state, until the upstream reports its version. The
+// returned Watcher then waits until the relay has reached that version.
 func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	q.Continue = "" // a watch ignores it
 	ep, q, err := r.resolve(ctx, q)
@@ -71,8 +71,8 @@ func (r *Relay) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, 
 	return ep.log.Get(key), nil
 }
 
-// Compact drops the history: a watch from a version before the relay's newest one is
-// [listwatch.Expired]. Open watches that have read all events continue. Compact waits like a
+// Compact drops the history: after that, a watch from a version before the relay's newest one fails
+// with [listwatch.Expired]. Open watches that have read all events continue. Compact waits like a
 // List of the newest state.
 func (r *Relay) Compact(ctx context.Context) error {
 	ep, err := r.caughtUp(ctx)

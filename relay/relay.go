@@ -25,11 +25,11 @@ type Options struct {
 	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
 	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// BackfillVersions is the number of versions before the newest one from which the relay
-	// reads the history when it starts, if the upstream still has it. Clients of an earlier
-	// relay can then resume. Versions count the writes of the whole database, so this is an
-	// upper bound on the number of events. If zero, [DefaultBackfillVersions] is used. A
-	// negative value disables the backfill.
+	// BackfillVersions limits the history that the relay reads when it starts: the reading begins
+	// at most this number of versions before the newest version, as far as the upstream still has
+	// them. Clients of an earlier relay can then resume. Versions count the writes of the whole
+	// database, so this is an upper bound on the number of events. If zero,
+	// [DefaultBackfillVersions] is used. A negative value disables the backfill.
 	BackfillVersions int
 	// Fields are the paths that a field selector may use in addition to metadata.name and
 	// metadata.namespace, as in [store.CollectionSpec]. If nil, the fields that the upstream

@@ -63,7 +63,7 @@ type streamGuard struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	timer *time.Timer // nil before the first begin
+	timer *time.Timer // nil before the first call of begin
 	until time.Time   // zero if no write is in progress
 }
 

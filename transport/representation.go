@@ -11,8 +11,8 @@ type Representation interface {
 	// AppendObject appends the replacement for the object of e to dst, as JSON on one line. It is
 	// also called for bookmarks.
 	AppendObject(dst []byte, e listwatch.Event) []byte
-	// AfterFirst returns the Representation for all events after the first event of a stream. It
-	// is the Representation itself if the first event does not differ.
+	// AfterFirst returns the Representation for all events after the first event of a stream. It is
+	// the Representation itself if all events have the same representation.
 	AfterFirst() Representation
 	// DependsOnTime reports whether AppendObject depends on the current time. If it does,
 	// frames of initial events are not cached, and other frames are cached only while their

@@ -23,9 +23,9 @@ type ListRepresentation interface {
 	AppendItem(dst []byte, o *listwatch.Object) []byte
 }
 
-// A RepresentationFunc returns the [ListRepresentation] that the parameters of a media
-// range request, such as as=Table, g=meta.k8s.io and v=v1. params may also hold parameters
-// of the framing. list is true if the response is a list.
+// A RepresentationFunc returns the [ListRepresentation] that a client requests by the parameters of
+// a media range, such as as=Table, g=meta.k8s.io and v=v1. params may also hold parameters of the
+// framing. list is true if the response is a list.
 //
 // If there is no such representation, the function returns nil and no error, and the server
 // tries the client's next choice. If it returns an error, the server refuses the request

@@ -11,8 +11,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// runCommand runs a command to its end and returns its output. The command must exit with
-// code.
+// runCommand runs a command to its end and returns its output. The exit code must be the given one.
 func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	p := start(t, args...)

@@ -67,8 +67,8 @@ func epochOf(t *testing.T, base string) string {
 	return h.Get("Listwatch-Epoch")
 }
 
-// requireServeFails requires that serve exits with the given code, and that it prints one
-// line that contains the file name and the words.
+// requireServeFails requires that serve exits with the given code, and that it prints one line,
+// which contains the file name and each of the given words.
 func requireServeFails(t *testing.T, file string, code int, words ...string) {
 	t.Helper()
 	p := start(t, "serve", "--addr", "127.0.0.1:0", "--data", file)

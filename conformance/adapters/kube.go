@@ -45,10 +45,10 @@ type KubeServer struct {
 // resource in its own namespace. Kube creates and deletes namespaces if the server has
 // them.
 //
-// If resource is empty, ConfigMaps are used. If the server has no ConfigMaps, or a
-// controller writes one into every namespace, Kube creates a CustomResourceDefinition,
-// which Close removes. Otherwise resource is a name such as widgets.v1.demo.example.com.
-// The server must preserve a spec with a string phase and a number n in its objects.
+// resource is a name such as widgets.v1.demo.example.com, or empty. If it is empty, Kube uses
+// ConfigMaps. If the server has no ConfigMaps, or a controller writes one into every namespace,
+// Kube creates a CustomResourceDefinition instead, which Close removes. The server must preserve a
+// spec with a string phase and a number n in its objects.
 //
 // An unreachable server, an unknown resource and missing permissions are errors.
 func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, error) {

@@ -29,8 +29,8 @@
 //
 // # Limits
 //
-// Every write must be recorded once its outcome is known. If the response to a write was lost,
-// the caller must look it up in the store and record it before the check. All times must come
+// Every write must be recorded as soon as its outcome is known. If the response to a write was
+// lost, the caller must look it up in the store and record it before the check. All times must come
 // from one process. The checker cannot judge what was not recorded: if
 // [Meta].AllCompactionsRecorded is false, it does not verify that an Expired was justified.
 package checker

@@ -287,8 +287,8 @@ func (m *mutator) olderWrite(v simSelection, key Key, than listwatch.Version) *W
 	})
 }
 
-// deletedWrite returns a write of an object that was in v after the write, but had left v at a
-// later version. The parameter by is that version.
+// deletedWrite returns a write after which the object was in the selection v. Later, at the version
+// by, the object was no longer in the selection.
 func (m *mutator) deletedWrite(v simSelection, by listwatch.Version) *Write {
 	last := make(map[Key]*Write)
 	for i := range m.history.Writes {

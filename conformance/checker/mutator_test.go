@@ -36,8 +36,9 @@ func (p eventRef) insert(f ReceivedEvent) {
 	p.session.Events = slices.Insert(p.session.Events, p.index, f)
 }
 
-// afterInitialEvents reports whether p follows the initial events. Without bookmarks, the
-// first change only marks their end.
+// afterInitialEvents reports whether p follows the initial events. In a session without a SYNCED
+// event, the first change marks the end of the initial events, and only events after that change
+// follow them.
 func (p eventRef) afterInitialEvents() bool {
 	if !p.session.Request.InitialEvents {
 		return true
@@ -81,7 +82,7 @@ func endsInitialEvents(s *Session) bool {
 	return slices.ContainsFunc(s.Events, func(f ReceivedEvent) bool { return f.Type == Synced })
 }
 
-// pickEvent returns a random event for which fits returns true.
+// pickEvent returns a random one of the events for which the function fits returns true.
 func (m *mutator) pickEvent(fits func(eventRef) bool) (eventRef, bool) {
 	var all []eventRef
 	for _, s := range m.history.Sessions {
@@ -110,7 +111,8 @@ func pickFrom[T any](m *mutator, all []T, fits func(*T) bool) *T {
 	return found[m.rand.IntN(len(found))]
 }
 
-// pickSession returns a random session for which fits returns true, and its number.
+// pickSession returns a random one of the sessions for which the function fits returns true, and
+// the number of that session.
 func (m *mutator) pickSession(fits func(n int, s *Session) bool) (n int, s *Session) {
 	var all []int
 	for n, s := range m.history.Sessions {

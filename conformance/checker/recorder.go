@@ -90,8 +90,8 @@ func (r *Recorder) DeletedState(o *listwatch.Object, v listwatch.Version) *Objec
 
 func versionText(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, v) }
 
-// RecordList records the response to a list. began is the value of Elapsed before the
-// request. watcher is the watcher that continues from the list; it may be empty.
+// RecordList records the response to a list. began is the value of Elapsed before the request.
+// watcher is the name of the watcher that continues from the list, or empty if none does.
 func (r *Recorder) RecordList(watcher string, began time.Duration, q listwatch.Query, page listwatch.Page) {
 	l := List{Watcher: watcher, Request: RequestOf(q), Began: began, ReceivedAt: r.Elapsed(), Version: page.Version, Items: r.items(page.Items), More: page.Continue != ""}
 	l.Request.InitialEvents = false

@@ -201,9 +201,9 @@ func (w *verifier) match(e *ReceivedEvent) int {
 	return position
 }
 
-// adjustStart moves the expected position to the first event of a watch without initial
-// events. A watch from the newest version may start at any write between its request and
-// its response, and a watch from any version may start anywhere.
+// adjustStart moves the expected position to the first event of a watch without initial events. A
+// watch from the newest version may start at any write between its request and its response, and a
+// watch whose request accepts any version may start anywhere.
 func (w *verifier) adjustStart(position int) {
 	a := w.session.Request
 	if !w.atStart || a.InitialEvents || a.Version != 0 {
@@ -264,7 +264,7 @@ func (w *verifier) guaranteeForLate(e *ReceivedEvent, withinVersion bool) Guaran
 	return Ordered
 }
 
-// openGap records that the positions from to to-1 were skipped. got describes the event or
+// openGap records that the positions p with from <= p < to were skipped. got describes the event or
 // bookmark that arrived instead.
 func (w *verifier) openGap(from, to int, guarantee Guarantee, got string) {
 	if request := w.session.Request; guarantee == Reliable && w.atStart && request.Version != 0 && !request.InitialEvents {

@@ -97,8 +97,8 @@ func Random(seed uint64, o RandomOptions) Plan {
 	}
 }
 
-// randomDuration returns a duration between d/2 and d. It avoids zero, which means that the
-// fault never ends.
+// randomDuration returns a duration between d/2 and d. The result is not zero, because a fault with
+// a Duration of zero never ends.
 func randomDuration(r *rand.Rand, d time.Duration) time.Duration {
 	return d/2 + time.Duration(r.Int64N(int64(d)/2+1))
 }

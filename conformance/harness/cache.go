@@ -167,8 +167,8 @@ func describeNotifications(all []Notification) []string {
 	return lines
 }
 
-// WantNotifications compares the notifications since the last call with want, in sorted
-// order.
+// WantNotifications compares want, which must be sorted, with the sorted notifications since the
+// previous call.
 func (e *Env) WantNotifications(l *NotificationLog, want ...string) {
 	e.Helper()
 	if diff := cmp.Diff(want, describeNotifications(l.Take())); diff != "" {

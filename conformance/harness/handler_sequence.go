@@ -141,8 +141,8 @@ func RecordVersion(versions chan<- string) http.HandlerFunc {
 	}
 }
 
-// Respond returns a handler that sends a plain response. header are pairs of names and
-// values.
+// Respond returns a handler that sends a plain response. header consists of pairs of a name and a
+// value.
 func Respond(code int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(header); i += 2 {

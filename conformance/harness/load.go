@@ -20,8 +20,7 @@ func Scaled(n int) int {
 	return n
 }
 
-// Concurrently calls do for 0 to n-1 in parallel and fails the case if any call returns an
-// error.
+// Concurrently calls do(0) to do(n-1) in parallel and fails the case if any call returns an error.
 func (e *Env) Concurrently(n int, do func(i int) error) {
 	e.Helper()
 	errs := make([]error, n)
@@ -108,7 +107,8 @@ func (e *Env) PutMany(n int) {
 	}
 }
 
-// PutLabelled writes an object with the label "to" and size bytes of padding.
+// PutLabelled writes an object with size bytes of padding. The parameter to is the value of its
+// label "to".
 func (e *Env) PutLabelled(name, to string, size int) {
 	e.Helper()
 	if _, err := e.TryPutSpec(name, map[string]string{"to": to}, map[string]any{"padding": strings.Repeat("x", size)}); err != nil {

@@ -96,7 +96,8 @@ func (r *recorder) Name() string { return r.name }
 // Context returns a context that ends when the case times out.
 func (r *recorder) Context() context.Context { return r.ctx }
 
-// Cleanup registers f to be called at the end of the case, the last one first.
+// Cleanup registers f to be called at the end of the case. The function registered last is called
+// first.
 func (r *recorder) Cleanup(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

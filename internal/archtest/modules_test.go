@@ -17,7 +17,7 @@ type module struct {
 // A workspace holds the parts of a go.work file that the checks use.
 type workspace struct {
 	dir  string   // relative to the root of the repository
-	uses []string // directories of modules, in the same form
+	uses []string // directories of modules, also relative to the root
 }
 
 func parseModule(dir, text string) *module {

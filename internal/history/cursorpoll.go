@@ -219,8 +219,9 @@ func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 	return n
 }
 
-// groupFits reports whether n and the nodes after it with the same version are at most room
-// nodes. A group that does not fit goes into the next batch, unless the batch is empty.
+// groupFits reports whether the group of n has at most room nodes. The group is n and the nodes
+// after n with the same version. A group that does not fit goes into the next batch, unless the
+// batch is empty.
 func (n *node) groupFits(room int) bool {
 	for next := n.next.Load(); next != nil && next != cutLink && next.record.Version == n.record.Version; next = next.next.Load() {
 		if room--; room < 1 {

@@ -53,9 +53,9 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwat
 	return l.stateAt(want), want, nil
 }
 
-// page returns the page of snap after from. As in Kubernetes, a full page has a continue
-// token if any object of the namespace follows, even if the object is not selected, because
-// finding the next selected object could mean scanning the rest of the collection.
+// page returns the page of snap that starts after the key in from. As in Kubernetes, a full page
+// has a continue token if any object of the namespace follows, even if the object is not selected,
+// because finding the next selected object could mean scanning the rest of the collection.
 func page(snap *tree, version listwatch.Version, q listwatch.Query, from ContinueToken) listwatch.Page {
 	s := newSelection(q)
 	p := listwatch.Page{Version: version}

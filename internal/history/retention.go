@@ -37,8 +37,8 @@ func (l *Log) trimBytes() {
 	}
 }
 
-// Compact drops all records: a watch that starts at any version but the newest expires. Open
-// watches that have read every event continue.
+// Compact drops all records: after that, a watch that starts before the newest version expires.
+// Open watches that have read every event continue.
 func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
 
 // CompactTo drops the records up to v. The state at v can still be listed, and a watch may

@@ -68,8 +68,8 @@ func (s *state) snapshot() *tree {
 	return s.snap
 }
 
-// checkpoint stores a checkpoint of the current state, which is the state before the record
-// next, if one is due.
+// checkpoint stores a checkpoint of the current state, if a checkpoint is due. next is the number
+// of the record that follows the state.
 func (s *state) checkpoint(next uint64) {
 	if s.sinceCheckpoint >= checkpointInterval {
 		s.checkpoints = append(s.checkpoints, checkpoint{next, s.snapshot()})

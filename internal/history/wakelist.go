@@ -24,7 +24,7 @@ type wakeList struct {
 type wakeEntry struct {
 	wake  func() // nil if the cursor is not armed
 	round uint64 // the round in which the cursor was armed
-	slot  int    // the index of the cursor in wakeList.waiting, valid during that round
+	slot  int    // the index of the cursor in wakeList.waiting; only valid in the round above
 }
 
 // arm registers wake, which is called once when the next event arrives. It returns false if c

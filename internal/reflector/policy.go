@@ -21,7 +21,7 @@ const (
 	// RetryOnce opens the next watch. If RetryOnce was also the previous action and no
 	// event has arrived since, Run returns the error of the watch instead.
 	RetryOnce
-	// AwaitVersion opens the next watch. After the source has lagged for [LagTolerance], it
+	// AwaitVersion opens the next watch. After the source has lagged for [LagTolerance], the action
 	// is the same as RelistNewest.
 	AwaitVersion
 	// Relist requests a state that is at least as new as the newest event.

@@ -9,9 +9,9 @@ const (
 	// WatchListRetryInterval is the time for which a source that could not stream its state
 	// is listed. After that, the reflector tries streaming again.
 	WatchListRetryInterval = time.Hour
-	// maxTruncated is the number of consecutive watches that end cleanly within the initial
-	// events after which the reflector lists the source. Such a source may be unable to
-	// mark the end of the initial events.
+	// maxTruncated limits the consecutive watches that end cleanly within the initial events. When
+	// that many have ended so, the reflector lists the source, which may be unable to mark the end
+	// of the initial events.
 	maxTruncated = 3
 )
 

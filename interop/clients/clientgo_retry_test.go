@@ -86,8 +86,8 @@ func TestRetryWatcherEndsAfterCompaction(t *testing.T) {
 	<-w.Done()
 }
 
-// Until uses a RetryWatcher, UntilWithSync an informer. Both see the changes after a cut
-// connection.
+// watchtools.Until uses a RetryWatcher, and watchtools.UntilWithSync an informer. Both functions
+// see the changes after a cut connection.
 func TestUntilSurvivesCuts(t *testing.T) {
 	t.Parallel()
 	type until func(ctx context.Context, start string, lw *cache.ListWatch, c watchtools.ConditionFunc) (*watch.Event, error)

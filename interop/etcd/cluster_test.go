@@ -71,8 +71,8 @@ func (c *cluster) memberStatus(i int) *clientv3.StatusResponse {
 	return s
 }
 
-// leader waits until the members agree on a leader, and returns its number. It ignores the
-// member with the number without. If without is negative, it ignores none.
+// leader waits until the members agree on a leader, and returns its number. The parameter without
+// is the number of a member to ignore. If it is negative, no member is ignored.
 func (c *cluster) leader(without int) int {
 	c.Helper()
 	found := -1

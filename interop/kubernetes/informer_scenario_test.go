@@ -59,8 +59,8 @@ type scenario struct {
 // A scenarioServer is a server and the faults that it supports.
 type scenarioServer struct {
 	serverEndpoint
-	// restart stops the server, calls down and starts the server again. If restart is nil, the
-	// scenario has no restart.
+	// restart stops the server, calls the function down, and starts the server again. If restart is
+	// nil, the scenario has no restart.
 	restart func(down func())
 	// expire makes the server forget its history. If nil, the scenario loses no history.
 	expire func()

@@ -13,9 +13,10 @@ import (
 // writes them in one transaction, and publishes them once they are on disk. Meanwhile the
 // next requests are queued.
 //
-// A writer usually writes again as soon as its commit is acknowledged. Without a short wait,
-// the next transaction would contain only the fastest writer, and all others would wait for
-// two transactions. A single writer never waits.
+// A writer usually writes again as soon as its commit is acknowledged. If the committer did not
+// wait a short time for these writes, the next transaction would contain only that of the fastest
+// writer, and all other writers would wait for two transactions. So it waits, except after a
+// transaction with a single write.
 func (db *DB) commitLoop() {
 	defer close(db.done)
 	for {

@@ -151,8 +151,8 @@ func (db *DB) Version() listwatch.Version {
 // Epoch returns the ID of the etcd cluster.
 func (db *DB) Epoch() string { return fmt.Sprintf("%x", db.clusterID) }
 
-// Compact drops all history in memory: a watch that starts at any version but the newest is
-// Expired. It does not compact etcd, which is the task of its operator.
+// Compact drops all history in memory: after that, a watch that starts before the newest version
+// fails with Expired. It does not compact etcd, which is the task of its operator.
 func (db *DB) Compact() {
 	for _, b := range db.all() {
 		// Wait for etcd, because events that arrive after Compact would be history again.

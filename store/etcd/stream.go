@@ -29,7 +29,7 @@ type watchStream struct {
 	lastMessage atomic.Int64 // the time of the last message, in nanoseconds since 1970
 }
 
-// openStream opens a watch of the keys in r that starts at revision from. The watch ends
+// openStream opens a watch of the keys in r that starts at the revision in from. The watch ends
 // with ctx.
 func (db *DB) openStream(ctx context.Context, r keyRange, from int64) (*watchStream, error) {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))

@@ -1,5 +1,5 @@
-// Package mapstore is a store in a Go map. It implements [store.Backend] in the shortest way: the
-// map answers Get, and a [slicesource.Source] the lists and watches.
+// Package mapstore is a store in a Go map. It implements [store.Backend] in the shortest way: Get
+// reads the map, and a [slicesource.Source] serves lists and watches.
 package mapstore
 
 import (

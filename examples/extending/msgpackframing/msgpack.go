@@ -125,7 +125,8 @@ func (d *decoder) bytes() ([]byte, error) {
 	return b, d.input.ReadFull(b)
 }
 
-// within returns the error of a stream that failed within an event.
+// within returns the error for a stream that failed within an event: the error of the source if
+// there was one, and otherwise err, converted to an error of code Corrupt.
 func (d *decoder) within(err error) error {
 	if d.source.err != nil {
 		return d.source.err

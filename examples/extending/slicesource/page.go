@@ -16,7 +16,7 @@ const versionTimeout = 3 * time.Second
 // A token is the content of a continue token. The zero token continues from the start.
 type token struct {
 	Version listwatch.Version // the version of the list; zero for the newest
-	Key     listwatch.Key     // the last key of the page before
+	Key     listwatch.Key     // the last key of the previous page
 }
 
 func (t token) String() string {

@@ -58,7 +58,7 @@ the control hook; see docs/conformance-hook.md.`,
 	return cmd
 }
 
-// A closableTarget is a target with resources that close releases after the run.
+// A closableTarget is a target together with a function that releases its resources after the run.
 type closableTarget struct {
 	conformance.Target
 	close func() error

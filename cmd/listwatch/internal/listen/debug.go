@@ -8,7 +8,7 @@ import (
 )
 
 // NewDebugMux returns a handler with profiles and the open watches of s. It requires no
-// credentials, so it must only listen on loopback.
+// credentials, so it must only be served on loopback.
 func NewDebugMux(s *watchserver.Server) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -26,8 +26,8 @@ type Options struct {
 	verbose                  bool
 }
 
-// AddFlags adds the flags. addr is the default of --addr. debug names an additional debug
-// endpoint in the help text of --debug-addr.
+// AddFlags adds the flags. The parameter addr is the default of --addr. The parameter debug is an
+// endpoint, such as "GET /debug/relays", that the help text of --debug-addr mentions.
 func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.StringVar(&o.addr, "addr", addr, "`address` to listen on without TLS; if empty, none")
 	f.StringVar(&o.tlsAddr, "tls-addr", "", "`address` to listen on with TLS; if empty, none")

@@ -14,8 +14,8 @@ func wsNoOrigin(e *harness.Env) {
 	}
 }
 
-// similarOrigins returns origins that resemble own but must not be treated as own. own has
-// no port.
+// similarOrigins returns origins that resemble a server's own origin, but that the server must not
+// treat as its own. The parameter own is that origin, without a port.
 func similarOrigins(own string) []string {
 	scheme, host, _ := strings.Cut(own, "://")
 	other := map[string]string{"http": "https", "https": "http"}[scheme]

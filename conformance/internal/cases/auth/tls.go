@@ -18,7 +18,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// withTLSConfig returns e with a new client whose TLS configuration is modified by change.
+// withTLSConfig returns e with a new client whose TLS configuration the function change has
+// modified.
 func withTLSConfig(e *harness.Env, change func(*tls.Config)) *harness.Env {
 	s := *e.Instance
 	s.Network.TLS = s.Network.TLS.Clone()

@@ -51,7 +51,7 @@ func bookmarkSound(e *harness.Env) {
 	defer stop()
 	type bookmark struct {
 		at     listwatch.Version
-		before int // number of events received before it
+		before int // number of events received before the bookmark
 	}
 	var bookmarks []bookmark
 	var versions []listwatch.Version

@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// LargeMutants break the cases about large objects.
+// LargeMutants are servers and clients with one defect each, which the cases about large objects
+// must detect.
 var LargeMutants = []mutation.Mutant{
 	{Name: "client-limit-is-512-KiB", Breaks: []string{"large/1MiB", "large/3MiB"}, Defect: reference.Interceptors{
 		TransportClient: mutation.OnRequests(func(r *transport.Request) { r.Limit = 512 << 10 }, nil),

@@ -66,9 +66,9 @@ func fieldOrderFree(e *harness.Env) {
 	}
 }
 
-// withReadSizes returns e with a client whose connections limit the size of each read. next
-// returns that size for the number of bytes read so far. The connections copy all bytes
-// that they read to tee.
+// withReadSizes returns e with a client whose connections limit the size of each read. The function
+// next returns that limit; its argument is the number of bytes read so far. The connections write a
+// copy of all bytes that they read to tee.
 func withReadSizes(e *harness.Env, next func(read int) int, tee io.Writer) *harness.Env {
 	s := *e.Instance
 	dial := s.Network.Dial

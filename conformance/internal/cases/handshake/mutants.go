@@ -11,7 +11,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases about the handshake of a watch, and content negotiation.
+// Mutants are servers and clients with one defect each, which the cases about the handshake of a
+// watch, and about content negotiation, must detect.
 var Mutants = []mutation.Mutant{
 	{Name: "chunked-with-content-length", Breaks: []string{"handshake/h1-chunked"}, Defect: reference.Interceptors{
 		Handler: mutation.OnHeader(func(h http.Header) { h.Set("Content-Length", "1000") }),

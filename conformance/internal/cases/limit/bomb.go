@@ -25,8 +25,8 @@ const (
 	maxMemory = 32 << 20
 )
 
-// A bomb is compressed text that expands to 1 GiB. It consists of head and then many copies
-// of block. Their number is the constant blocks.
+// A bomb is compressed text that expands to 1 GiB. It consists of head, followed by many copies of
+// block. The constant blocks is the number of copies.
 type bomb struct{ head, block []byte }
 
 // deflateLast compresses parts in one stream and returns the compressed form of the last part,

@@ -174,7 +174,8 @@ func checkRedirectLimit(e *harness.Env) {
 	}
 }
 
-// redirectHandler returns a handler that redirects to the URL that to returns.
+// redirectHandler returns a handler that calls the function to and redirects to the URL that it
+// returns.
 func redirectHandler(code int, to func(r *http.Request) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", to(r))

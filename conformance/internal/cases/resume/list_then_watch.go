@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// attempts returns how many lists, each followed by a watch, listThenWatch requests.
+// attempts returns the number of lists that listThenWatch requests. A watch follows each list.
 func attempts() int {
 	if harness.RaceEnabled {
 		return 150

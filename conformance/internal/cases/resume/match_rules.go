@@ -81,7 +81,7 @@ func matchRules(e *harness.Env) {
 type listState struct {
 	*harness.Env
 	past, newest listwatch.Version
-	firstPage    listPage // first page of a list at version past, with a limit of 2
+	firstPage    listPage // first page of a list at the version in past, with a limit of 2
 }
 
 // check sends a list request with the parameters of a rule and checks the response.

@@ -62,8 +62,8 @@ func resumeOver(e *harness.Env, sessions []*harness.Env) {
 	}
 }
 
-// serverRestart simulates the restart of a server whose store is in memory: it loses all
-// data, must not reuse versions, and must answer 410 to earlier versions.
+// serverRestart simulates the restart of a server whose store is in memory: it loses all data, must
+// not reuse versions, and must answer 410 to a watch from an earlier version.
 func serverRestart(e *harness.Env) {
 	first, last := e.Put("a"), e.Put("b")
 	other := e.WithNewCollection() // stands for the restarted server

@@ -160,7 +160,7 @@ func combinedResume(e *harness.Env) {
 	// has always used that selector.
 	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(at)).Want("ADDED b", "DELETED a", "MODIFIED b")
 	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(start)).Want("MODIFIED a", "ADDED b", "DELETED a", "MODIFIED b")
-	// A watch that resumes with the first selector, or without one, has no gap.
+	// A watch that resumes with the first selector, or without a selector, has no gap.
 	e.Dial(harness.LabelSelector("on=yes")+"&"+harness.From(at)).Want("DELETED b", "ADDED a", "ADDED b")
 	e.Dial(harness.From(at)).Want("MODIFIED b", "MODIFIED a", "MODIFIED b")
 }

@@ -79,5 +79,5 @@ var Cases = []harness.Case{
 	},
 }
 
-// writeTimeout is the server's write timeout in writeDeadline.
+// writeTimeout is the server's write timeout in the case that writeDeadline runs.
 const writeTimeout = 5 * time.Second
