@@ -181,8 +181,9 @@ type Page struct {
 	Remaining int
 }
 
-// All returns an iterator over the events of w, one by one. After a clean end the iteration
-// stops; any other error is its last element. Leaving the loop does not close w.
+// All returns an iterator over the events of w, one by one. At a clean end the iteration
+// stops without an error; any other end is an error, which is the last element. Leaving the
+// loop does not close w.
 func All(ctx context.Context, w Watcher) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var batch [16]Event

@@ -134,7 +134,8 @@ func benchmarkWriters(b *testing.B, writers int, write func(writer, i int) error
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }
 
-// each calls f with 0 to n-1 from 256 goroutines.
+// each calls f with every number from 0 to n-1, on 256 goroutines. A goroutine stops at the
+// first error and passes it to report.
 func each(n int, f func(i int) error, report func(...any)) {
 	var next atomic.Int64
 	var done sync.WaitGroup

@@ -59,8 +59,8 @@ func TestCompressionKeepsEvents(t *testing.T) {
 	})
 }
 
-// respondCompressed responds to every list with body compressed by gzip. coding is the
-// Content-Encoding of the response.
+// respondCompressed responds to every list with the given body, compressed by gzip. The
+// parameter coding is the Content-Encoding of the response.
 func respondCompressed(coding, body string) func(int) listResponse {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

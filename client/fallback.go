@@ -98,8 +98,9 @@ func isTransportFailure(name string, err error) bool {
 // protocolRefusals are the statuses by which a server refuses the transport and not the request.
 var protocolRefusals = []int{http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported}
 
-// upgradeRefusals are the statuses by which servers and proxies refuse an upgrade. If such
-// a status concerns the request instead, the next transport receives it as well.
+// upgradeRefusals are the statuses by which servers and proxies refuse an upgrade. If such a
+// status concerns the request instead of the upgrade, the attempt over the next transport
+// fails with the same status.
 var upgradeRefusals = append([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed}, protocolRefusals...)
 
 // mostTelling returns the most informative error: one that the server sent, otherwise one

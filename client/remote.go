@@ -179,8 +179,9 @@ func (r *Remote) learnEpoch(epoch string) {
 	r.state.description.Epoch = epoch
 }
 
-// authorized calls try with the headers of r.Header. After a 401 it calls try once more with
-// fresh ones.
+// authorized calls the function try with the headers that r.Header returns. After a 401 it
+// requests fresh headers and calls the function once more. If refresh is true, the first
+// headers are already fresh, and there is no second call.
 func (r *Remote) authorized(ctx context.Context, refresh bool, try func(http.Header) error) error {
 	for {
 		var h http.Header

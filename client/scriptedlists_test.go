@@ -62,7 +62,7 @@ func (s *listServer) queries() string {
 	return strings.Join(queries, " ")
 }
 
-// respondWith responds to every list with body.
+// respondWith responds to every list with the given body.
 func respondWith(body string) func(int) listResponse {
 	return func(int) listResponse { return listResponse{status: 200, body: body} }
 }
@@ -84,8 +84,8 @@ func dialTimeout(ctx context.Context, _, _ string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
 }
 
-// dialSilent is the dial function of a network whose servers accept connections but never
-// send data.
+// dialSilent returns the dial function of a network whose servers accept connections but
+// never send data.
 func dialSilent(t testing.TB) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		a, b := memnet.Pipe()

@@ -17,8 +17,8 @@ const (
 	minCuts = 3
 	writers = 4
 
-	// firstWatcherActor is the first actor of watchers for newRandom. The actors of
-	// writers start at zero.
+	// firstWatcherActor is the actor number of the first watcher; see newRandom. The actor
+	// numbers of writers start at zero.
 	firstWatcherActor = 100
 )
 

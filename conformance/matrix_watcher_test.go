@@ -65,8 +65,8 @@ func (t *watchCounts) add(o watchCounts) {
 // last cuts would not occur; it is, because even compressed an event takes more than 400 bytes.
 const ownCellMinBytes, ownCellExtraBytes = 32 << 10, minEvents*80 - 32<<10
 
-// newMatrixWatcher plans the sessions of a watcher. Most sessions are cut long before the
-// end of the history, so that all cuts occur.
+// newMatrixWatcher returns a watcher whose sessions are planned. Most sessions are cut long
+// before the end of the history, which is therefore long enough for all cuts.
 func newMatrixWatcher(m *matrix, number int, home cell) *matrixWatcher {
 	w := &matrixWatcher{home: home, number: number, selector: selectors[number%len(selectors)], matrix: m, rand: newRandom(firstWatcherActor + uint64(number))}
 	for range minCuts + w.rand.IntN(2) {

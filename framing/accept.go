@@ -44,8 +44,9 @@ func (m MediaRange) String() string {
 // nil if there are no elements.
 //
 // A syntax error is an error of code Invalid (400), because 406 would mean that the server
-// understood the header. Three deviations of real clients are accepted: empty elements, * instead
-// of */*, and a weight without a leading zero. Old versions of Java send them.
+// understood the header. Three deviations are accepted because real clients send them: empty
+// elements and, from old versions of Java, * instead of */* and a weight without a leading
+// zero.
 func ParseAccept(accept []string) ([]MediaRange, error) {
 	var ranges []MediaRange
 	for _, value := range accept {

@@ -50,7 +50,7 @@ func appendInteger(dst []byte, negative bool, digits []byte) ([]byte, error) {
 		n.Sub(n, big.NewInt(1))
 		major, tag = cborNegative, tagNegativeBignum
 	}
-	if n.IsUint64() { // true only for -2^64
+	if n.IsUint64() { // only for -2^64: all other numbers of this size were encoded above
 		return appendHead(dst, major, n.Uint64()), nil
 	}
 	raw := n.Bytes()
@@ -131,7 +131,7 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Two numbers whose last digits are not zero are equal if and only if their digits and
+	// Without trailing zeros, two decimal numbers are equal if and only if their digits and
 	// exponents are equal.
 	trimmed := bytes.TrimRight(shortest.digits, "0")
 	return f, bytes.Equal(trimmed, significant) &&

@@ -31,10 +31,10 @@ type Framer interface {
 // A Decoder reads the events of one stream. It is not safe for concurrent use.
 type Decoder interface {
 	// Decode returns the next event, whose bytes belong to the caller. At the end of the stream
-	// the error is [io.EOF]. If the stream ended within an event, or is invalid, it is a
-	// *listwatch.Error of code Corrupt, which in the first case wraps [io.ErrUnexpectedEOF].
-	// Other errors of the reader are returned unchanged. After an error, Decode returns the same
-	// error again.
+	// the error is [io.EOF]. If the stream is invalid, or ended within an event, the error is a
+	// *listwatch.Error of code Corrupt; in the second case it wraps [io.ErrUnexpectedEOF]. Other
+	// errors of the reader are returned unchanged. After an error, Decode returns the same error
+	// again.
 	Decode() (WatchEvent, error)
 }
 

@@ -178,8 +178,7 @@ func (p *notification[T]) merge(n notification[T]) bool {
 	case n.deleted && p.old == nil:
 		return false
 	case n.deleted && p.oldFinal != nil:
-		// The handler never saw the second object: only the deletion of the first one is
-		// reported.
+		// The handler never saw the second object, so report only the deletion of the first one.
 		p.now, p.oldFinal, p.deleted = p.oldFinal, nil, true
 	case n.deleted:
 		p.now, p.deleted, p.deletedAt, p.finalStateUnknown = n.now, true, n.deletedAt, n.finalStateUnknown
@@ -208,7 +207,8 @@ func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
 	return yield(c)
 }
 
-// deletion returns the change that reports the deletion of old.
+// deletion returns the change that reports the deletion of the object that the handler knows
+// as n.old. The parameter last is its final state.
 func (n *notification[T]) deletion(last *Item[T]) Change[T] {
 	return Change[T]{
 		Type: ChangeDeleted, Key: n.key, Version: n.deletedAt, Old: n.old.Value, New: last.Value, FinalStateUnknown: n.finalStateUnknown,

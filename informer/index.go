@@ -66,8 +66,8 @@ func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err 
 	return values, nil
 }
 
-// replace replaces one item by another: before, which is indexed under the values in old, by
-// now, which is to be indexed under values. Either item may be nil.
+// replace removes the item before, which is indexed under the values in old, and adds the
+// item now under the given values. Either item may be nil.
 func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
 	for _, v := range old {
 		if _, stays := slices.BinarySearch(values, v); !stays {
@@ -75,8 +75,8 @@ func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values [
 		}
 	}
 	for _, v := range values {
-		// An equal value is replaced as well, because it may be a substring of the old
-		// object.
+		// Replace a posting with an equal value as well: the old value may be a substring of the
+		// old object, and would keep that object in memory.
 		x.tree.Set(posting[T]{v, now})
 	}
 }

@@ -49,8 +49,8 @@ func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 	case isSameMap(own.labels, metadataOf(&i.Value).labels):
 		i.labels = own.labels
 	default:
-		// Value returns a new copy of its labels on each call, as unstructured objects do. An
-		// item does not keep such a copy.
+		// The GetLabels method of the value returns a new copy of the labels on each call, as that
+		// of unstructured objects does. The item does not keep a copy.
 		i.labels = nil
 	}
 	return i

@@ -193,9 +193,10 @@ func checkQuery(q listwatch.Query) error {
 	return nil
 }
 
-// scope returns the only value that q allows at path, or nil if it allows all values. If
-// the member of the query and its field selector contradict each other, scope returns the
-// member, and matchesKey then also applies the field selector.
+// scope returns the only value that a query allows at path, or nil if the query allows all
+// values. member is the Namespace or Name of the query, and fields is its field selector. If
+// these two contradict each other, scope returns the member, and matchesKey then also
+// applies the field selector.
 func scope(member string, fields listwatch.FieldSelector, path string) *string {
 	if member != "" {
 		return &member

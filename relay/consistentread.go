@@ -16,7 +16,7 @@ const readTimeout = 3 * time.Second
 type reading struct {
 	at      time.Time // when the request was sent; version covers all writes acknowledged before
 	version listwatch.Version
-	epoch   *epoch // the epoch of version; nil if the relay had no state then
+	epoch   *epoch // the epoch of version; nil if the relay had no state at that time
 }
 
 // readUpstream requests the version of the upstream with a list of at most one object, so

@@ -13,8 +13,8 @@ import (
 // A prober advances an epoch to a version that no event of the collection has, because the
 // write was made to another collection of the upstream's database. It opens a second, short
 // watch at the version that the relay has reached. The first bookmark of that watch proves
-// that the watch has delivered all events up to it, and the relay's own watch delivers the
-// same events. It is safe for concurrent use.
+// that the watch has delivered all events up to the version of the bookmark, and the relay's
+// own watch delivers the same events. It is safe for concurrent use.
 type prober struct {
 	// Immutable after construction.
 	ctx      context.Context
@@ -29,7 +29,7 @@ type prober struct {
 	running bool
 }
 
-// A probeRequest asks the prober to advance epoch to version.
+// A probeRequest asks the prober to advance an epoch to a version.
 type probeRequest struct {
 	epoch    *epoch
 	version  listwatch.Version

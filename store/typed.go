@@ -94,9 +94,9 @@ func (t *Typed[T]) Create(ctx context.Context, value T) (T, error) {
 	return decode[T](t.collection.Create(ctx, data))
 }
 
-// Update calls change to modify the value at key and writes the result; see
-// [Collection.Update]. If change returns an error, nothing is written and Update returns the
-// error unchanged.
+// Update calls the function change, which modifies the value at key, and writes the result;
+// see [Collection.Update]. If change returns an error, nothing is written and Update returns
+// the error unchanged.
 func (t *Typed[T]) Update(ctx context.Context, key listwatch.Key, change func(*T) error) (T, error) {
 	return decode[T](t.collection.Update(ctx, key, Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		value, err := listwatch.Decode[T](old)

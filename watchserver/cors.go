@@ -6,10 +6,10 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// CORS wraps next so that pages of other origins can read its responses, as the CORS protocol
-// of the Fetch standard specifies. origins are patterns as in [transport.OriginAllowed].
-// Responses to other origins get no Access-Control headers, so browsers do not let pages read
-// them.
+// CORS wraps the handler next so that pages of other origins can read its responses, as the
+// CORS protocol of the Fetch standard specifies. origins are patterns as in
+// [transport.OriginAllowed]. Responses to other origins get no Access-Control headers, so
+// browsers do not let pages read them.
 //
 // CORS answers preflight requests itself, with status 204, and passes all other requests on to
 // next unchanged.

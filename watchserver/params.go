@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// params are the query parameters of a request. err is the error of the first one that cannot
-// be parsed.
+// params are the query parameters of a request. err is the error of the first parameter that
+// cannot be parsed.
 type params struct {
 	url.Values
 	err error

@@ -144,8 +144,9 @@ func isDue(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 // kube-apiserver.
 const lastBookmarkBefore = 2 * time.Second
 
-// nextBookmark returns when to send the bookmark that follows one at now: about an interval
-// later, or shortly before the end. It returns the zero time if no bookmark follows.
+// nextBookmark returns the time of the bookmark that follows one sent at the time now: about
+// an interval later, or shortly before the end. It returns the zero time if no bookmark
+// follows.
 func (s *stream) nextBookmark(now time.Time) time.Time {
 	interval := s.server.Timing.orDefault(s.server.Timing.Bookmark, DefaultBookmark)
 	if !s.bookmarks || interval < 0 {

@@ -125,7 +125,7 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 	return s.flush(b, count, now)
 }
 
-// flush writes the frames of b, count of which are events.
+// flush writes the frames of b. The parameter count is the number of events among them.
 func (s *stream) flush(b *batch, count int, now time.Time) error {
 	if len(b.frames) == 0 {
 		return nil

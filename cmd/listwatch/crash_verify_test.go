@@ -60,7 +60,8 @@ func (c *crashTest) verifyWrites(truth []observedChange) {
 	}
 }
 
-// asAcknowledged returns f in the form in which the acknowledgement of the write records it.
+// asAcknowledged returns f in the form in which acknowledgements are recorded: that of a
+// delete has no version, and its data is only the uid.
 func (f observedChange) asAcknowledged() observedChange {
 	if f.kind == listwatch.Deleted {
 		f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))
@@ -122,8 +123,8 @@ func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChan
 		case now:
 			f.kind = listwatch.Added
 		case before:
-			// The event contains the last state that matched, with the version of the
-			// delete.
+			// The event contains the last state that matched, with the version of the delete. The
+			// comparison below ignores that state.
 			f.kind, f.data = listwatch.Deleted, ""
 		default:
 			continue

@@ -84,8 +84,9 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			if args[1] == "" {
-				// startServer waits for one listener per argument that ends in "addr". An
-				// empty --addr opens no listener, so it is passed as one argument, "--addr=".
+				// startServer waits for one listener per argument that ends in "addr". An empty
+				// --addr opens no listener, so replace these two arguments by one that ends
+				// otherwise, "--addr=".
 				args = args[2:]
 				args = append([]string{"--addr="}, args...)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A resource is a resource of the Kubernetes API.
+// A resource identifies a resource of the Kubernetes API, such as configmaps.
 type resource struct {
 	group, version, plural string // group is empty for the core group
 	kind                   string

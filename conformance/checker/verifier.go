@@ -53,7 +53,7 @@ const (
 type gap struct {
 	from, to            int
 	late                map[int]bool
-	violation           Violation // the report if a position is missing
+	violation           Violation // what to report if a position is missing
 	startsWithinVersion bool      // the gap starts within a transaction
 }
 

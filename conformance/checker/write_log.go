@@ -40,7 +40,8 @@ func newWriteLog(h *History) (*writeLog, error) {
 		if w.Acked > 0 {
 			l.acked.add(w.Acked, w.Version)
 		}
-		// If Began is zero, the write may have started at any time.
+		// If Began is zero, the write may have started at any time, so it counts as started from
+		// the beginning.
 		l.started.add(w.Began, w.Version)
 	}
 	l.acked.sort()

@@ -19,7 +19,7 @@ const (
 	// Stall holds back all data in both directions until it ends.
 	Stall
 	// HalfOpen drops everything that either end sends, and hides when an end closes the
-	// connection: each end sees only silence. It never ends.
+	// connection: each end sees only silence. This fault never ends.
 	HalfOpen
 	// Drip forwards ChunkSize bytes at a time, with a pause before each chunk.
 	Drip

@@ -104,8 +104,8 @@ func (w Variant) SendError(cause error) http.HandlerFunc {
 	})
 }
 
-// SendThenHold returns a handler that sends events and aborts the watch when until is
-// closed.
+// SendThenHold returns a handler that sends events, and aborts the watch when the given
+// channel is closed.
 func (w Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) http.HandlerFunc {
 	return w.Accept(transport.Options{}, func(s *transport.Stream) {
 		sendEvents(s, events...)

@@ -74,8 +74,8 @@ func SendN(writes chan<- struct{}, n int) {
 	}
 }
 
-// WaitForWatches waits until the server has want open watches, and returns the time that
-// this took. It returns at once if the target lacks the ability CountsWatches.
+// WaitForWatches waits until the number of open watches at the server is want, and returns
+// the time that this took. It returns at once if the target lacks the ability CountsWatches.
 func (e *Env) WaitForWatches(want int) time.Duration {
 	e.Helper()
 	if !e.Supports(CountsWatches) {

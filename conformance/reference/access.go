@@ -80,8 +80,8 @@ type certificateHolder struct {
 // renew replaces the certificate with a new one.
 func (s *certificateHolder) renew() { s.current.Store(new(certs.Trusted().Issue(certs.ForServer))) }
 
-// configure makes c present the current certificate, and request a client certificate if a
-// allows them.
+// configure makes c present the current certificate and, if a.ClientCertificates is true,
+// request a client certificate.
 func (s *certificateHolder) configure(c *tls.Config, a harness.Access) {
 	s.renew()
 	c.Certificates = nil // otherwise clients that send no server name would get one of these

@@ -7,9 +7,9 @@ import (
 )
 
 // Detects reports whether c fails on the target in any variant. It tests the case itself,
-// because a case that passes despite every defect proves nothing. bubble calls run with a
-// fake clock and a context that ends with the bubble; if bubble is nil, runs with a fake
-// clock are left out. A case without a function detects nothing.
+// because a case that passes despite every defect proves nothing. The function bubble must
+// call its argument with a fake clock and a context that ends with the bubble. If it is nil,
+// Detects skips the mode with a fake clock. A case without a function detects nothing.
 func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble func(run func(ctx context.Context))) bool {
 	if c.Run == nil || c.Needs&^target.Abilities != 0 {
 		return false

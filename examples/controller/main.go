@@ -38,7 +38,7 @@ func main() {
 	c.run(ctx, 2)
 }
 
-// scale calls set with another number of replicas every two seconds.
+// scale calls the function set with another number of replicas every two seconds.
 func scale(ctx context.Context, set func(replicas int) error) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()

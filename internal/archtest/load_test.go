@@ -141,7 +141,7 @@ func (l *loader) finish() *repository {
 	return &l.repository
 }
 
-// inside reports whether the directory dir is parent or below it.
+// inside reports whether dir is the directory parent or a directory below it.
 func inside(dir, parent string) bool {
 	return parent == "." || dir == parent || strings.HasPrefix(dir, parent+"/")
 }

@@ -25,7 +25,7 @@ type Reader struct {
 	in       countingReader
 	buf      *bufio.Reader
 	decoder  io.Reader
-	complete int64 // the result of decoded at the last output or end of a member
+	complete int64 // the result of the method decoded at the last output or end of a member
 }
 
 // NewReader returns a Reader for a stream in the given content coding. It does not read yet. An

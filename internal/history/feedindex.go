@@ -97,8 +97,8 @@ func (x *feedIndex) remove(f *feed) {
 	}
 }
 
-// offer appends r, which has the given number, to the feeds that it concerns. Readers see
-// it after publish.
+// offer appends r, which has the given number, to the feeds that it concerns. Readers do not
+// see it before the call of publish.
 func (x *feedIndex) offer(r *record, number uint64) {
 	x.forEachCandidate(r, func(f *feed) {
 		if f.entry.offered == number {

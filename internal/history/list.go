@@ -77,9 +77,9 @@ func page(snap *tree, version listwatch.Version, q listwatch.Query, from Continu
 	return p
 }
 
-// remaining returns the number of objects that follow a page. count is the number of
-// objects in the page, and last is the key of the last one. It returns -1 if the selection
-// has selectors, as in Kubernetes.
+// remaining returns the number of objects that follow a page or, as in Kubernetes, -1 if the
+// selection has selectors. count is the number of objects in the page, and last is the key
+// of the last object in the page.
 func remaining(snap *tree, s *selection, from ContinueToken, last listwatch.Key, count int) (n int) {
 	switch {
 	case from.Remaining > 0:

@@ -144,8 +144,8 @@ func (r *recordRing) pop() *record {
 	return oldest
 }
 
-// numberAfter returns the number of the first record with a version greater than v, or next
-// if there is none.
+// numberAfter returns the number of the first record with a version greater than v, or
+// r.next if there is no such record.
 func (r *recordRing) numberAfter(v listwatch.Version) uint64 {
 	first := r.first()
 	i := sort.Search(r.len, func(i int) bool { return r.get(first+uint64(i)).Version > v })

@@ -32,7 +32,7 @@ func (s *Scanner) numberByte(c byte) (more bool, err error) {
 	return false, s.unexpected(c)
 }
 
-// numberTail is like numberByte, for a number that is complete before c.
+// numberTail is like numberByte, but the bytes before c must already form a complete number.
 func (s *Scanner) numberTail(c byte) (more bool) {
 	switch {
 	case IsDigit(c):

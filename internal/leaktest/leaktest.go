@@ -49,8 +49,8 @@ func fuzzing() bool {
 	return target != nil && target.Value.String() != "" || worker != nil && worker.Value.String() == "true"
 }
 
-// wait waits until no goroutine is left and returns nil. If some are left after limit, it
-// returns their stacks.
+// wait waits until no goroutine is left and returns nil. If some are still left when the
+// time limit has passed, it returns their stacks.
 func wait(limit time.Duration) []string {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

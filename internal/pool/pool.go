@@ -6,7 +6,7 @@ package pool
 import "sync"
 
 const (
-	// sizeStep is the difference between the capacities of two size classes.
+	// sizeStep is the difference between the capacities of two successive size classes.
 	sizeStep = 128
 	// sizeClasses is the number of size classes. Larger buffers are not kept.
 	sizeClasses = 64

@@ -153,7 +153,8 @@ func parseVersion(t testing.TB, text string) listwatch.Version {
 	return v
 }
 
-// sends returns a watch that sends the events in text and ends a minute later.
+// sends returns a watch that sends the events in text and, a minute later, ends with the
+// given error.
 func sends(t testing.TB, text string, end error) scriptedWatch {
 	return scriptedWatch{events: parseEvents(t, text), lives: time.Minute, end: end}
 }

@@ -15,7 +15,7 @@ import (
 
 // A candidate takes part in a leader election until it is stopped.
 type candidate struct {
-	leads chan struct{} // closed when it becomes the leader
+	leads chan struct{} // closed when the candidate becomes the leader
 	lost  chan struct{} // closed when it is no longer the leader
 	stop  context.CancelFunc
 }

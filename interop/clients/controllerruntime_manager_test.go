@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// waitUntilReady waits until the widget is ready and its ConfigMap has text, and returns both.
+// waitUntilReady waits until the widget is ready and its ConfigMap contains the given text,
+// and returns both objects.
 func waitUntilReady(t *testing.T, c client.Client, name, text string) (*Widget, *corev1.ConfigMap) {
 	t.Helper()
 	w := newWidget(name, "")

@@ -94,7 +94,7 @@ func (w *podWriter) writeAny() error {
 	return w.write(i)
 }
 
-// replaceHalf deletes the pods from first to last, excluding last, and creates every second
+// replaceHalf deletes the pods with the numbers in [first, last), and creates every second
 // one again.
 func (w *podWriter) replaceHalf(first, last int) error {
 	w.mu.Lock()

@@ -68,8 +68,8 @@ func (n *memberNetwork) via(i int, peer string) string {
 	return "http://" + l.Addr().String()
 }
 
-// accept reads the sender from the first request and passes the connection to the proxy for
-// that pair.
+// accept reads from the first request which member sends it, and passes the connection to
+// the proxy for this pair of sender and receiver. The parameter to is the receiver.
 func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	_ = c.SetReadDeadline(time.Now().Add(waitTimeout))
 	var consumed bytes.Buffer

@@ -178,7 +178,8 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, path string, out runtime
 	})
 }
 
-// unchanged reports whether a write of next would not change the stored bytes.
+// unchanged reports whether the stored bytes would stay the same if the object next were
+// written.
 func (s *Storage) unchanged(ctx context.Context, st *baseState, next runtime.Object) (bool, error) {
 	if st.stored == nil || st.stale {
 		return false, nil

@@ -22,7 +22,7 @@ type list struct {
 type item struct {
 	node
 	key      string // empty if the element has no key
-	position int    // index of the first element with its key before the patch, or -1 if it is new
+	position int    // index, before the patch, of the first element with the same key; -1 for a new element
 }
 
 // applyToList applies c to the list n. at is the path of the list.

@@ -216,7 +216,7 @@ func syncDirectory(path string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
-		err = nil // the file system does not support it for directories
+		err = nil // the file system does not support fsync for directories
 	}
 	return errors.Join(err, d.Close())
 }

@@ -17,9 +17,10 @@ import (
 // It must be more than the number of writes made since the backup.
 const restoreGap = 1 << 32
 
-// startNewEpoch gives a restored database another epoch, drops its history and moves its
-// version to now. Clients that support epochs list again because the epoch has changed. All
-// other clients list again because their versions are older than the history.
+// startNewEpoch gives a restored database another epoch, drops its history and raises its
+// version to now, which is the wall clock, or by restoreGap if the clock is behind. Clients
+// that support epochs list again because the epoch has changed. All other clients list again
+// because their versions are older than the history.
 func (db *DB) startNewEpoch(now listwatch.Version) error {
 	epoch, last := rand.Text(), now
 	if last <= db.last {

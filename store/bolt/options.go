@@ -20,10 +20,10 @@ type Options struct {
 	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
 	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// StartVersion is the version of a database that Open creates; the first write has the
-	// next version. If zero, the wall clock in microseconds is used. The clock ensures that
-	// after a file is deleted and created again, the versions of its clients are too old
-	// and not in the future.
+	// StartVersion is the version of a database that Open creates; the first write has the next
+	// version. If zero, the wall clock in microseconds is used. If a file is deleted and created
+	// again, the clock ensures that the versions that clients still hold are too old, and not in
+	// the future.
 	StartVersion listwatch.Version
 	// LockTimeout is the time that Open waits for another process to close the file. If zero,
 	// 5 seconds is used. With a negative value, Open does not wait.

@@ -69,7 +69,7 @@ const (
 )
 
 // A Trace has hooks for events between a database and etcd. A hook may be nil. Hooks are
-// called from many goroutines and must return quickly. Their argument collection is a
+// called from many goroutines and must return quickly. The parameter collection is a
 // qualified name such as "deployments.apps".
 type Trace struct {
 	// Loading is called while the objects of a collection are read, with the number read so

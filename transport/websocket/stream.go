@@ -187,7 +187,7 @@ const minProgress = connio.MaxWrite
 // ping runs once per pingInterval, on the goroutine of pingTimer.
 func (s *stream) ping() {
 	start := time.Now()
-	// A send in progress has a deadline of its own.
+	// A send in progress has a deadline of its own, so no ping is necessary.
 	alive := len(s.sending) > 0 || s.library.ping(s.pingInterval)
 	sent := s.conn.sent.Load()
 	alive = alive || sent-s.sentBeforePing >= minProgress

@@ -74,7 +74,8 @@ func (s *Server) newToken(x *stream) string {
 	return token
 }
 
-// Handler returns a handler that serves the polls, and passes all other requests to next.
+// Handler returns a handler that serves the polls, and passes all other requests to the
+// handler next.
 func (s *Server) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := r.Header.Get(tokenHeader)

@@ -229,8 +229,8 @@ func (readOnlyBackend) Commit(context.Context, store.Change) (*listwatch.Object,
 	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "a relay is read-only; write to its upstream"}
 }
 
-// requireAuth passes only authenticated requests to next. If a is nil, it passes all
-// requests.
+// requireAuth returns a handler that passes only authenticated requests to the handler next.
+// If a is nil, it returns next.
 func requireAuth(a kubeapi.Authenticator, next http.Handler) http.Handler {
 	if a == nil {
 		return next

@@ -27,8 +27,8 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// FindResource finds a resource by its name. known is true if it is a built-in resource.
-// Otherwise only its group, version and plural name are known.
+// FindResource finds a resource by its name. If it is a built-in resource, known is true.
+// Otherwise r contains only a group, a version and a plural name.
 func FindResource(name string) (r kubeapi.Resource, known bool, err error) {
 	defaults := kubeapi.DefaultResources()
 	if r, known = kubeapi.FindResource(defaults, name); known {

@@ -148,7 +148,8 @@ func (l *lateWatch) check(last listwatch.Version) error {
 	if err != nil {
 		return err
 	}
-	// A watch with initial events requests bookmarks, so the server may send more than one.
+	// A watch with initial events requests bookmarks, so the server may send some between the
+	// changes. Ignore them.
 	got = slices.DeleteFunc(got, func(s harness.SeenEvent) bool { return s.Line == "BOOKMARK" })
 	return harness.Diff(l.EventsAfter(l.start), got)
 }

@@ -72,7 +72,8 @@ func acceptWatch(p *harness.HTTP2Conn) {
 	}))
 }
 
-// sendEvent sends an ADDED event on a stream, and ends the stream if end is set.
+// sendEvent sends an ADDED event on a stream. If end is true, the event also ends the
+// stream.
 func sendEvent(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
 	p.Helper()
 	text := fmt.Sprintf(`{"type":"ADDED","object":%s}`+"\n", harness.AddedEvent(name, "5").Object.Data)

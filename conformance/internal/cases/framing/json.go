@@ -122,7 +122,8 @@ func coalesced(e *harness.Env) {
 	for i := range events {
 		e.Put(fmt.Sprintf("n-%d", i%10))
 	}
-	// The size is at least that of any segment, and less than that of all events together.
+	// This many bytes are held back and then delivered together: at least as many as in any TCP
+	// segment, and fewer than in all events.
 	const segment = 64 << 10
 	held := &harness.HeldBytes{Enough: segment}
 	s := *e.Instance

@@ -104,7 +104,8 @@ func boundedMemory(e *harness.Env) {
 	for range watches {
 		e.WatchRaw(harness.From(start)).WantAccepted() // the stalled readers
 	}
-	// Reading paced after each write gives the other watches time to process the write.
+	// The watch paced is read after each write, which gives the other watches time to process
+	// the write.
 	paced := e.Dial(harness.From(start))
 	before := harness.HeapBytes()
 	for range writes {
