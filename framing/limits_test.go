@@ -22,7 +22,7 @@ func TestLimitAppliesToOneEvent(t *testing.T) {
 		if f == Framer(CBORSeq{}) { // the limit applies to the JSON too
 			limit = len(`{"type":"ADDED","object":}`) + len(e.Object)
 		}
-		limit = completeAt(f, limit)
+		limit = minBytesToDecode(f, limit)
 		if got, err := decodeAll(f.NewDecoder(bytes.NewReader(stream), limit)); len(got) != 3 || err != io.EOF {
 			t.Errorf("limit %d: got %d events and %v, want 3 and EOF", limit, len(got), err)
 		}

@@ -114,7 +114,7 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 		for cut := range len(stream) + 1 {
 			complete, between := 0, cut == 0
 			for _, end := range ends {
-				if cut >= completeAt(f, end) {
+				if cut >= minBytesToDecode(f, end) {
 					complete++
 					between = cut <= end || cut == len(stream)
 				}
@@ -133,9 +133,9 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 	})
 }
 
-// completeAt returns the offset at which the event that ends at end can be decoded. A JSON
-// object is complete before its newline.
-func completeAt(f Framer, end int) int {
+// minBytesToDecode returns how many bytes of a stream suffice to decode the event that ends at
+// end. A JSON object is complete before its newline.
+func minBytesToDecode(f Framer, end int) int {
 	switch f.(type) {
 	case JSON, JSONSeq:
 		return end - 1

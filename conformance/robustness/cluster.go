@@ -20,7 +20,7 @@ import (
 // timings contains the durations and intervals of a cluster.
 type timings struct {
 	duration          time.Duration // how long faults are injected
-	hangTimeout       time.Duration // additional time until a run that hangs is ended
+	maxOvertime       time.Duration // additional time until a run that hangs is ended
 	pause             time.Duration // scale of the random pauses of writers and watchers
 	faultInterval     time.Duration // mean time between two faults of the server
 	bookmarkInterval  time.Duration
@@ -124,7 +124,7 @@ func (c *cluster) run(ctx context.Context) *checker.History {
 // waitForRequirements waits for the duration of the run, and then until the history meets its
 // requirements. A run on a slow machine therefore takes longer, but does not fail.
 func (c *cluster) waitForRequirements(ctx context.Context) {
-	for wait, end := c.timings.duration, time.Now().Add(c.timings.duration+c.timings.hangTimeout/2); time.Now().Before(end); wait = c.timings.duration / 4 {
+	for wait, end := c.timings.duration, time.Now().Add(c.timings.duration+c.timings.maxOvertime/2); time.Now().Before(end); wait = c.timings.duration / 4 {
 		if !reflector.Sleep(ctx, wait) {
 			return
 		}

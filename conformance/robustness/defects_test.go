@@ -149,7 +149,7 @@ func TestCheckerDetectsDefectiveServers(t *testing.T) {
 				timings := simulatedTimings
 				timings.duration = 2 * time.Minute
 				// Watchers of a defective server may never reach the target version.
-				timings.hangTimeout = 10 * time.Minute
+				timings.maxOvertime = 10 * time.Minute
 				c, err := newCluster(clusterOptions{name: d.name, seed: 1, network: &memoryNetwork{}, timings: timings})
 				if err != nil {
 					t.Fatal(err)
@@ -161,7 +161,7 @@ func TestCheckerDetectsDefectiveServers(t *testing.T) {
 				if err := c.server.start(); err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), timings.duration+timings.hangTimeout)
+				ctx, cancel := context.WithTimeout(t.Context(), timings.duration+timings.maxOvertime)
 				defer cancel()
 				r, err := checker.Check(c.run(ctx), nil)
 				if err != nil {

@@ -19,7 +19,7 @@ const DefaultHistoryBytes = 64 << 20
 // A Backend keeps the objects of one collection in a map.
 type Backend struct {
 	*slicesource.Source
-	maxBytes int64
+	maxHistoryBytes int64
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -41,7 +41,7 @@ func New(s store.CollectionSpec, historyBytes int64) (*store.Collection, *Backen
 	// new epoch tells clients that the state was replaced.
 	start := listwatch.Version(time.Now().UnixMicro())
 	source := slicesource.New(s.WithDefaults().Description(rand.Text()), start)
-	b := &Backend{Source: source, maxBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start}
+	b := &Backend{Source: source, maxHistoryBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start}
 	return store.New(s, b), b
 }
 
@@ -72,10 +72,11 @@ func (b *Backend) Commit(_ context.Context, c store.Change) (*listwatch.Object, 
 	return w.New, nil
 }
 
-// add adds a write to the history. It keeps between half of maxBytes and all of it. It needs mu.
+// add adds a write to the history. It keeps between half of maxHistoryBytes and all of it. It
+// needs mu.
 func (b *Backend) add(w slicesource.Write, o *listwatch.Object) {
 	size := int64(len(o.Data))
-	if b.bytesAfterMiddle+size > b.maxBytes/2 {
+	if b.bytesAfterMiddle+size > b.maxHistoryBytes/2 {
 		b.Compact(b.middle)
 		b.middle, b.bytesAfterMiddle = w.Version-1, 0
 	}
